@@ -367,10 +367,9 @@ static void look_for_new(struct lac_drain *drain, bool final)
     drain->looks_again = false;
     for (const struct dirent *entry = readdir(folder);
          entry != NULL && (final || misses < MISSES_MAX); entry = readdir(folder)) {
-        const size_t length = strlen(entry->d_name);
-
-        if (length >= 7 && length < sizeof(drain->sources->name) &&
-            strcmp(entry->d_name + length - 6, ".spool") == 0 && !is_known(drain, entry->d_name)) {
+        if (lac_spool_is_name(entry->d_name) &&
+            strlen(entry->d_name) < sizeof(drain->sources->name) &&
+            !is_known(drain, entry->d_name)) {
             misses += !adopt(drain, entry->d_name, final);
         }
     }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -289,9 +290,7 @@ int lac_show_command(int argc, char **argv)
         return 1;
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        const size_t length = strlen(entry->d_name);
-
-        if (length > 6 && strcmp(entry->d_name + length - 6, ".spool") == 0) {
+        if (lac_spool_is_name(entry->d_name)) {
             files++;
             bad += !show_file(argv[1], entry->d_name);
         }

@@ -98,12 +98,11 @@ bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reas
 /* A spool that still holds something, or whose owner does not let us look. */
 static bool holds_a_recording(int folder, const char *name)
 {
-    const size_t length = strlen(name);
     struct lac_spool_header header;
     bool holds = true;
     int fd;
 
-    if (length < 7 || strcmp(name + length - 6, ".spool") != 0) {
+    if (!lac_spool_is_name(name)) {
         return false;
     }
     fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -3,6 +3,7 @@
 #include "collector/base/io_full.h"
 #include "collector/gather/spool_folder.h"
 #include "collector/sample/proc_files.h"
+#include "lacuna/spool.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -50,13 +51,6 @@ bool lac_spool_owner_take(const char *folder, const char *output)
     return is_ours; /* the descriptor stays open on purpose */
 }
 
-static bool is_spool(const char *name)
-{
-    const size_t length = strlen(name);
-
-    return length > 6 && strcmp(name + length - 6, ".spool") == 0;
-}
-
 /* Its process by number and start, as the recorder names the file. */
 static bool is_written(const char *name)
 {
@@ -64,7 +58,7 @@ static bool is_written(const char *name)
     const long pid = strtol(name, &end, 10);
     const uint64_t start = *end == '-' ? strtoull(end + 1, NULL, 10) : 0;
 
-    return is_spool(name) && pid > 0 && pid <= INT32_MAX && start != 0 &&
+    return lac_spool_is_name(name) && pid > 0 && pid <= INT32_MAX && start != 0 &&
            lac_proc_start_ticks((int32_t)pid) == start;
 }
 
@@ -159,7 +153,7 @@ static unsigned count_spools(const char *path)
         return 0;
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        count += is_spool(entry->d_name);
+        count += lac_spool_is_name(entry->d_name);
     }
     (void)closedir(folder);
     return count;

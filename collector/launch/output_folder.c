@@ -1,5 +1,7 @@
 #include "collector/launch/output_folder.h"
 
+#include "lacuna/spool.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -85,9 +87,7 @@ static bool holds_recording(const char *path, bool of_ranks)
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
          entry = readdir(folder)) {
-        const size_t length = strlen(entry->d_name);
-
-        found = (length > 6 && strcmp(entry->d_name + length - 6, ".spool") == 0) ||
+        found = lac_spool_is_name(entry->d_name) ||
                 (of_ranks && (strncmp(entry->d_name, "rank-", 5) == 0 ||
                               strncmp(entry->d_name, "task-", 5) == 0));
     }

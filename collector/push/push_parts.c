@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 enum { PLAIN_BYTES = 1 << 20 };
@@ -257,14 +258,6 @@ static struct parts_file *file_of(struct lac_push_parts *parts, const char *name
     return *link;
 }
 
-bool lac_push_is_spool(const char *name)
-{
-    const size_t length = strlen(name);
-    const size_t ending = sizeof(LAC_SPOOL_ENDING) - 1;
-
-    return length > ending && strcmp(name + length - ending, LAC_SPOOL_ENDING) == 0;
-}
-
 static bool give_file(struct lac_push_parts *parts, int folder, const char *name,
                       size_t enough_bytes, bool is_final, struct lac_push_bytes *out,
                       bool *ret_is_all)
@@ -284,7 +277,7 @@ static bool give_file(struct lac_push_parts *parts, int folder, const char *name
     size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
     if (size < 0) {
         is_good = fd >= 0 || !is_final;
-    } else if ((!is_final || file->has_header) && lac_push_is_spool(name) &&
+    } else if ((!is_final || file->has_header) && lac_spool_is_name(name) &&
                lac_file_read_at(fd, &parts->header, sizeof(parts->header), 0) &&
                lac_spool_header_check(&parts->header)) {
         parts->segment_count = lac_spool_segments_in(parts->header.segment_count, (uint64_t)size,

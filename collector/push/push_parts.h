@@ -21,9 +21,6 @@
 
 struct lac_push_parts;
 
-/** Whether a file of that name is a process's part of a recording. */
-bool lac_push_is_spool(const char *name);
-
 /** Bytes of a bundle that grow. */
 struct lac_push_bytes {
     uint8_t *bytes;

@@ -253,7 +253,7 @@ static bool is_recording(struct lac_push_source *source, const char *path)
         if (name[0] == '.' || (entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN)) {
             continue;
         }
-        if (lac_push_is_spool(name)) {
+        if (lac_spool_is_name(name)) {
             const int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
             read_boot_id(source, fd);

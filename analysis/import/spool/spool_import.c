@@ -192,13 +192,12 @@ static enum lac_status list_folder(const char *path, struct spool_files *files,
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL && status == LAC_OK;
          entry = readdir(folder)) {
-        const size_t length = strlen(entry->d_name);
         char *full = NULL;
 
         const bool is_theirs =
             strncmp(entry->d_name, LAC_SPOOL_PROFILER, strlen(LAC_SPOOL_PROFILER)) == 0;
 
-        if (!is_theirs && (length < 6 || strcmp(entry->d_name + length - 6, ".spool") != 0)) {
+        if (!is_theirs && !lac_spool_is_name(entry->d_name)) {
             continue;
         }
         if (files->count >= PROCESSES_MAX) {

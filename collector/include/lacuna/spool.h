@@ -13,8 +13,10 @@
  * which is stored last, is not zero; a zero type ends a segment. So a torn tail needs no repair.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Files of a recording: "<pid>-<time>-<n>" LAC_SPOOL_ENDING, one a process, and what a job's own
  * profiler wrote, LAC_SPOOL_PROFILER "<pid>-<n>.json[.gz]". */
@@ -305,5 +307,14 @@ _Static_assert(sizeof(struct lac_event) == 16, "events are 16 bytes");
 _Static_assert(sizeof(struct lac_segment_header) == LAC_SEGMENT_HEADER_BYTES, "segment header");
 _Static_assert(sizeof(struct lac_spool_header) == LAC_SPOOL_HEADER_BYTES, "spool header");
 _Static_assert(offsetof(struct lac_spool_header, text) == LAC_SPOOL_TEXT_OFFSET, "text offset");
+
+/** Whether a file of that name is a process's part of a recording. */
+static inline bool lac_spool_is_name(const char *name)
+{
+    const size_t length = strlen(name);
+    const size_t ending = sizeof(LAC_SPOOL_ENDING) - 1;
+
+    return length > ending && strcmp(name + length - ending, LAC_SPOOL_ENDING) == 0;
+}
 
 #endif
