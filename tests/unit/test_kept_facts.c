@@ -248,6 +248,8 @@ START_TEST(kept_steps_are_the_steps)
         const struct lac_step *step = &trace.analysis->steps[s];
         ck_assert_int_eq(kept->start_ns, step->start_ns);
         ck_assert_int_eq(kept->dur_ns, step->dur_ns);
+        ck_assert_int_eq(kept->host_start_ns, step->host_start_ns);
+        ck_assert_int_eq(kept->host_dur_ns, step->host_dur_ns);
         ck_assert_int_eq(kept->wait_ns, step->wait_ns);
         ck_assert_int_eq(kept->starved_ns, step->starved_ns);
         ck_assert_uint_eq(kept->op_count, step->op_count);

@@ -18,6 +18,8 @@
 enum step_column {
     STEP_START = 0,
     STEP_DUR,
+    STEP_HOST_START,
+    STEP_HOST_DUR,
     STEP_WAIT,
     STEP_STARVED,
     STEP_OPS,
@@ -56,6 +58,8 @@ enum lac_status lac_trace_write_steps(struct lac_trace_writer *writer)
 
             columns[STEP_START][i] = step->start_ns;
             columns[STEP_DUR][i] = step->dur_ns;
+            columns[STEP_HOST_START][i] = step->host_start_ns;
+            columns[STEP_HOST_DUR][i] = step->host_dur_ns;
             columns[STEP_WAIT][i] = step->wait_ns;
             columns[STEP_STARVED][i] = step->starved_ns;
             columns[STEP_OPS][i] = (int64_t)step->op_count;
@@ -108,6 +112,8 @@ static enum lac_status read_steps(void *target, const struct lac_block *block,
         if (!is_between(start_ns, 0, LAC_TIME_MAX_NS) ||
             !is_between(columns[STEP_DUR][i], 0, LAC_TIME_MAX_NS) ||
             !is_between(steps->total_ns, 0, INT64_MAX - LAC_TIME_MAX_NS) ||
+            !is_between(columns[STEP_HOST_START][i], 0, LAC_TIME_MAX_NS) ||
+            !is_between(columns[STEP_HOST_DUR][i], 0, LAC_TIME_MAX_NS) ||
             !is_between(columns[STEP_WAIT][i], 0, LAC_NUMBER_MAX) ||
             !is_between(columns[STEP_STARVED][i], 0, LAC_NUMBER_MAX) ||
             !is_between(columns[STEP_OPS][i], 0, LAC_NUMBER_MAX) ||
@@ -121,6 +127,8 @@ static enum lac_status read_steps(void *target, const struct lac_block *block,
         *step = (struct lac_step){
             .start_ns = start_ns,
             .dur_ns = columns[STEP_DUR][i],
+            .host_start_ns = columns[STEP_HOST_START][i],
+            .host_dur_ns = columns[STEP_HOST_DUR][i],
             .wait_ns = columns[STEP_WAIT][i],
             .starved_ns = columns[STEP_STARVED][i],
             .op_count = (uint64_t)columns[STEP_OPS][i],
