@@ -384,7 +384,7 @@ static void write_reason(struct lateness *l, const char *split)
                                   : "Record ten or more steps on all ranks. If only the recording "
                                     "of rank %d began late, it is no longer last.",
                       rank);
-    finding->effort = LAC_EFFORT_SETTING; /* to record more is none of the hardware */
+    finding->effort = LAC_EFFORT_SETTING; /* recording more takes no other hardware */
 }
 
 static void write_texts(struct lateness *l)
