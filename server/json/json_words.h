@@ -14,10 +14,10 @@ const char *lac_json_skip_space(const char *at, const char *end);
 
 /**
  * Refuse what json-c lets pass, even where it is strict: NaN, keys in single quotes, 00, raw
- * control characters and bytes that are not UTF-8 in strings. How the words stand together is json-c's to say.
+ * control characters and bytes that are not UTF-8 in strings. How the words stand together is
+ * json-c's to say.
  *
  * @param ret_bad  the word that is none, when false
- * Cost: 2 ns a byte.
  */
 bool lac_json_check_words(const char *at, const char *end, const char **ret_bad);
 
