@@ -8,6 +8,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum lac_status lac_compare_facts_create(const struct lac_model *model,
                                          const struct lac_analysis *analysis,
                                          struct lac_compare_facts **ret_facts)
 {
+    assert(model != NULL && analysis != NULL && ret_facts != NULL);
     struct lac_compare_facts *facts = calloc(1, sizeof *facts);
     if (!facts) {
         return LAC_ERR_NOMEM;
@@ -76,6 +78,7 @@ static void pack_all(struct lac_pack *pack, struct lac_compare_facts *facts)
 enum lac_status lac_compare_facts_pack(const struct lac_compare_facts *facts, uint8_t **ret_bytes,
                                        size_t *ret_size_bytes)
 {
+    assert(facts != NULL && ret_bytes != NULL && ret_size_bytes != NULL);
     struct lac_pack pack = {.is_reading = false};
     struct lac_compare_facts copy = *facts; /* the functions read as well as write */
     pack_all(&pack, &copy);
@@ -91,6 +94,8 @@ enum lac_status lac_compare_facts_pack(const struct lac_compare_facts *facts, ui
 enum lac_status lac_compare_facts_unpack(uint8_t *bytes, size_t size_bytes,
                                          struct lac_compare_facts **ret_facts)
 {
+    assert(ret_facts != NULL);
+    assert(bytes != NULL || size_bytes == 0);
     struct lac_compare_facts *facts = calloc(1, sizeof *facts);
     struct lac_pack pack;
     if (!facts) {

@@ -5,6 +5,7 @@
 #include "analysis/model/status.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static bool is_gpu_work(uint8_t kind)

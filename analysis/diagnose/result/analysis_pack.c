@@ -11,6 +11,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,6 +379,8 @@ enum lac_status lac_analysis_pack(const struct lac_analysis *analysis,
                                   const struct lac_model *model, uint8_t **ret_bytes,
                                   size_t *ret_size_bytes)
 {
+    assert(analysis != NULL && model != NULL && ret_bytes != NULL);
+    assert(ret_size_bytes != NULL);
     struct packing p = {.model = model};
     struct lac_analysis copy = *analysis; /* the functions read as well as write */
     pack_all(&p, &copy);
@@ -394,6 +397,8 @@ enum lac_status lac_analysis_unpack(uint8_t *bytes, size_t size_bytes,
                                     const struct lac_model *model,
                                     struct lac_analysis **ret_analysis)
 {
+    assert(model != NULL && ret_analysis != NULL);
+    assert(bytes != NULL || size_bytes == 0);
     struct packing p = {.model = model};
     struct lac_analysis *analysis = calloc(1, sizeof *analysis);
     if (!analysis) {

@@ -11,6 +11,7 @@
 #include "server/store/trace/trace_private.h"
 #include "server/store/trace/trace_write_private.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -202,6 +203,7 @@ enum lac_status lac_trace_file_analysis(struct lac_trace_file *file,
                                         struct lac_analysis **ret_analysis,
                                         struct lac_error *reterr)
 {
+    assert(file != NULL && ret_analysis != NULL);
     struct lac_analysis *analysis = NULL;
     char *bytes = NULL;
     size_t size_bytes = 0;

@@ -9,6 +9,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,7 @@ static enum lac_status fill(struct lac_trace_file *file, int64_t t0_ns, int64_t 
 enum lac_status lac_trace_file_stretch(struct lac_trace_file *file, int64_t t0_ns, int64_t t1_ns,
                                        struct lac_model **ret_model, struct lac_error *reterr)
 {
+    assert(file != NULL && ret_model != NULL);
     struct lac_model *model = calloc(1, sizeof *model);
     enum lac_status status = LAC_ERR_NOMEM;
 
