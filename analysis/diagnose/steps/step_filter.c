@@ -455,8 +455,7 @@ static enum lac_status choose_clock(struct lac_facts *facts, int64_t *scratch)
     return status;
 }
 
-/* -- figures of the kept ones --------------------------------------------------------------------
- */
+/* -- figures of the kept ones ------------------------------------------------------------------ */
 
 /** Steps that are compared for their length: epoch ends and the like are a kind of their own. */
 static bool is_compared(const struct lac_step *step)
