@@ -425,6 +425,7 @@ static void take_pace(struct lac_facts *facts, const struct lac_paced_step *pace
             step->kind = LAC_KIND_TRUNCATED;
         }
     }
+    facts->loader_period = lac_steps_loader_period(facts, scratch);
     leave_out_partial_cycle(facts, scratch);
     analysis->is_paced_by_device = true;
 }
