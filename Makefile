@@ -116,6 +116,7 @@ lint: deps                                 ## formatting, house rules, clang-tid
 lint-quick:
 	$(Q)sh tests/tidy/check_layers.sh
 	$(Q)sh tests/tidy/check_house.sh
+	$(Q)python3 tests/tidy/check_dialect.py
 	$(Q)sh tests/tidy/check_scripts.sh
 	$(Q)clang-format --dry-run -Werror $(C_FILES)
 

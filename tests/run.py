@@ -49,6 +49,7 @@ def discover():
     """Yields (name, command, extra environment), cheapest first."""
     yield "layers", ["sh", "tests/tidy/check_layers.sh"], {}
     yield "house", ["sh", "tests/tidy/check_house.sh"], {}
+    yield "dialect", ["python3", "tests/tidy/check_dialect.py"], {}
     yield "scripts", ["sh", "tests/tidy/check_scripts.sh"], {}
     loaded = [f"build/release/{name}" for name in ("liblacuna.so", "lacuna-node", "python/_lacuna.abi3.so")]
     yield "symbols", ["sh", "tests/tidy/check_symbols.sh", *loaded], {}

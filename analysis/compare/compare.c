@@ -44,7 +44,7 @@ static struct lac_text32 say_size(double pct)
     struct lac_text32 said;
     double size = fabs(pct);
     int decimals = size < 0.95 ? 2 : size < 9.5 ? 1 : 0;
-    (void)snprintf(said.text, sizeof said.text, "%.*f", decimals, size);
+    (void)snprintf(said.text, sizeof(said.text), "%.*f", decimals, size);
     return said;
 }
 
@@ -102,7 +102,7 @@ static void say_headline(const struct lac_compare_side *a, const struct lac_comp
         double far_pct = is_faster ? change->low_pct : change->high_pct;
         char band[80] = "";
         if (strcmp(say_size(near_pct).text, say_size(far_pct).text) != 0) {
-            (void)snprintf(band, sizeof band, "%s-%s %%, ", say_size(near_pct).text,
+            (void)snprintf(band, sizeof(band), "%s-%s %%, ", say_size(near_pct).text,
                            say_size(far_pct).text);
         }
         comparison->headline = lac_texts_add(
@@ -164,10 +164,10 @@ enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_c
     assert(a != NULL && b != NULL && ret_comparison != NULL);
     struct lac_compare_side sides[] = {*a, *b};
     struct lac_compare_facts *made[2] = {NULL, NULL};
-    struct lac_comparison *comparison = calloc(1, sizeof *comparison);
-    enum lac_status status = comparison ? LAC_OK : LAC_ERR_NOMEM;
+    struct lac_comparison *comparison = calloc(1, sizeof(*comparison));
+    enum lac_status status = comparison != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (int i = 0; i < 2 && !status; i++) {
-        if (!sides[i].facts) {
+        if (sides[i].facts == NULL) {
             status = lac_compare_facts_create(sides[i].model, sides[i].analysis, &made[i]);
             sides[i].facts = made[i];
         }
@@ -187,7 +187,7 @@ enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_c
 
 void lac_comparison_destroy(struct lac_comparison *comparison)
 {
-    if (comparison) {
+    if (comparison != NULL) {
         lac_texts_destroy(comparison->texts);
         free(comparison);
     }

@@ -4,6 +4,7 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <math.h>
@@ -50,7 +51,7 @@ static double time_ns(double value, const char *unit)
         const char *name;
         double ns;
     } units[] = {{"ns", 1.0}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(units); i++) {
         if (strcmp(unit, units[i].name) == 0) {
             return value * units[i].ns;
         }
@@ -92,9 +93,9 @@ static enum lac_status parse_one(const char *text, size_t length,
         if (text[i] == ' ') {
             continue;
         }
-        if (used + 1 == sizeof condition->text) {
+        if (used + 1 == sizeof(condition->text)) {
             return lac_fail(reterr, LAC_ERR_MISUSE, 0, "a condition has at most %zu characters",
-                            sizeof condition->text - 1);
+                            sizeof(condition->text) - 1);
         }
         condition->text[used++] = text[i];
     }

@@ -7,6 +7,7 @@
 #include "analysis/diagnose/result/saturate.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -20,8 +21,8 @@ enum lac_status lac_compare_facts_create(const struct lac_model *model,
                                          struct lac_compare_facts **ret_facts)
 {
     assert(model != NULL && analysis != NULL && ret_facts != NULL);
-    struct lac_compare_facts *facts = calloc(1, sizeof *facts);
-    if (!facts) {
+    struct lac_compare_facts *facts = calloc(1, sizeof(*facts));
+    if (facts == NULL) {
         return LAC_ERR_NOMEM;
     }
     enum lac_status status = lac_compare_measure(model, analysis, &facts->steps);
@@ -50,7 +51,7 @@ static void pack_all(struct lac_pack *pack, struct lac_compare_facts *facts)
 {
     static const int64_t shape[] = {VERSION, LAC_PART_COUNT_, LAC_CAUSE_COUNT_, LAC_FAMILY_COUNT_,
                                     LAC_COMPARE_METRIC_COUNT};
-    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(shape); i++) {
         lac_pack_exactly(pack, shape[i]);
     }
     LAC_PACK_INT(pack, facts->steps.is_known, 0, 1);
@@ -59,7 +60,7 @@ static void pack_all(struct lac_pack *pack, struct lac_compare_facts *facts)
     pack_ns(pack, facts->steps.family_ns, LAC_FAMILY_COUNT_);
     facts->operator_count =
         (uint32_t)lac_pack_array(pack, facts->operator_count, OPERATOR_PACKED_BYTES,
-                                 (void *)&facts->operators, sizeof *facts->operators);
+                                 (void *)&facts->operators, sizeof(*facts->operators));
     for (uint32_t i = 0; i < facts->operator_count; i++) {
         struct lac_compare_part_of *it = &facts->operators[i];
         lac_pack_text(pack, &it->name);
@@ -96,9 +97,9 @@ enum lac_status lac_compare_facts_unpack(uint8_t *bytes, size_t size_bytes,
 {
     assert(ret_facts != NULL);
     assert(bytes != NULL || size_bytes == 0);
-    struct lac_compare_facts *facts = calloc(1, sizeof *facts);
+    struct lac_compare_facts *facts = calloc(1, sizeof(*facts));
     struct lac_pack pack;
-    if (!facts) {
+    if (facts == NULL) {
         free(bytes);
         return LAC_ERR_NOMEM;
     }
@@ -116,7 +117,7 @@ enum lac_status lac_compare_facts_unpack(uint8_t *bytes, size_t size_bytes,
 
 void lac_compare_facts_destroy(struct lac_compare_facts *facts)
 {
-    if (facts) {
+    if (facts != NULL) {
         free(facts->operators);
         free(facts->packed);
         free(facts);

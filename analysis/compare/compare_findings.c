@@ -32,12 +32,12 @@ static void sort_findings(const struct lac_analysis *a, const struct lac_analysi
                           struct lac_comparison *comparison)
 {
     for (uint32_t i = 0; i < a->finding_count; i++) {
-        if (!lac_finding_of(b, a->findings[i].kind)) {
+        if (lac_finding_of(b, a->findings[i].kind) == NULL) {
             put(comparison, comparison->gone, &comparison->gone_count, &a->findings[i]);
         }
     }
     for (uint32_t i = 0; i < b->finding_count; i++) {
-        if (lac_finding_of(a, b->findings[i].kind)) {
+        if (lac_finding_of(a, b->findings[i].kind) != NULL) {
             put(comparison, comparison->stayed, &comparison->stayed_count, &b->findings[i]);
         } else {
             put(comparison, comparison->come, &comparison->come_count, &b->findings[i]);
@@ -116,8 +116,8 @@ static void say_band(const struct lac_compare_prediction *it, char *out, size_t 
         (void)snprintf(out, capacity_bytes, "%s", mid.text);
         return;
     }
-    bool is_one_unit = unit_low && unit_mid && unit_high && strcmp(unit_low, unit_mid) == 0 &&
-                       strcmp(unit_high, unit_mid) == 0;
+    bool is_one_unit = unit_low != NULL && unit_mid != NULL && unit_high != NULL &&
+                       strcmp(unit_low, unit_mid) == 0 && strcmp(unit_high, unit_mid) == 0;
     if (is_one_unit) {
         *unit_low = '\0';
         high.text[unit_high - high.text] = '\0';
@@ -136,10 +136,10 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
     bool is_explained = comparison->steps[0].is_known && comparison->steps[1].is_known &&
                         achieved_ns > it->high_ns && grown_ns > achieved_ns / 50;
     if (!it->is_within && is_explained) {
-        (void)snprintf(missed, sizeof missed, ": %s grew by %s per step", grown,
+        (void)snprintf(missed, sizeof(missed), ": %s grew by %s per step", grown,
                        lac_format_ns(grown_ns).text);
     }
-    say_band(it, band, sizeof band);
+    say_band(it, band, sizeof(band));
     return lac_texts_add(&comparison->texts, "predicted %s, achieved %s: %s%s%s", band,
                          lac_format_ns(achieved_ns).text,
                          it->is_within              ? "within the band"
@@ -159,7 +159,7 @@ static bool is_one_piece(const struct lac_finding *finding, const struct lac_com
     }
     for (uint32_t d = 0; d < comparison->difference_count; d++) {
         const struct lac_compare_difference *difference = &comparison->differences[d];
-        bool is_advised = finding && difference->is_setting &&
+        bool is_advised = finding != NULL && difference->is_setting &&
                           lac_finding_advises(finding->kind, difference->key);
         if (difference->is_known && !is_advised) {
             return false;
@@ -188,17 +188,17 @@ static void predict(const struct lac_compare_side *a, const struct lac_compare_s
     }
     const struct lac_finding *finding = matched(a->analysis, comparison, &difference);
     /* "some (not recorded)": the setting differs, its value in B is unknown */
-    bool is_vague = difference && strstr(difference->b, "not recorded") != NULL;
+    bool is_vague = difference != NULL && strstr(difference->b, "not recorded") != NULL;
     it->is_matched = finding != NULL && !is_vague;
     comparison->is_one_change = is_one_piece(finding, comparison);
     /* without any recorded difference the change may be the advised one, when there is an effect */
-    bool may_be_first = !finding && comparison->setting_count == 0 &&
+    bool may_be_first = finding == NULL && comparison->setting_count == 0 &&
                         comparison->verdict == LAC_COMPARE_FASTER && a->analysis->finding_count > 0;
     if (may_be_first && a->analysis->findings[0].step_mid_ns != LAC_UNKNOWN_NS &&
         a->analysis->findings[0].brief[0] != '\0') {
         finding = &a->analysis->findings[0];
     }
-    if (!finding) {
+    if (finding == NULL) {
         return;
     }
     it->finding = finding;
@@ -206,7 +206,7 @@ static void predict(const struct lac_compare_side *a, const struct lac_compare_s
     it->low_ns = finding->step_low_ns;
     it->mid_ns = finding->step_mid_ns;
     it->high_ns = finding->step_high_ns;
-    if (difference) {
+    if (difference != NULL) {
         retime(a->analysis, difference, comparison);
     }
     double achieved = (double)achieved_ns;

@@ -41,8 +41,8 @@ static enum lac_status add_slice(struct measuring *m, const uint32_t *row_of_nam
     if (slices->kind[slice] == LAC_SLICE_KERNEL) {
         const struct lac_kernel_facts *facts =
             facts_of(m->analysis, row_of_name, slices->name[slice]);
-        set = facts && facts->names.is_comm ? SET_COMM : SET_COMPUTE;
-        enum lac_family family = facts ? facts->names.family : LAC_FAMILY_OTHER;
+        set = facts != NULL && facts->names.is_comm ? SET_COMM : SET_COMPUTE;
+        enum lac_family family = facts != NULL ? facts->names.family : LAC_FAMILY_OTHER;
         m->steps->family_ns[family] += lac_spans_length_inside(&m->kept, start_ns, end_ns);
     } else if (slices->kind[slice] == LAC_SLICE_MEMSET) {
         set = SET_MEMSET;
@@ -53,11 +53,11 @@ static enum lac_status add_slice(struct measuring *m, const uint32_t *row_of_nam
 static enum lac_status gather(struct measuring *m, int64_t device_id)
 {
     const struct lac_model *model = m->model;
-    uint32_t *row_of_name = malloc((size_t)model->strings.count * sizeof *row_of_name);
-    if (!row_of_name) {
+    uint32_t *row_of_name = malloc((size_t)model->strings.count * sizeof(*row_of_name));
+    if (row_of_name == NULL) {
         return LAC_ERR_NOMEM;
     }
-    memset(row_of_name, 0xff, (size_t)model->strings.count * sizeof *row_of_name);
+    memset(row_of_name, 0xff, (size_t)model->strings.count * sizeof(*row_of_name));
     for (uint32_t row = 0; row < m->analysis->kernel_name_count; row++) {
         row_of_name[m->analysis->kernels[row].name] = row;
     }

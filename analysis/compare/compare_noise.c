@@ -49,7 +49,7 @@ static enum lac_status sample_init(struct sample *sample, const struct lac_analy
 {
     *sample = (struct sample){.block = 1};
     sample->step_ns = malloc((analysis->step_count ? analysis->step_count : 1) * sizeof(double));
-    if (!sample->step_ns) {
+    if (sample->step_ns == NULL) {
         return LAC_ERR_NOMEM;
     }
     double sum_ns = 0.0;
@@ -102,8 +102,8 @@ static double widening(uint32_t n)
 static enum lac_status interval(const struct sample *a, const struct sample *b,
                                 struct lac_compare_change *change)
 {
-    double *differences = malloc(RESAMPLES * sizeof *differences);
-    if (!differences) {
+    double *differences = malloc(RESAMPLES * sizeof(*differences));
+    if (differences == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint64_t state = UINT64_C(0x9E3779B97F4A7C15);
@@ -112,7 +112,7 @@ static enum lac_status interval(const struct sample *a, const struct sample *b,
         double mean_b_ns = resample(b, &state);
         differences[i] = mean_a_ns > 0.0 ? 100.0 * (mean_b_ns / mean_a_ns - 1.0) : 0.0;
     }
-    qsort(differences, RESAMPLES, sizeof *differences, ascending);
+    qsort(differences, RESAMPLES, sizeof(*differences), ascending);
     uint32_t least = a->block_count < b->block_count ? a->block_count : b->block_count;
     double wide = widening(least);
     double below = change->pct - differences[RESAMPLES / 40];

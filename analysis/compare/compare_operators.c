@@ -24,7 +24,7 @@ static void merge(struct lac_compare_facts *facts)
 {
     uint32_t kept = 0;
     if (facts->operator_count > 1) {
-        qsort(facts->operators, facts->operator_count, sizeof *facts->operators, by_name);
+        qsort(facts->operators, facts->operator_count, sizeof(*facts->operators), by_name);
     }
     for (uint32_t i = 0; i < facts->operator_count; i++) {
         if (kept > 0 && strcmp(facts->operators[kept - 1].name, facts->operators[i].name) == 0) {
@@ -40,10 +40,10 @@ static void merge(struct lac_compare_facts *facts)
 static enum lac_status collect(const struct lac_model *model, const struct lac_flame *flame,
                                struct lac_compare_facts *facts)
 {
-    bool *is_inside = calloc(flame->node_count ? flame->node_count : 1, sizeof *is_inside);
+    bool *is_inside = calloc(flame->node_count ? flame->node_count : 1, sizeof(*is_inside));
     int64_t other_ns = flame->node_count > 0 ? flame->nodes[0].value_ns : 0;
-    facts->operators = calloc((size_t)flame->node_count + 1, sizeof *facts->operators);
-    if (!is_inside || !facts->operators) {
+    facts->operators = calloc((size_t)flame->node_count + 1, sizeof(*facts->operators));
+    if (is_inside == NULL || facts->operators == NULL) {
         free(is_inside);
         return LAC_ERR_NOMEM;
     }
@@ -118,11 +118,11 @@ static enum lac_status join(const struct lac_compare_facts *a, const struct lac_
                             struct lac_comparison *comparison)
 {
     struct lac_compare_operator *rows =
-        calloc((size_t)a->operator_count + b->operator_count + 1, sizeof *rows);
+        calloc((size_t)a->operator_count + b->operator_count + 1, sizeof(*rows));
     uint32_t count = 0;
     uint32_t i = 0;
     uint32_t j = 0;
-    if (!rows) {
+    if (rows == NULL) {
         return LAC_ERR_NOMEM;
     }
     while (i < a->operator_count || j < b->operator_count) {
@@ -134,7 +134,7 @@ static enum lac_status join(const struct lac_compare_facts *a, const struct lac_
         row->a_ns = order <= 0 ? a->operators[i++].ns : 0;
         row->b_ns = order >= 0 ? b->operators[j++].ns : 0;
     }
-    qsort(rows, count, sizeof *rows, by_change);
+    qsort(rows, count, sizeof(*rows), by_change);
     comparison->operator_count =
         count < LAC_COMPARE_OPERATORS_MAX ? count : LAC_COMPARE_OPERATORS_MAX;
     for (i = 0; i < comparison->operator_count; i++) {

@@ -10,6 +10,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 
 #include <ctype.h>
@@ -21,7 +22,7 @@
 
 static const char *const metrics[] = {"loss", "accuracy", "perplexity", "acc1", "top1", "bleu"};
 enum { VALUES_MIN = 3 };
-_Static_assert(sizeof metrics / sizeof metrics[0] == LAC_COMPARE_METRIC_COUNT, "one end each");
+_Static_assert(LAC_COUNT_OF(metrics) == LAC_COMPARE_METRIC_COUNT, "one end each");
 
 /** Values in the order of time. */
 struct values {
@@ -63,16 +64,16 @@ static const char *after_word(const char *text, const char *word)
 static double number_in(const char *text, const char *metric)
 {
     const char *at = after_word(text, metric);
-    if (!at || !strchr("=: ", *at) || *at == '\0') {
+    if (at == NULL || strchr("=: ", *at) == NULL || *at == '\0') {
         return (double)NAN;
     }
     at += strspn(at, "=: ");
     size_t digits = strspn(at, "+-.0123456789eE");
     char number[40];
-    if (digits == 0 || digits >= sizeof number) {
+    if (digits == 0 || digits >= sizeof(number)) {
         return (double)NAN;
     }
-    (void)snprintf(number, sizeof number, "%.*s", (int)digits, at);
+    (void)snprintf(number, sizeof(number), "%.*s", (int)digits, at);
     char *end = NULL;
     double value = strtod(number, &end);
     return end != number && *end == '\0' && isfinite(value) ? value : (double)NAN;
@@ -85,8 +86,8 @@ static enum lac_status from_counters(const struct lac_model *model, const char *
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (track->kind != LAC_TRACK_COUNTER || values->count > 0 ||
-            !(after_word(lac_model_str(model, track->name), metric) ||
-              after_word(lac_model_str(model, track->id_text), metric))) {
+            !(after_word(lac_model_str(model, track->name), metric) != NULL ||
+              after_word(lac_model_str(model, track->id_text), metric) != NULL)) {
             continue;
         }
         for (uint64_t s = track->first; s < track->first + track->count; s++) {
@@ -117,9 +118,9 @@ static enum lac_status from_names(const struct lac_model *model, const char *met
                                   struct values *values)
 {
     const struct lac_slices *slices = &model->slices;
-    double *of_name = malloc(((size_t)model->strings.count + 1) * sizeof *of_name);
+    double *of_name = malloc(((size_t)model->strings.count + 1) * sizeof(*of_name));
     bool has_any = false;
-    enum lac_status status = of_name ? LAC_OK : LAC_ERR_NOMEM;
+    enum lac_status status = of_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t id = 0; id < model->strings.count && !status; id++) {
         of_name[id] = number_in(lac_strings_get(&model->strings, id), metric);
         has_any = has_any || isfinite(of_name[id]);
@@ -137,7 +138,7 @@ static enum lac_status from_names(const struct lac_model *model, const char *met
     }
     free(of_name);
     if (values->count > 1) {
-        qsort(values->at, values->count, sizeof *values->at, by_time);
+        qsort(values->at, values->count, sizeof(*values->at), by_time);
     }
     return status;
 }

@@ -44,8 +44,8 @@ static void add(struct pairs *pairs, bool is_setting, const char *key, const cha
     va_list list;
     va_start(list, fmt);
     pair->is_setting = is_setting;
-    (void)snprintf(pair->key, sizeof pair->key, "%s", key);
-    (void)vsnprintf(pair->value, sizeof pair->value, fmt, list);
+    (void)snprintf(pair->key, sizeof(pair->key), "%s", key);
+    (void)vsnprintf(pair->value, sizeof(pair->value), fmt, list);
     va_end(list);
 }
 
@@ -91,8 +91,8 @@ static void add_setting(void *context, const char *key, const char *value)
 
 static enum lac_status pairs_init(struct pairs *pairs, const struct lac_compare_side *side)
 {
-    *pairs = (struct pairs){.at = calloc(PAIRS_MAX, sizeof *pairs->at)};
-    if (!pairs->at) {
+    *pairs = (struct pairs){.at = calloc(PAIRS_MAX, sizeof(*pairs->at))};
+    if (pairs->at == NULL) {
         return LAC_ERR_NOMEM;
     }
     lac_settings_each(&side->model->settings, add_setting, pairs);
@@ -115,18 +115,18 @@ static const struct pair *find(const struct pairs *pairs, const char *key)
 static void differ(struct lac_comparison *comparison, const struct pair *a, const struct pair *b)
 {
     static const char unknown[] = "not recorded";
-    const struct pair *either = a ? a : b;
+    const struct pair *either = a != NULL ? a : b;
     if (comparison->difference_count == LAC_COMPARE_DIFFERENCES_MAX) {
         comparison->differences_beyond++;
         comparison->change_count++;
         return;
     }
     struct lac_text **texts = &comparison->texts;
-    bool is_known = a && b;
+    bool is_known = a != NULL && b != NULL;
     comparison->differences[comparison->difference_count++] = (struct lac_compare_difference){
         .key = lac_texts_add(texts, "%s", either->key),
-        .a = a ? lac_texts_add(texts, "%s", a->value) : unknown,
-        .b = b ? lac_texts_add(texts, "%s", b->value) : unknown,
+        .a = a != NULL ? lac_texts_add(texts, "%s", a->value) : unknown,
+        .b = b != NULL ? lac_texts_add(texts, "%s", b->value) : unknown,
         .is_setting = either->is_setting,
         .is_known = is_known,
     };
@@ -143,12 +143,12 @@ static void compare_pairs(struct lac_comparison *comparison, const struct pairs 
         for (uint32_t i = 0; i < a->count; i++) {
             const struct pair *other = find(b, a->at[i].key);
             if (a->at[i].is_setting == is_setting &&
-                (!other || strcmp(other->value, a->at[i].value) != 0)) {
+                (other == NULL || strcmp(other->value, a->at[i].value) != 0)) {
                 differ(comparison, &a->at[i], other);
             }
         }
         for (uint32_t i = 0; i < b->count; i++) {
-            if (b->at[i].is_setting == is_setting && !find(a, b->at[i].key)) {
+            if (b->at[i].is_setting == is_setting && find(a, b->at[i].key) == NULL) {
                 differ(comparison, NULL, &b->at[i]);
             }
         }
@@ -165,10 +165,10 @@ void lac_compare_say_changed(struct lac_comparison *comparison)
         if (!it->is_known) {
             continue;
         }
-        int length = snprintf(list + used, sizeof list - used, "%s%s %s -> %s",
+        int length = snprintf(list + used, sizeof(list) - used, "%s%s %s -> %s",
                               used > 0 ? ", " : "", it->key, it->a, it->b);
-        if (length < 0 || (size_t)length >= sizeof list - used - 8) {
-            (void)snprintf(list + used, sizeof list - used, " ...");
+        if (length < 0 || (size_t)length >= sizeof(list) - used - 8) {
+            (void)snprintf(list + used, sizeof(list) - used, " ...");
             break;
         }
         used += (size_t)length;

@@ -17,8 +17,8 @@ struct line {
 
 static void add(struct line *line, const char *text)
 {
-    int length = snprintf(line->text + line->used, sizeof line->text - line->used, "%s", text);
-    size_t room = sizeof line->text - line->used - 1;
+    int length = snprintf(line->text + line->used, sizeof(line->text) - line->used, "%s", text);
+    size_t room = sizeof(line->text) - line->used - 1;
     line->used += (size_t)length < room ? (size_t)length : room;
 }
 

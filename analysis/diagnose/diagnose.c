@@ -40,7 +40,7 @@ static void release(struct lac_facts *facts)
 {
     lac_step_operations_destroy(facts->step_operations);
     lac_host_activity_done(facts);
-    for (uint32_t d = 0; d < facts->analysis->device_count && facts->device_sets; d++) {
+    for (uint32_t d = 0; d < facts->analysis->device_count && facts->device_sets != NULL; d++) {
         struct lac_device_sets *sets = &facts->device_sets[d];
         lac_spans_done(&sets->compute);
         lac_spans_done(&sets->comm);
@@ -128,8 +128,8 @@ enum lac_status lac_diagnose(const struct lac_model *model,
                              struct lac_analysis **ret_analysis, struct lac_error *reterr)
 {
     assert(model != NULL && ret_analysis != NULL);
-    struct lac_analysis *analysis = calloc(1, sizeof *analysis);
-    if (!analysis) {
+    struct lac_analysis *analysis = calloc(1, sizeof(*analysis));
+    if (analysis == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis");
     }
     set_unknown(analysis);
@@ -146,10 +146,10 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     if (!status) {
         status = draw_conclusions(&facts);
     }
-    if (!status && options && options->has_what_if) {
+    if (!status && options != NULL && options->has_what_if) {
         lac_what_if_answer(&facts, &options->what_if);
     }
-    if (!status && options && options->wants_worker_steps) {
+    if (!status && options != NULL && options->wants_worker_steps) {
         lac_worker_steps_measure(&facts);
     }
     release(&facts);

@@ -37,8 +37,8 @@ static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac
     struct lac_track track = {
         .kind = LAC_TRACK_STEPS, .process = LAC_NONE, .tid = -1, .device = -1, .sort_index = -1000};
     enum lac_status status = intern(model, "steps", &track.name);
-    struct lac_derived_slice *slices = malloc(analysis->step_count * sizeof *slices);
-    if (!slices) {
+    struct lac_derived_slice *slices = malloc(analysis->step_count * sizeof(*slices));
+    if (slices == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
@@ -50,12 +50,12 @@ static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac
                                                .kind = LAC_SLICE_STEP};
         if (step->name == 0) {
             char text[32];
-            (void)snprintf(text, sizeof text, "step %u", (unsigned)s);
+            (void)snprintf(text, sizeof(text), "step %u", (unsigned)s);
             status = intern(model, text, &slices[s].name);
         }
     }
     if (!status) {
-        qsort(slices, analysis->step_count, sizeof *slices, by_start);
+        qsort(slices, analysis->step_count, sizeof(*slices), by_start);
         status = lac_model_add_track(model, &track, slices, analysis->step_count);
     }
     free(slices);
@@ -75,15 +75,15 @@ static enum lac_status add_gaps(const struct lac_analysis *analysis, struct lac_
                               .device = device_facts->id,
                               .sort_index = -999};
     char text[48];
-    (void)snprintf(text, sizeof text, "why idle, GPU %lld", (long long)device_facts->id);
+    (void)snprintf(text, sizeof(text), "why idle, GPU %lld", (long long)device_facts->id);
     enum lac_status status = intern(model, text, &track.name);
     uint32_t names[LAC_CAUSE_COUNT_];
     for (int cause = 0; cause < LAC_CAUSE_COUNT_ && !status; cause++) {
         status = intern(model, lac_cause_name((enum lac_cause)cause), &names[cause]);
     }
     struct lac_derived_slice *slices =
-        status ? NULL : malloc(device_facts->gap_piece_count * sizeof *slices);
-    if (!slices) {
+        status ? NULL : malloc(device_facts->gap_piece_count * sizeof(*slices));
+    if (slices == NULL) {
         return status ? status : LAC_ERR_NOMEM;
     }
     uint64_t first = analysis->gaps[device_facts->first_gap].first_piece;

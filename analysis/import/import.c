@@ -40,13 +40,13 @@ struct import {
 static enum lac_status give_held(struct import *import)
 {
     struct lac_model *model = import->held;
-    if (!model) {
+    if (model == NULL) {
         return LAC_OK;
     }
     import->held = NULL;
     if (import->skipped_count) {
         char text[160];
-        (void)snprintf(text, sizeof text, "Members of the archive that are not traces: %s",
+        (void)snprintf(text, sizeof(text), "Members of the archive that are not traces: %s",
                        import->skipped);
         lac_model_report(model, LAC_REPORT_INFO, "member_skipped", import->skipped_count, 0, text);
     }
@@ -138,15 +138,15 @@ static void note_skipped(struct import *import, const char *name, const char *wh
 {
     if (import->skipped_count++ == 0) {
         char clean[64];
-        lac_import_name(name, clean, sizeof clean);
-        (void)snprintf(import->skipped, sizeof import->skipped, "%.40s (%.65s)", clean, why);
+        lac_import_name(name, clean, sizeof(clean));
+        (void)snprintf(import->skipped, sizeof(import->skipped), "%.40s (%.65s)", clean, why);
     }
 }
 
 static enum lac_status import_members(struct import *import, struct lac_source *tar, uint32_t depth)
 {
     char *member = malloc(LAC_TAR_NAME_MAX);
-    if (!member) {
+    if (member == NULL) {
         return lac_fail(import->reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     uint32_t count = 0;
@@ -156,7 +156,7 @@ static enum lac_status import_members(struct import *import, struct lac_source *
     while (status == LAC_OK) {
         bool whole = lac_source_damage(tar) == NULL;
         status = lac_tar_next(tar, member, &found, reterr);
-        if (status == LAC_OK && whole && lac_source_damage(tar) && import->held) {
+        if (status == LAC_OK && whole && lac_source_damage(tar) != NULL && import->held != NULL) {
             lac_model_report(import->held, LAC_REPORT_REPAIRED, "input_damaged", 1, 0,
                              lac_source_damage(tar));
         }
@@ -170,14 +170,14 @@ static enum lac_status import_members(struct import *import, struct lac_source *
             break;
         }
         char name[512];
-        lac_import_name(member, name, sizeof name);
+        lac_import_name(member, name, sizeof(name));
         import->reterr = &error;
         status = import_layers(import, tar, name, depth + 1);
         import->reterr = reterr;
         if (status == LAC_ERR_CORRUPT) {
             note_skipped(import, member, error.message);
             status = LAC_OK;
-        } else if (status != LAC_OK && reterr) {
+        } else if (status != LAC_OK && reterr != NULL) {
             *reterr = error;
         }
     }
@@ -242,7 +242,8 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
 static enum lac_status run(struct import *import, struct lac_source *source, const char *path)
 {
     char name[512];
-    lac_import_name(import->options->name ? import->options->name : path, name, sizeof name);
+    lac_import_name(import->options->name != NULL ? import->options->name : path, name,
+                    sizeof(name));
     enum lac_status status = import_layers(import, source, name, 0);
     if (status == LAC_OK) {
         status = import_spools(import, name);
@@ -278,7 +279,7 @@ enum lac_status lac_import_file(const char *path, const struct lac_import_option
     struct import import;
     struct lac_source *source = NULL;
     const struct lac_path_importer *importer = lac_path_importer_of(path);
-    if (importer) {
+    if (importer != NULL) {
         return importer->import(path, options, sink, context, reterr);
     }
     prepare(&import, options, sink, context, reterr);

@@ -5,6 +5,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -96,7 +97,7 @@ static enum lac_status grow_slices(struct lac_builder *builder)
     if (slices->count >= LAC_SLICE_COUNT_MAX) {
         return LAC_ERR_LIMIT;
     }
-    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(columns); i++) {
         capacity = builder->slice_capacity;
         if (!lac_reserve(columns[i].array, &capacity, sizeof(capacity), need,
                          columns[i].element_bytes)) {

@@ -2,6 +2,7 @@
 #include "analysis/model/chunk_private.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ static enum lac_status create_arrays(struct lac_chunk_codec *codec)
         {(void *)&codec->slots, LAC_CHUNK_SLICES * sizeof(struct lac_chunk_slots)},
     };
 
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(arrays); i++) {
         void *array = calloc(1, arrays[i].size_bytes);
 
         if (array == NULL) {

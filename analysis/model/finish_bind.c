@@ -3,6 +3,7 @@
 #include "analysis/model/builder_private.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ static bool name_submits(struct grouping *g, uint32_t name)
         const char *text = lac_model_str(g->model, name);
 
         g->submits[name] = 1;
-        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
             if (strstr(text, words[i]) != NULL) {
                 g->submits[name] = 2;
             }

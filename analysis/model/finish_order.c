@@ -4,6 +4,7 @@
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -185,7 +186,7 @@ static enum lac_status permute_all(struct lac_slices *slices, const uint32_t *or
     if (kept == slices->count && kept != 0 && is_identity(order, kept)) {
         return LAC_OK;
     }
-    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(columns); i++) {
         if (permute(columns[i].array, columns[i].element_bytes, order, kept) != LAC_OK) {
             return LAC_ERR_NOMEM;
         }

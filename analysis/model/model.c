@@ -5,6 +5,7 @@
 #include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -188,7 +189,7 @@ static enum lac_status resize_columns(struct lac_slices *slices, uint64_t count)
         LAC_ARRAY_REF(slices->lane),     LAC_ARRAY_REF(slices->kind),
     };
 
-    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(columns); i++) {
         void *old;
         void *grown;
 

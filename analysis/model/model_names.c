@@ -1,11 +1,12 @@
 /* Short names of the enums: part of the JSON API and of trace files, so never renamed. */
 
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 
 #include <stddef.h>
 
 #define NAME_OF(names, value)                                                                      \
-    ((size_t)(value) < sizeof(names) / sizeof((names)[0]) ? (names)[(size_t)(value)] : "unknown")
+    ((size_t)(value) < LAC_COUNT_OF(names) ? (names)[(size_t)(value)] : "unknown")
 
 const char *lac_slice_kind_name(enum lac_slice_kind kind)
 {
@@ -26,7 +27,7 @@ const char *lac_slice_kind_name(enum lac_slice_kind kind)
         [LAC_SLICE_STEP] = "step",
         [LAC_SLICE_GAP] = "gap",
     };
-    _Static_assert(sizeof(names) / sizeof(names[0]) == LAC_SLICE_KIND_COUNT_, "name every kind");
+    _Static_assert(LAC_COUNT_OF(names) == LAC_SLICE_KIND_COUNT_, "name every kind");
 
     return NAME_OF(names, kind);
 }
@@ -39,7 +40,7 @@ const char *lac_track_kind_name(enum lac_track_kind kind)
         [LAC_TRACK_MARKS] = "marks",     [LAC_TRACK_GPU_RANGE] = "gpu_range",
         [LAC_TRACK_STEPS] = "steps",     [LAC_TRACK_GAPS] = "gaps",
     };
-    _Static_assert(sizeof(names) / sizeof(names[0]) == LAC_TRACK_KIND_COUNT_, "name every kind");
+    _Static_assert(LAC_COUNT_OF(names) == LAC_TRACK_KIND_COUNT_, "name every kind");
 
     return NAME_OF(names, kind);
 }

@@ -1,5 +1,7 @@
 #include "analysis/model/status.h"
 
+#include "collector/base/count_of.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -20,7 +22,7 @@ const char *lac_status_name(enum lac_status status)
         [LAC_ERR_NO_SPACE] = "no_space",
         [LAC_ERR_BUSY] = "busy",
     };
-    _Static_assert(sizeof(names) / sizeof(names[0]) == LAC_STATUS_COUNT_, "name every status");
+    _Static_assert(LAC_COUNT_OF(names) == LAC_STATUS_COUNT_, "name every status");
 
     assert(status >= 0);
     assert(status < LAC_STATUS_COUNT_);

@@ -1,5 +1,7 @@
 #include "collector/base/entry.h"
 
+#include "collector/base/count_of.h"
+
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 
 /* Held, a fault would end us at once; sent by somebody, they are passed on by their handler. */
 static const int faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
-enum { FAULT_COUNT = sizeof(faults) / sizeof(faults[0]) };
+enum { FAULT_COUNT = LAC_COUNT_OF(faults) };
 
 static uint64_t mask_before;
 static uint64_t ignored;

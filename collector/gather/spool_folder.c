@@ -1,5 +1,6 @@
 #include "collector/gather/spool_folder.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "collector/gather/spool_bounds.h"
 #include "lacuna/spool.h"
@@ -42,7 +43,7 @@ const char *lac_spool_folder_obstacle(const char *path)
     if (statfs(path, &system) != 0 || statvfs(path, &space) != 0) {
         return "it does not exist";
     }
-    for (size_t i = 0; i < sizeof(network) / sizeof(network[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(network); i++) {
         if ((uint32_t)system.f_type == (uint32_t)network[i].magic) {
             return network[i].obstacle;
         }
@@ -75,7 +76,7 @@ bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reas
     size_t used = 0;
 
     reason[0] = '\0';
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(variables); i++) {
         const char *const base = variables[i] == NULL ? "/tmp" : getenv(variables[i]);
         const char *obstacle;
         int length;

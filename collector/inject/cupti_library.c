@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
@@ -37,7 +38,7 @@ static int note_runtime(struct dl_phdr_info *info, size_t size_bytes, void *out)
 
 static void *open_in(const char *folder)
 {
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
         void *library;
 
         if (snprintf(found_path, sizeof(found_path), "%s/%s", folder, names[i]) >=
@@ -69,22 +70,21 @@ static void *open_library(void)
         return dlopen(asked, RTLD_NOW | RTLD_LOCAL);
     }
     /* two copies of CUPTI in a process conflict: the one that is there comes first */
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && library == NULL; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names) && library == NULL; i++) {
         library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
         (void)snprintf(found_path, sizeof(found_path), "%s (loaded by the job)", names[i]);
     }
     (void)dl_iterate_phdr(note_runtime, runtime);
-    for (size_t i = 0; i < sizeof(near_runtime) / sizeof(near_runtime[0]) && library == NULL &&
-                       runtime[0] != '\0';
+    for (size_t i = 0; i < LAC_COUNT_OF(near_runtime) && library == NULL && runtime[0] != '\0';
          i++) {
         (void)snprintf(folder, sizeof(folder), "%s%s", runtime, near_runtime[i]);
         library = open_in(folder);
     }
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && library == NULL; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names) && library == NULL; i++) {
         (void)snprintf(found_path, sizeof(found_path), "%s", names[i]);
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     }
-    for (size_t i = 0; i < sizeof(toolkits) / sizeof(toolkits[0]) && library == NULL; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(toolkits) && library == NULL; i++) {
         library = open_in(toolkits[i]);
     }
     return library;

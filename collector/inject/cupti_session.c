@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
@@ -90,7 +91,7 @@ static const char *const call_prefixes[] = {
 
 static bool is_wanted(const char *name)
 {
-    for (size_t i = 0; i < sizeof(call_prefixes) / sizeof(call_prefixes[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(call_prefixes); i++) {
         if (strncmp(name, call_prefixes[i], strlen(call_prefixes[i])) == 0) {
             return true;
         }
@@ -206,7 +207,7 @@ static const char *enable_all(void)
     int result = CUPTI_OK;
     bool any = false;
 
-    for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(device_kinds); i++) {
         const int one = enable(device_kinds[i]);
 
         any = any || one == CUPTI_OK;
@@ -343,10 +344,10 @@ static void at_exit(void)
 static void leave(void)
 {
     lac_cupti_flush(1);
-    for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(device_kinds); i++) {
         (void)cupti.disable(device_kinds[i]);
     }
-    for (size_t i = 0; i < sizeof(host_kinds) / sizeof(host_kinds[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(host_kinds); i++) {
         (void)cupti.disable(host_kinds[i]);
     }
     (void)cupti.disable(CUPTI_KIND_GRAPH_TRACE);

@@ -3,6 +3,7 @@
  * the functions below. One table per library, so the entry point is called many times; the
  * functions and all their state are shared.
  */
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/utf8.h"
 #include "collector/inject/gpu.h"
@@ -662,12 +663,10 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
         LAC_DEBUG(NVTX, 1, "not attached: unknown version of NVTX in this program");
         return 0;
     }
-    install(callbacks, NVTX_MODULE_CORE, core_hooks, sizeof(core_hooks) / sizeof(core_hooks[0]));
-    install(callbacks, NVTX_MODULE_CORE2, core2_hooks,
-            sizeof(core2_hooks) / sizeof(core2_hooks[0]));
-    install(callbacks, NVTX_MODULE_CUDA, cuda_hooks, sizeof(cuda_hooks) / sizeof(cuda_hooks[0]));
-    install(callbacks, NVTX_MODULE_CUDART, cudart_hooks,
-            sizeof(cudart_hooks) / sizeof(cudart_hooks[0]));
+    install(callbacks, NVTX_MODULE_CORE, core_hooks, LAC_COUNT_OF(core_hooks));
+    install(callbacks, NVTX_MODULE_CORE2, core2_hooks, LAC_COUNT_OF(core2_hooks));
+    install(callbacks, NVTX_MODULE_CUDA, cuda_hooks, LAC_COUNT_OF(cuda_hooks));
+    install(callbacks, NVTX_MODULE_CUDART, cudart_hooks, LAC_COUNT_OF(cudart_hooks));
     return 1;
 }
 

@@ -3,6 +3,7 @@
  * ranges and marks; NCCL tells communicator, size and reduction that way. We record the bytes. What
  * their pointers lead to must be read here and now, and is stored after them.
  */
+#include "collector/base/count_of.h"
 #include "collector/base/utf8.h"
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
@@ -714,7 +715,7 @@ void lac_payload_install(const struct nvtx_extension *extension)
         extension->segments == NULL || extension->compat_id >> 8 != NVTX_EXTENSION_COMPATIBLE) {
         return;
     }
-    for (size_t i = 0; i < sizeof(hooks) / sizeof(hooks[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(hooks); i++) {
         if (hooks[i].number < extension->segments->slot_count) {
             extension->segments->slots[hooks[i].number] = (intptr_t)hooks[i].function;
         }

@@ -1,5 +1,7 @@
 #include "collector/inject/secrets.h"
 
+#include "collector/base/count_of.h"
+
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
@@ -113,7 +115,7 @@ static bool is_among(const char *const *list, size_t count, const char *text, si
     return false;
 }
 
-#define IS_AMONG(list, text, length) is_among(list, sizeof(list) / sizeof((list)[0]), text, length)
+#define IS_AMONG(list, text, length) is_among(list, LAC_COUNT_OF(list), text, length)
 
 /* ---- names */
 
@@ -161,7 +163,7 @@ static bool names_a_secret(const char *name, size_t length)
             letters[sizeof(letters) - ++used] = name[i];
         }
     }
-    for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+    for (size_t w = 0; w < LAC_COUNT_OF(words); w++) {
         if (find(letters + sizeof(letters) - used, used, words[w]) < used) {
             return true;
         }
@@ -223,7 +225,7 @@ static size_t before_known_token(const char *word, size_t length)
 {
     size_t shown = length;
 
-    for (size_t b = 0; b < sizeof(begins) / sizeof(begins[0]); b++) {
+    for (size_t b = 0; b < LAC_COUNT_OF(begins); b++) {
         const size_t n = strlen(begins[b]);
 
         for (size_t i = 0; i + n + SHAPE_MIN <= shown; i++) {
@@ -275,7 +277,7 @@ static size_t before_address(const char *word, size_t length)
     if (scheme < length && question != NULL) {
         shown = (size_t)(question - word) + 1;
     }
-    for (size_t h = 0; h < sizeof(hooks) / sizeof(hooks[0]); h++) {
+    for (size_t h = 0; h < LAC_COUNT_OF(hooks); h++) {
         const size_t found = find(word, length, hooks[h]);
 
         if (found < length) {

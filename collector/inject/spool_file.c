@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/write_signals.h"
 #include "collector/inject/recorder.h"
@@ -97,7 +98,7 @@ static int keep_away(int file)
     static const int lowest[] = {900, 200, 20, 3};
     int away = -1;
 
-    for (size_t i = 0; file >= 0 && i < sizeof(lowest) / sizeof(lowest[0]) && away < 0; i++) {
+    for (size_t i = 0; file >= 0 && i < LAC_COUNT_OF(lowest) && away < 0; i++) {
         away = fcntl(file, F_DUPFD_CLOEXEC, lowest[i]);
     }
     if (away >= 0 || (file >= 0 && file < 3)) {
@@ -240,7 +241,7 @@ static void add_environment(struct lac_spool_header *to)
                                         "LACUNA_RUN_ID",
                                         "KUBERNETES_SERVICE_HOST"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
         const char *const value = getenv(names[i]);
         char key[64];
 

@@ -1,5 +1,7 @@
 #include "collector/launch/cost.h"
 
+#include "collector/base/count_of.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,7 +13,7 @@ static const uint64_t LONGEST_NS = 300 * 1000000000ull; /* of the whole measurem
 /* Student's t for 95 %, by degrees of freedom from PAIRS_MIN - 1 to LAC_COST_PAIRS - 1. */
 static const double student[] = {3.182, 2.776, 2.571, 2.447, 2.365};
 
-_Static_assert(sizeof(student) / sizeof(student[0]) == LAC_COST_PAIRS - PAIRS_MIN + 1, "t");
+_Static_assert(LAC_COUNT_OF(student) == LAC_COST_PAIRS - PAIRS_MIN + 1, "t");
 
 /* off on, on off, off on, ...: what drifts falls out. */
 static bool is_on(uint32_t block)

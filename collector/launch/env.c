@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "collector/gather/gather.h"
 #include "collector/gather/spool_folder.h"
 #include "collector/launch/install.h"
@@ -147,7 +148,7 @@ int lac_env_command(int argc, char **argv)
             (void)snprintf(spool, sizeof(spool), "%s", argv[++i]);
             continue;
         }
-        for (size_t k = 0; k < sizeof(forms) / sizeof(forms[0]) && !known; k++) {
+        for (size_t k = 0; k < LAC_COUNT_OF(forms) && !known; k++) {
             known = strcmp(argv[i], forms[k]) == 0;
         }
         if (!known || form != NULL) {

@@ -1,5 +1,6 @@
 #include "collector/launch/install.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ bool lac_install_find(struct lac_install *install)
     }
     folder[length] = '\0';
     *strrchr(folder, '/') = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(places) && !found; i++) {
         (void)snprintf(place, sizeof(place), "%s%s", folder, places[i]);
         found = beside(place, "liblacuna.so", install->library, sizeof(install->library));
         if (found && !beside(place, "python", install->python, sizeof(install->python))) {

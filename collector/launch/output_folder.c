@@ -1,5 +1,6 @@
 #include "collector/launch/output_folder.h"
 
+#include "collector/base/count_of.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
@@ -64,7 +65,7 @@ static void name_of_rank(char *out, size_t capacity)
     };
 
     out[0] = '\0';
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && out[0] == '\0'; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(kinds) && out[0] == '\0'; i++) {
         const char *const number = variable(kinds[i].number);
         const char *const count = variable(kinds[i].count);
 

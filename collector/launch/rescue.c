@@ -1,5 +1,6 @@
 #include "collector/launch/rescue.h"
 
+#include "collector/base/count_of.h"
 #include "collector/launch/signals.h"
 
 #include <signal.h>
@@ -80,7 +81,7 @@ void lac_rescue_begin(pid_t pid)
     memset(&action, 0, sizeof(action));
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(faults); i++) {
         (void)sigaction(faults[i], &action, NULL);
     }
 }

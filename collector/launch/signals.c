@@ -1,5 +1,6 @@
 #include "collector/launch/signals.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/entry.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ void lac_signals_end_with(int exit_status, const char *words)
     last_words = words;
     memset(&action, 0, sizeof(action));
     action.sa_handler = end_now;
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(ends); i++) {
         if (!lac_entry_ignores(ends[i])) {
             (void)sigaction(ends[i], &action, NULL);
             held &= ~LAC_SIGNAL_BIT(ends[i]);

@@ -1,5 +1,6 @@
 #include "collector/launch/why_empty.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
 #include "collector/sample/proc_files.h"
@@ -67,7 +68,7 @@ static void note_process(struct lac_why_empty *why, int32_t pid)
             return;
         }
     }
-    if (why->process_count < sizeof(why->seen) / sizeof(why->seen[0])) {
+    if (why->process_count < LAC_COUNT_OF(why->seen)) {
         why->seen[why->process_count++] = pid;
     }
 }
@@ -181,7 +182,7 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
         return; /* ourselves, about to become the job */
     }
     note_process(why, pid);
-    for (size_t i = 0; i < sizeof(starters) / sizeof(starters[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(starters); i++) {
         if (strcmp(name, starters[i]) == 0) {
             (void)snprintf(why->starter, sizeof(why->starter), "%s", name);
         }

@@ -1,5 +1,6 @@
 #include "collector/push/http_client.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/old_symbols.h" /* IWYU pragma: keep */
 
@@ -102,7 +103,7 @@ static void *load(void)
         LAC_DEBUG(PUSH, 1, "LACUNA_LIBCURL=%s", wish);
         return dlopen(wish, RTLD_NOW | RTLD_LOCAL);
     }
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && library == NULL; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names) && library == NULL; i++) {
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
         LAC_DEBUG(PUSH, 1, "%s %s", names[i], library != NULL ? "is loaded" : "is missing");
     }

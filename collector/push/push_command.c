@@ -1,5 +1,6 @@
 /* `push`, and the line that does the same without libcurl. */
 
+#include "collector/base/count_of.h"
 #include "collector/push/http_client.h"
 #include "collector/push/push.h"
 #include "collector/push/push_source.h"
@@ -84,10 +85,10 @@ static int parse(int argc, char **argv, struct arguments *arguments, struct lac_
             target->is_quiet = true;
             continue;
         }
-        while (k < sizeof(options) / sizeof(options[0]) && strcmp(argv[i], options[k].name) != 0) {
+        while (k < LAC_COUNT_OF(options) && strcmp(argv[i], options[k].name) != 0) {
             k++;
         }
-        if (k == sizeof(options) / sizeof(options[0]) || i + 1 == argc) {
+        if (k == LAC_COUNT_OF(options) || i + 1 == argc) {
             return usage("unknown option, or one without its value: ", argv[i]);
         }
         *options[k].place = argv[++i];

@@ -1,5 +1,6 @@
 #include "collector/push/push_source.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "collector/base/tar_folder.h"
 #include "collector/push/push_pack.h"
@@ -202,7 +203,7 @@ static bool is_better_plain(int fd)
     if (pread(fd, head, sizeof(head), 0) < 4) {
         return true;
     }
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(known); i++) {
         if (memcmp(head, known[i].bytes, known[i].length) == 0) {
             return true;
         }

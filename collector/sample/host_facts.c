@@ -1,6 +1,7 @@
 #include "collector/sample/host_facts.h"
 
 #include "collector/base/cgroup.h"
+#include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "collector/sample/gpu_cores.h"
 #include "collector/sample/sample_spool.h"
@@ -123,7 +124,7 @@ void lac_host_facts(struct lac_sample_spool *spool)
     put_line(spool, "host.driver", "/proc/driver/nvidia/version", "NVRM version");
     put_line(spool, "host.profiling_admin_only", "/proc/driver/nvidia/params",
              "RmProfilingAdminOnly");
-    for (size_t i = 0; i < sizeof(slurm) / sizeof(slurm[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(slurm); i++) {
         char key[64];
 
         if (getenv(slurm[i]) != NULL) {

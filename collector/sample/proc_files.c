@@ -1,5 +1,6 @@
 #include "collector/sample/proc_files.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 
 #include <assert.h>
@@ -69,7 +70,7 @@ static void read_stat_fields(const char *at, struct lac_thread_counters *counter
 
     counters->state = at[0];
     at += 2;
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]) && *at != '\0'; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(fields) && *at != '\0'; i++) {
         char *end = NULL;
 
         fields[i] = (uint64_t)strtoll(at, &end, 10);

@@ -1,6 +1,7 @@
 #include "collector/sample/sampler.h"
 
 #include "collector/base/cgroup.h"
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/io_full.h"
 #include "collector/base/reserve.h"
@@ -329,7 +330,7 @@ static void look(struct lac_sampler *sampler)
 {
     static int32_t pids[PROCESSES_MAX * 8];
     static struct found found[PROCESSES_MAX * 8];
-    const size_t count = list_numbers("/proc", pids, sizeof(pids) / sizeof(pids[0]));
+    const size_t count = list_numbers("/proc", pids, LAC_COUNT_OF(pids));
     const int32_t self = (int32_t)getpid();
     size_t known = 0;
     size_t kept = 0;

@@ -126,7 +126,7 @@ static void answer(struct side *sides, const char *a, const char *b, struct lac_
     const char *id[2] = {a, b};
 
     for (int i = 0; i < 2 && sides[0].ranks != NULL; i++) {
-        (void)snprintf(lowest[i], sizeof lowest[i], "%s", lac_run_ranks_lowest(sides[i].ranks));
+        (void)snprintf(lowest[i], sizeof(lowest[i]), "%s", lac_run_ranks_lowest(sides[i].ranks));
         id[i] = lowest[i];
     }
     if (join_runs(sides, response) &&
@@ -151,8 +151,8 @@ static void compare(struct lac_app *app, const struct lac_request *request, stru
                            "runs");
         return;
     }
-    (void)snprintf(key, sizeof key, "compare %s %s", a, b);
-    (void)snprintf(stamp, sizeof stamp, "%016" PRIx64 " %016" PRIx64, stamp_of(&sides[0]),
+    (void)snprintf(key, sizeof(key), "compare %s %s", a, b);
+    (void)snprintf(stamp, sizeof(stamp), "%016" PRIx64 " %016" PRIx64, stamp_of(&sides[0]),
                    stamp_of(&sides[1]));
     lac_response_etag(response, "%s %s %s", LAC_VERSION, key, stamp);
     response->cache = "private, no-cache";

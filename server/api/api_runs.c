@@ -166,7 +166,7 @@ static void sort_members(struct lac_run_ranks *comparison)
         is_ranked = is_ranked && comparison->members[i].rank >= 0;
     }
     if (comparison->count > 1) {
-        qsort(comparison->members, comparison->count, sizeof *comparison->members,
+        qsort(comparison->members, comparison->count, sizeof(*comparison->members),
               is_ranked ? by_rank : by_place);
     }
     comparison->stamp = UINT64_C(0xcbf29ce484222325);
@@ -174,7 +174,7 @@ static void sort_members(struct lac_run_ranks *comparison)
         const struct member *member = &comparison->members[i];
 
         comparison->stamp = mix(comparison->stamp, member->trace, LAC_ID_LENGTH);
-        comparison->stamp = mix(comparison->stamp, &member->generation, sizeof member->generation);
+        comparison->stamp = mix(comparison->stamp, &member->generation, sizeof(member->generation));
     }
 }
 
@@ -191,7 +191,7 @@ static bool list_members(struct lac_run_ranks *comparison, const char *run,
         lac_api_fail(response, &error);
         return false;
     }
-    comparison->members = calloc((size_t)list.count + 1, sizeof *comparison->members);
+    comparison->members = calloc((size_t)list.count + 1, sizeof(*comparison->members));
     for (uint32_t i = 0; i < list.count && comparison->members != NULL; i++) {
         const struct lac_trace_row *row = &list.rows[i];
 
@@ -200,7 +200,7 @@ static bool list_members(struct lac_run_ranks *comparison, const char *run,
         if (row->state == LAC_TRACE_READY) {
             struct member *member = &comparison->members[comparison->count++];
 
-            memcpy(member->trace, row->id, sizeof member->trace);
+            memcpy(member->trace, row->id, sizeof(member->trace));
             member->generation = row->generation;
             member->rank = row->rank;
             member->place = list.count - i; /* the list has the newest first */
@@ -331,7 +331,7 @@ static enum lac_status join_members(const struct lac_run_ranks *comparison,
 static enum lac_status write_documents(const struct lac_run_ranks *comparison,
                                        char *text[DETAIL_COUNT_])
 {
-    struct lac_run_member *members = calloc((size_t)comparison->count + 1, sizeof *members);
+    struct lac_run_member *members = calloc((size_t)comparison->count + 1, sizeof(*members));
     struct lac_run *run = NULL;
     enum lac_status status = members != NULL ? LAC_OK : LAC_ERR_NOMEM;
 
@@ -392,7 +392,7 @@ static void answer(struct lac_run_ranks *comparison, const char *run, int detail
     } else {
         fail_reading(response, status, &error);
     }
-    (void)snprintf(stamp, sizeof stamp, "%016" PRIx64, comparison->stamp);
+    (void)snprintf(stamp, sizeof(stamp), "%016" PRIx64, comparison->stamp);
     for (int i = 0; i < DETAIL_COUNT_; i++) {
         if (status == LAC_OK) {
             key_of(run, i, key);
@@ -418,7 +418,7 @@ void lac_api_run_analysis(void *app_context, const struct lac_request *request,
     }
     if (list_members(&comparison, row.id, response)) {
         key_of(row.id, detail, key);
-        (void)snprintf(stamp, sizeof stamp, "%016" PRIx64, comparison.stamp);
+        (void)snprintf(stamp, sizeof(stamp), "%016" PRIx64, comparison.stamp);
         lac_response_etag(response, "%s %s %s", LAC_VERSION, key, stamp);
         response->cache = "private, no-cache";
         if (!lac_response_is_unchanged(request, response) &&
@@ -440,7 +440,7 @@ void lac_api_run_analysis(void *app_context, const struct lac_request *request,
 struct lac_run_ranks *lac_run_ranks_open(struct lac_app *app, const char *id,
                                          struct lac_response *response)
 {
-    struct lac_run_ranks *ranks = calloc(1, sizeof *ranks);
+    struct lac_run_ranks *ranks = calloc(1, sizeof(*ranks));
 
     if (ranks == NULL) {
         lac_response_error(response, 503, "out_of_memory", "no memory for this run");

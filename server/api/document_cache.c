@@ -37,7 +37,7 @@ static void drop(struct lac_document_cache *cache, struct entry *entry)
 
 struct lac_document_cache *lac_document_cache_create(uint64_t max_bytes)
 {
-    struct lac_document_cache *cache = calloc(1, sizeof *cache);
+    struct lac_document_cache *cache = calloc(1, sizeof(*cache));
 
     if (cache != NULL) {
         (void)pthread_mutex_init(&cache->lock, NULL);
@@ -138,8 +138,8 @@ void lac_document_cache_put(struct lac_document_cache *cache, const char *key, c
     make_room(cache, length);
     place = oldest(cache);
     drop(cache, place);
-    (void)snprintf(place->key, sizeof place->key, "%s", key);
-    (void)snprintf(place->stamp, sizeof place->stamp, "%s", stamp);
+    (void)snprintf(place->key, sizeof(place->key), "%s", key);
+    (void)snprintf(place->stamp, sizeof(place->stamp), "%s", stamp);
     place->used_at = ++cache->clock;
     place->size_bytes = length;
     place->text = copy;

@@ -87,7 +87,7 @@ static enum lac_status make_anew(struct lac_trace_file *file, struct lac_kept_fa
 static enum lac_status make(struct lac_trace_file *file, void **ret_made, uint64_t *ret_bytes,
                             struct lac_error *reterr)
 {
-    struct lac_kept_facts *facts = calloc(1, sizeof *facts);
+    struct lac_kept_facts *facts = calloc(1, sizeof(*facts));
     enum lac_status status;
 
     if (facts == NULL) {
@@ -101,11 +101,11 @@ static enum lac_status make(struct lac_trace_file *file, void **ret_made, uint64
         facts_done(facts);
         return status;
     }
-    *ret_bytes = sizeof *facts->analysis + TEXT_BYTES +
-                 facts->analysis->step_count * sizeof *facts->analysis->steps +
-                 facts->analysis->phase_count * sizeof *facts->analysis->phases +
-                 facts->analysis->kernel_name_count * sizeof *facts->analysis->kernels +
-                 facts->compare->operator_count * sizeof *facts->compare->operators;
+    *ret_bytes = sizeof(*facts->analysis) + TEXT_BYTES +
+                 facts->analysis->step_count * sizeof(*facts->analysis->steps) +
+                 facts->analysis->phase_count * sizeof(*facts->analysis->phases) +
+                 facts->analysis->kernel_name_count * sizeof(*facts->analysis->kernels) +
+                 facts->compare->operator_count * sizeof(*facts->compare->operators);
     *ret_made = facts;
     return LAC_OK;
 }

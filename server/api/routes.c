@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "server/api/app.h"
 #include "server/http/request.h"
 
@@ -48,4 +49,4 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/runs/{id}/analysis", KEY, SLOW, 0, lac_api_run_analysis, NULL),
     LAC_ROUTE(GET, "/api/v1/compare", KEY, SLOW, 0, lac_api_compare, NULL),
 };
-const unsigned lac_api_route_count = sizeof(lac_api_routes) / sizeof(lac_api_routes[0]);
+const unsigned lac_api_route_count = LAC_COUNT_OF(lac_api_routes);

@@ -1,6 +1,7 @@
 #include "server/base/log.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +37,7 @@ static struct {
 
 bool lac_log_level_parse(const char *text, enum lac_log_level *ret_level)
 {
-    for (unsigned i = 0; i < sizeof(level_names) / sizeof(level_names[0]); i++) {
+    for (unsigned i = 0; i < LAC_COUNT_OF(level_names); i++) {
         if (strcmp(text, level_names[i]) == 0) {
             *ret_level = (enum lac_log_level)i;
             return true;

@@ -128,10 +128,10 @@ static void ignore_problem(void *context, const char *file, const char *problem)
 /** The lock that a server holds. @return a descriptor to close, or -1 */
 static int lock_out_servers(const struct admin *admin)
 {
-    char path[sizeof admin->data_dir + 16];
+    char path[sizeof(admin->data_dir) + 16];
     int fd;
 
-    (void)snprintf(path, sizeof path, "%s/serve.lock", admin->data_dir);
+    (void)snprintf(path, sizeof(path), "%s/serve.lock", admin->data_dir);
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {
         (void)fail(admin, strerror(errno));
@@ -195,7 +195,7 @@ int lac_cmd_admin(int argc, char **argv)
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");
             status = 2;
-        } else if (!lac_options_data_dir(&options, admin.data_dir, sizeof admin.data_dir)) {
+        } else if (!lac_options_data_dir(&options, admin.data_dir, sizeof(admin.data_dir))) {
             status = 2;
         } else {
             status = is_verify ? verify(&admin) : repair(&admin);

@@ -65,21 +65,21 @@ static enum lac_status make_text(const struct lac_read_ranks *read, const struct
             return lac_analysis_json(&only, true, ret_text, NULL);
         }
         const struct lac_run_json_options json = {.is_pretty = true};
-        struct lac_run_member *members = calloc(read->count + 1, sizeof *members);
-        for (size_t i = 0; members && i < read->count; i++) {
+        struct lac_run_member *members = calloc(read->count + 1, sizeof(*members));
+        for (size_t i = 0; members != NULL && i < read->count; i++) {
             members[i].document = read->ranks[i].document;
         }
         enum lac_status status =
-            members ? lac_run_json(run, members, &json, ret_text, NULL) : LAC_ERR_NOMEM;
+            members != NULL ? lac_run_json(run, members, &json, ret_text, NULL) : LAC_ERR_NOMEM;
         free(members);
         return status;
     }
-    bool is_terminal = isatty(STDOUT_FILENO) == 1 && !getenv("NO_COLOR");
+    bool is_terminal = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL;
     struct lac_report_options report = {
         .is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
         .has_color = lac_options_on(options, "color", is_terminal),
     };
-    if (!run) {
+    if (run == NULL) {
         return lac_report_text(&only, &report, ret_text);
     }
     /* where no rank stands out, what there is to change is in each of them */
@@ -137,7 +137,7 @@ static void print_wrapped(const char *label, const char *text)
 static void print_what_if(const struct lac_read_ranks *read, const struct lac_options *options)
 {
     const char *changes = lac_options_text(options, "what-if", NULL);
-    if (!changes || lac_options_on(options, "json", false)) {
+    if (changes == NULL || lac_options_on(options, "json", false)) {
         return;
     }
     for (size_t i = 0; i < read->count; i++) {
@@ -148,10 +148,10 @@ static void print_what_if(const struct lac_read_ranks *read, const struct lac_op
         }
         char escaped[256];
         (void)printf("what if     %s: %.3g ms per step (%.3g-%.3g), now %.3g\n",
-                     lac_terminal_string(changes, escaped, sizeof escaped),
+                     lac_terminal_string(changes, escaped, sizeof(escaped)),
                      (double)rank->what_if_mean_ns / 1e6, (double)rank->what_if_low_ns / 1e6,
                      (double)rank->what_if_high_ns / 1e6, (double)rank->step_mean_ns / 1e6);
-        if (rank->what_if_assumption) {
+        if (rank->what_if_assumption != NULL) {
             print_wrapped("  given     ", rank->what_if_assumption);
         }
     }
@@ -191,7 +191,7 @@ int lac_cmd_analyze(int argc, char **argv)
     if (options.operand_count == 0) {
         (void)fprintf(stderr, "lacuna analyze: no trace given: lacuna analyze PATH...\n");
         status = 2;
-    } else if (what_if) {
+    } else if (what_if != NULL) {
         struct lac_error error = {0};
         diagnose.has_what_if = true;
         if (lac_what_if_parse(what_if, &diagnose.what_if, &error)) {

@@ -168,7 +168,7 @@ int lac_cmd_compare(int argc, char **argv)
     if (options.operand_count != 2) {
         (void)fprintf(stderr, "lacuna compare: give two traces: lacuna compare A B\n");
         status = 2;
-    } else if (fail_if &&
+    } else if (fail_if != NULL &&
                lac_compare_conditions_parse(fail_if, conditions.at, &conditions.count, &error)) {
         lac_complain("lacuna compare", NULL, "%s", error.message);
         status = 2;

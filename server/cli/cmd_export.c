@@ -66,13 +66,13 @@ struct export_job {
 /** Index of `text` in the list, or -1 with a line on stderr. */
 static int choose(const char *what, const char *text, const char *const *words)
 {
-    for (int i = 0; text && words[i]; i++) {
+    for (int i = 0; text != NULL && words[i] != NULL; i++) {
         if (strcmp(words[i], text) == 0) {
             return i;
         }
     }
     (void)fprintf(stderr, "lacuna export: --%s must be one of:", what);
-    for (int i = 0; words[i]; i++) {
+    for (int i = 0; words[i] != NULL; i++) {
         (void)fprintf(stderr, " %s", words[i]);
     }
     (void)fputc('\n', stderr);
@@ -152,8 +152,8 @@ static enum lac_status write_file(const struct export_job *job,
                                   const struct lac_report_source *source, struct lac_error *reterr)
 {
     char staged[4200];
-    int length = snprintf(staged, sizeof staged, "%s.XXXXXX", job->output);
-    if (length < 0 || (size_t)length >= sizeof staged) {
+    int length = snprintf(staged, sizeof(staged), "%s.XXXXXX", job->output);
+    if (length < 0 || (size_t)length >= sizeof(staged)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the path is too long");
     }
     struct lac_ending ending;
@@ -174,8 +174,8 @@ static enum lac_status write_file(const struct export_job *job,
         status = lac_export_sqlite(&sqlite, staged, reterr);
     } else {
         FILE *file = fdopen(fd, "w");
-        status = file ? write_form(job, source, file) : LAC_ERR_IO;
-        if (file ? fclose(file) != 0 : close(fd) != 0) {
+        status = file != NULL ? write_form(job, source, file) : LAC_ERR_IO;
+        if (file != NULL ? fclose(file) != 0 : close(fd) != 0) {
             status = status ? status : LAC_ERR_IO;
         }
         if (status) {
@@ -199,10 +199,10 @@ static enum lac_status write_all(const struct export_job *job,
 {
     struct lac_error error = {0};
     enum lac_status status =
-        job->output ? write_file(job, source, &error) : write_form(job, source, stdout);
+        job->output != NULL ? write_file(job, source, &error) : write_form(job, source, stdout);
     if (status) {
         bool is_said = error.message[0] != '\0' || status == LAC_ERR_NOMEM;
-        lac_complain("lacuna export", job->output ? job->output : "stdout", "%s",
+        lac_complain("lacuna export", job->output != NULL ? job->output : "stdout", "%s",
                      is_said ? lac_error_text(&error, status) : "writing failed");
     }
     return status;
@@ -257,16 +257,16 @@ static int read_job(const struct lac_options *options, struct export_job *job)
                                .path = options->operands[0],
                                .output = lac_options_text(options, "output", NULL),
                                .redact = lac_options_text(options, "redact", NULL)};
-    if (metric) {
+    if (metric != NULL) {
         job->metric = choose("metric", metric, metrics);
         if (job->metric < 0) {
             return 2;
         }
     }
-    if (job->output && strcmp(job->output, "-") == 0) {
+    if (job->output != NULL && strcmp(job->output, "-") == 0) {
         job->output = NULL;
     }
-    if (job->form == FORM_SQLITE && !job->output) {
+    if (job->form == FORM_SQLITE && job->output == NULL) {
         (void)fprintf(stderr, "lacuna export: sqlite needs a file: -o FILE\n");
         return 2;
     }

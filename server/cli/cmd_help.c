@@ -25,7 +25,7 @@ static int help_for(const char *name)
             char flag[] = "--help";
             char *argv[] = {word, flag, NULL};
 
-            (void)snprintf(word, sizeof word, "%s", name);
+            (void)snprintf(word, sizeof(word), "%s", name);
             return command->run(2, argv);
         }
     }

@@ -66,7 +66,7 @@ static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_byt
         char path[200];
 
         (void)fprintf(stderr, "\r%s: %3d %%  %.1f M events ",
-                      lac_terminal_string(meter->path, path, sizeof path), percent,
+                      lac_terminal_string(meter->path, path, sizeof(path)), percent,
                       (double)event_count / 1e6);
         (void)fflush(stderr);
         meter->is_dirty = true;
@@ -159,7 +159,7 @@ static enum lac_status convert_and_publish(const struct import_run *run, const c
         name = run_name(path);
         publication.name = name;
     }
-    ids = calloc(result.trace_count, sizeof *ids);
+    ids = calloc(result.trace_count, sizeof(*ids));
     status = ids != NULL ? lac_store_publish(run->store, &publication, ids, error)
                          : lac_fail(error, LAC_ERR_NOMEM, 0, "out of memory");
     if (status == LAC_OK) {
@@ -175,7 +175,7 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
                                      const char *content, const struct lac_staging *staging,
                                      struct lac_error *error)
 {
-    char original_path[sizeof staging->path + 32];
+    char original_path[sizeof(staging->path) + 32];
     uint8_t sha256[LAC_SHA256_SIZE];
     char existing[LAC_ID_SIZE];
     struct meter meter = {.path = path, .is_shown = isatty(STDERR_FILENO) == 1};
@@ -190,7 +190,7 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
                                           .has_original = run->keep_originals};
     enum lac_status status;
 
-    (void)snprintf(original_path, sizeof original_path, "%s/" LAC_STAGED_ORIGINAL, staging->path);
+    (void)snprintf(original_path, sizeof(original_path), "%s/" LAC_STAGED_ORIGINAL, staging->path);
     status = lac_original_read(&original, &publication.size_bytes, error);
     if (status != LAC_OK) {
         return status;
@@ -219,10 +219,10 @@ static bool is_folder(const char *path)
 static enum lac_status import_folder(const struct import_run *run, const char *path,
                                      const struct lac_staging *staging, struct lac_error *error)
 {
-    char tar_path[sizeof staging->path + 32];
+    char tar_path[sizeof(staging->path) + 32];
     enum lac_status status;
 
-    (void)snprintf(tar_path, sizeof tar_path, "%s/recording.tar", staging->path);
+    (void)snprintf(tar_path, sizeof(tar_path), "%s/recording.tar", staging->path);
     status = lac_recording_tar(path, tar_path, error);
     if (status == LAC_OK) {
         status = import_staged(run, path, tar_path, staging, error);
@@ -300,7 +300,7 @@ int lac_cmd_import(int argc, char **argv)
         (void)fprintf(stderr, "lacuna import: %s (see lacuna import --help)\n",
                       options.operand_count == 0 ? "no file given" : "--name takes one PATH");
         status = 2;
-    } else if (!lac_options_data_dir(&options, data_dir, sizeof data_dir)) {
+    } else if (!lac_options_data_dir(&options, data_dir, sizeof(data_dir))) {
         status = 2;
     } else if (lac_store_open(&store_options, &run.store, &error) != LAC_OK) {
         lac_complain("lacuna import", data_dir, "%s", error.message);

@@ -3,6 +3,7 @@
  * beside this one where Lacuna is installed, and inside it everywhere else: then it is written once
  * to the user's cache folder, under a name that is the hash of its content, and used from there.
  */
+#include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "server/cli/commands.h"
 #include "server/http/assets.h"
@@ -196,7 +197,7 @@ static char **command_of(int argc, char **argv)
             strcmp(argv[i], "-h") == 0) {
             return NULL;
         }
-        for (size_t k = 0; k < sizeof(alone) / sizeof(alone[0]); k++) {
+        for (size_t k = 0; k < LAC_COUNT_OF(alone); k++) {
             has_value = has_value && strcmp(argv[i], alone[k]) != 0;
         }
         if (has_value && i + 1 < argc && strcmp(argv[i + 1], "--") == 0) {

@@ -31,11 +31,11 @@ static void write_side(struct lac_text_page *page, char letter, const struct lac
     int room = 36 - (int)strlen(mark);
     bool is_long = (int)strlen(name) > room;
     char both[160];
-    (void)snprintf(both, sizeof both, "%.*s%s%s", is_long ? room - 2 : room, name,
+    (void)snprintf(both, sizeof(both), "%.*s%s%s", is_long ? room - 2 : room, name,
                    is_long ? ".." : "", mark);
     char rate[48] = "";
     if (isfinite(per_s)) {
-        (void)snprintf(rate, sizeof rate, "%s %s/s", lac_format_rate(per_s).text, unit);
+        (void)snprintf(rate, sizeof(rate), "%s %s/s", lac_format_rate(per_s).text, unit);
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%c  %-36s %8s %17s %4u step%s", letter, both,
                   lac_format_ns(analysis->step_mean_ns).text, rate,
@@ -46,7 +46,7 @@ static void write_headline(struct lac_text_page *page, const struct lac_comparis
 {
     char text[1024];
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
-    lac_text_sentence(text, sizeof text, comparison->headline);
+    lac_text_sentence(text, sizeof(text), comparison->headline);
     lac_text_paragraph(page, LAC_TEXT_PLAIN, "", text, 0, 2);
     const struct lac_compare_change *rate = &comparison->throughput;
     bool is_real =
@@ -90,8 +90,8 @@ static void write_row(struct lac_text_page *page, const struct row *row, int64_t
     char b[32];
     char bar[40] = "";
     int64_t delta_ns = row->b_ns - row->a_ns;
-    ms(a, sizeof a, row->a_ns);
-    ms(b, sizeof b, row->b_ns);
+    ms(a, sizeof(a), row->a_ns);
+    ms(b, sizeof(b), row->b_ns);
     int length = scale_ns > 0 ? (int)lround(19.0 * (double)llabs(delta_ns) / (double)scale_ns) : 0;
     for (int i = 0; i < length && i < 19; i++) {
         bar[i] = delta_ns < 0 ? '-' : '+';
@@ -116,7 +116,7 @@ static void write_where(struct lac_text_page *page, const struct lac_comparison 
     for (uint32_t i = 0; i < LAC_CAUSE_COUNT_; i++) {
         add_row(rows, &count, lac_word(LAC_WORDS_CAUSE, i)->label, a->cause_ns[i], b->cause_ns[i]);
     }
-    qsort(rows, count, sizeof rows[0], by_size);
+    qsort(rows, count, sizeof(rows[0]), by_size);
     int64_t scale_ns = llabs(rows[0].b_ns - rows[0].a_ns);
     const int64_t least_ns = scale_ns / 100 > 50000 ? scale_ns / 100 : 50000;
     if (scale_ns < least_ns) {
@@ -136,9 +136,9 @@ static void write_findings(struct lac_text_page *page, const char *label,
 {
     char text[512] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < count && used < sizeof text; i++) {
+    for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
         int length =
-            snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", findings[i].id);
+            snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ", " : "", findings[i].id);
         used += length > 0 ? (size_t)length : 0;
     }
     lac_text_paragraph(page, LAC_TEXT_PLAIN, label, count > 0 ? text : "none", 11, 2);
@@ -147,10 +147,10 @@ static void write_findings(struct lac_text_page *page, const char *label,
 /** "8 ranks, rank 7 late by 6.1 ms": each side in a line, when both are runs. */
 static void write_ranks(struct lac_text_page *page, const struct lac_compare_names *names)
 {
-    for (int i = 0; i < 2 && names && names->run[0] && names->run[1]; i++) {
+    for (int i = 0; i < 2 && names != NULL && names->run[0] != NULL && names->run[1] != NULL; i++) {
         const struct lac_run *run = names->run[i];
         char text[512];
-        (void)snprintf(text, sizeof text, "%c: %u, %s", "AB"[i], (unsigned)run -> rank_count,
+        (void)snprintf(text, sizeof(text), "%c: %u, %s", "AB"[i], (unsigned)run -> rank_count,
                        run -> has_finding ? run -> finding.title : run->note);
         lac_text_paragraph(page, LAC_TEXT_PLAIN, i == 0 ? "ranks" : "", text, 11, 1);
     }
@@ -166,7 +166,7 @@ static void write_kinds(struct lac_text_page *page, const struct lac_comparison 
             continue;
         }
         char text[160];
-        (void)snprintf(text, sizeof text, "%s per step -> %s (%u and %u)",
+        (void)snprintf(text, sizeof(text), "%s per step -> %s (%u and %u)",
                        a->count > 0 ? lac_format_ns(a->mean_ns).text : "none",
                        b->count > 0 ? lac_format_ns(b->mean_ns).text : "none", (unsigned)a->count,
                        (unsigned)b->count);
@@ -185,9 +185,9 @@ void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
     write_headline(&page, comparison);
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     lac_text_paragraph(&page, LAC_TEXT_PLAIN, "changed", comparison->changed, 11, 3);
-    if (comparison->prediction.finding) {
+    if (comparison->prediction.finding != NULL) {
         char text[512];
-        (void)snprintf(text, sizeof text, "%s: %s", comparison->prediction.change,
+        (void)snprintf(text, sizeof(text), "%s: %s", comparison->prediction.change,
                        comparison->prediction.text);
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "prediction", text, 11, 2);
     }

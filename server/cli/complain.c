@@ -12,14 +12,14 @@ enum { TEXT_BYTES = 8192 };
 void lac_complain(const char *command, const char *path, const char *fmt, ...)
 {
     char text[TEXT_BYTES];
-    int length = path ? snprintf(text, sizeof text, "%s: %s: ", command, path)
-                      : snprintf(text, sizeof text, "%s: ", command);
+    int length = path != NULL ? snprintf(text, sizeof(text), "%s: %s: ", command, path)
+                              : snprintf(text, sizeof(text), "%s: ", command);
     size_t used = length < 0 ? 0 : (size_t)length;
     va_list list;
 
     va_start(list, fmt);
-    if (used < sizeof text) {
-        (void)vsnprintf(text + used, sizeof text - used, fmt, list);
+    if (used < sizeof(text)) {
+        (void)vsnprintf(text + used, sizeof(text) - used, fmt, list);
     }
     va_end(list);
     lac_terminal_print(stderr, text, strlen(text));
@@ -40,10 +40,10 @@ void lac_complain_error(const char *command, const char *path, const struct lac_
 {
     const char *text = lac_error_text(error, error->status);
 
-    if (path && strncmp(text, path, strlen(path)) == 0) {
+    if (path != NULL && strncmp(text, path, strlen(path)) == 0) {
         path = NULL;
     }
-    if (error->offset_bytes > 0 && !strstr(text, "byte ")) {
+    if (error->offset_bytes > 0 && strstr(text, "byte ") == NULL) {
         lac_complain(command, path, "at byte %llu: %s", (unsigned long long)error->offset_bytes,
                      text);
     } else {

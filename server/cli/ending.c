@@ -1,12 +1,14 @@
 #include "server/cli/ending.h"
 
+#include "collector/base/count_of.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
-enum { SIGNAL_COUNT = sizeof SIGNALS / sizeof SIGNALS[0] };
+enum { SIGNAL_COUNT = LAC_COUNT_OF(SIGNALS) };
 
 /** Those that would end the program now. */
 static void fill(sigset_t *set)

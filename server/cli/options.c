@@ -46,9 +46,9 @@ static void print_help(const struct lac_option *table, const char *usage)
             continue;
         }
         if (table[i].letter != 0) {
-            used = snprintf(left, sizeof left, "-%c, ", table[i].letter);
+            used = snprintf(left, sizeof(left), "-%c, ", table[i].letter);
         }
-        (void)snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", table[i].name,
+        (void)snprintf(left + used, sizeof(left) - (size_t)used, "--%s%s%s", table[i].name,
                        table[i].value != NULL ? " " : "",
                        table[i].value != NULL ? table[i].value : "");
         printf("  %-28s %s\n", left, table[i].help);
@@ -83,7 +83,7 @@ static int take_flag(struct lac_options *options, const char *command, int argc,
         char wrong[400];
 
         (void)fprintf(stderr, "lacuna %s: no option %s (see lacuna %s --help)\n", command,
-                      lac_terminal_string(argv[i], wrong, sizeof wrong), command);
+                      lac_terminal_string(argv[i], wrong, sizeof(wrong)), command);
         return 0;
     }
     if (options->table[row].value == NULL) {
@@ -115,7 +115,7 @@ static const char *from_environment(const char *name)
     for (const char *p = "LACUNA_"; *p != '\0'; p++) {
         variable[length++] = *p;
     }
-    for (; *name != '\0' && length + 1 < sizeof variable; name++) {
+    for (; *name != '\0' && length + 1 < sizeof(variable); name++) {
         char c = *name;
 
         if (c == '-') {
@@ -192,7 +192,7 @@ static bool apply_config(struct lac_options *options, const char *command)
     int line_number = 0;
     char *next;
 
-    options->config_text = read_config(path, sizeof path);
+    options->config_text = read_config(path, sizeof(path));
     for (char *line = options->config_text; line != NULL; line = next) {
         char *end = strchr(line, '\n');
         char *equals;

@@ -54,7 +54,7 @@ struct reader {
 
 static bool add_source(struct reading *reading, char *path, bool is_found)
 {
-    if (!path ||
+    if (path == NULL ||
         !LAC_RESERVE(reading->sources, reading->source_capacity, reading->source_count, 1)) {
         free(path);
         return false;
@@ -79,7 +79,7 @@ static int list_folder(const char *folder, char ***ret_paths)
 {
     DIR *dir = opendir(folder);
     char **paths = calloc(PATHS_MAX + 1, sizeof(*paths));
-    int count = dir && paths ? 0 : -1;
+    int count = dir != NULL && paths != NULL ? 0 : -1;
     bool is_whole = true;
     struct dirent *entry = NULL;
     while (count >= 0 && (entry = readdir(dir)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
@@ -87,16 +87,16 @@ static int list_folder(const char *folder, char ***ret_paths)
         if (entry->d_name[0] == '.') {
             continue;
         }
-        int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        bool has_room = length > 0 && (size_t)length < sizeof path && count < PATHS_MAX;
+        int length = snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        bool has_room = length > 0 && (size_t)length < sizeof(path) && count < PATHS_MAX;
         paths[count] = has_room ? strdup(path) : NULL;
-        if (!paths[count]) {
+        if (paths[count] == NULL) {
             is_whole = false;
             break;
         }
         count++;
     }
-    if (dir) {
+    if (dir != NULL) {
         (void)closedir(dir);
     }
     if (!is_whole) {
@@ -106,7 +106,7 @@ static int list_folder(const char *folder, char ***ret_paths)
         count = -1;
     }
     if (count > 1) {
-        qsort(paths, (size_t)count, sizeof *paths, by_text);
+        qsort(paths, (size_t)count, sizeof(*paths), by_text);
     }
     *ret_paths = paths;
     return count;
@@ -168,7 +168,7 @@ static void show(struct reading *reading, double share, uint64_t event_count)
     if (reading->source_count == 1) {
         char path[60];
         (void)fprintf(stderr, "\r%s  %3.0f %%  %.1f M events",
-                      lac_terminal_string(reading->sources[0].path, path, sizeof path),
+                      lac_terminal_string(reading->sources[0].path, path, sizeof(path)),
                       100.0 * share, (double)event_count / 1e6);
     } else {
         (void)fprintf(stderr, "\r%zu of %zu traces", reading->done, reading->source_count);
@@ -206,9 +206,9 @@ static enum lac_status take_rank(const struct reader *reader, const struct lac_m
                                  .what_if_low_ns = analysis->what_if_low_ns,
                                  .what_if_high_ns = analysis->what_if_high_ns};
     enum lac_status status = lac_rank_table_create(model, analysis, &rank.table);
-    if (!status && analysis->what_if_assumption) {
+    if (!status && analysis->what_if_assumption != NULL) {
         rank.what_if_assumption = strdup(analysis->what_if_assumption);
-        status = rank.what_if_assumption ? LAC_OK : LAC_ERR_NOMEM;
+        status = rank.what_if_assumption != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     if (!status && reader->reading->options->wants_documents) {
         const struct lac_analysed analysed = {model, analysis};
@@ -260,7 +260,7 @@ static enum lac_status add_rank(struct reading *reading, const struct lac_read_r
     if (is_kept) {
         result->model = model;
         result->analysis = analysis;
-        memcpy(reading->kept_key, key, sizeof key);
+        memcpy(reading->kept_key, key, sizeof(key));
     } else {
         lac_analysis_destroy(analysis);
         lac_model_destroy(model);
@@ -390,7 +390,7 @@ static void put_in_order(struct lac_read_ranks *result)
         is_ranked = is_ranked && lac_rank_table_rank(result->ranks[i].table) >= 0;
     }
     if (result->count > 1) {
-        qsort(result->ranks, result->count, sizeof *result->ranks, is_ranked ? by_rank : by_place);
+        qsort(result->ranks, result->count, sizeof(*result->ranks), is_ranked ? by_rank : by_place);
     }
 }
 
@@ -450,7 +450,7 @@ void lac_read_ranks_done(struct lac_read_ranks *ranks)
 enum lac_status lac_read_ranks_join(const struct lac_read_ranks *ranks, struct lac_run **ret_run)
 {
     const struct lac_rank_table **tables = calloc(ranks->count + 1, sizeof(*tables));
-    if (!tables) {
+    if (tables == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (size_t i = 0; i < ranks->count; i++) {

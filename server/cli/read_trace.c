@@ -39,7 +39,7 @@ static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_byt
     reading->has_shown = true;
     char path[60];
     (void)fprintf(stderr, "\r%s  %3.0f %%  %.1f M events",
-                  lac_terminal_string(reading->path, path, sizeof path),
+                  lac_terminal_string(reading->path, path, sizeof(path)),
                   100.0 * (double)done_bytes / (double)total_bytes, (double)event_count / 1e6);
     (void)fflush(stderr);
     return true;

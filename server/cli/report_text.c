@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/diagnose/result/vocabulary.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/export/text_page.h"
 
@@ -20,7 +21,7 @@ static void short_device(const char *name, char *out, size_t capacity_bytes)
 {
     static const char *const makers[] = {"NVIDIA ", "Tesla ", "GeForce ",
                                          "Quadro ", "AMD ",   "Instinct "};
-    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(makers); i++) {
         size_t length = strlen(makers[i]);
         if (strncmp(name, makers[i], length) == 0) {
             name += length;
@@ -40,7 +41,7 @@ static void device_text(const struct lac_analysed *analysed, char *out, size_t c
     }
     char name[32];
     short_device(lac_model_str(analysed->model, analysis->devices[analysis->main_device].name),
-                 name, sizeof name);
+                 name, sizeof(name));
     (void)snprintf(out, capacity_bytes, "%u x %s", (unsigned)analysis->device_count,
                    name[0] != '\0' ? name : "GPU");
 }
@@ -68,7 +69,7 @@ static void steps_text(const struct lac_text_page *page, const struct lac_analys
     }
     char spread[32] = "";
     if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
-        (void)snprintf(spread, sizeof spread, " (%s%.*f %%)", page->is_ascii ? "+-" : "\u00b1",
+        (void)snprintf(spread, sizeof(spread), " (%s%.*f %%)", page->is_ascii ? "+-" : "\u00b1",
                        analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
     }
     int length =
@@ -86,8 +87,8 @@ static void write_head(struct lac_text_page *page, const struct lac_analysed *an
     const struct lac_trace_info *info = &analysed->model->info;
     char device[64];
     char steps[128];
-    device_text(analysed, device, sizeof device);
-    steps_text(page, analysed->analysis, steps, sizeof steps);
+    device_text(analysed, device, sizeof(device));
+    steps_text(page, analysed->analysis, steps, sizeof(steps));
     const char *mark = info->is_simulated ? " (simulated)" : "";
     int room = LAC_TEXT_COLUMNS - 6 - lac_text_columns(device) - lac_text_columns(steps) -
                lac_text_columns(mark);
@@ -101,12 +102,12 @@ static void write_head(struct lac_text_page *page, const struct lac_analysed *an
 static void write_verdict(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     char text[1024];
-    lac_text_sentence(text, sizeof text, analysis->verdict.text);
+    lac_text_sentence(text, sizeof(text), analysis->verdict.text);
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
     lac_text_paragraph(page, LAC_TEXT_BOLD, "", text, 0, 2);
     if (analysis->verdict.detail[0] != '\0' &&
         strcasecmp(analysis->verdict.detail, analysis->verdict.text) != 0) {
-        lac_text_sentence(text, sizeof text, analysis->verdict.detail);
+        lac_text_sentence(text, sizeof(text), analysis->verdict.detail);
         lac_text_paragraph(page, LAC_TEXT_PLAIN, "", text, 0, 2);
     }
 }
@@ -165,11 +166,11 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
     const struct lac_loader_facts *loader = &analysis->loader;
     char data[96] = "";
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof data, "%s x %s",
+        (void)snprintf(data, sizeof(data), "%s x %s",
                        lac_format_count(loader->num_workers, "worker").text,
                        lac_format_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
-        (void)snprintf(data, sizeof data, "in the training process");
+        (void)snprintf(data, sizeof(data), "in the training process");
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
     lac_text_line(page, LAC_TEXT_DIM, "one step, ms  the step is %s",
@@ -188,7 +189,7 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
 static void write_findings(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
-    if (!first || first->brief[0] == '\0' || !(first->gain_mid_pct >= 1.0)) {
+    if (first == NULL || first->brief[0] == '\0' || !(first->gain_mid_pct >= 1.0)) {
         return;
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
@@ -225,7 +226,7 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
             continue;
         }
         char text[1024];
-        lac_text_sentence(text, sizeof text, is_verdict ? finding->why : finding->title);
+        lac_text_sentence(text, sizeof(text), is_verdict ? finding->why : finding->title);
         lac_text_paragraph(page, LAC_TEXT_PLAIN, is_verdict ? "the GPU" : "no action", text, 12, 2);
         return;
     }
@@ -246,8 +247,9 @@ static void write_list(struct lac_text_page *page, const char *label, const char
 {
     char text[1024] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < count && used < sizeof text; i++) {
-        int length = snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", texts[i]);
+    for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
+        int length =
+            snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ", " : "", texts[i]);
         used += length > 0 ? (size_t)length : 0;
     }
     lac_text_paragraph(page, LAC_TEXT_DIM, label, text, 12, lines_max);
@@ -296,8 +298,8 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
 static const char *limit_brief(const char *cause)
 {
     const struct lac_word *word = lac_word_of(LAC_WORDS_CAUSE, cause);
-    word = word ? word : lac_word_of(LAC_WORDS_LIMIT, cause);
-    return word ? word->brief : cause;
+    word = word != NULL ? word : lac_word_of(LAC_WORDS_LIMIT, cause);
+    return word != NULL ? word->brief : cause;
 }
 
 static void write_rank(struct lac_text_page *page, const struct lac_rank_facts *facts)
@@ -324,7 +326,7 @@ enum lac_status lac_report_run_text(const struct lac_run *run,
                   run->rank_count == 2 ? "another" : "others", (unsigned)run->rank_count,
                   first->device);
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
-    lac_text_sentence(text, sizeof text, run->has_finding ? run->finding.title : run->note);
+    lac_text_sentence(text, sizeof(text), run->has_finding ? run->finding.title : run->note);
     lac_text_paragraph(&page, LAC_TEXT_BOLD, "", text, 0, 3);
     if (run->has_finding) {
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "", run->finding.why, 0, 7);

@@ -1,6 +1,7 @@
 #include "server/demo/trace_json.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/demo/network.h"
 #include "server/demo/pipeline.h"
 
@@ -187,7 +188,7 @@ static int callback_id(const char *api)
         {"cudaLaunchKernelExC", 430},
         {"cuModuleLoadData", 62},
     };
-    for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(IDS); i++) {
         if (strcmp(IDS[i].name, api) == 0) {
             return IDS[i].id;
         }

@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "server/doctor/doctor.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ static void describe(unsigned long magic, const char **ret_name, enum file_syste
 {
     *ret_name = "a file system that we do not know";
     *ret_kind = LOCAL;
-    for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(file_systems); i++) {
         if (file_systems[i].magic == magic) {
             *ret_name = file_systems[i].name;
             *ret_kind = file_systems[i].kind;

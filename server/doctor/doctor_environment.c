@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "server/doctor/doctor.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void check_switches(struct lac_doctor *doctor)
 {
     unsigned count = 0;
 
-    for (size_t i = 0; i < sizeof(slow_switches) / sizeof(slow_switches[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(slow_switches); i++) {
         const char *value = getenv(slow_switches[i].name);
         char fix[80];
 
@@ -89,7 +90,7 @@ static void check_intruders(struct lac_doctor *doctor)
     };
     unsigned count = 0;
 
-    for (size_t i = 0; i < sizeof(intruders) / sizeof(intruders[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(intruders); i++) {
         const char *value = getenv(intruders[i].name);
         char fix[96];
 

@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "collector/base/nvml_abi.h"
 #include "collector/base/nvml_functions.h"
 #include "server/doctor/doctor.h"
@@ -49,7 +50,7 @@ static void tell_throttle(const struct lac_nvml_functions *nvml, void *device, u
     if (nvml->throttling == NULL || nvml->throttling(device, &bits) != 0) {
         return;
     }
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(reasons); i++) {
         if ((bits & reasons[i].bit) != 0) {
             const size_t used = strlen(words);
 
@@ -211,7 +212,7 @@ static void add_lines(struct lac_doctor *doctor, char *text)
             doctor->gpu_count = (unsigned)strtoul(words, NULL, 10);
             continue;
         }
-        for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(ids); i++) {
             if (strcmp(ids[i], id) == 0) {
                 lac_doctor_add(doctor, ids[i],
                                state[0] == '1'   ? LAC_DOCTOR_AMBER

@@ -2,6 +2,7 @@
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
@@ -32,7 +33,7 @@ static void put_id(struct chrome *chrome, const char *key, int64_t number, uint3
 {
     const char *recorded = lac_model_str(chrome->source->model, text);
     char plain[32];
-    (void)snprintf(plain, sizeof plain, "%" PRId64, number);
+    (void)snprintf(plain, sizeof(plain), "%" PRId64, number);
     if (number >= 0 && (strcmp(plain, recorded) == 0 || *recorded == '\0')) {
         lac_json_int(&chrome->json, key, number);
     } else {
@@ -47,7 +48,7 @@ __attribute__((format(printf, 3, 4))) static void put_digits(struct chrome *chro
     char text[48];
     va_list args;
     va_start(args, fmt);
-    const int length = vsnprintf(text, sizeof text, fmt, args);
+    const int length = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     lac_json_raw(&chrome->json, key, text, (size_t)length);
 }
@@ -90,12 +91,13 @@ static bool is_harmless(struct chrome *chrome, const char *text, size_t length)
         leaves_out = leaves_out || redactor->leave_out[kind];
     }
     char *copy = strndup(text, length);
-    if (!copy) {
+    if (copy == NULL) {
         chrome->out->buffer.status = LAC_ERR_NOMEM;
         return false;
     }
     const char *plain = lac_redact(redactor, copy);
-    bool is_command = strstr(copy, "argv") || strstr(copy, "cmdline") || strstr(copy, "command");
+    bool is_command = strstr(copy, "argv") != NULL || strstr(copy, "cmdline") != NULL ||
+                      strstr(copy, "command") != NULL;
     bool is_same =
         strcmp(plain, copy) == 0 && !(redactor->leave_out[LAC_REDACT_ARGV] && is_command);
     free(copy);
@@ -136,7 +138,7 @@ static void put_metadata(struct chrome *chrome, struct lac_json_members metadata
     struct lac_json_member member;
     while (lac_json_member_next(&metadata, &member)) {
         bool is_own = false;
-        for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(own); i++) {
             is_own = is_own || lac_json_member_is(&member, own[i]);
         }
         if (!is_own && is_harmless(chrome, member.key, member.key_length) &&
@@ -237,13 +239,13 @@ static void put_rows(struct chrome *chrome)
 static const char *recorded_args(struct chrome *chrome, uint64_t slice)
 {
     const struct lac_model *model = chrome->source->model;
-    if (!model->slices.args || model->slices.args[slice] == 0) {
+    if (model->slices.args == NULL || model->slices.args[slice] == 0) {
         return "{}";
     }
     size_t length = lac_args_format(model, slice, chrome->args, chrome->args_capacity);
-    if (!chrome->args || length + 1 > chrome->args_capacity) {
+    if (chrome->args == NULL || length + 1 > chrome->args_capacity) {
         char *grown = realloc(chrome->args, 2 * (length + 1));
-        if (!grown) {
+        if (grown == NULL) {
             chrome->out->buffer.status = LAC_ERR_NOMEM;
             return "{}";
         }
@@ -329,10 +331,10 @@ static void put_args(struct chrome *chrome, const struct lac_track *track, uint6
             put_number(chrome, recorded, "stream", track->tid);
         }
     }
-    if (slices->corr && slices->corr[slice] != 0) {
+    if (slices->corr != NULL && slices->corr[slice] != 0) {
         put_number(chrome, recorded, "correlation", slices->corr[slice]);
     }
-    uint32_t detail = slices->detail ? slices->detail[slice] : LAC_NONE;
+    uint32_t detail = slices->detail != NULL ? slices->detail[slice] : LAC_NONE;
     if (kind == LAC_SLICE_KERNEL) {
         put_kernel(chrome, recorded, detail);
     } else if (is_gpu && detail < model->copy_count && model->copies[detail].bytes >= 0) {
@@ -366,7 +368,7 @@ static const char *category(uint8_t kind)
         [LAC_SLICE_ALLOC] = "cpu_instant_event",
         [LAC_SLICE_INSTANT] = "instant",
     };
-    return kind < LAC_SLICE_KIND_COUNT_ && names[kind] ? names[kind] : "slice";
+    return kind < LAC_SLICE_KIND_COUNT_ && names[kind] != NULL ? names[kind] : "slice";
 }
 
 /** Whether the name says where a copy goes, in the way that importers read. */
@@ -383,14 +385,14 @@ static void put_name(struct chrome *chrome, uint64_t slice)
     struct lac_redactor *redactor = chrome->source->redactor;
     const char *name = lac_model_str(model, model->slices.name[slice]);
     uint8_t kind = model->slices.kind[slice];
-    uint32_t detail = model->slices.detail ? model->slices.detail[slice] : LAC_NONE;
+    uint32_t detail = model->slices.detail != NULL ? model->slices.detail[slice] : LAC_NONE;
     bool is_given =
         (kind == LAC_SLICE_RANGE || kind == LAC_SLICE_PYTHON || kind == LAC_SLICE_GPU_RANGE) &&
         lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
     char copy[96];
     if (kind == LAC_SLICE_COPY && detail < model->copy_count && !names_its_copy(name)) {
         const struct lac_copy *facts = &model->copies[detail];
-        (void)snprintf(copy, sizeof copy, "Memcpy %s (%s -> %s)",
+        (void)snprintf(copy, sizeof(copy), "Memcpy %s (%s -> %s)",
                        lac_copy_kind_name((enum lac_copy_kind)facts->copy_kind),
                        memory[facts->src < 6 ? facts->src : 0],
                        memory[facts->dst < 6 ? facts->dst : 0]);
@@ -432,7 +434,8 @@ static void put_slice(struct chrome *chrome, const struct lac_track *track, uint
 static void put_samples(struct chrome *chrome, const struct lac_track *track)
 {
     const struct lac_model *model = chrome->source->model;
-    for (uint64_t s = track->first; model->sample_value && s < track->first + track->count; s++) {
+    for (uint64_t s = track->first; model->sample_value != NULL && s < track->first + track->count;
+         s++) {
         if (!isfinite(model->sample_value[s])) {
             continue;
         }

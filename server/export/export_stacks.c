@@ -70,7 +70,7 @@ static void put_folded(struct lac_buffer *out, const char *name)
     size_t length = strlen(name);
     size_t capacity = 5 * length + 1;
     char *text = malloc(capacity);
-    if (!text) {
+    if (text == NULL) {
         out->status = LAC_ERR_NOMEM;
         return;
     }
@@ -90,7 +90,7 @@ void lac_export_folded(struct lac_export_out *out, const struct lac_report_sourc
     struct lac_flame *flame = create(out, source, metric);
     uint32_t stack[STACK_MAX];
     char room[64];
-    for (uint32_t n = 1; flame && n < flame->node_count; n++) {
+    for (uint32_t n = 1; flame != NULL && n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns <= 0) {
             continue;
         }
@@ -98,7 +98,7 @@ void lac_export_folded(struct lac_export_out *out, const struct lac_report_sourc
         for (uint32_t i = 0; i < depth; i++) {
             lac_buffer_puts(&out->buffer, i > 0 ? ";" : "");
             put_folded(&out->buffer,
-                       frame_name(source, &flame->nodes[stack[i]], room, sizeof room));
+                       frame_name(source, &flame->nodes[stack[i]], room, sizeof(room)));
         }
         lac_buffer_printf(&out->buffer, " %" PRId64 "\n", flame->nodes[n].self_ns);
         lac_export_flow(out);
@@ -166,12 +166,12 @@ void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_s
     lac_json_open(&json, "frames", '[');
     for (int m = 0; m < METRICS; m++) {
         flames[m] = create(out, source, (enum lac_flame_metric)m);
-        for (uint32_t n = 0; flames[m] && n < flames[m]->node_count; n++) {
+        for (uint32_t n = 0; flames[m] != NULL && n < flames[m]->node_count; n++) {
             lac_json_line(&json);
             lac_json_open(&json, NULL, '{');
             lac_json_text(&json, "name",
                           n == 0 ? names[m]
-                                 : frame_name(source, &flames[m]->nodes[n], room, sizeof room));
+                                 : frame_name(source, &flames[m]->nodes[n], room, sizeof(room)));
             lac_json_close(&json, '}');
             lac_export_flow(out);
         }
@@ -183,7 +183,7 @@ void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_s
     uint64_t first_frame = 0;
     bool is_first = true;
     for (int m = 0; m < METRICS; m++) {
-        if (flames[m] && flames[m]->node_count > 1) {
+        if (flames[m] != NULL && flames[m]->node_count > 1) {
             if (!is_first) {
                 lac_json_line(&json);
             }

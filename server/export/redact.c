@@ -3,6 +3,7 @@
 #include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 
 #include <assert.h>
@@ -25,7 +26,7 @@ enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *lis
 {
     assert(redactor != NULL && model != NULL);
     *redactor = (struct lac_redactor){.host = lac_model_str(model, model->info.host)};
-    for (const char *at = list; at && *at != '\0';) {
+    for (const char *at = list; at != NULL && *at != '\0';) {
         size_t length = strcspn(at, ",");
         int kind = 0;
         while (kind < LAC_REDACT_KIND_COUNT_ &&
@@ -55,7 +56,7 @@ static void meet(struct lac_redactor *redactor, enum lac_redact_kind kind, const
 {
     unsigned count = redactor->met[kind].item_count;
     char item[LAC_REDACT_ITEM_BYTES];
-    (void)snprintf(item, sizeof item, "%.*s", (int)(length < 4096 ? length : 4096), text);
+    (void)snprintf(item, sizeof(item), "%.*s", (int)(length < 4096 ? length : 4096), text);
     redactor->met[kind].count++;
     for (unsigned i = 0; i < count; i++) {
         if (strcmp(redactor->met[kind].item[i], item) == 0) {
@@ -63,7 +64,7 @@ static void meet(struct lac_redactor *redactor, enum lac_redact_kind kind, const
         }
     }
     if (count < LAC_REDACT_SHOWN_MAX) {
-        memcpy(redactor->met[kind].item[count], item, sizeof item);
+        memcpy(redactor->met[kind].item[count], item, sizeof(item));
         redactor->met[kind].item_count++;
     }
 }
@@ -99,7 +100,7 @@ static size_t path_length(const char *at)
     }
     size_t length = 0;
     unsigned separators = 0;
-    for (; at[length] != '\0' && !strchr(" \t\n\"'<>|,;()[]{}`", at[length]); length++) {
+    for (; at[length] != '\0' && strchr(" \t\n\"'<>|,;()[]{}`", at[length]) == NULL; length++) {
         bool is_separator = at[length] == '/' || (is_drive && at[length] == '\\');
         separators += is_separator && is_word(at[length + 1]);
         if (at[length] == ':' && !(is_drive && length == 1)) {
@@ -113,10 +114,10 @@ static size_t path_length(const char *at)
 static size_t user_in(const char *path, size_t length, size_t *ret_at)
 {
     static const char *const homes[] = {"/home/", "/Users/", "\\Users\\"};
-    for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(homes); i++) {
         size_t prefix = strlen(homes[i]);
         const char *found = strstr(path, homes[i]);
-        if (found && (size_t)(found - path) + prefix < length) {
+        if (found != NULL && (size_t)(found - path) + prefix < length) {
             *ret_at = (size_t)(found - path) + prefix;
             size_t rest = length - *ret_at;
             size_t name = strcspn(path + *ret_at, "/\\");
@@ -181,14 +182,15 @@ static size_t put_special(struct lac_redactor *redactor, const char *at)
 static const char *given(struct lac_redactor *redactor)
 {
     /* a failed allocation stays in the buffer's status; the text is then empty, never whole */
-    return redactor->text.status == LAC_OK && redactor->text.bytes ? redactor->text.bytes : "";
+    return redactor->text.status == LAC_OK && redactor->text.bytes != NULL ? redactor->text.bytes
+                                                                           : "";
 }
 
 const char *lac_redact(struct lac_redactor *redactor, const char *text)
 {
     redactor->text.size_bytes = 0;
     lac_buffer_puts(&redactor->text, "");
-    if (redactor->text.bytes) {
+    if (redactor->text.bytes != NULL) {
         redactor->text.bytes[0] = '\0';
     }
     bool may_begin = true;

@@ -126,16 +126,16 @@ static void write_verdict(struct lac_buffer *out, const struct lac_report_source
         lac_buffer_puts(out, " \u00b7 <span class=\"tag\">simulated: no real training</span>");
     }
     lac_buffer_puts(out, "</p>\n<h1>");
-    lac_text_sentence(text, sizeof text, analysis->verdict.text);
+    lac_text_sentence(text, sizeof(text), analysis->verdict.text);
     lac_html_text(out, source, text);
     lac_buffer_puts(out, "</h1>\n");
     if (analysis->verdict.detail[0] != '\0') {
-        lac_text_sentence(text, sizeof text, analysis->verdict.detail);
+        lac_text_sentence(text, sizeof(text), analysis->verdict.detail);
         lac_buffer_puts(out, "<p>");
         lac_html_text(out, source, text);
         lac_buffer_puts(out, "</p>\n");
     }
-    lac_report_figures(analysis, text, sizeof text);
+    lac_report_figures(analysis, text, sizeof(text));
     lac_buffer_puts(out, "<p class=\"figures\">");
     lac_html_text(out, source, text);
     lac_buffer_puts(out, "</p>\n</header>\n");
@@ -183,7 +183,7 @@ static void write_part(struct lac_buffer *out, const struct lac_report_source *s
         lac_html_text(out, source, text);
     } else {
         char sentence[2048];
-        lac_text_sentence(sentence, sizeof sentence, text);
+        lac_text_sentence(sentence, sizeof(sentence), text);
         lac_html_text(out, source, sentence);
     }
     lac_buffer_puts(out, is_code ? "</pre></dd>\n" : "</dd>\n");
@@ -219,7 +219,7 @@ static void write_evidence(struct lac_buffer *out, const struct lac_report_sourc
             continue;
         }
         char track[96];
-        lac_report_trim(track, sizeof track, evidence->track_name);
+        lac_report_trim(track, sizeof(track), evidence->track_name);
         lac_buffer_printf(out, "<li>at %s, ", lac_format_ns(evidence->t0_ns).text);
         lac_html_text(out, source, track);
         lac_buffer_puts(out, ": ");
@@ -236,12 +236,12 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     char text[2048];
     lac_buffer_puts(out, "<section class=\"finding\">\n<div class=\"head\">");
     write_gain(out, finding);
-    lac_text_sentence(text, sizeof text, finding->title);
+    lac_text_sentence(text, sizeof(text), finding->title);
     lac_buffer_puts(out, "<h3>");
     lac_html_text(out, source, text);
     lac_buffer_puts(out, "</h3>\n");
     if (!is_same_text(finding->title, finding->why)) {
-        lac_text_sentence(text, sizeof text, finding->why);
+        lac_text_sentence(text, sizeof(text), finding->why);
         lac_buffer_puts(out, "<p>");
         lac_html_text(out, source, text);
         lac_buffer_puts(out, "</p>\n");
@@ -255,13 +255,13 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     write_part(out, source, "Costs", finding->costs, false);
     write_part(out, source, "Wrong if", finding->wrong_if, false);
     write_part(out, source, "Check", finding->check,
-               strncmp(finding->check, "lacuna ", 7) == 0 || strchr(finding->check, '\n'));
+               strncmp(finding->check, "lacuna ", 7) == 0 || strchr(finding->check, '\n') != NULL);
     write_evidence(out, source, finding);
     lac_buffer_puts(out, "</dl>\n");
     char caption[200];
     if (index < LAC_VIEW_COUNT - 1 && finding->evidence_count > 0) {
         lac_buffer_puts(out, "<figure>");
-        if (lac_svg_timeline(out, source, index, caption, sizeof caption)) {
+        if (lac_svg_timeline(out, source, index, caption, sizeof(caption))) {
             lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
         }
         lac_buffer_puts(out, "</figure>\n");
@@ -285,7 +285,7 @@ static void write_findings(struct lac_buffer *out, const struct lac_report_sourc
     char caption[200];
     if (!has_first_picture && analysis->main_device != LAC_NONE) {
         lac_buffer_puts(out, "<figure>");
-        if (lac_svg_timeline(out, source, LAC_VIEW_COUNT - 1, caption, sizeof caption)) {
+        if (lac_svg_timeline(out, source, LAC_VIEW_COUNT - 1, caption, sizeof(caption))) {
             lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
         }
         lac_buffer_puts(out, "</figure>\n");
@@ -305,7 +305,7 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
     if (isfinite(device->busy_pct)) {
         char which[48] = "the GPU";
         if (analysis->device_count > 1) {
-            (void)snprintf(which, sizeof which, "GPU %lld (of %u)", (long long)device->id,
+            (void)snprintf(which, sizeof(which), "GPU %lld (of %u)", (long long)device->id,
                            (unsigned)analysis->device_count);
         }
         lac_buffer_printf(
@@ -335,7 +335,7 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
     }
     char caption[200];
     lac_buffer_puts(out, "<figure>");
-    if (lac_svg_flame(out, source, caption, sizeof caption)) {
+    if (lac_svg_flame(out, source, caption, sizeof(caption))) {
         lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
     }
     lac_buffer_puts(out, "</figure>\n");

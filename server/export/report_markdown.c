@@ -7,6 +7,7 @@
 #include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
@@ -23,7 +24,7 @@
 static const char *harmless(const char *at, size_t *ret_length)
 {
     static const char *const pairs[][2] = {{"&#39;", "'"}, {"&quot;", "\""}, {"&gt;", ">"}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(pairs); i++) {
         size_t length = strlen(pairs[i][0]);
         if (strncmp(at, pairs[i][0], length) == 0) {
             *ret_length = length;
@@ -38,7 +39,7 @@ static void escape(struct lac_buffer *out, const char *text)
 {
     struct lac_buffer html = {0};
     lac_html_escape(&html, text, strlen(text));
-    for (const char *at = html.bytes ? html.bytes : ""; *at != '\0'; at++) {
+    for (const char *at = html.bytes != NULL ? html.bytes : ""; *at != '\0'; at++) {
         size_t length = 0;
         const char *plain = at > html.bytes ? harmless(at, &length) : "";
         if (*at == '\n' || length > 0) {
@@ -46,7 +47,8 @@ static void escape(struct lac_buffer *out, const char *text)
             at += length > 0 ? length - 1 : 0;
             continue;
         }
-        if (strchr("\\`*_[]#|!~", *at) && (*at != '#' || at == html.bytes || at[-1] != '&')) {
+        if (strchr("\\`*_[]#|!~", *at) != NULL &&
+            (*at != '#' || at == html.bytes || at[-1] != '&')) {
             lac_buffer_puts(out, "\\");
         }
         lac_buffer_add(out, at, 1);
@@ -67,7 +69,7 @@ static void put_sentence(struct lac_buffer *out, const struct lac_report_source 
                          const char *text)
 {
     char sentence[2048];
-    lac_text_sentence(sentence, sizeof sentence, text);
+    lac_text_sentence(sentence, sizeof(sentence), text);
     put_text(out, source, sentence);
 }
 
@@ -108,7 +110,7 @@ static void write_head(struct lac_buffer *out, const struct lac_report_source *s
     lac_buffer_puts(out, "**");
     escape(out, lac_report_name(source));
     lac_buffer_puts(out, "**: ");
-    lac_report_figures(analysis, text, sizeof text);
+    lac_report_figures(analysis, text, sizeof(text));
     escape(out, text);
     if (analysis->main_device != LAC_NONE) {
         lac_buffer_printf(out, ", %u \u00d7 ", (unsigned)analysis->device_count);
@@ -135,7 +137,7 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
     for (uint32_t i = 0; i < count; i++) {
         char bar[41];
         int length = scale_ns > 0 ? (int)lround(40.0 * (double)needs[i].ns / (double)scale_ns) : 0;
-        memset(bar, '=', sizeof bar);
+        memset(bar, '=', sizeof(bar));
         bar[length < 1 ? 1 : length > 40 ? 40 : length] = '\0';
         lac_buffer_printf(out, "%-13s %-40s %9s%s%s\n", needs[i].name, bar,
                           lac_format_ns(needs[i].ns).text, needs[i].note[0] != '\0' ? "  " : "",
@@ -212,7 +214,7 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
         if (!lac_report_is_new_evidence(finding, i)) {
             continue;
         }
-        lac_report_trim(track, sizeof track, finding->evidence[i].track_name);
+        lac_report_trim(track, sizeof(track), finding->evidence[i].track_name);
         lac_buffer_printf(out, "- seen at %s, ", lac_format_ns(finding->evidence[i].t0_ns).text);
         put_text(out, source, track);
         lac_buffer_puts(out, ": ");

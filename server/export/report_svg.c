@@ -39,10 +39,10 @@ void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double widt
     if (room < 5 && room < length) {
         return;
     }
-    if (length > room || length >= sizeof cut) {
-        const size_t keep = lac_utf8_cut(text, length, room < sizeof cut ? room : sizeof cut - 4);
+    if (length > room || length >= sizeof(cut)) {
+        const size_t keep = lac_utf8_cut(text, length, room < sizeof(cut) ? room : sizeof(cut) - 4);
 
-        (void)snprintf(cut, sizeof cut, "%.*s", (int)keep, text);
+        (void)snprintf(cut, sizeof(cut), "%.*s", (int)keep, text);
         text = cut;
     }
     lac_svg_text(out, x + 3.0, y, class, text);
@@ -78,7 +78,7 @@ void lac_svg_needs(struct lac_buffer *out, const struct lac_report_source *sourc
         lac_buffer_printf(out,
                           "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"17\" class=\"bar\"/>",
                           LABEL_WIDTH, y, width > 1.0 ? width : 1.0);
-        (void)snprintf(note, sizeof note, "%s%s%s", lac_format_ns(needs[i].ns).text,
+        (void)snprintf(note, sizeof(note), "%s%s%s", lac_format_ns(needs[i].ns).text,
                        needs[i].note[0] != '\0' ? " \u00b7 " : "", needs[i].note);
         lac_svg_text(out, LABEL_WIDTH + bars + 14.0, y + 13.0, "note", note);
     }
@@ -130,7 +130,7 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
         return;
     }
     d->depth_shown = depth + 1 > d->depth_shown ? depth + 1 : d->depth_shown;
-    const char *name = index == 0 ? "GPU time" : frame_name(d, node, room, sizeof room);
+    const char *name = index == 0 ? "GPU time" : frame_name(d, node, room, sizeof(room));
     bool is_work = node->kind == LAC_SLICE_KERNEL || node->kind == LAC_SLICE_COPY ||
                    node->kind == LAC_SLICE_MEMSET;
     double y = (double)(depth * ROW_HEIGHT);
@@ -160,11 +160,11 @@ bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *sourc
     struct lac_flame *made = NULL;
     struct lac_buffer body = {0};
     lac_flame_report_options(&options);
-    if (!source->flame && lac_flame_create(source->model, &options, &made) != LAC_OK) {
+    if (source->flame == NULL && lac_flame_create(source->model, &options, &made) != LAC_OK) {
         out->status = LAC_ERR_NOMEM;
         return false;
     }
-    const struct lac_flame *flame = source->flame ? source->flame : made;
+    const struct lac_flame *flame = source->flame != NULL ? source->flame : made;
     bool has_any = flame->node_count > 1 && flame->nodes[0].value_ns > 0;
     if (has_any) {
         struct flame_drawing d = {.out = &body,
@@ -175,7 +175,7 @@ bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *sourc
         lac_buffer_printf(out,
                           "<svg role=\"img\" aria-label=\"flame graph\" viewBox=\"0 0 %d %u\">",
                           WIDTH, d.depth_shown * ROW_HEIGHT);
-        lac_buffer_add(out, body.bytes ? body.bytes : "", body.size_bytes);
+        lac_buffer_add(out, body.bytes != NULL ? body.bytes : "", body.size_bytes);
         lac_buffer_puts(out, "</svg>");
         int64_t per = flame->step_count > 0 ? flame->step_count : 1;
         (void)snprintf(caption, capacity_bytes, "GPU time by launching operator: %s%s%s.",

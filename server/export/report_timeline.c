@@ -52,7 +52,7 @@ static void box(struct drawing *d, int64_t start_ns, int64_t end_ns, double y, c
 static void begin_row(struct drawing *d, const char *label)
 {
     char cut[24];
-    (void)snprintf(cut, sizeof cut, "%.18s", label);
+    (void)snprintf(cut, sizeof(cut), "%.18s", label);
     lac_svg_text(d->out, 0.0, d->y + 11.5, "name", cut);
 }
 
@@ -64,7 +64,7 @@ struct run_of {
 
 static void flush_run(struct drawing *d, struct run_of *run)
 {
-    if (run->class) {
+    if (run->class != NULL) {
         box(d, run->start_ns, run->end_ns, d->y, run->class, "");
     }
     run->class = NULL;
@@ -100,7 +100,7 @@ static void draw_steps(struct drawing *d)
             continue;
         }
         char text[64];
-        (void)snprintf(text, sizeof text, "step %u \u00b7 %s", (unsigned)s + 1,
+        (void)snprintf(text, sizeof(text), "step %u \u00b7 %s", (unsigned)s + 1,
                        lac_format_ns(step->dur_ns).text);
         box(d, step->start_ns, end_ns, d->y, "step", text);
         has_any = true;
@@ -134,10 +134,10 @@ static void draw_device(struct drawing *d, const struct lac_device_facts *device
         if (has_any) {
             char label[64];
             if (track->tid >= 0) {
-                (void)snprintf(label, sizeof label, "GPU %lld, stream %lld", (long long)device->id,
+                (void)snprintf(label, sizeof(label), "GPU %lld, stream %lld", (long long)device->id,
                                (long long)track->tid);
             } else {
-                (void)snprintf(label, sizeof label, "GPU %lld", (long long)device->id);
+                (void)snprintf(label, sizeof(label), "GPU %lld", (long long)device->id);
             }
             begin_row(d, label);
             d->y += ROW_HEIGHT;
@@ -173,8 +173,8 @@ static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
             }
             char class[40];
             char text[96];
-            (void)snprintf(class, sizeof class, "c-%s", lac_cause_name(cause));
-            (void)snprintf(text, sizeof text, "%c \u00b7 %s %s", lac_cause_letter(cause),
+            (void)snprintf(class, sizeof(class), "c-%s", lac_cause_name(cause));
+            (void)snprintf(text, sizeof(text), "%c \u00b7 %s %s", lac_cause_letter(cause),
                            lac_format_ns(end_ns - start_ns).text, lac_waits_for(cause));
             box(d, start_ns, end_ns, d->y, class, text);
             has_any = true;
@@ -240,7 +240,7 @@ static void draw_worker(struct drawing *d, uint64_t slice)
     char text[64] = "a batch";
     if (detail != LAC_NONE && detail < model->loader_info_count &&
         model->loader_infos[detail].batch >= 0) {
-        (void)snprintf(text, sizeof text, "batch %lld \u00b7 %s",
+        (void)snprintf(text, sizeof(text), "batch %lld \u00b7 %s",
                        (long long)model->loader_infos[detail].batch,
                        lac_format_ns(slices->dur_ns[slice]).text);
     }
@@ -266,7 +266,7 @@ static void draw_workers(struct drawing *d, uint32_t main_track)
         const struct lac_track *track = &model->tracks[t];
         bool has_any = false;
         int32_t number = (int32_t)shown;
-        if (track->kind != LAC_TRACK_THREAD || t == main_track || !model->slices.detail) {
+        if (track->kind != LAC_TRACK_THREAD || t == main_track || model->slices.detail == NULL) {
             continue;
         }
         for (uint64_t s = track->first; s < track->first + track->count; s++) {
@@ -278,7 +278,7 @@ static void draw_workers(struct drawing *d, uint32_t main_track)
         }
         if (has_any) {
             char label[32];
-            (void)snprintf(label, sizeof label, "worker %d", (int)number);
+            (void)snprintf(label, sizeof(label), "worker %d", (int)number);
             shown++;
             begin_row(d, label);
             d->y += ROW_HEIGHT;
@@ -331,7 +331,8 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
     }
     struct drawing d = {.out = &body,
                         .source = source,
-                        .model = source->views[index] ? source->views[index] : source->model,
+                        .model =
+                            source->views[index] != NULL ? source->views[index] : source->model,
                         .t0_ns = view->t0_ns,
                         .t1_ns = view->t1_ns,
                         .has_mark = view->has_mark,
@@ -352,7 +353,7 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
     axis.out = out;
     draw_axis(&axis);
     draw_mark(&axis);
-    lac_buffer_add(out, body.bytes ? body.bytes : "", body.size_bytes);
+    lac_buffer_add(out, body.bytes != NULL ? body.bytes : "", body.size_bytes);
     lac_buffer_puts(out, "</svg>");
     if (body.status != LAC_OK) {
         out->status = body.status;

@@ -100,15 +100,15 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
     char spread[48] = "";
     char batch[48] = "";
     if (has_rate) {
-        (void)snprintf(rate, sizeof rate, "%s %s/s, ",
+        (void)snprintf(rate, sizeof(rate), "%s %s/s, ",
                        lac_format_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
     }
     if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
-        (void)snprintf(spread, sizeof spread, " (\u00b1%.*f %%)",
+        (void)snprintf(spread, sizeof(spread), " (\u00b1%.*f %%)",
                        analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
     }
     if (analysis->batch_size != LAC_UNKNOWN_NS) {
-        (void)snprintf(batch, sizeof batch, ", batch %lld", (long long)analysis->batch_size);
+        (void)snprintf(batch, sizeof(batch), ", batch %lld", (long long)analysis->batch_size);
     }
     (void)snprintf(out, capacity_bytes, "%s%s per step%s, %u step%s%s", rate,
                    lac_format_ns(analysis->step_mean_ns).text, spread,
@@ -124,7 +124,7 @@ static void need(struct lac_report_need *needs, uint32_t *count, enum lac_need w
     }
     struct lac_report_need *it = &needs[(*count)++];
     *it = (struct lac_report_need){.name = lac_word(LAC_WORDS_NEED, which)->label, .ns = ns};
-    (void)snprintf(it->note, sizeof it->note, "%s", note);
+    (void)snprintf(it->note, sizeof(it->note), "%s", note);
 }
 
 uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report_need *needs)
@@ -136,10 +136,10 @@ uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report
         return 0;
     }
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof data, "%d workers, %s per batch", (int)loader->num_workers,
+        (void)snprintf(data, sizeof(data), "%d workers, %s per batch", (int)loader->num_workers,
                        lac_format_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
-        (void)snprintf(data, sizeof data, "in the training process");
+        (void)snprintf(data, sizeof(data), "in the training process");
     }
     need(needs, &count, LAC_NEED_DATA, analysis->needs.data_ns, data);
     need(needs, &count, LAC_NEED_GPU, analysis->needs.gpu_ns, "");
@@ -163,16 +163,18 @@ static void row(struct rows *rows, const char *key, const char *value)
         return;
     }
     struct lac_report_row *it = &rows->at[rows->count++];
-    (void)snprintf(it->key, sizeof it->key, "%s", key);
-    (void)snprintf(it->value, sizeof it->value, "%s", value);
+    (void)snprintf(it->key, sizeof(it->key), "%s", key);
+    (void)snprintf(it->value, sizeof(it->value), "%s", value);
 }
 
 static void add_setting(void *context, const char *key, const char *value)
 {
     struct rows *rows = context;
     struct lac_redactor *redactor = rows->source->redactor;
-    bool is_argv = strstr(key, "argv") || strstr(key, "command") || strstr(key, "cmdline");
-    bool is_given = strstr(key, "model") || strstr(key, "dataset") || strstr(key, "project");
+    bool is_argv = strstr(key, "argv") != NULL || strstr(key, "command") != NULL ||
+                   strstr(key, "cmdline") != NULL;
+    bool is_given = strstr(key, "model") != NULL || strstr(key, "dataset") != NULL ||
+                    strstr(key, "project") != NULL;
     bool is_flag = strcmp(value, "on") == 0 || strcmp(value, "off") == 0;
     row(rows, key,
         is_argv                ? lac_redact_argv(redactor, value)
@@ -207,18 +209,18 @@ uint32_t lac_report_host(const struct lac_report_source *source, struct lac_repo
         const struct lac_device_facts *facts = &source->analysis->devices[d];
         uint32_t index = lac_model_device_index(model, facts->id);
         const struct lac_device *device = index == LAC_NONE ? NULL : &model->devices[index];
-        int used = snprintf(text, sizeof text, "%.90s", lac_model_str(model, facts->name));
-        if (device && device->sm_count > 0 && used > 0 && (size_t)used < sizeof text) {
-            (void)snprintf(text + used, sizeof text - (size_t)used,
+        int used = snprintf(text, sizeof(text), "%.90s", lac_model_str(model, facts->name));
+        if (device != NULL && device->sm_count > 0 && used > 0 && (size_t)used < sizeof(text)) {
+            (void)snprintf(text + used, sizeof(text) - (size_t)used,
                            ", %d multiprocessors, compute capability %d.%d", (int)device->sm_count,
                            (int)device->cc_major, (int)device->cc_minor);
         }
         char key[32];
-        (void)snprintf(key, sizeof key, "GPU %lld", (long long)facts->id);
+        (void)snprintf(key, sizeof(key), "GPU %lld", (long long)facts->id);
         row(&list, key, text[0] != '\0' ? text : "name not recorded");
     }
     if (model->info.world_size > 0) {
-        (void)snprintf(text, sizeof text, "%d of %d", (int)model->info.rank,
+        (void)snprintf(text, sizeof(text), "%d of %d", (int)model->info.rank,
                        (int)model->info.world_size);
         row(&list, "rank", text);
     }
@@ -229,7 +231,7 @@ uint32_t lac_report_host(const struct lac_report_source *source, struct lac_repo
 static const char *step_method_label(const char *method)
 {
     const struct lac_word *word = lac_word_of(LAC_WORDS_STEP_METHOD, method);
-    return word ? word->label : method;
+    return word != NULL ? word->label : method;
 }
 
 uint32_t lac_report_method(const struct lac_report_source *source, struct lac_report_row *rows)
@@ -241,25 +243,25 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
     time_t begin_s = (time_t)(model->info.t0_ns / 1000000000);
     struct tm begin;
     /* a trace without an absolute time begins near 1970: then no date is given */
-    if (begin_s > 1000000000 && gmtime_r(&begin_s, &begin) &&
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &begin) > 0) {
+    if (begin_s > 1000000000 && gmtime_r(&begin_s, &begin) != NULL &&
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &begin) > 0) {
         row(&list, "recorded", text);
     }
     row(&list, "format", lac_trace_format_name(model->info.format));
-    (void)snprintf(text, sizeof text, "%s over %s",
+    (void)snprintf(text, sizeof(text), "%s over %s",
                    lac_format_count((int64_t)model->info.event_count, "event").text,
                    lac_format_ns(model->info.duration_ns).text);
     row(&list, "recorded events", text);
-    (void)snprintf(text, sizeof text, "%s dropped, %s repaired",
+    (void)snprintf(text, sizeof(text), "%s dropped, %s repaired",
                    lac_format_count((int64_t)model->info.dropped_count, "event").text,
                    lac_format_count((int64_t)model->info.repaired_count, "event").text);
     row(&list, "reading the file", text);
-    (void)snprintf(text, sizeof text, "%s found by %s, %u measured",
+    (void)snprintf(text, sizeof(text), "%s found by %s, %u measured",
                    lac_format_count(analysis->step_count, "step").text,
                    step_method_label(analysis->step_method), (unsigned)analysis->step_kept_count);
     row(&list, "steps", analysis->step_count > 0 ? text : "none found");
     if (analysis->step_kept_count > 0 && analysis->step_median_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(text, sizeof text, "mean %s, median %s, 95th percentile %s",
+        (void)snprintf(text, sizeof(text), "mean %s, median %s, 95th percentile %s",
                        lac_format_ns(analysis->step_mean_ns).text,
                        lac_format_ns(analysis->step_median_ns).text,
                        lac_format_ns(analysis->step_p95_ns).text);
@@ -279,8 +281,8 @@ uint32_t lac_report_plan(const struct lac_report_source *source, struct lac_repo
     for (uint32_t i = 0; i < analysis->plan_count; i++) {
         const struct lac_plan_step *step = &analysis->plan[i];
         struct lac_report_row *it = &rows[i];
-        (void)snprintf(it->key, sizeof it->key, "%s", step->brief);
-        (void)snprintf(it->value, sizeof it->value, "%s per step, %s less",
+        (void)snprintf(it->key, sizeof(it->key), "%s", step->brief);
+        (void)snprintf(it->value, sizeof(it->value), "%s per step, %s less",
                        lac_format_ns(step->step_ns).text, lac_format_pct(step->gain_pct).text);
     }
     return analysis->plan_count;
@@ -311,7 +313,7 @@ uint32_t lac_report_kernels(const struct lac_report_source *source,
             .family = lac_word(LAC_WORDS_FAMILY, facts->names.family)->label};
         (void)lac_kernel_short_name(lac_model_str(source->model, facts->name),
                                     lac_strings_length(&source->model->strings, facts->name),
-                                    it->name, sizeof it->name);
+                                    it->name, sizeof(it->name));
         uint32_t same = 0;
         while (same < count && (strcmp(all[same].name, it->name) != 0 ||
                                 strcmp(all[same].family, it->family) != 0)) {
@@ -322,10 +324,10 @@ uint32_t lac_report_kernels(const struct lac_report_source *source,
         count += same == count;
     }
     if (count > 1) {
-        qsort(all, count, sizeof all[0], by_total);
+        qsort(all, count, sizeof(all[0]), by_total);
     }
     count = count < LAC_REPORT_KERNELS_MAX ? count : LAC_REPORT_KERNELS_MAX;
-    memcpy(kernels, all, count * sizeof all[0]);
+    memcpy(kernels, all, count * sizeof(all[0]));
     return count;
 }
 

@@ -55,7 +55,7 @@ void lac_text_line(struct lac_text_page *page, enum lac_text_style style, const 
     char text[2048];
     va_list list;
     va_start(list, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, list);
+    (void)vsnprintf(text, sizeof(text), fmt, list);
     va_end(list);
     size_t end = strlen(text);
     while (end > 0 && text[end - 1] == ' ') {

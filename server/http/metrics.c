@@ -1,6 +1,7 @@
 #include "server/http/metrics.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/http/request.h"
 
@@ -12,11 +13,11 @@
 
 static const double bucket_seconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                         0.1,   0.25,   0.5,   1.0,  2.5,   10.0};
-enum { BUCKET_COUNT = sizeof(bucket_seconds) / sizeof(bucket_seconds[0]) };
+enum { BUCKET_COUNT = LAC_COUNT_OF(bucket_seconds) };
 
 static const unsigned statuses[] = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 408,
                                     409, 413, 414, 415, 422, 429, 431, 500, 503, 505, 507};
-enum { STATUS_COUNT = sizeof(statuses) / sizeof(statuses[0]) + 1 }; /* the last: any other */
+enum { STATUS_COUNT = LAC_COUNT_OF(statuses) + 1 }; /* the last: any other */
 
 struct row {
     _Atomic uint64_t by_status[STATUS_COUNT];

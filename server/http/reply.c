@@ -1,4 +1,5 @@
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/http/gzip.h"
 #include "server/http/metrics.h"
@@ -35,7 +36,7 @@ static const struct {
 /** @param policy instead of the page's; NULL: that one */
 static void add_fixed_headers(struct MHD_Response *mhd_response, const char *policy)
 {
-    for (size_t i = 0; i < sizeof(fixed_headers) / sizeof(fixed_headers[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(fixed_headers); i++) {
         bool is_policy = policy != NULL && i == 0;
 
         (void)MHD_add_response_header(mhd_response, fixed_headers[i].name,

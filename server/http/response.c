@@ -1,4 +1,5 @@
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
@@ -106,7 +107,7 @@ unsigned lac_http_status_of(enum lac_status status, int sys_errno)
         [LAC_ERR_CORRUPT] = 422, [LAC_ERR_LIMIT] = 413,    [LAC_ERR_NOT_FOUND] = 404,
         [LAC_ERR_MISUSE] = 400,  [LAC_ERR_NO_SPACE] = 507, [LAC_ERR_BUSY] = 503,
     };
-    _Static_assert(sizeof(table) / sizeof(table[0]) == LAC_STATUS_COUNT_, "map every status");
+    _Static_assert(LAC_COUNT_OF(table) == LAC_STATUS_COUNT_, "map every status");
 
     assert(status < LAC_STATUS_COUNT_);
     if (status == LAC_ERR_IO && (sys_errno == ENOSPC || sys_errno == EDQUOT)) {

@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "server/http/request.h"
 
 #include <assert.h>
@@ -8,8 +9,7 @@ static const char *const method_names[] = {
     [LAC_METHOD_PUT] = "PUT",         [LAC_METHOD_PATCH] = "PATCH", [LAC_METHOD_DELETE] = "DELETE",
     [LAC_METHOD_OPTIONS] = "OPTIONS",
 };
-_Static_assert(sizeof(method_names) / sizeof(method_names[0]) == LAC_METHOD_COUNT_,
-               "name every method");
+_Static_assert(LAC_COUNT_OF(method_names) == LAC_METHOD_COUNT_, "name every method");
 
 const char *lac_method_name(enum lac_method method)
 {

@@ -122,7 +122,7 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
         }
         pack_facts(model, analysis, &packed);
         add_packed(&packed, &write);
-        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT,
+        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT,
                        conversion->options->output_dir, conversion->result.trace_count);
         write.analysis = analysis;
         status = lac_trace_write(model, &write, reterr);

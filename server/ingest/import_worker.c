@@ -47,10 +47,10 @@ __attribute__((format(printf, 1, 2))) static bool report(const char *fmt, ...)
     int length;
 
     va_start(args, fmt);
-    length = vsnprintf(line, sizeof line, fmt, args);
+    length = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
     if (length > 0) {
-        size_t size = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
+        size_t size = (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1;
 
         line[size - 1] = '\n'; /* also when it was cut */
         while (write(LAC_WORKER_REPORT_FD, line, size) < 0) {

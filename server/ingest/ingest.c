@@ -62,11 +62,11 @@ static uint64_t estimate_bytes(const struct lac_ingest *ingest, const char *id, 
     bool packed = false;
     int fd = -1;
 
-    if (lac_ingest_staged_path(ingest, id, LAC_STAGED_UPLOAD, path, sizeof path)) {
+    if (lac_ingest_staged_path(ingest, id, LAC_STAGED_UPLOAD, path, sizeof(path))) {
         fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     }
     if (fd >= 0) {
-        packed = read(fd, head, sizeof head) == (ssize_t)sizeof head &&
+        packed = read(fd, head, sizeof(head)) == (ssize_t)sizeof(head) &&
                  ((head[0] == 0x1F && head[1] == 0x8B) || (head[0] == 0x28 && head[1] == 0xB5));
         (void)close(fd);
     }
@@ -163,19 +163,19 @@ static void free_job(struct lac_import_job *job)
 enum lac_status lac_ingest_queue(struct lac_ingest *ingest, const char *id, const char *name,
                                  uint64_t size_bytes)
 {
-    struct lac_import_job *job = calloc(1, sizeof *job);
+    struct lac_import_job *job = calloc(1, sizeof(*job));
     struct lac_import_job **link = &ingest->jobs;
     uint64_t budget = ingest->options.memory_budget_bytes;
 
     if (job != NULL) {
-        job->settle = calloc(1, sizeof *job->settle);
+        job->settle = calloc(1, sizeof(*job->settle));
         job->name = strdup(name != NULL ? name : "");
     }
     if (job == NULL || job->settle == NULL || job->name == NULL) {
         free_job(job);
         return LAC_ERR_NOMEM;
     }
-    (void)snprintf(job->id, sizeof job->id, "%s", id);
+    (void)snprintf(job->id, sizeof(job->id), "%s", id);
     job->size_bytes = size_bytes;
     job->reserve_bytes = estimate_bytes(ingest, id, size_bytes);
     job->reserve_bytes = job->reserve_bytes < budget ? job->reserve_bytes : budget;
@@ -248,7 +248,7 @@ static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
                                                 .size_bytes = job->size_bytes,
                                                 .has_original = outcome->has_original,
                                                 .has_row = true};
-    char(*ids)[LAC_ID_SIZE] = calloc(outcome->trace_count, sizeof *ids);
+    char(*ids)[LAC_ID_SIZE] = calloc(outcome->trace_count, sizeof(*ids));
     struct lac_error error = {0};
 
     outcome->status = ids != NULL ? lac_ingest_sort_io(lac_store_publish(ingest->options.store,
@@ -257,10 +257,10 @@ static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
                                   : LAC_ERR_NOMEM;
     if (outcome->status != LAC_OK) {
         /* a file of ours that does not open: the upload is not to blame */
-        (void)snprintf(outcome->code, sizeof outcome->code, "%s",
+        (void)snprintf(outcome->code, sizeof(outcome->code), "%s",
                        outcome->status == LAC_ERR_CORRUPT ? "crashed"
                                                           : lac_status_name(outcome->status));
-        (void)snprintf(outcome->message, sizeof outcome->message, "%s",
+        (void)snprintf(outcome->message, sizeof(outcome->message), "%s",
                        error.message[0] != '\0' ? error.message : "out of memory");
     }
     for (uint32_t i = 0; i < outcome->trace_count && outcome->status == LAC_OK; i++) {
@@ -291,7 +291,7 @@ static void tidy(const struct lac_staging *staging)
 
     lac_import_clear(staging);
     for (unsigned i = 0; i < LAC_IMPORT_TRACES_MAX; i++) {
-        (void)snprintf(name, sizeof name, LAC_STAGED_TRACE_FORMAT, i);
+        (void)snprintf(name, sizeof(name), LAC_STAGED_TRACE_FORMAT, i);
         if (unlinkat(staging->fd, name, 0) != 0) {
             break;
         }
@@ -328,9 +328,9 @@ static bool fail_job(struct lac_ingest *ingest, struct lac_import_job *job,
     struct lac_settle *settle = job->settle;
 
     job->settle = NULL;
-    memcpy(settle->id, job->id, sizeof settle->id);
-    memcpy(settle->code, outcome->code, sizeof settle->code);
-    memcpy(settle->message, outcome->message, sizeof settle->message);
+    memcpy(settle->id, job->id, sizeof(settle->id));
+    memcpy(settle->code, outcome->code, sizeof(settle->code));
+    memcpy(settle->message, outcome->message, sizeof(settle->message));
     return !lac_ingest_settle(ingest, settle) || lac_store_host_failed(outcome->code);
 }
 
@@ -345,11 +345,11 @@ static void run_job(struct lac_ingest *ingest, struct lac_import_job *job,
     if (status != LAC_OK) {
         *outcome =
             (struct lac_job_outcome){.status = status, .is_interrupted = is_stopping(ingest)};
-        (void)snprintf(outcome->code, sizeof outcome->code, "%s",
+        (void)snprintf(outcome->code, sizeof(outcome->code), "%s",
                        status == LAC_ERR_NOT_FOUND ? "lost"
                        : status == LAC_ERR_BUSY    ? "resource_limit"
                                                    : lac_status_name(status));
-        (void)snprintf(outcome->message, sizeof outcome->message, "%s",
+        (void)snprintf(outcome->message, sizeof(outcome->message), "%s",
                        status == LAC_ERR_NOT_FOUND
                            ? "the uploaded file is no longer in the data folder: upload it again"
                            : error.message);
@@ -419,7 +419,7 @@ static enum lac_status lock_folder(struct lac_ingest *ingest, struct lac_error *
 {
     char path[4096];
 
-    (void)snprintf(path, sizeof path, "%s/serve.lock", lac_store_data_dir(ingest->options.store));
+    (void)snprintf(path, sizeof(path), "%s/serve.lock", lac_store_data_dir(ingest->options.store));
     ingest->serve_lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (ingest->serve_lock_fd < 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s", path, strerror(errno));
@@ -461,7 +461,7 @@ enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
                                   struct lac_ingest **ret_ingest, struct lac_error *reterr)
 {
     assert(options != NULL && ret_ingest != NULL);
-    struct lac_ingest *ingest = calloc(1, sizeof *ingest);
+    struct lac_ingest *ingest = calloc(1, sizeof(*ingest));
     pthread_condattr_t attributes;
     enum lac_status status;
 
@@ -489,7 +489,7 @@ enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
                      : lac_fail(reterr, LAC_ERR_IO, 0, "cannot start a thread for imports");
     }
     if (status == LAC_OK) {
-        ingest->threads = calloc(ingest->options.worker_count, sizeof *ingest->threads);
+        ingest->threads = calloc(ingest->options.worker_count, sizeof(*ingest->threads));
         status = ingest->threads != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < ingest->options.worker_count && status == LAC_OK; i++) {

@@ -2,6 +2,7 @@
  * says is parsed with bounds, what it wrote is checked before it is moved. */
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "server/ingest/host_limits.h"
 #include "server/ingest/ingest.h"
@@ -128,8 +129,8 @@ __attribute__((format(printf, 3, 4))) static void tell(struct lac_job_outcome *o
     va_list args;
 
     va_start(args, fmt);
-    (void)snprintf(outcome->code, sizeof outcome->code, "%s", code);
-    (void)vsnprintf(outcome->message, sizeof outcome->message, fmt, args);
+    (void)snprintf(outcome->code, sizeof(outcome->code), "%s", code);
+    (void)vsnprintf(outcome->message, sizeof(outcome->message), fmt, args);
     va_end(args);
 }
 
@@ -173,9 +174,9 @@ static bool start(struct child *child, struct lac_job_outcome *outcome)
     child->memory_bytes = job->reserve_bytes;
     /* what `lacuna run` records by default (4 GiB) fits, however well it was compressed */
     child->file_bytes = (UINT64_C(5) << 30) + 8 * job->size_bytes;
-    (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)child->memory_bytes);
-    (void)snprintf(file, sizeof file, "%llu", (unsigned long long)child->file_bytes);
-    (void)snprintf(cpu, sizeof cpu, "%u", options->import_seconds_max);
+    (void)snprintf(memory, sizeof(memory), "%llu", (unsigned long long)child->memory_bytes);
+    (void)snprintf(file, sizeof(file), "%llu", (unsigned long long)child->file_bytes);
+    (void)snprintf(cpu, sizeof(cpu), "%u", options->import_seconds_max);
     if (!open_for_child(job, &own[0], &own[1]) || pipe2(pipes, O_CLOEXEC) != 0) {
         error = errno;
     } else {
@@ -260,10 +261,10 @@ static void take_line(struct child *child, char *line)
             }
         }
         if (offset > 0 && status == LAC_ERR_CORRUPT && strstr(end, "byte") == NULL) {
-            (void)snprintf(child->error_text, sizeof child->error_text, "at byte %llu: %s", offset,
+            (void)snprintf(child->error_text, sizeof(child->error_text), "at byte %llu: %s", offset,
                            end);
         } else {
-            (void)snprintf(child->error_text, sizeof child->error_text, "%s", end);
+            (void)snprintf(child->error_text, sizeof(child->error_text), "%s", end);
         }
     }
 }
@@ -273,7 +274,7 @@ static bool take_input(struct child *child)
 {
     char *line_end;
     ssize_t got = read(child->report_fd, child->line + child->line_used,
-                       sizeof child->line - 1 - child->line_used);
+                       sizeof(child->line) - 1 - child->line_used);
 
     if (got < 0) {
         return errno == EINTR || errno == EAGAIN;
@@ -291,7 +292,7 @@ static bool take_input(struct child *child)
         child->line_used -= used;
         memmove(child->line, child->line + used, child->line_used);
     }
-    if (child->line_used == sizeof child->line - 1) {
+    if (child->line_used == sizeof(child->line) - 1) {
         child->line_used = 0; /* no line is that long: not ours */
     }
     return true;
@@ -357,7 +358,7 @@ static bool is_killed(int wait_status)
 {
     static const int signals[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR};
 
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(signals); i++) {
         if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == signals[i]) {
             return true;
         }
@@ -380,20 +381,20 @@ static void explain(const struct child *child, int wait_status, struct lac_job_o
         outcome->status = (enum lac_status)child->error_status;
         if (outcome->status == LAC_ERR_NOMEM) {
             (void)lac_host_limit_advice(LAC_HOST_ADDRESSES, child->memory_bytes, advice,
-                                        sizeof advice);
+                                        sizeof(advice));
         }
         tell(outcome, lac_status_name(outcome->status), "%.*s%s",
-             (int)(sizeof outcome->message - sizeof advice), child->error_text, advice);
+             (int)(sizeof(outcome->message) - sizeof(advice)), child->error_text, advice);
     } else if (signal == SIGXCPU) {
         (void)lac_host_limit_advice(LAC_HOST_CPU, options->import_seconds_max, advice,
-                                    sizeof advice);
+                                    sizeof(advice));
         tell(outcome, "resource_limit", "the import took more CPU time than allowed%s", advice);
     } else if (signal == SIGXFSZ) {
-        (void)lac_host_limit_advice(LAC_HOST_FILE, child->file_bytes, advice, sizeof advice);
+        (void)lac_host_limit_advice(LAC_HOST_FILE, child->file_bytes, advice, sizeof(advice));
         tell(outcome, "resource_limit", "the trace became larger than an import may write%s",
              advice);
     } else if (lac_host_limit_advice(LAC_HOST_ADDRESSES, child->memory_bytes, advice,
-                                     sizeof advice) > 0) {
+                                     sizeof(advice)) > 0) {
         outcome->status = LAC_ERR_NOMEM; /* so little that it could not say so itself */
         tell(outcome, "out_of_memory", "the importing process did not come far%s", advice);
     } else if (is_killed(wait_status)) {
@@ -429,7 +430,7 @@ static bool take_files(const struct child *child, struct lac_job_outcome *outcom
     for (uint32_t i = 0; i < child->trace_count && good; i++) {
         char name[32];
 
-        (void)snprintf(name, sizeof name, LAC_STAGED_TRACE_FORMAT, i);
+        (void)snprintf(name, sizeof(name), LAC_STAGED_TRACE_FORMAT, i);
         good = take_file(job, work_fd, name);
     }
     if (good && child->ingest->options.keep_originals) {
@@ -449,9 +450,9 @@ static bool take_files(const struct child *child, struct lac_job_outcome *outcom
 void lac_import_clear(const struct lac_staging *staging)
 {
     struct lac_staging work = {.fd = -1};
-    const int length = snprintf(work.path, sizeof work.path, "%s/" LAC_STAGED_WORK, staging->path);
+    const int length = snprintf(work.path, sizeof(work.path), "%s/" LAC_STAGED_WORK, staging->path);
 
-    if (length > 0 && (size_t)length < sizeof work.path) {
+    if (length > 0 && (size_t)length < sizeof(work.path)) {
         work.fd =
             openat(staging->fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         lac_staging_remove(&work);

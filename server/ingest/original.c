@@ -37,8 +37,8 @@ static bool is_packed(const uint8_t *bytes, size_t size_bytes)
     static const uint8_t gzip[] = {0x1F, 0x8B};
     static const uint8_t zstd[] = {0x28, 0xB5, 0x2F, 0xFD};
 
-    return (size_bytes >= sizeof gzip && memcmp(bytes, gzip, sizeof gzip) == 0) ||
-           (size_bytes >= sizeof zstd && memcmp(bytes, zstd, sizeof zstd) == 0);
+    return (size_bytes >= sizeof(gzip) && memcmp(bytes, gzip, sizeof(gzip)) == 0) ||
+           (size_bytes >= sizeof(zstd) && memcmp(bytes, zstd, sizeof(zstd)) == 0);
 }
 
 /* Each block is a frame of its own: zstd then works in place, without a window to copy into. */

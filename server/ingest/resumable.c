@@ -77,7 +77,7 @@ enum lac_status lac_resumable_create(const struct lac_resumable_options *options
                                      struct lac_resumable **ret_set, struct lac_error *reterr)
 {
     assert(options != NULL && ret_set != NULL);
-    struct lac_resumable *set = calloc(1, sizeof *set);
+    struct lac_resumable *set = calloc(1, sizeof(*set));
     pthread_condattr_t attributes;
     enum lac_status status;
 
@@ -188,9 +188,9 @@ static bool describe(const struct lac_entry *entry, struct lac_upload_state *sta
     *state = (struct lac_upload_state){.offset_bytes = entry->offset_bytes,
                                        .length_bytes = entry->length_bytes,
                                        .expires_unix_s = lac_entry_expires_unix_s(entry)};
-    memcpy(state->id, entry->id, sizeof state->id);
+    memcpy(state->id, entry->id, sizeof(state->id));
     if (entry->is_done) {
-        memcpy(state->trace, entry->trace, sizeof state->trace);
+        memcpy(state->trace, entry->trace, sizeof(state->trace));
     }
     state->metadata = strdup(entry->metadata);
     return state->metadata != NULL;
@@ -241,7 +241,7 @@ static enum lac_upload_answer add_entry(struct lac_resumable *set,
         bytes > set->options.open_bytes_max - request->length_bytes) {
         return LAC_UPLOAD_TOO_MANY;
     }
-    entry = calloc(1, sizeof *entry);
+    entry = calloc(1, sizeof(*entry));
     if (entry == NULL) {
         return LAC_UPLOAD_NO_MEMORY;
     }
@@ -323,7 +323,7 @@ enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
                                           struct lac_part **ret_part)
 {
     assert(set != NULL && request != NULL && ret_part != NULL);
-    struct lac_part *part = calloc(1, sizeof *part);
+    struct lac_part *part = calloc(1, sizeof(*part));
     struct lac_entry *entry = NULL;
     enum lac_upload_answer answer;
     uint64_t length_bytes = 0;
@@ -350,7 +350,7 @@ enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
                               .size_bytes = request->size_bytes,
                               .length_bytes = length_bytes,
                               .checksum = request->checksum};
-    memcpy(part->expected, request->expected, sizeof part->expected);
+    memcpy(part->expected, request->expected, sizeof(part->expected));
     if (request->checksum == LAC_CHECKSUM_SHA1) {
         lac_sha1_init(&part->hash);
     } else {

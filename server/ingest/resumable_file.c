@@ -34,7 +34,7 @@ enum lac_status lac_entry_save(const struct lac_resumable *set, const struct lac
     char fresh[LAC_UPLOAD_PATH_BYTES];
     char text[INFO_BYTES_MAX];
     enum lac_status status = LAC_OK;
-    const int length = snprintf(text, sizeof text,
+    const int length = snprintf(text, sizeof(text),
                                 "%slength %" PRIu64 "\noffset %" PRIu64 "\nexpires %" PRId64
                                 "\ntrace %s\nmetadata %s\nend\n",
                                 first_line, entry->length_bytes, entry->offset_bytes,
@@ -45,7 +45,7 @@ enum lac_status lac_entry_save(const struct lac_resumable *set, const struct lac
     lac_entry_path(set, entry, ".info", path);
     lac_entry_path(set, entry, ".fresh", fresh);
     fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (length < 0 || (size_t)length >= sizeof text || fd < 0 ||
+    if (length < 0 || (size_t)length >= sizeof(text) || fd < 0 ||
         !lac_write_full(fd, text, (size_t)length) || fsync(fd) != 0 || rename(fresh, path) != 0 ||
         fsync(set->folder_fd) != 0) {
         const int error = errno;
@@ -107,12 +107,12 @@ static bool take_number(char **at, const char *key, uint64_t *ret_value)
 
 static bool parse_info(const struct lac_resumable *set, char *text, struct lac_entry *entry)
 {
-    char *at = text + sizeof first_line - 1;
+    char *at = text + sizeof(first_line) - 1;
     const char *expires;
     const char *trace;
     const char *metadata;
 
-    if (strncmp(text, first_line, sizeof first_line - 1) != 0 ||
+    if (strncmp(text, first_line, sizeof(first_line) - 1) != 0 ||
         !take_number(&at, "length", &entry->length_bytes) ||
         !take_number(&at, "offset", &entry->offset_bytes)) {
         return false;
@@ -163,7 +163,7 @@ static enum lac_status load_entry(const struct lac_resumable *set, struct lac_en
 
     lac_entry_path(set, entry, ".info", path);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    length = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
     if (length < 0) {
         (void)lac_fail(reterr, LAC_ERR_IO, 0, "cannot read %.150s: %s", path, strerror(errno));
     }
@@ -174,7 +174,7 @@ static enum lac_status load_entry(const struct lac_resumable *set, struct lac_en
         return LAC_ERR_IO;
     }
     text[length] = '\0';
-    if (length < (ssize_t)sizeof first_line || !parse_info(set, text, entry)) {
+    if (length < (ssize_t)sizeof(first_line) || !parse_info(set, text, entry)) {
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%.150s is damaged", path);
     }
     entry->is_stored = true;
@@ -208,11 +208,11 @@ static enum lac_status load_name(struct lac_resumable *set, const char *name,
     if (!lac_store_id_is_valid(id) || strcmp(name + LAC_ID_LENGTH, ".info") != 0) {
         return LAC_OK;
     }
-    entry = calloc(1, sizeof *entry);
+    entry = calloc(1, sizeof(*entry));
     if (entry == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
-    memcpy(entry->id, id, sizeof id);
+    memcpy(entry->id, id, sizeof(id));
     status = load_entry(set, entry, reterr);
     if (status != LAC_OK) {
         if (status == LAC_ERR_CORRUPT) {
@@ -237,7 +237,7 @@ static void sweep_name(struct lac_resumable *set, const char *name)
     if (length > LAC_ID_LENGTH && length < LAC_ID_LENGTH + 8 &&
         (strcmp(name + LAC_ID_LENGTH, ".part") == 0 ||
          strcmp(name + LAC_ID_LENGTH, ".fresh") == 0)) {
-        (void)snprintf(info, sizeof info, "%.*s.info", LAC_ID_LENGTH, name);
+        (void)snprintf(info, sizeof(info), "%.*s.info", LAC_ID_LENGTH, name);
         if (name[LAC_ID_LENGTH + 1] == 'f' || faccessat(set->folder_fd, info, F_OK, 0) != 0) {
             (void)unlinkat(set->folder_fd, name, 0);
         }
@@ -250,7 +250,7 @@ enum lac_status lac_resumable_load(struct lac_resumable *set, struct lac_error *
     const struct dirent *name;
     DIR *folder;
 
-    (void)snprintf(set->folder, sizeof set->folder, "%.4000s/uploads",
+    (void)snprintf(set->folder, sizeof(set->folder), "%.4000s/uploads",
                    lac_store_data_dir(set->options.store));
     if (mkdir(set->folder, 0700) != 0 && errno != EEXIST) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot make %.300s: %s", set->folder,

@@ -46,7 +46,7 @@ static bool has_no_attempt_left(const struct lac_ingest *ingest, const char *id)
     char path[4096];
     struct stat info;
 
-    return lac_ingest_staged_path(ingest, id, LAC_STAGED_ATTEMPTS, path, sizeof path) &&
+    return lac_ingest_staged_path(ingest, id, LAC_STAGED_ATTEMPTS, path, sizeof(path)) &&
            lstat(path, &info) == 0 && info.st_size >= ATTEMPTS_MAX;
 }
 
@@ -54,7 +54,7 @@ static void forget_attempts(const struct lac_ingest *ingest, const char *id)
 {
     char path[4096];
 
-    if (lac_ingest_staged_path(ingest, id, LAC_STAGED_ATTEMPTS, path, sizeof path)) {
+    if (lac_ingest_staged_path(ingest, id, LAC_STAGED_ATTEMPTS, path, sizeof(path))) {
         (void)unlink(path);
     }
 }
@@ -63,7 +63,7 @@ static void forget_attempts(const struct lac_ingest *ingest, const char *id)
 static bool is_first_retry(const struct lac_ingest *ingest, const char *id)
 {
     char path[4096];
-    int fd = lac_ingest_staged_path(ingest, id, RETRIED, path, sizeof path)
+    int fd = lac_ingest_staged_path(ingest, id, RETRIED, path, sizeof(path))
                  ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)
                  : -1;
 
@@ -99,13 +99,13 @@ static enum lac_status resume_one(struct lac_ingest *ingest, const char *id,
     if (!has_no_attempt_left(ingest, id)) {
         return queue_row(ingest, id, reterr);
     }
-    settle = calloc(1, sizeof *settle);
+    settle = calloc(1, sizeof(*settle));
     if (settle == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
-    memcpy(settle->id, id, sizeof settle->id);
-    (void)snprintf(settle->code, sizeof settle->code, "killed");
-    (void)snprintf(settle->message, sizeof settle->message,
+    memcpy(settle->id, id, sizeof(settle->id));
+    (void)snprintf(settle->code, sizeof(settle->code), "killed");
+    (void)snprintf(settle->message, sizeof(settle->message),
                    "the server ended %d times while this was imported: it may need more memory "
                    "than there is",
                    ATTEMPTS_MAX);
@@ -180,7 +180,7 @@ enum lac_status lac_ingest_retry(struct lac_ingest *ingest, const char *id,
         return status;
     }
     lac_trace_row_done(&row);
-    settle = calloc(1, sizeof *settle);
+    settle = calloc(1, sizeof(*settle));
     if (settle == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
@@ -198,9 +198,9 @@ enum lac_status lac_ingest_retry(struct lac_ingest *ingest, const char *id,
     forget_attempts(ingest, id);
     status = queue_row(ingest, id, reterr);
     if (status != LAC_OK) {
-        memcpy(settle->id, id, sizeof settle->id);
-        (void)snprintf(settle->code, sizeof settle->code, "%s", lac_status_name(status));
-        (void)snprintf(settle->message, sizeof settle->message, "the import could not be queued");
+        memcpy(settle->id, id, sizeof(settle->id));
+        (void)snprintf(settle->code, sizeof(settle->code), "%s", lac_status_name(status));
+        (void)snprintf(settle->message, sizeof(settle->message), "the import could not be queued");
         (void)lac_ingest_settle(ingest, settle);
         return status;
     }

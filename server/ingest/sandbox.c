@@ -1,5 +1,7 @@
 #include "server/ingest/sandbox.h"
 
+#include "collector/base/count_of.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -58,7 +60,7 @@ enum {
 static uint64_t rights_of(int version)
 {
     static const unsigned counts[] = {0, 13, 14, 15, 15, 16};
-    const size_t known = sizeof counts / sizeof counts[0];
+    const size_t known = LAC_COUNT_OF(counts);
     const size_t index = (size_t)version < known ? (size_t)version : known - 1;
 
     return (UINT64_C(1) << counts[index]) - 1;
@@ -76,7 +78,7 @@ static int restrict_files(int input_fd, int folder_fd)
 {
     const long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
     struct ruleset ruleset = {0};
-    size_t size_bytes = sizeof ruleset.fs;
+    size_t size_bytes = sizeof(ruleset.fs);
     bool good;
     int fd;
 
@@ -86,11 +88,11 @@ static int restrict_files(int input_fd, int folder_fd)
     ruleset.fs = rights_of((int)version);
     if (version >= 4) {
         ruleset.net = 3; /* bind and connect by TCP */
-        size_bytes = 2 * sizeof ruleset.fs;
+        size_bytes = 2 * sizeof(ruleset.fs);
     }
     if (version >= 6) {
         ruleset.scoped = 3; /* abstract sockets and signals, of others */
-        size_bytes = 3 * sizeof ruleset.fs;
+        size_bytes = 3 * sizeof(ruleset.fs);
     }
     fd = (int)syscall(CREATE_RULESET, &ruleset, size_bytes, 0);
     if (fd < 0) {
@@ -205,7 +207,7 @@ static const int allowed_calls[] = {
 };
 
 enum {
-    CALL_COUNT = sizeof allowed_calls / sizeof allowed_calls[0],
+    CALL_COUNT = LAC_COUNT_OF(allowed_calls),
     FILTER_SIZE = CALL_COUNT + 40,
 };
 
@@ -336,12 +338,12 @@ struct lac_sandbox lac_sandbox_probe(void)
     if (child == 0) {
         const struct lac_sandbox tried = try_it();
 
-        (void)!write(pipes[1], &tried, sizeof tried);
+        (void)!write(pipes[1], &tried, sizeof(tried));
         _exit(0);
     }
     (void)close(pipes[1]);
     if (child > 0) {
-        if (read(pipes[0], &sandbox, sizeof sandbox) != (ssize_t)sizeof sandbox) {
+        if (read(pipes[0], &sandbox, sizeof(sandbox)) != (ssize_t)sizeof(sandbox)) {
             sandbox = (struct lac_sandbox){0};
         }
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
@@ -358,7 +360,7 @@ void lac_sandbox_describe(const struct lac_sandbox *sandbox, char *out, size_t c
     char landlock[32] = "";
 
     if (sandbox->landlock_version > 0) {
-        (void)snprintf(landlock, sizeof landlock, "Landlock %d", sandbox->landlock_version);
+        (void)snprintf(landlock, sizeof(landlock), "Landlock %d", sandbox->landlock_version);
     }
     (void)snprintf(out, capacity_bytes, "%s%s%s", landlock,
                    landlock[0] != '\0' && sandbox->has_seccomp ? " and " : "",

@@ -66,7 +66,7 @@ static void drop_row(struct lac_upload *upload)
 
     upload->settle = NULL;
     settle->is_drop = true;
-    memcpy(settle->id, upload->staging.id, sizeof settle->id);
+    memcpy(settle->id, upload->staging.id, sizeof(settle->id));
     (void)lac_ingest_settle(upload->ingest, settle);
 }
 
@@ -119,7 +119,7 @@ enum lac_status lac_upload_adopt(struct lac_upload *upload, const char *path, ui
     upload->received_bytes = size_bytes;
     upload->ingest->stats.upload_bytes += size_bytes;
     (void)pthread_mutex_unlock(&upload->ingest->lock);
-    memcpy(upload->digest, sha256, sizeof upload->digest);
+    memcpy(upload->digest, sha256, sizeof(upload->digest));
     upload->has_digest = true;
     return LAC_OK;
 }
@@ -143,7 +143,7 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
     if (status != LAC_OK) {
         return status;
     }
-    upload = calloc(1, sizeof *upload);
+    upload = calloc(1, sizeof(*upload));
     if (upload == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
@@ -156,7 +156,7 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
     lac_sha256_init(&upload->hash);
     upload->name = strdup(options->name != NULL ? options->name : "");
     upload->project = strdup(options->project != NULL ? options->project : "");
-    upload->settle = calloc(1, sizeof *upload->settle);
+    upload->settle = calloc(1, sizeof(*upload->settle));
     status = upload->name != NULL && upload->project != NULL && upload->settle != NULL
                  ? lac_ingest_sort_io(open_staged(upload, options, reterr), reterr)
                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
@@ -278,7 +278,7 @@ static enum lac_status sync_upload(const struct lac_upload *upload, struct lac_e
     int parent;
     bool synced = fsync(upload->fd) == 0 && fsync(upload->staging.fd) == 0;
 
-    (void)snprintf(path, sizeof path, "%s/staging",
+    (void)snprintf(path, sizeof(path), "%s/staging",
                    lac_store_data_dir(upload->ingest->options.store));
     parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     synced = synced && parent >= 0 && fsync(parent) == 0;
@@ -317,9 +317,9 @@ static void fail_row(struct lac_upload *upload, const char *code, const char *me
     struct lac_settle *settle = upload->settle;
 
     upload->settle = NULL;
-    memcpy(settle->id, upload->staging.id, sizeof settle->id);
-    (void)snprintf(settle->code, sizeof settle->code, "%s", code);
-    (void)snprintf(settle->message, sizeof settle->message, "%s", message);
+    memcpy(settle->id, upload->staging.id, sizeof(settle->id));
+    (void)snprintf(settle->code, sizeof(settle->code), "%s", code);
+    (void)snprintf(settle->message, sizeof(settle->message), "%s", message);
     (void)lac_ingest_settle(upload->ingest, settle);
 }
 
@@ -360,7 +360,7 @@ enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id, bool 
     }
     if (status == LAC_OK) {
         if (upload->has_digest) {
-            memcpy(sha256, upload->digest, sizeof sha256);
+            memcpy(sha256, upload->digest, sizeof(sha256));
         } else {
             lac_sha_end(&upload->hash, sha256);
         }

@@ -1,6 +1,7 @@
 #include "server/ingest/upload_metadata.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/encode.h"
 #include "collector/base/utf8.h"
 
@@ -65,7 +66,7 @@ static void name_of_file(const char *file, char *out)
 
     while (again) {
         again = false;
-        for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(endings); i++) {
             const size_t ending = strlen(endings[i]);
 
             if (length > ending && strncasecmp(base + length - ending, endings[i], ending) == 0) {
@@ -169,7 +170,7 @@ enum lac_status lac_upload_metadata_parse(const char *text,
                               pair.key, KEYS_MAX);
         }
         if (status == LAC_OK) {
-            memcpy(keys[key_count++], pair.key, sizeof pair.key);
+            memcpy(keys[key_count++], pair.key, sizeof(pair.key));
             status = take(&pair, ret_metadata, file_name, &clock_parts, reterr);
         }
         at += length;

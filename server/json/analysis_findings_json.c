@@ -1,5 +1,6 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 #include "server/json/analysis_parts.h"
 #include "server/json/json_out.h"
 
@@ -106,7 +107,7 @@ static void write_changes(struct lac_json *json, const struct lac_what_if_change
     if (changes->layout_nhwc == 1) {
         lac_json_text(json, "layout", "nhwc");
     }
-    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(switches); i++) {
         if (switches[i].is_set == 1) {
             lac_json_int(json, switches[i].key, switches[i].value);
         }

@@ -28,7 +28,7 @@ void lac_document_kernels(struct lac_analysis_out *document)
         char name[64];
         lac_kernel_short_name(lac_model_str(document->model, facts->name),
                               lac_strings_length(&document->model->strings, facts->name), name,
-                              sizeof name);
+                              sizeof(name));
         lac_json_text(json, "short", name);
         lac_json_text(json, "family", lac_word(LAC_WORDS_FAMILY, facts->names.family)->id);
         lac_json_close(json, '}');

@@ -134,7 +134,7 @@ enum lac_status lac_json_give(struct lac_buffer *out, char **ret_text, size_t *r
         return status;
     }
     *ret_text = out->bytes;
-    if (ret_length) {
+    if (ret_length != NULL) {
         *ret_length = out->size_bytes;
     }
     return LAC_OK;

@@ -219,7 +219,7 @@ static const struct lac_rank_facts *find_rank(const struct lac_run *run, int32_t
 /** Both runs, and the ranks that they share side by side; null unless both are runs. */
 static void write_ranks(struct lac_json *json, const struct lac_compare_names *names)
 {
-    if (!names || !names->run[0] || !names->run[1]) {
+    if (names == NULL || names->run[0] == NULL || names->run[1] == NULL) {
         lac_json_null(json, "ranks");
         return;
     }
@@ -230,7 +230,7 @@ static void write_ranks(struct lac_json *json, const struct lac_compare_names *n
     for (uint32_t r = 0; r < names->run[0]->rank_count; r++) {
         const struct lac_rank_facts *a = &names->run[0]->ranks[r];
         const struct lac_rank_facts *b = find_rank(names->run[1], a->rank);
-        if (b && find_rank(names->run[0], a->rank) == a) {
+        if (b != NULL && find_rank(names->run[0], a->rank) == a) {
             lac_json_open(json, NULL, '{');
             lac_json_int(json, "rank", a->rank);
             lac_json_ns(json, "a_step_mean_ns", a->step_mean_ns);
@@ -264,7 +264,7 @@ static void write_prediction(struct lac_json *json, const struct lac_comparison 
                              int64_t achieved_ns)
 {
     const struct lac_compare_prediction *prediction = &it->prediction;
-    if (!prediction->finding) {
+    if (prediction->finding == NULL) {
         lac_json_null(json, "predicted");
         return;
     }
@@ -310,8 +310,8 @@ void lac_compare_write_json(struct lac_buffer *out, const struct lac_compare_sid
     lac_json_init(&json, out);
     lac_json_open(&json, NULL, '{');
     lac_json_text(&json, "schema", "lacuna.compare/1");
-    write_side(&json, "a", a, names ? names->id[0] : NULL);
-    write_side(&json, "b", b, names ? names->id[1] : NULL);
+    write_side(&json, "a", a, names != NULL ? names->id[0] : NULL);
+    write_side(&json, "b", b, names != NULL ? names->id[1] : NULL);
     lac_json_text(&json, "verdict", lac_compare_verdict_name(comparison->verdict));
     lac_json_text(&json, "text", comparison->headline);
     lac_json_text(&json, "why_not", comparison->why_not);

@@ -27,11 +27,12 @@ static void pack_all(struct lac_pack *pack, struct lac_flame *flame, const struc
     lac_pack_exactly(pack, VERSION);
     LAC_PACK_INT(pack, flame->step_count, 0, UINT32_MAX);
     flame->node_count = (uint32_t)lac_pack_array(pack, flame->node_count, NODE_PACKED_BYTES,
-                                                 (void *)&flame->nodes, sizeof *flame->nodes);
+                                                 (void *)&flame->nodes, sizeof(*flame->nodes));
     for (uint32_t n = 0; n < flame->node_count; n++) {
         struct lac_flame_node *node = &flame->nodes[n];
         int64_t name = node->name == LAC_NONE ? -1 : (int64_t)node->name;
-        lac_pack_int(pack, &name, -1, model ? (int64_t)model->strings.count - 1 : INT64_MAX);
+        lac_pack_int(pack, &name, -1,
+                     model != NULL ? (int64_t)model->strings.count - 1 : INT64_MAX);
         LAC_PACK_INT(pack, node->parent, 0, n > 0 ? n - 1 : UINT32_MAX);
         LAC_PACK_INT(pack, node->count, 0, INT64_MAX);
         lac_pack_int(pack, &node->value_ns, 0, INT64_MAX);
@@ -64,9 +65,9 @@ enum lac_status lac_flame_pack(const struct lac_flame *flame, uint8_t **ret_byte
 enum lac_status lac_flame_unpack(const uint8_t *bytes, size_t size_bytes,
                                  const struct lac_model *model, struct lac_flame **ret_flame)
 {
-    struct lac_flame *flame = calloc(1, sizeof *flame);
+    struct lac_flame *flame = calloc(1, sizeof(*flame));
     struct lac_pack pack;
-    if (!flame) {
+    if (flame == NULL) {
         return LAC_ERR_NOMEM;
     }
     lac_pack_open(&pack, bytes, size_bytes);

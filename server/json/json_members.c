@@ -14,7 +14,7 @@ static const char *skip_string(const char *at, const char *end)
         return NULL;
     }
     const uint8_t *quote = lac_json_string_end((const uint8_t *)at + 1, (const uint8_t *)end);
-    return quote ? (const char *)quote + 1 : NULL;
+    return quote != NULL ? (const char *)quote + 1 : NULL;
 }
 
 /** Past the value at `at`, or NULL: up to what ends it on its own level. */
@@ -22,7 +22,7 @@ static const char *skip_value(const char *at, const char *end)
 {
     const char *first = at;
     size_t depth = 0;
-    while (at && at < end) {
+    while (at != NULL && at < end) {
         const char c = *at;
         if (depth == 0 && (c == ',' || c == '}' || c == ']' || lac_json_is_space(c))) {
             break;
@@ -34,7 +34,7 @@ static const char *skip_value(const char *at, const char *end)
             break;
         }
     }
-    return at && at > first && depth == 0 ? at : NULL;
+    return at != NULL && at > first && depth == 0 ? at : NULL;
 }
 
 bool lac_json_member_next(struct lac_json_members *members, struct lac_json_member *ret_member)
@@ -46,13 +46,13 @@ bool lac_json_member_next(struct lac_json_members *members, struct lac_json_memb
     }
     const char *key = lac_json_skip_space(at + 1, end);
     const char *key_end = skip_string(key, end);
-    at = key_end ? lac_json_skip_space(key_end, end) : end;
+    at = key_end != NULL ? lac_json_skip_space(key_end, end) : end;
     if (at >= end || *at != ':') {
         return false;
     }
     const char *value = lac_json_skip_space(at + 1, end);
     at = skip_value(value, end);
-    if (!at) {
+    if (at == NULL) {
         return false;
     }
     *ret_member =

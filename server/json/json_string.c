@@ -21,10 +21,10 @@ static void add_escape(struct lac_buffer *out, uint8_t c, bool is_reply)
     const char *known = c != '\0' ? strchr(from, c) : NULL;
     if (known != NULL && !(is_reply && known - from >= 4)) {
         const char text[2] = {'\\', to[known - from]};
-        lac_buffer_add(out, text, sizeof text);
+        lac_buffer_add(out, text, sizeof(text));
     } else {
         const char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-        lac_buffer_add(out, text, sizeof text);
+        lac_buffer_add(out, text, sizeof(text));
     }
 }
 

@@ -68,13 +68,13 @@ bool lac_json_check_words(const char *at, const char *end, const char **ret_bad)
         const char *next = at + 1;
         if (*at == '"') {
             next = skip_inside(at + 1, end);
-            next = next && next < end ? next + 1 : next;
+            next = next != NULL && next < end ? next + 1 : next;
         } else if (*at == '-' || (*at >= '0' && *at <= '9')) {
             next = skip_number(at, end);
         } else if (*at == '\0' || strchr("{}[]:, \t\r\ntruefalsn", *at) == NULL) {
             next = NULL;
         }
-        if (!next) {
+        if (next == NULL) {
             *ret_bad = at;
             return false;
         }

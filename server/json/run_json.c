@@ -16,7 +16,7 @@ static void write_rank(struct lac_json *json, const struct lac_run *run, uint32_
     lac_json_open(json, NULL, '{');
     lac_json_int(json, "rank", facts->rank);
     lac_json_text(json, "host", facts->host);
-    if (member->trace_id) {
+    if (member->trace_id != NULL) {
         lac_json_text(json, "trace", member->trace_id);
     }
     if (run->collective_count > 0) {
@@ -25,7 +25,7 @@ static void write_rank(struct lac_json *json, const struct lac_run *run, uint32_
         lac_json_ns(json, "collective_transfer_ns", facts->transfer_ns);
         lac_json_uint(json, "collectives_entered_last", facts->last_count);
     }
-    if (!is_brief && member->document) {
+    if (!is_brief && member->document != NULL) {
         lac_json_raw(json, "analysis", member->document, strlen(member->document));
     }
     lac_json_close(json, '}');

@@ -1,6 +1,7 @@
 #include "server/store/catalog.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
 
@@ -56,8 +57,7 @@ static const char *const migrations[] = {
     "",
 };
 
-_Static_assert(sizeof migrations / sizeof migrations[0] == LAC_CATALOG_VERSION,
-               "one migration a version");
+_Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
 
 int64_t lac_now_unix_ms(void)
 {
@@ -105,7 +105,7 @@ static enum lac_status migrate(sqlite3 *db, int newest, struct lac_error *reterr
     if (status == LAC_OK) {
         char pragma[40];
 
-        (void)sqlite3_snprintf(sizeof pragma, pragma, "PRAGMA user_version = %d", version);
+        (void)sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA user_version = %d", version);
         status = lac_sql_run(db, pragma, reterr);
     }
     return lac_catalog_end(db, status, reterr);
@@ -171,7 +171,7 @@ static bool is_old(const char *path)
     bool old = false;
 
     if (fd >= 0) {
-        old = read(fd, header, sizeof header) == (ssize_t)sizeof header &&
+        old = read(fd, header, sizeof(header)) == (ssize_t)sizeof(header) &&
               memcmp(header, "SQLite format 3", 16) == 0 &&
               (header[18] == 2 || (header[20] == 0 && header[63] < LAC_CATALOG_CHECKED));
         (void)close(fd);
@@ -196,7 +196,7 @@ static enum lac_status leave_log(const char *path, struct lac_error *reterr)
                              reterr);
     }
     (void)sqlite3_close(db);
-    (void)snprintf(log_path, sizeof log_path, "%.4000s-wal", path);
+    (void)snprintf(log_path, sizeof(log_path), "%.4000s-wal", path);
     if (status == LAC_OK && (stat(log_path, &info) != 0 || info.st_size == 0)) {
         fd = open(path, O_WRONLY | O_CLOEXEC);
     }
@@ -221,7 +221,7 @@ enum lac_status lac_catalog_convert(const char *path, struct lac_error *reterr)
     if (!is_old(path)) {
         return LAC_OK;
     }
-    (void)snprintf(fresh, sizeof fresh, "%.4000s.new", path);
+    (void)snprintf(fresh, sizeof(fresh), "%.4000s.new", path);
     sql = sqlite3_mprintf("VACUUM INTO %Q", fresh);
     if (sql == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
@@ -296,7 +296,7 @@ enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr)
         }
     }
     (void)sqlite3_finalize(get);
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(tables) && status == LAC_OK; i++) {
         if (sqlite3_table_column_metadata(db, "main", tables[i], NULL, NULL, NULL, NULL, NULL,
                                           NULL) != SQLITE_OK) {
             status =
@@ -368,7 +368,7 @@ enum lac_status lac_catalog_number(sqlite3 *db, const char *column, const char *
     char sql[64];
     enum lac_status status;
 
-    (void)snprintf(sql, sizeof sql, "SELECT %s FROM traces WHERE id = ?", column);
+    (void)snprintf(sql, sizeof(sql), "SELECT %s FROM traces WHERE id = ?", column);
     status = lac_sql_prepare(db, sql, &get, reterr);
     if (status == LAC_OK) {
         lac_sql_bind_text(get, 1, id);

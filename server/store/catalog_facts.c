@@ -1,6 +1,7 @@
 /* Rows of the catalog and the facts in trace files: the same things, both ways. */
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace_facts.h"
@@ -42,7 +43,7 @@ static enum lac_status read_origin(sqlite3 *db, struct lac_trace_facts *facts,
         status = lac_sql_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        copy_text(get, 0, facts->original, sizeof facts->original);
+        copy_text(get, 0, facts->original, sizeof(facts->original));
         if (sqlite3_column_int(get, 1) != 0) {
             facts->run_name = lac_sql_take_text(get, 2, &status);
             facts->run_created_ms = sqlite3_column_int64(get, 3);
@@ -61,7 +62,7 @@ static enum lac_status read_findings(sqlite3 *db, struct lac_trace_facts *facts,
 
     if (status == LAC_OK) {
         lac_sql_bind_text(get, 1, facts->row.id);
-        facts->findings = calloc(FINDINGS_MAX, sizeof *facts->findings);
+        facts->findings = calloc(FINDINGS_MAX, sizeof(*facts->findings));
         status = facts->findings != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     while (status == LAC_OK && facts->finding_count < FINDINGS_MAX) {
@@ -69,8 +70,8 @@ static enum lac_status read_findings(sqlite3 *db, struct lac_trace_facts *facts,
         if (status == LAC_OK) {
             struct lac_finding_row *finding = &facts->findings[facts->finding_count++];
 
-            copy_text(get, 2, finding->finding_id, sizeof finding->finding_id);
-            copy_text(get, 3, finding->severity, sizeof finding->severity);
+            copy_text(get, 2, finding->finding_id, sizeof(finding->finding_id));
+            copy_text(get, 3, finding->severity, sizeof(finding->severity));
             finding->has_cost_ns = sqlite3_column_type(get, 4) != SQLITE_NULL;
             finding->cost_ns_per_step = sqlite3_column_int64(get, 4);
             finding->cost_pct = real_or_nan(get, 5);
@@ -78,7 +79,7 @@ static enum lac_status read_findings(sqlite3 *db, struct lac_trace_facts *facts,
             finding->gain_mid_pct = real_or_nan(get, 7);
             finding->gain_high_pct = real_or_nan(get, 8);
             finding->confidence = real_or_nan(get, 9);
-            copy_text(get, 10, finding->title, sizeof finding->title);
+            copy_text(get, 10, finding->title, sizeof(finding->title));
         }
     }
     (void)sqlite3_finalize(get);
@@ -124,7 +125,7 @@ static enum lac_status clear_rows(sqlite3 *db, const char *id, struct lac_error 
     const char *texts[1] = {id};
     enum lac_status status = LAC_OK;
 
-    for (size_t i = 0; i < sizeof sql / sizeof sql[0] && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(sql) && status == LAC_OK; i++) {
         status = lac_catalog_change(db, sql[i], texts, 1, NULL, reterr);
     }
     return status;

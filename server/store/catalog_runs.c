@@ -32,7 +32,7 @@ static enum lac_status read_run(sqlite3_stmt *get, struct lac_run_row *row)
         .failed_count = (uint32_t)sqlite3_column_int64(get, 6),
         .event_count = (uint64_t)sqlite3_column_int64(get, 7),
     };
-    (void)snprintf(row->id, sizeof row->id, "%s", id != NULL ? (const char *)id : "");
+    (void)snprintf(row->id, sizeof(row->id), "%s", id != NULL ? (const char *)id : "");
     row->name = lac_sql_take_text(get, 1, &status);
     row->project = lac_sql_take_text(get, 2, &status);
     if (status != LAC_OK) {
@@ -92,7 +92,7 @@ static enum lac_status read_page(sqlite3_stmt *get, uint32_t limit, struct lac_r
             const struct lac_run_row *last = &list->rows[limit - 1];
 
             list->has_more = true;
-            (void)snprintf(list->next, sizeof list->next, "r%" PRId64 ".%s", last->created_unix_ms,
+            (void)snprintf(list->next, sizeof(list->next), "r%" PRId64 ".%s", last->created_unix_ms,
                            last->id);
             break;
         }
@@ -118,7 +118,7 @@ enum lac_status lac_store_list_runs(struct lac_store *store, const struct lac_ru
                         "runs: limit is 1 to %d, after is the cursor of the page before",
                         LIST_LIMIT_MAX);
     }
-    list.rows = calloc(query->limit, sizeof *list.rows);
+    list.rows = calloc(query->limit, sizeof(*list.rows));
     if (list.rows == NULL) {
         return LAC_ERR_NOMEM;
     }

@@ -2,6 +2,7 @@
  * rows in it. */
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
@@ -128,7 +129,7 @@ static void copy_table(struct salvage *salvage, const char *table, const char *k
     if (copy_ordered(salvage, table, key)) {
         return;
     }
-    (void)sqlite3_snprintf(sizeof backwards, backwards, "%s DESC", key);
+    (void)sqlite3_snprintf(sizeof(backwards), backwards, "%s DESC", key);
     (void)copy_ordered(salvage, table, backwards);
     if (numbered) {
         copy_by_number(salvage, table, key);
@@ -165,7 +166,7 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
             salvage.status = lac_catalog_begin(db, true, reterr);
         }
         if (salvage.status == LAC_OK) {
-            for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+            for (size_t i = 0; i < LAC_COUNT_OF(tables); i++) {
                 copy_table(&salvage, tables[i].table, tables[i].key, tables[i].numbered);
             }
             if (salvage.status == LAC_OK) { /* what they refer to may have been in a bad page */

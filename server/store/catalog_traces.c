@@ -84,21 +84,21 @@ static void read_summary(sqlite3_stmt *get, struct lac_trace_summary *summary)
     char letter[8];
 
     summary->present = sqlite3_column_type(get, T_CAUSE) != SQLITE_NULL;
-    copy_text(get, T_CAUSE, summary->cause, sizeof summary->cause);
-    copy_text(get, T_LETTER, letter, sizeof letter);
+    copy_text(get, T_CAUSE, summary->cause, sizeof(summary->cause));
+    copy_text(get, T_LETTER, letter, sizeof(letter));
     summary->letter = letter[0];
-    copy_text(get, T_VERDICT, summary->text, sizeof summary->text);
+    copy_text(get, T_VERDICT, summary->text, sizeof(summary->text));
     summary->step_mean_ns = sqlite3_column_type(get, T_STEP_MEAN) == SQLITE_NULL
                                 ? LAC_UNKNOWN_NS
                                 : sqlite3_column_int64(get, T_STEP_MEAN);
     summary->throughput_per_s = real_or_nan(get, T_THROUGHPUT);
-    copy_text(get, T_UNIT, summary->throughput_unit, sizeof summary->throughput_unit);
+    copy_text(get, T_UNIT, summary->throughput_unit, sizeof(summary->throughput_unit));
     summary->not_computing_pct = real_or_nan(get, T_NOT_COMPUTING);
-    copy_text(get, T_NEXT_CHANGE, summary->next_change, sizeof summary->next_change);
+    copy_text(get, T_NEXT_CHANGE, summary->next_change, sizeof(summary->next_change));
     summary->gain_low_pct = real_or_nan(get, T_GAIN_LOW);
     summary->gain_mid_pct = real_or_nan(get, T_GAIN_MID);
     summary->gain_high_pct = real_or_nan(get, T_GAIN_HIGH);
-    copy_text(get, T_FINDING, summary->finding_id, sizeof summary->finding_id);
+    copy_text(get, T_FINDING, summary->finding_id, sizeof(summary->finding_id));
 }
 
 static enum lac_status read_row(sqlite3_stmt *get, struct lac_trace_row *row)
@@ -128,8 +128,8 @@ static enum lac_status read_row(sqlite3_stmt *get, struct lac_trace_row *row)
         .clock_offset_ns = sqlite3_column_int64(get, T_CLOCK_OFFSET),
         .clock_error_ns = sqlite3_column_int64(get, T_CLOCK_ERROR),
     };
-    copy_text(get, T_ID, row->id, sizeof row->id);
-    copy_text(get, T_RUN, row->run, sizeof row->run);
+    copy_text(get, T_ID, row->id, sizeof(row->id));
+    copy_text(get, T_RUN, row->run, sizeof(row->run));
     if (sqlite3_column_bytes(get, T_SHA256) == LAC_SHA256_SIZE) {
         memcpy(row->sha256, sqlite3_column_blob(get, T_SHA256), LAC_SHA256_SIZE);
         row->has_sha256 = true;
@@ -182,7 +182,7 @@ static enum lac_status read_report(sqlite3 *db, struct lac_trace_row *row, struc
 
     if (status == LAC_OK) {
         lac_sql_bind_text(get, 1, row->id);
-        row->report = calloc(LINES_MAX, sizeof *row->report);
+        row->report = calloc(LINES_MAX, sizeof(*row->report));
         status = row->report != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     while (status == LAC_OK && row->report_count < LINES_MAX) {
@@ -190,11 +190,11 @@ static enum lac_status read_report(sqlite3 *db, struct lac_trace_row *row, struc
         if (status == LAC_OK) {
             struct lac_trace_report_line *line = &row->report[row->report_count++];
 
-            copy_text(get, 0, line->code, sizeof line->code);
+            copy_text(get, 0, line->code, sizeof(line->code));
             line->severity = sqlite3_column_int(get, 1);
             line->count = (uint64_t)sqlite3_column_int64(get, 2);
             line->first_offset_bytes = (uint64_t)sqlite3_column_int64(get, 3);
-            copy_text(get, 4, line->text, sizeof line->text);
+            copy_text(get, 4, line->text, sizeof(line->text));
         }
     }
     (void)sqlite3_finalize(get);
@@ -260,7 +260,7 @@ static enum lac_status read_page(sqlite3_stmt *get, uint32_t limit, struct lac_t
         }
         if (list->count == limit) {
             list->has_more = true;
-            (void)snprintf(list->next, sizeof list->next, "s%lld", (long long)last_seq);
+            (void)snprintf(list->next, sizeof(list->next), "s%lld", (long long)last_seq);
             break;
         }
         status = read_row(get, &list->rows[list->count]);
@@ -285,7 +285,7 @@ enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *quer
                         "traces: limit is 1 to %d, after is the cursor of the page before",
                         LIST_LIMIT_MAX);
     }
-    list.rows = calloc(query->limit, sizeof *list.rows);
+    list.rows = calloc(query->limit, sizeof(*list.rows));
     if (list.rows == NULL) {
         return LAC_ERR_NOMEM;
     }

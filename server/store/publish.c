@@ -102,7 +102,7 @@ static enum lac_status read_findings(struct lac_trace_file *file, struct lac_tra
     enum lac_status status =
         lac_sql_prepare(file->db, "SELECT * FROM finding ORDER BY rank", &get, reterr);
 
-    facts->findings = calloc(LAC_FINDINGS_MAX, sizeof *facts->findings);
+    facts->findings = calloc(LAC_FINDINGS_MAX, sizeof(*facts->findings));
     if (facts->findings == NULL) {
         (void)sqlite3_finalize(get);
         return LAC_ERR_NOMEM;
@@ -129,10 +129,10 @@ static enum lac_status read_findings(struct lac_trace_file *file, struct lac_tra
                                          .gain_mid_pct = reals[2],
                                          .gain_high_pct = reals[3],
                                          .confidence = reals[4]};
-            (void)snprintf(row->finding_id, sizeof row->finding_id, "%s", id != NULL ? id : "");
-            (void)snprintf(row->severity, sizeof row->severity, "%s",
+            (void)snprintf(row->finding_id, sizeof(row->finding_id), "%s", id != NULL ? id : "");
+            (void)snprintf(row->severity, sizeof(row->severity), "%s",
                            severity != NULL ? severity : "");
-            (void)snprintf(row->title, sizeof row->title, "%s", title != NULL ? title : "");
+            (void)snprintf(row->title, sizeof(row->title), "%s", title != NULL ? title : "");
             make_utf8(row->finding_id);
             make_utf8(row->severity);
             make_utf8(row->title);
@@ -144,7 +144,7 @@ static enum lac_status read_findings(struct lac_trace_file *file, struct lac_tra
 
 static enum lac_status copy_report(const struct lac_model *head, struct lac_trace_row *row)
 {
-    row->report = calloc((size_t)head->report_count + 1, sizeof *row->report);
+    row->report = calloc((size_t)head->report_count + 1, sizeof(*row->report));
     if (row->report == NULL) {
         return LAC_ERR_NOMEM;
     }
@@ -154,8 +154,8 @@ static enum lac_status copy_report(const struct lac_model *head, struct lac_trac
         line->severity = (int)head->report[i].severity;
         line->count = head->report[i].count;
         line->first_offset_bytes = head->report[i].first_offset_bytes;
-        memcpy(line->code, head->report[i].code, sizeof line->code);
-        memcpy(line->text, head->report[i].text, sizeof line->text);
+        memcpy(line->code, head->report[i].code, sizeof(line->code));
+        memcpy(line->text, head->report[i].text, sizeof(line->text));
         make_utf8(line->code);
         make_utf8(line->text);
     }
@@ -226,14 +226,14 @@ static enum lac_status complete(const struct lac_publication *what, struct arriv
     struct lac_trace_row *row = &facts->row;
     enum lac_status status = LAC_OK;
 
-    (void)snprintf(facts->upload, sizeof facts->upload, "%s", what->staging->id);
+    (void)snprintf(facts->upload, sizeof(facts->upload), "%s", what->staging->id);
     facts->ordinal = index;
     facts->upload_count = what->trace_count;
     if (what->has_original) {
-        (void)snprintf(facts->original, sizeof facts->original, "%s", what->staging->id);
+        (void)snprintf(facts->original, sizeof(facts->original), "%s", what->staging->id);
     }
     if (index == 0) {
-        (void)snprintf(row->id, sizeof row->id, "%s", what->staging->id);
+        (void)snprintf(row->id, sizeof(row->id), "%s", what->staging->id);
     } else {
         status = lac_store_new_id(row->id, reterr);
     }
@@ -253,7 +253,7 @@ static enum lac_status complete(const struct lac_publication *what, struct arriv
     }
     row->project = strdup(what->project != NULL ? what->project : "");
     if (row->project != NULL && what->trace_count > 1) {
-        memcpy(row->run, run, sizeof row->run);
+        memcpy(row->run, run, sizeof(row->run));
         facts->run_created_ms = arrivals[0].facts.row.created_unix_ms;
         facts->run_name = strdup(what->name != NULL ? what->name : arrivals[0].facts.row.name);
         status = facts->run_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
@@ -273,7 +273,7 @@ static enum lac_status examine_all(struct lac_store *store, const struct lac_pub
     for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
         char path[LAC_STORE_PATH_SIZE + 32];
 
-        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
         status = lac_publish_examine(store, path, true, &arrivals[i].facts, reterr);
         if (status == LAC_OK) {
             status = complete(what, arrivals, i, run, reterr);
@@ -300,12 +300,12 @@ static enum lac_status take_row(const struct lac_trace_facts *known,
     first->row.created_unix_ms = known->row.created_unix_ms;
     first->row.size_bytes = known->row.size_bytes;
     first->row.has_sha256 = known->row.has_sha256;
-    memcpy(first->row.sha256, known->row.sha256, sizeof first->row.sha256);
+    memcpy(first->row.sha256, known->row.sha256, sizeof(first->row.sha256));
     first->row.has_clock = known->row.has_clock;
     first->row.clock_offset_ns = known->row.clock_offset_ns;
     first->row.clock_error_ns = known->row.clock_error_ns;
     if (what->trace_count == 1 && known->row.run[0] != '\0' && known->run_name != NULL) {
-        memcpy(first->row.run, known->row.run, sizeof first->row.run);
+        memcpy(first->row.run, known->row.run, sizeof(first->row.run));
         first->run_created_ms = known->run_created_ms;
         first->run_name = strdup(known->run_name);
         return first->run_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
@@ -333,7 +333,7 @@ static enum lac_status write_facts(struct lac_store *store, const struct lac_pub
     for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
         char path[LAC_STORE_PATH_SIZE + 32];
 
-        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
         (void)chmod(path, 0600);
         status = lac_trace_facts_write(path, &arrivals[i].facts, reterr);
     }
@@ -379,13 +379,13 @@ static enum lac_status move_all(struct lac_store *store, const struct lac_public
     enum lac_status status = LAC_OK;
 
     for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
-        (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+        (void)snprintf(from, sizeof(from), "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
         (void)lac_store_path(store, to, "traces", arrivals[i].facts.row.id, ".db");
         status = move(from, to, reterr);
         arrivals[i].is_moved = status == LAC_OK;
     }
     if (status == LAC_OK && what->has_original) {
-        (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
+        (void)snprintf(from, sizeof(from), "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
         (void)lac_store_path(store, to, "originals", what->staging->id, ".zst");
         (void)chmod(from, 0600);
         *ret_original_moved = lstat(to, &info) != 0; /* one that is imported again has it */
@@ -458,13 +458,13 @@ static void take_back(struct lac_store *store, const struct lac_publication *wha
     for (uint32_t i = 0; i < what->trace_count; i++) {
         if (arrivals[i].is_moved) {
             (void)lac_store_path(store, from, "traces", arrivals[i].facts.row.id, ".db");
-            (void)snprintf(to, sizeof to, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+            (void)snprintf(to, sizeof(to), "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
             (void)rename(from, to);
         }
     }
     if (original_moved) {
         (void)lac_store_path(store, from, "originals", what->staging->id, ".zst");
-        (void)snprintf(to, sizeof to, "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
+        (void)snprintf(to, sizeof(to), "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
         (void)rename(from, to);
     }
 }
@@ -474,7 +474,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
                                   char (*ret_ids)[LAC_ID_SIZE], struct lac_error *reterr)
 {
     assert(store != NULL && publication != NULL);
-    struct arrival *arrivals = calloc(publication->trace_count, sizeof *arrivals);
+    struct arrival *arrivals = calloc(publication->trace_count, sizeof(*arrivals));
     enum lac_status status = arrivals != NULL ? LAC_OK : LAC_ERR_NOMEM;
     bool original_moved = false;
     int folder = -1;

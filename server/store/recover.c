@@ -57,7 +57,7 @@ void lac_store_tell(const struct lac_store *store, const char *fmt, ...)
         return;
     }
     va_start(args, fmt);
-    (void)vsnprintf(line, sizeof line, fmt, args);
+    (void)vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
     store->notice(store->notice_context, line);
 }
@@ -117,9 +117,9 @@ bool lac_store_set_aside(struct lac_store *store, const char *folder, const char
     if (mkdir(to, 0700) != 0 && errno != EEXIST) {
         return false;
     }
-    (void)snprintf(unique, sizeof unique, "%s", name);
+    (void)snprintf(unique, sizeof(unique), "%s", name);
     for (int i = 1; lac_store_path(store, to, "lost", unique, NULL) && lstat(to, &info) == 0; i++) {
-        (void)snprintf(unique, sizeof unique, "%s.%d", name, i); /* nothing is written over */
+        (void)snprintf(unique, sizeof(unique), "%s.%d", name, i); /* nothing is written over */
     }
     if (!lac_store_path(store, from, folder, name, NULL) || rename(from, to) != 0) {
         return false;
@@ -341,14 +341,14 @@ static void finish_publication(struct recovery *recovery, const char *id)
     }
     count = recovery->found[first].upload_count;
     if (recovery->found[first].original[0] != '\0') {
-        (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_ORIGINAL, staging.path);
+        (void)snprintf(from, sizeof(from), "%s/" LAC_STAGED_ORIGINAL, staging.path);
         (void)lac_store_path(store, to, "originals", id, ".zst");
         (void)rename(from, to);
     }
     for (uint32_t n = 0; n < count && recovery->status == LAC_OK; n++) {
         struct lac_trace_facts facts = {0};
 
-        (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_TRACE_FORMAT, staging.path, n);
+        (void)snprintf(from, sizeof(from), "%s/" LAC_STAGED_TRACE_FORMAT, staging.path, n);
         if (lac_trace_facts_read(from, &facts, &error) == LAC_OK && strcmp(facts.upload, id) == 0 &&
             lac_store_path(store, to, "traces", facts.row.id, ".db") && rename(from, to) == 0) {
             add_found(recovery, &facts);
@@ -394,7 +394,7 @@ static void tell_found(const struct recovery *recovery, uint32_t listed, uint32_
     size_t used = 0;
 
     for (uint32_t i = 0; i < recovery->found_count && i < NAMES_TOLD; i++) {
-        used += (size_t)snprintf(names + used, sizeof names - used, "%straces/%s.db",
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%straces/%s.db",
                                  i > 0 ? ", " : "", recovery->found[i].row.id);
     }
     lac_store_tell(
@@ -432,7 +432,7 @@ static void take_back(struct recovery *recovery)
             state_of(recovery, facts->upload) != LAC_TRACE_IMPORTING) {
             continue;
         }
-        (void)snprintf(name, sizeof name, "/" LAC_STAGED_TRACE_FORMAT, facts->ordinal);
+        (void)snprintf(name, sizeof(name), "/" LAC_STAGED_TRACE_FORMAT, facts->ordinal);
         if (lac_store_path(recovery->store, from, "traces", facts->row.id, ".db") &&
             lac_store_path(recovery->store, to, "staging", facts->upload, name)) {
             (void)rename(from, to);
@@ -457,7 +457,7 @@ static void list_found(struct recovery *recovery)
     if (recovery->found_count == 0 || recovery->status != LAC_OK) {
         return;
     }
-    qsort(recovery->found, recovery->found_count, sizeof *recovery->found, in_order);
+    qsort(recovery->found, recovery->found_count, sizeof(*recovery->found), in_order);
     status = lac_catalog_begin(store->catalog, true, recovery->reterr);
     for (uint32_t i = 0; i < recovery->found_count && status == LAC_OK; i++) {
         const struct lac_trace_facts *facts = &recovery->found[i];

@@ -25,12 +25,12 @@ enum lac_status lac_store_new_id(char *ret_id, struct lac_error *reterr)
     assert(ret_id != NULL);
     uint8_t random[16];
 
-    _Static_assert(LAC_BASE32_TEXT_BYTES(sizeof random) == LAC_ID_SIZE, "an id is 128 bits");
+    _Static_assert(LAC_BASE32_TEXT_BYTES(sizeof(random)) == LAC_ID_SIZE, "an id is 128 bits");
 
-    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "no random numbers: %s", strerror(errno));
     }
-    lac_base32_encode(random, sizeof random, ret_id);
+    lac_base32_encode(random, sizeof(random), ret_id);
     return LAC_OK;
 }
 

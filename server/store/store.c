@@ -1,6 +1,7 @@
 #include "server/store/store.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store_private.h"
@@ -70,7 +71,7 @@ static enum lac_status make_folders(const char *path, struct lac_error *reterr)
     char partial[LAC_STORE_PATH_SIZE];
     size_t length = strlen(path);
 
-    if (length == 0 || length >= sizeof partial) {
+    if (length == 0 || length >= sizeof(partial)) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "the data folder's path is empty or too long");
     }
     memcpy(partial, path, length + 1);
@@ -93,7 +94,7 @@ static enum lac_status make_layout(const struct lac_store *store, struct lac_err
     static const char *const folders[] = {"traces", "originals", "staging"};
     enum lac_status status = make_folders(store->data_dir, reterr);
 
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(folders) && status == LAC_OK; i++) {
         char path[LAC_STORE_PATH_SIZE];
 
         (void)lac_store_path(store, path, folders[i], NULL, NULL);
@@ -160,7 +161,7 @@ static enum lac_status put_catalog_aside(struct lac_store *store, char *ret_name
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot move catalog.db to lost/: %s",
                         strerror(errno));
     }
-    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(rest); i++) {
         (void)lac_store_path(store, from, "catalog.db", NULL, rest[i].was);
         (void)lac_store_path(store, to, ret_name, NULL, rest[i].is);
         (void)rename(from, to);
@@ -174,7 +175,7 @@ static enum lac_status replace_catalog(struct lac_store *store, const char *path
                                        struct lac_error *reterr)
 {
     char name[CATALOG_NAME_BYTES] = "";
-    char why[sizeof reterr->message];
+    char why[sizeof(reterr->message)];
     char damaged[LAC_STORE_PATH_SIZE];
     const char *brief;
     enum lac_status status;
@@ -182,7 +183,7 @@ static enum lac_status replace_catalog(struct lac_store *store, const char *path
     if (!lock_catalog(store, true) || is_served(store)) {
         return reterr->status; /* its sentence says to stop the others first */
     }
-    (void)snprintf(why, sizeof why, "%s", reterr->message);
+    (void)snprintf(why, sizeof(why), "%s", reterr->message);
     brief = strrchr(why, ':');
     status = put_catalog_aside(store, name, reterr);
     if (status == LAC_OK) {
@@ -275,7 +276,7 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
                                struct lac_store **ret_store, struct lac_error *reterr)
 {
     assert(options != NULL && ret_store != NULL);
-    struct lac_store *store = calloc(1, sizeof *store);
+    struct lac_store *store = calloc(1, sizeof(*store));
     enum lac_status status = lac_sql_init(reterr);
 
     if (store == NULL || pthread_mutex_init(&store->lock, NULL) != 0) {
@@ -283,11 +284,11 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     store->catalog_lock = -1;
-    if (status == LAC_OK && strlen(options->data_dir) >= sizeof store->data_dir) {
+    if (status == LAC_OK && strlen(options->data_dir) >= sizeof(store->data_dir)) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "the data folder's path is too long");
     }
     if (status == LAC_OK) {
-        (void)snprintf(store->data_dir, sizeof store->data_dir, "%s", options->data_dir);
+        (void)snprintf(store->data_dir, sizeof(store->data_dir), "%s", options->data_dir);
         status = make_layout(store, reterr);
     }
     if (status == LAC_OK) {
@@ -436,7 +437,7 @@ enum lac_status lac_store_count_states(struct lac_store *store, uint64_t counts[
     sqlite3_stmt *get = NULL;
     enum lac_status status;
 
-    memset(counts, 0, 4 * sizeof *counts);
+    memset(counts, 0, 4 * sizeof(*counts));
     (void)pthread_mutex_lock(&store->lock);
     status = lac_sql_prepare(store->catalog, "SELECT state, count(*) FROM traces GROUP BY state",
                              &get, reterr);
@@ -463,10 +464,10 @@ enum lac_status lac_store_audit(struct lac_store *store, const char *actor, cons
     const char *texts[4] = {at_ms, cut[0], cut[1], cut[2]};
     enum lac_status status;
 
-    (void)snprintf(at_ms, sizeof at_ms, "%lld", (long long)lac_now_unix_ms());
-    (void)snprintf(cut[0], sizeof cut[0], "%s", actor);
-    (void)snprintf(cut[1], sizeof cut[1], "%s", action);
-    (void)snprintf(cut[2], sizeof cut[2], "%s", object);
+    (void)snprintf(at_ms, sizeof(at_ms), "%lld", (long long)lac_now_unix_ms());
+    (void)snprintf(cut[0], sizeof(cut[0]), "%s", actor);
+    (void)snprintf(cut[1], sizeof(cut[1]), "%s", action);
+    (void)snprintf(cut[2], sizeof(cut[2]), "%s", object);
     (void)pthread_mutex_lock(&store->lock);
     status = lac_catalog_change_alone(store->catalog, false,
                                       "INSERT INTO audit(at_ms, actor, action, object) "

@@ -1,6 +1,7 @@
 #include "server/store/trace_facts.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/encode.h"
 #include "collector/base/io_full.h"
 #include "server/store/catalog.h"
@@ -91,7 +92,7 @@ static const struct member {
     {"upload_count", U32, offsetof(struct lac_trace_facts, upload_count), 0},
 };
 
-enum { MEMBER_COUNT = sizeof members / sizeof members[0], CATALOG_MEMBER_COUNT = MEMBER_COUNT - 3 };
+enum { MEMBER_COUNT = LAC_COUNT_OF(members), CATALOG_MEMBER_COUNT = MEMBER_COUNT - 3 };
 
 void lac_trace_facts_done(struct lac_trace_facts *facts)
 {
@@ -123,7 +124,7 @@ static void put_real(FILE *out, double value)
         return;
     }
     value = value == 0 ? 0 : value; /* SQLite keeps no sign of zero */
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     (void)fprintf(out, "%016" PRIx64, bits);
 }
 
@@ -167,7 +168,7 @@ static void put_lists(FILE *out, const struct lac_trace_facts *facts)
     if (facts->row.has_sha256) {
         char text[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)];
 
-        lac_hex_encode(facts->row.sha256, sizeof facts->row.sha256, text);
+        lac_hex_encode(facts->row.sha256, sizeof(facts->row.sha256), text);
         (void)fprintf(out, "sha256 %s\n", text);
     }
     /* as many as the catalog gives back */
@@ -194,7 +195,7 @@ static void put_lists(FILE *out, const struct lac_trace_facts *facts)
         if (finding->has_cost_ns) {
             (void)fprintf(out, "%" PRId64, finding->cost_ns_per_step);
         }
-        for (unsigned r = 0; r < sizeof reals / sizeof reals[0]; r++) {
+        for (unsigned r = 0; r < LAC_COUNT_OF(reals); r++) {
             (void)putc('\t', out);
             put_real(out, reals[r]);
         }
@@ -273,7 +274,7 @@ static double get_real(const char *text)
         return (double)NAN;
     }
     bits = strtoull(text, NULL, 16);
-    memcpy(&value, &bits, sizeof value);
+    memcpy(&value, &bits, sizeof(value));
     return value;
 }
 
@@ -344,17 +345,17 @@ static enum lac_status get_report(struct lac_trace_row *row, char *value)
         return LAC_ERR_CORRUPT;
     }
     if (row->report == NULL) {
-        row->report = calloc(LIST_MAX, sizeof *row->report);
+        row->report = calloc(LIST_MAX, sizeof(*row->report));
         if (row->report == NULL) {
             return LAC_ERR_NOMEM;
         }
     }
     line = &row->report[row->report_count++];
-    (void)snprintf(line->code, sizeof line->code, "%s", fields[0]);
+    (void)snprintf(line->code, sizeof(line->code), "%s", fields[0]);
     line->severity = (int)strtol(fields[1], NULL, 10);
     line->count = strtoull(fields[2], NULL, 10);
     line->first_offset_bytes = strtoull(fields[3], NULL, 10);
-    (void)snprintf(line->text, sizeof line->text, "%s", fields[4]);
+    (void)snprintf(line->text, sizeof(line->text), "%s", fields[4]);
     return LAC_OK;
 }
 
@@ -367,14 +368,14 @@ static enum lac_status get_finding(struct lac_trace_facts *facts, char *value)
         return LAC_ERR_CORRUPT;
     }
     if (facts->findings == NULL) {
-        facts->findings = calloc(LIST_MAX, sizeof *facts->findings);
+        facts->findings = calloc(LIST_MAX, sizeof(*facts->findings));
         if (facts->findings == NULL) {
             return LAC_ERR_NOMEM;
         }
     }
     finding = &facts->findings[facts->finding_count++];
-    (void)snprintf(finding->finding_id, sizeof finding->finding_id, "%s", fields[0]);
-    (void)snprintf(finding->severity, sizeof finding->severity, "%s", fields[1]);
+    (void)snprintf(finding->finding_id, sizeof(finding->finding_id), "%s", fields[0]);
+    (void)snprintf(finding->severity, sizeof(finding->severity), "%s", fields[1]);
     finding->has_cost_ns = fields[2][0] != '\0';
     finding->cost_ns_per_step = strtoll(fields[2], NULL, 10);
     finding->cost_pct = get_real(fields[3]);
@@ -382,7 +383,7 @@ static enum lac_status get_finding(struct lac_trace_facts *facts, char *value)
     finding->gain_mid_pct = get_real(fields[5]);
     finding->gain_high_pct = get_real(fields[6]);
     finding->confidence = get_real(fields[7]);
-    (void)snprintf(finding->title, sizeof finding->title, "%s", fields[8]);
+    (void)snprintf(finding->title, sizeof(finding->title), "%s", fields[8]);
     return LAC_OK;
 }
 
@@ -440,8 +441,8 @@ enum lac_status lac_trace_facts_decode(const char *text, size_t size_bytes,
     if (status == LAC_OK) {
         memcpy(copy, text, size_bytes);
         copy[size_bytes] = '\0';
-        status = strncmp(copy, first_line, sizeof first_line - 1) == 0 ? LAC_OK : LAC_ERR_CORRUPT;
-        at += status == LAC_OK ? sizeof first_line - 1 : 0;
+        status = strncmp(copy, first_line, sizeof(first_line) - 1) == 0 ? LAC_OK : LAC_ERR_CORRUPT;
+        at += status == LAC_OK ? sizeof(first_line) - 1 : 0;
     }
     while (status == LAC_OK && *at != '\0') {
         char *end = strchr(at, '\n');
@@ -504,12 +505,12 @@ enum lac_status lac_facts_to(int fd, uint64_t offset, const struct lac_trace_fac
     enum lac_status status = lac_trace_facts_encode(facts, true, &text, &size_bytes, reterr);
 
     if (status == LAC_OK) {
-        memcpy(footer, footer_magic, sizeof footer_magic);
+        memcpy(footer, footer_magic, sizeof(footer_magic));
         store_le(footer + 8, 1, 4);
         store_le(footer + 16, size_bytes, 8);
         store_le(footer + 24, sum_of(footer, text, size_bytes), 8);
         if (ftruncate(fd, (off_t)offset) != 0 || !lac_file_write_at(fd, text, size_bytes, offset) ||
-            !lac_file_write_at(fd, footer, sizeof footer, offset + size_bytes) || fsync(fd) != 0) {
+            !lac_file_write_at(fd, footer, sizeof(footer), offset + size_bytes) || fsync(fd) != 0) {
             status =
                 lac_fail(reterr, LAC_ERR_IO, 0, "cannot complete the file: %s", strerror(errno));
         }
@@ -547,16 +548,16 @@ static enum lac_status read_facts(int fd, const char *label, struct lac_trace_fa
     char *text;
     enum lac_status status;
 
-    if (fstat(fd, &info) != 0 || info.st_size < (off_t)sizeof footer ||
-        !lac_file_read_at(fd, footer, sizeof footer, (uint64_t)info.st_size - sizeof footer) ||
-        memcmp(footer, footer_magic, sizeof footer_magic) != 0) {
+    if (fstat(fd, &info) != 0 || info.st_size < (off_t)sizeof(footer) ||
+        !lac_file_read_at(fd, footer, sizeof(footer), (uint64_t)info.st_size - sizeof(footer)) ||
+        memcmp(footer, footer_magic, sizeof(footer_magic)) != 0) {
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "%s holds no facts", label);
     }
     size_bytes = load_le(footer + 16, 8);
-    if (size_bytes > FACTS_BYTES_MAX || size_bytes > (uint64_t)info.st_size - sizeof footer) {
+    if (size_bytes > FACTS_BYTES_MAX || size_bytes > (uint64_t)info.st_size - sizeof(footer)) {
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s is damaged (its facts)", label);
     }
-    end = (uint64_t)info.st_size - sizeof footer - size_bytes;
+    end = (uint64_t)info.st_size - sizeof(footer) - size_bytes;
     text = malloc(size_bytes + 1);
     if (text == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
@@ -581,7 +582,7 @@ enum lac_status lac_trace_facts_read(const char *path, struct lac_trace_facts *r
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     enum lac_status status;
 
-    lac_sql_label(path, label, sizeof label);
+    lac_sql_label(path, label, sizeof(label));
     if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot open %s: %s", label,
                           fd < 0 ? strerror(errno) : "it is not a file");

@@ -76,8 +76,8 @@ enum lac_status lac_store_set_clock(struct lac_store *store, const char *id, int
     const char *texts[3] = {offset, error, id};
     enum lac_status status;
 
-    (void)snprintf(offset, sizeof offset, "%lld", (long long)offset_ns);
-    (void)snprintf(error, sizeof error, "%lld", (long long)error_ns);
+    (void)snprintf(offset, sizeof(offset), "%lld", (long long)offset_ns);
+    (void)snprintf(error, sizeof(error), "%lld", (long long)error_ns);
     (void)pthread_mutex_lock(&store->lock);
     status = lac_catalog_change_alone(store->catalog, false,
                                       "UPDATE traces SET clock_offset_ns = CAST(?1 AS INTEGER),"

@@ -2,6 +2,7 @@
  * what is kept of a failed one. */
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
@@ -49,7 +50,7 @@ enum lac_status lac_store_begin_receiving(struct lac_store *store, const char *i
     enum lac_status status;
 
     lac_store_sweep_if_due(store);
-    (void)snprintf(row.id, sizeof row.id, "%s", id);
+    (void)snprintf(row.id, sizeof(row.id), "%s", id);
     row.created_unix_ms = lac_now_unix_ms();
     row.name = name != NULL ? strdup(name) : no_name;
     if (row.name == NULL) {
@@ -79,7 +80,7 @@ enum lac_status lac_staged_facts_write(const struct lac_staging *staging,
     enum lac_status status;
     int fd;
 
-    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_FACTS, staging->path);
+    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_FACTS, staging->path);
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(errno));
@@ -103,7 +104,7 @@ enum lac_status lac_staged_facts_read(const struct lac_staging *staging,
 {
     char path[LAC_STORE_PATH_SIZE + 32];
 
-    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_FACTS, staging->path);
+    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_FACTS, staging->path);
     return lac_trace_facts_read(path, ret_facts, reterr);
 }
 
@@ -307,7 +308,7 @@ bool lac_store_host_failed(const char *code)
     static const char *const codes[] = {"io",     "no_space",       "out_of_memory", "crashed",
                                         "killed", "resource_limit", "busy"};
 
-    for (size_t i = 0; code != NULL && i < sizeof codes / sizeof codes[0]; i++) {
+    for (size_t i = 0; code != NULL && i < LAC_COUNT_OF(codes); i++) {
         if (strcmp(code, codes[i]) == 0) {
             return true;
         }

@@ -1,6 +1,7 @@
 #include "server/store/verify.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
@@ -36,7 +37,7 @@ static void tell(struct verify *verify, const char *folder, const char *name, co
 {
     char file[NAME_BYTES];
 
-    (void)snprintf(file, sizeof file, "%s%s%.260s", folder, *folder != '\0' ? "/" : "", name);
+    (void)snprintf(file, sizeof(file), "%s%s%.260s", folder, *folder != '\0' ? "/" : "", name);
     verify->counts->problems++;
     verify->options->told(verify->options->context, file, problem);
 }
@@ -113,7 +114,7 @@ static enum lac_status read_trace(const char *path, bool *ret_is_checked, uint64
     struct lac_trace_file *file = NULL;
     enum lac_status status;
 
-    lac_sql_label(path, label, sizeof label);
+    lac_sql_label(path, label, sizeof(label));
     status = lac_trace_file_open(path, CACHE_BYTES, &file, reterr);
     if (status == LAC_OK) {
         *ret_is_checked = lac_checked_is_on(file->db);
@@ -175,7 +176,7 @@ static void verify_trace(struct verify *verify, const char *name)
         tell(verify, "traces", name, "is not a trace file: the next start moves it to lost/");
         return;
     }
-    (void)snprintf(file, sizeof file, "traces/%s", name);
+    (void)snprintf(file, sizeof(file), "traces/%s", name);
     (void)lac_store_path(&verify->store, path, "traces", name, NULL);
     verify->counts->traces++;
     status = read_trace(path, &is_checked, &bytes, &error);
@@ -244,7 +245,7 @@ static enum lac_status read_original(const struct lac_store *store,
     (void)lac_store_path(store, path, "originals", id, ".zst");
     status = options->unpack(path, output_path, sha256, ret_size_bytes, reterr);
     if (status == LAC_OK && store->catalog != NULL && hash_of(store, id, expected, &has_hash) &&
-        has_hash && memcmp(expected, sha256, sizeof sha256) != 0) {
+        has_hash && memcmp(expected, sha256, sizeof(sha256)) != 0) {
         status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "is not what was uploaded (its sha256)");
         if (output_path != NULL) {
             (void)unlink(output_path);
@@ -300,7 +301,7 @@ static void verify_rows(struct verify *verify)
          "is not there, and an upload waits to be imported from it"},
     };
 
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && verify->store.catalog != NULL; k++) {
+    for (size_t k = 0; k < LAC_COUNT_OF(kinds) && verify->store.catalog != NULL; k++) {
         sqlite3_stmt *get = NULL;
         struct lac_error error = {0};
         enum lac_status status = lac_sql_prepare(verify->store.catalog, kinds[k].sql, &get, &error);
@@ -312,7 +313,7 @@ static void verify_rows(struct verify *verify)
                 char path[LAC_STORE_PATH_SIZE];
                 struct stat info;
 
-                (void)snprintf(name, sizeof name, "%.40s%s",
+                (void)snprintf(name, sizeof(name), "%.40s%s",
                                (const char *)sqlite3_column_text(get, 0), kinds[k].ending);
                 if (lac_store_path(&verify->store, path, kinds[k].folder, name, NULL) &&
                     lstat(path, &info) != 0 && errno == ENOENT) {
@@ -403,7 +404,7 @@ enum lac_status lac_store_verify(const struct lac_verify_options *options,
                                  struct lac_verify_counts *ret_counts, struct lac_error *reterr)
 {
     assert(options != NULL && ret_counts != NULL);
-    struct verify *verify = calloc(1, sizeof *verify);
+    struct verify *verify = calloc(1, sizeof(*verify));
     struct stat info;
     enum lac_status status = lac_sql_init(reterr);
     int folder = -1;
@@ -416,11 +417,11 @@ enum lac_status lac_store_verify(const struct lac_verify_options *options,
     verify->counts = ret_counts;
     verify->reterr = reterr;
     if (status == LAC_OK && (stat(options->data_dir, &info) != 0 || !S_ISDIR(info.st_mode) ||
-                             strlen(options->data_dir) >= sizeof verify->store.data_dir)) {
+                             strlen(options->data_dir) >= sizeof(verify->store.data_dir))) {
         status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "there is no data folder");
     }
     if (status == LAC_OK) {
-        (void)snprintf(verify->store.data_dir, sizeof verify->store.data_dir, "%s",
+        (void)snprintf(verify->store.data_dir, sizeof(verify->store.data_dir), "%s",
                        options->data_dir);
         folder = lac_folder_lock(&verify->store, false); /* no start changes it meanwhile */
         verify_catalog(verify);
@@ -467,7 +468,7 @@ static enum lac_status import_again(struct lac_store *store,
                                       "UPDATE traces SET state = 1 WHERE id = ? AND state = 2"};
     const char *texts[1] = {facts->row.id};
     struct lac_staging staging = {.fd = -1};
-    char path[sizeof staging.path + 16];
+    char path[sizeof(staging.path) + 16];
     struct lac_error why = {0};
     uint64_t size_bytes = 0;
     enum lac_status status;
@@ -479,7 +480,7 @@ static enum lac_status import_again(struct lac_store *store,
     if (status != LAC_OK) {
         return status;
     }
-    (void)snprintf(path, sizeof path, "%s/upload", staging.path);
+    (void)snprintf(path, sizeof(path), "%s/upload", staging.path);
     if (read_original(store, options, facts->original, path, &size_bytes, &why) != LAC_OK) {
         lac_staging_remove(&staging);
         return LAC_ERR_NOT_FOUND;
@@ -490,7 +491,7 @@ static enum lac_status import_again(struct lac_store *store,
     }
     if (status == LAC_OK) {
         status = lac_catalog_begin(store->catalog, true, reterr);
-        for (size_t i = 0; i < sizeof sql / sizeof sql[0] && status == LAC_OK; i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(sql) && status == LAC_OK; i++) {
             status = lac_catalog_change(store->catalog, sql[i], texts, 1, NULL, reterr);
         }
         status = lac_catalog_end(store->catalog, status, reterr);
@@ -517,7 +518,7 @@ static enum lac_status replace_trace(struct lac_store *store,
     }
     memcpy(facts.upload, id, LAC_ID_SIZE);
     facts.upload_count = 1;
-    (void)snprintf(name, sizeof name, "%s.db", id);
+    (void)snprintf(name, sizeof(name), "%s.db", id);
     status = import_again(store, options, &facts, reterr);
     if (status == LAC_OK) {
         (void)lac_store_set_aside(store, "traces", name,
@@ -608,7 +609,7 @@ static enum lac_status drop_original(struct lac_store *store, const char *origin
         status = lac_catalog_end(store->catalog, status, reterr);
     }
     if (status == LAC_OK) {
-        (void)snprintf(name, sizeof name, "%s.zst", original);
+        (void)snprintf(name, sizeof(name), "%s.zst", original);
         (void)lac_store_set_aside(store, "originals", name, why);
         status = lac_store_list_state(store, LAC_TRACE_READY, &ids, &count, reterr);
     }

@@ -19,7 +19,7 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("SKEW_FILE");
     const int fd = path != NULL ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    void *map = fd >= 0 ? mmap(NULL, sizeof *skew_s, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *map = fd >= 0 ? mmap(NULL, sizeof(*skew_s), PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
 
     skew_s = map != MAP_FAILED ? map : NULL;
     if (fd >= 0) {

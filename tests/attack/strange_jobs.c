@@ -1,5 +1,6 @@
 /* Programs that a launcher or a recorder may trip over: `strange_jobs NAME FILE` does one thing
  * that jobs do rarely, with ranges in it, and prints what came of it. */
+#include "collector/base/count_of.h"
 #include "kernels/ranges.h"
 
 #include <errno.h>
@@ -399,13 +400,13 @@ int main(int argc, char **argv)
     };
 
     if (argc < 2) { /* which there are */
-        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(all); i++) {
             (void)puts(all[i].name);
         }
         return 0;
     }
     range_open_library();
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(all); i++) {
         if (strcmp(argv[1], all[i].name) == 0) {
             return all[i].run(argc > 2 ? argv[2] : "/dev/null");
         }

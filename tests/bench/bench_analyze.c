@@ -84,10 +84,10 @@ static void loop_init(struct lac_builder *builder, struct loop *loop)
         char text[128];
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(text, sizeof text, kinds[i % 4], i);
+        snprintf(text, sizeof(text), kinds[i % 4], i);
 #pragma GCC diagnostic pop
         loop->kernels[i] = name_id(builder, text);
-        snprintf(text, sizeof text, "aten::op_%d", i);
+        snprintf(text, sizeof(text), "aten::op_%d", i);
         loop->ops[i] = name_id(builder, text);
     }
     loop->launch = name_id(builder, "cudaLaunchKernel");
@@ -100,7 +100,7 @@ static uint64_t add_step(struct lac_builder *builder, struct loop *loop, int num
 {
     int64_t begin_ns = loop->t_ns;
     char text[32];
-    snprintf(text, sizeof text, "ProfilerStep#%d", number);
+    snprintf(text, sizeof(text), "ProfilerStep#%d", number);
     uint32_t step = name_id(builder, text);
     put(builder, loop->main, LAC_SLICE_OP, loop->wait, begin_ns + 100, 40000, 0);
     loop->t_ns += 41000;
@@ -145,12 +145,12 @@ static double memory_bytes(const char *line)
     FILE *file = fopen("/proc/self/status", "r");
     char text[256];
     double bytes = 0.0;
-    while (file && fgets(text, sizeof text, file)) {
+    while (file != NULL && fgets(text, sizeof(text), file) != NULL) {
         if (strncmp(text, line, strlen(line)) == 0) {
             bytes = strtod(text + strlen(line), NULL) * 1024.0;
         }
     }
-    require(file && bytes > 0.0, "no /proc/self/status");
+    require(file != NULL && bytes > 0.0, "no /proc/self/status");
     fclose(file);
     return bytes;
 }
@@ -160,7 +160,7 @@ static double begin_peak(void)
 {
     FILE *file = fopen("/proc/self/clear_refs", "w");
     (void)malloc_trim(0);
-    require(file && fputs("5", file) >= 0 && fclose(file) == 0, "no /proc/self/clear_refs");
+    require(file != NULL && fputs("5", file) >= 0 && fclose(file) == 0, "no /proc/self/clear_refs");
     return memory_bytes("VmRSS:");
 }
 
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
         step_count = analysis->step_count;
         lac_analysis_destroy(analysis);
     }
-    qsort(seconds, RUNS, sizeof seconds[0], by_value);
+    qsort(seconds, RUNS, sizeof(seconds[0]), by_value);
     printf("{\"analyze_mev_s\": %.2f, \"analyze_s\": %.3f, \"analyze_s_min\": %.3f, "
            "\"analyze_s_max\": "
            "%.3f, \"analyze_bytes_per_slice\": %.2f, \"slices\": %llu, \"gaps\": %llu, \"steps\": "

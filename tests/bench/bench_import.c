@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     }
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    qsort(seconds, RUNS, sizeof *seconds, compare);
+    qsort(seconds, RUNS, sizeof(*seconds), compare);
     printf("{\"import_model_mb_s\": %.1f, \"import_model_mev_s\": %.3f, "
            "\"import_model_peak_ratio\": %.3f, "
            "\"events\": %llu, \"slices\": %llu}\n",

@@ -38,7 +38,7 @@ static void must(enum lac_status status, const char *what, const struct lac_erro
 /** What an import does once it has the model: diagnosis, derived rows, the trace file. */
 static void stage(struct lac_model *model, const struct lac_staging *staging)
 {
-    char path[sizeof staging->path + 32];
+    char path[sizeof(staging->path) + 32];
     struct lac_analysis *analysis = NULL;
     struct lac_analysed analysed = {.model = model};
     struct lac_trace_write_options options = {.path = path, .generation = 1};
@@ -47,7 +47,7 @@ static void stage(struct lac_model *model, const struct lac_staging *staging)
     char *json = NULL;
     size_t json_length = 0;
 
-    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, 0U);
+    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, 0U);
     must(lac_diagnose(model, NULL, &analysis, &error), "diagnosis", &error);
     analysed.analysis = analysis;
     must(lac_analysis_json(&analysed, false, &json, &json_length), "document", NULL);
@@ -91,7 +91,7 @@ static int write_trace(const char *data_dir, uint64_t slice_count)
     stage(model, &staging);
     must(lac_store_publish(store, &publication, ids, &error), "publication", &error);
     seconds = cpu_s() - before_s;
-    (void)snprintf(path, sizeof path, "%s/traces/%s.db", data_dir, ids[0]);
+    (void)snprintf(path, sizeof(path), "%s/traces/%s.db", data_dir, ids[0]);
     if (stat(path, &file) != 0) {
         perror(path);
         return 1;

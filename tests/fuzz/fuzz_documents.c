@@ -76,12 +76,12 @@ static bool string(struct text *text)
             return false;
         if (*text->at++ != '\\')
             continue;
-        if (text->at == text->end || !strchr("\"\\/bfnrtu", *text->at) || *text->at == 0)
+        if (text->at == text->end || strchr("\"\\/bfnrtu", *text->at) == NULL || *text->at == 0)
             return false;
         if (*text->at++ == 'u') {
             for (int i = 0; i < 4; i++, text->at++) {
                 if (text->at == text->end || *text->at == 0 ||
-                    !strchr("0123456789abcdefABCDEF", *text->at))
+                    strchr("0123456789abcdefABCDEF", *text->at) == NULL)
                     return false;
             }
         }
@@ -167,11 +167,12 @@ static void check_members(const char *bytes, size_t size, struct json_object *ob
             continue;
         require(is_json(member.key - 1, member.key_length + 2));
         require(is_json(member.value, member.value_length));
-        if (member.key_length < sizeof key && !memchr(member.key, '\\', member.key_length)) {
+        if (member.key_length < sizeof(key) &&
+            memchr(member.key, '\\', member.key_length) == NULL) {
             memcpy(key, member.key, member.key_length);
             key[member.key_length] = '\0';
-            enum lac_status status = lac_json_read_text(object, key, text, sizeof text, &error);
-            (void)snprintf(missing, sizeof missing, "\"%s\" is missing", key);
+            enum lac_status status = lac_json_read_text(object, key, text, sizeof(text), &error);
+            (void)snprintf(missing, sizeof(missing), "\"%s\" is missing", key);
             require(status == LAC_OK || strcmp(error.message, missing) != 0);
             require(lac_json_has((struct lac_json_members){bytes, bytes + size}, key));
         }

@@ -5,6 +5,7 @@
  *
  * The mutator knows the pieces that requests are made of: lengths, codings, chunks, folds.
  */
+#include "collector/base/count_of.h"
 #include "server/http/framing.h"
 
 #include <stdint.h>
@@ -182,7 +183,7 @@ static size_t line_start(const uint8_t *data, size_t size, unsigned index)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
-    const char *const part = parts[(seed >> 8) % (sizeof(parts) / sizeof(parts[0]))];
+    const char *const part = parts[(seed >> 8) % (LAC_COUNT_OF(parts))];
     const size_t at = size > 0 ? line_start(data, size, seed >> 16) : 0;
     const uint8_t *const end = size > at ? memchr(data + at, '\n', size - at) : NULL;
     const size_t length = end == NULL ? size - at : (size_t)(end - data) + 1 - at;

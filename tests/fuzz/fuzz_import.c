@@ -72,7 +72,7 @@ static void check_same(const struct lac_model *a, const struct lac_model *b)
     require(memcmp(a->strings.bytes, b->strings.bytes, a->strings.bytes_used) == 0);
     require(a->arg_number_count == b->arg_number_count && a->sample_count == b->sample_count);
     require(a->report_count == b->report_count && a->flow_count == b->flow_count);
-    require(memcmp(&a->info, &b->info, sizeof a->info) == 0);
+    require(memcmp(&a->info, &b->info, sizeof(a->info)) == 0);
     for (uint64_t i = 0; i < count; i++)
         require(a->slices.start_ns[i] == b->slices.start_ns[i] &&
                 a->slices.dur_ns[i] == b->slices.dur_ns[i] &&
@@ -96,8 +96,9 @@ static void import(const uint8_t *data, size_t size, const struct lac_import_tun
 /* How far damaged gzip or zstd decodes depends on the sizes of the reads. */
 static bool may_be_compressed(const uint8_t *data, size_t size)
 {
-    return memmem(data, size, "\x1f\x8b\x08", 3) || memmem(data, size, "\x28\xb5\x2f\xfd", 4) ||
-           memmem(data, size, "\x2a\x4d\x18", 3);
+    return memmem(data, size, "\x1f\x8b\x08", 3) != NULL ||
+           memmem(data, size, "\x28\xb5\x2f\xfd", 4) != NULL ||
+           memmem(data, size, "\x2a\x4d\x18", 3) != NULL;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

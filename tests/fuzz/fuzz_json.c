@@ -50,7 +50,7 @@ static void check_same(const struct outcome *a, const struct outcome *b)
     same_text(a->event.tid, b->event.tid);
     same_text(a->event.id, b->event.id);
     same_text(a->event.id2, b->event.id2);
-    require(memcmp(&a->event.repairs, &b->event.repairs, sizeof a->event.repairs) == 0);
+    require(memcmp(&a->event.repairs, &b->event.repairs, sizeof(a->event.repairs)) == 0);
     require(a->event.args_size == b->event.args_size && a->event.args_hash == b->event.args_hash &&
             a->event.number_count == b->event.number_count);
     require(a->event.args_size == 0 ||
@@ -89,7 +89,7 @@ static void check_time(const struct lac_json_span *text)
 
 static void check_string(const struct lac_json_span *text)
 {
-    if (!text->at)
+    if (text->at == NULL)
         return;
     uint8_t *decoded = malloc((size_t)text->size_bytes * 3 + 4);
     struct lac_json_repairs repairs = {0};
@@ -121,7 +121,7 @@ static void check_copy(const struct lac_chrome_parser *parser, const uint8_t *p,
         require(parser->copy_value(&second, text, text + size + 1, &again, &next, &size_again) ==
                 LAC_PARSE_OK);
         require(size_again == size && memcmp(second.text, first.text, size) == 0);
-        require(memcmp(&again.repairs, &none, sizeof none) == 0);
+        require(memcmp(&again.repairs, &none, sizeof(none)) == 0);
         free(text);
     }
     lac_chrome_scratch_done(&first);
@@ -141,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(text + size + 1, 0, LAC_JSON_PAD);
     const uint8_t *end = text + size + 1;
     for (size_t i = 0; i < 2; i++) {
-        memset(&outcome[i], 0, sizeof outcome[i]);
+        memset(&outcome[i], 0, sizeof(outcome[i]));
         outcome[i].scratch.depth_max = 64;
         outcome[i].parse = parsers[i]->parse_event(&outcome[i].scratch, text, end,
                                                    &outcome[i].event, &outcome[i].next);

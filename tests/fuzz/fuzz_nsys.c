@@ -6,6 +6,7 @@
 #include "analysis/import/import.h"
 #include "analysis/import/nsys/nsys.h"
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 #include "tests/support/json_mutator.h"
 
 #include <sqlite3.h>
@@ -56,14 +57,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct lac_error error = {0};
     char path[64];
     require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     lac_import_limits_default(&options.limits);
     if (lac_nsys_is_sqlite(path)) {
         enum lac_status status = lac_import_file(path, &options, keep, &model, &error);
         require((status == LAC_OK) == (model != NULL));
         require(status == LAC_OK || error.message[0] != '\0');
     }
-    if (model) {
+    if (model != NULL) {
         check(model);
         lac_model_destroy(model);
     }
@@ -136,7 +137,7 @@ static void choose(sqlite3 *db, const char *sql, uint64_t *random, char *out, si
     }
     while (sqlite3_step(rows) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(rows, 0);
-        if (text && lac_mutator_draw(random, ++count) == 0) {
+        if (text != NULL && lac_mutator_draw(random, ++count) == 0) {
             (void)snprintf(out, capacity, "%s", text);
         }
     }
@@ -176,46 +177,46 @@ static void change_sql(sqlite3 *db, uint64_t *random)
     char table[128];
     char column[128];
     char sql[1024];
-    choose(db, "SELECT name FROM sqlite_schema WHERE type='table'", random, table, sizeof table);
-    (void)snprintf(sql, sizeof sql, "SELECT name FROM pragma_table_info('%s')", table);
-    choose(db, sql, random, column, sizeof column);
-    const char *value = values[lac_mutator_draw(random, sizeof values / sizeof values[0])];
+    choose(db, "SELECT name FROM sqlite_schema WHERE type='table'", random, table, sizeof(table));
+    (void)snprintf(sql, sizeof(sql), "SELECT name FROM pragma_table_info('%s')", table);
+    choose(db, sql, random, column, sizeof(column));
+    const char *value = values[lac_mutator_draw(random, LAC_COUNT_OF(values))];
     switch (lac_mutator_draw(random, 12)) {
     case 0:
-        (void)snprintf(sql, sizeof sql, "DROP TABLE \"%s\"", table);
+        (void)snprintf(sql, sizeof(sql), "DROP TABLE \"%s\"", table);
         break;
     case 1:
-        (void)snprintf(sql, sizeof sql,
+        (void)snprintf(sql, sizeof(sql),
                        "ALTER TABLE \"%s\" RENAME TO old; CREATE VIEW \"%s\" AS SELECT * FROM old",
                        table, table);
         break;
     case 2:
-        (void)snprintf(sql, sizeof sql,
+        (void)snprintf(sql, sizeof(sql),
                        "ALTER TABLE \"%s\" ADD COLUMN made%u AS (\"%s\" * 1000000007)", table,
                        lac_mutator_draw(random, 100), column);
         break;
     case 3:
-        (void)snprintf(sql, sizeof sql, "INSERT INTO \"%s\" SELECT * FROM \"%s\"", table, table);
+        (void)snprintf(sql, sizeof(sql), "INSERT INTO \"%s\" SELECT * FROM \"%s\"", table, table);
         break;
     case 4:
-        (void)snprintf(sql, sizeof sql,
+        (void)snprintf(sql, sizeof(sql),
                        "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=\"%s\", "
                        "rootpage=%u WHERE name='%s'",
                        schemas[lac_mutator_draw(random, 6)], lac_mutator_draw(random, 40), table);
         break;
     case 5:
-        (void)snprintf(sql, sizeof sql, "ALTER TABLE \"%s\" RENAME COLUMN \"%s\" TO \"%s2\"", table,
-                       column, column);
+        (void)snprintf(sql, sizeof(sql), "ALTER TABLE \"%s\" RENAME COLUMN \"%s\" TO \"%s2\"",
+                       table, column, column);
         break;
     case 6:
-        (void)snprintf(sql, sizeof sql, "DELETE FROM \"%s\" WHERE rowid %% 2", table);
+        (void)snprintf(sql, sizeof(sql), "DELETE FROM \"%s\" WHERE rowid %% 2", table);
         break;
     case 7:
-        (void)snprintf(sql, sizeof sql, "INSERT OR IGNORE INTO StringIds VALUES(%s,%s)", value,
+        (void)snprintf(sql, sizeof(sql), "INSERT OR IGNORE INTO StringIds VALUES(%s,%s)", value,
                        value);
         break;
     default:
-        (void)snprintf(sql, sizeof sql,
+        (void)snprintf(sql, sizeof(sql),
                        "UPDATE OR IGNORE \"%s\" SET \"%s\"=%s WHERE rowid %% %u = 0", table, column,
                        value, 1 + lac_mutator_draw(random, 3));
     }
@@ -232,7 +233,7 @@ static size_t change_database(uint8_t *data, size_t size, size_t max_size, uint6
         return 0;
     }
     uint8_t *copy = size > 0 ? sqlite3_malloc64(size) : NULL;
-    if (copy) {
+    if (copy != NULL) {
         memcpy(copy, data, size);
         (void)sqlite3_deserialize(db, "main", copy, (sqlite3_int64)size, (sqlite3_int64)size,
                                   SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
@@ -248,7 +249,7 @@ static size_t change_database(uint8_t *data, size_t size, size_t max_size, uint6
     }
     sqlite3_int64 length = 0;
     uint8_t *file = sqlite3_serialize(db, "main", &length, 0);
-    if (file && length > 0 && (size_t)length <= max_size) {
+    if (file != NULL && length > 0 && (size_t)length <= max_size) {
         memcpy(data, file, (size_t)length);
         changed = (size_t)length;
     }

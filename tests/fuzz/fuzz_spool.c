@@ -7,6 +7,7 @@
 #include "analysis/import/spool/spool_import.h"
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 #include "lacuna/spool.h"
 #include "tests/support/json_mutator.h"
 #include "tests/support/made_spool.h"
@@ -102,7 +103,7 @@ static void change_record(uint8_t *record, uint64_t *random)
 {
     static const uint64_t numbers[] = {
         0, 1, 100, 1000, 2000, INT64_MAX, UINT64_MAX, UINT64_C(1) << 32, UINT64_C(1) << 63};
-    const uint64_t number = numbers[lac_mutator_draw(random, sizeof(numbers) / sizeof(numbers[0]))];
+    const uint64_t number = numbers[lac_mutator_draw(random, LAC_COUNT_OF(numbers))];
     const uint32_t name = lac_mutator_draw(random, 8);
     const uint16_t domain = (uint16_t)lac_mutator_draw(random, 4);
 

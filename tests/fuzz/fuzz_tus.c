@@ -5,6 +5,7 @@
  * The input is lines "x text", x being the letter of a field. The mutator knows the fields and
  * texts that almost fit.
  */
+#include "collector/base/count_of.h"
 #include "collector/base/encode.h"
 #include "server/api/tus_request.h"
 #include "server/ingest/upload_metadata.h"
@@ -155,7 +156,7 @@ static const char *const lines[] = {
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 {
-    const char *const line = lines[(seed >> 4) % (sizeof(lines) / sizeof(lines[0]))];
+    const char *const line = lines[(seed >> 4) % (LAC_COUNT_OF(lines))];
     const size_t length = strlen(line);
 
     if (seed % 4 != 0 || length > size_max - size) {

@@ -18,7 +18,7 @@ static const char *drawing(void)
     size_t used = 0;
     for (int i = 0; i < 6; i++) {
         int t = i * 10000;
-        used += (size_t)snprintf(text + used, sizeof text - used,
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
                                  "main range %d 10000 ProfilerStep#%d\n"
                                  "main wait %d 3000 batch=%d\n"
                                  "w%d fetch %d 9000 batch=%d worker=%d\n"
@@ -38,7 +38,7 @@ static const char *drawing(void)
     for (int i = 0; i < 24; i++) { /* workers whose items can be compared, their reads, samples */
         int t = i * 2000;
         int w = 4 + i % 3;
-        used += (size_t)snprintf(text + used, sizeof text - used,
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
                                  "w%d fetch %d 900 batch=%d worker=%d cpu=800\n"
                                  "w%d part %d 400 loader.item batch=%d worker=%d cpu=5\n"
                                  "w%d part %d 300 loader.read batch=%d worker=%d cpu=5 bytes=1000\n"
@@ -92,7 +92,7 @@ static uint64_t refuse_ranks(void)
         for (int i = 0; i < 6; i++) {
             int t = i * 10000;
             int late = rank == 1 ? 3000 : 0;
-            used += (size_t)snprintf(text + used, sizeof text - used,
+            used += (size_t)snprintf(text + used, sizeof(text) - used,
                                      "main range %d 9900 ProfilerStep#%d\n"
                                      "gpu0.7 kernel %d %d dgrad\n"
                                      "gpu0.7 kernel %d %d ncclDevKernel_AllReduce\n",

@@ -94,10 +94,10 @@ int main(void)
 {
     static char text[400000];
     static uint8_t packed[400000];
-    size_t size = make_trace(text, sizeof text);
+    size_t size = make_trace(text, sizeof(text));
     struct input input = {(const uint8_t *)text, size};
     uint64_t plain = oom_each("plain", import, &input, 1);
-    input = (struct input){packed, make_gzip(text, size, packed, sizeof packed)};
+    input = (struct input){packed, make_gzip(text, size, packed, sizeof(packed))};
     uint64_t gzip = oom_each("gzip", import, &input, 1);
     oom_require(plain > 50 && gzip > 50, "too few allocations to be true");
     printf("oom_import: %llu allocations refused\n", (unsigned long long)(plain + gzip));

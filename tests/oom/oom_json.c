@@ -45,11 +45,11 @@ static enum lac_status read_object(void *context)
     struct lac_error error = {0};
     char key[200];
     (void)context;
-    enum lac_status status = lac_json_read(text, sizeof text - 1, &limits, &object, &error);
+    enum lac_status status = lac_json_read(text, sizeof(text) - 1, &limits, &object, &error);
     oom_require((object != NULL) == (status == LAC_OK), "a failed object was given");
     oom_require(status == LAC_OK || error.message[0] != '\0', "it failed without a word");
     if (status == LAC_OK) {
-        status = lac_json_read_text(object, "key", key, sizeof key, &error);
+        status = lac_json_read_text(object, "key", key, sizeof(key), &error);
         oom_require(status == LAC_OK && strlen(key) == 99, "a text lost a part");
     }
     lac_json_read_done(object);

@@ -28,7 +28,7 @@ static int count_files(const char *name)
     DIR *dir;
     const struct dirent *entry;
 
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     dir = opendir(path);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         count += entry->d_name[0] != '.';
@@ -61,7 +61,7 @@ static enum lac_status write_staged(const struct lac_staging *staging)
         .path = path, .generation = 1, .documents = {[LAC_DOCUMENT_ANALYSIS] = {"{}", 2}}};
     struct lac_error error;
 
-    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, 0);
+    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, 0);
     return lac_trace_write(model, &options, &error);
 }
 
@@ -234,7 +234,7 @@ int main(void)
     struct lac_error error;
 
     /* thousands of commits: in memory where that can be */
-    (void)snprintf(folder, sizeof folder, "%s/lacuna-test-XXXXXX",
+    (void)snprintf(folder, sizeof(folder), "%s/lacuna-test-XXXXXX",
                    access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     oom_require(mkdtemp(folder) != NULL, "no folder");
     oom_require(rich_model_create(3, 60, &model) == LAC_OK, "no model");
@@ -251,7 +251,7 @@ int main(void)
     torture("publish", scenario_publish);
     torture("read", scenario_read);
     lac_model_destroy(model);
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     oom_require(system(command) == 0, "cannot tidy up");
     printf("4 passed, 0 failed\n");
     return 0;

@@ -1,5 +1,7 @@
 #include "tests/simulator/scenario.h"
 
+#include "collector/base/count_of.h"
+
 #include <stdint.h>
 
 /* What draws are for. */
@@ -252,7 +254,7 @@ static void draw_ranks(struct lac_demo_scenario *s)
 {
     static const int32_t COUNTS[] = {2, 2, 3, 4, 4, 6, 8};
     struct dice dice = {s->seed, FOR_RANKS, 0};
-    s->ranks = COUNTS[roll(&dice, 0, (int64_t)(sizeof(COUNTS) / sizeof(COUNTS[0])) - 1)];
+    s->ranks = COUNTS[roll(&dice, 0, (int64_t)(LAC_COUNT_OF(COUNTS)) - 1)];
     if (s->bucket_count == 0) {
         s->bucket_count = (int32_t)roll(&dice, 2, 6);
         s->comm_ns = share(s->compute_ns, roll(&dice, 100, 300));

@@ -25,7 +25,7 @@ struct imported import_tuned(const void *bytes, size_t size_bytes,
     struct lac_import_options options = {.force_scalar = force_scalar, .name = "test"};
     const struct lac_import_tuning tuning = {window_bytes, feed_bytes};
     lac_import_limits_default(&options.limits);
-    if (limits)
+    if (limits != NULL)
         options.limits = *limits;
     imported.status = lac_import_bytes_tuned(bytes, size_bytes, &options, &tuning, keep, &imported,
                                              &imported.error);
@@ -87,21 +87,21 @@ uint32_t find_track(const struct lac_model *model, enum lac_track_kind kind, con
 const char *args_of(const struct lac_model *model, uint64_t slice)
 {
     static char text[65536];
-    lac_args_format(model, slice, text, sizeof text);
+    lac_args_format(model, slice, text, sizeof(text));
     return text;
 }
 
 unsigned char *read_whole(const char *path, size_t *ret_size)
 {
     FILE *file = fopen(path, "rb");
-    if (!file)
+    if (file == NULL)
         return NULL;
     unsigned char *bytes = NULL;
     if (fseek(file, 0, SEEK_END) == 0) {
         long size = ftell(file);
         rewind(file);
         bytes = size >= 0 ? malloc((size_t)size + 1) : NULL;
-        if (bytes) {
+        if (bytes != NULL) {
             *ret_size = fread(bytes, 1, (size_t)size, file);
             bytes[*ret_size] = 0;
         }

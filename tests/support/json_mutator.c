@@ -1,5 +1,7 @@
 #include "tests/support/json_mutator.h"
 
+#include "collector/base/count_of.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ static bool is_blank(uint8_t c)
 static size_t skip_scalar(const uint8_t *text, size_t size, size_t at)
 {
     if (text[at] != '"') {
-        while (at < size && !is_blank(text[at]) && !memchr(",:{}[]\"", text[at], 7)) {
+        while (at < size && !is_blank(text[at]) && memchr(",:{}[]\"", text[at], 7) == NULL) {
             at++;
         }
         return at;
@@ -182,10 +184,7 @@ static const char *const members[] = {"\"ts\":1,",
                                       "\"scope\":\"s\",",
                                       "\"cat\":\"kernel\",",
                                       "\"s\":\"g\","};
-enum {
-    WORD_COUNT = sizeof words / sizeof words[0],
-    MEMBER_COUNT = sizeof members / sizeof members[0]
-};
+enum { WORD_COUNT = LAC_COUNT_OF(words), MEMBER_COUNT = LAC_COUNT_OF(members) };
 
 /** The member or element of a span once more, behind it. */
 static size_t repeat(uint8_t *text, size_t size, size_t capacity, const struct span *from,
@@ -240,10 +239,10 @@ static size_t change_phase(uint8_t *text, size_t size, uint64_t *random)
     static const char letters[] = "XBEbnesftiICMOND";
     size_t from = lac_mutator_draw(random, (uint32_t)size);
     const uint8_t *found = memmem(text + from, size - from, "\"ph\"", 4);
-    for (size_t at = found ? (size_t)(found - text) + 4 : size; at + 1 < size && at < from + 4096;
-         at++) {
+    for (size_t at = found != NULL ? (size_t)(found - text) + 4 : size;
+         at + 1 < size && at < from + 4096; at++) {
         if (text[at] == '"') {
-            text[at + 1] = (uint8_t)letters[lac_mutator_draw(random, sizeof letters - 1)];
+            text[at + 1] = (uint8_t)letters[lac_mutator_draw(random, sizeof(letters) - 1)];
             break;
         }
     }

@@ -71,7 +71,7 @@ static void fetch_batch(const struct loop *loop, int b, int of_all, double begin
 void loop_begin(void)
 {
     sheet_blank();
-    memset(&now, 0, sizeof now);
+    memset(&now, 0, sizeof(now));
     now.jitter = 0.5;
 }
 

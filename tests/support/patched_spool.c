@@ -1,5 +1,6 @@
 #include "tests/support/patched_spool.h"
 
+#include "collector/base/count_of.h"
 #include "lacuna/spool.h"
 
 #include <stddef.h>
@@ -188,13 +189,13 @@ size_t lac_patches_mutate(uint8_t *data, size_t size_bytes, size_t capacity, uns
         return left;
     }
     if (draw(&random, 2) == 0) {
-        field = header_fields[draw(&random, sizeof(header_fields) / sizeof(header_fields[0]))];
+        field = header_fields[draw(&random, LAC_COUNT_OF(header_fields))];
     } else {
-        field = segment_fields[draw(&random, sizeof(segment_fields) / sizeof(segment_fields[0]))];
+        field = segment_fields[draw(&random, LAC_COUNT_OF(segment_fields))];
         segment = (uint16_t)draw(&random, LAC_PATCHED_SEGMENTS);
     }
     field.size_bytes = field.size_bytes > 8 ? 8 : field.size_bytes;
-    value = values[draw(&random, sizeof(values) / sizeof(values[0]))];
+    value = values[draw(&random, LAC_COUNT_OF(values))];
     offset = field.offset;
     if (size_bytes + PATCH_BYTES + field.size_bytes > capacity) {
         return 0;

@@ -80,7 +80,7 @@ static enum lac_status make_names(struct maker *maker)
     for (uint32_t i = 0; i < 40; i++) {
         char name[80];
 
-        (void)snprintf(name, sizeof name,
+        (void)snprintf(name, sizeof(name),
                        i < 20 ? "aten::op_%u"
                               : (i < 30 ? "void cudnn::kernel_%u<float, int>(float*, int)"
                                         : "cudaLaunchKernel%u"),
@@ -96,7 +96,7 @@ static enum lac_status args(struct maker *maker, struct lac_slice_in *slice, uin
     double real = (double)number / 3.0;
     int64_t numbers[3] = {number, number % 100, 0};
 
-    memcpy(&numbers[2], &real, sizeof real);
+    memcpy(&numbers[2], &real, sizeof(real));
     slice->args = maker->template_text;
     return lac_builder_arg_numbers(maker->builder, numbers, 3, &slice->arg_num);
 }
@@ -232,13 +232,13 @@ static char difference[200];
 
 #define DIFFER(...)                                                                                \
     do {                                                                                           \
-        (void)snprintf(difference, sizeof difference, __VA_ARGS__);                                \
+        (void)snprintf(difference, sizeof(difference), __VA_ARGS__);                               \
         return difference;                                                                         \
     } while (0)
 
 #define SAME_ARRAY(field, count)                                                                   \
     do {                                                                                           \
-        if ((count) > 0 && memcmp(a->field, b->field, (size_t)(count) * sizeof *a->field) != 0) {  \
+        if ((count) > 0 && memcmp(a->field, b->field, (size_t)(count) * sizeof(*a->field)) != 0) { \
             DIFFER("%s", #field);                                                                  \
         }                                                                                          \
     } while (0)
@@ -259,8 +259,8 @@ static const char *args_differ(const struct lac_model *a, const struct lac_model
         if (a->slices.args[i] == 0 && b->slices.args[i] == 0) {
             continue;
         }
-        (void)lac_args_format(a, i, left, sizeof left);
-        (void)lac_args_format(b, i, right, sizeof right);
+        (void)lac_args_format(a, i, left, sizeof(left));
+        (void)lac_args_format(b, i, right, sizeof(right));
         if (strcmp(left, right) != 0) {
             DIFFER("arguments of slice %llu: %.60s and %.60s", (unsigned long long)i, left, right);
         }

@@ -57,7 +57,7 @@ static uint32_t process_of(struct drawing *drawing, int64_t pid)
 {
     char text[32];
     uint32_t process = 0;
-    snprintf(text, sizeof text, "%lld", (long long)pid);
+    snprintf(text, sizeof(text), "%lld", (long long)pid);
     require(drawing,
             lac_builder_process(drawing->builder, intern(drawing, text), pid, &process) == LAC_OK,
             "no memory");
@@ -91,8 +91,8 @@ static uint32_t copy_row(struct drawing *drawing, const char *text)
     static const char *const kinds[] = {"?", "HtoD", "DtoH", "DtoD"};
     char kind[16] = "";
     char memory[16] = "";
-    word(&text, kind, sizeof kind);
-    word(&text, memory, sizeof memory);
+    word(&text, kind, sizeof(kind));
+    word(&text, memory, sizeof(memory));
     require(drawing, *text == ' ', "a copy wants KIND MEMORY BYTES");
     long long bytes = strtoll(text, NULL, 10);
     struct lac_copy copy = {.bytes = bytes, .is_async = 2};
@@ -113,11 +113,11 @@ static uint32_t loader_row(struct drawing *drawing, const char *text)
 {
     struct lac_loader_info info = {.batch = -1, .cpu_ns = -1, .worker = -1};
     const char *at = strstr(text, "batch=");
-    info.batch = at ? strtoll(at + 6, NULL, 10) : -1;
+    info.batch = at != NULL ? strtoll(at + 6, NULL, 10) : -1;
     at = strstr(text, "worker=");
-    info.worker = at ? (int32_t)strtol(at + 7, NULL, 10) : -1;
+    info.worker = at != NULL ? (int32_t)strtol(at + 7, NULL, 10) : -1;
     at = strstr(text, "cpu=");
-    info.cpu_ns = at ? strtoll(at + 4, NULL, 10) * 1000 : -1;
+    info.cpu_ns = at != NULL ? strtoll(at + 4, NULL, 10) * 1000 : -1;
     uint32_t row = 0;
     require(drawing, lac_builder_loader_info(drawing->builder, &info, &row) == LAC_OK, "no memory");
     return row;
@@ -127,7 +127,7 @@ static uint32_t loader_row(struct drawing *drawing, const char *text)
 static const char *cut_option(char *text, const char *key)
 {
     char *at = strstr(text, key);
-    if (!at) {
+    if (at == NULL) {
         return NULL;
     }
     *at = '\0';
@@ -147,11 +147,11 @@ static void read_options(struct drawing *drawing, char *text, struct lac_slice_i
                 "no memory");
     } else if (in->kind == LAC_SLICE_OP && (value = cut_option(text, " dims=")) != NULL) {
         char args[256];
-        snprintf(args, sizeof args, "{\"Input Dims\":%s}", value);
+        snprintf(args, sizeof(args), "{\"Input Dims\":%s}", value);
         in->args = intern(drawing, args);
     } else if (in->kind == LAC_SLICE_OP && (value = cut_option(text, " seq=")) != NULL) {
         char args[64];
-        snprintf(args, sizeof args, "{\"Sequence number\":%lu}", strtoul(value, NULL, 10));
+        snprintf(args, sizeof(args), "{\"Sequence number\":%lu}", strtoul(value, NULL, 10));
         in->args = intern(drawing, args);
     } else if (in->kind == LAC_SLICE_API && (value = cut_option(text, " ret=")) != NULL) {
         in->detail = (uint32_t)strtoul(value, NULL, 10);
@@ -198,7 +198,7 @@ static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *wo
 static void add_bytes(struct drawing *drawing, const char *text, struct lac_slice_in *in)
 {
     const char *at = strstr(text, "bytes=");
-    if (at) {
+    if (at != NULL) {
         int64_t bytes = strtoll(at + 6, NULL, 10);
         in->args = intern(drawing, "{\"payload\":\x01}");
         require(drawing,
@@ -225,16 +225,16 @@ static void draw_sample(struct drawing *drawing, const char *track, double at_us
                     LAC_OK,
                 "no memory");
         lac_builder_process_at(drawing->builder, process)->name = intern(drawing, "host");
-        snprintf(name, sizeof name, "%s", rest);
+        snprintf(name, sizeof(name), "%s", rest);
     } else {
         uint32_t thread = track_of(drawing, track);
         process = lac_builder_track_at(drawing->builder, thread)->process;
         long long tid = lac_builder_track_at(drawing->builder, thread)->tid;
-        bool has_thread = strncmp(rest, of_thread, sizeof of_thread - 1) == 0;
+        bool has_thread = strncmp(rest, of_thread, sizeof(of_thread) - 1) == 0;
         if (has_thread) {
-            snprintf(name, sizeof name, "python %lld: %s", tid, rest + sizeof of_thread - 1);
+            snprintf(name, sizeof(name), "python %lld: %s", tid, rest + sizeof(of_thread) - 1);
         } else {
-            snprintf(name, sizeof name, "%s", rest);
+            snprintf(name, sizeof(name), "%s", rest);
         }
     }
     uint32_t id = intern(drawing, name);
@@ -254,7 +254,7 @@ static void draw_line(struct drawing *drawing)
     char line[512];
     char track[32];
     char kind[16];
-    require(drawing, drawing->line_length < sizeof line, "line too long");
+    require(drawing, drawing->line_length < sizeof(line), "line too long");
     memcpy(line, drawing->line, drawing->line_length);
     line[drawing->line_length] = '\0';
     if (line[strspn(line, " ")] == '\0' || line[strspn(line, " ")] == '#') {
@@ -262,8 +262,8 @@ static void draw_line(struct drawing *drawing)
     }
     const char *at = line;
     char *end = NULL;
-    word(&at, track, sizeof track);
-    word(&at, kind, sizeof kind);
+    word(&at, track, sizeof(track));
+    word(&at, kind, sizeof(kind));
     double start_us = strtod(at, &end);
     require(drawing, end != at, "wants TRACK KIND START DUR");
     at = end;
@@ -288,7 +288,7 @@ static void draw_line(struct drawing *drawing)
     if (strcmp(kind, "part") == 0) {
         in.detail = loader_row(drawing, rest);
         add_bytes(drawing, rest, &in);
-        snprintf(part, sizeof part, "%.*s", (int)strcspn(rest, " "), rest);
+        snprintf(part, sizeof(part), "%.*s", (int)strcspn(rest, " "), rest);
         rest = part;
     } else if (is_loader) {
         in.detail = loader_row(drawing, rest);
@@ -319,7 +319,7 @@ struct lac_model *trace_draw_with(const char *text, const char *metadata, int cc
     }
     struct lac_trace_info *info = &lac_builder_model(drawing.builder)->info;
     info->format = LAC_FORMAT_KINETO;
-    info->metadata = metadata ? intern(&drawing, metadata) : 0;
+    info->metadata = metadata != NULL ? intern(&drawing, metadata) : 0;
     if (cc_major > 0) {
         struct lac_device *device = lac_builder_device(drawing.builder, 0);
         require(&drawing, device != NULL, "no memory");

@@ -33,9 +33,9 @@ void sheet_add(const char *fmt, ...)
 {
     va_list list;
     va_start(list, fmt);
-    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
+    int length = vsnprintf(sheet + used, sizeof(sheet) - used, fmt, list);
     va_end(list);
-    require(length >= 0 && (size_t)length < sizeof sheet - used, fmt, "the sheet is full");
+    require(length >= 0 && (size_t)length < sizeof(sheet) - used, fmt, "the sheet is full");
     used += (size_t)length;
 }
 

@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static uint32_t intern(struct training *tr
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     note(training, lac_strings_intern(&lac_builder_model(training->builder)->strings, text,
                                       strlen(text), &id));

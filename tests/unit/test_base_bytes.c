@@ -60,7 +60,7 @@ START_TEST(hashes_are_the_same_with_and_without_the_instructions)
     uint8_t bytes[700];
     uint32_t random = 1;
 
-    for (size_t length = 0; length <= sizeof bytes; length++) {
+    for (size_t length = 0; length <= sizeof(bytes); length++) {
         struct lac_sha fast;
         struct lac_sha plain;
         struct lac_sha once;
@@ -111,7 +111,7 @@ START_TEST(a_hash_goes_on_from_a_copy)
     lac_sha_end(&first, a);
     lac_sha_add(&second, "bc", 2);
     lac_sha_end(&second, b);
-    ck_assert_mem_eq(a, b, sizeof a);
+    ck_assert_mem_eq(a, b, sizeof(a));
 }
 END_TEST
 
@@ -180,7 +180,7 @@ START_TEST(base64_is_decoded_strictly)
     uint8_t out[8];
 
     for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
-        const int got = lac_base64_decode(cases[i].text, strlen(cases[i].text), out, sizeof out);
+        const int got = lac_base64_decode(cases[i].text, strlen(cases[i].text), out, sizeof(out));
 
         ck_assert_msg(got == cases[i].size, "%s: %d", cases[i].text, got);
         if (got > 0) {
@@ -188,7 +188,7 @@ START_TEST(base64_is_decoded_strictly)
         }
     }
     ck_assert_int_eq(lac_base64_decode("Zm9vYmFy", 8, out, 5), -1);
-    ck_assert_int_eq(lac_base64_decode("Zm\0v", 4, out, sizeof out), -1);
+    ck_assert_int_eq(lac_base64_decode("Zm\0v", 4, out, sizeof(out)), -1);
 }
 END_TEST
 
@@ -204,14 +204,14 @@ START_TEST(a_tar_header_is_what_the_standard_says)
     ck_assert_mem_eq(block + 136, "00000000000", 12); /* time */
     ck_assert_mem_eq(block + 257, "ustar\00000", 8);
     ck_assert_uint_eq(block[156], '0');
-    ck_assert(lac_tar_is_header(block, sizeof block));
+    ck_assert(lac_tar_is_header(block, sizeof(block)));
     ck_assert(lac_tar_header_size(block, &size));
     ck_assert_uint_eq(size, 1234567);
-    ck_assert(!lac_tar_is_header(block, sizeof block - 1));
-    for (size_t i = 0; i < sizeof block; i++) { /* any byte that changes is noticed */
+    ck_assert(!lac_tar_is_header(block, sizeof(block) - 1));
+    for (size_t i = 0; i < sizeof(block); i++) { /* any byte that changes is noticed */
         if (i < 148 || i >= 156) {
             block[i] ^= 1;
-            ck_assert(!lac_tar_is_header(block, sizeof block));
+            ck_assert(!lac_tar_is_header(block, sizeof(block)));
             block[i] ^= 1;
         }
     }
@@ -225,13 +225,13 @@ START_TEST(a_tar_header_holds_any_size_and_name)
     uint8_t block[LAC_TAR_BLOCK_BYTES];
     char name[300];
 
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
     for (size_t i = 0; i < LAC_COUNT_OF(sizes); i++) {
         uint64_t size = 1;
 
         lac_tar_header_make(block, name, '0', sizes[i]);
-        ck_assert(lac_tar_is_header(block, sizeof block));
+        ck_assert(lac_tar_is_header(block, sizeof(block)));
         ck_assert(lac_tar_header_size(block, &size));
         ck_assert_uint_eq(size, sizes[i]);
         ck_assert_uint_eq((sizes[i] + lac_tar_padding(sizes[i])) % LAC_TAR_BLOCK_BYTES, 0);
@@ -385,7 +385,7 @@ START_TEST(a_text_is_cut_between_characters)
     static const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
 
     for (size_t most = 0; most < LAC_COUNT_OF(ends); most++) {
-        ck_assert_uint_eq(lac_utf8_cut(text, sizeof text - 1, most), ends[most]);
+        ck_assert_uint_eq(lac_utf8_cut(text, sizeof(text) - 1, most), ends[most]);
     }
 }
 END_TEST
@@ -395,21 +395,21 @@ START_TEST(wide_text_becomes_utf8)
     static const uint16_t utf16[] = {'a', 0xfc, 0x20ac, 0xd83d, 0xde00, 0};
     static const uint16_t halves[] = {0xd83d, 'x', 0xde00, 0xd83d};
     static const uint32_t utf32[] = {'a', 0x1f600, 0x110000, 0xd800, 0};
-    uint8_t odd[sizeof utf16 + 1];
+    uint8_t odd[sizeof(utf16) + 1];
     char out[64];
-    size_t used = lac_utf8_from_units(utf16, 2, SIZE_MAX, out, sizeof out);
+    size_t used = lac_utf8_from_units(utf16, 2, SIZE_MAX, out, sizeof(out));
 
     ck_assert_uint_eq(used, 10);
     ck_assert_mem_eq(out, "a\u00fc\u20ac\U0001f600", used);
-    memcpy(odd + 1, utf16, sizeof utf16);
-    ck_assert_uint_eq(lac_utf8_from_units(odd + 1, 2, SIZE_MAX, out, sizeof out), used);
-    ck_assert_uint_eq(lac_utf8_from_units(utf16, 2, 2, out, sizeof out), 3);
+    memcpy(odd + 1, utf16, sizeof(utf16));
+    ck_assert_uint_eq(lac_utf8_from_units(odd + 1, 2, SIZE_MAX, out, sizeof(out)), used);
+    ck_assert_uint_eq(lac_utf8_from_units(utf16, 2, 2, out, sizeof(out)), 3);
     ck_assert_uint_eq(lac_utf8_from_units(utf16, 2, SIZE_MAX, out, 6), 3);
     ck_assert_uint_eq(lac_utf8_from_units(utf16, 2, SIZE_MAX, out, 0), 0);
-    used = lac_utf8_from_units(halves, 2, 4, out, sizeof out);
+    used = lac_utf8_from_units(halves, 2, 4, out, sizeof(out));
     ck_assert_uint_eq(used, 10);
     ck_assert_mem_eq(out, "\ufffdx\ufffd\ufffd", used);
-    used = lac_utf8_from_units(utf32, 4, SIZE_MAX, out, sizeof out);
+    used = lac_utf8_from_units(utf32, 4, SIZE_MAX, out, sizeof(out));
     ck_assert_uint_eq(used, 11);
     ck_assert_mem_eq(out, "a\U0001f600\ufffd\ufffd", used);
 }

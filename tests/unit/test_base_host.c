@@ -30,7 +30,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 
 static void begin(void)
 {
-    (void)snprintf(root, sizeof root, "/tmp/test_base_host.XXXXXX");
+    (void)snprintf(root, sizeof(root), "/tmp/test_base_host.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(root));
 }
 
@@ -45,7 +45,7 @@ static void put(const char *path, const char *text)
     char full[512];
     FILE *file;
 
-    (void)snprintf(full, sizeof full, "%s%s", root, path);
+    (void)snprintf(full, sizeof(full), "%s%s", root, path);
     for (char *c = full + strlen(root) + 1; *c != '\0'; c++) {
         if (*c == '/') {
             *c = '\0';
@@ -143,9 +143,9 @@ START_TEST(what_is_not_there_limits_nothing)
         ck_assert_double_eq_tol(lac_cgroup_cpu_quota(root, &version), 0, 1e-9);
         ck_assert(!lac_cgroup_throttling(root, &throttling));
     }
-    memset(long_path, 'a', sizeof long_path);
+    memset(long_path, 'a', sizeof(long_path));
     memcpy(long_path, "0::/", 4);
-    long_path[sizeof long_path - 1] = '\0';
+    long_path[sizeof(long_path) - 1] = '\0';
     put("/proc/self/cgroup", long_path);
     ck_assert_uint_eq(lac_cgroup_memory_limit(root), 0);
 }
@@ -202,14 +202,14 @@ START_TEST(what_cannot_be_read_or_written_says_so)
     int fd;
 
     put("/file", "0123456789");
-    (void)snprintf(path, sizeof path, "%s/file", root);
+    (void)snprintf(path, sizeof(path), "%s/file", root);
     fd = open(path, O_RDWR);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(lac_read_full_at(fd, bytes, 4, 8), 2);
     ck_assert(lac_file_read_at(fd, bytes, 4, 6) && memcmp(bytes, "6789", 4) == 0);
     ck_assert(!lac_file_read_at(fd, bytes, 4, 7));
     ck_assert(lac_file_write_at(fd, "xyz", 3, 9));
-    ck_assert_int_eq(lac_read_full_at(fd, bytes, sizeof bytes, 9), 3);
+    ck_assert_int_eq(lac_read_full_at(fd, bytes, sizeof(bytes), 9), 3);
     ck_assert_mem_eq(bytes, "xyz", 3);
     (void)close(fd);
     ck_assert_int_eq(lac_read_full(fd, bytes, 1), -1);
@@ -232,15 +232,15 @@ START_TEST(a_small_file_is_text)
     char text[8];
 
     put("/facts", "MemTotal:  12 kB\nMem 7\n\tx\nMemFree:\t5\nlast 9");
-    (void)snprintf(path, sizeof path, "%s/facts", root);
-    ck_assert_uint_eq(lac_read_text(path, text, sizeof text), 7); /* cut, and ends in a NUL */
+    (void)snprintf(path, sizeof(path), "%s/facts", root);
+    ck_assert_uint_eq(lac_read_text(path, text, sizeof(text)), 7); /* cut, and ends in a NUL */
     ck_assert_str_eq(text, "MemTota");
-    ck_assert_uint_eq(lac_read_text("/nonexistent", text, sizeof text), 0);
+    ck_assert_uint_eq(lac_read_text("/nonexistent", text, sizeof(text)), 0);
     ck_assert_str_eq(text, "");
-    ck_assert_uint_eq(lac_read_text(root, text, sizeof text), 0); /* a folder */
+    ck_assert_uint_eq(lac_read_text(root, text, sizeof(text)), 0); /* a folder */
     char whole[100];
 
-    ck_assert_uint_gt(lac_read_text(path, whole, sizeof whole), 7);
+    ck_assert_uint_gt(lac_read_text(path, whole, sizeof(whole)), 7);
     ck_assert_uint_eq(lac_text_number(whole, "MemTotal", 1), 12);
     ck_assert_uint_eq(lac_text_number(whole, "Mem", 1), 7); /* a whole word */
     ck_assert_uint_eq(lac_text_number(whole, "MemFree", 1), 5);

@@ -29,7 +29,7 @@ static const char *counted(const char *drawing)
     ck_assert_int_eq((int)track->kind, (int)LAC_TRACK_COUNTER);
     ck_assert_str_eq(lac_model_str(model, track->name), "batches ready");
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld:%g", used ? " " : "",
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%lld:%g", used ? " " : "",
                                  (long long)model->sample_ts_ns[i] / 1000, model->sample_value[i]);
     }
     lac_model_destroy(model);

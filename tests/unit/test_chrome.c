@@ -48,7 +48,7 @@ START_TEST(kineto_categories_of_2021_and_of_today_are_the_same_kinds)
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 5; j++) {
             char text[300];
-            snprintf(text, sizeof text,
+            snprintf(text, sizeof(text),
                      "[{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"n\",\"pid\":0,\"tid\":7,\"ts\":1,"
                      "\"dur\":2}]",
                      cats[i][j]);
@@ -438,7 +438,7 @@ START_TEST(tensorflow_rows_count_once_wherever_their_names_stand)
                                                                     "1", "");
     for (int late = 0; late < 2; late++) {
         char text[2000];
-        snprintf(text, sizeof text, "{\"traceEvents\":[%s,%s]}", late ? rest : row,
+        snprintf(text, sizeof(text), "{\"traceEvents\":[%s,%s]}", late ? rest : row,
                  late ? row : rest);
         struct lac_model *model = model_of(text);
         ck_assert_int_eq(model->info.format, LAC_FORMAT_TENSORFLOW);
@@ -485,7 +485,7 @@ START_TEST(arguments_come_back_as_they_were)
         "{\"args\":[1,2,3]}", "{\"Ev Idx\":0,\"Sequence number\":-1,\"x\":12345.678,\"e\":1e10}"};
     for (size_t i = 0; i < LAC_COUNT_OF(args); i++) {
         char text[500];
-        snprintf(text, sizeof text,
+        snprintf(text, sizeof(text),
                  "[{\"ph\":\"X\",\"name\":\"n\",\"ts\":1,\"dur\":1,\"args\":%s}]", args[i]);
         struct lac_model *model = model_of(text);
         ck_assert_str_eq(args_of(model, 0), args[i]);

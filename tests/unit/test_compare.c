@@ -24,7 +24,7 @@ static struct drawn draw(const int *lengths_us, int count, const char *settings)
     int at_us = 0;
     for (int i = 0; i < count; i++) {
         int length_us = lengths_us[i];
-        used += (size_t)snprintf(text + used, sizeof text - used,
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
                                  "main range %d %d ProfilerStep#%d\n"
                                  "main op %d 20 autograd::engine::evaluate_function: MmBackward\n"
                                  "main call %d 5 #%d cudaLaunchKernel\n"
@@ -34,7 +34,7 @@ static struct drawn draw(const int *lengths_us, int count, const char *settings)
                                  length_us / 2, i + 1, at_us + length_us - 30);
         at_us += length_us;
     }
-    (void)snprintf(metadata, sizeof metadata, "{\"lacuna\":{\"settings\":%s}}", settings);
+    (void)snprintf(metadata, sizeof(metadata), "{\"lacuna\":{\"settings\":%s}}", settings);
     struct drawn drawn = {.model = trace_draw_with(text, metadata, 7)};
     drawn.analysis = trace_diagnose(drawn.model);
     return drawn;
@@ -249,7 +249,7 @@ static struct drawn draw_kinds(const char *other, int other_us, const char *oper
     for (int i = 0; i < 12; i++) {
         bool is_other = i == 5 || i == 11;
         int length_us = is_other ? other_us : 1000;
-        used += (size_t)snprintf(text + used, sizeof text - used,
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
                                  "main range %d %d ProfilerStep#%d\n"
                                  "main op %d 20 %s\n"
                                  "main call %d 5 #%d cudaLaunchKernel\n"
@@ -258,7 +258,7 @@ static struct drawn draw_kinds(const char *other, int other_us, const char *oper
                                  at_us, length_us, i, at_us + 10, operator_name, at_us + 12, i + 1,
                                  at_us + 40, i + 1, at_us + 600, loss + 0.01 * (i % 3));
         if (is_other) {
-            used += (size_t)snprintf(text + used, sizeof text - used, "main range %d %d %s\n",
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "main range %d %d %s\n",
                                      at_us + 650, other_us - 700, other);
         }
         at_us += length_us;
@@ -333,14 +333,14 @@ START_TEST(hostile_conditions_are_refused_in_words)
         struct lac_error error = {0};
         uint32_t count = 0;
         state = state * UINT64_C(6364136223846793005) + 1;
-        size_t length = (size_t)(state >> 40) % (sizeof text - 1);
+        size_t length = (size_t)(state >> 40) % (sizeof(text) - 1);
         size_t begin = 0;
         if (state & UINT64_C(1) << 35) {
-            begin = (size_t)snprintf(text, sizeof text, "step_time>");
+            begin = (size_t)snprintf(text, sizeof(text), "step_time>");
         }
         for (size_t i = begin; i < length; i++) {
             state = state * UINT64_C(6364136223846793005) + 1;
-            text[i] = alphabet[(state >> 40) % (sizeof alphabet - 1)];
+            text[i] = alphabet[(state >> 40) % (sizeof(alphabet) - 1)];
         }
         if (lac_compare_conditions_parse(text, conditions, &count, &error) == LAC_OK) {
             ck_assert_uint_le(count, LAC_COMPARE_CONDITIONS_MAX);

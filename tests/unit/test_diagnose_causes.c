@@ -36,7 +36,7 @@ START_TEST(a_late_batch_names_its_worker)
                "main call   205  5 #2 cudaLaunchKernel\n"
                "gpu0.1 kernel 215 10 #2 a\n");
     char text[128];
-    lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text);
+    lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof(text));
     ck_assert_str_eq(text, "worker 1 spent 0.19 ms on batch 7");
     const struct lac_gap *gap = &analysis->gaps[0];
     ck_assert_str_eq(lac_root_kind_name(gap->root_kind), "late_batch");
@@ -235,7 +235,8 @@ START_TEST(without_a_launch_nothing_is_invented)
     ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 40);
     ck_assert_int_eq(analysis->gaps[0].root_kind, LAC_ROOT_NONE);
     char text[16];
-    ck_assert_uint_eq(lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text), 0);
+    ck_assert_uint_eq(lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof(text)),
+                      0);
 }
 END_TEST
 

@@ -1,6 +1,7 @@
 /* What is said, and above all what is not: each test draws a trace in which a naive text would
  * appear. */
 
+#include "collector/base/count_of.h"
 #include "server/cli/report_text.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
@@ -35,7 +36,7 @@ static void launch(double length, const char *kind, const char *name)
 {
     sheet_corr++;
     bool is_copy = strcmp(kind, "copy") == 0;
-    bool is_pageable = is_copy && strstr(name, "pageable");
+    bool is_pageable = is_copy && strstr(name, "pageable") != NULL;
     double start = device_us > host_us + 1.5 ? device_us : host_us + 1.5;
     device_us = start + length;
     double returns = is_pageable ? device_us + 1.0 : host_us + 1.0;
@@ -50,10 +51,10 @@ static void draw_loop(const struct loop *loop, const char *metadata, int cc_majo
     sheet_blank();
     host_us = 0.0;
     device_us = 0.0;
-    const char *kernel = loop->kernel_name ? loop->kernel_name : "dgrad_s16816cudnn_kernel";
+    const char *kernel = loop->kernel_name != NULL ? loop->kernel_name : "dgrad_s16816cudnn_kernel";
     for (int i = 0; i < loop->steps; i++) {
         double begin = host_us;
-        if (loop->wait > 0.0 && loop->wait_name) {
+        if (loop->wait > 0.0 && loop->wait_name != NULL) {
             sheet_add("main op %.3f %.3f %s\n", begin, loop->wait, loop->wait_name);
         } else if (loop->wait > 0.0) {
             sheet_add("main wait %.3f %.3f batch=%d\n", begin, loop->wait, i);
@@ -374,7 +375,7 @@ START_TEST(what_if_keys_are_parsed_or_named)
         "workers=", "workers=-1", "workers=x",          "layout=nchw",
         "comm=-1",  "comm=1e9",   "kernels=nan",        "speed=2",
         "workers",  "pinned=2",   "workers=99999999999"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(wrong); i++) {
         error.message[0] = '\0';
         ck_assert_msg(lac_what_if_parse(wrong[i], &changes, &error) == LAC_ERR_MISUSE, "%s",
                       wrong[i]);
@@ -475,7 +476,7 @@ START_TEST(names_of_a_trace_cannot_steer_the_terminal)
     const char evil[] = "\033]0;owned\007\xC2\x9B"
                         "31m\xE2\x80\xAE"
                         "name";
-    ck_assert_int_eq(lac_strings_intern(&model->strings, evil, sizeof evil - 1, &model->info.name),
+    ck_assert_int_eq(lac_strings_intern(&model->strings, evil, sizeof(evil) - 1, &model->info.name),
                      LAC_OK);
     char *text = report(false, false);
     ck_assert_ptr_null(strchr(text, '\033'));
@@ -507,7 +508,7 @@ START_TEST(json_has_null_for_what_is_not_known)
         "\"findings\":[]",
         "\"t0_ns\":\"0\"",
     };
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(parts); i++) {
         ck_assert_msg(strstr(text, parts[i]) != NULL, "%s not in %s", parts[i], text);
     }
     ck_assert_ptr_null(strstr(text, "what_if"));

@@ -251,7 +251,7 @@ END_TEST
 static void draw_grids(int blocks, double length_us)
 {
     char name[160];
-    (void)snprintf(name, sizeof name, "%s grid=%d", HALF_GEMM, blocks);
+    (void)snprintf(name, sizeof(name), "%s grid=%d", HALF_GEMM, blocks);
     blank();
     for (int i = 0; i < 8; i++) {
         double begin = host_us;

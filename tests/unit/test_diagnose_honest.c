@@ -53,7 +53,8 @@ static void check_no_advice(void)
 
 static void check_says(const char *part)
 {
-    ck_assert_msg(strstr(analysis->verdict.text, part) || strstr(analysis->verdict.detail, part),
+    ck_assert_msg(strstr(analysis->verdict.text, part) != NULL ||
+                      strstr(analysis->verdict.detail, part) != NULL,
                   "\"%s\" is not in: %s. %s", part, analysis->verdict.text,
                   analysis->verdict.detail);
 }
@@ -264,7 +265,7 @@ START_TEST(what_is_paid_once_is_not_put_first)
             ck_assert_ptr_nonnull(module);
             ck_assert(!module->is_one_time_cost);
             ck_assert_int_ge((int)module->severity, (int)LAC_SEVERITY_WARNING);
-        } else if (module) {
+        } else if (module != NULL) {
             ck_assert(module->is_one_time_cost);
             ck_assert_int_eq((int)module->severity, (int)LAC_SEVERITY_INFO);
             ck_assert_ptr_ne(module, &analysis->findings[0]);

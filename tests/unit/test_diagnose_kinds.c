@@ -122,7 +122,7 @@ static const struct lac_step_kind_facts *facts_of(enum lac_step_kind kind)
 static uint32_t count_of(enum lac_step_kind kind)
 {
     const struct lac_step_kind_facts *facts = facts_of(kind);
-    return facts ? facts->count : 0;
+    return facts != NULL ? facts->count : 0;
 }
 
 static int64_t phase_ns(enum lac_phase_kind kind)
@@ -737,8 +737,8 @@ START_TEST(phases_are_the_whole_recording)
     static const uint8_t expected[] = {LAC_PHASE_START_UP, LAC_PHASE_TRAINING, LAC_PHASE_IDLE,
                                        LAC_PHASE_TRAINING, LAC_PHASE_END,      LAC_PHASE_CHECKPOINT,
                                        LAC_PHASE_END};
-    ck_assert_uint_eq(analysis->phase_count, sizeof expected);
-    for (size_t i = 0; i < sizeof expected; i++) {
+    ck_assert_uint_eq(analysis->phase_count, sizeof(expected));
+    for (size_t i = 0; i < sizeof(expected); i++) {
         ck_assert_uint_eq(analysis->phases[i].kind, expected[i]);
     }
     ck_assert_int_eq(analysis->phases[0].dur_ns, 5000000);

@@ -34,7 +34,7 @@ struct habits {
 /** Steps of about 10 ms: a wait for data, computing, collectives that end together on all ranks. */
 static void draw_rank(int32_t number, const struct habits *habits)
 {
-    const char *kernel = habits->kernel ? habits->kernel : "dgrad_s884cudnn";
+    const char *kernel = habits->kernel != NULL ? habits->kernel : "dgrad_s884cudnn";
     unsigned corr = 0;
     sheet_blank();
     for (int i = habits->from_step; i < STEPS; i++) {

@@ -1,6 +1,7 @@
 /* What must never be said: traces in which the naive text would appear, for the rules that other
  * tests of the diagnosis do not cover; and words that no finding may use. */
 
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
@@ -18,9 +19,10 @@ static void check_manners(void)
         const struct lac_finding *finding = &analysis->findings[i];
         const char *const parts[] = {finding->title, finding->why,      finding->expect,
                                      finding->costs, finding->wrong_if, finding->brief};
-        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
-            for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
-                ck_assert_msg(!strcasestr(parts[p], words[w]), "%s: %s", finding->id, parts[p]);
+        for (size_t p = 0; p < LAC_COUNT_OF(parts); p++) {
+            for (size_t w = 0; w < LAC_COUNT_OF(words); w++) {
+                ck_assert_msg(strcasestr(parts[p], words[w]) == NULL, "%s: %s", finding->id,
+                              parts[p]);
             }
             for (const char *c = parts[p]; *c != '\0'; c++) {
                 ck_assert_msg((unsigned char)*c < 0x80, "%s: %s", finding->id, parts[p]);
@@ -32,8 +34,8 @@ static void check_manners(void)
              finding->gain_mid_pct <= finding->gain_high_pct && finding->gain_high_pct <= 100.0);
         ck_assert_msg(is_band, "%s", finding->id);
         bool is_text = finding->change_kind == LAC_CHANGE_TEXT;
-        ck_assert_msg(!is_text || !strchr(finding->change, '\n'), "%s: no text: %s", finding->id,
-                      finding->change);
+        ck_assert_msg(!is_text || strchr(finding->change, '\n') == NULL, "%s: no text: %s",
+                      finding->id, finding->change);
     }
 }
 
@@ -132,7 +134,7 @@ START_TEST(a_call_that_waits_for_the_gpu_is_no_slow_copy)
     }
     sheet_diagnose(NULL, 8);
     const struct lac_finding *finding = sheet_finding("pageable-copy");
-    if (finding) { /* the copy itself is in line: 1.6 ms of 42 ms and no more */
+    if (finding != NULL) { /* the copy itself is in line: 1.6 ms of 42 ms and no more */
         ck_assert(finding->cost_pct < 5.0);
         ck_assert_ptr_null(strstr(finding->change, "x.pin_memory().to"));
     }

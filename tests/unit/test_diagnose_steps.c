@@ -589,7 +589,7 @@ START_TEST(a_unit_that_the_step_cuts_short_is_no_step)
         double t = step * 1000.0;
         for (int i = 0; i < 50; i++) {
             char name[16];
-            (void)snprintf(name, sizeof name, "kernel_%c", 'a' + i % 20);
+            (void)snprintf(name, sizeof(name), "kernel_%c", 'a' + i % 20);
             kernels(&t, name, 1);
         }
     }

@@ -2,6 +2,7 @@
  * synchronizations, launches, communication, allocation and code that loads. */
 
 #include "analysis/diagnose/result/texts.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
@@ -20,9 +21,9 @@ static void check_grammar(const struct lac_finding *finding)
                                  finding->brief, finding->costs,   finding->expect,
                                  finding->check, finding->wrong_if};
     sheet_check_grammar(finding);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        ck_assert_msg(!strstr(parts[i], " 1 workers") && !strstr(parts[i], "0-0 %"), "%s",
-                      parts[i]);
+    for (size_t i = 0; i < LAC_COUNT_OF(parts); i++) {
+        ck_assert_msg(strstr(parts[i], " 1 workers") == NULL && strstr(parts[i], "0-0 %") == NULL,
+                      "%s", parts[i]);
     }
 }
 

@@ -59,8 +59,8 @@ START_TEST(what_was_not_used_for_longest_goes_first)
 {
     char text[41];
 
-    memset(text, 'x', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
     put("a", "1", text);
     put("b", "1", text);
     require("a", "1", text);
@@ -75,8 +75,8 @@ START_TEST(what_is_larger_than_the_cache_pushes_nothing_out)
 {
     char text[102];
 
-    memset(text, 'x', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
     put("a", "1", "small");
     put("b", "1", text);
     require("a", "1", "small");
@@ -89,7 +89,7 @@ START_TEST(many_small_ones_push_each_other_out)
     char key[16];
 
     for (int i = 0; i < 1000; i++) {
-        (void)snprintf(key, sizeof key, "key %d", i);
+        (void)snprintf(key, sizeof(key), "key %d", i);
         put(key, "1", "");
     }
     require("key 999", "1", "");

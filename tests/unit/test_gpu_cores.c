@@ -16,9 +16,9 @@ static char cores[512];
 static void put(const char *device, const char *file, const char *text)
 {
     char path[PATH_MAX];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, device);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, device);
     (void)mkdir(path, 0700);
-    (void)snprintf(path, sizeof path, "%s/%s/%s", folder, device, file);
+    (void)snprintf(path, sizeof(path), "%s/%s/%s", folder, device, file);
     FILE *out = fopen(path, "w");
     ck_assert_ptr_nonnull(out);
     ck_assert_int_ge(fprintf(out, "%s\n", text), 0);
@@ -35,14 +35,14 @@ static void put_device(const char *device, const char *vendor, const char *class
 
 static void begin(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
 static void end(void)
 {
     char command[PATH_MAX + 16];
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -52,7 +52,7 @@ START_TEST(gpus_of_one_socket_have_its_cores)
     put_device("0000:17:00.0", "0x10de", "0x030200", "0-31,64-95");
     put_device("0000:18:00.0", "0x10de", "0x030200", "0-31,64-95");
     put_device("0000:19:00.0", "0x10de", "0x068000", "32-63"); /* a switch */
-    ck_assert(lac_gpu_local_cores(folder, cores, sizeof cores));
+    ck_assert(lac_gpu_local_cores(folder, cores, sizeof(cores)));
     ck_assert_str_eq(cores, "0-31,64-95");
 }
 END_TEST
@@ -61,15 +61,15 @@ START_TEST(gpus_of_two_sockets_say_nothing)
 {
     put_device("0000:17:00.0", "0x10de", "0x030200", "0-31");
     put_device("0000:a0:00.0", "0x10de", "0x030000", "32-63");
-    ck_assert(!lac_gpu_local_cores(folder, cores, sizeof cores));
+    ck_assert(!lac_gpu_local_cores(folder, cores, sizeof(cores)));
 }
 END_TEST
 
 START_TEST(a_host_without_gpus_says_nothing)
 {
     put_device("0000:00:1f.0", "0x8086", "0x030000", "0-127");
-    ck_assert(!lac_gpu_local_cores(folder, cores, sizeof cores));
-    ck_assert(!lac_gpu_local_cores("/nowhere", cores, sizeof cores));
+    ck_assert(!lac_gpu_local_cores(folder, cores, sizeof(cores)));
+    ck_assert(!lac_gpu_local_cores("/nowhere", cores, sizeof(cores)));
     ck_assert(!lac_gpu_local_cores(folder, cores, 1));
 }
 END_TEST

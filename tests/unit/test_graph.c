@@ -20,9 +20,9 @@ __attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    int written = vsnprintf(sheet + length, sizeof sheet - length, fmt, args);
+    int written = vsnprintf(sheet + length, sizeof(sheet) - length, fmt, args);
     va_end(args);
-    ck_assert(written > 0 && (size_t)written < sizeof sheet - length);
+    ck_assert(written > 0 && (size_t)written < sizeof(sheet) - length);
     length += (size_t)written;
 }
 

@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "server/http/framing.h"
 #include "tests/support/check_main.h"
 
@@ -30,7 +31,7 @@ START_TEST(a_request_ends_where_its_length_says)
         "GET / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n",
     };
 
-    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(whole); i++) {
         char both[200];
 
         (void)snprintf(both, sizeof(both), "%sGET /next", whole[i]);
@@ -80,7 +81,7 @@ START_TEST(what_could_be_read_in_two_ways_is_refused)
         {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: x\n\r\n", 400},
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(bad); i++) {
         (void)take(bad[i].text);
         ck_assert_msg(framing.verdict == LAC_FRAMING_BAD, "accepted: %s", bad[i].text);
         ck_assert_uint_eq(framing.http_status, bad[i].http_status);
@@ -108,7 +109,7 @@ START_TEST(lengths_that_exclude_each_other_are_left_to_the_gate)
         "Content-Length:\r\n",
     };
 
-    for (size_t i = 0; i < sizeof(unclear) / sizeof(unclear[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(unclear); i++) {
         char text[300];
 
         (void)snprintf(text, sizeof(text), "POST / HTTP/1.1\r\n%s\r\nhello\nworld", unclear[i]);

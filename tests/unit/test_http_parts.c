@@ -1,5 +1,6 @@
 /* The pure parts of the HTTP core: guards, routes, replies, the key, compression,
  * peers, the log. */
+#include "collector/base/count_of.h"
 #include "server/base/log.h"
 #include "server/http/guard.h"
 #include "server/http/gzip.h"
@@ -48,10 +49,10 @@ START_TEST(only_names_of_this_machine_are_our_host)
                                           "::1",
                                           "localhost,evil"};
 
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(ours); i++) {
         ck_assert_msg(lac_guard_host_is_ours(&none, ours[i]), "refused: %s", ours[i]);
     }
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(foreign); i++) {
         if (strcmp(foreign[i], "localhost:") != 0) { /* an empty port is a port left out */
             ck_assert_msg(!lac_guard_host_is_ours(&none, foreign[i]), "accepted: %s", foreign[i]);
         }
@@ -158,7 +159,7 @@ START_TEST(routes_match_whole_paths_and_keep_their_pieces)
     ck_assert_uint_eq(match.allowed, (1u << LAC_METHOD_GET) | (1u << LAC_METHOD_DELETE));
     static const char *const none[] = {
         "/t/", "/t", "/t/a/b", "/t/a/g/tiles/1/2-3", "/t/a/g1/tiles/1/2", "/t/a/g1/tiles/1/2-3/4"};
-    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(none); i++) {
         ck_assert_ptr_null(find(LAC_METHOD_GET, none[i]));
         ck_assert_uint_eq(match.allowed, 0);
     }

@@ -1,6 +1,7 @@
 /*
  * The HTTP core over real sockets, with routes of its own: no store, no page.
  */
+#include "collector/base/count_of.h"
 #include "server/base/log.h"
 #include "server/http/server.h"
 #include "tests/support/check_main.h"
@@ -148,9 +149,9 @@ static void start_with(const struct lac_http_options *given)
     options.listen = "127.0.0.1:0";
     options.key = &key;
     options.routes = routes;
-    options.route_count = sizeof(routes) / sizeof(routes[0]);
+    options.route_count = LAC_COUNT_OF(routes);
     options.assets = assets;
-    options.asset_count = sizeof(assets) / sizeof(assets[0]);
+    options.asset_count = LAC_COUNT_OF(assets);
     ck_assert_msg(lac_http_server_create(&options, &server, &error) == LAC_OK, "%s", error.message);
     ck_assert_int_eq(lac_http_server_start(server, &error), LAC_OK);
 }
@@ -312,7 +313,7 @@ START_TEST(ambiguous_framing_is_refused_and_the_connection_closed)
         "POST /open HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999999\r\n",
     };
 
-    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(heads); i++) {
         char request[600];
         const char *second;
         int status;
@@ -423,7 +424,7 @@ START_TEST(an_upload_arrives_whole_and_in_order)
 
     stop();
     start_with(&(const struct lac_http_options){.rate_window_ms = 60000}); /* a busy machine */
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(sizes); i++) {
         char head[300];
         const int fd = dial();
 

@@ -93,7 +93,7 @@ static void check_every_cut(const unsigned char *text, size_t size, size_t step)
 
 START_TEST(our_own_trace_cut_at_every_byte)
 {
-    check_every_cut((const unsigned char *)own_trace, sizeof own_trace - 1, 1);
+    check_every_cut((const unsigned char *)own_trace, sizeof(own_trace) - 1, 1);
 }
 END_TEST
 
@@ -102,12 +102,13 @@ START_TEST(a_real_trace_cut_at_every_byte)
     size_t size = 0, step = 1;
     const char *path = real_trace("kineto/gpu_metrics_input.json");
     unsigned char *text = read_whole(path, &size);
-    if (!text) {
+    if (text == NULL) {
         printf("skip: no real trace %s (make traces)\n", path);
         return;
     }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    step = getenv("LACUNA_SOAK") ? 1 : 23; /* every byte takes minutes under the sanitizers */
+    step =
+        getenv("LACUNA_SOAK") != NULL ? 1 : 23; /* every byte takes minutes under the sanitizers */
 #endif
     check_every_cut(text, size, step);
     free(text);

@@ -125,7 +125,7 @@ START_TEST(huge_and_odd_numbers_in_arguments_keep_their_text)
         "\"d\":0.1000,\"e\":9223372036854775807,\"f\":-0,\"g\":1E5,\"h\":12345.678,"
         "\"correlation\":99999999999,\"device\":5000000000}";
     char text[1000];
-    snprintf(text, sizeof text,
+    snprintf(text, sizeof(text),
              "[{\"ph\":\"X\",\"name\":\"n\",\"cat\":\"kernel\",\"pid\":0,"
              "\"ts\":1,\"dur\":1,\"args\":%s}]",
              args);
@@ -320,7 +320,7 @@ static uint8_t *gzip_of_spaces(size_t size, size_t *ret_size)
     uint8_t *out = malloc(capacity), *level = malloc(ISAL_DEF_LVL1_DEFAULT);
     uint8_t *spaces = malloc(1 << 20);
     struct isal_zstream stream;
-    ck_assert(out && level && spaces);
+    ck_assert(out != NULL && level && spaces != NULL);
     memset(spaces, ' ', 1 << 20);
     isal_deflate_init(&stream);
     stream.level = 1;
@@ -361,7 +361,7 @@ START_TEST(a_zstd_bomb_hits_the_ratio)
 {
     size_t size = (size_t)64 << 20, capacity = ZSTD_compressBound(size);
     uint8_t *spaces = malloc(size), *bomb = malloc(capacity);
-    ck_assert(spaces && bomb);
+    ck_assert(spaces != NULL && bomb);
     memset(spaces, ' ', size);
     size_t packed = ZSTD_compress(bomb, capacity, spaces, size, 1);
     expect_error(bomb, packed, LAC_ERR_LIMIT, "expansion_ratio_max");
@@ -389,7 +389,7 @@ START_TEST(every_limit_is_an_error_that_names_it)
             limits.event_bytes_max = 40;
         static const char *const names[] = {"slice_count_max", "track_count_max", "depth_max",
                                             "event_bytes_max"};
-        struct imported imported = import_tuned(many, sizeof many - 1, &limits, 0, 0, false);
+        struct imported imported = import_tuned(many, sizeof(many) - 1, &limits, 0, 0, false);
         ck_assert_int_eq(imported.status, LAC_ERR_LIMIT);
         ck_assert_msg(strstr(imported.error.message, names[i]) != NULL, "%s",
                       imported.error.message);
@@ -422,13 +422,13 @@ START_TEST(progress_can_cancel_and_a_sink_can_refuse)
     struct lac_error error = {0};
     lac_import_limits_default(&options.limits);
     ck_assert_int_eq(
-        lac_import_bytes((const uint8_t *)text, sizeof text - 1, &options, refuse, NULL, &error),
+        lac_import_bytes((const uint8_t *)text, sizeof(text) - 1, &options, refuse, NULL, &error),
         LAC_ERR_IO);
     ck_assert_int_eq(calls, 1);
     ck_assert_ptr_nonnull(strstr(error.message, "cancelled"));
     options.progress = NULL;
     ck_assert_int_eq(
-        lac_import_bytes((const uint8_t *)text, sizeof text - 1, &options, refuse, NULL, &error),
+        lac_import_bytes((const uint8_t *)text, sizeof(text) - 1, &options, refuse, NULL, &error),
         LAC_ERR_IO);
     ck_assert_str_eq(error.message, "the sink refused");
 }

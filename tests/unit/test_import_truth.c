@@ -94,7 +94,7 @@ struct device_figures {
 
 static void sum_up(struct interval *intervals, size_t count, struct device_figures *figures)
 {
-    qsort(intervals, count, sizeof *intervals, by_start);
+    qsort(intervals, count, sizeof(*intervals), by_start);
     int64_t end_ns = intervals[0].start_ns;
     for (size_t i = 0; i < count; i++) {
         int64_t hole_ns = intervals[i].start_ns - end_ns;
@@ -118,7 +118,7 @@ static void check_device(const struct lac_model *model, const char *name, json_o
 {
     int64_t device = strtoll(name, NULL, 10);
     struct device_figures figures = {0};
-    struct interval *intervals = calloc(model->slices.count + 1, sizeof *intervals);
+    struct interval *intervals = calloc(model->slices.count + 1, sizeof(*intervals));
     size_t count = 0, stream_count = 0;
     json_object *streams = member(truth, "streams");
     for (uint32_t t = 0; t < model->track_count; t++) {
@@ -126,7 +126,7 @@ static void check_device(const struct lac_model *model, const char *name, json_o
         if (track->kind != LAC_TRACK_STREAM || track->device != device)
             continue;
         char stream[32];
-        snprintf(stream, sizeof stream, "%lld", (long long)track->tid);
+        snprintf(stream, sizeof(stream), "%lld", (long long)track->tid);
         ck_assert_uint_eq(track->count, truth_count(streams, stream));
         stream_count++;
         for (uint64_t i = track->first; i < track->first + track->count; i++) {
@@ -242,11 +242,11 @@ static void check_copies(const struct lac_model *model, json_object *truth)
                 continue;
             count++;
             const struct lac_copy *copy = &model->copies[model->slices.detail[i]];
-            if (strstr(name, "HtoD"))
+            if (strstr(name, "HtoD") != NULL)
                 ck_assert_int_eq(copy->copy_kind, LAC_COPY_HTOD);
-            if (strstr(name, "(Pageable"))
+            if (strstr(name, "(Pageable") != NULL)
                 ck_assert_int_eq(copy->src, LAC_MEMORY_PAGEABLE);
-            if (strstr(name, "-> Pinned"))
+            if (strstr(name, "-> Pinned") != NULL)
                 ck_assert_int_eq(copy->dst, LAC_MEMORY_PINNED);
         }
         ck_assert_int_eq(count, json_object_get_int64(expected));
@@ -280,7 +280,7 @@ static bool find_trace(const char *truth_name, char *path, size_t capacity, char
     static const char *const endings[] = {".json.gz", ".json", ".tar.gz", ".json.zst"};
     const char *split = strstr(truth_name, "__");
     const char *dot = strrchr(truth_name, '.');
-    if (!split || !dot)
+    if (split == NULL || dot == NULL)
         return false;
     part[0] = 0;
     for (size_t i = 0; i < LAC_COUNT_OF(endings); i++) {
@@ -291,7 +291,7 @@ static bool find_trace(const char *truth_name, char *path, size_t capacity, char
     }
     /* a member of an archive: FOLDER__ARCHIVE__MEMBER */
     const char *second = strstr(split + 2, "__");
-    if (!second)
+    if (second == NULL)
         return false;
     snprintf(path, capacity, "%s/%.*s/%.*s.tar.gz", real_traces(), (int)(split - truth_name),
              truth_name, (int)(second - split - 2), split + 2);
@@ -302,14 +302,14 @@ static bool find_trace(const char *truth_name, char *path, size_t capacity, char
 static void check_truth(const char *truth_name)
 {
     char path[1024], part[512], truth_path[1024];
-    snprintf(truth_path, sizeof truth_path, "%s/truth/%s", real_traces(), truth_name);
+    snprintf(truth_path, sizeof(truth_path), "%s/truth/%s", real_traces(), truth_name);
     json_object *truth = json_object_from_file(truth_path);
     ck_assert_msg(truth != NULL, "%s", truth_path);
     if (strcmp(json_object_get_string(member(truth, "kind")), "chrome") != 0) {
         json_object_put(truth);
         return;
     }
-    ck_assert_msg(find_trace(truth_name, path, sizeof path, part, sizeof part), "no trace for %s",
+    ck_assert_msg(find_trace(truth_name, path, sizeof(path), part, sizeof(part)), "no trace for %s",
                   truth_name);
     struct kept kept = {0};
     import_file(path, &kept);
@@ -336,7 +336,7 @@ START_TEST(every_real_trace_gives_the_figures_of_its_truth)
 {
     char folder[256];
     struct dirent **entries = NULL;
-    snprintf(folder, sizeof folder, "%s/truth", real_traces());
+    snprintf(folder, sizeof(folder), "%s/truth", real_traces());
     int count = scandir(folder, &entries, is_truth, alphasort);
     if (count < 0) {
         printf("skip: no real traces in %s (make traces)\n", real_traces());

@@ -1,5 +1,6 @@
 /* Uploads and imports in children; this program is the child too, see main(). */
 
+#include "collector/base/count_of.h"
 #include "server/ingest/import_worker.h"
 #include "server/ingest/ingest.h"
 #include "server/store/publish.h"
@@ -57,7 +58,7 @@ static void close_folder(void)
 
 static void setup(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     open_folder(NULL);
 }
@@ -67,7 +68,7 @@ static void teardown(void)
     char command[128];
 
     close_folder();
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -122,7 +123,7 @@ static int count_files(const char *name)
     DIR *dir;
     const struct dirent *entry;
 
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     dir = opendir(path);
     ck_assert_ptr_nonnull(dir);
     while ((entry = readdir(dir)) != NULL) {
@@ -275,8 +276,8 @@ static void expect_kept(const char *id)
     char path[160];
 
     ck_assert(lac_store_upload_is_kept(store, id));
-    for (size_t k = 0; k < sizeof made / sizeof made[0]; k++) {
-        (void)snprintf(path, sizeof path, "%s/staging/%s/%s", folder, id, made[k]);
+    for (size_t k = 0; k < LAC_COUNT_OF(made); k++) {
+        (void)snprintf(path, sizeof(path), "%s/staging/%s/%s", folder, id, made[k]);
         for (int i = 0; i < 500 && access(path, F_OK) == 0; i++) {
             (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         }
@@ -349,7 +350,7 @@ static int attempts_of(const char *id)
     char path[128];
     struct stat info;
 
-    (void)snprintf(path, sizeof path, "%s/staging/%s/attempts", folder, id);
+    (void)snprintf(path, sizeof(path), "%s/staging/%s/attempts", folder, id);
     ck_assert_int_eq(stat(path, &info), 0);
     return (int)info.st_size;
 }
@@ -426,7 +427,7 @@ START_TEST(an_import_that_ends_the_server_each_time_is_given_up_but_kept)
     lac_trace_row_done(&row);
     expect_kept(id);
     close_folder();
-    (void)snprintf(path, sizeof path, "%s/staging/%s/attempts", folder, id);
+    (void)snprintf(path, sizeof(path), "%s/staging/%s/attempts", folder, id);
     ck_assert_int_eq(truncate(path, 8), 0);
     begin_again_in_catalog(id);
     open_folder(NULL);
@@ -510,11 +511,11 @@ START_TEST(what_a_full_disk_keeps_from_being_settled_is_settled_later)
 
     send("waits to crash", small_trace, id);
     /* a start needs room as well: the disk is full only once the child is there */
-    (void)snprintf(go, sizeof go, "%s/staging/%s/here", folder, id);
+    (void)snprintf(go, sizeof(go), "%s/staging/%s/here", folder, id);
     for (int i = 0; i < 3000 && access(go, F_OK) != 0; i++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    (void)snprintf(go, sizeof go, "%s/staging/%s/go", folder, id);
+    (void)snprintf(go, sizeof(go), "%s/staging/%s/go", folder, id);
     fill_disk(true);
     ck_assert_int_ge(open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 0);
     for (int i = 0; i < 3000 && is_running(); i++) {
@@ -690,7 +691,7 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "import-worker") == 0) {
         char name[64] = ""; /* on standard input, for the real one to read again */
-        int result = argc == 6 && read(0, name, sizeof name - 1) > 0 ? misbehave(name) : -1;
+        int result = argc == 6 && read(0, name, sizeof(name) - 1) > 0 ? misbehave(name) : -1;
 
         (void)lseek(0, 0, SEEK_SET);
 

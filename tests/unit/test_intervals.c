@@ -22,7 +22,7 @@ static uint32_t draw(uint32_t below)
 /** A random set twice: as spans and as bits. */
 static void random_set(struct lac_spans *spans, bool bits[SPACE])
 {
-    memset(bits, 0, SPACE * sizeof bits[0]);
+    memset(bits, 0, SPACE * sizeof(bits[0]));
     uint32_t count = draw(9);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t start = draw(SPACE);
@@ -44,7 +44,7 @@ static void same(const struct lac_spans *spans, const bool bits[SPACE])
             drawn[t] = true;
         }
     }
-    ck_assert_int_eq(memcmp(drawn, bits, sizeof drawn), 0);
+    ck_assert_int_eq(memcmp(drawn, bits, sizeof(drawn)), 0);
 }
 
 static int64_t count_bits(const bool bits[SPACE], int64_t from, int64_t to)

@@ -24,7 +24,7 @@ static void expect_same(const struct imported *a, const struct imported *b)
         ck_assert_mem_eq(x->strings.bytes, y->strings.bytes, x->strings.bytes_used);
         ck_assert_uint_eq(x->arg_number_count, y->arg_number_count);
         ck_assert_uint_eq(x->report_count, y->report_count);
-        ck_assert_mem_eq(&x->info, &y->info, sizeof x->info);
+        ck_assert_mem_eq(&x->info, &y->info, sizeof(x->info));
         if (count == 0)
             continue;
         ck_assert_mem_eq(x->slices.start_ns, y->slices.start_ns, count * sizeof(int64_t));
@@ -104,13 +104,13 @@ START_TEST(random_text_reads_the_same)
 {
     char text[4000];
     for (int round = 0; round < 1500; round++) {
-        size_t size = (size_t)snprintf(text, sizeof text, "[%s",
+        size_t size = (size_t)snprintf(text, sizeof(text), "[%s",
                                        "{\"ph\":\"X\",\"name\":\"first\",\"ts\":1,\"dur\":1},");
         uint32_t count = random_below(60);
         for (uint32_t i = 0; i < count; i++) {
             const char *piece = pieces[random_below(LAC_COUNT_OF(pieces))];
             size_t length = strlen(piece);
-            if (size + length < sizeof text) {
+            if (size + length < sizeof(text)) {
                 memcpy(text + size, piece, length);
                 size += length;
             }
@@ -127,7 +127,7 @@ START_TEST(strings_that_stop_at_every_place_of_a_vector_read_the_same)
     for (size_t length = 0; length < 100; length++)
         for (size_t i = 0; i < LAC_COUNT_OF(stops); i++) {
             int size = snprintf(
-                text, sizeof text,
+                text, sizeof(text),
                 "[{\"ph\":\"X\",\"ts\":1,\"name\":\"%.*s%s\",\"args\":{\"k\":\"%.*s%sx\"}}]",
                 (int)length, pieces[29], stops[i], (int)length, pieces[29], i == 0 ? "" : stops[i]);
             expect_same_in_steps(text, (size_t)size);
@@ -151,7 +151,7 @@ START_TEST(real_traces_read_the_same)
         for (int i = 0; i < count; i++) {
             char path[512];
             size_t size = 0;
-            snprintf(path, sizeof path, "%s/%s", real_trace(folders[f]), entries[i]->d_name);
+            snprintf(path, sizeof(path), "%s/%s", real_trace(folders[f]), entries[i]->d_name);
             unsigned char *bytes = read_whole(path, &size);
             ck_assert_ptr_nonnull(bytes);
             expect_same_in_steps(bytes, size);

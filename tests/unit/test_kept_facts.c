@@ -124,7 +124,7 @@ static struct trace make(int workers, int wait_us)
     const struct lac_convert_options convert = {
         .input_path = path, .output_dir = folder, .name = "loop", .limits = import.limits};
     ck_assert_msg(lac_convert(&convert, &result, &error) == LAC_OK, "%s", error.message);
-    (void)snprintf(stored, sizeof stored, "%s/trace-0.db", folder);
+    (void)snprintf(stored, sizeof(stored), "%s/trace-0.db", folder);
     ck_assert_msg(lac_trace_file_open(stored, 0, &trace.file, &error) == LAC_OK, "%s",
                   error.message);
     (void)unlink(stored);
@@ -148,9 +148,9 @@ static void destroy(struct trace *trace)
 
 static void setup(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    (void)snprintf(path, sizeof path, "%s/loop.json", folder);
+    (void)snprintf(path, sizeof(path), "%s/loop.json", folder);
 }
 
 static void teardown(void)
@@ -183,7 +183,7 @@ START_TEST(lies_about_steps_are_found)
     write_loop(2, 900);
     lac_import_limits_default(&convert.limits);
     ck_assert_int_eq(lac_convert(&convert, &result, &error), LAC_OK);
-    (void)snprintf(stored, sizeof stored, "%s/trace-0.db", folder);
+    (void)snprintf(stored, sizeof(stored), "%s/trace-0.db", folder);
     ck_assert_int_eq(sqlite3_open(stored, &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, lies[_i], NULL, NULL, NULL), SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
@@ -365,7 +365,7 @@ START_TEST(damaged_facts_are_refused_or_harmless)
         damaged = damage(facts_bytes, &sizes[1]);
         status = lac_compare_facts_unpack(damaged, sizes[1], &facts);
         ck_assert(status == LAC_OK || status == LAC_ERR_CORRUPT);
-        if (analysis && facts) {
+        if (analysis != NULL && facts != NULL) {
             const struct lac_compare_side side = {head, analysis, facts};
             const struct lac_compare_side whole = kept_side(&trace);
             struct lac_buffer out = compared(&side, &whole);

@@ -1,6 +1,7 @@
 /* The name tables: every row has an example that it, and no row before it, matches. */
 
 #include "analysis/diagnose/names/names.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -16,7 +17,7 @@ START_TEST(every_row_matches_its_example_first)
         const struct lac_names_row *hit =
             lac_names_match(rows[i].table, rows[i].example, strlen(rows[i].example));
         ck_assert_msg(hit == &rows[i], "row %u \"%s\": \"%s\" is matched by \"%s\"", i,
-                      rows[i].pattern, rows[i].example, hit ? hit->pattern : "(none)");
+                      rows[i].pattern, rows[i].example, hit != NULL ? hit->pattern : "(none)");
     }
 }
 END_TEST
@@ -51,7 +52,7 @@ START_TEST(false_friends_are_no_layout_kernels)
         ">(int)",
         "void kernel_with<Transpose>(int)",
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
         struct lac_name_class class = class_of(names[i]);
         ck_assert_msg(class.layout == LAC_LAYOUT_NONE, "%s", names[i]);
         if (i != 4)
@@ -114,7 +115,7 @@ END_TEST
 static void short_is(const char *name, const char *expected)
 {
     char text[64];
-    size_t length = lac_kernel_short_name(name, strlen(name), text, sizeof text);
+    size_t length = lac_kernel_short_name(name, strlen(name), text, sizeof(text));
     ck_assert_str_eq(text, expected);
     ck_assert_uint_eq(length, strlen(expected));
 }
@@ -146,7 +147,7 @@ START_TEST(short_name_fits_any_capacity)
     for (size_t capacity = 0; capacity < 16; capacity++) {
         char *text = malloc(capacity ? capacity : 1);
         ck_assert_ptr_nonnull(text);
-        size_t length = lac_kernel_short_name(name, sizeof name - 1, text, capacity);
+        size_t length = lac_kernel_short_name(name, sizeof(name) - 1, text, capacity);
         if (capacity > 0) {
             ck_assert_uint_lt(length, capacity);
             ck_assert_uint_eq(strlen(text), length);

@@ -20,7 +20,7 @@ static char home[64];
 
 static void setup(void)
 {
-    (void)snprintf(home, sizeof home, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(home, sizeof(home), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(home));
     ck_assert_int_eq(setenv("HOME", home, 1), 0);
     (void)unsetenv("XDG_CONFIG_HOME");
@@ -35,7 +35,7 @@ static void teardown(void)
 {
     char command[128];
 
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", home);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", home);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -44,11 +44,11 @@ static void write_config(const char *text)
     char path[256];
     FILE *stream;
 
-    (void)snprintf(path, sizeof path, "%s/.config", home);
+    (void)snprintf(path, sizeof(path), "%s/.config", home);
     (void)mkdir(path, 0700);
-    (void)snprintf(path, sizeof path, "%s/.config/lacuna", home);
+    (void)snprintf(path, sizeof(path), "%s/.config/lacuna", home);
     (void)mkdir(path, 0700);
-    (void)snprintf(path, sizeof path, "%s/.config/lacuna/config", home);
+    (void)snprintf(path, sizeof(path), "%s/.config/lacuna/config", home);
     stream = fopen(path, "w");
     ck_assert_ptr_nonnull(stream);
     (void)fputs(text, stream);
@@ -64,7 +64,7 @@ static int parse(struct lac_options *options, const char *line)
     char *rest = words;
     char *word;
 
-    (void)snprintf(words, sizeof words, "import %s", line);
+    (void)snprintf(words, sizeof(words), "import %s", line);
     while ((word = strsep(&rest, " ")) != NULL && argc < 31) {
         if (*word != '\0') {
             argv[argc++] = word;
@@ -177,7 +177,7 @@ START_TEST(numbers_have_units_and_bounds)
     char line[80];
     uint64_t value = 77;
 
-    (void)snprintf(line, sizeof line, "--upload-max %s", cases[_i].text);
+    (void)snprintf(line, sizeof(line), "--upload-max %s", cases[_i].text);
     ck_assert_int_eq(parse(&options, line), -1);
     ck_assert_int_eq(lac_options_number(&options, "upload-max", 2, UINT64_MAX, 9, &value),
                      cases[_i].good);
@@ -193,16 +193,16 @@ START_TEST(the_data_folder_is_found)
     char expected[256];
 
     ck_assert_int_eq(parse(&options, ""), -1);
-    ck_assert(lac_options_data_dir(&options, path, sizeof path));
-    (void)snprintf(expected, sizeof expected, "%s/.local/share/lacuna", home);
+    ck_assert(lac_options_data_dir(&options, path, sizeof(path)));
+    (void)snprintf(expected, sizeof(expected), "%s/.local/share/lacuna", home);
     ck_assert_str_eq(path, expected);
     ck_assert_int_eq(setenv("XDG_DATA_HOME", "/xdg", 1), 0);
-    ck_assert(lac_options_data_dir(&options, path, sizeof path));
+    ck_assert(lac_options_data_dir(&options, path, sizeof(path)));
     ck_assert_str_eq(path, "/xdg/lacuna");
     ck_assert(!lac_options_data_dir(&options, path, 5));
     lac_options_done(&options);
     ck_assert_int_eq(parse(&options, "--data /here"), -1);
-    ck_assert(lac_options_data_dir(&options, path, sizeof path));
+    ck_assert(lac_options_data_dir(&options, path, sizeof(path)));
     ck_assert_str_eq(path, "/here");
     lac_options_done(&options);
 }

@@ -39,14 +39,14 @@ static void make_file(struct made_file *file)
     char path[400];
     FILE *out;
 
-    path_of(file->name, path, sizeof path);
+    path_of(file->name, path, sizeof(path));
     file->bytes = calloc(1, file->size_bytes + 1);
     ck_assert_ptr_nonnull(file->bytes);
     for (size_t i = 0; i + file->zero_bytes < file->size_bytes; i++) {
         file->bytes[i] = (uint8_t)(i * 31 + i / 251 + 1);
     }
-    if (strstr(file->name, ".spool") != NULL && file->size_bytes >= sizeof header) {
-        memcpy(file->bytes, &header, sizeof header);
+    if (strstr(file->name, ".spool") != NULL && file->size_bytes >= sizeof(header)) {
+        memcpy(file->bytes, &header, sizeof(header));
     }
     out = fopen(path, "w");
     ck_assert_ptr_nonnull(out);
@@ -58,14 +58,14 @@ static void remove_file(struct made_file *file)
 {
     char path[400];
 
-    path_of(file->name, path, sizeof path);
+    path_of(file->name, path, sizeof(path));
     ck_assert_int_eq(unlink(path), 0);
     free(file->bytes);
 }
 
 static void begin(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/test_push_source.XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/test_push_source.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     ck_assert_int_eq(setenv("LACUNA_LIBZSTD", "/nonexistent", 1), 0);
     sent = malloc(SENT_MAX);
@@ -82,7 +82,7 @@ static void end(void)
 static size_t read_source(const char *path, uint8_t *out, size_t step)
 {
     char problem[500] = "";
-    struct lac_push_source *const source = lac_push_source_open(path, problem, sizeof problem);
+    struct lac_push_source *const source = lac_push_source_open(path, problem, sizeof(problem));
     size_t done = 0;
     int64_t got = (int64_t)step;
 
@@ -122,19 +122,19 @@ static size_t check_bundled(size_t at, const struct made_file *file)
     while (at < sent_bytes) {
         struct lac_bundle_part part;
 
-        ck_assert_uint_le(at + sizeof part, sent_bytes);
-        memcpy(&part, sent + at, sizeof part);
+        ck_assert_uint_le(at + sizeof(part), sent_bytes);
+        memcpy(&part, sent + at, sizeof(part));
         ck_assert_uint_eq(part.magic, LAC_BUNDLE_PART_MAGIC);
-        ck_assert_uint_le(at + sizeof part + part.name_bytes + part.data_bytes, sent_bytes);
+        ck_assert_uint_le(at + sizeof(part) + part.name_bytes + part.data_bytes, sent_bytes);
         if (part.name_bytes != strlen(file->name) ||
-            memcmp(sent + at + sizeof part, file->name, part.name_bytes) != 0) {
+            memcmp(sent + at + sizeof(part), file->name, part.name_bytes) != 0) {
             break;
         }
         ck_assert_uint_eq(part.offset, size_bytes); /* one after the other, without a hole */
         size_bytes += part.size_bytes;
         ck_assert_uint_le(size_bytes, file->size_bytes);
-        memcpy(bytes + part.offset, sent + at + sizeof part + part.name_bytes, part.data_bytes);
-        at += sizeof part + part.name_bytes + part.data_bytes;
+        memcpy(bytes + part.offset, sent + at + sizeof(part) + part.name_bytes, part.data_bytes);
+        at += sizeof(part) + part.name_bytes + part.data_bytes;
     }
     ck_assert_uint_eq(size_bytes, file->size_bytes);
     ck_assert_mem_eq(bytes, file->bytes, file->size_bytes);
@@ -181,10 +181,10 @@ START_TEST(a_folder_with_other_files_is_an_archive)
     char name[LAC_TAR_NAME_MAX];
     bool found = false;
 
-    memset(over, 'e', sizeof over - 1);
-    over[sizeof over - 1] = '\0';
-    memset(longest, 'f', sizeof longest - 1);
-    longest[sizeof longest - 1] = '\0';
+    memset(over, 'e', sizeof(over) - 1);
+    over[sizeof(over) - 1] = '\0';
+    memset(longest, 'f', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
     begin();
     for (size_t i = 0; i < LAC_COUNT_OF(files); i++) {
         make_file(&files[i]);
@@ -203,7 +203,7 @@ START_TEST(a_folder_with_other_files_is_an_archive)
         ck_assert(found);
         ck_assert_str_eq(name, files[i].name);
         while (got > 0) {
-            ck_assert_int_eq(lac_source_read(tar, bytes + done, sizeof bytes - done, &got, &error),
+            ck_assert_int_eq(lac_source_read(tar, bytes + done, sizeof(bytes) - done, &got, &error),
                              LAC_OK);
             done += got;
         }
@@ -225,10 +225,10 @@ START_TEST(what_cannot_be_sent_says_why)
     char path[100];
 
     begin();
-    ck_assert_ptr_null(lac_push_source_open(folder, problem, sizeof problem));
+    ck_assert_ptr_null(lac_push_source_open(folder, problem, sizeof(problem)));
     ck_assert_ptr_nonnull(strstr(problem, ": the folder is empty"));
-    path_of("absent", path, sizeof path);
-    ck_assert_ptr_null(lac_push_source_open(path, problem, sizeof problem));
+    path_of("absent", path, sizeof(path));
+    ck_assert_ptr_null(lac_push_source_open(path, problem, sizeof(problem)));
     ck_assert_ptr_nonnull(strstr(problem, "/absent: No such file or directory"));
     end();
 }

@@ -1,5 +1,6 @@
 /* What an importing process may do once it is shut in: each check enters in a child of its own. */
 
+#include "collector/base/count_of.h"
 #include "server/ingest/sandbox.h"
 #include "tests/support/check_main.h"
 
@@ -32,26 +33,26 @@ static int listener = -1;
 static void setup(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof address;
+    socklen_t size = sizeof(address);
     char path[128];
     FILE *file;
 
-    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-sandbox-XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-sandbox-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    (void)snprintf(token, sizeof token, "%s/local.token", folder);
+    (void)snprintf(token, sizeof(token), "%s/local.token", folder);
     file = fopen(token, "w");
     ck_assert_ptr_nonnull(file);
     (void)fputs("the key", file);
     (void)fclose(file);
-    (void)snprintf(path, sizeof path, "%s/work", folder);
+    (void)snprintf(path, sizeof(path), "%s/work", folder);
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    (void)snprintf(path, sizeof path, "%s/upload", folder);
+    (void)snprintf(path, sizeof(path), "%s/upload", folder);
     file = fopen(path, "w");
     ck_assert_ptr_nonnull(file);
     (void)fputs("bytes", file);
     (void)fclose(file);
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
     ck_assert_int_eq(listen(listener, 4), 0);
     ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &size), 0);
     listener_port = ntohs(address.sin_port);
@@ -62,7 +63,7 @@ static void teardown(void)
     char command[128];
 
     (void)close(listener);
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -120,7 +121,7 @@ static bool connect_by_tcp(void)
                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    return fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
 }
 
 static bool make_a_local_socket(void)
@@ -210,7 +211,7 @@ static const struct {
     {"map code", map_code, false},
     {"become another", become_another, false},
 };
-enum { REFUSED_COUNT = sizeof refused / sizeof refused[0] };
+enum { REFUSED_COUNT = LAC_COUNT_OF(refused) };
 
 /** What an import does. @return NULL, or what was refused */
 static const char *work(void)
@@ -222,7 +223,7 @@ static const char *work(void)
     void *memory;
     int fd = open("/proc/self/fd/3", O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0 || read(fd, bytes, sizeof bytes) != 5 || stat("/proc/self/fd/3", &info) != 0) {
+    if (fd < 0 || read(fd, bytes, sizeof(bytes)) != 5 || stat("/proc/self/fd/3", &info) != 0) {
         return "reading the input";
     }
     if (openat(4, "trace-0.db", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644) < 0 ||
@@ -249,9 +250,9 @@ static void enter(struct lac_sandbox *sandbox)
     int input;
     int output;
 
-    (void)snprintf(path, sizeof path, "%s/upload", folder);
+    (void)snprintf(path, sizeof(path), "%s/upload", folder);
     input = open(path, O_RDONLY);
-    (void)snprintf(path, sizeof path, "%s/work", folder);
+    (void)snprintf(path, sizeof(path), "%s/work", folder);
     output = open(path, O_RDONLY | O_DIRECTORY);
     input = fcntl(input, F_DUPFD, 20);
     output = fcntl(output, F_DUPFD, 20);
@@ -340,13 +341,13 @@ START_TEST(what_is_in_force_is_said)
     struct lac_sandbox sandbox = {.landlock_version = 6, .has_seccomp = true};
     char text[64];
 
-    lac_sandbox_describe(&sandbox, text, sizeof text);
+    lac_sandbox_describe(&sandbox, text, sizeof(text));
     ck_assert_str_eq(text, "Landlock 6 and seccomp");
     sandbox.has_seccomp = false;
-    lac_sandbox_describe(&sandbox, text, sizeof text);
+    lac_sandbox_describe(&sandbox, text, sizeof(text));
     ck_assert_str_eq(text, "Landlock 6");
     sandbox.landlock_version = 0;
-    lac_sandbox_describe(&sandbox, text, sizeof text);
+    lac_sandbox_describe(&sandbox, text, sizeof(text));
     ck_assert_str_eq(text, "");
 }
 END_TEST

@@ -1,4 +1,5 @@
 /* What of a command line stands in a recording. */
+#include "collector/base/count_of.h"
 #include "collector/inject/secrets.c"
 #include "tests/support/check_main.h"
 
@@ -242,8 +243,8 @@ START_TEST(what_training_jobs_say_all_the_time_is_shown)
 {
     char expected[1024];
 
-    ck_assert_uint_ge(sizeof(ordinary) / sizeof(ordinary[0]), 150);
-    for (size_t i = 0; i < sizeof(ordinary) / sizeof(ordinary[0]); i++) {
+    ck_assert_uint_ge(LAC_COUNT_OF(ordinary), 150);
+    for (size_t i = 0; i < LAC_COUNT_OF(ordinary); i++) {
         (void)snprintf(expected, sizeof(expected), "%s", ordinary[i]);
         for (char *at = expected; *at != '\0'; at++) {
             *at = *at == '|' ? ' ' : *at;
@@ -326,7 +327,7 @@ static void draw_secret(char secret[64])
         "abcdefghijklmnopqrstuvwxyz0123456789-_",
         "abcXYZ0123456789!#$%^&*(),.;<>?~",
     };
-    const char *const alphabet = alphabets[draw(sizeof(alphabets) / sizeof(alphabets[0]))];
+    const char *const alphabet = alphabets[draw(LAC_COUNT_OF(alphabets))];
     const size_t length = 8 + draw(33);
 
     for (size_t i = 0; i < length; i++) {
@@ -363,7 +364,7 @@ START_TEST(secrets_are_hidden_in_all_forms)
         char secret[64];
 
         draw_secret(secret);
-        for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
+        for (size_t f = 0; f < LAC_COUNT_OF(forms); f++) {
             ck_assert_msg(is_hidden(forms[f], secret), "%s in %s: %s", secret, forms[f], shown);
         }
     }
@@ -387,8 +388,7 @@ START_TEST(keys_of_known_services_are_hidden_without_a_name)
         for (size_t k = 0; k < 20 + i % 13; k++) {
             tail[k] = letters[draw(sizeof(letters) - 1)];
         }
-        (void)snprintf(token, sizeof(token), "%s%s", begin[i % (sizeof(begin) / sizeof(begin[0]))],
-                       tail);
+        (void)snprintf(token, sizeof(token), "%s%s", begin[i % (LAC_COUNT_OF(begin))], tail);
         ck_assert_msg(is_hidden("train|{}|--lr|0.1", token), "%s: %s", token, shown);
         ck_assert_msg(is_hidden("train|--x={}", token), "%s: %s", token, shown);
         ck_assert_msg(is_hidden("train|/data/{}/x", token), "%s: %s", token, shown);

@@ -4,6 +4,7 @@
 #include "analysis/import/text/settings_text.h"
 #include "analysis/model/model.h"
 #include "analysis/model/setting_rows.h"
+#include "collector/base/count_of.h"
 #include "server/json/settings_json.h"
 #include "tests/support/check_main.h"
 
@@ -43,7 +44,7 @@ static const char *as_json(void)
     lac_json_init(&json, &out);
     lac_settings_write_json(&json, NULL, &model.settings);
     ck_assert_int_eq(out.status, LAC_OK);
-    (void)snprintf(text, sizeof text, "%s", out.bytes);
+    (void)snprintf(text, sizeof(text), "%s", out.bytes);
     lac_buffer_done(&out);
     return text;
 }
@@ -97,7 +98,7 @@ START_TEST(text_that_is_no_json_gives_no_rows)
         "{\"lacuna\":{\"settings\":{\"a\":\"x}}}",
         "{\"lacuna\":{\"settings\":{\"a\":[1,]}}}",
     };
-    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(odd); i++) {
         read_text(odd[i]);
         ck_assert_msg(model.settings.count == 0, "%s", odd[i]);
         ck_assert_uint_eq(model.report_count, 0);
@@ -164,7 +165,7 @@ START_TEST(rows_that_cannot_be_are_refused)
                      LAC_OK);
     ck_assert_int_eq(lac_settings_add(rows, 0, LAC_SETTING_INTEGER, "n", "1"), LAC_OK);
     ck_assert_int_eq(lac_settings_add(rows, 0, LAC_SETTING_LIST, "l", NULL), LAC_OK);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(wrong); i++) {
         ck_assert_int_eq(
             lac_settings_add(rows, wrong[i].parent, wrong[i].type, wrong[i].name, wrong[i].value),
             LAC_ERR_MISUSE);

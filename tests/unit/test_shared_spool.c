@@ -1,4 +1,5 @@
 /* A spool in a real file that its process cuts off, replaces or damages. */
+#include "collector/base/count_of.h"
 #include "collector/gather/shared_spool.h"
 #include "lacuna/spool.h"
 #include "tests/support/check_main.h"
@@ -123,7 +124,7 @@ START_TEST(what_is_no_spool_is_told_apart)
 {
     const uint32_t sizes[] = {0, 1, 65535, (16 << 20) + 65536, UINT32_MAX};
 
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(sizes); i++) {
         put(offsetof(struct lac_spool_header, segment_bytes), &sizes[i], 4);
         ck_assert_int_eq(open_it(), LAC_SHARED_NOT_OURS);
         ck_assert(spool.fd < 0 && spool.shared == NULL);

@@ -82,7 +82,7 @@ static void expect_trace(struct bytes input, const char *name)
     ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
     ck_assert_uint_eq(imported.count, 1);
     ck_assert_uint_eq(imported.models[0]->slices.count, 2);
-    ck_assert_uint_eq(imported.models[0]->info.expanded_bytes, sizeof trace - 1);
+    ck_assert_uint_eq(imported.models[0]->info.expanded_bytes, sizeof(trace) - 1);
     ck_assert_uint_eq(imported.models[0]->info.input_bytes, input.size);
     ck_assert_uint_eq(imported.models[0]->report_count, 0);
     ck_assert_str_eq(lac_model_str(imported.models[0], imported.models[0]->info.name), name);
@@ -91,12 +91,13 @@ static void expect_trace(struct bytes input, const char *name)
 
 START_TEST(every_layering_is_undone_by_content)
 {
-    struct bytes gz = gzipped(trace, sizeof trace - 1), zst = zstd_packed(trace, sizeof trace - 1);
+    struct bytes gz = gzipped(trace, sizeof(trace) - 1),
+                 zst = zstd_packed(trace, sizeof(trace) - 1);
     struct bytes gz_gz = gzipped(gz.at, gz.size), tar = {0}, tar_of_gz = {0};
     expect_trace(gz, "test");
     expect_trace(zst, "test");
     expect_trace(gz_gz, "test");
-    put_member(&tar, "run/rank0.pt.trace.json", '0', trace, sizeof trace - 1);
+    put_member(&tar, "run/rank0.pt.trace.json", '0', trace, sizeof(trace) - 1);
     end_tar(&tar);
     expect_trace(tar, "rank0");
     put_member(&tar_of_gz, "rank1.json.gz", '0', gz.at, gz.size);
@@ -117,11 +118,11 @@ END_TEST
 START_TEST(several_members_and_frames_read_as_one)
 {
     struct bytes parts[3], whole = {malloc(20000), 0};
-    size_t third = (sizeof trace - 1) / 3;
+    size_t third = (sizeof(trace) - 1) / 3;
     for (size_t kind = 0; kind < 2; kind++) {
         whole.size = 0;
         for (size_t i = 0; i < 3; i++) {
-            size_t size = i == 2 ? sizeof trace - 1 - 2 * third : third;
+            size_t size = i == 2 ? sizeof(trace) - 1 - 2 * third : third;
             parts[i] =
                 kind ? zstd_packed(trace + i * third, size) : gzipped(trace + i * third, size);
             memcpy(whole.at + whole.size, parts[i].at, parts[i].size);
@@ -144,7 +145,7 @@ START_TEST(compressed_input_cut_at_every_byte_is_an_error_or_counted)
 {
     for (int kind = 0; kind < 2; kind++) {
         struct bytes packed =
-            kind ? zstd_packed(trace, sizeof trace - 1) : gzipped(trace, sizeof trace - 1);
+            kind ? zstd_packed(trace, sizeof(trace) - 1) : gzipped(trace, sizeof(trace) - 1);
         for (size_t cut = 0; cut < packed.size; cut++) {
             struct imported imported = import_tuned(packed.at, cut, NULL, 0, 0, false);
             if (imported.status == LAC_OK)
@@ -169,7 +170,7 @@ START_TEST(names_in_an_archive_are_never_places)
                                         "/tmp/lacuna-escape.json", "a/../../lacuna-escape.json"};
     struct bytes tar = {0};
     for (size_t i = 0; i < 3; i++)
-        put_member(&tar, names[i], '0', trace, sizeof trace - 1);
+        put_member(&tar, names[i], '0', trace, sizeof(trace) - 1);
     put_member(&tar, "link", '2', "", 0);
     put_member(&tar, "folder/", '5', "", 0);
     end_tar(&tar);
@@ -190,7 +191,7 @@ START_TEST(members_that_are_no_traces_are_counted)
 {
     struct bytes tar = {0};
     put_member(&tar, "README", '0', "hello", 5);
-    put_member(&tar, "rank0.json", '0', trace, sizeof trace - 1);
+    put_member(&tar, "rank0.json", '0', trace, sizeof(trace) - 1);
     put_member(&tar, "config.json", '0', "{\"a\":1}", 7);
     put_member(&tar, "empty.json", '0', "", 0);
     end_tar(&tar);
@@ -210,12 +211,12 @@ START_TEST(an_archive_cut_at_every_block_keeps_what_was_whole)
 {
     struct bytes tar = {0};
     for (int i = 0; i < 3; i++)
-        put_member(&tar, "rank.json", '0', trace, sizeof trace - 1);
+        put_member(&tar, "rank.json", '0', trace, sizeof(trace) - 1);
     end_tar(&tar);
     for (size_t cut = 0; cut <= tar.size; cut += 64) {
         struct imported imported = import_sized(tar.at, cut);
         size_t whole = 0;
-        while (whole < 3 && cut >= whole * 1024 + 512 + sizeof trace - 1)
+        while (whole < 3 && cut >= whole * 1024 + 512 + sizeof(trace) - 1)
             whole++;
         ck_assert_msg(imported.count >= whole, "cut %zu: %zu of %zu", cut, imported.count, whole);
         ck_assert(imported.status == LAC_OK || imported.status == LAC_ERR_CORRUPT);
@@ -239,13 +240,13 @@ START_TEST(long_names_and_sizes_of_pax_and_gnu_are_read)
     struct bytes tar = {0};
     memset(long_name, 'n', 200);
     snprintf(long_name + 200, 20, ".json");
-    int body = snprintf(pax, sizeof pax, "path=x/%s\n", long_name);
-    int size = snprintf(pax, sizeof pax, "%d path=x/%s\n", body + 4, long_name);
+    int body = snprintf(pax, sizeof(pax), "path=x/%s\n", long_name);
+    int size = snprintf(pax, sizeof(pax), "%d path=x/%s\n", body + 4, long_name);
     put_member(&tar, "pax", 'x', pax, (size_t)size);
-    put_member(&tar, "short.json", '0', trace, sizeof trace - 1);
+    put_member(&tar, "short.json", '0', trace, sizeof(trace) - 1);
     put_member(&tar, "gnu", 'L', long_name, strlen(long_name) + 1);
-    put_member(&tar, "short.json", '0', trace, sizeof trace - 1);
-    put_member(&tar, "short.json", '0', trace, sizeof trace - 1);
+    put_member(&tar, "short.json", '0', trace, sizeof(trace) - 1);
+    put_member(&tar, "short.json", '0', trace, sizeof(trace) - 1);
     end_tar(&tar);
     struct imported imported = import_sized(tar.at, tar.size);
     ck_assert_int_eq(imported.status, LAC_OK);
@@ -298,7 +299,7 @@ START_TEST(names_lose_folder_and_endings)
         {"UP.JSON", "UP"}};
     for (size_t i = 0; i < LAC_COUNT_OF(pairs); i++) {
         char name[512];
-        lac_import_name(pairs[i][0], name, sizeof name);
+        lac_import_name(pairs[i][0], name, sizeof(name));
         ck_assert_str_eq(name, pairs[i][1]);
     }
 }

@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
@@ -20,7 +21,7 @@ static char folder[64];
 
 static void setup(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
@@ -28,7 +29,7 @@ static void teardown(void)
 {
     char command[128];
 
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -39,7 +40,7 @@ static struct lac_store *open_store(bool sweep)
     struct lac_store *store = NULL;
     struct lac_error error = {0};
 
-    (void)snprintf(path, sizeof path, "%s/a/b", folder);
+    (void)snprintf(path, sizeof(path), "%s/a/b", folder);
     ck_assert_msg(lac_store_open(&options, &store, &error) == LAC_OK, "%s", error.message);
     return store;
 }
@@ -51,7 +52,7 @@ static int count_files(const char *name)
     DIR *dir;
     const struct dirent *entry;
 
-    (void)snprintf(path, sizeof path, "%s/a/b/%s", folder, name);
+    (void)snprintf(path, sizeof(path), "%s/a/b/%s", folder, name);
     dir = opendir(path);
     ck_assert_ptr_nonnull(dir);
     while ((entry = readdir(dir)) != NULL) {
@@ -75,7 +76,7 @@ static void stage(struct lac_store *store, struct lac_staging *staging, uint32_t
         struct lac_model *model = NULL;
         const struct lac_trace_write_options options = {.path = path, .generation = 1};
 
-        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, i);
+        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, i);
         ck_assert_int_eq(rich_model_create(i, 50, &model), LAC_OK);
         ck_assert_int_eq(lac_trace_write(model, &options, &error), LAC_OK);
         lac_model_destroy(model);
@@ -122,7 +123,7 @@ START_TEST(a_published_trace_is_listed_and_opens)
     ck_assert_str_eq(row.device_names, "A100 \xC3\xA9");
     ck_assert_uint_eq(row.size_bytes, 77);
     ck_assert_int_eq(row.rank, 3);
-    ck_assert(row.has_sha256 && memcmp(row.sha256, sha256, sizeof sha256) == 0);
+    ck_assert(row.has_sha256 && memcmp(row.sha256, sha256, sizeof(sha256)) == 0);
     ck_assert_uint_eq(row.report_count, 1);
     ck_assert_str_eq(row.report[0].code, "unclosed_array");
     ck_assert_uint_gt(row.file_bytes, 1000);
@@ -180,7 +181,7 @@ START_TEST(lists_page_from_the_newest_and_search_names)
     struct lac_error error;
 
     for (int i = 0; i < 7; i++) {
-        (void)snprintf(names[i], sizeof names[i], "Trace-%d", i);
+        (void)snprintf(names[i], sizeof(names[i]), "Trace-%d", i);
         publish(store, names[i], NULL, 1, ids[i]);
     }
     do {
@@ -188,7 +189,7 @@ START_TEST(lists_page_from_the_newest_and_search_names)
         for (uint32_t r = 0; r < list.count; r++) {
             ck_assert_str_eq(list.rows[r].name, names[seen--]);
         }
-        memcpy(cursor, list.next, sizeof cursor);
+        memcpy(cursor, list.next, sizeof(cursor));
         query.after = list.has_more ? cursor : NULL;
         lac_trace_list_done(&list);
     } while (query.after != NULL);
@@ -233,7 +234,7 @@ START_TEST(ids_that_are_none_are_not_found)
     struct lac_trace_file *file = NULL;
     struct lac_error error;
 
-    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(ids); i++) {
         ck_assert(!lac_store_id_is_valid(ids[i]));
         ck_assert_int_eq(lac_store_open_trace(store, ids[i], &file, &error), LAC_ERR_NOT_FOUND);
         ck_assert_int_eq(lac_store_delete_trace(store, ids[i], &error), LAC_ERR_NOT_FOUND);
@@ -290,7 +291,7 @@ START_TEST(a_staged_file_that_is_none_is_not_published)
     FILE *stream;
 
     stage(store, &staging, 2);
-    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, staging.path, 1);
+    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging.path, 1);
     stream = fopen(path, "r+b");
     (void)fseek(stream, 1500, SEEK_SET);
     (void)fwrite("garbage garbage garbage garbage garbage", 1, 39, stream);
@@ -340,10 +341,10 @@ START_TEST(what_a_crash_leaves_is_swept)
         (void)!lac_store_begin_receiving(store, lost, "l", NULL, &error);
         (void)!lac_store_acknowledge(store, lost, sha256, 5, &error);
         stage(store, &staging[2], 2); /* an import that was not published */
-        (void)snprintf(path, sizeof path, "%s/a/b/traces/%s.db", folder, receiving);
+        (void)snprintf(path, sizeof(path), "%s/a/b/traces/%s.db", folder, receiving);
         stream = fopen(path, "wb"); /* moved, but not committed */
         (void)fclose(stream);
-        (void)snprintf(path, sizeof path, "%s/a/b/originals/%s.zst", folder, receiving);
+        (void)snprintf(path, sizeof(path), "%s/a/b/originals/%s.zst", folder, receiving);
         stream = fopen(path, "wb");
         (void)fclose(stream);
         _exit(7); /* locks go, nothing is tidied up */
@@ -398,7 +399,7 @@ static void catalog_sql(const char *sql)
     sqlite3 *db = NULL;
     struct lac_error error = {0};
 
-    (void)snprintf(path, sizeof path, "%s/a/b/catalog.db", folder);
+    (void)snprintf(path, sizeof(path), "%s/a/b/catalog.db", folder);
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
     (void)sqlite3_close(db);
@@ -414,7 +415,7 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
     char ids[1][LAC_ID_SIZE];
     char newer[40];
 
-    (void)snprintf(path, sizeof path, "%s/a/b", folder);
+    (void)snprintf(path, sizeof(path), "%s/a/b", folder);
     lac_store_close(store);
     /* version 0: a catalog before the first migration */
     catalog_sql("DROP TABLE findings; DROP TABLE report_lines; DROP TABLE traces; DROP TABLE runs;"
@@ -424,7 +425,7 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
     publish(store, "after the migration", NULL, 1, ids);
     ck_assert_int_eq(lac_store_audit(store, "me", "import", ids[0], &error), LAC_OK);
     lac_store_close(store);
-    (void)snprintf(newer, sizeof newer, "PRAGMA user_version = %d", LAC_CATALOG_VERSION + 1);
+    (void)snprintf(newer, sizeof(newer), "PRAGMA user_version = %d", LAC_CATALOG_VERSION + 1);
     catalog_sql(newer);
     ck_assert_int_eq(lac_store_open(&options, &store, &error), LAC_ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(error.message, "newer"));
@@ -441,7 +442,7 @@ START_TEST(a_folder_that_cannot_be_is_an_error)
 
     ck_assert_int_eq(lac_store_open(&options, &store, &error), LAC_ERR_IO);
     ck_assert(error.message[0] != '\0');
-    (void)snprintf(path, sizeof path, "%s/catalog.db", folder);
+    (void)snprintf(path, sizeof(path), "%s/catalog.db", folder);
     stream = fopen(path, "wb");
     for (int i = 0; i < 100; i++) {
         (void)fputs("this is no database, and long enough to see", stream);

@@ -42,10 +42,10 @@ static void setup(void)
         .documents = {[LAC_DOCUMENT_ANALYSIS] = {"{\"schema\":\"lacuna.analysis/1\"}", 30}}};
     struct lac_error error = {0};
 
-    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    (void)snprintf(path, sizeof path, "%s/whole.db", folder);
-    (void)snprintf(damaged, sizeof damaged, "%s/damaged.db", folder);
+    (void)snprintf(path, sizeof(path), "%s/whole.db", folder);
+    (void)snprintf(damaged, sizeof(damaged), "%s/damaged.db", folder);
     ck_assert_int_eq(rich_model_create(7, 40000, &model), LAC_OK);
     ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
     ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
@@ -225,7 +225,8 @@ START_TEST(damage_is_an_error_and_never_another_answer)
         if (answers(&hash, &error)) {
             ck_assert_msg(hash == whole, "round %d: another answer", i);
         } else {
-            ck_assert_msg(error.status == LAC_ERR_CORRUPT && strstr(error.message, "damaged.db"),
+            ck_assert_msg(error.status == LAC_ERR_CORRUPT &&
+                              strstr(error.message, "damaged.db") != NULL,
                           "round %d: %s", i, error.message);
             ck_assert_ptr_null(strstr(error.message, folder));
             found++;
@@ -371,7 +372,7 @@ static void change_gap(uint32_t column, int64_t value)
     ck_assert_int_eq(sqlite3_step(statement), SQLITE_ROW);
     count = (uint32_t)sqlite3_column_int64(statement, 0);
     for (size_t c = 0; c < COLUMNS; c++) {
-        columns[c] = malloc(count * sizeof *columns[c]);
+        columns[c] = malloc(count * sizeof(*columns[c]));
     }
     ck_assert_int_eq(lac_columns_decode(sqlite3_column_blob(statement, 1),
                                         (size_t)sqlite3_column_bytes(statement, 1), COLUMNS, count,

@@ -1,6 +1,7 @@
 /* A catalog that is lost, damaged, older or another folder's; crashes between a file and its row; a
  * full disk. What was ready is listed again, what was deleted stays deleted, and no file goes. */
 
+#include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
@@ -41,13 +42,13 @@ static void run(const char *words)
 {
     char command[1024];
 
-    (void)snprintf(command, sizeof command, "T=\"$PWD\"; cd '%s' && { %s; }", folder, words);
+    (void)snprintf(command, sizeof(command), "T=\"$PWD\"; cd '%s' && { %s; }", folder, words);
     ck_assert_msg(system(command) == 0, "%s", command);
 }
 
 static void setup(void)
 {
-    (void)snprintf(folder, sizeof folder, "%s/lacuna-test-XXXXXX",
+    (void)snprintf(folder, sizeof(folder), "%s/lacuna-test-XXXXXX",
                    access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
@@ -56,7 +57,7 @@ static void teardown(void)
 {
     char command[128];
 
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", folder);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -65,7 +66,7 @@ static void note(void *context, const char *line)
     size_t used = strlen(notices);
 
     (void)context;
-    (void)snprintf(notices + used, sizeof notices - used, "%s\n", line);
+    (void)snprintf(notices + used, sizeof(notices) - used, "%s\n", line);
 }
 
 static enum lac_status try_open(struct lac_store **ret_store, struct lac_error *error)
@@ -74,7 +75,7 @@ static enum lac_status try_open(struct lac_store **ret_store, struct lac_error *
     const struct lac_store_options options = {.data_dir = path, .sweep = true, .notice = note};
 
     notices[0] = '\0';
-    (void)snprintf(path, sizeof path, "%s/d", folder);
+    (void)snprintf(path, sizeof(path), "%s/d", folder);
     return lac_store_open(&options, ret_store, error);
 }
 
@@ -94,7 +95,7 @@ static int count_files(const char *name)
     DIR *dir;
     const struct dirent *entry;
 
-    (void)snprintf(path, sizeof path, "%s/d/%s", folder, name);
+    (void)snprintf(path, sizeof(path), "%s/d/%s", folder, name);
     dir = opendir(path);
     while (dir != NULL && (entry = readdir(dir)) != NULL) {
         count += entry->d_name[0] != '.';
@@ -110,7 +111,7 @@ static void write_staged(const struct lac_staging *staging, const char *name)
     char path[4200];
     FILE *stream;
 
-    (void)snprintf(path, sizeof path, "%s/%s", staging->path, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", staging->path, name);
     stream = fopen(path, "wb");
     ck_assert_ptr_nonnull(stream);
     (void)fputs("bytes\n", stream);
@@ -129,7 +130,7 @@ static void stage(struct lac_store *store, struct lac_staging *staging, uint32_t
         struct lac_model *model = NULL;
         const struct lac_trace_write_options options = {.path = path, .generation = 1};
 
-        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, i);
+        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, i);
         ck_assert_int_eq(rich_model_create(i, 50, &model), LAC_OK);
         ck_assert_int_eq(lac_trace_write(model, &options, &error), LAC_OK);
         lac_model_destroy(model);
@@ -357,7 +358,7 @@ START_TEST(flipped_bits_in_the_catalog_lose_and_alter_nothing)
     struct stat info;
 
     make_world(&world);
-    (void)snprintf(path, sizeof path, "%s/d/catalog.db", folder);
+    (void)snprintf(path, sizeof(path), "%s/d/catalog.db", folder);
     for (int i = 0; i < rounds; i++) {
         FILE *stream = fopen(path, "r+b");
         uint32_t flips = 1 + pick(5);
@@ -374,7 +375,7 @@ START_TEST(flipped_bits_in_the_catalog_lose_and_alter_nothing)
             (void)fputc(byte ^ 1 << pick(8), stream);
         }
         (void)fclose(stream);
-        (void)snprintf(what, sizeof what, "round %d", i);
+        (void)snprintf(what, sizeof(what), "round %d", i);
         check_world(&world, what);
         ck_assert_msg(strstr(notices, "catalog.db is damaged") != NULL, "%s: %s", what, notices);
     }
@@ -401,8 +402,8 @@ START_TEST(rows_that_contradict_their_files_are_corrected)
     char path[128];
 
     make_world(&world);
-    (void)snprintf(path, sizeof path, "%s/d/catalog.db", folder);
-    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+    (void)snprintf(path, sizeof(path), "%s/d/catalog.db", folder);
+    for (size_t i = 0; i < LAC_COUNT_OF(lies); i++) {
         sqlite3 *db = NULL;
         struct lac_error error = {0};
 
@@ -538,7 +539,7 @@ static bool mount_small_disk(void)
 {
     char path[128];
 
-    (void)snprintf(path, sizeof path, "%s/d", folder);
+    (void)snprintf(path, sizeof(path), "%s/d", folder);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     if (mount("tmpfs", path, "tmpfs", 0, "size=24m") != 0) {
         printf("skip: a full disk needs the right to mount a small one\n");
@@ -551,7 +552,7 @@ static void unmount_small_disk(void)
 {
     char path[128];
 
-    (void)snprintf(path, sizeof path, "%s/d", folder);
+    (void)snprintf(path, sizeof(path), "%s/d", folder);
     (void)umount(path);
 }
 

@@ -22,9 +22,9 @@ static char path[128];
 
 static void setup(void)
 {
-    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
-    (void)snprintf(path, sizeof path, "%s/trace ?#%%.db", folder); /* hard to put into a URI */
+    (void)snprintf(path, sizeof(path), "%s/trace ?#%%.db", folder); /* hard to put into a URI */
 }
 
 static void teardown(void)
@@ -244,7 +244,7 @@ static void require_slice(struct lac_trace_file *file, const struct lac_model *m
     struct lac_error error = {0};
     char args[1024];
     uint32_t detail = model->slices.detail[slice];
-    size_t length = lac_args_format(model, slice, args, sizeof args);
+    size_t length = lac_args_format(model, slice, args, sizeof(args));
 
     ck_assert_int_eq(lac_trace_file_slice(file, slice, &full, &error), LAC_OK);
     ck_assert_int_eq(full.row.start_ns, model->slices.start_ns[slice]);
@@ -261,7 +261,7 @@ static void require_slice(struct lac_trace_file *file, const struct lac_model *m
     }
     if (full.row.kind == LAC_SLICE_KERNEL) {
         ck_assert(full.has_kernel);
-        ck_assert_mem_eq(&full.kernel, &model->kernel_configs[detail], sizeof full.kernel);
+        ck_assert_mem_eq(&full.kernel, &model->kernel_configs[detail], sizeof(full.kernel));
     }
     if (full.row.kind == LAC_SLICE_COPY) {
         ck_assert(full.has_copy);
@@ -303,7 +303,7 @@ START_TEST(neighbours_of_the_same_name_are_found_across_chunks)
     uint32_t last_of[4096];
 
     ck_assert_uint_gt(track->count, 70000); /* three chunks */
-    memset(last_of, 0xFF, sizeof last_of);
+    memset(last_of, 0xFF, sizeof(last_of));
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
         uint32_t name = model->slices.name[i];
 
@@ -408,7 +408,7 @@ static void require_search(struct lac_trace_file *file, const struct lac_model *
                 strcasestr(lac_model_str(model, model->slices.name[before]), text));
         }
         seen += hits.count;
-        memcpy(cursor, hits.next, sizeof cursor);
+        memcpy(cursor, hits.next, sizeof(cursor));
         if (!hits.has_more) {
             cursor[0] = '\0';
         }
@@ -494,7 +494,7 @@ START_TEST(the_kernel_table_adds_up_and_sorts)
             count += row->count;
             total_ns += row->total_ns;
         }
-        memcpy(cursor, page.next, sizeof cursor);
+        memcpy(cursor, page.next, sizeof(cursor));
         query.after = page.has_more ? cursor : NULL;
         lac_kernel_page_done(&page);
     } while (query.after != NULL);

@@ -1,4 +1,5 @@
 /* What a terminal is given of text from outside. */
+#include "collector/base/count_of.h"
 #include "collector/base/terminal_text.h"
 #include "tests/support/check_main.h"
 
@@ -56,7 +57,7 @@ START_TEST(what_does_not_fit_is_left_out_whole)
     static const char text[] = "ab\x1b\xe6\xa8\xa1z";
     static const size_t used[] = {0, 0, 1, 2, 2, 2, 2, 6, 6, 6, 9, 10};
 
-    for (size_t capacity = 0; capacity < sizeof(used) / sizeof(used[0]); capacity++) {
+    for (size_t capacity = 0; capacity < LAC_COUNT_OF(used); capacity++) {
         memset(out, '#', sizeof(out));
         ck_assert_uint_eq(lac_terminal_text(text, sizeof(text) - 1, out, capacity), used[capacity]);
         ck_assert_int_eq(out[capacity], '#');

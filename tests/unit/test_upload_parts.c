@@ -69,8 +69,8 @@ START_TEST(test_metadata_that_is_refused)
         }
         ck_assert_msg(parse(texts[i], &metadata) == LAC_ERR_MISUSE, "%s", texts[i]);
     }
-    memset(text, 'A', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
+    memset(text, 'A', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
     memcpy(text, "name ", 5);
     ck_assert_int_eq(parse(text, &metadata), LAC_ERR_LIMIT);
     text[5 + 688] = '\0'; /* 516 bytes */

@@ -17,7 +17,8 @@ START_TEST(every_value_has_a_word_of_its_own)
         for (uint32_t i = 0; i < count; i++) {
             const struct lac_word *word = lac_word((enum lac_words)group, i);
             const char *name = lac_words_name((enum lac_words)group);
-            ck_assert_msg(word->id && word->label && word->brief && word->waits && word->definition,
+            ck_assert_msg(word->id != NULL && word->label != NULL && word->brief != NULL &&
+                              word->waits != NULL && word->definition != NULL,
                           "%s: no row for value %u", name, i);
             bool is_nothing = group == LAC_WORDS_LAYOUT && i == LAC_LAYOUT_NONE;
             ck_assert_msg(is_nothing || (word->id[0] && word->label[0]), "%s: row %u", name, i);

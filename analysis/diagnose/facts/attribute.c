@@ -15,6 +15,7 @@
  */
 
 #include "analysis/diagnose/facts/facts.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -221,10 +222,10 @@ static enum lac_status paint_winners(struct painter *painter, struct lac_host *h
                    {LAC_SET_COMM, LAC_CAUSE_COMM},
                    {LAC_SET_COPY, LAC_CAUSE_COPY_WAIT}};
     enum lac_status status = LAC_OK;
-    if (!host) {
+    if (host == NULL) {
         status = paint(painter, &painter->facts->waits, &painter->wait_cursor, LAC_CAUSE_DATA_WAIT);
     }
-    for (size_t i = 0; i < sizeof winners / sizeof winners[0] && host && !status; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(winners) && host != NULL && !status; i++) {
         status = paint(painter, &host->sets[winners[i].set], &host->cursor[winners[i].set],
                        winners[i].cause);
     }
@@ -252,7 +253,7 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
                        LAC_CAUSE_UNATTRIBUTED);
     }
     uint32_t call = model->slices.link[gap->ended_by];
-    if (!status && host && call != LAC_NONE) {
+    if (!status && host != NULL && call != LAC_NONE) {
         gap->root_kind = LAC_ROOT_LAUNCH;
         gap->root = call;
         uint32_t sync = sync_that_opened(host, gap);
@@ -294,7 +295,7 @@ static enum lac_status emit(struct painter *painter, uint64_t gap_index)
     struct lac_gap *gap = &analysis->gaps[gap_index];
     struct piece_list *list = &painter->painted;
     if (list->count > 1) {
-        qsort(list->at, list->count, sizeof *list->at, by_start);
+        qsort(list->at, list->count, sizeof(*list->at), by_start);
     }
     if (!LAC_RESERVE(analysis->pieces, painter->piece_capacity, analysis->piece_count,
                      list->count)) {
@@ -461,7 +462,7 @@ enum lac_status lac_gaps_attribute(struct lac_facts *facts)
             painter.wait_cursor = 0;
             painter.unseen_cursor = 0;
             for (uint32_t h = 0; h < facts->host_count; h++) {
-                memset(facts->hosts[h].cursor, 0, sizeof facts->hosts[h].cursor);
+                memset(facts->hosts[h].cursor, 0, sizeof(facts->hosts[h].cursor));
             }
         }
         status = explain(&painter, gap);

@@ -75,16 +75,16 @@ static void measure_track(const struct lac_facts *facts, uint32_t track,
 enum lac_status lac_copies_measure(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
-    struct groups *groups = calloc(1, sizeof *groups);
-    if (!groups) {
+    struct groups *groups = calloc(1, sizeof(*groups));
+    if (groups == NULL) {
         return LAC_ERR_NOMEM;
     }
-    struct cover *covers = calloc(analysis->device_count + 1, sizeof *covers);
-    enum lac_status status = covers ? LAC_OK : LAC_ERR_NOMEM;
+    struct cover *covers = calloc(analysis->device_count + 1, sizeof(*covers));
+    enum lac_status status = covers != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
         covers[d].spans = &facts->device_sets[d].kernels;
         covers[d].prefix = lac_spans_prefix(covers[d].spans);
-        status = covers[d].prefix ? LAC_OK : LAC_ERR_NOMEM;
+        status = covers[d].prefix != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     for (uint32_t t = 0; t < facts->model->recorded_track_count && !status; t++) {
         if (!(facts->track_flags[t] & LAC_TRACK_HAS_GPU)) {
@@ -96,7 +96,7 @@ enum lac_status lac_copies_measure(struct lac_facts *facts)
         }
         measure_track(facts, t, &covers[d], groups);
     }
-    for (uint32_t d = 0; covers && d < analysis->device_count; d++) {
+    for (uint32_t d = 0; covers != NULL && d < analysis->device_count; d++) {
         free(covers[d].prefix);
     }
     free(covers);
@@ -105,8 +105,8 @@ enum lac_status lac_copies_measure(struct lac_facts *facts)
         count += groups->at[i].count > 0;
     }
     if (!status && count > 0) {
-        analysis->copies = calloc(count, sizeof *analysis->copies);
-        status = analysis->copies ? LAC_OK : LAC_ERR_NOMEM;
+        analysis->copies = calloc(count, sizeof(*analysis->copies));
+        status = analysis->copies != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     for (int i = 0; i < GROUPS_MAX && !status; i++) {
         if (groups->at[i].count > 0) {

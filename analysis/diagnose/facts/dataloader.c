@@ -65,8 +65,8 @@ static enum lac_status measure_fetches(struct lac_facts *facts)
     if (count == 0) {
         return LAC_OK;
     }
-    int64_t *durations = malloc(count * sizeof *durations);
-    if (!durations) {
+    int64_t *durations = malloc(count * sizeof(*durations));
+    if (durations == NULL) {
         return LAC_ERR_NOMEM;
     }
     double sum = 0.0;
@@ -78,7 +78,7 @@ static enum lac_status measure_fetches(struct lac_facts *facts)
         has_cpu = has_cpu && facts->fetches[i].cpu_ns >= 0;
         cpu_sum += (double)facts->fetches[i].cpu_ns;
     }
-    qsort(durations, count, sizeof *durations, by_duration);
+    qsort(durations, count, sizeof(*durations), by_duration);
     loader->fetch_count = count;
     loader->fetch_mean_ns = lac_round(sum / (double)count);
     loader->fetch_p95_ns = durations[(count * 95 + 99) / 100 - 1];

@@ -232,7 +232,7 @@ static enum lac_status list_devices(struct lac_facts *facts)
         analysis->devices[analysis->device_count++] = device_facts;
     }
     if (analysis->device_count > 1) {
-        qsort(analysis->devices, analysis->device_count, sizeof *analysis->devices, by_id);
+        qsort(analysis->devices, analysis->device_count, sizeof(*analysis->devices), by_id);
     }
     return LAC_OK;
 }
@@ -249,8 +249,8 @@ enum lac_status lac_devices_measure(struct lac_facts *facts)
                    : status;
     }
     uint32_t count = analysis->device_count;
-    facts->device_sets = calloc(count ? count : 1, sizeof *facts->device_sets);
-    if (!facts->device_sets) {
+    facts->device_sets = calloc(count ? count : 1, sizeof(*facts->device_sets));
+    if (facts->device_sets == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint64_t gap_capacity = 0;

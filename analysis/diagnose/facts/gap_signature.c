@@ -41,13 +41,13 @@ static uint32_t *find_slot(struct table *table, const struct lac_gap_signature *
 static enum lac_status grow(struct table *table, struct lac_analysis *analysis)
 {
     uint32_t capacity = table->capacity ? table->capacity * 2 : 256;
-    void *grown = realloc(analysis->signatures, capacity * sizeof *analysis->signatures);
-    if (!grown) {
+    void *grown = realloc(analysis->signatures, capacity * sizeof(*analysis->signatures));
+    if (grown == NULL) {
         return LAC_ERR_NOMEM;
     }
     analysis->signatures = grown;
-    uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
-    if (!slots) {
+    uint32_t *slots = calloc((size_t)capacity * 2, sizeof(*slots));
+    if (slots == NULL) {
         return LAC_ERR_NOMEM;
     }
     free(table->slot);
@@ -86,15 +86,16 @@ static int by_total(const void *a, const void *b)
 static enum lac_status sort_signatures(struct lac_analysis *analysis)
 {
     uint32_t count = analysis->signature_count;
-    struct ranked *ranked = malloc((count ? count : 1) * sizeof *ranked);
-    struct lac_gap_signature *sorted = malloc((count ? count : 1) * sizeof *sorted);
-    uint32_t *moved = malloc((count ? count : 1) * sizeof *moved);
-    enum lac_status status = ranked && sorted && moved ? LAC_OK : LAC_ERR_NOMEM;
+    struct ranked *ranked = malloc((count ? count : 1) * sizeof(*ranked));
+    struct lac_gap_signature *sorted = malloc((count ? count : 1) * sizeof(*sorted));
+    uint32_t *moved = malloc((count ? count : 1) * sizeof(*moved));
+    enum lac_status status =
+        ranked != NULL && sorted != NULL && moved != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t i = 0; i < count && !status; i++) {
         ranked[i] = (struct ranked){&analysis->signatures[i], i};
     }
     if (!status && count > 0) {
-        qsort(ranked, count, sizeof *ranked, by_total);
+        qsort(ranked, count, sizeof(*ranked), by_total);
     }
     for (uint32_t i = 0; i < count && !status; i++) {
         sorted[i] = *ranked[i].signature;
@@ -104,7 +105,7 @@ static enum lac_status sort_signatures(struct lac_analysis *analysis)
         analysis->gaps[g].signature = moved[analysis->gaps[g].signature];
     }
     if (!status && count > 0) {
-        memcpy(analysis->signatures, sorted, count * sizeof *sorted);
+        memcpy(analysis->signatures, sorted, count * sizeof(*sorted));
     }
     free(ranked);
     free(sorted);

@@ -1,6 +1,7 @@
 #include "analysis/diagnose/facts/gpu_counters.h"
 
 #include "analysis/diagnose/facts/gpu_memory.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -56,7 +57,7 @@ const char *lac_gpu_counters_text(const struct lac_facts *facts,
         {counters->memory_bandwidth, "memory is at ", "of its bandwidth"},
     };
     const char *text = "";
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(parts); i++) {
         if (!isnan(parts[i].pct)) {
             const char *joint =
                 text[0] == '\0' ? " GPU counters, averaged over these steps: " : ", ";

@@ -56,7 +56,7 @@ void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory
     }
     const struct lac_device *device = lac_main_device(facts);
     int64_t id = analysis->devices[analysis->main_device].id;
-    if (device && device->memory_bytes > 0) {
+    if (device != NULL && device->memory_bytes > 0) {
         ret_memory->device = device->memory_bytes;
     }
     for (uint32_t t = 0; t < facts->model->recorded_track_count; t++) {

@@ -221,7 +221,7 @@ static enum lac_status add_range(struct lac_facts *facts, struct lac_host *host,
     enum lac_status status;
     switch (lac_host_class_of(facts, slices->name[slice])) {
     case LAC_HOST_LOADER_WAIT:
-        if (strstr(lac_model_str(facts->model, slices->name[slice]), "#_SingleProcess")) {
+        if (strstr(lac_model_str(facts->model, slices->name[slice]), "#_SingleProcess") != NULL) {
             facts->has_single_process_wait = true;
         }
         status = mark(facts, &facts->wait_marks, slice, track);
@@ -229,7 +229,7 @@ static enum lac_status add_range(struct lac_facts *facts, struct lac_host *host,
             return status;
         }
         status = lac_spans_add_unsorted(&facts->waits, start_ns, end_ns);
-        if (status || !host) {
+        if (status || host == NULL) {
             return status;
         }
         return lac_spans_add_unsorted(&host->sets[LAC_SET_WAIT], start_ns, end_ns);
@@ -244,12 +244,12 @@ static enum lac_status add_range(struct lac_facts *facts, struct lac_host *host,
     case LAC_HOST_OPTIMIZER:
         return mark(facts, &facts->optimizer_marks, slice, track);
     case LAC_HOST_COMM:
-        if (!host) {
+        if (host == NULL) {
             return LAC_OK;
         }
         return lac_spans_add_unsorted(&host->sets[LAC_SET_COMM], start_ns, end_ns);
     case LAC_HOST_COMPILE:
-        if (!host) {
+        if (host == NULL) {
             return LAC_OK;
         }
         facts->has_module_work = true;
@@ -315,7 +315,7 @@ static enum lac_status collect_track(struct lac_facts *facts, uint32_t track,
         uint8_t kind = slices->kind[i];
         enum lac_status status = LAC_OK;
         if (kind == LAC_SLICE_API) {
-            if (host) {
+            if (host != NULL) {
                 status = add_call(facts, host, i);
             }
         } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
@@ -328,7 +328,7 @@ static enum lac_status collect_track(struct lac_facts *facts, uint32_t track,
         if (status) {
             return status;
         }
-        if (!host || slices->lane[i] != 0) {
+        if (host == NULL || slices->lane[i] != 0) {
             continue;
         }
         status = lac_spans_add_unsorted(&host->sets[LAC_SET_BUSY], slices->start_ns[i],
@@ -346,7 +346,7 @@ static enum lac_status hosts_create(struct lac_facts *facts)
     const struct lac_model *model = facts->model;
     size_t process_count = model->process_count ? model->process_count : 1;
     facts->host_of_process = malloc(process_count * sizeof(uint32_t));
-    if (!facts->host_of_process) {
+    if (facts->host_of_process == NULL) {
         return LAC_ERR_NOMEM;
     }
     memset(facts->host_of_process, 0xff, process_count * sizeof(uint32_t));
@@ -359,8 +359,8 @@ static enum lac_status hosts_create(struct lac_facts *facts)
         }
         facts->host_of_process[process] = count++;
     }
-    facts->hosts = calloc(count ? count : 1, sizeof *facts->hosts);
-    if (!facts->hosts) {
+    facts->hosts = calloc(count ? count : 1, sizeof(*facts->hosts));
+    if (facts->hosts == NULL) {
         return LAC_ERR_NOMEM;
     }
     facts->host_count = count;
@@ -406,7 +406,7 @@ static int by_fetch_start(const void *a, const void *b)
 static void sort_marks(struct lac_marks *marks)
 {
     if (marks->count > 1) {
-        qsort(marks->at, marks->count, sizeof *marks->at, by_mark_start);
+        qsort(marks->at, marks->count, sizeof(*marks->at), by_mark_start);
     }
 }
 
@@ -420,14 +420,14 @@ static void join_nested_waits(struct lac_facts *facts)
     for (uint64_t i = 0; i < marks->count; i++) {
         struct lac_mark mark = marks->at[i];
         struct lac_mark *before = NULL;
-        for (uint64_t back = 1; back <= 4 && back <= kept && !before; back++) {
+        for (uint64_t back = 1; back <= 4 && back <= kept && before == NULL; back++) {
             struct lac_mark *at = &marks->at[kept - back];
             bool is_inside = at->track == mark.track &&
                              mark.start_ns + mark.dur_ns <= at->start_ns + at->dur_ns &&
                              at->dur_ns > 0;
             before = is_inside ? at : NULL;
         }
-        if (!before) {
+        if (before == NULL) {
             marks->at[kept++] = mark;
         } else if (slices->detail[before->slice] == LAC_NONE &&
                    slices->detail[mark.slice] != LAC_NONE) {
@@ -447,8 +447,8 @@ static enum lac_status name_workers(struct lac_facts *facts)
             return LAC_OK;
         }
     }
-    bool *trains = calloc((size_t)model->track_count + 1, sizeof *trains);
-    if (!trains) {
+    bool *trains = calloc((size_t)model->track_count + 1, sizeof(*trains));
+    if (trains == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
@@ -486,12 +486,12 @@ static enum lac_status hosts_finish(struct lac_facts *facts, const struct lac_sp
         lac_spans_normalize(&host->blocked, 0);
         lac_spans_normalize(&host->queue_full, 0);
         if (host->copy_blocking_count > 1) {
-            qsort(host->copy_blocking, host->copy_blocking_count, sizeof *host->copy_blocking,
+            qsort(host->copy_blocking, host->copy_blocking_count, sizeof(*host->copy_blocking),
                   by_call_start);
         }
         lac_spans_normalize(&host->waits_event, 0);
         if (host->blocking_count > 1) {
-            qsort(host->blocking, host->blocking_count, sizeof *host->blocking, by_call_start);
+            qsort(host->blocking, host->blocking_count, sizeof(*host->blocking), by_call_start);
         }
     }
     facts->main_host = LAC_NONE;
@@ -513,7 +513,7 @@ static enum lac_status hosts_finish(struct lac_facts *facts, const struct lac_sp
     sort_marks(&facts->alloc_marks);
     enum lac_status status = name_workers(facts);
     if (facts->fetch_count > 1) {
-        qsort(facts->fetches, facts->fetch_count, sizeof *facts->fetches, by_fetch_start);
+        qsort(facts->fetches, facts->fetch_count, sizeof(*facts->fetches), by_fetch_start);
     }
     return status;
 }

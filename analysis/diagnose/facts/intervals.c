@@ -80,7 +80,7 @@ void lac_spans_normalize(struct lac_spans *spans, int64_t bridge_ns)
         is_sorted = spans->at[i].start_ns >= spans->at[i - 1].start_ns;
     }
     if (!is_sorted) {
-        qsort(spans->at, spans->count, sizeof *spans->at, by_start);
+        qsort(spans->at, spans->count, sizeof(*spans->at), by_start);
     }
     uint64_t kept = 0;
     for (uint64_t i = 0; i < spans->count; i++) {
@@ -230,8 +230,8 @@ enum lac_status lac_spans_unite(const struct lac_spans *a, const struct lac_span
 
 int64_t *lac_spans_prefix(const struct lac_spans *spans)
 {
-    int64_t *prefix = malloc((spans->count + 1) * sizeof *prefix);
-    if (!prefix) {
+    int64_t *prefix = malloc((spans->count + 1) * sizeof(*prefix));
+    if (prefix == NULL) {
         return NULL;
     }
     prefix[0] = 0;

@@ -21,8 +21,8 @@ void lac_kernels_sort(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     if (analysis->kernel_name_count > 1) {
-        qsort_r(analysis->kernels, analysis->kernel_name_count, sizeof *analysis->kernels, by_total,
-                facts);
+        qsort_r(analysis->kernels, analysis->kernel_name_count, sizeof(*analysis->kernels),
+                by_total, facts);
     }
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
         const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];

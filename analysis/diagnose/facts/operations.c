@@ -53,8 +53,8 @@ enum lac_status lac_operations_init(struct lac_operations *operations,
         bool is_ours = model->tracks[t].device == device_id;
         track_count += is_ours && (facts->track_flags[t] & LAC_TRACK_HAS_GPU);
     }
-    operations->heap = calloc(track_count ? track_count : 1, sizeof *operations->heap);
-    if (!operations->heap) {
+    operations->heap = calloc(track_count ? track_count : 1, sizeof(*operations->heap));
+    if (operations->heap == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {

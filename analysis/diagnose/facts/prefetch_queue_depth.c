@@ -60,7 +60,7 @@ static int by_batch(const void *a, const void *b)
 static void sort(struct moments *moments)
 {
     if (moments->count > 1) {
-        qsort(moments->at, moments->count, sizeof *moments->at, by_batch);
+        qsort(moments->at, moments->count, sizeof(*moments->at), by_batch);
     }
 }
 
@@ -137,19 +137,19 @@ static int by_time(const void *a, const void *b)
 static int64_t ready_ns(const struct queue *queue, const struct moment *fetched, int64_t by_ns)
 {
     const struct moment *pinned = last_of(&queue->pinned, fetched->batch, by_ns);
-    return pinned && pinned->end_ns >= fetched->end_ns ? pinned->end_ns : fetched->end_ns;
+    return pinned != NULL && pinned->end_ns >= fetched->end_ns ? pinned->end_ns : fetched->end_ns;
 }
 
 /** Every wait with the batch that it took. @return changes, two a batch; the caller frees */
 static struct change *match(struct queue *queue, uint64_t *ret_count)
 {
     struct change *changes =
-        malloc((2 * queue->waited.count + queue->fetched.count + 1) * sizeof *changes);
+        malloc((2 * queue->waited.count + queue->fetched.count + 1) * sizeof(*changes));
     uint64_t count = 0;
-    for (uint64_t w = 0; changes && w < queue->waited.count; w++) {
+    for (uint64_t w = 0; changes != NULL && w < queue->waited.count; w++) {
         const struct moment *wait = &queue->waited.at[w];
         struct moment *fetched = last_of(&queue->fetched, wait->batch, wait->end_ns);
-        if (!fetched || fetched->is_taken || fetched->track == wait->track) {
+        if (fetched == NULL || fetched->is_taken || fetched->track == wait->track) {
             continue; /* made before the recording began, or by the waiting thread itself */
         }
         fetched->is_taken = true;
@@ -166,7 +166,7 @@ static uint64_t add_untaken(struct queue *queue, struct change *changes, uint64_
 {
     int64_t began_ns = -1;
     struct moments *waited = &queue->waited;
-    qsort(waited->at, waited->count, sizeof *waited->at, by_end);
+    qsort(waited->at, waited->count, sizeof(*waited->at), by_end);
     for (uint64_t w = 1; w < waited->count; w++) {
         began_ns =
             waited->at[w].batch <= waited->at[w - 1].batch ? waited->at[w - 1].end_ns : began_ns;
@@ -186,7 +186,7 @@ static uint64_t sum_up(struct change *changes, uint64_t count, int64_t *ts_ns, d
 {
     uint64_t sample_count = 0;
     int64_t ready = 0;
-    qsort(changes, count, sizeof *changes, by_time);
+    qsort(changes, count, sizeof(*changes), by_time);
     for (uint64_t i = 0; i < count; i++) {
         ready += changes[i].by;
         if (i + 1 < count && changes[i + 1].at_ns == changes[i].at_ns) {
@@ -202,12 +202,12 @@ static enum lac_status append(struct lac_model *model, const struct queue *queue
                               struct change *changes, uint64_t count)
 {
     struct lac_track track = {.process = queue->process, .sort_index = -998};
-    int64_t *ts_ns = malloc((count + 1) * sizeof *ts_ns);
-    double *values = malloc((count + 1) * sizeof *values);
-    enum lac_status status = ts_ns && values ? LAC_OK : LAC_ERR_NOMEM;
+    int64_t *ts_ns = malloc((count + 1) * sizeof(*ts_ns));
+    double *values = malloc((count + 1) * sizeof(*values));
+    enum lac_status status = ts_ns != NULL && values != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        status =
-            lac_strings_intern(&model->strings, counter_name, sizeof counter_name - 1, &track.name);
+        status = lac_strings_intern(&model->strings, counter_name, sizeof(counter_name) - 1,
+                                    &track.name);
     }
     if (!status) {
         /* the queue is empty until the first batch lies in it */
@@ -248,7 +248,7 @@ enum lac_status lac_prefetch_queue_depth_add(struct lac_model *model)
         sort(&queue.pinned);
         sort(&queue.waited);
         changes = match(&queue, &count);
-        status = changes ? LAC_OK : LAC_ERR_NOMEM;
+        status = changes != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     if (!status && count > 0) {
         count = add_untaken(&queue, changes, count);

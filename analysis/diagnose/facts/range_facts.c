@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/model/args.h"
+#include "collector/base/count_of.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@ static bool is_letter(char c)
 static bool has_word(const char *text, const char *word)
 {
     size_t length = strlen(word);
-    for (const char *at = strcasestr(text, word); at; at = strcasestr(at + 1, word)) {
+    for (const char *at = strcasestr(text, word); at != NULL; at = strcasestr(at + 1, word)) {
         if ((at == text || !is_letter(at[-1])) && !is_letter(at[length])) {
             return true;
         }
@@ -27,11 +28,13 @@ static bool has_word(const char *text, const char *word)
 
 enum lac_step_kind lac_step_kind_of(const char *name)
 {
-    if (strcasestr(name, "checkpoint") || strcasestr(name, "save_") || has_word(name, "save")) {
+    if (strcasestr(name, "checkpoint") != NULL || strcasestr(name, "save_") != NULL ||
+        has_word(name, "save")) {
         return LAC_KIND_CHECKPOINT;
     }
-    bool is_validation = strcasestr(name, "validat") || strcasestr(name, "evaluat") ||
-                         has_word(name, "eval") || has_word(name, "valid") || has_word(name, "val");
+    bool is_validation = strcasestr(name, "validat") != NULL ||
+                         strcasestr(name, "evaluat") != NULL || has_word(name, "eval") ||
+                         has_word(name, "valid") || has_word(name, "val");
     return is_validation ? LAC_KIND_VALIDATION : LAC_KIND_TRAIN;
 }
 
@@ -41,12 +44,12 @@ int64_t lac_sequence_number(const struct lac_model *model, uint64_t slice)
     enum { ARGS_BYTES = 4096 };
     char text[ARGS_BYTES];
     if (model->slices.args[slice] == 0 ||
-        lac_args_format(model, slice, text, sizeof text) >= sizeof text) {
+        lac_args_format(model, slice, text, sizeof(text)) >= sizeof(text)) {
         return -1;
     }
-    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+    for (size_t k = 0; k < LAC_COUNT_OF(keys); k++) {
         const char *at = strstr(text, keys[k]);
-        if (at) {
+        if (at != NULL) {
             return strtoll(at + strlen(keys[k]), NULL, 10);
         }
     }
@@ -60,9 +63,9 @@ int64_t lac_range_number(const struct lac_model *model, uint32_t slice)
     if (model->slices.args[slice] == 0) {
         return -1;
     }
-    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+    for (size_t k = 0; k < LAC_COUNT_OF(keys); k++) {
         const char *at = strstr(args, keys[k]);
-        if (!at) {
+        if (at == NULL) {
             continue;
         }
         const char *value = at + strlen(keys[k]);

@@ -132,16 +132,16 @@ enum lac_status lac_scan_slices(struct lac_facts *facts)
     facts->api_class = malloc(name_count);
     facts->host_class = malloc(name_count);
     facts->other_work = malloc(name_count);
-    facts->kernel_row = malloc(name_count * sizeof *facts->kernel_row);
+    facts->kernel_row = malloc(name_count * sizeof(*facts->kernel_row));
     facts->track_flags = calloc(track_count, 1);
-    if (!facts->api_class || !facts->host_class || !facts->other_work || !facts->kernel_row ||
-        !facts->track_flags) {
+    if (facts->api_class == NULL || facts->host_class == NULL || facts->other_work == NULL ||
+        facts->kernel_row == NULL || facts->track_flags == NULL) {
         return LAC_ERR_NOMEM;
     }
     memset(facts->api_class, NOT_LOOKED_UP, name_count);
     memset(facts->host_class, NOT_LOOKED_UP, name_count);
     memset(facts->other_work, NOT_LOOKED_UP, name_count);
-    memset(facts->kernel_row, 0xff, name_count * sizeof *facts->kernel_row);
+    memset(facts->kernel_row, 0xff, name_count * sizeof(*facts->kernel_row));
     for (uint32_t track = 0; track < model->recorded_track_count; track++) {
         if (model->tracks[track].kind == LAC_TRACK_COUNTER) {
             continue;

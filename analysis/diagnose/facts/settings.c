@@ -22,14 +22,15 @@ static const struct lac_setting *row_of(const struct lac_facts *facts, const cha
 static const char *text_of(const struct lac_facts *facts, const char *part, const char *key)
 {
     const struct lac_setting *row = row_of(facts, part, key);
-    return row && row->type == LAC_SETTING_TEXT ? facts->model->settings.texts + row->value : NULL;
+    return row != NULL && row->type == LAC_SETTING_TEXT ? facts->model->settings.texts + row->value
+                                                        : NULL;
 }
 
 int64_t lac_setting_count(const struct lac_facts *facts, const char *part, const char *key,
                           int64_t max)
 {
     const struct lac_setting *row = row_of(facts, part, key);
-    if (!row || (row->type != LAC_SETTING_INTEGER && row->type != LAC_SETTING_REAL)) {
+    if (row == NULL || (row->type != LAC_SETTING_INTEGER && row->type != LAC_SETTING_REAL)) {
         return -1;
     }
     const char *at = facts->model->settings.texts + row->value;
@@ -47,7 +48,7 @@ double lac_setting_real(const struct lac_facts *facts, const char *part, const c
 {
     /* the recorder writes what is no whole number as text */
     const struct lac_setting *row = row_of(facts, part, key);
-    const char *at = row ? facts->model->settings.texts + row->value : "";
+    const char *at = row != NULL ? facts->model->settings.texts + row->value : "";
     double value = 0.0;
     double unit = 1.0;
     int digits = 0;
@@ -69,20 +70,23 @@ bool lac_setting_is(const struct lac_facts *facts, const char *part, const char 
                     const char *text)
 {
     const char *value = text_of(facts, part, key);
-    return value && strcmp(value, text) == 0;
+    return value != NULL && strcmp(value, text) == 0;
 }
 
 int lac_setting_truth(const struct lac_facts *facts, const char *part, const char *key)
 {
     const struct lac_setting *row = row_of(facts, part, key);
-    return !row ? -1 : row->type == LAC_SETTING_TRUE ? 1 : row->type == LAC_SETTING_FALSE ? 0 : -1;
+    return row == NULL                      ? -1
+           : row->type == LAC_SETTING_TRUE  ? 1
+           : row->type == LAC_SETTING_FALSE ? 0
+                                            : -1;
 }
 
 const char *lac_setting_text(const struct lac_facts *facts, const char *part, const char *key,
                              const char *allowed)
 {
     const char *value = text_of(facts, part, key);
-    bool is_whole = value && value[strspn(value, allowed)] == '\0';
+    bool is_whole = value != NULL && value[strspn(value, allowed)] == '\0';
     return is_whole ? lac_texts_add(&facts->analysis->texts, "%s", value) : "";
 }
 
@@ -90,16 +94,16 @@ const char *lac_setting_text(const struct lac_facts *facts, const char *part, co
 static const char *place_of(const struct lac_facts *facts, const char *key)
 {
     const char *value = text_of(facts, "settings", key);
-    for (const char *at = value; at && *at != '\0'; at++) {
+    for (const char *at = value; at != NULL && *at != '\0'; at++) {
         if ((unsigned char)*at < 0x20 || *at == '"' || *at == '\\') {
             return "";
         }
     }
-    if (!value) {
+    if (value == NULL) {
         return "";
     }
     const char *slash = strrchr(value, '/');
-    return lac_texts_add(&facts->analysis->texts, "%s", slash ? slash + 1 : value);
+    return lac_texts_add(&facts->analysis->texts, "%s", slash != NULL ? slash + 1 : value);
 }
 
 /** A list of cores as the kernel writes it, "0-3,8". */
@@ -141,7 +145,7 @@ int32_t lac_setting_cores(const struct lac_facts *facts, const char *key)
 {
     struct core_list list = {.at = text_of(facts, "host", key)};
     int64_t cores = 0;
-    if (!list.at) {
+    if (list.at == NULL) {
         return -1;
     }
     while (core_list_next(&list)) {

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/facts/step_operations.h"
 
 #include "analysis/diagnose/facts/operations.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ enum { WORK_OPS_MAX = 400000, DEPTH_MAX = 128 };
 
 void lac_step_operations_destroy(struct lac_step_operations *work)
 {
-    if (work) {
+    if (work != NULL) {
         free(work->ops);
         free(work);
     }
@@ -108,7 +109,7 @@ static bool is_forward_name(const char *name)
     if (strncmp(name, "aten::", 6) != 0) {
         return false;
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
         if (strcmp(name + 6, names[i]) == 0) {
             return true;
         }
@@ -193,8 +194,8 @@ static enum lac_status find_launchers(struct lac_facts *facts)
 {
     struct lac_step_operations *work = facts->step_operations;
     const struct lac_model *model = facts->model;
-    struct launch *launches = malloc((work->count ? work->count : 1) * sizeof *launches);
-    if (!launches) {
+    struct launch *launches = malloc((work->count ? work->count : 1) * sizeof(*launches));
+    if (launches == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint64_t count = 0;
@@ -205,7 +206,7 @@ static enum lac_status find_launchers(struct lac_facts *facts)
         }
     }
     if (count > 1) {
-        qsort(launches, count, sizeof *launches, by_call);
+        qsort(launches, count, sizeof(*launches), by_call);
     }
     for (uint64_t at = 0; at < count;) {
         uint32_t track = lac_model_track_of(model, launches[at].call);
@@ -224,18 +225,18 @@ static enum lac_status find_launchers(struct lac_facts *facts)
 enum lac_status lac_step_operations_collect(struct lac_facts *facts)
 {
     const struct lac_analysis *analysis = facts->analysis;
-    struct lac_step_operations *work = calloc(1, sizeof *work);
-    if (!work) {
+    struct lac_step_operations *work = calloc(1, sizeof(*work));
+    if (work == NULL) {
         return LAC_ERR_NOMEM;
     }
     facts->step_operations = work;
-    if (!facts->time || analysis->main_device == LAC_NONE) {
+    if (facts->time == NULL || analysis->main_device == LAC_NONE) {
         return LAC_OK;
     }
     uint64_t all = analysis->devices[analysis->main_device].op_count;
     uint64_t capacity = all < WORK_OPS_MAX ? all : WORK_OPS_MAX;
-    work->ops = malloc((capacity ? capacity : 1) * sizeof *work->ops);
-    if (!work->ops) {
+    work->ops = malloc((capacity ? capacity : 1) * sizeof(*work->ops));
+    if (work->ops == NULL) {
         return LAC_ERR_NOMEM;
     }
     struct collect collect = {.facts = facts, .work = work, .capacity = capacity};
@@ -264,7 +265,7 @@ const char *lac_step_operation_kernel_name(const struct lac_facts *facts, uint64
     char name[64];
     uint32_t id = facts->model->slices.name[slice];
     lac_kernel_short_name(lac_model_str(facts->model, id),
-                          lac_strings_length(&facts->model->strings, id), name, sizeof name);
+                          lac_strings_length(&facts->model->strings, id), name, sizeof(name));
     return lac_texts_add(&facts->analysis->texts, "%s", name);
 }
 

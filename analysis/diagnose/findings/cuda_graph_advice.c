@@ -12,7 +12,7 @@ static void count_kernels(const struct lac_facts *facts, struct lac_cuda_graph_a
     uint64_t grouped = 0;
     for (uint64_t i = 0; i < work->count; i++) {
         const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
-        if (!kernel) {
+        if (kernel == NULL) {
             continue;
         }
         uint32_t row = model->slices.detail[work->ops[i].slice];

@@ -72,7 +72,7 @@ static int64_t cause_in_gap(const struct lac_facts *facts, const struct lac_gap 
 static const char *loader_name(const char *name)
 {
     static const char prefix[] = "enumerate(DataLoader)";
-    return strncmp(name, prefix, sizeof prefix - 1) == 0 ? "DataLoader next" : name;
+    return strncmp(name, prefix, sizeof(prefix) - 1) == 0 ? "DataLoader next" : name;
 }
 
 void lac_evidence_rooted_gap(const struct lac_facts *facts, struct lac_finding *finding,
@@ -82,7 +82,7 @@ void lac_evidence_rooted_gap(const struct lac_facts *facts, struct lac_finding *
     const struct lac_model *model = facts->model;
     const struct lac_gap *gap = &analysis->gaps[index];
     char root[160];
-    lac_gap_root_text(analysis, model, gap, root, sizeof root);
+    lac_gap_root_text(analysis, model, gap, root, sizeof(root));
     lac_evidence_gap(facts, finding, index,
                      lac_texts_add(&analysis->texts, "%s idle%s%s", lac_format_ns(idle_ns).text,
                                    root[0] != '\0' ? ": " : "", root));

@@ -33,7 +33,8 @@ static void count_calls(const struct lac_facts *facts, struct allocations *count
             continue;
         }
         const char *name = lac_model_str(facts->model, slices->name[mark->slice]);
-        bool is_release = strstr(name, "Free") || strstr(name, "Release") || strstr(name, "Unmap");
+        bool is_release = strstr(name, "Free") != NULL || strstr(name, "Release") != NULL ||
+                          strstr(name, "Unmap") != NULL;
         counts->count += !is_release;
         counts->release_count += is_release;
         counts->failed_count += !is_release && slices->detail[mark->slice] == OUT_OF_MEMORY;

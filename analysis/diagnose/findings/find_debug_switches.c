@@ -5,6 +5,7 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static const struct {
     {"TORCHDYNAMO_DISABLE", "1", EFFECT_SLOWS, "torch.compile does nothing",
      "unset TORCHDYNAMO_DISABLE"},
 };
-enum { SWITCH_COUNT = sizeof switches / sizeof switches[0] };
+enum { SWITCH_COUNT = LAC_COUNT_OF(switches) };
 
 /** Whether the setting has that value, as a truth, a number or text. */
 static bool has_value(const struct lac_facts *facts, const char *key, const char *value)

@@ -31,7 +31,7 @@ static double median_of(const struct series *series, const int64_t *values, uint
     for (uint32_t i = first; i < end; i++) {
         series->sorted[i - first] = values[i];
     }
-    qsort(series->sorted, end - first, sizeof *series->sorted, by_value);
+    qsort(series->sorted, end - first, sizeof(*series->sorted), by_value);
     uint32_t middle = (end - first) / 2;
     return (double)series->sorted[middle];
 }
@@ -112,8 +112,8 @@ bool lac_find_drift(const struct lac_facts *facts, struct lac_finding *finding)
     if (kept < DRIFT_STEPS_MIN) {
         return false;
     }
-    int64_t *memory = malloc((size_t)kept * 3 * sizeof *memory);
-    if (!memory) {
+    int64_t *memory = malloc((size_t)kept * 3 * sizeof(*memory));
+    if (memory == NULL) {
         return false; /* one remark less */
     }
     struct series series = {memory, memory + kept, memory + (size_t)2 * kept, 0};

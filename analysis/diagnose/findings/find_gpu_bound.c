@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/facts/gpu_counters.h"
 #include "analysis/diagnose/findings/findings.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static const struct {
     {"optimizer", {LAC_FAMILY_OPTIMIZER}, 1},
     {"reductions and indexing", {LAC_FAMILY_REDUCE, LAC_FAMILY_INDEX}, 2},
 };
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0], ELEMENTWISE = 3 };
+enum { KIND_COUNT = LAC_COUNT_OF(kinds), ELEMENTWISE = 3 };
 
 struct share {
     int kind;
@@ -96,7 +97,7 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
     struct share shares[KIND_COUNT];
     share_of_kinds(analysis, shares);
     double elementwise_pct = shares[ELEMENTWISE].pct;
-    qsort(shares, KIND_COUNT, sizeof shares[0], by_pct);
+    qsort(shares, KIND_COUNT, sizeof(shares[0]), by_pct);
     const struct lac_step_time *time = facts->time;
     lac_finding_cost(facts, finding, time->compute_ns);
     finding->gain_low_pct = 0.0;

@@ -55,7 +55,7 @@ static void measure_load(const struct lac_facts *facts, uint32_t thread, struct 
         const char *name = lac_model_str(model, track->name);
         const char *at = strstr(name, what);
         if (track->kind != LAC_TRACK_COUNTER || track->process != model->tracks[thread].process ||
-            !at || at[sizeof what - 1] != '\0') {
+            at == NULL || at[sizeof(what) - 1] != '\0') {
             continue;
         }
         const char *tid = at;

@@ -26,7 +26,7 @@ static void add_evidence(const struct lac_facts *facts, struct lac_finding *find
         char name[64];
         lac_kernel_short_name(lac_model_str(facts->model, kernel_facts->name),
                               lac_strings_length(&facts->model->strings, kernel_facts->name), name,
-                              sizeof name);
+                              sizeof(name));
         const char *text =
             lac_texts_add(&facts->analysis->texts, "%s: %s, %s in total", name,
                           lac_format_count((int64_t)kernel_facts->count, "time").text,

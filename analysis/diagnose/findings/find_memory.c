@@ -96,7 +96,8 @@ bool lac_find_out_of_memory(const struct lac_facts *facts, struct lac_finding *f
         const struct lac_mark *mark = &facts->alloc_marks.at[i];
         const char *name = lac_model_str(facts->model, slices->name[mark->slice]);
         bool is_allocation =
-            (strcasestr(name, "alloc") || strstr(name, "Create")) && !strstr(name, "Host");
+            (strcasestr(name, "alloc") != NULL || strstr(name, "Create") != NULL) &&
+            strstr(name, "Host") == NULL;
         if (is_allocation && slices->detail[mark->slice] == OUT_OF_MEMORY) {
             failed = mark->slice;
             count++;

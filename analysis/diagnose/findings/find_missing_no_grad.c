@@ -68,7 +68,7 @@ static bool has_backward_beside(const struct lac_facts *facts, const struct lac_
 static bool is_evaluation(const struct lac_facts *facts, const struct lac_mark *mark)
 {
     const char *name = lac_model_str(facts->model, facts->model->slices.name[mark->slice]);
-    return strcasestr(name, "validat") || strcasestr(name, "evaluat");
+    return strcasestr(name, "validat") != NULL || strcasestr(name, "evaluat") != NULL;
 }
 
 bool lac_find_missing_no_grad(const struct lac_facts *facts, struct lac_finding *finding)

@@ -32,7 +32,7 @@ bool lac_find_padding_waste(const struct lac_facts *facts, struct lac_finding *f
 {
     struct lac_analysis *analysis = facts->analysis;
     const char *why = analysis->padding_pct >= PADDING_PCT_MIN ? say_why(facts) : NULL;
-    if (!why) {
+    if (why == NULL) {
         return false;
     }
     lac_finding_open_fact(finding);

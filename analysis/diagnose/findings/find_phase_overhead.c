@@ -142,7 +142,7 @@ static bool find_phase(const struct lac_facts *facts, struct lac_finding *findin
     const struct phase_time time = time_of(analysis, advice->phase);
     if (analysis->step_count == 0 || time.count == 0 ||
         lac_pct(time.ns, analysis->duration_ns) < PHASE_MIN_PCT ||
-        lac_finding_of(analysis, advice->aside)) {
+        lac_finding_of(analysis, advice->aside) != NULL) {
         return false;
     }
     say(facts, finding, advice, &time);

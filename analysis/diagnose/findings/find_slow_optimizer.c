@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -25,7 +26,8 @@ static void collect_kernels(const struct lac_facts *facts, struct optimizer *opt
     for (uint64_t i = 0; i < work->count; i++) {
         const struct lac_step_operation *op = &work->ops[i];
         const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
-        if (!kernel || kernel->names.is_comm || (op->context & LAC_OPERATION_IN_OPTIMIZER) == 0) {
+        if (kernel == NULL || kernel->names.is_comm ||
+            (op->context & LAC_OPERATION_IN_OPTIMIZER) == 0) {
             continue;
         }
         optimizer->count++;
@@ -67,7 +69,7 @@ static void class_of_range(const struct lac_facts *facts, uint32_t range, char *
     }
     const char *name = lac_model_str(facts->model, facts->model->slices.name[range]);
     const char *at = strchr(name, '#');
-    if (at) {
+    if (at != NULL) {
         (void)snprintf(out, capacity_bytes, "%.*s", (int)strcspn(at + 1, "."), at + 1);
     }
 }
@@ -96,13 +98,13 @@ static const char *change_of(const struct lac_facts *facts, const char *optimize
     int fused_from = strcmp(optimizer_class, "SGD") == 0       ? 3
                      : strcmp(optimizer_class, "Adagrad") == 0 ? 8
                                                                : 0; /* of PyTorch 2, on CUDA */
-    if (is_one_of(optimizer_class, fused, sizeof fused / sizeof fused[0])) {
+    if (is_one_of(optimizer_class, fused, LAC_COUNT_OF(fused))) {
         return lac_texts_add(texts,
                              "optimizer = torch.optim.%s(model.parameters(), ..., foreach=True)\n"
                              "# or fused=True: from PyTorch 2.%d, one kernel for all",
                              optimizer_class, fused_from);
     }
-    if (is_one_of(optimizer_class, foreach, sizeof foreach / sizeof foreach[0])) {
+    if (is_one_of(optimizer_class, foreach, LAC_COUNT_OF(foreach))) {
         return lac_texts_add(texts,
                              "optimizer = torch.optim.%s(model.parameters(), ..., "
                              "foreach=True)",
@@ -119,7 +121,7 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
 {
     struct lac_analysis *analysis = facts->analysis;
     char optimizer_class[40];
-    class_of_range(facts, optimizer->longest_range, optimizer_class, sizeof optimizer_class);
+    class_of_range(facts, optimizer->longest_range, optimizer_class, sizeof(optimizer_class));
     double steps = facts->step_operations->steps;
     finding->title = lac_texts_add(&analysis->texts,
                                    "The optimizer updates parameters one by one: the GPU waits %s "

@@ -34,14 +34,14 @@ bool lac_find_small_grid(const struct lac_facts *facts, struct lac_finding *find
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_operations *work = facts->step_operations;
     const struct lac_device *device = lac_main_device(facts);
-    if (!device || device->sm_count <= 0 || work->steps <= 0.0) {
+    if (device == NULL || device->sm_count <= 0 || work->steps <= 0.0) {
         return false;
     }
     struct small small = {.top = LAC_NONE};
     uint64_t sm_count = (uint64_t)device->sm_count;
     for (uint64_t i = 0; i < work->count; i++) {
         const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
-        if (!kernel || kernel->names.is_comm) {
+        if (kernel == NULL || kernel->names.is_comm) {
             continue;
         }
         double ns = work->ops[i].exposed_ns;

@@ -88,10 +88,11 @@ static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst
 /** What to write instead, by what waits. */
 static const char *change_for(const struct culprit *culprit)
 {
-    bool is_item =
-        strstr(culprit->around, "item") || strstr(culprit->around, "_local_scalar_dense");
-    bool is_sized = strstr(culprit->around, "nonzero") || strstr(culprit->around, "index") ||
-                    strstr(culprit->around, "unique") || strstr(culprit->around, "masked");
+    bool is_item = strstr(culprit->around, "item") != NULL ||
+                   strstr(culprit->around, "_local_scalar_dense") != NULL;
+    bool is_sized =
+        strstr(culprit->around, "nonzero") != NULL || strstr(culprit->around, "index") != NULL ||
+        strstr(culprit->around, "unique") != NULL || strstr(culprit->around, "masked") != NULL;
     if (is_item) {
         return "total += loss.detach()          # stays on the GPU\n"
                "if step % 50 == 0:\n"
@@ -101,7 +102,7 @@ static const char *change_for(const struct culprit *culprit)
         return "x = torch.where(mask, x, zero)  # instead of x[mask]: the size is known without a "
                "synchronization";
     }
-    if (strstr(culprit->call, "Memcpy")) {
+    if (strstr(culprit->call, "Memcpy") != NULL) {
         return "value = value.to('cpu', non_blocking=True)  # read it one step later";
     }
     return "# move the synchronization out of the loop, or do it every 50 steps:\n"

@@ -11,6 +11,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/names/op_shapes.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,20 +29,20 @@ static struct multiples multiples_of(const char *name)
 {
     static const char *const half[] = {"f16", "bf16", "fp16", "h884", "h1688", "h16816", "half"};
     static const char *const eighth[] = {"i8", "s8", "e4m3", "e5m2", "int8"};
-    if (strstr(name, "tf32") || strstr(name, "tensorop_s1688gemm_")) {
+    if (strstr(name, "tf32") != NULL || strstr(name, "tensorop_s1688gemm_") != NULL) {
         return (struct multiples){4, 32, "TF32"};
     }
-    for (size_t i = 0; i < sizeof eighth / sizeof eighth[0]; i++) {
-        if (strstr(name, eighth[i])) {
+    for (size_t i = 0; i < LAC_COUNT_OF(eighth); i++) {
+        if (strstr(name, eighth[i]) != NULL) {
             return (struct multiples){16, 128, "8-bit"};
         }
     }
-    for (size_t i = 0; i < sizeof half / sizeof half[0]; i++) {
-        if (strstr(name, half[i])) {
+    for (size_t i = 0; i < LAC_COUNT_OF(half); i++) {
+        if (strstr(name, half[i]) != NULL) {
             return (struct multiples){8, 64, "half precision"};
         }
     }
-    if (strstr(name, "d884")) {
+    if (strstr(name, "d884") != NULL) {
         return (struct multiples){2, 16, "float64"};
     }
     return (struct multiples){0, 0, ""};
@@ -56,8 +57,8 @@ static bool is_of_older_gpu(const char *name, int32_t major)
     } marks[] = {{"volta_", 7},     {"sm70_", 7},      {"turing_", 7}, {"sm75_", 7},
                  {"cutlass_70", 7}, {"cutlass_75", 7}, {"ampere_", 8}, {"sm80_", 8},
                  {"sm86_", 8},      {"cutlass_80", 8}};
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        if (strstr(name, marks[i].text)) {
+    for (size_t i = 0; i < LAC_COUNT_OF(marks); i++) {
+        if (strstr(name, marks[i].text) != NULL) {
             return major >= 9 && marks[i].major < major;
         }
     }
@@ -78,7 +79,7 @@ static void collect(const struct lac_facts *facts, int32_t major, struct matrix_
     matrix->top_older = UINT64_MAX;
     for (uint64_t i = 0; i < work->count; i++) {
         const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
-        if (!kernel || !kernel->names.is_eligible ||
+        if (kernel == NULL || !kernel->names.is_eligible ||
             kernel->names.tensor_core != LAC_TENSOR_CORE_YES ||
             kernel->names.family == LAC_FAMILY_ATTENTION) {
             continue;
@@ -222,7 +223,7 @@ static bool find_older(const struct lac_facts *facts, struct lac_finding *findin
 bool lac_find_tensor_cores_misaligned(const struct lac_facts *facts, struct lac_finding *finding)
 {
     const struct lac_device *device = lac_main_device(facts);
-    int32_t major = device ? device->cc_major : 0;
+    int32_t major = device != NULL ? device->cc_major : 0;
     struct matrix_work matrix = {0};
     if (facts->step_operations->steps <= 0.0) {
         return false;
@@ -238,6 +239,6 @@ bool lac_find_tensor_cores_older_kernels(const struct lac_facts *facts, struct l
     if (facts->step_operations->steps <= 0.0) {
         return false;
     }
-    collect(facts, device ? device->cc_major : 0, &matrix);
+    collect(facts, device != NULL ? device->cc_major : 0, &matrix);
     return find_older(facts, finding, &matrix);
 }

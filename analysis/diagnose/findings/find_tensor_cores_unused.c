@@ -19,7 +19,8 @@ static int32_t nvidia_generation(const struct lac_facts *facts)
     }
     const struct lac_device *device = &facts->model->devices[index];
     const char *name = lac_model_str(facts->model, device->name);
-    bool is_other = strstr(name, "AMD") || strstr(name, "Radeon") || strstr(name, "Instinct");
+    bool is_other = strstr(name, "AMD") != NULL || strstr(name, "Radeon") != NULL ||
+                    strstr(name, "Instinct") != NULL;
     return is_other ? 0 : device->cc_major;
 }
 
@@ -84,7 +85,7 @@ static void add_evidence(const struct lac_facts *facts, struct lac_finding *find
         char name[64];
         lac_kernel_short_name(lac_model_str(facts->model, kernel_facts->name),
                               lac_strings_length(&facts->model->strings, kernel_facts->name), name,
-                              sizeof name);
+                              sizeof(name));
         const char *text =
             lac_texts_add(&facts->analysis->texts, "%s: %s, %s in total, not on tensor cores", name,
                           lac_format_count((int64_t)kernel_facts->count, "time").text,

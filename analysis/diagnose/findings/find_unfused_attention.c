@@ -29,14 +29,14 @@ struct attention {
 
 static bool is_product(const struct lac_kernel_facts *kernel)
 {
-    return kernel && kernel->names.family == LAC_FAMILY_GEMM;
+    return kernel != NULL && kernel->names.family == LAC_FAMILY_GEMM;
 }
 
 /** What stands between: elementwise work of any kind, copies on the device. */
 static bool is_between(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
     const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
-    if (!kernel) {
+    if (kernel == NULL) {
         return true; /* a copy or a memset */
     }
     enum lac_family family = kernel->names.family;
@@ -71,22 +71,22 @@ static uint64_t product_near(const struct lac_facts *facts, uint64_t from, int d
 static bool is_softmax(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
     const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
-    if (!kernel || kernel->names.family != LAC_FAMILY_SOFTMAX) {
+    if (kernel == NULL || kernel->names.family != LAC_FAMILY_SOFTMAX) {
         return false;
     }
     const char *name = lac_model_str(facts->model, kernel->name);
     const char *around = lac_step_operation_name(facts, op);
-    return strcasestr(name, "softmax") && !strcasestr(name, "logsoftmax") &&
-           !strcasestr(name, "log_softmax") && !strcasestr(around, "log_softmax") &&
-           !strcasestr(around, "cross_entropy");
+    return strcasestr(name, "softmax") != NULL && strcasestr(name, "logsoftmax") == NULL &&
+           strcasestr(name, "log_softmax") == NULL && strcasestr(around, "log_softmax") == NULL &&
+           strcasestr(around, "cross_entropy") == NULL;
 }
 
 /** Whether the operators, where recorded, are batched products; a layer of a model is none. */
 static bool may_be_scores(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
     const char *name = lac_step_operation_name(facts, op);
-    return strncmp(name, "aten::", 6) != 0 || strstr(name, "bmm") || strstr(name, "matmul") ||
-           strstr(name, "einsum");
+    return strncmp(name, "aten::", 6) != 0 || strstr(name, "bmm") != NULL ||
+           strstr(name, "matmul") != NULL || strstr(name, "einsum") != NULL;
 }
 
 static void add_operation(const struct lac_facts *facts, struct attention *attention, uint64_t at)

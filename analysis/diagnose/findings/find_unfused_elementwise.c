@@ -21,7 +21,8 @@ struct chains {
 static bool is_fusible(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
     const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
-    if (!kernel || kernel->names.is_comm || (op->context & LAC_OPERATION_IN_OPTIMIZER) != 0) {
+    if (kernel == NULL || kernel->names.is_comm ||
+        (op->context & LAC_OPERATION_IN_OPTIMIZER) != 0) {
         return false;
     }
     enum lac_family family = kernel->names.family;
@@ -57,7 +58,7 @@ static void collect(const struct lac_facts *facts, struct chains *chains)
     const struct lac_step_operations *work = facts->step_operations;
     for (uint64_t i = 0; i < work->count;) {
         const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
-        if (kernel && !kernel->names.is_comm) {
+        if (kernel != NULL && !kernel->names.is_comm) {
             chains->all_ns += work->ops[i].exposed_ns;
             bool is_compiled = kernel->names.family == LAC_FAMILY_TRITON;
             chains->compiled_ns += is_compiled ? work->ops[i].exposed_ns : 0.0;

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings/findings.h"
 
 #include "analysis/diagnose/loading/loading.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <math.h>
@@ -36,7 +37,7 @@ static unsigned subjects_of(const struct lac_facts *facts)
     if (analysis->workload == LAC_WORKLOAD_HOST_TRAINING) {
         return FOR_LOOP;
     }
-    bool is_training = analysis->workload == LAC_WORKLOAD_TRAINING && facts->time;
+    bool is_training = analysis->workload == LAC_WORKLOAD_TRAINING && facts->time != NULL;
     return is_training ? FOR_TRAINING | FOR_LOOP : 0;
 }
 
@@ -48,7 +49,7 @@ static void append(struct lac_analysis *analysis, const struct lac_finding *find
 
 static void find_all(const struct lac_facts *facts, enum phase phase, unsigned subjects)
 {
-    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(finders); i++) {
         struct lac_finding finding;
         lac_finding_init(&finding, finders[i].kind);
         if (finders[i].phase == phase && (finders[i].subjects & subjects) != 0 &&
@@ -61,7 +62,7 @@ static void find_all(const struct lac_facts *facts, enum phase phase, unsigned s
 /** The first finding that is sure takes the wait for data. */
 static bool find_explanation(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(finders); i++) {
         lac_finding_init(finding, finders[i].kind);
         if (finders[i].phase == PHASE_WAIT && finders[i].find(facts, finding)) {
             return true;

@@ -71,7 +71,7 @@ static const struct lac_finding *estimated(const struct lac_analysis *analysis,
                                            enum lac_finding_kind kind)
 {
     const struct lac_finding *finding = lac_finding_of(analysis, kind);
-    bool proposes = finding && !isnan(finding->gain_mid_pct) && finding->brief[0] != '\0';
+    bool proposes = finding != NULL && !isnan(finding->gain_mid_pct) && finding->brief[0] != '\0';
     return proposes ? finding : NULL;
 }
 
@@ -122,27 +122,27 @@ static void list_waits(const struct lac_facts *facts, const struct state *state,
     bool is_played = lac_graph_trust(facts->time) != LAC_TRUST_NONE;
     const struct lac_finding *sync = estimated(analysis, LAC_FINDING_SYNC_STALL);
     const struct lac_finding *allocator = estimated(analysis, LAC_FINDING_ALLOCATOR_THRASH);
-    if ((sync || is_played) && state->what_if.no_sync != 1) {
+    if ((sync != NULL || is_played) && state->what_if.no_sync != 1) {
         struct candidate *next = add(list, state, "synchronize less often");
         next->state.what_if.no_sync = 1;
-        next->gain_min = sync ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
+        next->gain_min = sync != NULL ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
     }
-    if ((allocator || (is_played && facts->alloc_marks.count > 0)) &&
+    if ((allocator != NULL || (is_played && facts->alloc_marks.count > 0)) &&
         state->what_if.no_allocator != 1) {
         struct candidate *next =
-            add(list, state, allocator ? allocator->brief : "no allocation in the step");
+            add(list, state, allocator != NULL ? allocator->brief : "no allocation in the step");
         next->state.what_if.no_allocator = 1;
-        next->gain_min = allocator ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
+        next->gain_min = allocator != NULL ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
     }
     const struct lac_finding *module = estimated(analysis, LAC_FINDING_MODULE_LOAD);
-    if (module && state->what_if.no_module_load != 1) {
+    if (module != NULL && state->what_if.no_module_load != 1) {
         add(list, state, module->brief)->state.what_if.no_module_load = 1;
     }
     const struct lac_finding *launch = estimated(analysis, LAC_FINDING_LAUNCH_BOUND);
-    if (launch && state->what_if.no_launch != 1) {
+    if (launch != NULL && state->what_if.no_launch != 1) {
         add(list, state, launch->brief)->state.what_if.no_launch = 1;
     }
-    if (estimated(analysis, LAC_FINDING_EXPOSED_COMMUNICATION) && !state->hides_comm) {
+    if (estimated(analysis, LAC_FINDING_EXPOSED_COMMUNICATION) != NULL && !state->hides_comm) {
         add(list, state, "overlap communication")->state.hides_comm = true;
     }
 }
@@ -161,11 +161,11 @@ void lac_plan_make(const struct lac_facts *facts)
             struct candidate *next = &list.at[i];
             next->state.step_ns = replay(facts, &next->state);
             bool is_worth_it = next->state.step_ns < (1.0 - next->gain_min) * state.step_ns;
-            if (is_worth_it && (!best || next->state.step_ns < best->state.step_ns)) {
+            if (is_worth_it && (best == NULL || next->state.step_ns < best->state.step_ns)) {
                 best = next;
             }
         }
-        if (!best) {
+        if (best == NULL) {
             return;
         }
         analysis->plan[analysis->plan_count++] = (struct lac_plan_step){

@@ -26,7 +26,7 @@ static uint32_t launching_track(const struct lac_facts *facts,
 static uint32_t evidence_thread(const struct lac_facts *facts, const struct lac_finding *finding)
 {
     const struct lac_model *model = facts->model;
-    for (uint32_t i = 0; finding && i < finding->evidence_count; i++) {
+    for (uint32_t i = 0; finding != NULL && i < finding->evidence_count; i++) {
         uint32_t track = finding->evidence[i].track;
         if (track < model->recorded_track_count && model->tracks[track].kind == LAC_TRACK_THREAD) {
             return track;
@@ -43,13 +43,15 @@ static void move_to_middle(const struct lac_facts *facts, int64_t *first_ns, int
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     const int64_t middle_ns = device->first_ns + device->span_ns / 2;
     const struct lac_gap *own = NULL;
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && !own; g++) {
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && own == NULL;
+         g++) {
         const struct lac_gap *gap = &analysis->gaps[g];
         bool is_it = gap->start_ns == *first_ns && gap->start_ns + gap->dur_ns == *last_ns;
         own = is_it ? gap : NULL;
     }
     int64_t nearest_ns = INT64_MAX;
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && own; g++) {
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && own != NULL;
+         g++) {
         const struct lac_gap *gap = &analysis->gaps[g];
         int64_t away_ns =
             gap->start_ns > middle_ns ? gap->start_ns - middle_ns : middle_ns - gap->start_ns;
@@ -70,7 +72,8 @@ static bool choose_window(const struct lac_facts *facts, const struct lac_findin
     const int64_t end_ns = facts->model->info.duration_ns;
     int64_t first_ns = 0;
     int64_t last_ns = 0;
-    for (uint32_t i = 0; finding && i < finding->evidence_count && last_ns <= first_ns; i++) {
+    for (uint32_t i = 0; finding != NULL && i < finding->evidence_count && last_ns <= first_ns;
+         i++) {
         first_ns = finding->evidence[i].t0_ns;
         last_ns = finding->evidence[i].t1_ns;
     }

@@ -1,6 +1,7 @@
 /* What a batch spends its time on: computing or waiting, and which parts of it. */
 
 #include "analysis/diagnose/loading/loading.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@ static const char *stage_of(const char *name)
                   {"loader.transform", "transform"}, {"loader.collate", "collate"},
                   {"loader.put", "hand_over"},       {"loader.unpack", "hand_over"},
                   {"loader.pin", "hand_over"}};
-    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(stages); i++) {
         if (strncmp(name, stages[i].name, strlen(stages[i].name)) == 0) {
             return stages[i].stage;
         }
@@ -189,8 +190,8 @@ enum lac_status lac_fetch_breakdown(struct lac_facts *facts, struct lac_loading 
     if (facts->fetch_count == 0) {
         return LAC_OK; /* parts of what is not known */
     }
-    uint32_t *slices = malloc(count * sizeof *slices);
-    if (!slices) {
+    uint32_t *slices = malloc(count * sizeof(*slices));
+    if (slices == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint64_t used = 0;
@@ -202,12 +203,12 @@ enum lac_status lac_fetch_breakdown(struct lac_facts *facts, struct lac_loading 
     for (uint64_t i = 0; i < facts->fetch_count; i++) {
         slices[used++] = facts->fetches[i].slice;
     }
-    qsort(slices, used, sizeof *slices, by_slice);
+    qsort(slices, used, sizeof(*slices), by_slice);
     struct walk walk = {.facts = facts, .loading = loading, .has_read_cpu = true};
     loading->reads.cpu_ns = 0.0;
     walk_all(&walk, slices, used);
     free(slices);
-    qsort(loading_facts->parts, loading_facts->part_count, sizeof *loading_facts->parts,
+    qsort(loading_facts->parts, loading_facts->part_count, sizeof(*loading_facts->parts),
           by_own_time);
     loading_facts->batch_count = facts->fetch_count;
     if (!walk.has_read_cpu || loading->reads.count == 0) {

@@ -11,7 +11,7 @@ enum { CORES_MAX = 65536, WORKERS_MAX = 4096, COPIES_MAX = 8 };
 
 void lac_loading_destroy(struct lac_loading *loading)
 {
-    if (loading) {
+    if (loading != NULL) {
         free(loading->threads);
         free(loading);
     }
@@ -47,8 +47,8 @@ static enum lac_status collect_threads(const struct lac_facts *facts, struct lac
 {
     const struct lac_model *model = facts->model;
     uint64_t most = facts->fetch_count < (uint64_t)UINT32_MAX ? facts->fetch_count : 0;
-    struct lac_worker_thread *threads = malloc((most + 1) * sizeof *threads);
-    if (!threads) {
+    struct lac_worker_thread *threads = malloc((most + 1) * sizeof(*threads));
+    if (threads == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint32_t count = 0;
@@ -62,17 +62,17 @@ static enum lac_status collect_threads(const struct lac_facts *facts, struct lac
             (struct lac_worker_thread){fetch->start_ns, fetch->start_ns + fetch->dur_ns, track,
                                        model->tracks[track].process, fetch->worker};
     }
-    qsort(threads, count, sizeof *threads, by_worker);
+    qsort(threads, count, sizeof(*threads), by_worker);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct lac_worker_thread *last = kept > 0 ? &threads[kept - 1] : NULL;
-        if (last && last->worker == threads[i].worker && last->track == threads[i].track) {
+        if (last != NULL && last->worker == threads[i].worker && last->track == threads[i].track) {
             last->last_ns = threads[i].last_ns > last->last_ns ? threads[i].last_ns : last->last_ns;
         } else {
             threads[kept++] = threads[i];
         }
     }
-    qsort(threads, kept, sizeof *threads, by_worker_time);
+    qsort(threads, kept, sizeof(*threads), by_worker_time);
     loading->threads = threads;
     loading->thread_count = kept;
     for (uint32_t i = 0; i < kept; i++) {
@@ -116,8 +116,8 @@ static int by_number(const void *a, const void *b)
 /** Median and 99th percentile of workers' fetches, those of new workers left out; CPU time. */
 static enum lac_status measure_fetches(const struct lac_facts *facts, struct lac_loading *loading)
 {
-    double *durations = malloc((facts->fetch_count + 1) * sizeof *durations);
-    if (!durations) {
+    double *durations = malloc((facts->fetch_count + 1) * sizeof(*durations));
+    if (durations == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint64_t count = 0;
@@ -142,7 +142,7 @@ static enum lac_status measure_fetches(const struct lac_facts *facts, struct lac
         }
     }
     if (count > 0) {
-        qsort(durations, count, sizeof *durations, by_number);
+        qsort(durations, count, sizeof(*durations), by_number);
         loading->median_ns = durations[(count - 1) / 2];
         loading->p99_ns = durations[(count * 99 + 99) / 100 - 1];
     }
@@ -193,11 +193,12 @@ static enum lac_status measure_tail(const struct lac_facts *facts, struct lac_lo
     const struct lac_step_time *time = facts->time;
     int32_t workers = facts->analysis->loader.num_workers;
     loading->tail = (struct lac_tail){(double)NAN, (double)NAN, (double)NAN};
-    if (!time->fetch_ns || time->fetch_count == 0 || workers < 1 || isnan(loading->median_ns)) {
+    if (time->fetch_ns == NULL || time->fetch_count == 0 || workers < 1 ||
+        isnan(loading->median_ns)) {
         return LAC_OK;
     }
-    double *even = malloc(time->fetch_count * sizeof *even);
-    if (!even) {
+    double *even = malloc(time->fetch_count * sizeof(*even));
+    if (even == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint64_t slow = 0;
@@ -294,11 +295,11 @@ static void note_turns(struct lac_facts *facts)
 enum lac_status lac_loading_measure(struct lac_facts *facts)
 {
     set_unknown(&facts->analysis->loading);
-    if (!facts->time || !facts->analysis->loader.is_present) {
+    if (facts->time == NULL || !facts->analysis->loader.is_present) {
         return LAC_OK;
     }
-    struct lac_loading *loading = calloc(1, sizeof *loading);
-    if (!loading) {
+    struct lac_loading *loading = calloc(1, sizeof(*loading));
+    if (loading == NULL) {
         return LAC_ERR_NOMEM;
     }
     facts->loading = loading;

@@ -86,7 +86,7 @@ void lac_loading_late(const struct lac_facts *facts, double median_ns,
             continue;
         }
         const struct lac_fetch *fetch = fetch_of(facts, batch, end_ns);
-        if (!fetch) {
+        if (fetch == NULL) {
             continue;
         }
         int64_t done_ns = fetch->start_ns + fetch->dur_ns;

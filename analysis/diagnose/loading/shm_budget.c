@@ -21,7 +21,7 @@ void lac_shm_budget(const struct lac_facts *facts, struct lac_shm_budget *ret_ro
         .shm_free_bytes = lac_setting_count(facts, "host", "dev_shm_free_bytes", INT64_MAX / 16),
         .memory_bytes = limit > 0 && (available < 0 || limit < available) ? limit : available,
         .workers_most = INT32_MAX};
-    if (!loading || loading->batch_bytes <= 0 || loading->is_threads) {
+    if (loading == NULL || loading->batch_bytes <= 0 || loading->is_threads) {
         return; /* threads hand over what they made: nothing goes through shared memory */
     }
     double least = (double)INFINITY;
@@ -42,7 +42,8 @@ const char *lac_shm_budget_text(const struct lac_facts *facts, int32_t workers)
     const struct lac_loading *loading = facts->loading;
     struct lac_shm_budget room;
     lac_shm_budget(facts, &room);
-    if (!loading || loading->batch_bytes <= 0 || room.shm_free_bytes < 0 || loading->is_threads) {
+    if (loading == NULL || loading->batch_bytes <= 0 || room.shm_free_bytes < 0 ||
+        loading->is_threads) {
         return "";
     }
     double bytes = room_of(loading, workers);

@@ -23,7 +23,7 @@ enum lac_waiting lac_waiting_for_data(const struct lac_facts *facts)
 {
     const struct lac_analysis *analysis = facts->analysis;
     double starved_pct = lac_pct_of_step(facts, facts->time->starved_ns);
-    if (!analysis->loader.is_present || !facts->loading || starved_pct < STARVED_LEAST_PCT) {
+    if (!analysis->loader.is_present || facts->loading == NULL || starved_pct < STARVED_LEAST_PCT) {
         return LAC_WAITING_NOT;
     }
     if (starved_pct >= STARVED_PCT) {

@@ -103,9 +103,9 @@ static double since(const int64_t *times, const double *sums, uint64_t count, in
 static enum lac_status count_beside(struct pieces *pieces)
 {
     uint64_t count = pieces->count;
-    int64_t *times = malloc(2 * count * sizeof *times);
-    double *sums = malloc(2 * (count + 1) * sizeof *sums);
-    if (!times || !sums) {
+    int64_t *times = malloc(2 * count * sizeof(*times));
+    double *sums = malloc(2 * (count + 1) * sizeof(*sums));
+    if (times == NULL || sums == NULL) {
         free(times);
         free(sums);
         return LAC_ERR_NOMEM;
@@ -116,8 +116,8 @@ static enum lac_status count_beside(struct pieces *pieces)
         starts[i] = pieces->at[i].start_ns;
         ends[i] = pieces->at[i].end_ns;
     }
-    qsort(starts, count, sizeof *starts, by_time);
-    qsort(ends, count, sizeof *ends, by_time);
+    qsort(starts, count, sizeof(*starts), by_time);
+    qsort(ends, count, sizeof(*ends), by_time);
     double *const start_sums = sums;
     double *const end_sums = sums + count + 1;
     start_sums[0] = 0.0;
@@ -154,7 +154,7 @@ static void measure_ends(const struct pieces *pieces, double *scratch, struct la
         spaced += scratch[i - 1] >= SPACED_CPU_MIN * (double)piece->cpu_ns;
     }
     uint64_t gaps = pieces->count - 1;
-    qsort(scratch, gaps, sizeof *scratch, by_number);
+    qsort(scratch, gaps, sizeof(*scratch), by_number);
     turns->between_ns = (double)(pieces->at[gaps].end_ns - pieces->at[0].end_ns) / (double)gaps;
     turns->close_ns = scratch[gaps / 10];
     turns->cpu_cores = has_cpu && turns->between_ns > 0.0
@@ -169,7 +169,7 @@ static double spread_of(const struct pieces *pieces, double *scratch)
     for (uint64_t i = 0; i < pieces->count; i++) {
         scratch[i] = (double)(pieces->at[i].end_ns - pieces->at[i].start_ns);
     }
-    qsort(scratch, pieces->count, sizeof *scratch, by_number);
+    qsort(scratch, pieces->count, sizeof(*scratch), by_number);
     return scratch[(pieces->count - 1) * 9 / 10] - scratch[(pieces->count - 1) / 10];
 }
 
@@ -191,7 +191,7 @@ static double median_beside(const struct pieces *pieces, double least, double mo
     if (count == 0) {
         return (double)NAN;
     }
-    qsort(scratch, count, sizeof *scratch, by_number);
+    qsort(scratch, count, sizeof(*scratch), by_number);
     return scratch[(count - 1) / 2];
 }
 
@@ -204,9 +204,9 @@ enum lac_status lac_worker_turns_measure(const struct lac_facts *facts, struct l
                                     .beside_workers = (double)NAN};
     uint64_t most = facts->loader_parts.count + facts->fetch_count;
     most = most < PIECES_MAX ? most : PIECES_MAX;
-    struct pieces pieces = {.at = malloc((most + 1) * sizeof *pieces.at)};
-    double *scratch = malloc((most + 1) * sizeof *scratch);
-    enum lac_status status = pieces.at && scratch ? LAC_OK : LAC_ERR_NOMEM;
+    struct pieces pieces = {.at = malloc((most + 1) * sizeof(*pieces.at))};
+    double *scratch = malloc((most + 1) * sizeof(*scratch));
+    enum lac_status status = pieces.at != NULL && scratch != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         collect(facts, &pieces);
     }
@@ -214,7 +214,7 @@ enum lac_status lac_worker_turns_measure(const struct lac_facts *facts, struct l
         status = count_beside(&pieces);
     }
     if (!status && pieces.count >= PIECES_MIN) {
-        qsort(pieces.at, pieces.count, sizeof *pieces.at, by_end);
+        qsort(pieces.at, pieces.count, sizeof(*pieces.at), by_end);
         ret_turns->count = pieces.count;
         measure_ends(&pieces, scratch, ret_turns);
         double crowd = 0.0;

@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/names/names.h"
 
+#include "collector/base/count_of.h"
+
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,7 +16,7 @@ static const struct lac_names_row rows[] = {
 #undef LAC_NAME_ROW
 #undef LAC_NAME_TABLE_VERSION
 };
-enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
+enum { ROW_COUNT = LAC_COUNT_OF(rows) };
 
 enum {
 #define LAC_NAME_TABLE_VERSION(version) TABLE_VERSION = (version)
@@ -106,7 +108,7 @@ static bool term_occurs(const struct term *term, const char *name, size_t length
     for (size_t at = 0; at < length; at++) {
         if (is_plain) {
             const char *hit = memchr(name + at, first, length - at);
-            if (!hit) {
+            if (hit == NULL) {
                 return false;
             }
             at = (size_t)(hit - name);
@@ -130,13 +132,13 @@ static size_t own_name_length(const char *name, size_t length)
         if (name[i] != '(') {
             continue;
         }
-        if (length - i < sizeof anonymous - 1) {
+        if (length - i < sizeof(anonymous) - 1) {
             return i;
         }
-        if (memcmp(name + i, anonymous, sizeof anonymous - 1) != 0) {
+        if (memcmp(name + i, anonymous, sizeof(anonymous) - 1) != 0) {
             return i;
         }
-        i += sizeof anonymous - 2;
+        i += sizeof(anonymous) - 2;
     }
     return length;
 }
@@ -220,7 +222,7 @@ const struct lac_names_row *lac_names_match(enum lac_names_table table, const ch
 static int match_value(enum lac_names_table table, const char *name, size_t length, int otherwise)
 {
     const struct lac_names_row *row = lac_names_match(table, name, length);
-    return row ? row->value : otherwise;
+    return row != NULL ? row->value : otherwise;
 }
 
 /** The narrow rule of layout.kernel_count; fixed by the analysis format, so no table row. */
@@ -231,7 +233,7 @@ static bool is_strict_layout(const char *name, size_t length)
         {.text = "nhwctonchw", .length = 10, .is_case_blind = true},
         {.text = "swapdimension", .length = 13, .is_case_blind = true},
     };
-    for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(anywhere); i++) {
         if (term_occurs(&anywhere[i], name, length)) {
             return true;
         }
@@ -251,10 +253,10 @@ static enum lac_tensor_core tensor_core_of(const char *name, size_t length, enum
         bool is_open = family == LAC_FAMILY_OTHER || family == LAC_FAMILY_TRITON;
         return is_open ? LAC_TENSOR_CORE_UNKNOWN : LAC_TENSOR_CORE_NO;
     }
-    if (lac_names_match(LAC_NAMES_TENSOR_VETO, name, length)) {
+    if (lac_names_match(LAC_NAMES_TENSOR_VETO, name, length) != NULL) {
         return LAC_TENSOR_CORE_NO;
     }
-    if (lac_names_match(LAC_NAMES_TENSOR_YES, name, length)) {
+    if (lac_names_match(LAC_NAMES_TENSOR_YES, name, length) != NULL) {
         return LAC_TENSOR_CORE_YES;
     }
     return LAC_TENSOR_CORE_UNKNOWN;
@@ -270,7 +272,7 @@ static bool is_eligible(const char *name, size_t length, enum lac_family family)
         return false;
     }
     static const char *const never[] = {"gemv", "%dot_kernel", "~depthwise", "dgemm", "zgemm"};
-    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(never); i++) {
         if (pattern_matches(never[i], name, length)) {
             return false;
         }
@@ -284,7 +286,7 @@ void lac_names_classify(const char *name, size_t length, struct lac_name_class *
     assert(name != NULL || length == 0);
     struct lac_name_class name_class = {0};
     name_class.is_strict_layout = is_strict_layout(name, length);
-    if (lac_names_match(LAC_NAMES_COMM, name, length)) {
+    if (lac_names_match(LAC_NAMES_COMM, name, length) != NULL) {
         name_class.is_comm = true;
         name_class.family = LAC_FAMILY_COMM;
         name_class.tensor_core = LAC_TENSOR_CORE_NO;
@@ -334,7 +336,7 @@ static bool is_step_like(const char *name, size_t length)
 {
     static const char *const before[] = {"training", "train", "global"};
     static const char *const words[] = {"iteration", "iter", "step", "batch"};
-    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(before); i++) {
         if (skip_word(&name, &length, before[i])) {
             break;
         }
@@ -343,7 +345,7 @@ static bool is_step_like(const char *name, size_t length)
         name++;
         length--;
     }
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
         if (!skip_word(&name, &length, words[i])) {
             continue;
         }

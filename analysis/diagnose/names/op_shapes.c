@@ -2,6 +2,7 @@
 
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -43,14 +44,14 @@ bool lac_op_shapes(const struct lac_model *model, uint64_t slice,
     static const char key[] = "\"Input Dims\":";
     char text[ARGS_BYTES];
     if (model->slices.args[slice] == 0 ||
-        lac_args_format(model, slice, text, sizeof text) >= sizeof text) {
+        lac_args_format(model, slice, text, sizeof(text)) >= sizeof(text)) {
         return false;
     }
     const char *at = strcasestr(text, key);
-    if (!at) {
+    if (at == NULL) {
         return false;
     }
-    at += sizeof key - 1;
+    at += sizeof(key) - 1;
     at += strspn(at, " ");
     if (*at++ != '[') {
         return false;
@@ -74,10 +75,10 @@ bool lac_op_product(const char *name, const struct lac_shape inputs[LAC_SHAPE_IN
     static const char *const added[] = {"aten::addmm", "aten::baddbmm", "aten::_addmm_activation"};
     static const char *const plain[] = {"aten::mm", "aten::bmm", "aten::matmul"};
     int first = -1;
-    for (size_t i = 0; i < sizeof added / sizeof added[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(added); i++) {
         first = strcmp(name, added[i]) == 0 ? 1 : first;
     }
-    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(plain); i++) {
         first = strcmp(name, plain[i]) == 0 ? 0 : first;
     }
     if (first >= 0) {
@@ -90,7 +91,7 @@ bool lac_op_product(const char *name, const struct lac_shape inputs[LAC_SHAPE_IN
             {"M", "N", "K"}, {a->dims[a->count - 2], b->dims[b->count - 1], a->dims[a->count - 1]}};
         return true;
     }
-    if (strstr(name, "conv") && !strstr(name, "backward") && inputs[0].count >= 3 &&
+    if (strstr(name, "conv") != NULL && strstr(name, "backward") == NULL && inputs[0].count >= 3 &&
         inputs[1].count == inputs[0].count) {
         *ret_product =
             (struct lac_product){{"batch", "input channels", "output channels"},
@@ -103,7 +104,7 @@ bool lac_op_product(const char *name, const struct lac_shape inputs[LAC_SHAPE_IN
 int64_t lac_kernel_alignment(const char *name)
 {
     int64_t least = 0;
-    for (const char *at = strstr(name, "align"); at; at = strstr(at + 5, "align")) {
+    for (const char *at = strstr(name, "align"); at != NULL; at = strstr(at + 5, "align")) {
         const char *digits = at + 5;
         digits += *digits == 'a' || *digits == 'b' || *digits == 'c';
         int64_t value = strtol(digits, NULL, 10);

@@ -1,6 +1,7 @@
 /* What a person calls a kernel. */
 
 #include "analysis/diagnose/names/names.h"
+#include "collector/base/count_of.h"
 #include "collector/base/utf8.h"
 
 #include <assert.h>
@@ -41,7 +42,7 @@ static const char *data_type(const char *name, size_t length)
         {"ffma", "fp32"},      {"<float", "fp32"},    {"fp32", "fp32"},      {"_BBS_", "bf16"},
         {"_HHS_", "fp16"},     {"_SB_", "fp32"},
     };
-    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(hints); i++) {
         if (has(name, length, hints[i].text)) {
             return hints[i].type;
         }
@@ -83,14 +84,14 @@ static void tidy_word(char *word)
     static const char *const suffixes[] = {
         "_kernel_cuda", "_kernel_impl", "_cuda_kernel", "_kernel", "_impl", "Functor",
         "_functor",     "_cuda",        "Kernel",       "_scalar", "_gpu"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(prefixes); i++) {
         size_t length = strlen(prefixes[i]);
         if (strncmp(word, prefixes[i], length) != 0 || word[length] == '\0') {
             continue;
         }
         memmove(word, word + length, strlen(word + length) + 1);
     }
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(suffixes); i++) {
         size_t length = strlen(suffixes[i]);
         size_t have = strlen(word);
         if (have > length && strcmp(word + have - length, suffixes[i]) == 0) {
@@ -150,7 +151,7 @@ static bool is_wrapper(const char *word, size_t length)
                                            "TensorListMetadata",
                                            "pytorch_flash",
                                            "opmath_symmetric_gpu_kernel_with_scalars"};
-    for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(wrappers); i++) {
         if (strlen(wrappers[i]) == length && memcmp(wrappers[i], word, length) == 0) {
             return true;
         }
@@ -163,7 +164,7 @@ static void inner_word(const char *name, size_t length, char *out, size_t capaci
 {
     out[0] = '\0';
     const char *open = memchr(name, '<', length);
-    if (!open) {
+    if (open == NULL) {
         return;
     }
     size_t at = (size_t)(open - name) + 1;
@@ -193,12 +194,12 @@ static void base_name(const char *name, size_t length, char *out, size_t capacit
     size_t end = begin;
     while (end < length && name[end] != '<') {
         if (name[end] == '(') {
-            bool skips = length - end >= sizeof anonymous - 1 &&
-                         memcmp(name + end, anonymous, sizeof anonymous - 1) == 0;
+            bool skips = length - end >= sizeof(anonymous) - 1 &&
+                         memcmp(name + end, anonymous, sizeof(anonymous) - 1) == 0;
             if (!skips) {
                 break;
             }
-            end += sizeof anonymous - 1;
+            end += sizeof(anonymous) - 1;
             continue;
         }
         if (name[end] == ':') {
@@ -237,7 +238,7 @@ static const char *layout_word(const char *name, size_t length)
         {"direct_copy", "strided copy"},
         {"ermute", "permute"},
     };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
         if (has(name, length, words[i].text)) {
             return words[i].word;
         }
@@ -257,7 +258,7 @@ static const char *collective_word(const char *name, size_t length)
         {"cross_device_reduce", "all-reduce"}, {"dispatch", "expert dispatch"},
         {"combine", "expert combine"},         {"Reduce", "reduce"},
     };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
         if (has(name, length, words[i].text)) {
             return words[i].word;
         }
@@ -297,7 +298,7 @@ static void family_and_word(const char *family, const char *name, size_t length,
                             size_t capacity_bytes)
 {
     char word[48];
-    inner_word(name, length, word, sizeof word);
+    inner_word(name, length, word, sizeof(word));
     join(out, capacity_bytes, family, word, "");
 }
 
@@ -308,7 +309,7 @@ static void describe(const char *name, size_t length, const struct lac_name_clas
     switch (name_class->family) {
     case LAC_FAMILY_GEMM:
     case LAC_FAMILY_CONV:
-        tile_text(name, length, tile, sizeof tile);
+        tile_text(name, length, tile, sizeof(tile));
         join(out, capacity_bytes,
              name_class->family == LAC_FAMILY_CONV ? conv_word(name, length) : "gemm",
              data_type(name, length), tile);
@@ -374,7 +375,7 @@ size_t lac_kernel_short_name(const char *name, size_t length, char *out, size_t 
     }
     lac_names_classify(name, length, &name_class);
     char text[SHORT_BYTES];
-    describe(name, length, &name_class, text, sizeof text);
+    describe(name, length, &name_class, text, sizeof(text));
     const size_t used = lac_utf8_cut(text, strlen(text), capacity_bytes - 1);
     memcpy(out, text, used);
     out[used] = '\0';

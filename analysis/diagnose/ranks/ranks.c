@@ -127,8 +127,8 @@ static const char *say_missing(struct lac_run *run, const struct lac_rank_table 
 static enum lac_status join(struct lac_run *run, const struct lac_rank_table *const *tables)
 {
     struct lac_rank_match match = {0};
-    bool *is_left_out = calloc(run->rank_count ? run->rank_count : 1, sizeof *is_left_out);
-    if (!is_left_out) {
+    bool *is_left_out = calloc(run->rank_count ? run->rank_count : 1, sizeof(*is_left_out));
+    if (is_left_out == NULL) {
         return LAC_ERR_NOMEM;
     }
     leave_out_doubles(run, tables, is_left_out);
@@ -150,15 +150,15 @@ enum lac_status lac_ranks_join(const struct lac_rank_table *const *tables, uint3
 {
     assert(ret_run != NULL);
     assert(tables != NULL || rank_count == 0);
-    struct lac_run *run = calloc(1, sizeof *run);
-    if (!run) {
+    struct lac_run *run = calloc(1, sizeof(*run));
+    if (run == NULL) {
         return LAC_ERR_NOMEM;
     }
     run->late = LAC_NONE;
     run->note = "";
     run->rank_count = rank_count;
-    run->ranks = calloc(rank_count ? rank_count : 1, sizeof *run->ranks);
-    enum lac_status status = run->ranks ? LAC_OK : LAC_ERR_NOMEM;
+    run->ranks = calloc(rank_count ? rank_count : 1, sizeof(*run->ranks));
+    enum lac_status status = run->ranks != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         fill_facts(run, tables);
         status = rank_count > 1 ? join(run, tables) : LAC_OK;
@@ -178,14 +178,14 @@ enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks, uint32_t r
                                   struct lac_run **ret_run)
 {
     struct lac_rank_table **tables = calloc(rank_count ? rank_count : 1, sizeof(*tables));
-    enum lac_status status = tables ? LAC_OK : LAC_ERR_NOMEM;
+    enum lac_status status = tables != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t r = 0; r < rank_count && !status; r++) {
         status = lac_rank_table_create(ranks[r].model, ranks[r].analysis, &tables[r]);
     }
     if (!status) {
         status = lac_ranks_join((const struct lac_rank_table *const *)tables, rank_count, ret_run);
     }
-    for (uint32_t r = 0; r < rank_count && tables; r++) {
+    for (uint32_t r = 0; r < rank_count && tables != NULL; r++) {
         lac_rank_table_destroy(tables[r]);
     }
     free(tables);
@@ -194,7 +194,7 @@ enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks, uint32_t r
 
 void lac_run_destroy(struct lac_run *run)
 {
-    if (run) {
+    if (run != NULL) {
         free(run->ranks);
         lac_texts_destroy(run->texts);
         free(run);

@@ -131,9 +131,9 @@ static struct lac_rank_group *new_group(struct lac_rank_match *match, uint32_t m
         return NULL;
     }
     struct lac_rank_group *group = &match->groups[match->group_count++];
-    *group = (struct lac_rank_group){.members = malloc(member_count * sizeof *group->members),
-                                     .first = malloc(member_count * sizeof *group->first)};
-    return group->members && group->first ? group : NULL;
+    *group = (struct lac_rank_group){.members = malloc(member_count * sizeof(*group->members)),
+                                     .first = malloc(member_count * sizeof(*group->first))};
+    return group->members != NULL && group->first != NULL ? group : NULL;
 }
 
 /** The group of `leader`: those that agree with it. They are done. */
@@ -144,7 +144,7 @@ static enum lac_status make_group(struct grouping *g, uint32_t leader)
     int64_t end = (int64_t)own.count;
     uint32_t member_count = 0;
     struct lac_rank_group *group = new_group(g->match, g->rank_count);
-    if (!group) {
+    if (group == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t r = leader; r < g->rank_count; r++) {
@@ -189,7 +189,7 @@ static enum lac_status group_name(struct grouping *g, uint32_t from, const bool 
     enum lac_status status = LAC_OK;
     for (uint32_t r = 0; r < g->rank_count; r++) {
         g->rows[r] = find_row(g->tables[r], g->name);
-        g->is_done[r] = r < from || is_left_out[r] || !g->rows[r];
+        g->is_done[r] = r < from || is_left_out[r] || g->rows[r] == NULL;
     }
     for (uint32_t r = from; r < g->rank_count && !status; r++) {
         if (!g->is_done[r]) {
@@ -202,7 +202,7 @@ static enum lac_status group_name(struct grouping *g, uint32_t from, const bool 
 static bool is_known_before(const struct grouping *g, uint32_t rank, const bool *is_left_out)
 {
     for (uint32_t r = 0; r < rank; r++) {
-        if (!is_left_out[r] && find_row(g->tables[r], g->name)) {
+        if (!is_left_out[r] && find_row(g->tables[r], g->name) != NULL) {
             return true;
         }
     }
@@ -276,9 +276,9 @@ static int by_key(const void *a, const void *b)
 static enum lac_status put_in_order(const struct lac_rank_table *const *tables, uint32_t rank_count,
                                     struct lac_rank_match *match)
 {
-    int64_t *offset_ns = calloc((size_t)rank_count + 1, sizeof *offset_ns);
-    bool *is_set = calloc((size_t)rank_count + 1, sizeof *is_set);
-    enum lac_status status = offset_ns && is_set ? LAC_OK : LAC_ERR_NOMEM;
+    int64_t *offset_ns = calloc((size_t)rank_count + 1, sizeof(*offset_ns));
+    bool *is_set = calloc((size_t)rank_count + 1, sizeof(*is_set));
+    enum lac_status status = offset_ns != NULL && is_set != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         status = find_offsets(tables, rank_count, match, offset_ns, is_set);
     }
@@ -286,8 +286,8 @@ static enum lac_status put_in_order(const struct lac_rank_table *const *tables, 
     for (uint32_t g = 0; g < match->group_count; g++) {
         count += match->groups[g].count;
     }
-    match->instances = malloc((count ? count : 1) * sizeof *match->instances);
-    if (!match->instances) {
+    match->instances = malloc((count ? count : 1) * sizeof(*match->instances));
+    if (match->instances == NULL) {
         status = LAC_ERR_NOMEM;
     }
     for (uint32_t g = 0; g < match->group_count && !status; g++) {
@@ -301,7 +301,7 @@ static enum lac_status put_in_order(const struct lac_rank_table *const *tables, 
         }
     }
     if (!status && count > 1) {
-        qsort(match->instances, count, sizeof *match->instances, by_key);
+        qsort(match->instances, count, sizeof(*match->instances), by_key);
     }
     free(offset_ns);
     free(is_set);
@@ -314,9 +314,10 @@ enum lac_status lac_ranks_match(const struct lac_rank_table *const *tables, uint
     struct lac_rank_match match = {0};
     struct grouping g = {.tables = tables, .rank_count = rank_count, .match = &match};
     g.rows = calloc(rank_count ? rank_count : 1, sizeof(*g.rows));
-    g.is_done = calloc(rank_count ? rank_count : 1, sizeof *g.is_done);
-    g.shift = calloc(rank_count ? rank_count : 1, sizeof *g.shift);
-    enum lac_status status = g.rows && g.is_done && g.shift ? LAC_OK : LAC_ERR_NOMEM;
+    g.is_done = calloc(rank_count ? rank_count : 1, sizeof(*g.is_done));
+    g.shift = calloc(rank_count ? rank_count : 1, sizeof(*g.shift));
+    enum lac_status status =
+        g.rows != NULL && g.is_done != NULL && g.shift != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t r = 0; r < rank_count && !status; r++) {
         for (uint32_t row = 0; row < tables[r]->row_count && !is_left_out[r] && !status; row++) {
             g.name = tables[r]->rows[row].name;

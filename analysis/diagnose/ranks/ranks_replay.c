@@ -19,7 +19,7 @@ int64_t lac_median_ns(int64_t *values, uint32_t count)
     if (count == 0) {
         return 0;
     }
-    qsort(values, count, sizeof *values, by_value);
+    qsort(values, count, sizeof(*values), by_value);
     return values[(count - 1) / 2];
 }
 
@@ -100,8 +100,8 @@ enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables, uin
                                  const struct lac_rank_match *match, uint32_t faster,
                                  bool with_first, int64_t *ret_ns)
 {
-    int64_t *memory = calloc((size_t)rank_count * 4 + 1, sizeof *memory);
-    if (!memory) {
+    int64_t *memory = calloc((size_t)rank_count * 4 + 1, sizeof(*memory));
+    if (memory == NULL) {
         return LAC_ERR_NOMEM;
     }
     struct replay replay = {.tables = tables,

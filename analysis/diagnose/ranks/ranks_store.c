@@ -31,7 +31,7 @@ struct packer {
 
 static void put(struct packer *packer, uint64_t value, size_t size_bytes)
 {
-    for (size_t i = 0; i < size_bytes && packer->at; i++) {
+    for (size_t i = 0; i < size_bytes && packer->at != NULL; i++) {
         packer->at[packer->used + i] = (uint8_t)(value >> (8 * i));
     }
     packer->used += size_bytes;
@@ -45,14 +45,14 @@ static void put_i64(struct packer *packer, int64_t value)
 static void put_f64(struct packer *packer, double value)
 {
     uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     put(packer, bits, 8);
 }
 
 static void put_f32(struct packer *packer, float value)
 {
     uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     put(packer, bits, 4);
 }
 
@@ -61,7 +61,7 @@ static void put_text(struct packer *packer, const char *text)
 {
     size_t length = strnlen(text, TEXT_BYTES_MAX);
     put(packer, length, 4);
-    if (packer->at) {
+    if (packer->at != NULL) {
         memcpy(packer->at + packer->used, text, length);
     }
     packer->used += length;
@@ -140,7 +140,7 @@ enum lac_status lac_rank_table_pack(const struct lac_rank_table *table, uint8_t 
     struct packer packer = {0};
     put_table(&packer, table);
     packer.at = malloc(packer.used);
-    if (!packer.at) {
+    if (packer.at == NULL) {
         return LAC_ERR_NOMEM;
     }
     packer.used = 0;
@@ -220,7 +220,7 @@ static double get_pct(struct unpacker *unpacker)
 {
     uint64_t bits = get(unpacker, 8);
     double value;
-    memcpy(&value, &bits, sizeof value);
+    memcpy(&value, &bits, sizeof(value));
     if (!isnan(value) && !(value >= -PCT_MAX && value <= PCT_MAX)) {
         refuse(unpacker);
     }
@@ -231,7 +231,7 @@ static float get_part(struct unpacker *unpacker)
 {
     uint32_t bits = (uint32_t)get(unpacker, 4);
     float value;
-    memcpy(&value, &bits, sizeof value);
+    memcpy(&value, &bits, sizeof(value));
     if (!(value >= 0.0F && value <= 2.0F * (float)LAC_TIME_MAX_NS)) {
         refuse(unpacker);
     }
@@ -243,11 +243,12 @@ static char *get_text(struct unpacker *unpacker)
 {
     size_t length = (size_t)get_upto(unpacker, 4, TEXT_BYTES_MAX);
     char *text = NULL;
-    if (!unpacker->status && length <= unpacker->left && !memchr(unpacker->at, '\0', length)) {
+    if (!unpacker->status && length <= unpacker->left &&
+        memchr(unpacker->at, '\0', length) == NULL) {
         text = strndup((const char *)unpacker->at, length);
-        unpacker->status = text ? LAC_OK : LAC_ERR_NOMEM;
+        unpacker->status = text != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
-    if (!text) {
+    if (text == NULL) {
         refuse(unpacker);
         return NULL;
     }
@@ -262,7 +263,7 @@ static void get_facts(struct unpacker *unpacker, struct lac_rank_table *table)
     table->host = get_text(unpacker);
     table->device = get_text(unpacker);
     char *cause = get_text(unpacker);
-    if (cause && strlen(cause) < sizeof table->cause) {
+    if (cause != NULL && strlen(cause) < sizeof(table->cause)) {
         memcpy(table->cause, cause, strlen(cause) + 1);
     } else {
         refuse(unpacker);
@@ -309,9 +310,9 @@ static void get_rows(struct unpacker *unpacker, struct lac_rank_table *table)
     uint64_t covered = 0;
     table->count = get_upto(unpacker, 8, unpacker->left / COLLECTIVE_BYTES);
     uint32_t rows = (uint32_t)get_upto(unpacker, 4, table->count);
-    table->rows = calloc((size_t)rows + 1, sizeof *table->rows);
-    table->at = calloc((size_t)table->count + 1, sizeof *table->at);
-    if (!table->rows || !table->at) {
+    table->rows = calloc((size_t)rows + 1, sizeof(*table->rows));
+    table->at = calloc((size_t)table->count + 1, sizeof(*table->at));
+    if (table->rows == NULL || table->at == NULL) {
         unpacker->status = LAC_ERR_NOMEM;
         return;
     }
@@ -319,7 +320,7 @@ static void get_rows(struct unpacker *unpacker, struct lac_rank_table *table)
     for (uint32_t r = 0; r < rows && !unpacker->status; r++) {
         struct lac_collective_row *row = &table->rows[r];
         row->name = get_text(unpacker);
-        if (!row->name) {
+        if (row->name == NULL) {
             break;
         }
         table->row_count++;
@@ -377,8 +378,8 @@ enum lac_status lac_rank_table_unpack(const uint8_t *bytes, size_t size_bytes,
     assert(ret_table != NULL);
     assert(bytes != NULL || size_bytes == 0);
     struct unpacker unpacker = {.at = bytes, .left = size_bytes};
-    struct lac_rank_table *table = calloc(1, sizeof *table);
-    if (!table) {
+    struct lac_rank_table *table = calloc(1, sizeof(*table));
+    if (table == NULL) {
         return LAC_ERR_NOMEM;
     }
     if (get(&unpacker, 4) != VERSION) {

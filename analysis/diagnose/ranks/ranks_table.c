@@ -1,6 +1,7 @@
 /* A rank's collectives, and what its device did between them. */
 
 #include "analysis/diagnose/ranks/ranks_private.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -54,7 +55,7 @@ static void take_device(struct lac_rank_table *table, const struct lac_analysis 
     table->first_ns = device->first_ns;
     table->span_ns = device->span_ns;
     table->idle_ns = device->idle_ns;
-    memcpy(table->partition_ns, device->partition_ns, sizeof table->partition_ns);
+    memcpy(table->partition_ns, device->partition_ns, sizeof(table->partition_ns));
     table->idle_pct = 100.0 - device->busy_pct;
     if (device->span_ns > 0) {
         table->exposed_comm_pct =
@@ -80,13 +81,13 @@ static enum lac_status take_facts(struct lac_rank_table *table, const struct lac
     table->rank = model->info.rank;
     table->world_size = model->info.world_size;
     table->letter = analysis->verdict.letter;
-    (void)snprintf(table->cause, sizeof table->cause, "%s", analysis->verdict.cause);
+    (void)snprintf(table->cause, sizeof(table->cause), "%s", analysis->verdict.cause);
     table->step_count = analysis->step_count;
     table->step_kept_count = analysis->step_kept_count;
     table->step_mean_ns = analysis->step_mean_ns;
     const int64_t needs_ns[] = {analysis->needs.gpu_ns, analysis->needs.data_ns,
                                 analysis->needs.alone_ns};
-    for (size_t i = 0; i < sizeof needs_ns / sizeof needs_ns[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(needs_ns); i++) {
         /* LAC_UNKNOWN_NS is less than any need */
         table->need_ns = later(table->need_ns, needs_ns[i]);
     }
@@ -96,7 +97,7 @@ static enum lac_status take_facts(struct lac_rank_table *table, const struct lac
     if (has_device) {
         take_device(table, analysis);
     }
-    return table->name && table->host && table->device ? LAC_OK : LAC_ERR_NOMEM;
+    return table->name != NULL && table->host && table->device ? LAC_OK : LAC_ERR_NOMEM;
 }
 
 /* -- collectives ------------------------------------------------------------------------------ */
@@ -246,12 +247,12 @@ static enum lac_status make_rows(struct lac_rank_table *table, const struct lac_
     if (table->count == 0) {
         return LAC_OK;
     }
-    qsort(table->at, table->count, sizeof *table->at, by_name);
+    qsort(table->at, table->count, sizeof(*table->at), by_name);
     for (uint64_t i = 0; i < table->count; i++) {
         names += i == 0 || table->at[i].name != table->at[i - 1].name;
     }
-    table->rows = calloc(names, sizeof *table->rows);
-    if (!table->rows) {
+    table->rows = calloc(names, sizeof(*table->rows));
+    if (table->rows == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint64_t i = 0; i < table->count; i++) {
@@ -259,22 +260,22 @@ static enum lac_status make_rows(struct lac_rank_table *table, const struct lac_
             struct lac_collective_row *row = &table->rows[table->row_count];
             *row = (struct lac_collective_row){.name = copy_text(model, table->at[i].name),
                                                .first = i};
-            if (!row->name) {
+            if (row->name == NULL) {
                 return LAC_ERR_NOMEM;
             }
             table->row_count++;
         }
         table->rows[table->row_count - 1].count++;
     }
-    qsort(table->rows, table->row_count, sizeof *table->rows, row_by_name);
+    qsort(table->rows, table->row_count, sizeof(*table->rows), row_by_name);
     return LAC_OK;
 }
 
 static enum lac_status take_collectives(struct lac_rank_table *table, const struct lac_model *model,
                                         const struct lac_analysis *analysis)
 {
-    bool *is_comm = calloc((size_t)model->strings.count + 1, sizeof *is_comm);
-    if (!is_comm) {
+    bool *is_comm = calloc((size_t)model->strings.count + 1, sizeof(*is_comm));
+    if (is_comm == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
@@ -282,7 +283,7 @@ static enum lac_status take_collectives(struct lac_rank_table *table, const stru
     }
     enum lac_status status = gather(table, model, is_comm);
     if (!status && table->count > 0) {
-        qsort(table->at, table->count, sizeof *table->at, by_start);
+        qsort(table->at, table->count, sizeof(*table->at), by_start);
         add_work(table, model, is_comm);
         fill_parts(table, analysis);
         status = make_rows(table, model);
@@ -296,8 +297,8 @@ enum lac_status lac_rank_table_create(const struct lac_model *model,
                                       struct lac_rank_table **ret_table)
 {
     assert(model != NULL && analysis != NULL && ret_table != NULL);
-    struct lac_rank_table *table = calloc(1, sizeof *table);
-    enum lac_status status = table ? take_facts(table, model, analysis) : LAC_ERR_NOMEM;
+    struct lac_rank_table *table = calloc(1, sizeof(*table));
+    enum lac_status status = table != NULL ? take_facts(table, model, analysis) : LAC_ERR_NOMEM;
     if (!status && table->has_device) {
         status = take_collectives(table, model, analysis);
     }
@@ -311,7 +312,7 @@ enum lac_status lac_rank_table_create(const struct lac_model *model,
 
 void lac_rank_table_destroy(struct lac_rank_table *table)
 {
-    if (table) {
+    if (table != NULL) {
         for (uint32_t row = 0; row < table->row_count; row++) {
             free(table->rows[row].name);
         }
@@ -331,6 +332,6 @@ int32_t lac_rank_table_rank(const struct lac_rank_table *table)
 
 uint64_t lac_rank_table_bytes(const struct lac_rank_table *table)
 {
-    return sizeof *table + table->capacity * sizeof *table->at +
-           table->row_count * (sizeof *table->rows + 64);
+    return sizeof(*table) + table->capacity * sizeof(*table->at) +
+           table->row_count * (sizeof(*table->rows) + 64);
 }

@@ -241,7 +241,7 @@ static double kernel_ratio(struct lateness *l, double *ret_spread)
         for (uint32_t r = 0; r < l->run->rank_count; r++) {
             const struct lac_rank_kernel *other =
                 r == l->run->late ? NULL : find_kernel(l->tables[r], kernel->name_hash);
-            if (other && other->count == kernel->count) {
+            if (other != NULL && other->count == kernel->count) {
                 l->scratch[count++] = other->total_ns;
             }
         }
@@ -663,10 +663,11 @@ enum lac_status lac_straggler_find(struct lac_run *run, const struct lac_rank_ta
                           run->note[0] != '\0' ? " " : "", run->note);
         return LAC_OK;
     }
-    l.caused_ns = calloc(run->rank_count, sizeof *l.caused_ns);
-    l.scratch = calloc(run->rank_count, sizeof *l.scratch);
-    l.part_ns = calloc((size_t)run->rank_count * LAC_RANK_PART_COUNT, sizeof *l.part_ns);
-    enum lac_status status = l.caused_ns && l.scratch && l.part_ns ? LAC_OK : LAC_ERR_NOMEM;
+    l.caused_ns = calloc(run->rank_count, sizeof(*l.caused_ns));
+    l.scratch = calloc(run->rank_count, sizeof(*l.scratch));
+    l.part_ns = calloc((size_t)run->rank_count * LAC_RANK_PART_COUNT, sizeof(*l.part_ns));
+    enum lac_status status =
+        l.caused_ns != NULL && l.scratch != NULL && l.part_ns != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         find_caused(&l);
         status = judge(&l);

@@ -8,7 +8,7 @@
 
 void lac_graph_destroy(struct lac_graph *graph)
 {
-    if (graph) {
+    if (graph != NULL) {
         free(graph->nodes);
         free(graph->ops);
         free(graph->batches);
@@ -98,8 +98,8 @@ enum lac_status lac_graph_build(struct lac_facts *facts, struct lac_graph **ret_
         analysis->step_kept_count < GRAPH_STEPS_MIN) {
         return LAC_OK;
     }
-    struct lac_graph *graph = calloc(1, sizeof *graph);
-    if (!graph) {
+    struct lac_graph *graph = calloc(1, sizeof(*graph));
+    if (graph == NULL) {
         return LAC_ERR_NOMEM;
     }
     struct lac_graph_builder builder = {

@@ -51,7 +51,7 @@ static void find_fetches(struct lac_graph_builder *builder, const struct lac_fet
         batch->fetch_ns = loader->fetch_mean_ns != LAC_UNKNOWN_NS
                               ? (double)loader->fetch_mean_ns
                               : (double)(wait->end_ns - wait->start_ns);
-        if (fetch) {
+        if (fetch != NULL) {
             batch->fetch_ns = (double)fetch->dur_ns;
             batch->ready_ns = (double)(fetch->start_ns + fetch->dur_ns - graph->start_ns);
         }
@@ -70,8 +70,8 @@ static bool has_waited(const struct lac_graph *graph, const struct lac_graph_bat
 /** From the end of a fetch to the training process, and what taking a batch that is there takes. */
 static enum lac_status measure_hand_over(struct lac_graph *graph)
 {
-    double *values = malloc(2 * (size_t)graph->batch_count * sizeof *values);
-    if (!values) {
+    double *values = malloc(2 * (size_t)graph->batch_count * sizeof(*values));
+    if (values == NULL) {
         return LAC_ERR_NOMEM;
     }
     double *takes = values + graph->batch_count;
@@ -134,22 +134,22 @@ enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
         lac_setting_count(facts, "settings", "prefetch_factor", LAC_PREFETCH_FACTOR_MAX);
     graph->prefetch_factor = ahead > 0 ? (uint32_t)ahead : LAC_PREFETCH_FACTOR;
     graph->workers = facts->analysis->loader.num_workers;
-    graph->batches = calloc((size_t)graph->batch_count + 1, sizeof *graph->batches);
-    struct lac_fetch *ordered = malloc(((size_t)facts->fetch_count + 1) * sizeof *ordered);
-    enum lac_status status = graph->batches && ordered ? LAC_OK : LAC_ERR_NOMEM;
+    graph->batches = calloc((size_t)graph->batch_count + 1, sizeof(*graph->batches));
+    struct lac_fetch *ordered = malloc(((size_t)facts->fetch_count + 1) * sizeof(*ordered));
+    enum lac_status status = graph->batches != NULL && ordered != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         for (uint64_t i = 0; i < facts->fetch_count; i++) {
             ordered[i] = facts->fetches[i];
         }
         if (facts->fetch_count > 1) {
-            qsort(ordered, facts->fetch_count, sizeof *ordered, lac_fetch_by_batch);
+            qsort(ordered, facts->fetch_count, sizeof(*ordered), lac_fetch_by_batch);
         }
         find_fetches(builder, ordered, facts->fetch_count);
         status = graph->batch_count > 0 ? measure_hand_over(graph) : LAC_OK;
     }
     free(ordered);
     /* waits that the device hardly felt are for handing over, not for the loader's pace */
-    bool is_limit = facts->time && facts->time->is_starving;
+    bool is_limit = facts->time != NULL && facts->time->is_starving;
     if (!status && !graph->has_fetches && graph->workers != 0 && is_limit) {
         measure_pace(graph);
     }

@@ -122,13 +122,13 @@ static enum lac_status make_nodes(struct lac_graph_builder *builder, const struc
 {
     struct lac_graph *graph = builder->graph;
     uint32_t tracks = builder->facts->model->recorded_track_count;
-    struct thread_ends ends = {.last = malloc(tracks * sizeof *ends.last), .latest = LAC_NONE};
-    graph->nodes = calloc((size_t)drafts->count + 1, sizeof *graph->nodes);
-    if (!ends.last || !graph->nodes) {
+    struct thread_ends ends = {.last = malloc(tracks * sizeof(*ends.last)), .latest = LAC_NONE};
+    graph->nodes = calloc((size_t)drafts->count + 1, sizeof(*graph->nodes));
+    if (ends.last == NULL || graph->nodes == NULL) {
         free(ends.last);
         return LAC_ERR_NOMEM;
     }
-    memset(ends.last, 0xff, tracks * sizeof *ends.last);
+    memset(ends.last, 0xff, tracks * sizeof(*ends.last));
     for (uint32_t n = 0; n < drafts->count; n++) {
         const struct draft *draft = &drafts->at[n];
         struct lac_node *node = &graph->nodes[n];
@@ -163,20 +163,20 @@ enum lac_status lac_graph_nodes(struct lac_graph_builder *builder)
     struct lac_graph *graph = builder->graph;
     uint32_t in_window = graph->op_count - graph->first;
     size_t most = 2 * (size_t)builder->call_count + in_window;
-    struct drafts drafts = {.at = malloc((most + 1) * sizeof *drafts.at)};
-    struct place *places = malloc(((size_t)builder->call_count + 1) * sizeof *places);
-    enum lac_status status = drafts.at && places ? LAC_OK : LAC_ERR_NOMEM;
+    struct drafts drafts = {.at = malloc((most + 1) * sizeof(*drafts.at))};
+    struct place *places = malloc(((size_t)builder->call_count + 1) * sizeof(*places));
+    enum lac_status status = drafts.at != NULL && places != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         for (uint32_t c = 0; c < builder->call_count; c++) {
             const struct lac_graph_call *call = &builder->calls[c];
             places[c] = (struct place){call->start_ns, call->end_ns, call->track, c};
         }
-        qsort(places, builder->call_count, sizeof *places, by_place);
+        qsort(places, builder->call_count, sizeof(*places), by_place);
         draft_calls(builder, places, &drafts);
         for (uint32_t o = graph->first; o < graph->op_count; o++) {
             add(&drafts, graph->ops[o].start_ns, LAC_NODE_OP, o);
         }
-        qsort(drafts.at, drafts.count, sizeof *drafts.at, by_time);
+        qsort(drafts.at, drafts.count, sizeof(*drafts.at), by_time);
         status = make_nodes(builder, &drafts);
     }
     free(drafts.at);

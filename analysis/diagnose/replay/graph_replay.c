@@ -174,9 +174,9 @@ static enum lac_status prepare_loader(struct replay *replay)
         replay->workers = 0;
     }
     replay->ring = replay->ahead + replay->workers + 1;
-    replay->fetched = calloc(replay->ring, sizeof *replay->fetched);
-    replay->taken = calloc(replay->ring, sizeof *replay->taken);
-    return replay->fetched && replay->taken ? LAC_OK : LAC_ERR_NOMEM;
+    replay->fetched = calloc(replay->ring, sizeof(*replay->fetched));
+    replay->taken = calloc(replay->ring, sizeof(*replay->taken));
+    return replay->fetched != NULL && replay->taken ? LAC_OK : LAC_ERR_NOMEM;
 }
 
 /* -- nodes ------------------------------------------------------------------------------------- */
@@ -233,7 +233,7 @@ static void play_operation(struct replay *replay, const struct lac_graph_op *op,
     double launched_ns = op->node == LAC_NONE ? NEVER : replay->host[op->node];
     double start_ns = time_of(replay, op->before, !op->overlaps) + (double)op->pause_ns;
     const struct lac_graph_op *depends = lac_graph_op_at(graph, op->depends);
-    bool is_hidden = change->hides_comm && depends && depends->op_class == LAC_OP_COMM &&
+    bool is_hidden = change->hides_comm && depends != NULL && depends->op_class == LAC_OP_COMM &&
                      op->op_class != LAC_OP_COMM;
     if (!is_hidden) {
         start_ns = later(start_ns, time_of(replay, op->depends, true) + (double)op->depends_ns);
@@ -297,10 +297,10 @@ static enum lac_status prepare(struct replay *replay)
     }
     replay->ops = graph->op_count - graph->first;
     size_t ops = replay->ops + (size_t)1;
-    replay->host = malloc((size_t)graph->node_count * sizeof *replay->host);
-    replay->start = malloc(4 * ops * sizeof *replay->start);
-    replay->copied = calloc((size_t)graph->copies_per_step + 1, sizeof *replay->copied);
-    if (!replay->host || !replay->start || !replay->copied) {
+    replay->host = malloc((size_t)graph->node_count * sizeof(*replay->host));
+    replay->start = malloc(4 * ops * sizeof(*replay->start));
+    replay->copied = calloc((size_t)graph->copies_per_step + 1, sizeof(*replay->copied));
+    if (replay->host == NULL || replay->start == NULL || replay->copied == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (size_t i = 0; i < 4 * ops; i++) {

@@ -31,7 +31,7 @@ double lac_graph_median(double *values, uint32_t count, double otherwise)
     if (count == 0) {
         return otherwise;
     }
-    qsort(values, count, sizeof *values, by_value);
+    qsort(values, count, sizeof(*values), by_value);
     return values[count / 2];
 }
 
@@ -56,11 +56,12 @@ static int by_stream(const void *a, const void *b)
 static enum lac_status order_streams(struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
-    struct entry *entries = malloc(((size_t)graph->op_count + 1) * sizeof *entries);
-    builder->by_stream = malloc(((size_t)graph->op_count + 1) * sizeof *builder->by_stream);
-    builder->place = malloc(((size_t)graph->op_count + 1) * sizeof *builder->place);
-    builder->begins = calloc((size_t)graph->stream_count + 2, sizeof *builder->begins);
-    if (!entries || !builder->by_stream || !builder->place || !builder->begins) {
+    struct entry *entries = malloc(((size_t)graph->op_count + 1) * sizeof(*entries));
+    builder->by_stream = malloc(((size_t)graph->op_count + 1) * sizeof(*builder->by_stream));
+    builder->place = malloc(((size_t)graph->op_count + 1) * sizeof(*builder->place));
+    builder->begins = calloc((size_t)graph->stream_count + 2, sizeof(*builder->begins));
+    if (entries == NULL || builder->by_stream == NULL || builder->place == NULL ||
+        builder->begins == NULL) {
         free(entries);
         return LAC_ERR_NOMEM;
     }
@@ -71,7 +72,7 @@ static enum lac_status order_streams(struct lac_graph_builder *builder)
     for (uint32_t s = 0; s < graph->stream_count; s++) {
         builder->begins[s + 1] += builder->begins[s];
     }
-    qsort(entries, graph->op_count, sizeof *entries, by_stream);
+    qsort(entries, graph->op_count, sizeof(*entries), by_stream);
     for (uint32_t i = 0; i < graph->op_count; i++) {
         builder->by_stream[i] = entries[i].op;
         builder->place[entries[i].op] = i;
@@ -132,8 +133,8 @@ static enum lac_status measure_usual(const struct lac_graph_builder *builder,
                                      struct usual *ret_usual)
 {
     const struct lac_graph *graph = builder->graph;
-    double *latency = malloc(2 * (size_t)graph->op_count * sizeof *latency);
-    if (!latency) {
+    double *latency = malloc(2 * (size_t)graph->op_count * sizeof(*latency));
+    if (latency == NULL) {
         return LAC_ERR_NOMEM;
     }
     double *pause = latency + graph->op_count;
@@ -142,7 +143,7 @@ static enum lac_status measure_usual(const struct lac_graph_builder *builder,
     for (uint32_t o = graph->first; o < graph->op_count; o++) {
         const struct lac_graph_op *op = &graph->ops[o];
         const struct lac_graph_op *before = recorded_before(builder, o);
-        if (op->node == LAC_NONE || !before || before->end_ns > op->start_ns) {
+        if (op->node == LAC_NONE || before == NULL || before->end_ns > op->start_ns) {
             continue;
         }
         int64_t launched_ns = graph->nodes[op->node].at_ns;
@@ -201,7 +202,7 @@ static void depend(struct lac_graph *graph, uint32_t op, uint32_t other)
 {
     int32_t ordinal = (int32_t)((int64_t)other - graph->first);
     const struct lac_graph_op *now = lac_graph_op_at(graph, graph->ops[op].depends);
-    if (!now || now->end_ns < graph->ops[other].end_ns) {
+    if (now == NULL || now->end_ns < graph->ops[other].end_ns) {
         graph->ops[op].depends = ordinal;
     }
 }
@@ -212,7 +213,7 @@ static enum lac_status follow_events(struct lac_graph_builder *builder, struct e
     struct lac_graph *graph = builder->graph;
     uint32_t tracks = builder->facts->model->recorded_track_count;
     uint8_t *is_told = calloc(tracks, 1);
-    enum lac_status status = is_told ? LAC_OK : LAC_ERR_NOMEM;
+    enum lac_status status = is_told != NULL ? LAC_OK : LAC_ERR_NOMEM;
     uint32_t launched = 0;
     for (uint32_t n = 0; n < graph->node_count && !status; n++) {
         const struct lac_node *node = &graph->nodes[n];
@@ -290,11 +291,11 @@ static void measure_lags(struct lac_graph_builder *builder, uint32_t o, const st
     if (op->node != LAC_NONE) {
         lag[0] = (double)(op->start_ns - graph->nodes[op->node].at_ns);
     }
-    if (before) {
+    if (before != NULL) {
         op->overlaps = before->end_ns > op->start_ns;
         lag[1] = (double)(op->start_ns - (op->overlaps ? before->start_ns : before->end_ns));
     }
-    if (depends) {
+    if (depends != NULL) {
         lag[2] = (double)(op->start_ns - depends->end_ns);
     }
     int latest = -1;
@@ -323,7 +324,7 @@ static bool is_unexplained(const struct lac_graph_builder *builder, uint32_t o)
     bool is_late =
         op->node == LAC_NONE || op->start_ns - graph->nodes[op->node].at_ns > LAC_GRAPH_DEPENDS_NS;
     return is_late && op->depends == LAC_GRAPH_NO_OP &&
-           (!before || op->start_ns - before->end_ns > LAC_GRAPH_DEPENDS_NS);
+           (before == NULL || op->start_ns - before->end_ns > LAC_GRAPH_DEPENDS_NS);
 }
 
 enum lac_status lac_graph_streams(struct lac_graph_builder *builder)
@@ -341,11 +342,11 @@ enum lac_status lac_graph_streams(struct lac_graph_builder *builder)
         status = measure_usual(builder, &usual);
     }
     if (!status && graph->stream_count > 1 && graph->stream_count <= STREAMS_MAX) {
-        struct events *events = calloc(1, sizeof *events);
-        uint32_t *tails = malloc(graph->stream_count * sizeof *tails);
-        status = events && tails ? LAC_OK : LAC_ERR_NOMEM;
+        struct events *events = calloc(1, sizeof(*events));
+        uint32_t *tails = malloc(graph->stream_count * sizeof(*tails));
+        status = events != NULL && tails != NULL ? LAC_OK : LAC_ERR_NOMEM;
         if (!status) {
-            memset(tails, 0xff, graph->stream_count * sizeof *tails);
+            memset(tails, 0xff, graph->stream_count * sizeof(*tails));
             events->tails = tails;
             status = follow_events(builder, events);
             free(events->told);

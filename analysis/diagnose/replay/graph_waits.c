@@ -166,10 +166,10 @@ static enum lac_status see_sync(struct walk *walk, const struct lac_graph_call *
     const char *name = lac_model_str(model, model->slices.name[call->slice]);
     uint32_t stream = walk->last_stream[call->track];
     uint32_t op = LAC_NONE;
-    if (strstr(name, "Event")) {
+    if (strstr(name, "Event") != NULL) {
         return note_event(walk, call);
     }
-    if (strstr(name, "Device") || strstr(name, "Ctx")) {
+    if (strstr(name, "Device") != NULL || strstr(name, "Ctx") != NULL) {
         op = last_of_all(walk, call);
         enum lac_status status = wait_for_all(walk, call);
         if (status) {
@@ -219,7 +219,7 @@ static enum lac_status see_call(struct walk *walk, const struct lac_graph_call *
         see_copy(walk, call);
         return LAC_OK;
     case LAC_API_ALLOC:
-        if (strstr(lac_model_str(model, model->slices.name[call->slice]), "Free")) {
+        if (strstr(lac_model_str(model, model->slices.name[call->slice]), "Free") != NULL) {
             wait_for(walk, call, last_of_all(walk, call), LAC_WAIT_ALLOC);
             return wait_for_all(walk, call);
         }
@@ -339,12 +339,13 @@ static enum lac_status see_calls(struct lac_graph_builder *builder)
     struct lac_graph *graph = builder->graph;
     uint32_t tracks = builder->facts->model->recorded_track_count;
     struct walk walk = {.builder = builder,
-                        .tails = malloc((graph->stream_count + 1) * sizeof *walk.tails),
-                        .last_stream = malloc(tracks * sizeof *walk.last_stream)};
-    enum lac_status status = walk.tails && walk.last_stream ? LAC_OK : LAC_ERR_NOMEM;
+                        .tails = malloc((graph->stream_count + 1) * sizeof(*walk.tails)),
+                        .last_stream = malloc(tracks * sizeof(*walk.last_stream))};
+    enum lac_status status =
+        walk.tails != NULL && walk.last_stream != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        memset(walk.tails, 0xff, (graph->stream_count + 1) * sizeof *walk.tails);
-        memset(walk.last_stream, 0xff, tracks * sizeof *walk.last_stream);
+        memset(walk.tails, 0xff, (graph->stream_count + 1) * sizeof(*walk.tails));
+        memset(walk.last_stream, 0xff, tracks * sizeof(*walk.last_stream));
     }
     for (uint32_t n = 0; n < graph->node_count && !status; n++) {
         if (graph->nodes[n].kind == LAC_NODE_CALL) {
@@ -363,8 +364,8 @@ static enum lac_status see_calls(struct lac_graph_builder *builder)
 enum lac_status lac_graph_waits(struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
-    builder->room = calloc((size_t)graph->stream_count + 1, sizeof *builder->room);
-    enum lac_status status = builder->room ? see_calls(builder) : LAC_ERR_NOMEM;
+    builder->room = calloc((size_t)graph->stream_count + 1, sizeof(*builder->room));
+    enum lac_status status = builder->room != NULL ? see_calls(builder) : LAC_ERR_NOMEM;
     for (uint32_t s = 0; s < graph->stream_count && !status; s++) {
         limit_stream(builder, s);
         make_room(builder, s);

@@ -313,8 +313,8 @@ static enum lac_status collect_operations(struct lac_graph_builder *builder)
     int64_t length_ns = graph->end_ns - graph->start_ns;
     int64_t before_ns = 2 * (length_ns / graph->step_count);
     int64_t from_ns = graph->start_ns > before_ns ? graph->start_ns - before_ns : 0;
-    graph->ops = malloc(LAC_GRAPH_KEPT_OPS_MAX * sizeof *graph->ops);
-    enum lac_status status = graph->ops ? LAC_OK : LAC_ERR_NOMEM;
+    graph->ops = malloc(LAC_GRAPH_KEPT_OPS_MAX * sizeof(*graph->ops));
+    enum lac_status status = graph->ops != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {
         if (builder->facts->track_flags[t] & LAC_TRACK_HAS_GPU) {
             status = collect_stream(builder, t, from_ns);
@@ -323,7 +323,7 @@ static enum lac_status collect_operations(struct lac_graph_builder *builder)
     if (status || builder->is_too_large || graph->op_count == 0) {
         return status;
     }
-    qsort(graph->ops, graph->op_count, sizeof *graph->ops, by_launch);
+    qsort(graph->ops, graph->op_count, sizeof(*graph->ops), by_launch);
     while (graph->first < graph->op_count && graph->ops[graph->first].launch_ns < 0) {
         graph->first++;
     }

@@ -11,7 +11,7 @@ enum { SEGMENTS_MAX = 1 << 17 }; /* for the usual time between two calls */
 static int64_t recorded_ns(const struct lac_graph *graph, int32_t ordinal, bool is_end)
 {
     const struct lac_graph_op *op = lac_graph_op_at(graph, ordinal);
-    if (!op) {
+    if (op == NULL) {
         return INT64_MIN;
     }
     return is_end ? op->end_ns : op->start_ns;
@@ -25,9 +25,9 @@ static bool is_begin(const struct lac_node *node)
 /** The usual work between two calls: what dispatching takes. */
 static enum lac_status usual_segment(const struct lac_graph *graph, double *ret_ns)
 {
-    double *values = malloc(SEGMENTS_MAX * sizeof *values);
+    double *values = malloc(SEGMENTS_MAX * sizeof(*values));
     uint32_t count = 0;
-    if (!values) {
+    if (values == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t n = 0; n < graph->node_count && count < SEGMENTS_MAX; n++) {
@@ -109,7 +109,7 @@ static void name_work(const struct lac_graph_builder *builder, struct lac_node *
         bool is_short = node->own_ns <= LAUNCH_BRIDGE_NS;
         bool is_work = node->before != LAC_NONE && node->kind == LAC_NODE_CALL;
         const struct lac_node *before = is_work ? &graph->nodes[node->before] : NULL;
-        bool is_after_wait = before && before->kind == LAC_NODE_RETURN &&
+        bool is_after_wait = before != NULL && before->kind == LAC_NODE_RETURN &&
                              (before->wait == LAC_WAIT_SYNC || before->wait == LAC_WAIT_ALLOC);
         if (is_after_wait && before->wait == LAC_WAIT_SYNC) {
             node->cause = LAC_CAUSE_SYNC;

@@ -17,7 +17,7 @@ double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, i
     double free_at[REPLAY_WORKERS_MAX] = {0.0};
     double taken_at[WINDOW_MAX] = {0.0}; /* when batch i was taken, modulo the window */
     if (workers > REPLAY_WORKERS_MAX || workers < 1 || ahead < 1 || ahead > WINDOW_MAX / workers ||
-        !time->fetch_ns || time->fetch_count == 0) {
+        time->fetch_ns == NULL || time->fetch_count == 0) {
         return s_ns;
     }
     uint64_t window = (uint64_t)workers * (uint64_t)ahead;

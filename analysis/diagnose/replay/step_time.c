@@ -27,7 +27,7 @@ double lac_computing_pct(const struct lac_facts *facts)
 
 void lac_step_time_destroy(struct lac_step_time *time)
 {
-    if (time) {
+    if (time != NULL) {
         free(time->ops);
         free(time->fetch_ns);
         lac_graph_destroy(time->graph);
@@ -215,8 +215,8 @@ static enum lac_status walk_operations(struct window *window)
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct lac_step_time *time = window->time;
     uint64_t capacity = device->op_count < REPLAY_OPS_MAX ? device->op_count : REPLAY_OPS_MAX;
-    time->ops = malloc((capacity ? capacity : 1) * sizeof *time->ops);
-    if (!time->ops) {
+    time->ops = malloc((capacity ? capacity : 1) * sizeof(*time->ops));
+    if (time->ops == NULL) {
         return LAC_ERR_NOMEM;
     }
     struct lac_operations operations;
@@ -317,14 +317,14 @@ static enum lac_status collect_fetches(const struct lac_facts *facts, struct lac
     if (count < FETCHES_MIN) {
         return LAC_OK;
     }
-    struct lac_fetch *ordered = malloc(count * sizeof *ordered);
-    time->fetch_ns = malloc(count * sizeof *time->fetch_ns);
-    if (!ordered || !time->fetch_ns) {
+    struct lac_fetch *ordered = malloc(count * sizeof(*ordered));
+    time->fetch_ns = malloc(count * sizeof(*time->fetch_ns));
+    if (ordered == NULL || time->fetch_ns == NULL) {
         free(ordered);
         return LAC_ERR_NOMEM;
     }
-    memcpy(ordered, facts->fetches, count * sizeof *ordered);
-    qsort(ordered, count, sizeof *ordered, lac_fetch_by_batch);
+    memcpy(ordered, facts->fetches, count * sizeof(*ordered));
+    qsort(ordered, count, sizeof(*ordered), lac_fetch_by_batch);
     for (uint64_t i = 0; i < count; i++) {
         time->fetch_ns[i] = (double)ordered[i].dur_ns;
     }
@@ -391,7 +391,7 @@ static void fill_replay(const struct lac_step_time *time, struct lac_replay_fact
                                           [LAC_TRUST_DEVICE] = "graph_and_queue",
                                           [LAC_TRUST_ALL] = "graph"};
     ret_facts->method = methods[lac_graph_trust(time)];
-    if (time->graph) {
+    if (time->graph != NULL) {
         ret_facts->step_count = time->graph->step_count;
         ret_facts->error_pct = 100.0 * time->graph->base_error;
     }
@@ -413,8 +413,8 @@ enum lac_status lac_step_time_measure(struct lac_facts *facts)
     if (!can_tell) {
         return LAC_OK;
     }
-    struct lac_step_time *time = calloc(1, sizeof *time);
-    if (!time) {
+    struct lac_step_time *time = calloc(1, sizeof(*time));
+    if (time == NULL) {
         return LAC_ERR_NOMEM;
     }
     facts->time = time;

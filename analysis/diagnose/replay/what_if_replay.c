@@ -3,6 +3,7 @@
 #include "analysis/diagnose/replay/what_if_replay.h"
 
 #include "analysis/diagnose/replay/graph.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -165,12 +166,12 @@ static double with_loader(const struct lac_facts *facts, const struct lac_change
         double host_ns = isnan(time->host_ns) ? 0.0 : time->host_ns;
         return fmax(s_ns, host_ns + (double)loader->fetch_mean_ns);
     }
-    if (change->workers > 0 && time->fetch_ns && loader->num_workers > 0) {
+    if (change->workers > 0 && time->fetch_ns != NULL && loader->num_workers > 0) {
         double queue_ns = lac_loader_step(time, s_ns, change->workers, change->fetch_factor);
         return fmax(fmax(s_ns, queue_ns), time->cores_ns);
     }
     bool is_as_it_was = change->workers < 0 && !time->is_starving && loader->num_workers > 0;
-    if (is_as_it_was && time->fetch_ns) {
+    if (is_as_it_was && time->fetch_ns != NULL) {
         return fmax(s_ns,
                     fmin(lac_loader_step(time, s_ns, loader->num_workers, 1.0), time->step_ns));
     }
@@ -181,7 +182,7 @@ static double with_loader(const struct lac_facts *facts, const struct lac_change
 enum lac_trust lac_graph_trust(const struct lac_step_time *time)
 {
     const struct lac_graph *graph = time->graph;
-    if (!graph) {
+    if (graph == NULL) {
         return LAC_TRUST_NONE;
     }
     if (fabs(graph->base_error) <= REPLAY_ERROR_MAX) {
@@ -221,7 +222,7 @@ static double idle_beside_graph(const struct lac_step_time *time, const struct l
                                             LAC_CAUSE_DEPENDENCY, LAC_CAUSE_PROFILER,
                                             LAC_CAUSE_DATA_WAIT,  LAC_CAUSE_UNATTRIBUTED};
     double removed_ns = 0.0;
-    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(causes); i++) {
         removed_ns += (1.0 - change->idle_factor[causes[i]]) * time->idle_ns[causes[i]];
     }
     return removed_ns;
@@ -390,8 +391,8 @@ static int64_t median_after(const struct lac_facts *facts, double mean_ns)
 {
     const struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_time *time = facts->time;
-    double *steps = malloc(analysis->step_count * sizeof *steps);
-    if (!steps) {
+    double *steps = malloc(analysis->step_count * sizeof(*steps));
+    if (steps == NULL) {
         return LAC_UNKNOWN_NS;
     }
     double own_ns = fmin(mean_ns, time->s_ns);
@@ -405,7 +406,7 @@ static int64_t median_after(const struct lac_facts *facts, double mean_ns)
                              wait_factor * (double)step->starved_ns;
         }
     }
-    qsort(steps, count, sizeof *steps, by_value);
+    qsort(steps, count, sizeof(*steps), by_value);
     double median_ns = steps[(count + 1) / 2 - 1];
     free(steps);
     return lac_round(median_ns);
@@ -479,7 +480,7 @@ void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_change
     analysis->what_if_high_ns = LAC_UNKNOWN_NS;
     analysis->what_if_median_ns = LAC_UNKNOWN_NS;
     analysis->what_if_assumption = "";
-    if (!facts->time) {
+    if (facts->time == NULL) {
         return;
     }
     analysis->what_if_assumption = assumption_of(facts, what_if);
@@ -517,7 +518,7 @@ void lac_worker_steps_measure(struct lac_facts *facts)
         is_advised = is_advised || (finding->step_mid_ns != LAC_UNKNOWN_NS &&
                                     lac_finding_advises(finding->kind, "num_workers"));
     }
-    if (!facts->time || !is_advised) {
+    if (facts->time == NULL || !is_advised) {
         return;
     }
     int equal = 0;
@@ -528,7 +529,7 @@ void lac_worker_steps_measure(struct lac_facts *facts)
             continue;
         }
         *step = worker_step(facts, i + 1);
-        equal = i > 0 && memcmp(step, step - 1, sizeof *step) == 0 ? equal + 1 : 0;
+        equal = i > 0 && memcmp(step, step - 1, sizeof(*step)) == 0 ? equal + 1 : 0;
     }
     analysis->worker_step_count = LAC_WORKER_STEPS_MAX;
 }

@@ -174,7 +174,7 @@ bool lac_analysis_is_valid(const struct lac_analysis *analysis)
 
 void lac_analysis_destroy(struct lac_analysis *analysis)
 {
-    if (!analysis) {
+    if (analysis == NULL) {
         return;
     }
     free(analysis->devices);

@@ -10,6 +10,7 @@
 #include "analysis/diagnose/result/saturate.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -120,7 +121,7 @@ static void pack_steps(struct packing *p, struct lac_analysis *analysis)
         text(p, &kind->text);
     }
     analysis->phase_count = (uint32_t)lac_pack_array(
-        &p->pack, analysis->phase_count, 4, (void *)&analysis->phases, sizeof *analysis->phases);
+        &p->pack, analysis->phase_count, 4, (void *)&analysis->phases, sizeof(*analysis->phases));
     for (uint32_t i = 0; i < analysis->phase_count; i++) {
         struct lac_phase *phase = &analysis->phases[i];
         ns(p, &phase->start_ns);
@@ -137,7 +138,7 @@ static void pack_kernels(struct packing *p, struct lac_analysis *analysis)
     ns(p, &analysis->kernel_total_ns);
     analysis->kernel_name_count =
         (uint32_t)lac_pack_array(&p->pack, analysis->kernel_name_count, 12,
-                                 (void *)&analysis->kernels, sizeof *analysis->kernels);
+                                 (void *)&analysis->kernels, sizeof(*analysis->kernels));
     for (uint32_t k = 0; k < analysis->kernel_name_count; k++) {
         struct lac_kernel_facts *kernel = &analysis->kernels[k];
         STRING(p, kernel->name);
@@ -171,7 +172,7 @@ static void pack_kernels(struct packing *p, struct lac_analysis *analysis)
 static void pack_copies(struct packing *p, struct lac_analysis *analysis)
 {
     analysis->copy_count = (uint32_t)lac_pack_array(
-        &p->pack, analysis->copy_count, 8, (void *)&analysis->copies, sizeof *analysis->copies);
+        &p->pack, analysis->copy_count, 8, (void *)&analysis->copies, sizeof(*analysis->copies));
     for (uint32_t c = 0; c < analysis->copy_count; c++) {
         struct lac_copy_facts *copy = &analysis->copies[c];
         COUNT(p, copy->kind, LAC_COPY_PTOP);
@@ -316,7 +317,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     static const int64_t shape[] = {
         VERSION,          LAC_PART_COUNT_,   LAC_CAUSE_COUNT_,        LAC_KIND_COUNT_,
         LAC_PHASE_COUNT_, LAC_FAMILY_COUNT_, LAC_LAYOUT_CLASS_COUNT_, LAC_VIEW_COUNT};
-    for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(shape); i++) {
         lac_pack_exactly(&p->pack, shape[i]);
     }
     COUNT(p, analysis->workload, LAC_WORKLOAD_HOST_TRAINING);
@@ -337,7 +338,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     known(p, &analysis->needs.alone_ns);
     analysis->device_count =
         (uint32_t)lac_pack_array(&p->pack, analysis->device_count, 44, (void *)&analysis->devices,
-                                 sizeof *analysis->devices);
+                                 sizeof(*analysis->devices));
     for (uint32_t d = 0; d < analysis->device_count; d++) {
         pack_device(p, &analysis->devices[d]);
     }
@@ -400,8 +401,8 @@ enum lac_status lac_analysis_unpack(uint8_t *bytes, size_t size_bytes,
     assert(model != NULL && ret_analysis != NULL);
     assert(bytes != NULL || size_bytes == 0);
     struct packing p = {.model = model};
-    struct lac_analysis *analysis = calloc(1, sizeof *analysis);
-    if (!analysis) {
+    struct lac_analysis *analysis = calloc(1, sizeof(*analysis));
+    if (analysis == NULL) {
         free(bytes);
         return LAC_ERR_NOMEM;
     }

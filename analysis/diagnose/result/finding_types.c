@@ -3,6 +3,7 @@
 #include "analysis/diagnose/result/finding_types.h"
 
 #include "analysis/diagnose/result/analysis.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <math.h>
@@ -93,9 +94,9 @@ static const struct {
 
 bool lac_finding_advises(enum lac_finding_kind finding, const char *setting)
 {
-    for (size_t i = 0; i < sizeof advised / sizeof advised[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(advised); i++) {
         for (size_t j = 0; advised[i].finding == finding && j < 8; j++) {
-            if (advised[i].settings[j] && strstr(setting, advised[i].settings[j])) {
+            if (advised[i].settings[j] && strstr(setting, advised[i].settings[j]) != NULL) {
                 return true;
             }
         }

@@ -90,11 +90,11 @@ void lac_pack_real(struct lac_pack *pack, double *value)
     if (!pack->is_reading) {
         uint8_t bytes[8];
 
-        memcpy(&bits, value, sizeof bits);
+        memcpy(&bits, value, sizeof(bits));
         for (unsigned i = 0; i < 8; i++) {
             bytes[i] = (uint8_t)(bits >> (8 * i));
         }
-        put(pack, bytes, sizeof bytes);
+        put(pack, bytes, sizeof(bytes));
         return;
     }
     if (pack->status == LAC_OK && pack->size_bytes - pack->at < 8) {
@@ -103,7 +103,7 @@ void lac_pack_real(struct lac_pack *pack, double *value)
     for (unsigned i = 0; i < 8 && pack->status == LAC_OK; i++) {
         bits |= (uint64_t)pack->from[pack->at++] << (8 * i);
     }
-    memcpy(value, &bits, sizeof *value);
+    memcpy(value, &bits, sizeof(*value));
     if (isinf(*value)) {
         lac_pack_refuse(pack);
         *value = 0.0;
@@ -155,7 +155,7 @@ uint64_t lac_pack_array(struct lac_pack *pack, uint64_t count, size_t packed_byt
             pack->status = LAC_ERR_NOMEM;
         }
     }
-    memcpy(array, &made, sizeof made);
+    memcpy(array, &made, sizeof(made));
     return pack->status == LAC_OK ? (uint64_t)elements : 0;
 }
 

@@ -31,8 +31,8 @@ const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
     va_copy(again, list);
     int length = vsnprintf(NULL, 0, fmt, list);
     va_end(list);
-    struct lac_text *entry = length < 0 ? NULL : malloc(sizeof *entry + (size_t)length + 1);
-    if (!entry) {
+    struct lac_text *entry = length < 0 ? NULL : malloc(sizeof(*entry) + (size_t)length + 1);
+    if (entry == NULL) {
         va_end(again);
         if (*pool) { /* what was added is still being read */
             (*pool)->is_failure_mark = true;
@@ -51,12 +51,12 @@ const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
 
 bool lac_texts_failed(const struct lac_text *pool)
 {
-    return pool && pool->is_failure_mark;
+    return pool != NULL && pool->is_failure_mark;
 }
 
 void lac_texts_destroy(struct lac_text *pool)
 {
-    while (pool && pool != &failure_mark) {
+    while (pool != NULL && pool != &failure_mark) {
         struct lac_text *next = pool->next;
         free(pool);
         pool = next;
@@ -101,11 +101,11 @@ struct lac_text32 lac_format_ns(int64_t ns)
     if (value >= 9.995e8) { /* three digits, where milliseconds would take four */
         char seconds[24];
         if (value >= 9.995e11) {
-            print_grouped(seconds, sizeof seconds, value / 1e9);
+            print_grouped(seconds, sizeof(seconds), value / 1e9);
         } else {
-            (void)snprintf(seconds, sizeof seconds, "%.3g", value / 1e9);
+            (void)snprintf(seconds, sizeof(seconds), "%.3g", value / 1e9);
         }
-        (void)snprintf(said.text, sizeof said.text, "%s s", seconds);
+        (void)snprintf(said.text, sizeof(said.text), "%s s", seconds);
         return said;
     }
     if (value >= 1e5) {
@@ -116,8 +116,8 @@ struct lac_text32 lac_format_ns(int64_t ns)
         unit = "us";
     }
     char number[24];
-    print_short(number, sizeof number, value);
-    (void)snprintf(said.text, sizeof said.text, "%s %s", number, unit);
+    print_short(number, sizeof(number), value);
+    (void)snprintf(said.text, sizeof(said.text), "%s %s", number, unit);
     return said;
 }
 
@@ -125,15 +125,15 @@ struct lac_text32 lac_format_pct(double pct)
 {
     struct lac_text32 said;
     if (isnan(pct)) {
-        (void)snprintf(said.text, sizeof said.text, "unknown");
+        (void)snprintf(said.text, sizeof(said.text), "unknown");
     } else if (pct <= 0.0) {
-        (void)snprintf(said.text, sizeof said.text, "0");
+        (void)snprintf(said.text, sizeof(said.text), "0");
     } else if (pct < 0.1) {
-        (void)snprintf(said.text, sizeof said.text, "below 0.1 %%");
+        (void)snprintf(said.text, sizeof(said.text), "below 0.1 %%");
     } else if (pct < 0.95) {
-        (void)snprintf(said.text, sizeof said.text, "%.1f %%", pct);
+        (void)snprintf(said.text, sizeof(said.text), "%.1f %%", pct);
     } else {
-        (void)snprintf(said.text, sizeof said.text, "%.0f %%", pct);
+        (void)snprintf(said.text, sizeof(said.text), "%.0f %%", pct);
     }
     return said;
 }
@@ -145,7 +145,7 @@ struct lac_text32 lac_format_rate(double per_s)
         double unit = pow(10.0, floor(log10(per_s)) - 2.0);
         per_s = nearbyint(per_s / unit) * unit;
     }
-    print_short(said.text, sizeof said.text, per_s);
+    print_short(said.text, sizeof(said.text), per_s);
     return said;
 }
 
@@ -165,8 +165,8 @@ struct lac_text32 lac_format_bytes(int64_t bytes)
         unit = "KB";
     }
     char number[24];
-    print_short(number, sizeof number, value);
-    (void)snprintf(said.text, sizeof said.text, "%s %s", number, unit);
+    print_short(number, sizeof(number), value);
+    (void)snprintf(said.text, sizeof(said.text), "%s %s", number, unit);
     return said;
 }
 
@@ -176,9 +176,9 @@ struct lac_text32 lac_format_band(double low_pct, double high_pct)
     int low = (int)lround(fmax(0.0, fmin(low_pct, 1e6))); /* never "-0" */
     int high = (int)lround(fmax(0.0, fmin(high_pct, 1e6)));
     if (low == high) {
-        (void)snprintf(said.text, sizeof said.text, "%d %%", low);
+        (void)snprintf(said.text, sizeof(said.text), "%d %%", low);
     } else {
-        (void)snprintf(said.text, sizeof said.text, "%d-%d %%", low, high);
+        (void)snprintf(said.text, sizeof(said.text), "%d-%d %%", low, high);
     }
     return said;
 }
@@ -187,12 +187,13 @@ struct lac_text32 lac_format_count(int64_t count, const char *thing)
 {
     struct lac_text32 said;
     char number[24];
-    print_grouped(number, sizeof number, (double)count);
+    print_grouped(number, sizeof(number), (double)count);
     size_t length = strlen(thing);
     bool is_sibilant =
         length > 1 && (thing[length - 1] == 's' || strcmp(thing + length - 2, "ch") == 0);
-    bool is_y = length > 1 && thing[length - 1] == 'y' && !strchr("aeiou", thing[length - 2]);
-    (void)snprintf(said.text, sizeof said.text, "%.14s %.*s%s", number,
+    bool is_y =
+        length > 1 && thing[length - 1] == 'y' && strchr("aeiou", thing[length - 2]) == NULL;
+    (void)snprintf(said.text, sizeof(said.text), "%.14s %.*s%s", number,
                    (int)(is_y && count != 1 ? length - 1 : length), thing,
                    count == 1    ? ""
                    : is_sibilant ? "es"

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/result/what_if.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -74,7 +75,7 @@ static enum lac_status apply_switch(const struct pair *pair, struct lac_what_if_
         {"allocator", "0", &changes->no_allocator}, {"module_load", "0", &changes->no_module_load},
         {"launch", "0", &changes->no_launch},
     };
-    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(switches); i++) {
         if (strcmp(pair->key, switches[i].key) != 0) {
             continue;
         }
@@ -120,13 +121,13 @@ enum lac_status lac_what_if_parse(const char *text, struct lac_what_if_changes *
     while (*text != '\0') {
         size_t length = strcspn(text, ",");
         struct pair pair;
-        if (length >= sizeof pair.key) {
+        if (length >= sizeof(pair.key)) {
             return misuse(reterr, text, "too long for a key=value");
         }
         memcpy(pair.key, text, length);
         pair.key[length] = '\0';
         char *equals = strchr(pair.key, '=');
-        if (!equals) {
+        if (equals == NULL) {
             return misuse(reterr, pair.key, "must be key=value, such as workers=4");
         }
         *equals = '\0';

@@ -60,7 +60,7 @@ static void add_phase(struct walk *walk, int64_t end_ns, enum lac_phase_kind kin
     if (end_ns <= walk->at_ns || walk->status) {
         return;
     }
-    if (last && last->kind == kind) {
+    if (last != NULL && last->kind == kind) {
         last->dur_ns = end_ns - last->start_ns;
         walk->at_ns = end_ns;
         return;
@@ -86,15 +86,15 @@ static void go_to(struct walk *walk, int64_t end_ns, enum lac_phase_kind kind,
         const struct lac_stretch *next =
             walk->stretch < facts->stretch_count ? &facts->stretches[walk->stretch] : NULL;
         enum lac_phase_kind here = kind;
-        if (next && next->end_ns <= walk->at_ns) {
+        if (next != NULL && next->end_ns <= walk->at_ns) {
             walk->stretch++;
             continue;
         }
         int64_t to_ns = end_ns;
-        if (next && next->start_ns <= walk->at_ns) {
+        if (next != NULL && next->start_ns <= walk->at_ns) {
             here = phase_of((enum lac_step_kind)next->kind, walk->usual);
             to_ns = next->end_ns < end_ns ? next->end_ns : end_ns;
-        } else if (next && next->start_ns < end_ns) {
+        } else if (next != NULL && next->start_ns < end_ns) {
             to_ns = next->start_ns;
         }
         add_phase(walk, to_ns, here);
@@ -254,7 +254,7 @@ static const char *why_of(const struct lac_facts *facts, enum lac_step_kind kind
     if (kind == LAC_KIND_TRUNCATED) {
         return "the recording began, ended or paused during it";
     }
-    return facts->why_kind[kind] ? facts->why_kind[kind] : "";
+    return facts->why_kind[kind] != NULL ? facts->why_kind[kind] : "";
 }
 
 /** What the kind itself takes of its steps: the stretches of its name in them; of kinds without

@@ -87,7 +87,7 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
         /* where a checkpoint follows, its step begins with what is left of the validation */
         const struct lac_step_features *next =
             end < analysis->step_count ? &search->works[end] : NULL;
-        bool is_writing = next && next->writing.end_ns > next->writing.start_ns;
+        bool is_writing = next != NULL && next->writing.end_ns > next->writing.start_ns;
         if (is_writing && next->backward == 0 && next->optimizer == 0) {
             to_ns = next->writing.start_ns;
         }
@@ -199,7 +199,7 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
             continue;
         }
         const char *why = facts->why_kind[LAC_KIND_CHECKPOINT];
-        if (!why) {
+        if (why == NULL) {
             why = work->saving_end_ns > 0
                       ? "a Python function saves state"
                       : lac_texts_add(&analysis->texts,
@@ -247,7 +247,7 @@ static enum lac_status find_validation_inside(struct lac_kind_search *search)
             continue;
         }
         const char *why = facts->why_kind[LAC_KIND_VALIDATION];
-        if (!why) {
+        if (why == NULL) {
             why = lac_texts_add(&analysis->texts,
                                 "takes %u batches per backward pass, other steps take %lld",
                                 (unsigned)work->waits, (long long)search->usual.waits);
@@ -327,7 +327,7 @@ static enum lac_status find_recompiles(struct lac_kind_search *search)
             continue;
         }
         const char *why = facts->why_kind[LAC_KIND_RECOMPILE];
-        if (!why) {
+        if (why == NULL) {
             why = lac_texts_add(
                 &analysis->texts,
                 "code is loaded or compiled for %s of a %s step, after the first steps",
@@ -395,9 +395,10 @@ enum lac_status lac_steps_classify(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     struct lac_kind_search search = {.facts = facts};
-    search.works = malloc(analysis->step_count * sizeof *search.works);
-    search.scratch = malloc(analysis->step_count * sizeof *search.scratch);
-    enum lac_status status = search.works && search.scratch ? LAC_OK : LAC_ERR_NOMEM;
+    search.works = malloc(analysis->step_count * sizeof(*search.works));
+    search.scratch = malloc(analysis->step_count * sizeof(*search.scratch));
+    enum lac_status status =
+        search.works != NULL && search.scratch != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         status = lac_step_features_collect(&search);
     }

@@ -83,7 +83,7 @@ static enum lac_status by_numbers(struct lac_kind_search *search)
         waits[s] = 0;
     }
     struct wait_walk walk = first_wait(facts);
-    while (next_wait(facts, &walk)) {
+    while (next_wait(facts, &walk) != NULL) {
         waits[walk.step]++;
     }
     walk = first_wait(facts);

@@ -14,14 +14,16 @@ enum { SAYS_NOTHING = 0, SAYS_SAVING, SAYS_LOADER, NOT_LOOKED_UP = 0xff };
  *  making of a loader's iterator. */
 static uint8_t says(const char *name)
 {
-    bool is_saving = (strstr(name, "serialization.py") && strstr(name, ": save")) ||
-                     strstr(name, "state_dict_saver.py") || strstr(name, "_save_checkpoint") ||
-                     (strstr(name, "safetensors") && strstr(name, ": save"));
+    bool is_saving = (strstr(name, "serialization.py") != NULL && strstr(name, ": save") != NULL) ||
+                     strstr(name, "state_dict_saver.py") != NULL ||
+                     strstr(name, "_save_checkpoint") != NULL ||
+                     (strstr(name, "safetensors") != NULL && strstr(name, ": save") != NULL);
     if (is_saving) {
         return SAYS_SAVING;
     }
-    bool is_loader = strstr(name, "dataloader.py") || strstr(name, "DataLoaderIter");
-    bool begins = strstr(name, "__init__") || strstr(name, "__iter__");
+    bool is_loader =
+        strstr(name, "dataloader.py") != NULL || strstr(name, "DataLoaderIter") != NULL;
+    bool begins = strstr(name, "__init__") != NULL || strstr(name, "__iter__") != NULL;
     return is_loader && begins ? SAYS_LOADER : SAYS_NOTHING;
 }
 
@@ -166,7 +168,7 @@ static int by_value(const void *a, const void *b)
 
 static int64_t median(int64_t *values, uint32_t count)
 {
-    qsort(values, count, sizeof *values, by_value);
+    qsort(values, count, sizeof(*values), by_value);
     return count == 0 ? 0 : values[(count - 1) / 2];
 }
 
@@ -251,7 +253,7 @@ enum lac_status lac_step_features_collect(struct lac_kind_search *search)
     const struct lac_model *model = facts->model;
     size_t name_count = model->strings.count ? model->strings.count : 1;
     uint8_t *names = malloc(name_count);
-    if (!names) {
+    if (names == NULL) {
         return LAC_ERR_NOMEM;
     }
     memset(names, NOT_LOOKED_UP, name_count);

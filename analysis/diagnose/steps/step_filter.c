@@ -5,6 +5,7 @@
  */
 
 #include "analysis/diagnose/steps/step_pace.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -58,7 +59,7 @@ static enum lac_status measure_waits(struct lac_facts *facts)
     const struct lac_spans *starving = analysis->main_device == LAC_NONE ? &facts->waits : &starved;
     int64_t *wait_sums = lac_spans_prefix(&facts->waits);
     int64_t *starved_sums = lac_spans_prefix(starving);
-    if (!wait_sums || !starved_sums) {
+    if (wait_sums == NULL || starved_sums == NULL) {
         status = LAC_ERR_NOMEM;
     }
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
@@ -109,7 +110,7 @@ static int64_t median_of(struct lac_facts *facts, int64_t *scratch, uint32_t fir
         scratch[count++] =
             of_operations ? (int64_t)analysis->steps[s].op_count : own_ns(&analysis->steps[s]);
     }
-    qsort(scratch, count, sizeof *scratch, by_value);
+    qsort(scratch, count, sizeof(*scratch), by_value);
     return count == 0 ? 0 : percentile(scratch, count, 50);
 }
 
@@ -364,7 +365,7 @@ static double lag_off(const struct lac_facts *facts, const int64_t *wait_sums,
     if (count < 2 || length_ns <= 0) {
         return 0.0;
     }
-    qsort(scratch, count - 1, sizeof *scratch, by_value);
+    qsort(scratch, count - 1, sizeof(*scratch), by_value);
     return fabs((double)percentile(scratch, count - 1, 50) - (double)first_ns) / (double)length_ns;
 }
 
@@ -379,7 +380,7 @@ static enum lac_status look_at_marks(const struct lac_facts *facts,
     bool deviates = device.mean > 0.0 && host.deviation > MARKS_DEVIATE_MORE * device.deviation &&
                     host.deviation > MARKS_DEVIATE_MIN * device.mean;
     int64_t *wait_sums = lac_spans_prefix(&facts->waits);
-    if (!wait_sums) {
+    if (wait_sums == NULL) {
         return LAC_ERR_NOMEM;
     }
     double off = fmin(lag_off(facts, wait_sums, paced, true, scratch),
@@ -446,7 +447,7 @@ static enum lac_status choose_clock(struct lac_facts *facts, int64_t *scratch)
     facts->loader_period = lac_steps_loader_period(facts, scratch);
     leave_out_partial_cycle(facts, scratch);
     bool differ = false;
-    if (pace.steps) {
+    if (pace.steps != NULL) {
         status = look_at_marks(facts, pace.steps, scratch, &differ);
     }
     if (!status && differ) {
@@ -473,7 +474,7 @@ static int64_t usual_operations(const struct lac_analysis *analysis, int64_t *sc
             scratch[count++] = (int64_t)analysis->steps[s].op_count;
         }
     }
-    qsort(scratch, count, sizeof *scratch, by_value);
+    qsort(scratch, count, sizeof(*scratch), by_value);
     return percentile(scratch, count, 50);
 }
 
@@ -490,7 +491,7 @@ static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
     if (count < 2 * STEPS_MIN) {
         return;
     }
-    qsort(scratch, count, sizeof *scratch, by_value);
+    qsort(scratch, count, sizeof(*scratch), by_value);
     int64_t median_ns = percentile(scratch, count, 50);
     /* where the host runs ahead, a step on it says when the queue was full, not how long it took */
     int64_t busy_ns =
@@ -501,7 +502,7 @@ static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
     for (uint32_t i = 0; i < count; i++) {
         scratch[i] = llabs(scratch[i] - median_ns);
     }
-    qsort(scratch, count, sizeof *scratch, by_value);
+    qsort(scratch, count, sizeof(*scratch), by_value);
     double limit = (double)median_ns + OUTLIER_DEVIATIONS * (double)percentile(scratch, count, 50);
     int64_t usual_ops = usual_operations(analysis, scratch);
     for (uint32_t s = 0; s < analysis->step_count; s++) {
@@ -518,7 +519,7 @@ static double student(uint32_t degrees)
 {
     static const double t[] = {0.0,   12.706, 4.303, 3.182, 2.776, 2.571,
                                2.447, 2.365,  2.306, 2.262, 2.228};
-    return degrees < sizeof t / sizeof t[0] ? t[degrees] : 1.96 + 2.7 / degrees;
+    return degrees < LAC_COUNT_OF(t) ? t[degrees] : 1.96 + 2.7 / degrees;
 }
 
 static void summarise(struct lac_facts *facts, int64_t *scratch)
@@ -542,7 +543,7 @@ static void summarise(struct lac_facts *facts, int64_t *scratch)
     if (count == 0) {
         return;
     }
-    qsort(scratch, count, sizeof *scratch, by_value);
+    qsort(scratch, count, sizeof(*scratch), by_value);
     double mean = (double)wall_ns / (double)count;
     analysis->step_mean_ns = lac_round(mean);
     if (!facts->has_device_steps) {
@@ -573,8 +574,8 @@ enum lac_status lac_steps_filter(struct lac_facts *facts)
     if (analysis->step_count == 0) {
         return LAC_OK;
     }
-    int64_t *scratch = malloc(analysis->step_count * sizeof *scratch);
-    enum lac_status status = scratch ? LAC_OK : LAC_ERR_NOMEM;
+    int64_t *scratch = malloc(analysis->step_count * sizeof(*scratch));
+    enum lac_status status = scratch != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         analysis->steps[s].host_start_ns = analysis->steps[s].start_ns;
         analysis->steps[s].host_dur_ns = analysis->steps[s].dur_ns;

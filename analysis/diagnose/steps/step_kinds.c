@@ -15,7 +15,7 @@ void lac_step_kind_set(struct lac_facts *facts, uint32_t step, enum lac_step_kin
                        const char *why)
 {
     facts->analysis->steps[step].kind = (uint8_t)kind;
-    if (!facts->why_kind[kind]) {
+    if (facts->why_kind[kind] == NULL) {
         facts->why_kind[kind] = why;
     }
 }
@@ -55,7 +55,7 @@ static int by_start(const void *a, const void *b)
 void lac_stretches_sort(struct lac_facts *facts)
 {
     if (facts->stretch_count > 1) {
-        qsort(facts->stretches, facts->stretch_count, sizeof *facts->stretches, by_start);
+        qsort(facts->stretches, facts->stretch_count, sizeof(*facts->stretches), by_start);
     }
     uint32_t kept = 0;
     int64_t covered_ns = INT64_MIN;
@@ -159,7 +159,7 @@ static void name_steps(struct lac_facts *facts, const struct named *named)
         bool is_writing = named[s].checkpoint_ns > named[s].validation_ns;
         enum lac_step_kind kind = is_writing ? LAC_KIND_CHECKPOINT : LAC_KIND_VALIDATION;
         const char *why = facts->why_kind[kind];
-        if (!why) {
+        if (why == NULL) {
             const struct lac_model *model = facts->model;
             why = lac_texts_add(&analysis->texts, "a range is named \"%.60s\"",
                                 lac_model_str(model, model->slices.name[named[s].slice]));
@@ -203,8 +203,8 @@ enum lac_status lac_steps_name_kinds(struct lac_facts *facts)
         [LAC_STEP_PARTIAL_CYCLE] = LAC_KIND_TRAIN,
     };
     struct lac_analysis *analysis = facts->analysis;
-    struct named *named = malloc(analysis->step_count * sizeof *named);
-    if (!named) {
+    struct named *named = malloc(analysis->step_count * sizeof(*named));
+    if (named == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t s = 0; s < analysis->step_count; s++) {

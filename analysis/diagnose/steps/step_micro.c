@@ -162,12 +162,12 @@ enum lac_status lac_steps_find_micro(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     struct lac_sequence sequence;
     const struct lac_step *usual = usual_step(analysis);
-    if (!usual || !lac_sequence_begin(facts, &sequence)) {
+    if (usual == NULL || !lac_sequence_begin(facts, &sequence)) {
         return LAC_OK;
     }
     uint8_t *updates = calloc(analysis->step_count, 1);
-    uint32_t *symbols = malloc(KERNELS_LOOKED_AT * sizeof *symbols);
-    if (!updates || !symbols) {
+    uint32_t *symbols = malloc(KERNELS_LOOKED_AT * sizeof(*symbols));
+    if (updates == NULL || symbols == NULL) {
         free(updates);
         free(symbols);
         return LAC_ERR_NOMEM;

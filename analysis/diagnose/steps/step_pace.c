@@ -36,7 +36,7 @@ static int by_value(const void *a, const void *b)
 
 static int64_t median(int64_t *values, uint32_t count)
 {
-    qsort(values, count, sizeof *values, by_value);
+    qsort(values, count, sizeof(*values), by_value);
     return values[(count - 1) / 2];
 }
 
@@ -256,9 +256,9 @@ static enum lac_status measure(struct search *search, struct lac_sequence sequen
         search->usual_count < PLACES_MAX ? (uint32_t)search->usual_count : PLACES_MAX;
     /* half of the steps have that many kernels or more: two numbers a kernel at most */
     search->start_ns =
-        calloc((size_t)analysis->step_count * search->place_count, sizeof *search->start_ns);
-    pace->steps = calloc(analysis->step_count, sizeof *pace->steps);
-    if (!search->start_ns || !pace->steps) {
+        calloc((size_t)analysis->step_count * search->place_count, sizeof(*search->start_ns));
+    pace->steps = calloc(analysis->step_count, sizeof(*pace->steps));
+    if (search->start_ns == NULL || pace->steps == NULL) {
         return LAC_ERR_NOMEM;
     }
     read_places(search, sequence);
@@ -299,14 +299,14 @@ enum lac_status lac_pace_measure(struct lac_facts *facts, struct lac_pace *ret_p
         return LAC_OK;
     }
     struct search search = {.facts = facts,
-                            .shown = calloc(analysis->step_count, sizeof *search.shown),
-                            .scratch = calloc(analysis->step_count, sizeof *search.scratch),
+                            .shown = calloc(analysis->step_count, sizeof(*search.shown)),
+                            .scratch = calloc(analysis->step_count, sizeof(*search.scratch)),
                             .wait_sums = lac_spans_prefix(&facts->waits)};
     enum lac_status status = LAC_ERR_NOMEM;
-    if (search.shown && search.scratch && search.wait_sums) {
+    if (search.shown != NULL && search.scratch != NULL && search.wait_sums != NULL) {
         status = measure(&search, sequence, ret_pace);
     }
-    if (!status && ret_pace->steps) {
+    if (!status && ret_pace->steps != NULL) {
         status = measure_starved(facts, ret_pace->steps);
     }
     if (status) {

@@ -81,7 +81,7 @@ static uint32_t number_of(struct runs *runs, uint64_t pair)
 static uint32_t number_runs(struct runs *runs, const struct window *window, uint32_t length)
 {
     runs->count = 0;
-    memset(runs->table, 0, ((size_t)runs->table_mask + 1) * sizeof *runs->table);
+    memset(runs->table, 0, ((size_t)runs->table_mask + 1) * sizeof(*runs->table));
     uint32_t positions = window->count - length + 1;
     for (uint32_t i = 0; i < positions; i++) {
         uint64_t pair = length == 1 ? window->symbol[i]
@@ -104,7 +104,7 @@ static bool is_near(uint32_t distance, uint32_t period)
 
 static void measure_runs(struct runs *runs, const struct window *window, uint32_t positions)
 {
-    memset(runs->at, 0, runs->count * sizeof *runs->at);
+    memset(runs->at, 0, runs->count * sizeof(*runs->at));
     for (uint32_t i = 0; i < positions; i++) { /* the usual distance, by majority */
         struct run *run = &runs->at[runs->id[i]];
         if (run->count == 0) {
@@ -234,11 +234,11 @@ static void choose(const struct candidates *candidates, struct period *ret_perio
     for (uint32_t i = 0; i < candidates->count; i++) {
         const struct period *at = &candidates->at[i];
         bool fits = at->left_over <= least + LEFT_OVER_SLACK;
-        if (fits && (!chosen || at->kernels < chosen->kernels)) {
+        if (fits && (chosen == NULL || at->kernels < chosen->kernels)) {
             chosen = at;
         }
     }
-    if (chosen) {
+    if (chosen != NULL) {
         *ret_period = *chosen;
     }
 }
@@ -249,14 +249,15 @@ static enum lac_status search(const struct window *window, struct period *ret_pe
     while (slots < 2 * window->count) {
         slots *= 2;
     }
-    struct runs runs = {.id = malloc(window->count * sizeof *runs.id),
-                        .next = malloc(window->count * sizeof *runs.next),
-                        .at = malloc(window->count * sizeof *runs.at),
-                        .pair = malloc(window->count * sizeof *runs.pair),
-                        .table = malloc(slots * sizeof *runs.table),
+    struct runs runs = {.id = malloc(window->count * sizeof(*runs.id)),
+                        .next = malloc(window->count * sizeof(*runs.next)),
+                        .at = malloc(window->count * sizeof(*runs.at)),
+                        .pair = malloc(window->count * sizeof(*runs.pair)),
+                        .table = malloc(slots * sizeof(*runs.table)),
                         .table_mask = slots - 1};
     enum lac_status status = LAC_ERR_NOMEM;
-    if (runs.id && runs.next && runs.at && runs.pair && runs.table) {
+    if (runs.id != NULL && runs.next != NULL && runs.at != NULL && runs.pair != NULL &&
+        runs.table != NULL) {
         status = LAC_OK;
         struct candidates candidates = {0};
         for (uint32_t length = 1; length <= RUN_MAX && length * STEPS_MIN < window->count;
@@ -331,10 +332,10 @@ static enum lac_status read_window(struct lac_sequence sequence, struct window *
 {
     uint64_t most = sequence.end - sequence.at;
     most = most < WINDOW_MAX ? most : WINDOW_MAX;
-    window->symbol = malloc(most * sizeof *window->symbol);
-    window->start_ns = malloc(most * sizeof *window->start_ns);
-    window->before_end_ns = malloc(most * sizeof *window->before_end_ns);
-    if (!window->symbol || !window->start_ns || !window->before_end_ns) {
+    window->symbol = malloc(most * sizeof(*window->symbol));
+    window->start_ns = malloc(most * sizeof(*window->start_ns));
+    window->before_end_ns = malloc(most * sizeof(*window->before_end_ns));
+    if (window->symbol == NULL || window->start_ns == NULL || !window->before_end_ns) {
         return LAC_ERR_NOMEM;
     }
     uint64_t slice = 0;

@@ -165,7 +165,7 @@ static enum lac_status between_marks(struct lac_facts *facts, const struct lac_m
             continue;
         }
         int64_t at_ns = mark->start_ns + (uses_end ? mark->dur_ns : 0);
-        if (before) {
+        if (before != NULL) {
             int64_t from_ns = before->start_ns + (uses_end ? before->dur_ns : 0);
             if (at_ns < from_ns) {
                 continue;

@@ -1,6 +1,7 @@
 /* First look whether this is a steady training step at all: if not, that is said, and no more. */
 
 #include "analysis/diagnose/steps/steps.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -17,8 +18,8 @@ static bool has_training_kernels(const struct lac_facts *facts)
             return true;
         }
         const char *name = lac_model_str(facts->model, analysis->kernels[row].name);
-        for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
-            if (strstr(name, signs[i])) {
+        for (size_t i = 0; i < LAC_COUNT_OF(signs); i++) {
+            if (strstr(name, signs[i]) != NULL) {
                 return true;
             }
         }
@@ -91,7 +92,7 @@ void lac_workload_kind_decide(struct lac_facts *facts)
     bool has_step_names = strcmp(analysis->step_method, "period") != 0;
     if (analysis->device_count == 0) {
         bool is_training =
-            facts->has_backward && facts->time && has_step_names && have_mean(analysis);
+            facts->has_backward && facts->time != NULL && has_step_names && have_mean(analysis);
         analysis->workload = is_training ? LAC_WORKLOAD_HOST_TRAINING : LAC_WORKLOAD_NO_GPU;
     } else if (is_cold(analysis) && (!have_mean(analysis) || !has_step_names)) {
         analysis->workload = LAC_WORKLOAD_COLD_START;
@@ -102,8 +103,8 @@ void lac_workload_kind_decide(struct lac_facts *facts)
             analysis->is_part_of_step ? LAC_WORKLOAD_NO_STEPS : LAC_WORKLOAD_INFERENCE;
     } else if (analysis->step_count == 0 ||
                (!has_step_names && !facts->has_backward && !has_training_kernels(facts))) {
-        analysis->workload = LAC_WORKLOAD_NO_STEPS;    /* what repeats may be a layer */
-    } else if (!have_mean(analysis) || !facts->time) { /* or of no length */
+        analysis->workload = LAC_WORKLOAD_NO_STEPS;           /* what repeats may be a layer */
+    } else if (!have_mean(analysis) || facts->time == NULL) { /* or of no length */
         analysis->workload = LAC_WORKLOAD_FEW_STEPS;
     } else {
         analysis->workload = LAC_WORKLOAD_TRAINING;

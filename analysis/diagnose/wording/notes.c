@@ -3,6 +3,7 @@
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/diagnose/wording/wording.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <math.h>
@@ -74,10 +75,10 @@ static void check_causes(struct lac_facts *facts)
          {LAC_FINDING_PROFILER_OVERHEAD, LAC_FINDING_PROFILER_OVERHEAD}},
     };
     const struct lac_step_time *time = facts->time;
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(checks); i++) {
         double pct = lac_pct_of_step(facts, time->idle_ns[checks[i].cause]);
-        bool is_told = lac_finding_of(facts->analysis, checks[i].findings[0]) ||
-                       lac_finding_of(facts->analysis, checks[i].findings[1]);
+        bool is_told = lac_finding_of(facts->analysis, checks[i].findings[0]) != NULL ||
+                       lac_finding_of(facts->analysis, checks[i].findings[1]) != NULL;
         if (pct < checks[i].limit_pct && !is_told) {
             fine(facts, checks[i].checked, pct);
         }
@@ -93,19 +94,19 @@ static void write_checked(struct lac_facts *facts)
         fine(facts, LAC_CHECKED_DATA, starved_pct);
     }
     double layout_pct = lac_pct_of_step(facts, time->class_ns[LAC_OP_LAYOUT]);
-    if (analysis->has_kernels && !lac_finding_of(analysis, LAC_FINDING_LAYOUT_CONVERSION)) {
+    if (analysis->has_kernels && lac_finding_of(analysis, LAC_FINDING_LAYOUT_CONVERSION) == NULL) {
         fine(facts, LAC_CHECKED_LAYOUT, layout_pct);
     }
     double copy_pct = lac_pct_of_step(facts, time->exposed_copy_ns);
-    bool is_copy_fine = !lac_finding_of(analysis, LAC_FINDING_PAGEABLE_COPY) &&
-                        !lac_finding_of(analysis, LAC_FINDING_BLOCKING_COPY) &&
+    bool is_copy_fine = lac_finding_of(analysis, LAC_FINDING_PAGEABLE_COPY) == NULL &&
+                        lac_finding_of(analysis, LAC_FINDING_BLOCKING_COPY) == NULL &&
                         copy_pct < FINE_COPIES_PCT;
     if (is_copy_fine) {
         fine(facts, LAC_CHECKED_COPIES, copy_pct);
     }
     check_causes(facts);
     if (time->comm_ns > 0.0 && lac_pct_of_step(facts, time->exposed_comm_ns) < FINE_COMM_PCT &&
-        !lac_finding_of(analysis, LAC_FINDING_EXPOSED_COMMUNICATION)) {
+        lac_finding_of(analysis, LAC_FINDING_EXPOSED_COMMUNICATION) == NULL) {
         fine(facts, LAC_CHECKED_COMM, lac_pct_of_step(facts, time->exposed_comm_ns));
     }
 }
@@ -137,10 +138,10 @@ static void write_missing(struct lac_facts *facts)
         missing(analysis, LAC_MISSING_RANKS);
     }
     const struct lac_loading *loading = facts->loading;
-    if (!loading || !loading->samples.has_io) {
+    if (loading == NULL || !loading->samples.has_io) {
         missing(analysis, LAC_MISSING_STORAGE);
     }
-    if (loading && loading->workers > 0 && !loading->samples.has_threads) {
+    if (loading != NULL && loading->workers > 0 && !loading->samples.has_threads) {
         missing(analysis, LAC_MISSING_THREADS);
     }
     for (uint32_t i = 0; i < facts->model->report_count; i++) {
@@ -195,7 +196,7 @@ static void write_caveats(struct lac_facts *facts)
 
 void lac_notes_write(struct lac_facts *facts)
 {
-    if (facts->time && facts->analysis->workload == LAC_WORKLOAD_TRAINING) {
+    if (facts->time != NULL && facts->analysis->workload == LAC_WORKLOAD_TRAINING) {
         write_checked(facts);
     }
     write_missing(facts);

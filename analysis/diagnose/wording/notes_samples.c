@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/facts/gpu_memory.h"
 #include "analysis/diagnose/wording/wording.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -22,7 +23,7 @@ void lac_note_missing_samples(struct lac_facts *facts)
         lac_gpu_series_find(facts, "SM clock (MHz)", &clock) ? "" : "clocks and energy",
     };
     const char *text = "";
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(parts); i++) {
         if (parts[i][0] != '\0') {
             text = lac_texts_add(&analysis->texts, "%s%s%s", text, text[0] != '\0' ? ", " : "",
                                  parts[i]);

@@ -122,7 +122,7 @@ static void say_about_step(struct lac_facts *facts)
     bool is_copy = is_first(analysis, LAC_FINDING_PAGEABLE_COPY) ||
                    is_first(analysis, LAC_FINDING_BLOCKING_COPY);
     bool says_it = is_copy && strcmp(verdict->cause, "copy_wait") == 0;
-    if (first && first->gain_mid_pct >= GAIN_MIN_PCT && !says_it) {
+    if (first != NULL && first->gain_mid_pct >= GAIN_MIN_PCT && !says_it) {
         verdict->detail = first->title;
     }
 }

@@ -15,6 +15,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -124,7 +125,7 @@ void lac_document_note_repairs(struct lac_chrome_document *document,
         {repairs->odd_literal, "odd_literal",
          "Values that JSON does not have (NaN, inf, 007) were kept as strings."},
     };
-    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(notes); i++) {
         if (notes[i].count) {
             lac_chrome_note(chrome, LAC_REPORT_REPAIRED, notes[i].code, notes[i].count,
                             notes[i].text);
@@ -153,7 +154,7 @@ static enum lac_status add_metadata(struct lac_chrome_document *document,
     *to++ = document->metadata_size ? ',' : '{';
     *to++ = '"';
     struct lac_json_repairs ignored = {0};
-    if (!lac_json_string_copy(key->at, key->at + key->size_bytes + 1, &to, &ignored)) {
+    if (lac_json_string_copy(key->at, key->at + key->size_bytes + 1, &to, &ignored) == NULL) {
         *to++ = '"'; /* a key cut off inside an escape */
     }
     *to++ = ':';
@@ -168,14 +169,14 @@ static enum lac_status skip_string(struct lac_chrome_document *document)
 {
     struct lac_json_window *window = &document->window;
     const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
-    while (!close && !window->ended) {
+    while (close == NULL && !window->ended) {
         enum lac_status status = lac_document_more(document);
         if (status != LAC_OK) {
             return status;
         }
         close = lac_json_string_end(window->at + 1, window->end);
     }
-    window->at = close ? close + 1 : window->end;
+    window->at = close != NULL ? close + 1 : window->end;
     return LAC_OK;
 }
 
@@ -229,7 +230,7 @@ static enum lac_status read_member(struct lac_chrome_document *document, const c
     for (;;) {
         const uint8_t *next = NULL;
         size_t size = 0;
-        memset(&chrome->raw, 0, sizeof chrome->raw);
+        memset(&chrome->raw, 0, sizeof(chrome->raw));
         enum lac_parse parse = chrome->parser->copy_value(&chrome->scratch, window->at, window->end,
                                                           &chrome->raw, &next, &size);
         if (parse == LAC_PARSE_NOMEM) {
@@ -277,14 +278,14 @@ static enum lac_status read_key(struct lac_chrome_document *document, char *key,
     struct lac_json_window *window = &document->window;
     *ret_has_colon = true;
     const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
-    while (!close && !window->ended) {
+    while (close == NULL && !window->ended) {
         enum lac_status status = lac_document_more(document);
         if (status != LAC_OK) {
             return status;
         }
         close = lac_json_string_end(window->at + 1, window->end);
     }
-    if (!close) {
+    if (close == NULL) {
         window->at = window->end;
         return LAC_OK;
     }
@@ -312,8 +313,8 @@ static enum lac_status find_events(struct lac_chrome_document *document)
     uint64_t from = lac_document_here(document);
     for (;;) {
         size_t size = (size_t)(window->end - window->at);
-        const uint8_t *found = memmem(window->at, size, wanted, sizeof wanted - 1);
-        if (found) {
+        const uint8_t *found = memmem(window->at, size, wanted, sizeof(wanted) - 1);
+        if (found != NULL) {
             window->at = found;
             lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "stray_bytes",
                             lac_document_here(document) - from,
@@ -324,7 +325,7 @@ static enum lac_status find_events(struct lac_chrome_document *document)
             return lac_fail(document->chrome.reterr, LAC_ERR_CORRUPT, from,
                             "not JSON at byte %" PRIu64 ", and no traceEvents after it", from);
         }
-        window->at = size < sizeof wanted ? window->at : window->end - (sizeof wanted - 2);
+        window->at = size < sizeof(wanted) ? window->at : window->end - (sizeof(wanted) - 2);
         enum lac_status status = lac_document_more(document);
         if (status != LAC_OK) {
             return status;
@@ -342,7 +343,7 @@ static enum lac_status read_pair(struct lac_chrome_document *document, bool *ret
     bool has_colon = false;
     enum lac_status status = LAC_OK;
     if (*window->at == '"') {
-        status = read_key(document, key, sizeof key, &key_size, &has_colon);
+        status = read_key(document, key, sizeof(key), &key_size, &has_colon);
     }
     if (status != LAC_OK || lac_document_at_end(document)) {
         return status;
@@ -444,10 +445,10 @@ static const char *say_unknown(const struct lac_chrome_document *document)
     const struct lac_json_window *window = &document->window;
     if (lac_document_at_end(document)) {
         const char *damage = lac_source_damage(window->source);
-        return damage ? damage
-                      : "the input is empty: was the trace written, or copied, to its end?";
+        return damage != NULL ? damage
+                              : "the input is empty: was the trace written, or copied, to its end?";
     }
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(known); i++) {
         if ((size_t)(window->end - window->at) >= known[i].size &&
             memcmp(window->at, known[i].begins, known[i].size) == 0) {
             return known[i].text;
@@ -489,14 +490,14 @@ static enum lac_status judge(struct lac_chrome_document *document)
     const struct lac_trace_info *info = &chrome->model->info;
     const char *damage = lac_source_damage(document->window.source);
     uint64_t end = lac_document_here(document);
-    if (damage) {
+    if (damage != NULL) {
         chrome->event_offset = end;
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "input_damaged", 1, damage);
     }
     if (document->truncated && info->event_count == 0) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, end,
                         "the trace ends at byte %" PRIu64 ", before its first event%s%s", end,
-                        damage ? ": " : "", damage ? damage : "");
+                        damage != NULL ? ": " : "", damage != NULL ? damage : "");
     }
     if (!document->has_events) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, end,
@@ -582,7 +583,7 @@ static enum lac_status begin(struct lac_chrome_document *document, struct lac_so
     chrome->parser = lac_chrome_parser_get(options->force_scalar);
     chrome->scratch.depth_max = limits->depth_max > 64 ? 64 : limits->depth_max;
     chrome->scratch.hash_seed = lac_hash_seed();
-    chrome->names = calloc(LAC_NAME_CACHE_SLOTS, sizeof *chrome->names);
+    chrome->names = calloc(LAC_NAME_CACHE_SLOTS, sizeof(*chrome->names));
     if (!chrome->names) {
         return lac_chrome_no_memory(chrome);
     }
@@ -605,8 +606,8 @@ enum lac_status lac_chrome_import(struct lac_source *source,
                                   const char *name, struct lac_model **ret_model,
                                   struct lac_error *reterr)
 {
-    struct lac_chrome_document *document = calloc(1, sizeof *document);
-    if (!document) {
+    struct lac_chrome_document *document = calloc(1, sizeof(*document));
+    if (document == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     struct lac_chrome *chrome = &document->chrome;

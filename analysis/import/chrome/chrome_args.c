@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ struct lac_member_cursor lac_member_begin(const void *text, size_t size_bytes)
 static const uint8_t *string_end(const uint8_t *p, const uint8_t *end)
 {
     const uint8_t *close = lac_json_string_end(p, end);
-    return close ? close : end;
+    return close != NULL ? close : end;
 }
 
 /* Past the value at p, counting the numbers in it. */
@@ -164,7 +165,7 @@ static void set_field(struct lac_args_recipe *recipe, enum lac_args_field field,
     } else if (arg->kind == LAC_MEMBER_INTEGER) {
         value = arg->integer;
     } else if (real) {
-        memcpy(&value, &arg->real, sizeof value);
+        memcpy(&value, &arg->real, sizeof(value));
     } else if (arg->kind == LAC_MEMBER_STRING &&
                lac_decimal_integer(arg->text, arg->text_size, &value)) {
         real = false; /* numbers in quotes: "size": "2560" */
@@ -199,7 +200,7 @@ static void set_copy_kind(struct lac_args_recipe *recipe, const struct lac_membe
                  {"DtoD", LAC_COPY_DTOD},
                  {"HtoH", LAC_COPY_HTOH},
                  {"PtoP", LAC_COPY_PTOP}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         if (arg->text_size == 4 && memcmp(arg->text, kinds[i].text, 4) == 0) {
             recipe->copy_kind = kinds[i].kind;
         }
@@ -212,7 +213,7 @@ static void read_template(const uint8_t *text, size_t size_bytes, struct lac_arg
     struct lac_member_cursor cursor = lac_member_begin(text, size_bytes);
     struct lac_member arg = {0};
     while (lac_member_next(&cursor, &arg)) {
-        for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(known_keys); i++) {
             if (lac_member_is(&arg, known_keys[i].key)) {
                 set_field(recipe, known_keys[i].field, &arg);
             }
@@ -233,13 +234,13 @@ int64_t lac_args_field(const struct lac_args_recipe *recipe, const int64_t *numb
                        enum lac_args_field field, int64_t absent)
 {
     uint32_t bit = (uint32_t)1 << field;
-    if (!recipe || !(recipe->has & bit)) {
+    if (recipe == NULL || !(recipe->has & bit)) {
         return absent;
     }
     int64_t value = recipe->varies & bit ? numbers[recipe->value[field]] : recipe->value[field];
     if (recipe->is_real & bit) {
         double real;
-        memcpy(&real, &value, sizeof real);
+        memcpy(&real, &value, sizeof(real));
         return real > -9.0e18 && real < 9.0e18 ? (int64_t)real : absent;
     }
     return value;
@@ -249,7 +250,7 @@ double lac_args_field_real(const struct lac_args_recipe *recipe, const int64_t *
                            enum lac_args_field field, double absent)
 {
     uint32_t bit = (uint32_t)1 << field;
-    if (!recipe || !(recipe->has & bit)) {
+    if (recipe == NULL || !(recipe->has & bit)) {
         return absent;
     }
     int64_t value = recipe->varies & bit ? numbers[recipe->value[field]] : recipe->value[field];
@@ -257,7 +258,7 @@ double lac_args_field_real(const struct lac_args_recipe *recipe, const int64_t *
         return (double)value;
     }
     double real;
-    memcpy(&real, &value, sizeof real);
+    memcpy(&real, &value, sizeof(real));
     return real;
 }
 
@@ -266,8 +267,8 @@ double lac_args_field_real(const struct lac_args_recipe *recipe, const int64_t *
 static enum lac_status grow_slots(struct lac_args_cache *cache)
 {
     uint64_t slot_count = cache->slot_count ? cache->slot_count * 2 : 1024;
-    uint32_t *slots = calloc((size_t)slot_count, sizeof *slots);
-    if (!slots) {
+    uint32_t *slots = calloc((size_t)slot_count, sizeof(*slots));
+    if (slots == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint64_t i = 0; i < cache->count; i++) {

@@ -83,7 +83,7 @@ LAC_MUST_USE enum lac_status lac_args_cache_find(struct lac_args_cache *cache,
 static inline struct lac_args_recipe *lac_args_recipe_of(struct lac_args_cache *cache,
                                                          const struct lac_args *args)
 {
-    return args && args->recipe != UINT32_MAX ? &cache->recipes[args->recipe] : NULL;
+    return args != NULL && args->recipe != UINT32_MAX ? &cache->recipes[args->recipe] : NULL;
 }
 
 /** Value of a field, or `absent`. Reals are rounded toward 0. */

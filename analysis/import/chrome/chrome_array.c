@@ -61,18 +61,18 @@ static enum lac_status resync(struct lac_chrome_document *document)
         bool found = false, wants_more = false;
         const uint8_t *p = memchr(window->at, '{', (size_t)(window->end - window->at));
         enum lac_status status = LAC_OK;
-        window->at = p ? p : window->end;
-        if (p) {
+        window->at = p != NULL ? p : window->end;
+        if (p != NULL) {
             status = try_event(document, p, &found, &wants_more);
         }
         if (status != LAC_OK || found) {
             return status;
         }
         /* an event that seems to go on and on is none: the damage upset its quotes */
-        bool waits = !p || (wants_more && (size_t)(window->end - p) < RESYNC_EVENT_BYTES);
+        bool waits = p == NULL || (wants_more && (size_t)(window->end - p) < RESYNC_EVENT_BYTES);
         if (waits && !window->ended) {
             status = lac_document_more(document);
-        } else if (p) {
+        } else if (p != NULL) {
             window->at++;
         } else {
             return LAC_OK;
@@ -147,7 +147,7 @@ static enum lac_status read_event(struct lac_chrome_document *document)
         return LAC_OK;
     case LAC_PARSE_BAD:
         status = mend(document, &next);
-        if (status != LAC_OK || !next) {
+        if (status != LAC_OK || next == NULL) {
             return status != LAC_OK ? status : resync(document);
         }
         break;

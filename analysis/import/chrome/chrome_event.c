@@ -69,7 +69,7 @@ static void prepare(const struct lac_interval *interval, struct lac_slice_in *sl
         .dur_ns = interval->dur_ns,
         .name = interval->name.id,
         .detail = LAC_NONE,
-        .args = interval->args ? interval->args->template_id : 0,
+        .args = interval->args != NULL ? interval->args->template_id : 0,
         .kind = kind_of(interval->class),
     };
 }
@@ -83,7 +83,7 @@ static enum lac_status kernel_row(struct lac_chrome *chrome, struct lac_args_rec
         (uint32_t)1 << LAC_FIELD_REGISTERS | (uint32_t)1 << LAC_FIELD_SHARED_MEMORY |
         (uint32_t)1 << LAC_FIELD_OCCUPANCY | (uint32_t)1 << LAC_FIELD_BLOCKS_PER_SM |
         (uint32_t)1 << LAC_FIELD_GRAPH_NODE | (uint32_t)0x3f << LAC_FIELD_GRID_X;
-    if (!recipe || !(recipe->has & config_fields)) {
+    if (recipe == NULL || !(recipe->has & config_fields)) {
         return LAC_OK;
     }
     if (recipe->config_row != LAC_NONE) {
@@ -119,7 +119,7 @@ static enum lac_status copy_row(struct lac_chrome *chrome, const struct lac_inte
     lac_kineto_copy_name(lac_model_str(chrome->model, interval->name.id), &copy);
     if (interval->class == LAC_CLASS_MEMSET) {
         copy.copy_kind = LAC_COPY_UNKNOWN;
-    } else if (recipe && copy.copy_kind == LAC_COPY_UNKNOWN) {
+    } else if (recipe != NULL && copy.copy_kind == LAC_COPY_UNKNOWN) {
         copy.copy_kind = recipe->copy_kind;
     }
     if (copy.bytes < 0) {
@@ -174,7 +174,7 @@ enum lac_status lac_chrome_gpu(struct lac_chrome *chrome, const struct lac_inter
     }
     slice.corr = correlation_of(recipe, interval->numbers);
     return lac_chrome_slice(chrome, &slice, interval->numbers,
-                            interval->args ? interval->args->number_count : 0);
+                            interval->args != NULL ? interval->args->number_count : 0);
 }
 
 /* --- the host ----------------------------------------------------------------------------------*/
@@ -228,13 +228,13 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
         return status;
     }
     return lac_chrome_slice(chrome, &slice, interval->numbers,
-                            interval->args ? interval->args->number_count : 0);
+                            interval->args != NULL ? interval->args->number_count : 0);
 }
 
 enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
                                          const struct lac_json_span *text)
 {
-    if (!text->at || text->size_bytes > 24) {
+    if (text->at == NULL || text->size_bytes > 24) {
         return LAC_CLASS_OTHER;
     }
     /* the text itself is the key, so a hit is exact; the window may be read beyond it */
@@ -246,8 +246,8 @@ enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
     }
     uint64_t hash = (key[0] ^ key[1] ^ key[2] << 1 ^ key[3] << 2) * 0x9e3779b97f4a7c15u;
     size_t slot = (size_t)(hash >> 58);
-    if (memcmp(chrome->category_cache[slot].key, key, sizeof key) != 0) {
-        memcpy(chrome->category_cache[slot].key, key, sizeof key);
+    if (memcmp(chrome->category_cache[slot].key, key, sizeof(key)) != 0) {
+        memcpy(chrome->category_cache[slot].key, key, sizeof(key));
         chrome->category_cache[slot].class = lac_kineto_class(text);
         if (chrome->category_cache[slot].class != LAC_CLASS_OTHER) {
             chrome->has_kineto_marks = true;
@@ -333,7 +333,7 @@ static enum lac_status on_instant(struct lac_chrome *chrome, const struct lac_in
         return status;
     }
     return lac_chrome_slice(chrome, &slice, interval->numbers,
-                            interval->args ? interval->args->number_count : 0);
+                            interval->args != NULL ? interval->args->number_count : 0);
 }
 
 static void note_unknown_phase(struct lac_chrome *chrome)
@@ -401,7 +401,7 @@ static enum lac_status on_timed(struct lac_chrome *chrome)
     if (status != LAC_OK) {
         return status;
     }
-    if (interval.args && interval.args->has_shapes) {
+    if (interval.args != NULL && interval.args->has_shapes) {
         chrome->model->info.has_shapes = true;
     }
     if (interval.class == LAC_CLASS_PYTHON) {

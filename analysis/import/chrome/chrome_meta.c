@@ -20,7 +20,7 @@ static enum lac_status intern_value(struct lac_chrome *chrome, const struct lac_
     struct lac_json_span text = {arg->text, (uint32_t)arg->text_size, false};
     char number[24];
     if (arg->kind == LAC_MEMBER_INTEGER && arg->varies) {
-        int length = snprintf(number, sizeof number, "%lld",
+        int length = snprintf(number, sizeof(number), "%lld",
                               (long long)chrome->scratch.numbers[arg->first_number]);
         text = (struct lac_json_span){(const uint8_t *)number, (uint32_t)length, true};
     }
@@ -62,7 +62,7 @@ static int32_t sort_index_of(struct lac_chrome *chrome)
 
 static bool text_is(const struct lac_json_span *text, const char *value)
 {
-    return text->at && text->size_bytes == strlen(value) &&
+    return text->at != NULL && text->size_bytes == strlen(value) &&
            memcmp(text->at, value, text->size_bytes) == 0;
 }
 
@@ -134,7 +134,7 @@ static bool arg_number(const struct lac_member *arg, const int64_t *numbers, dou
     if (arg->kind == LAC_MEMBER_REAL) {
         *ret_value = arg->real;
         if (arg->varies) {
-            memcpy(ret_value, &numbers[arg->first_number], sizeof *ret_value);
+            memcpy(ret_value, &numbers[arg->first_number], sizeof(*ret_value));
         }
         return true;
     }
@@ -156,7 +156,7 @@ static enum lac_status series_track(struct lac_chrome *chrome, uint32_t process,
     size_t name_size = lac_strings_length(strings, name), id_size = lac_strings_length(strings, id);
     size_t size = name_size + id_size + arg->key_size * 3 + 16;
     char *text = malloc(size);
-    if (!text) {
+    if (text == NULL) {
         return lac_chrome_no_memory(chrome);
     }
     size_t used = name_size;

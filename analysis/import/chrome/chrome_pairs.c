@@ -56,13 +56,13 @@ struct lac_chrome_pairs {
 
 enum lac_status lac_chrome_pairs_create(struct lac_chrome *chrome)
 {
-    chrome->pairs = calloc(1, sizeof *chrome->pairs);
-    return chrome->pairs ? LAC_OK : lac_chrome_no_memory(chrome);
+    chrome->pairs = calloc(1, sizeof(*chrome->pairs));
+    return chrome->pairs != NULL ? LAC_OK : lac_chrome_no_memory(chrome);
 }
 
 void lac_chrome_pairs_destroy(struct lac_chrome_pairs *pairs)
 {
-    if (!pairs) {
+    if (pairs == NULL) {
         return;
     }
     free(pairs->pieces);
@@ -84,7 +84,7 @@ static enum lac_status keep_piece(struct lac_chrome *chrome, struct piece **list
     if (status != LAC_OK) {
         return status;
     }
-    uint32_t number_count = args ? args->number_count : 0;
+    uint32_t number_count = args != NULL ? args->number_count : 0;
     if (*count >= LAC_NONE || pairs->number_count + number_count >= LAC_NONE) {
         return lac_chrome_pass(chrome, LAC_ERR_LIMIT);
     }
@@ -99,11 +99,11 @@ static enum lac_status keep_piece(struct lac_chrome *chrome, struct piece **list
     piece->ts_ns = chrome->raw.ts_ns;
     piece->order = (uint32_t)*count;
     piece->phase = (char)chrome->raw.phase;
-    piece->args = args ? (uint32_t)(args - chrome->args.entries) : LAC_NONE;
+    piece->args = args != NULL ? (uint32_t)(args - chrome->args.entries) : LAC_NONE;
     piece->first_number = (uint32_t)pairs->number_count;
     if (number_count) {
         memcpy(pairs->numbers + pairs->number_count, chrome->scratch.numbers,
-               number_count * sizeof *pairs->numbers);
+               number_count * sizeof(*pairs->numbers));
     }
     pairs->number_count += number_count;
     (*list)[(*count)++] = *piece;
@@ -124,7 +124,7 @@ enum { ID_SEED = 0x6c6163 };
 
 static uint64_t hash_text(const struct lac_json_span *text)
 {
-    return text->at ? lac_hash_bytes(text->at, text->size_bytes, ID_SEED) : 0;
+    return text->at != NULL ? lac_hash_bytes(text->at, text->size_bytes, ID_SEED) : 0;
 }
 
 /* Hash of what identifies an async interval or an arrow apart from its category: "id", or the
@@ -132,7 +132,7 @@ static uint64_t hash_text(const struct lac_json_span *text)
 static uint64_t hash_id(struct lac_chrome *chrome, uint32_t thread)
 {
     struct lac_raw_event *raw = &chrome->raw;
-    if (!raw->id2.at) {
+    if (raw->id2.at == NULL) {
         return hash_text(&raw->id);
     }
     const uint8_t *next = NULL;
@@ -217,7 +217,7 @@ static void sort_pieces(struct piece *pieces, uint64_t count)
 {
     for (uint64_t i = 1; i < count; i++) {
         if (compare_pieces(&pieces[i - 1], &pieces[i]) > 0) {
-            qsort(pieces, (size_t)count, sizeof *pieces, compare_pieces);
+            qsort(pieces, (size_t)count, sizeof(*pieces), compare_pieces);
             return;
         }
     }
@@ -269,15 +269,15 @@ static enum lac_status add_interval(struct lac_chrome *chrome, const struct piec
         .start_ns = begin->ts_ns,
         .thread = begin->thread,
         .track = track,
-        .name = begin->name.id || !end ? begin->name : end->name,
+        .name = begin->name.id || end == NULL ? begin->name : end->name,
         .class = (enum lac_event_class)begin->class,
     };
-    int64_t end_ns = end ? end->ts_ns : chrome->last_ns;
+    int64_t end_ns = end != NULL ? end->ts_ns : chrome->last_ns;
     if (__builtin_sub_overflow(end_ns, begin->ts_ns, &interval.dur_ns)) {
         interval.dur_ns = INT64_MAX; /* finish() drops and counts it */
     }
-    const struct piece *owner = begin->args != LAC_NONE || !end ? begin : end;
-    if (begin->args != LAC_NONE && end && end->args != LAC_NONE) {
+    const struct piece *owner = begin->args != LAC_NONE || end == NULL ? begin : end;
+    if (begin->args != LAC_NONE && end != NULL && end->args != LAC_NONE) {
         enum lac_status status = join_args(chrome, begin, end, &interval.args);
         if (status != LAC_OK) {
             return status;
@@ -289,7 +289,7 @@ static enum lac_status add_interval(struct lac_chrome *chrome, const struct piec
             interval.numbers = chrome->pairs->numbers + owner->first_number;
         }
     }
-    if (end) {
+    if (end != NULL) {
         chrome->model->info.slice_count++;
     }
     return lac_chrome_interval(chrome, &interval);
@@ -310,7 +310,7 @@ static uint32_t take(struct lac_chrome_pairs *pairs, uint64_t i)
 {
     uint32_t piece = pairs->stack[i];
     memmove(pairs->stack + i, pairs->stack + i + 1,
-            (size_t)(pairs->stack_count - i - 1) * sizeof *pairs->stack);
+            (size_t)(pairs->stack_count - i - 1) * sizeof(*pairs->stack));
     pairs->stack_count--;
     return piece;
 }
@@ -366,14 +366,14 @@ static enum lac_status add_async_instant(struct lac_chrome *chrome, const struct
         .start_ns = piece->ts_ns,
         .name = piece->name.id,
         .detail = LAC_NONE,
-        .args = args ? args->template_id : 0,
+        .args = args != NULL ? args->template_id : 0,
         .kind = LAC_SLICE_INSTANT,
     };
     enum lac_status status = async_track(chrome, piece, &slice.track);
     if (status != LAC_OK) {
         return status;
     }
-    uint32_t number_count = args ? args->number_count : 0;
+    uint32_t number_count = args != NULL ? args->number_count : 0;
     const int64_t *numbers = number_count ? chrome->pairs->numbers + piece->first_number : NULL;
     return lac_chrome_slice(chrome, &slice, numbers, number_count);
 }

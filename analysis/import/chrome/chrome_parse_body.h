@@ -45,7 +45,7 @@ LAC_SCAN_TARGET static enum lac_parse copy_string_slow(struct copier *copier, co
     struct lac_chrome_scratch *scratch = copier->scratch;
     const uint8_t *p = *at;
     const uint8_t *close = lac_json_string_end(p, copier->end);
-    if (!close) {
+    if (close == NULL) {
         return LAC_PARSE_MORE;
     }
     size_t used = (size_t)(copier->out - scratch->text);
@@ -179,7 +179,7 @@ LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t 
         }
         if (take && !whole && lac_decimal_is_shortest(p, length, &real)) {
             int64_t bits;
-            memcpy(&bits, &real, sizeof bits);
+            memcpy(&bits, &real, sizeof(bits));
             return take_number(copier, bits, 2) ? LAC_PARSE_OK : LAC_PARSE_NOMEM;
         }
     }
@@ -366,14 +366,14 @@ LAC_SCAN_TARGET static enum lac_parse parse_args(struct lac_chrome_scratch *scra
     if (p >= end) {
         return LAC_PARSE_MORE;
     }
-    enum lac_parse parse = begin_copy(&copier, scratch, 0, p, end + sizeof wrap + 1);
+    enum lac_parse parse = begin_copy(&copier, scratch, 0, p, end + sizeof(wrap) + 1);
     if (parse != LAC_PARSE_OK) {
         return parse;
     }
     copier.end = end;
     if (!object) {
-        memcpy(copier.out, wrap, sizeof wrap - 1);
-        copier.out += sizeof wrap - 1;
+        memcpy(copier.out, wrap, sizeof(wrap) - 1);
+        copier.out += sizeof(wrap) - 1;
         copier.extract = false;
     }
     parse = copy_value(&copier, p, at);
@@ -403,7 +403,7 @@ LAC_SCAN_TARGET static enum lac_parse pass_value(struct lac_chrome_scratch *scra
         return parse;
     }
     parse = copy_value(&copier, p, at);
-    if (parse == LAC_PARSE_OK && text) {
+    if (parse == LAC_PARSE_OK && text != NULL) {
         *text = (struct lac_json_span){p, (uint32_t)(*at - p), false};
     }
     return parse;
@@ -418,7 +418,7 @@ LAC_SCAN_INLINE enum lac_parse find_string(const uint8_t **at, const uint8_t *en
     bool plain = *close == '"';
     if (!plain) {
         close = lac_json_string_end(close, end);
-        if (!close) {
+        if (close == NULL) {
             return LAC_PARSE_MORE;
         }
     }
@@ -510,8 +510,9 @@ LAC_SCAN_INLINE enum lac_parse find_time(struct lac_chrome_scratch *scratch, con
     if (parse != LAC_PARSE_OK) {
         return parse;
     }
-    *ret_state = text.at && lac_decimal_scaled(text.at, text.size_bytes, 3, ret_ns) ? LAC_TIME_OK
-                                                                                    : LAC_TIME_BAD;
+    *ret_state = text.at != NULL && lac_decimal_scaled(text.at, text.size_bytes, 3, ret_ns)
+                     ? LAC_TIME_OK
+                     : LAC_TIME_BAD;
     return LAC_PARSE_OK;
 }
 
@@ -662,7 +663,7 @@ LAC_SCAN_TARGET static enum lac_parse parse_event(struct lac_chrome_scratch *scr
                                                   struct lac_raw_event *event,
                                                   const uint8_t **ret_next)
 {
-    memset(event, 0, sizeof *event);
+    memset(event, 0, sizeof(*event));
     p = lac_skip_space(p + 1);
     if (*p == '}') {
         goto done;

@@ -1,6 +1,7 @@
 /* The event parser for any machine, and what both parsers share. */
 
 #include "analysis/import/chrome/chrome_parse.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -71,7 +72,7 @@ enum lac_key_class lac_chrome_key_class(const uint8_t *key, size_t size_bytes)
         {21, LAC_KEY_VARIES, "wait_on_cuda_event_id"},
         {25, LAC_KEY_REPEATS, "est. achieved occupancy %"},
     };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(keys); i++) {
         if (keys[i].length == size_bytes && memcmp(keys[i].text, key, size_bytes) == 0) {
             return (enum lac_key_class)keys[i].class;
         }

@@ -106,7 +106,7 @@ enum lac_status lac_chrome_rewrite(struct lac_chrome *chrome, const uint8_t *p, 
     size_t need = (size_t)(end - p) * 2 + LAC_JSON_PAD;
     if (need > chrome->rewritten_capacity) {
         uint8_t *rewritten = realloc(chrome->rewritten, need);
-        if (!rewritten) {
+        if (rewritten == NULL) {
             return lac_chrome_no_memory(chrome);
         }
         chrome->rewritten = rewritten;

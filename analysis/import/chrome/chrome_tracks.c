@@ -8,6 +8,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -30,7 +31,7 @@ static uint8_t name_flags(const char *name, size_t size)
         {"Optimizer.step#", LAC_NAME_STEP}, {"Optimizer.zero_grad#", LAC_NAME_STEP},
     };
     uint8_t flags = 0;
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(prefixes); i++) {
         size_t length = strlen(prefixes[i].prefix);
         if (size >= length && memcmp(name, prefixes[i].prefix, length) == 0) {
             flags |= prefixes[i].flag;
@@ -51,7 +52,7 @@ static bool reserve_decoded(struct lac_chrome *chrome, size_t size)
         return true;
     }
     uint8_t *decoded = realloc(chrome->decoded, size);
-    if (!decoded) {
+    if (decoded == NULL) {
         return false;
     }
     chrome->decoded = decoded;
@@ -86,7 +87,7 @@ static enum lac_status intern_slow(struct lac_chrome *chrome, const struct lac_j
 enum lac_status lac_chrome_intern(struct lac_chrome *chrome, const struct lac_json_span *text,
                                   struct lac_chrome_name *ret_name)
 {
-    if (!text->at) {
+    if (text->at == NULL) {
         *ret_name = (struct lac_chrome_name){0, 0};
         return LAC_OK;
     }
@@ -117,7 +118,7 @@ enum lac_status lac_chrome_intern(struct lac_chrome *chrome, const struct lac_js
  * that is known maps all of them to one place. */
 static uint64_t place_of(const struct lac_chrome *chrome, uint64_t key)
 {
-    return lac_hash_bytes(&key, sizeof key, chrome->scratch.hash_seed);
+    return lac_hash_bytes(&key, sizeof(key), chrome->scratch.hash_seed);
 }
 
 /* For a cache, which forgets what collides. */
@@ -147,8 +148,8 @@ static enum lac_status keep_half_free(struct lac_chrome *chrome, uint32_t **slot
     if (count * 2 < *slot_count) {
         return LAC_OK;
     }
-    uint32_t *grown = calloc((size_t)bigger, sizeof *grown);
-    if (!grown) {
+    uint32_t *grown = calloc((size_t)bigger, sizeof(*grown));
+    if (grown == NULL) {
         return lac_chrome_no_memory(chrome);
     }
     for (uint64_t i = 0; i < count; i++) {
@@ -288,7 +289,7 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
 /* The text of a short id as a number: with its length, ids up to 7 bytes are their own key. */
 static bool short_key(const struct lac_json_span *text, uint64_t *ret_key)
 {
-    if (text->size_bytes > 7 || !text->plain || !text->at) {
+    if (text->size_bytes > 7 || !text->plain || text->at == NULL) {
         return false;
     }
     uint64_t word = lac_load64(text->at) & (((uint64_t)1 << (8 * text->size_bytes)) - 1);
@@ -359,7 +360,7 @@ static enum lac_status device_process(struct lac_chrome *chrome, uint32_t thread
     if (chrome->processes[process].pid != device && !chrome->processes[process].is_device_row) {
         char text[24];
         uint32_t id = 0;
-        int length = snprintf(text, sizeof text, "%" PRId64, device);
+        int length = snprintf(text, sizeof(text), "%" PRId64, device);
         enum lac_status status =
             lac_strings_intern(&chrome->model->strings, text, (size_t)length, &id);
         if (status != LAC_OK) {
@@ -382,7 +383,7 @@ static enum lac_status add_gpu_track(struct lac_chrome *chrome, uint32_t thread,
     uint32_t process = 0, index = 0, id = 0;
     char text[32];
     bool is_number = stream > INT64_MIN / 2;
-    int length = snprintf(text, sizeof text,
+    int length = snprintf(text, sizeof(text),
                           row == LAC_GPU_ROW_SYNC ? "%" PRId64 " sync" : "%" PRId64, stream);
     enum lac_status status = device_process(chrome, thread, device, &process);
     if (status == LAC_OK) {
@@ -404,7 +405,7 @@ static enum lac_status add_gpu_track(struct lac_chrome *chrome, uint32_t thread,
         return lac_chrome_pass(chrome, status);
     }
     lac_builder_track_at(chrome->builder, *ret_track)->device = device;
-    if (row == LAC_GPU_ROW_STREAM && !lac_builder_device(chrome->builder, device)) {
+    if (row == LAC_GPU_ROW_STREAM && lac_builder_device(chrome->builder, device) == NULL) {
         return chrome->model->device_count < LAC_DEVICE_COUNT_MAX
                    ? lac_chrome_no_memory(chrome)
                    : lac_fail(chrome->reterr, LAC_ERR_LIMIT, chrome->event_offset,

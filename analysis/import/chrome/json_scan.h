@@ -26,7 +26,7 @@
 static inline uint64_t lac_load64(const uint8_t *p)
 {
     uint64_t word;
-    memcpy(&word, p, sizeof word);
+    memcpy(&word, p, sizeof(word));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     word = __builtin_bswap64(word);
 #endif
@@ -36,7 +36,7 @@ static inline uint64_t lac_load64(const uint8_t *p)
 static inline uint32_t lac_load32(const uint8_t *p)
 {
     uint32_t word;
-    memcpy(&word, p, sizeof word);
+    memcpy(&word, p, sizeof(word));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     word = __builtin_bswap32(word);
 #endif

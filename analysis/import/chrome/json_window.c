@@ -13,7 +13,7 @@ enum lac_status lac_json_window_init(struct lac_json_window *window, struct lac_
 {
     *window = (struct lac_json_window){.source = source, .pending_bytes_max = pending_bytes_max};
     window->bytes = malloc(capacity_bytes + LAC_JSON_PAD);
-    if (!window->bytes) {
+    if (window->bytes == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     memset(window->bytes, 0, LAC_JSON_PAD);
@@ -33,7 +33,7 @@ static enum lac_status grow(struct lac_json_window *window, size_t pending,
 {
     size_t capacity = window->capacity_bytes * 2;
     uint8_t *bytes = malloc(capacity + LAC_JSON_PAD);
-    if (!bytes) {
+    if (bytes == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     memcpy(bytes, window->at, pending);

@@ -6,6 +6,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -42,7 +43,7 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
         {"async", LAC_CLASS_LAUNCH_ARROW},
     };
     char lower[32];
-    if (category->size_bytes >= sizeof lower) {
+    if (category->size_bytes >= sizeof(lower)) {
         return LAC_CLASS_OTHER;
     }
     for (uint32_t i = 0; i < category->size_bytes; i++) {
@@ -50,7 +51,7 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
         lower[i] = (char)(c >= 'A' && c <= 'Z' ? c + 0x20 : c);
     }
     lower[category->size_bytes] = 0;
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(classes); i++) {
         if (strlen(classes[i].name) == category->size_bytes &&
             memcmp(classes[i].name, lower, category->size_bytes) == 0) {
             return classes[i].class;
@@ -72,7 +73,7 @@ static uint8_t memory_kind(const char *text, size_t size)
         {"Managed", LAC_MEMORY_MANAGED},      {"Managed Static", LAC_MEMORY_MANAGED},
         {"Device Static", LAC_MEMORY_DEVICE},
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0) {
             return kinds[i].kind;
         }
@@ -92,18 +93,18 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
     const char *rest = strncmp(name, "Memcpy ", 7) == 0  ? name + 7
                        : strncmp(name, "MEMCPY", 6) == 0 ? name + 6
                                                          : NULL;
-    for (size_t i = 0; rest && i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; rest != NULL && i < LAC_COUNT_OF(kinds); i++) {
         if (strncmp(rest, kinds[i].text, 4) == 0) {
             copy->copy_kind = kinds[i].kind;
         }
     }
     const char *open = strchr(name, '(');
-    const char *arrow = open ? strstr(open, " -> ") : NULL;
-    const char *close = open ? strchr(arrow ? arrow : open, ')') : NULL;
-    if (arrow && close) {
+    const char *arrow = open != NULL ? strstr(open, " -> ") : NULL;
+    const char *close = open != NULL ? strchr(arrow != NULL ? arrow : open, ')') : NULL;
+    if (arrow != NULL && close != NULL) {
         copy->src = memory_kind(open + 1, (size_t)(arrow - open - 1));
         copy->dst = memory_kind(arrow + 4, (size_t)(close - arrow - 4));
-    } else if (!arrow && close && strncmp(name, "Memset", 6) == 0) {
+    } else if (arrow == NULL && close != NULL && strncmp(name, "Memset", 6) == 0) {
         copy->dst = memory_kind(open + 1, (size_t)(close - open - 1));
     }
 }
@@ -168,7 +169,7 @@ static enum lac_status read_device(struct lac_chrome *chrome, const struct lac_m
         return status; /* names and sizes of what no driver would count */
     }
     struct lac_device *entry = lac_builder_device(chrome->builder, device.id);
-    if (!entry) {
+    if (entry == NULL) {
         return lac_chrome_no_memory(chrome);
     }
     *entry = device;

@@ -57,8 +57,8 @@ void lac_tensorflow_process_name(struct lac_chrome *chrome, uint32_t process)
     for (const char *p = lac_model_str(chrome->model, entry->name); *p; p++) {
         int64_t device = 0, stream = 0;
         const char *q = number_after(p, "gpu:", &device);
-        q = q ? number_after(q, "/stream:", &stream) : NULL;
-        if (q && (*q == ' ' || *q == 0)) {
+        q = q != NULL ? number_after(q, "/stream:", &stream) : NULL;
+        if (q != NULL && (*q == ' ' || *q == 0)) {
             entry->is_device_row = true;
             entry->device = device;
             entry->stream = stream;
@@ -80,12 +80,12 @@ enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
                                     const struct lac_interval *interval)
 {
     struct lac_chrome_pending *pending = chrome->pending;
-    uint32_t number_count = interval->args ? interval->args->number_count : 0;
+    uint32_t number_count = interval->args != NULL ? interval->args->number_count : 0;
     enum lac_status status = LAC_OK;
-    if (!pending) {
-        pending = chrome->pending = calloc(1, sizeof *pending);
+    if (pending == NULL) {
+        pending = chrome->pending = calloc(1, sizeof(*pending));
     }
-    if (!pending) {
+    if (pending == NULL) {
         return lac_chrome_no_memory(chrome);
     }
     if (pending->count >= LAC_NONE || pending->number_count + number_count >= LAC_NONE) {
@@ -105,13 +105,14 @@ enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
         .dur_ns = interval->dur_ns,
         .thread = interval->thread,
         .name = interval->name,
-        .args = interval->args ? (uint32_t)(interval->args - chrome->args.entries) : LAC_NONE,
+        .args =
+            interval->args != NULL ? (uint32_t)(interval->args - chrome->args.entries) : LAC_NONE,
         .first_number = (uint32_t)pending->number_count,
         .next = LAC_NONE,
     };
     if (number_count) {
         memcpy(pending->numbers + pending->number_count, interval->numbers,
-               number_count * sizeof *pending->numbers);
+               number_count * sizeof(*pending->numbers));
     }
     pending->number_count += number_count;
     struct lac_chrome_process *entry = &chrome->processes[process];
@@ -140,7 +141,7 @@ static enum lac_status flush_process(struct lac_chrome *chrome, uint32_t process
             .name = item->name,
             .class = LAC_CLASS_OTHER,
             .args = item->args == LAC_NONE ? NULL : &chrome->args.entries[item->args],
-            .numbers = pending->numbers ? pending->numbers + item->first_number : NULL,
+            .numbers = pending->numbers != NULL ? pending->numbers + item->first_number : NULL,
         };
         enum lac_status status = lac_chrome_interval(chrome, &interval);
         if (status != LAC_OK) {
@@ -158,7 +159,7 @@ static enum lac_status flush_process(struct lac_chrome *chrome, uint32_t process
 enum lac_status lac_tensorflow_flush(struct lac_chrome *chrome, uint32_t process)
 {
     enum lac_status status = LAC_OK;
-    if (!chrome->pending || chrome->pending->count == 0) {
+    if (chrome->pending == NULL || chrome->pending->count == 0) {
         return LAC_OK;
     }
     if (process != LAC_NONE) {
@@ -172,7 +173,7 @@ enum lac_status lac_tensorflow_flush(struct lac_chrome *chrome, uint32_t process
 
 void lac_chrome_pending_destroy(struct lac_chrome_pending *pending)
 {
-    if (!pending) {
+    if (pending == NULL) {
         return;
     }
     free(pending->items);

@@ -7,6 +7,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -70,7 +71,7 @@ static void expect_rows(struct lac_nsys *nsys)
                                          "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                                          "NVTX_EVENTS",
                                          "OSRT_API"};
-    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES); i++) {
         uint64_t count = lac_nsys_db_row_count(&nsys->db, TABLES[i]);
         /* a wild rowid says nothing */
         nsys->db.rows_expected += count < nsys->db.file_bytes ? count : 0;
@@ -85,7 +86,7 @@ static enum lac_status read_all(struct lac_nsys *nsys, int64_t *ret_base_ns)
     };
     enum lac_status status = LAC_OK;
     expect_rows(nsys);
-    for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]) && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(PARTS) && status == LAC_OK; i++) {
         status = PARTS[i](nsys);
     }
     if (status == LAC_OK) {
@@ -139,7 +140,7 @@ enum lac_status lac_nsys_import(const char *path, const struct lac_import_option
     struct lac_model *model = NULL;
     int64_t base_ns = 0;
     char name[512];
-    lac_import_name(options->name ? options->name : path, name, sizeof name);
+    lac_import_name(options->name != NULL ? options->name : path, name, sizeof(name));
     if (nsys == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }

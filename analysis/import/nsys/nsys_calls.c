@@ -5,6 +5,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,7 +79,7 @@ enum lac_status lac_nsys_read_calls(struct lac_nsys *nsys)
         {"CUBLAS_EVENTS", on_other},
     };
     enum lac_status status = LAC_OK;
-    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]) && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK; i++) {
         status = lac_nsys_each(nsys, TABLES[i].table, CALL_COLUMNS, true, TABLES[i].on_row);
     }
     return status;

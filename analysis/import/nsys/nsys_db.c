@@ -3,6 +3,7 @@
 #include "analysis/import/nsys/nsys_vfs.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -133,10 +134,10 @@ static enum lac_status defend(struct lac_nsys_db *db)
         {SQLITE_DBCONFIG_DQS_DDL, 0},
         {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
     };
-    for (size_t i = 0; i < sizeof(LIMITS) / sizeof(LIMITS[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(LIMITS); i++) {
         (void)sqlite3_limit(db->sqlite, LIMITS[i].id, LIMITS[i].value);
     }
-    for (size_t i = 0; i < sizeof(SWITCHES) / sizeof(SWITCHES[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(SWITCHES); i++) {
         if (sqlite3_db_config(db->sqlite, SWITCHES[i].id, SWITCHES[i].on, NULL) != SQLITE_OK) {
             return lac_fail(db->reterr, LAC_ERR_IO, 0, "this SQLite cannot be secured");
         }

@@ -6,6 +6,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static enum lac_status kernel_name(struct lac_nsys *nsys, const struct lac_nsys_
 {
     static const int NAMES[] = {DEMANGLED, MANGLED, SHORT};
     int64_t number;
-    for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(NAMES); i++) {
         if (lac_nsys_rows_integer(rows, NAMES[i], &number)) {
             return lac_nsys_string(nsys, number, ret_id);
         }
@@ -315,7 +316,7 @@ static uint8_t copy_kind_of_label(const char *label, size_t size)
         {"Unified Device-to-Host", LAC_COPY_DTOH},
         {"Unified Device-to-Device", LAC_COPY_DTOD},
     };
-    for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(KINDS); i++) {
         if (strlen(KINDS[i].label) == size && memcmp(KINDS[i].label, label, size) == 0) {
             return KINDS[i].kind;
         }
@@ -334,7 +335,7 @@ static uint8_t memory_kind_of_label(const char *label, size_t size)
         {"Managed", LAC_MEMORY_MANAGED},        {"Device Static", LAC_MEMORY_DEVICE},
         {"Managed Static", LAC_MEMORY_MANAGED},
     };
-    for (size_t i = 0; i < sizeof(KINDS) / sizeof(KINDS[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(KINDS); i++) {
         if (strlen(KINDS[i].label) == size && memcmp(KINDS[i].label, label, size) == 0) {
             return KINDS[i].kind;
         }
@@ -423,7 +424,7 @@ enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys)
     if (status == LAC_OK && nsys->gpu_pid_count > 1) {
         status = find_processes(nsys, "CUPTI_ACTIVITY_KIND_RUNTIME");
     }
-    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]) && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK; i++) {
         status = lac_nsys_each(nsys, TABLES[i].table, TABLES[i].columns, true, TABLES[i].on_row);
     }
     return status;

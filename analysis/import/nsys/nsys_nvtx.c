@@ -11,6 +11,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 
 #include <inttypes.h>
@@ -176,7 +177,7 @@ static bool parse_operator(const char *text, size_t size, struct arguments *args
         }
         size_t from = (size_t)(comma - text) + 2;
         size_t taken = 0;
-        for (size_t i = 0; i < sizeof(KEYS) / sizeof(KEYS[0]) && taken == 0; i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(KEYS) && taken == 0; i++) {
             size_t length = strlen(KEYS[i].key);
             if (size - from < length + 4 || memcmp(text + from, KEYS[i].key, length) != 0 ||
                 memcmp(text + from + length, " = ", 3) != 0) {
@@ -290,7 +291,7 @@ static enum lac_status describe(struct lac_nsys *nsys, const struct lac_nsys_row
     if (status == LAC_OK) {
         status = put_domain(nsys, rows, &args);
     }
-    for (size_t i = 0; i < sizeof(VALUES) / sizeof(VALUES[0]) && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(VALUES) && status == LAC_OK; i++) {
         int64_t value;
         if (lac_nsys_rows_integer(rows, VALUES[i], &value)) {
             put_key(&args, "payload", 7);

@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ static enum lac_status on_thread(struct lac_nsys *nsys, const struct lac_nsys_ro
         return LAC_OK;
     }
     uint32_t process = lac_nsys_map_get(&nsys->process_of, (uint64_t)global_tid >> 24);
-    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]) && process != LAC_NONE; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(ROWS) && process != LAC_NONE; i++) {
         uint32_t track =
             lac_nsys_map_get(&nsys->track_of, lac_nsys_thread_key(process, global_tid, ROWS[i]));
         if (track == LAC_NONE || lac_builder_track_at(nsys->builder, track)->name != 0) {
@@ -155,7 +156,7 @@ static enum lac_status on_export(struct lac_nsys *nsys, const struct lac_nsys_ro
     };
     size_t size = 0;
     const char *value = lac_nsys_rows_text(rows, 1, &size);
-    for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]) && value != NULL; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(KEPT) && value != NULL; i++) {
         if (is_text(rows, 0, KEPT[i].name)) {
             member(nsys, KEPT[i].key, value, size);
         }
@@ -192,7 +193,7 @@ static bool is_read(const char *table)
                                          "NVTX_PAYLOAD_SCHEMAS",
                                          "NVTX_PAYLOAD_SCHEMA_ENTRIES",
                                          "DIAGNOSTIC_EVENT"};
-    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES); i++) {
         if (strcmp(TABLES[i], table) == 0) {
             return true;
         }
@@ -255,7 +256,7 @@ enum lac_status lac_nsys_read_target(struct lac_nsys *nsys, int64_t *ret_base_ns
         {"EXPORT_META_DATA", PAIR, on_export},
     };
     enum lac_status status = LAC_OK;
-    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]) && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK; i++) {
         status = lac_nsys_each(nsys, TABLES[i].table, TABLES[i].columns, false, TABLES[i].on_row);
     }
     if (status == LAC_OK) {

@@ -1,6 +1,7 @@
 #include "analysis/import/source/import_options.h"
 
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 #include "collector/base/utf8.h"
 
 #include <stdbool.h>
@@ -29,11 +30,11 @@ void lac_import_name(const char *path, char *name, size_t capacity_bytes)
     static const char *const endings[] = {".json",  ".gz", ".zst",    ".tar",     ".tgz",
                                           ".trace", ".pt", ".sqlite", ".nsys-rep"};
     const char *base = strrchr(path, '/');
-    base = base ? base + 1 : path;
+    base = base != NULL ? base + 1 : path;
     size_t size = strlen(base);
     for (bool again = true; again;) {
         again = false;
-        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(endings); i++) {
             size_t length = strlen(endings[i]);
             if (size > length && strncasecmp(base + size - length, endings[i], length) == 0) {
                 size -= length;

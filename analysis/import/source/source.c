@@ -41,7 +41,7 @@ static enum lac_status fail_read(struct lac_error *reterr, uint64_t offset, int 
 {
     enum lac_status status =
         lac_fail(reterr, LAC_ERR_IO, offset, "reading failed: %s", strerror(code));
-    if (reterr) {
+    if (reterr != NULL) {
         reterr->sys_errno = code;
     }
     return status;
@@ -72,7 +72,7 @@ static enum lac_status fail_open(struct lac_error *reterr, const char *path, int
 {
     enum lac_status status =
         lac_fail(reterr, LAC_ERR_IO, 0, "cannot open %.120s: %s", path, strerror(code));
-    if (reterr) {
+    if (reterr != NULL) {
         reterr->sys_errno = code;
     }
     return status;
@@ -91,8 +91,8 @@ enum lac_status lac_source_open_file(const char *path, struct lac_source_budget 
         close(fd);
         return fail_open(reterr, path, code);
     }
-    struct file_source *file = calloc(1, sizeof *file);
-    if (!file) {
+    struct file_source *file = calloc(1, sizeof(*file));
+    if (file == NULL) {
         close(fd);
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
@@ -130,8 +130,8 @@ enum lac_status lac_source_open_memory(const uint8_t *bytes, size_t size_bytes, 
                                        struct lac_source_budget *budget,
                                        struct lac_source **ret_source, struct lac_error *reterr)
 {
-    struct memory_source *memory = calloc(1, sizeof *memory);
-    if (!memory) {
+    struct memory_source *memory = calloc(1, sizeof(*memory));
+    if (memory == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     budget->input_bytes_total = size_bytes;
@@ -161,8 +161,8 @@ enum lac_status lac_source_open_reader(lac_source_read_at read_at, const void *c
                                        struct lac_source_budget *budget,
                                        struct lac_source **ret_source, struct lac_error *reterr)
 {
-    struct reader_source *reader = calloc(1, sizeof *reader);
-    if (!reader) {
+    struct reader_source *reader = calloc(1, sizeof(*reader));
+    if (reader == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     reader->read_at = read_at;
@@ -175,10 +175,10 @@ enum lac_status lac_source_open_reader(lac_source_read_at read_at, const void *c
 
 void lac_source_destroy(struct lac_source *source)
 {
-    if (!source) {
+    if (source == NULL) {
         return;
     }
-    if (source->done) {
+    if (source->done != NULL) {
         source->done(source);
     }
     free(source);
@@ -258,7 +258,7 @@ enum lac_status lac_source_detect(struct lac_source *source, enum lac_source_kin
 
 const char *lac_source_damage(const struct lac_source *source)
 {
-    for (; source; source = source->holds_members ? NULL : source->inner) {
+    for (; source != NULL; source = source->holds_members ? NULL : source->inner) {
         if (source->damage[0]) {
             return source->damage;
         }

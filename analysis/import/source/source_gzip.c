@@ -24,14 +24,14 @@ struct gzip_source {
 static void note_damage(struct gzip_source *gzip, const char *what)
 {
     gzip->ended = true;
-    (void)snprintf(gzip->base.damage, sizeof gzip->base.damage, "%s", what);
+    (void)snprintf(gzip->base.damage, sizeof(gzip->base.damage), "%s", what);
 }
 
 static enum lac_status refill(struct gzip_source *gzip, struct lac_error *reterr)
 {
     size_t size = 0;
     enum lac_status status =
-        lac_source_read(gzip->base.inner, gzip->input, sizeof gzip->input, &size, reterr);
+        lac_source_read(gzip->base.inner, gzip->input, sizeof(gzip->input), &size, reterr);
     gzip->state.next_in = gzip->input;
     gzip->state.avail_in = (uint32_t)size;
     return status;
@@ -141,8 +141,8 @@ static enum lac_status gzip_read(struct lac_source *self, uint8_t *buffer, size_
 enum lac_status lac_source_open_gzip(struct lac_source *inner, struct lac_source **ret_source,
                                      struct lac_error *reterr)
 {
-    struct gzip_source *gzip = calloc(1, sizeof *gzip);
-    if (!gzip) {
+    struct gzip_source *gzip = calloc(1, sizeof(*gzip));
+    if (gzip == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     gzip->base.read = gzip_read;

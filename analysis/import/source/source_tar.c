@@ -28,7 +28,7 @@ static void note_damage(struct tar_source *tar, const char *what)
 {
     tar->ended = true;
     tar->left = 0;
-    (void)snprintf(tar->base.damage, sizeof tar->base.damage, "%s", what);
+    (void)snprintf(tar->base.damage, sizeof(tar->base.damage), "%s", what);
 }
 
 static enum lac_status tar_read(struct lac_source *self, uint8_t *buffer, size_t capacity,
@@ -78,7 +78,7 @@ static enum lac_status skip(struct tar_source *tar, uint64_t size, struct lac_er
     uint8_t buffer[16 * 1024];
     while (size > 0 && !tar->ended) {
         size_t got = 0;
-        size_t wanted = size < sizeof buffer ? (size_t)size : sizeof buffer;
+        size_t wanted = size < sizeof(buffer) ? (size_t)size : sizeof(buffer);
         enum lac_status status = lac_source_read(tar->base.inner, buffer, wanted, &got, reterr);
         if (status != LAC_OK) {
             return status;
@@ -106,12 +106,12 @@ static void parse_pax(struct tar_source *tar, const char *text, size_t size)
         const char *record = text + at + 1;
         size_t record_size = length - (at + 1 - pos) - 1;
         if (record_size > 5 && memcmp(record, "path=", 5) == 0) {
-            (void)snprintf(tar->long_name, sizeof tar->long_name, "%.*s", (int)(record_size - 5),
+            (void)snprintf(tar->long_name, sizeof(tar->long_name), "%.*s", (int)(record_size - 5),
                            record + 5);
             tar->has_long_name = true;
         } else if (record_size > 5 && record_size < 25 && memcmp(record, "size=", 5) == 0) {
             char digits[24];
-            (void)snprintf(digits, sizeof digits, "%.*s", (int)(record_size - 5), record + 5);
+            (void)snprintf(digits, sizeof(digits), "%.*s", (int)(record_size - 5), record + 5);
             tar->long_size = strtoull(digits, NULL, 10);
             tar->has_long_size = true;
         }
@@ -127,7 +127,7 @@ static enum lac_status read_meta(struct tar_source *tar, uint8_t type, uint64_t 
         return skip(tar, size + lac_tar_padding(size), reterr);
     }
     char *text = malloc((size_t)size + 1);
-    if (!text) {
+    if (text == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     size_t got = 0;
@@ -140,7 +140,7 @@ static enum lac_status read_meta(struct tar_source *tar, uint8_t type, uint64_t 
         parse_pax(tar, text, got);
     }
     if (status == LAC_OK && type == 'L') {
-        (void)snprintf(tar->long_name, sizeof tar->long_name, "%s", text);
+        (void)snprintf(tar->long_name, sizeof(tar->long_name), "%s", text);
         tar->has_long_name = true;
     }
     free(text);
@@ -184,7 +184,7 @@ enum lac_status lac_tar_next(struct lac_source *source, char name[LAC_TAR_NAME_M
     while (status == LAC_OK && !tar->ended) {
         uint8_t block[LAC_TAR_BLOCK_BYTES];
         size_t got = 0;
-        status = read_exactly(tar, block, sizeof block, &got, reterr);
+        status = read_exactly(tar, block, sizeof(block), &got, reterr);
         if (status != LAC_OK) {
             break;
         }
@@ -221,8 +221,8 @@ enum lac_status lac_tar_next(struct lac_source *source, char name[LAC_TAR_NAME_M
 enum lac_status lac_source_open_tar(struct lac_source *inner, struct lac_source **ret_source,
                                     struct lac_error *reterr)
 {
-    struct tar_source *tar = calloc(1, sizeof *tar);
-    if (!tar) {
+    struct tar_source *tar = calloc(1, sizeof(*tar));
+    if (tar == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     tar->base.read = tar_read;

@@ -31,7 +31,7 @@ struct zstd_source {
 static void note_damage(struct zstd_source *zstd, const char *what)
 {
     zstd->ended = true;
-    (void)snprintf(zstd->base.damage, sizeof zstd->base.damage, "%s", what);
+    (void)snprintf(zstd->base.damage, sizeof(zstd->base.damage), "%s", what);
 }
 
 /* Remember how the frame began: an error says less than its header. */
@@ -63,9 +63,9 @@ static enum lac_status take_error(struct zstd_source *zstd, size_t code, struct 
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     case ZSTD_error_frameParameter_windowTooLarge:
         if (window_mib(zstd) > 0) {
-            (void)snprintf(text, sizeof text, "of %" PRIu64 " MiB ", window_mib(zstd));
+            (void)snprintf(text, sizeof(text), "of %" PRIu64 " MiB ", window_mib(zstd));
         }
-        (void)snprintf(zstd->base.damage, sizeof zstd->base.damage,
+        (void)snprintf(zstd->base.damage, sizeof(zstd->base.damage),
                        "the zstd data needs a window %sand at most %d MiB are allowed: unpack it "
                        "first (zstd -d --long=31)",
                        text, 1 << (WINDOW_LOG_MAX - 20));
@@ -97,7 +97,7 @@ static enum lac_status zstd_read(struct lac_source *self, uint8_t *buffer, size_
         if (zstd->in.pos == zstd->in.size) {
             size_t size = 0;
             enum lac_status status =
-                lac_source_read(self->inner, zstd->input, sizeof zstd->input, &size, reterr);
+                lac_source_read(self->inner, zstd->input, sizeof(zstd->input), &size, reterr);
             if (status != LAC_OK) {
                 return status;
             }
@@ -133,9 +133,9 @@ static void zstd_done(struct lac_source *self)
 enum lac_status lac_source_open_zstd(struct lac_source *inner, struct lac_source **ret_source,
                                      struct lac_error *reterr)
 {
-    struct zstd_source *zstd = calloc(1, sizeof *zstd);
-    ZSTD_DStream *stream = zstd ? ZSTD_createDStream() : NULL;
-    if (!stream ||
+    struct zstd_source *zstd = calloc(1, sizeof(*zstd));
+    ZSTD_DStream *stream = zstd != NULL ? ZSTD_createDStream() : NULL;
+    if (stream == NULL ||
         ZSTD_isError(ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, WINDOW_LOG_MAX))) {
         ZSTD_freeDStream(stream);
         free(zstd);

@@ -75,7 +75,7 @@ static enum lac_status find_file(struct bundle *bundle, const char *name, size_t
     }
     if (bundle->number_capacity > before) {
         memset(bundle->number_of + before, 0,
-               (size_t)(bundle->number_capacity - before) * sizeof *bundle->number_of);
+               (size_t)(bundle->number_capacity - before) * sizeof(*bundle->number_of));
     }
     if (bundle->number_of[id] == 0) {
         status = lac_spool_space_add(bundle->archive->space, ret_number, bundle->reterr);
@@ -135,13 +135,13 @@ static enum lac_status read_parts(struct bundle *bundle)
 {
     uint8_t magic[8];
     bool is_whole = false;
-    enum lac_status status = read_whole(bundle, magic, sizeof magic, &is_whole);
+    enum lac_status status = read_whole(bundle, magic, sizeof(magic), &is_whole);
 
     while (status == LAC_OK) {
         const uint64_t before = bundle->received_bytes;
         struct lac_bundle_part part;
 
-        status = read_whole(bundle, &part, sizeof part, &is_whole);
+        status = read_whole(bundle, &part, sizeof(part), &is_whole);
         if (status != LAC_OK || bundle->received_bytes == before) {
             return status; /* the end, where one may be */
         }

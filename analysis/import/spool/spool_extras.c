@@ -7,6 +7,7 @@
 #include "analysis/model/grow.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "lacuna/spool.h"
 
 #include <inttypes.h>
@@ -238,7 +239,7 @@ enum lac_status lac_spool_extras_store(struct lac_spool_process *process,
 {
     const uint32_t at =
         (extras->domain * 31u + extras->category * 7u + extras->color + extras->payload_type) %
-        (sizeof(process->templates) / sizeof(process->templates[0]));
+        (LAC_COUNT_OF(process->templates));
     enum lac_status status = LAC_OK;
     const int64_t number = number_of(extras);
 

@@ -7,6 +7,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "lacuna/spool.h"
 
 #include <inttypes.h>
@@ -289,7 +290,7 @@ static enum lac_status on_overhead(const struct gpu_reader *reader,
     uint32_t row;
     enum lac_status status;
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         name = kinds[i].kind == overhead->result ? kinds[i].name : name;
     }
     status = lac_strings_intern(strings_of(reader), name, strlen(name), &slice.name);

@@ -47,7 +47,7 @@ static enum lac_status number_text(struct join *join, const char *format, int64_
                                    uint32_t *ret_id)
 {
     char text[40];
-    const int length = snprintf(text, sizeof text, "%s%" PRId64, format, number);
+    const int length = snprintf(text, sizeof(text), "%s%" PRId64, format, number);
 
     return lac_strings_intern(&lac_builder_model(join->builder)->strings, text, (size_t)length,
                               ret_id);
@@ -177,7 +177,7 @@ static enum lac_status join_model(struct join *join, const struct lac_model *mod
     enum lac_status status = LAC_OK;
 
     join->from = model;
-    join->names = calloc((size_t)model->strings.count + 1, sizeof *join->names);
+    join->names = calloc((size_t)model->strings.count + 1, sizeof(*join->names));
     if (join->names == NULL) {
         status = LAC_ERR_NOMEM;
     } else if (model->info.t0_ns < join->near_ns - MONTH_NS ||

@@ -3,6 +3,7 @@
 #include "analysis/import/spool/spool_events.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
@@ -144,7 +145,7 @@ struct lac_spool_type lac_spool_type_of(uint64_t type)
         {16, 'f'}, {8, 'u'}, {8, 'u'}, {4, 'c'}, {1, 'c'}, {2, 'c'}, {4, 'c'},
     };
 
-    if (type < sizeof(basic) / sizeof(basic[0])) {
+    if (type < LAC_COUNT_OF(basic)) {
         return basic[type];
     }
     switch (type) {

@@ -3,6 +3,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ static size_t value_of(const char *text, size_t length, char *out)
     } words[] = {{"True", "true"}, {"False", "false"}, {"None", "null"}};
     bool digits = length > 0 && length < 16 && text[0] != '0';
 
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
         if (strcmp(text, words[i].python) == 0) {
             memcpy(out, words[i].json, strlen(words[i].json));
             return strlen(words[i].json);

@@ -46,7 +46,7 @@ static int open_nameless(const char *place)
     int fd = open(place, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
     if (fd >= 0 ||
-        (size_t)snprintf(path, sizeof path, "%s/lacuna-spools-XXXXXX", place) >= sizeof path) {
+        (size_t)snprintf(path, sizeof(path), "%s/lacuna-spools-XXXXXX", place) >= sizeof(path)) {
         return fd;
     }
     fd = mkostemp(path, O_CLOEXEC);
@@ -60,7 +60,7 @@ enum lac_status lac_spool_space_create(const char *parent, struct lac_spool_spac
                                        struct lac_error *reterr)
 {
     const char *place = parent != NULL ? parent : getenv("TMPDIR");
-    struct lac_spool_space *const space = calloc(1, sizeof *space);
+    struct lac_spool_space *const space = calloc(1, sizeof(*space));
 
     if (place == NULL || place[0] == '\0') {
         place = "/tmp";
@@ -68,7 +68,7 @@ enum lac_status lac_spool_space_create(const char *parent, struct lac_spool_spac
     if (space == NULL) {
         return fail_memory(reterr);
     }
-    space->slots = calloc(SLOTS_FIRST, sizeof *space->slots);
+    space->slots = calloc(SLOTS_FIRST, sizeof(*space->slots));
     space->slot_count = SLOTS_FIRST;
     space->seed = lac_hash_seed();
     space->fd = space->slots != NULL ? open_nameless(place) : -1;
@@ -141,7 +141,7 @@ static uint64_t key_of(uint32_t number, uint64_t offset)
 /* The block's slot, or the free one where it belongs. */
 static struct slot *probe(struct slot *slots, uint64_t slot_count, uint64_t seed, uint64_t key)
 {
-    uint64_t i = lac_hash_bytes(&key, sizeof key, seed) & (slot_count - 1);
+    uint64_t i = lac_hash_bytes(&key, sizeof(key), seed) & (slot_count - 1);
 
     while (slots[i].at != 0 && slots[i].key != key) {
         i = (i + 1) & (slot_count - 1);
@@ -152,7 +152,7 @@ static struct slot *probe(struct slot *slots, uint64_t slot_count, uint64_t seed
 static enum lac_status grow_slots(struct lac_spool_space *space)
 {
     const uint64_t bigger = space->slot_count * 2;
-    struct slot *const slots = calloc(bigger, sizeof *slots);
+    struct slot *const slots = calloc(bigger, sizeof(*slots));
 
     if (slots == NULL) {
         return LAC_ERR_NOMEM;

@@ -39,8 +39,8 @@ static int32_t hex4(const uint8_t *p, const uint8_t *end)
 
 static uint8_t *put_replacement(uint8_t *to)
 {
-    memcpy(to, LAC_UTF8_REPLACEMENT, sizeof LAC_UTF8_REPLACEMENT - 1);
-    return to + sizeof LAC_UTF8_REPLACEMENT - 1;
+    memcpy(to, LAC_UTF8_REPLACEMENT, sizeof(LAC_UTF8_REPLACEMENT) - 1);
+    return to + sizeof(LAC_UTF8_REPLACEMENT) - 1;
 }
 
 /* Copy the escape at p (a backslash) if it is one, else a backslash that is escaped. */
@@ -48,7 +48,7 @@ static const uint8_t *copy_escape(const uint8_t *p, const uint8_t *end, uint8_t 
                                   struct lac_json_repairs *repairs)
 {
     uint32_t length = 0;
-    if (end - p >= 2 && memchr("\"\\/bfnrt", p[1], 8)) {
+    if (end - p >= 2 && memchr("\"\\/bfnrt", p[1], 8) != NULL) {
         length = 2;
     } else if (end - p >= 6 && p[1] == 'u' && hex4(p + 2, end) >= 0) {
         length = 6;
@@ -132,7 +132,7 @@ static const uint8_t *decode_escape(const uint8_t *p, const uint8_t *end, uint8_
         return decode_unicode(p, end, out, repairs);
     }
     const char *found = end - p >= 2 && p[1] ? strchr(from, p[1]) : NULL;
-    if (!found) {
+    if (found == NULL) {
         repairs->bad_escape++;
         *(*out)++ = '\\';
         return p + 1;
@@ -180,7 +180,7 @@ struct decimal {
 
 static void add_digit(struct decimal *decimal, uint8_t digit)
 {
-    if (decimal->count < sizeof decimal->digit) {
+    if (decimal->count < sizeof(decimal->digit)) {
         decimal->digit[decimal->count++] = digit;
     } else if (digit) {
         decimal->rest = true;
@@ -363,7 +363,7 @@ bool lac_decimal_is_shortest(const uint8_t *text, size_t size_bytes, double *ret
         return false;
     }
     for (int digits = 15; digits <= 17; digits++) {
-        (void)snprintf(printed, sizeof printed, "%.*g", digits, value);
+        (void)snprintf(printed, sizeof(printed), "%.*g", digits, value);
         if (strtod(printed, NULL) == value) /* NOLINT: exact by intent */
             break;
     }

@@ -80,12 +80,12 @@ static char *read_string(struct reader *reader)
     struct lac_json_repairs ignored = {0};
     const uint8_t *first = reader->at + 1;
     const uint8_t *last = lac_json_string_end(first, reader->end);
-    if (!last) {
+    if (last == NULL) {
         (void)fail(reader, LAC_ERR_CORRUPT);
         return NULL;
     }
     char *text = malloc((size_t)(last - first) * 3 + 5);
-    if (!text) {
+    if (text == NULL) {
         (void)fail(reader, LAC_ERR_NOMEM);
         return NULL;
     }
@@ -99,7 +99,7 @@ static char *read_string(struct reader *reader)
 static bool read_text(struct reader *reader, uint32_t parent, const char *name)
 {
     char *text = read_string(reader);
-    if (text) {
+    if (text != NULL) {
         (void)add(reader, parent, LAC_SETTING_TEXT, name, text);
     }
     free(text);
@@ -116,8 +116,8 @@ static bool read_scalar(struct reader *reader, uint32_t parent, const char *name
         {"null", LAC_SETTING_NULL}, {"true", LAC_SETTING_TRUE}, {"false", LAC_SETTING_FALSE}};
     char text[400];
     size_t length = 0;
-    while (reader->at<reader->end && * reader->at> ' ' && !strchr(",:{}[]\"", *reader->at)) {
-        if (length + 1 == sizeof text) {
+    while (reader->at<reader->end && * reader->at> ' ' && strchr(",:{}[]\"", *reader->at) == NULL) {
+        if (length + 1 == sizeof(text)) {
             return fail(reader, LAC_ERR_CORRUPT);
         }
         text[length++] = (char)*reader->at++;

@@ -33,7 +33,7 @@ struct lac_cache {
 
 enum lac_status lac_cache_create(uint64_t bytes_max, struct lac_cache **ret_cache)
 {
-    struct lac_cache *cache = calloc(1, sizeof *cache);
+    struct lac_cache *cache = calloc(1, sizeof(*cache));
 
     if (cache == NULL) {
         return LAC_ERR_NOMEM;
@@ -162,7 +162,7 @@ struct lac_cache_entry *lac_cache_get(struct lac_cache *cache, const struct lac_
 struct lac_cache_entry *lac_cache_put(struct lac_cache *cache, const struct lac_cache_key *key,
                                       void *data, uint64_t size_bytes, void (*free_data)(void *))
 {
-    struct lac_cache_entry *fresh = calloc(1, sizeof *fresh);
+    struct lac_cache_entry *fresh = calloc(1, sizeof(*fresh));
     struct lac_cache_entry *entry;
 
     if (fresh == NULL) {

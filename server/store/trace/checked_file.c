@@ -62,7 +62,7 @@ static uint64_t load64(const uint8_t *bytes)
 {
     uint64_t value;
 
-    memcpy(&value, bytes, sizeof value);
+    memcpy(&value, bytes, sizeof(value));
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     value = __builtin_bswap64(value);
 #endif
@@ -132,7 +132,7 @@ static unsigned header_page_bytes(const uint8_t *header)
     unsigned size = (unsigned)header[PAGE_SIZE_AT] << 8 | header[PAGE_SIZE_AT + 1];
 
     size = size == 1 ? PAGE_BYTES_MAX : size;
-    return memcmp(header, magic, sizeof magic) == 0 && size >= PAGE_BYTES_MIN &&
+    return memcmp(header, magic, sizeof(magic)) == 0 && size >= PAGE_BYTES_MIN &&
                    (size & (size - 1)) == 0
                ? size
                : 0;
@@ -211,7 +211,7 @@ static int checked_read(sqlite3_file *base, void *out, int amount, sqlite3_int64
     if (file->page_bytes == 0) {
         uint8_t header[HEADER_BYTES];
 
-        if (file->real->pMethods->xRead(file->real, header, sizeof header, 0) == SQLITE_OK) {
+        if (file->real->pMethods->xRead(file->real, header, sizeof(header), 0) == SQLITE_OK) {
             learn(file, header);
         }
     }
@@ -242,7 +242,7 @@ static int checked_write(sqlite3_file *base, const void *bytes, int amount, sqli
     }
     /* into SQLite's own page, as its checksum VFS does: so the page has it in the journal too, and
      * is whole again when another program rolls the journal back */
-    memcpy(&page, &bytes, sizeof page);
+    memcpy(&page, &bytes, sizeof(page));
     store64(page + amount - LAC_CHECKSUM_BYTES,
             page_sum(page, file->page_bytes, (uint64_t)offset / file->page_bytes));
     return file->real->pMethods->xWrite(file->real, page, amount, offset);
@@ -352,7 +352,7 @@ static int checked_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, 
     if ((flags & SQLITE_OPEN_MAIN_DB) == 0) { /* journals have checksums of their own */
         return system_vfs->xOpen(system_vfs, name, base, flags, ret_flags);
     }
-    memset(file, 0, sizeof *file);
+    memset(file, 0, sizeof(*file));
     file->real = (sqlite3_file *)(file + 1);
     result = system_vfs->xOpen(system_vfs, name, file->real, flags, ret_flags);
     if (file->real->pMethods != NULL) {
@@ -480,7 +480,7 @@ bool lac_checked_end(int fd, uint64_t *ret_end_bytes)
     uint8_t header[HEADER_BYTES];
     struct stat info;
 
-    if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header || fstat(fd, &info) != 0) {
+    if (pread(fd, header, sizeof(header), 0) != (ssize_t)sizeof(header) || fstat(fd, &info) != 0) {
         errno = EINVAL;
         return false;
     }

@@ -207,12 +207,12 @@ enum lac_status lac_columns_encode(const int64_t *const *columns, uint32_t colum
     assert(column_count <= LAC_COLUMN_BLOCK_COLUMNS);
     put_u32(header + 4, row_count);
     if (status == LAC_OK) {
-        status = lac_bytes_append(out, header, sizeof header);
+        status = lac_bytes_append(out, header, sizeof(header));
     }
     for (uint32_t c = 0; c < column_count && status == LAC_OK; c++) {
         static const uint8_t empty[COLUMN_HEADER_BYTES];
 
-        status = lac_bytes_append(out, empty, sizeof empty);
+        status = lac_bytes_append(out, empty, sizeof(empty));
     }
     for (uint32_t c = 0; c < column_count && status == LAC_OK; c++) {
         uint8_t width[2];

@@ -7,6 +7,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
 
@@ -112,7 +113,7 @@ static void write_trace(struct writer *writer)
                    {"simulated", info->is_simulated},
                    {"step_mean_ns", writer->source->analysis->step_mean_ns}};
     sqlite3_stmt *statement = prepare(writer, "INSERT INTO trace VALUES(?,?)");
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && !writer->status; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(numbers) && !writer->status; i++) {
         lac_sql_bind_text(statement, 1, numbers[i].key);
         bind_ns(statement, 2, numbers[i].value);
         step(writer, statement);
@@ -126,7 +127,7 @@ static void write_trace(struct writer *writer)
         {"format", lac_trace_format_name(info->format), LAC_EXPORT_TEXT_PLAIN},
         {"verdict", writer->source->analysis->verdict.text, LAC_EXPORT_TEXT_PLAIN},
     };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && !writer->status; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(texts) && !writer->status; i++) {
         lac_sql_bind_text(statement, 1, texts[i].key);
         bind_text(writer, statement, 2, texts[i].what, texts[i].value);
         step(writer, statement);
@@ -191,7 +192,7 @@ static void write_kernel(struct writer *writer, sqlite3_stmt *statement,
                        &class);
     (void)lac_kernel_short_name(lac_model_str(model, name),
                                 lac_strings_length(&model->strings, name), short_name,
-                                sizeof short_name);
+                                sizeof(short_name));
     lac_sql_bind_i64(statement, 1, (int64_t)s);
     lac_sql_bind_text(statement, 2, short_name);
     lac_sql_bind_text(statement, 3, lac_word(LAC_WORDS_FAMILY, class.family)->id);

@@ -44,7 +44,7 @@ static enum lac_status damaged(sqlite3 *db, struct lac_error *reterr)
     char label[LAC_SQL_LABEL_BYTES];
     uint64_t offset = 0;
 
-    label_of(db, label, sizeof label);
+    label_of(db, label, sizeof(label));
     if (!lac_checked_damage(db, &offset)) {
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s is damaged: " LAC_SQL_DAMAGE_ADVICE, label);
     }
@@ -90,7 +90,7 @@ enum lac_status lac_sql_run(sqlite3 *db, const char *sql, struct lac_error *rete
     if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
         char label[LAC_SQL_LABEL_BYTES];
 
-        label_of(db, label, sizeof label);
+        label_of(db, label, sizeof(label));
         return lac_sql_fail(db, label, reterr);
     }
     return LAC_OK;

@@ -3,6 +3,7 @@
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/trace_private.h"
 
@@ -102,10 +103,10 @@ static struct lac_chunk_columns *allocate(uint32_t count, unsigned columns, uint
         {1U << LAC_COLUMN_ARGS, 4},  {1U << LAC_COLUMN_NUMBERS, 4}, {1U << LAC_COLUMN_LANE, 2},
         {1U << LAC_COLUMN_KIND, 1},
     };
-    enum { PARTS = sizeof parts / sizeof parts[0] };
+    enum { PARTS = LAC_COUNT_OF(parts) };
     uint8_t *at[PARTS] = {NULL};
     struct lac_chunk_columns *made;
-    size_t size_bytes = sizeof *made;
+    size_t size_bytes = sizeof(*made);
     uint8_t *bytes;
 
     for (size_t p = 0; p < PARTS; p++) {

@@ -24,16 +24,16 @@ static bool bins_create(struct bins *bins, uint32_t count)
 {
     struct lac_counter_points *points = &bins->points;
 
-    points->ts_ns = malloc(count * sizeof *points->ts_ns);
-    points->min = calloc(count, sizeof *points->min);
-    points->max = calloc(count, sizeof *points->max);
-    points->last = calloc(count, sizeof *points->last);
+    points->ts_ns = malloc(count * sizeof(*points->ts_ns));
+    points->min = calloc(count, sizeof(*points->min));
+    points->max = calloc(count, sizeof(*points->max));
+    points->last = calloc(count, sizeof(*points->last));
     points->count = count;
     if (points->ts_ns == NULL || points->min == NULL || points->max == NULL ||
         points->last == NULL) {
         return false;
     }
-    memset(points->ts_ns, 0xFF, count * sizeof *points->ts_ns);
+    memset(points->ts_ns, 0xFF, count * sizeof(*points->ts_ns));
     return true;
 }
 
@@ -75,7 +75,7 @@ static enum lac_status add_block(struct bins *bins, sqlite3_stmt *get)
         if (columns[0][i] >= bins->t0_ns && columns[0][i] < bins->t1_ns) {
             double value;
 
-            memcpy(&value, &columns[1][i], sizeof value);
+            memcpy(&value, &columns[1][i], sizeof(value));
             add_sample(bins, columns[0][i], value);
         }
     }

@@ -59,7 +59,7 @@ void lac_gap_table_done(struct lac_gap_table *table)
 /** Grow an array to `count` entries. @return false when out of memory */
 static bool grow(int64_t **array, uint64_t count)
 {
-    int64_t *grown = realloc(*array, (size_t)count * sizeof *grown + 1);
+    int64_t *grown = realloc(*array, (size_t)count * sizeof(*grown) + 1);
 
     if (grown == NULL) {
         return false;
@@ -194,8 +194,8 @@ static enum lac_status index_gaps(const struct lac_trace_file *file, struct lac_
     uint64_t shares = 0;
     uint64_t texts = 0;
 
-    table->share_first = malloc((table->count + 1) * sizeof *table->share_first);
-    table->text_first = malloc((table->count + 1) * sizeof *table->text_first);
+    table->share_first = malloc((table->count + 1) * sizeof(*table->share_first));
+    table->text_first = malloc((table->count + 1) * sizeof(*table->text_first));
     if (table->share_first == NULL || table->text_first == NULL) {
         return LAC_ERR_NOMEM;
     }
@@ -289,14 +289,14 @@ static int by_dur_then_start(const void *left, const void *right, void *context)
 
 static enum lac_status sort_gaps(struct lac_gap_table *table)
 {
-    table->by_dur = malloc((table->count + 1) * sizeof *table->by_dur);
+    table->by_dur = malloc((table->count + 1) * sizeof(*table->by_dur));
     if (table->by_dur == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint64_t i = 0; i < table->count; i++) {
         table->by_dur[i] = i;
     }
-    qsort_r(table->by_dur, (size_t)table->count, sizeof *table->by_dur, by_dur_then_start, table);
+    qsort_r(table->by_dur, (size_t)table->count, sizeof(*table->by_dur), by_dur_then_start, table);
     return LAC_OK;
 }
 
@@ -311,7 +311,7 @@ static enum lac_status append_signatures(struct lac_gap_table *table, sqlite3_st
         first + count > UINT32_MAX) {
         return LAC_ERR_CORRUPT;
     }
-    per_step = realloc(table->per_step, (size_t)(first + count) * sizeof *per_step);
+    per_step = realloc(table->per_step, (size_t)(first + count) * sizeof(*per_step));
     if (per_step == NULL) {
         return LAC_ERR_NOMEM;
     }
@@ -477,10 +477,10 @@ static enum lac_status select_gaps(const struct lac_gap_table *table,
                                    const struct lac_gap_query *query, uint64_t offset,
                                    struct lac_gap_page *page)
 {
-    uint64_t *indexes = malloc((size_t)query->limit * sizeof *indexes);
+    uint64_t *indexes = malloc((size_t)query->limit * sizeof(*indexes));
     enum lac_status status = LAC_OK;
 
-    page->rows = malloc((size_t)query->limit * sizeof *page->rows);
+    page->rows = malloc((size_t)query->limit * sizeof(*page->rows));
     if (indexes == NULL || page->rows == NULL) {
         free(indexes);
         return LAC_ERR_NOMEM;
@@ -528,7 +528,7 @@ enum lac_status lac_trace_file_gaps(struct lac_trace_file *file, const struct la
         return status;
     }
     if (page.has_more) {
-        lac_offset_cursor_write(offset + page.count, page.next, sizeof page.next);
+        lac_offset_cursor_write(offset + page.count, page.next, sizeof(page.next));
     }
     *ret_page = page;
     return LAC_OK;

@@ -43,10 +43,10 @@ static void fill_kernel(const struct lac_trace_file *file, const struct lac_name
     } else if (class.is_eligible && class.tensor_core == LAC_TENSOR_CORE_NO) {
         row->tensor_core = 0;
     }
-    (void)lac_kernel_short_name(name, length, row->short_name, sizeof row->short_name);
-    (void)snprintf(row->family, sizeof row->family, "%s",
+    (void)lac_kernel_short_name(name, length, row->short_name, sizeof(row->short_name));
+    (void)snprintf(row->family, sizeof(row->family), "%s",
                    lac_word(LAC_WORDS_FAMILY, class.family)->id);
-    (void)snprintf(row->layout_class, sizeof row->layout_class, "%s",
+    (void)snprintf(row->layout_class, sizeof(row->layout_class), "%s",
                    lac_word(LAC_WORDS_LAYOUT, class.layout)->id);
 }
 
@@ -65,7 +65,7 @@ static enum lac_status load_kernels(struct lac_trace_file *file, const struct la
             }
         }
     }
-    table->rows = malloc(((size_t)count + 1) * sizeof *table->rows);
+    table->rows = malloc(((size_t)count + 1) * sizeof(*table->rows));
     if (table->rows == NULL) {
         table->total_ns = 0;
         return LAC_ERR_NOMEM;
@@ -136,7 +136,7 @@ static enum lac_status matching(const struct lac_trace_file *file,
     const struct lac_kernel_table *table = &file->lazy.kernels;
     size_t word_length = 0;
     char *word = lac_text_lower(query->text != NULL ? query->text : "", &word_length);
-    struct lac_kernel_row *rows = malloc(((size_t)table->count + 1) * sizeof *rows);
+    struct lac_kernel_row *rows = malloc(((size_t)table->count + 1) * sizeof(*rows));
     struct order order = {&file->head, query->sort, query->descending};
     uint32_t count = 0;
 
@@ -156,7 +156,7 @@ static enum lac_status matching(const struct lac_trace_file *file,
         }
     }
     free(word);
-    qsort_r(rows, count, sizeof *rows, by_order, &order);
+    qsort_r(rows, count, sizeof(*rows), by_order, &order);
     *ret_rows = rows;
     *ret_count = count;
     return LAC_OK;
@@ -199,11 +199,11 @@ enum lac_status lac_trace_file_kernels(struct lac_trace_file *file,
         uint32_t left = count - (uint32_t)offset;
 
         ret_page->count = left < query->limit ? left : query->limit;
-        memmove(rows, rows + offset, ret_page->count * sizeof *rows);
+        memmove(rows, rows + offset, ret_page->count * sizeof(*rows));
         ret_page->has_more = left > query->limit;
     }
     if (ret_page->has_more) {
-        lac_offset_cursor_write(offset + ret_page->count, ret_page->next, sizeof ret_page->next);
+        lac_offset_cursor_write(offset + ret_page->count, ret_page->next, sizeof(ret_page->next));
     }
     return LAC_OK;
 }

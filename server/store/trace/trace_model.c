@@ -3,6 +3,7 @@
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
@@ -68,12 +69,12 @@ static enum lac_status allocate_light(struct lac_model *model)
     struct lac_slices *slices = &model->slices;
     uint64_t n = slices->count;
 
-    slices->start_ns = array(n, sizeof *slices->start_ns);
-    slices->dur_ns = array(n, sizeof *slices->dur_ns);
-    slices->name = array(n, sizeof *slices->name);
-    slices->link = array(n, sizeof *slices->link);
-    slices->lane = array(n, sizeof *slices->lane);
-    slices->kind = array(n, sizeof *slices->kind);
+    slices->start_ns = array(n, sizeof(*slices->start_ns));
+    slices->dur_ns = array(n, sizeof(*slices->dur_ns));
+    slices->name = array(n, sizeof(*slices->name));
+    slices->link = array(n, sizeof(*slices->link));
+    slices->lane = array(n, sizeof(*slices->lane));
+    slices->kind = array(n, sizeof(*slices->kind));
     return slices->start_ns != NULL && slices->dur_ns != NULL && slices->name != NULL &&
                    slices->link != NULL && slices->lane != NULL && slices->kind != NULL
                ? LAC_OK
@@ -85,16 +86,16 @@ static enum lac_status allocate_rest(struct lac_model *model)
     struct lac_slices *slices = &model->slices;
     uint64_t n = slices->count;
 
-    slices->corr = array(n, sizeof *slices->corr);
-    slices->detail = array(n, sizeof *slices->detail);
-    slices->args = array(n, sizeof *slices->args);
-    slices->arg_num = array(n, sizeof *slices->arg_num);
-    model->kernel_configs = array(model->kernel_config_count, sizeof *model->kernel_configs);
-    model->copies = array(model->copy_count, sizeof *model->copies);
-    model->allocs = array(model->alloc_count, sizeof *model->allocs);
-    model->sample_ts_ns = array(model->sample_count, sizeof *model->sample_ts_ns);
-    model->sample_value = array(model->sample_count, sizeof *model->sample_value);
-    model->flows = array(model->flow_count, sizeof *model->flows);
+    slices->corr = array(n, sizeof(*slices->corr));
+    slices->detail = array(n, sizeof(*slices->detail));
+    slices->args = array(n, sizeof(*slices->args));
+    slices->arg_num = array(n, sizeof(*slices->arg_num));
+    model->kernel_configs = array(model->kernel_config_count, sizeof(*model->kernel_configs));
+    model->copies = array(model->copy_count, sizeof(*model->copies));
+    model->allocs = array(model->alloc_count, sizeof(*model->allocs));
+    model->sample_ts_ns = array(model->sample_count, sizeof(*model->sample_ts_ns));
+    model->sample_value = array(model->sample_count, sizeof(*model->sample_value));
+    model->flows = array(model->flow_count, sizeof(*model->flows));
     return slices->corr != NULL && slices->detail != NULL && slices->args != NULL &&
                    slices->arg_num != NULL && model->kernel_configs != NULL &&
                    model->copies != NULL && model->allocs != NULL && model->sample_ts_ns != NULL &&
@@ -295,7 +296,7 @@ enum lac_status lac_trace_read_loader_infos(struct lac_trace_file *file, struct 
     const struct lac_block_table table = {detail_sql, (int64_t)LAC_DETAIL_LOADER << 48,
                                           model->loader_info_count, 3, read_loaders};
 
-    model->loader_infos = array(model->loader_info_count, sizeof *model->loader_infos);
+    model->loader_infos = array(model->loader_info_count, sizeof(*model->loader_infos));
     return model->loader_infos != NULL ? lac_trace_read_blocks(file, &table, model, reterr)
                                        : LAC_ERR_NOMEM;
 }
@@ -313,7 +314,7 @@ static enum lac_status read_tables(struct lac_trace_file *file, struct lac_model
     };
     enum lac_status status = lac_trace_read_loader_infos(file, model, reterr);
 
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0] && status == LAC_OK; t++) {
+    for (size_t t = 0; t < LAC_COUNT_OF(tables) && status == LAC_OK; t++) {
         status = lac_trace_read_blocks(file, &tables[t], model, reterr);
     }
     return status;
@@ -355,7 +356,7 @@ static enum lac_status fill(struct lac_trace_file *file, struct loaded *loaded,
 static enum lac_status load(struct lac_trace_file *file, const struct lac_cache_key *key,
                             struct lac_cache_entry **ret_entry, struct lac_error *reterr)
 {
-    struct loaded *loaded = calloc(1, sizeof *loaded);
+    struct loaded *loaded = calloc(1, sizeof(*loaded));
     enum lac_status status;
 
     if (loaded == NULL) {

@@ -48,10 +48,10 @@ static bool path_to_uri(const char *path, char *out, size_t capacity_bytes)
             out[used++] = hex[c & 15];
         }
     }
-    if (used + sizeof tail > capacity_bytes) {
+    if (used + sizeof(tail) > capacity_bytes) {
         return false;
     }
-    memcpy(out + used, tail, sizeof tail);
+    memcpy(out + used, tail, sizeof(tail));
     return true;
 }
 
@@ -69,7 +69,7 @@ static enum lac_status open_database(struct lac_trace_file *file, const char *pa
                         "cannot open the trace file %s: %s", file->label, strerror(errno));
     }
     file->file_bytes = (uint64_t)status.st_size;
-    if (!path_to_uri(path, uri, sizeof uri)) {
+    if (!path_to_uri(path, uri, sizeof(uri))) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "the path of the trace file is too long");
     }
     if (sqlite3_open_v2(uri, &file->db,
@@ -94,7 +94,7 @@ static enum lac_status open_database(struct lac_trace_file *file, const char *pa
 static enum lac_status create(struct lac_cache *cache, struct lac_cache *model_cache,
                               struct lac_trace_file **ret_file)
 {
-    struct lac_trace_file *file = calloc(1, sizeof *file);
+    struct lac_trace_file *file = calloc(1, sizeof(*file));
 
     if (file == NULL) {
         return LAC_ERR_NOMEM;
@@ -126,7 +126,7 @@ enum lac_status lac_trace_file_open_with(const char *path, struct lac_cache *cac
         status = create(cache, model_cache, &file);
     }
     if (status == LAC_OK) {
-        lac_sql_label(path, file->label, sizeof file->label);
+        lac_sql_label(path, file->label, sizeof(file->label));
         status = open_database(file, path, reterr);
     }
     if (status == LAC_OK) {

@@ -94,7 +94,7 @@ static enum lac_status index_chunks(struct lac_trace_file *file)
 {
     uint32_t chunk = 0;
 
-    file->track_chunk = malloc(((size_t)file->head.track_count + 1) * sizeof *file->track_chunk);
+    file->track_chunk = malloc(((size_t)file->head.track_count + 1) * sizeof(*file->track_chunk));
     if (file->track_chunk == NULL) {
         return LAC_ERR_NOMEM;
     }
@@ -139,9 +139,9 @@ enum lac_status lac_trace_read_index(struct lac_trace_file *file, struct lac_err
     if (status != LAC_OK) {
         return status;
     }
-    file->chunks = calloc((size_t)chunks + 1, sizeof *file->chunks);
-    file->tile_keys = calloc((size_t)tiles + 1, sizeof *file->tile_keys);
-    file->tile_blobs = calloc((size_t)tiles + 1, sizeof *file->tile_blobs);
+    file->chunks = calloc((size_t)chunks + 1, sizeof(*file->chunks));
+    file->tile_keys = calloc((size_t)tiles + 1, sizeof(*file->tile_keys));
+    file->tile_blobs = calloc((size_t)tiles + 1, sizeof(*file->tile_blobs));
     if (file->chunks == NULL || file->tile_keys == NULL || file->tile_blobs == NULL) {
         return LAC_ERR_NOMEM;
     }

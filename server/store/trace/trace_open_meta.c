@@ -55,7 +55,7 @@ static int64_t number(struct meta_reader *meta, const char *key, int64_t min, in
     if (meta->status == LAC_OK) {
         char what[64];
 
-        (void)snprintf(what, sizeof what, "meta %s", key);
+        (void)snprintf(what, sizeof(what), "meta %s", key);
         meta->status = lac_trace_corrupt(meta->file, meta->reterr, what);
     }
     return min;
@@ -168,16 +168,16 @@ static void read_summary(struct meta_reader *meta)
     struct lac_trace_summary *summary = &meta->file->summary;
     char letter[4];
 
-    summary->present = text(meta, "summary_cause", summary->cause, sizeof summary->cause);
-    if (text(meta, "summary_letter", letter, sizeof letter) && letter[0] >= ' ' &&
+    summary->present = text(meta, "summary_cause", summary->cause, sizeof(summary->cause));
+    if (text(meta, "summary_letter", letter, sizeof(letter)) && letter[0] >= ' ' &&
         letter[0] <= '~') {
         summary->letter = letter[0];
     }
-    (void)text(meta, "summary_text", summary->text, sizeof summary->text);
+    (void)text(meta, "summary_text", summary->text, sizeof(summary->text));
     (void)text(meta, "summary_throughput_unit", summary->throughput_unit,
-               sizeof summary->throughput_unit);
-    (void)text(meta, "summary_next_change", summary->next_change, sizeof summary->next_change);
-    (void)text(meta, "summary_finding_id", summary->finding_id, sizeof summary->finding_id);
+               sizeof(summary->throughput_unit));
+    (void)text(meta, "summary_next_change", summary->next_change, sizeof(summary->next_change));
+    (void)text(meta, "summary_finding_id", summary->finding_id, sizeof(summary->finding_id));
     summary->step_mean_ns = LAC_UNKNOWN_NS;
     if (seek(meta, "summary_step_mean_ns")) {
         summary->step_mean_ns = sqlite3_column_int64(meta->get, 0);

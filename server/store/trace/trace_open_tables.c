@@ -3,6 +3,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_private.h"
@@ -232,7 +233,7 @@ static enum lac_status read_roles(struct lac_trace_file *file, struct lac_error 
             int64_t track = sqlite3_column_int64(get, 0);
             const unsigned char *role = sqlite3_column_text(get, 1);
 
-            for (size_t k = 0; k < sizeof known / sizeof known[0] && role != NULL; k++) {
+            for (size_t k = 0; k < LAC_COUNT_OF(known) && role != NULL; k++) {
                 if (track >= 0 && track < (int64_t)file->head.track_count &&
                     strcmp((const char *)role, known[k]) == 0) {
                     file->roles[track] = known[k];
@@ -269,8 +270,8 @@ static enum lac_status read_report(struct lac_trace_file *file, struct lac_error
                                              .first_offset_bytes =
                                                  (uint64_t)sqlite3_column_int64(get, 3)};
             if (code != NULL && sentence != NULL) {
-                (void)snprintf(line->code, sizeof line->code, "%s", (const char *)code);
-                (void)snprintf(line->text, sizeof line->text, "%s", (const char *)sentence);
+                (void)snprintf(line->code, sizeof(line->code), "%s", (const char *)code);
+                (void)snprintf(line->text, sizeof(line->text), "%s", (const char *)sentence);
             }
         }
     }
@@ -283,10 +284,10 @@ enum lac_status lac_trace_read_rows(struct lac_trace_file *file, struct lac_erro
     struct lac_model *head = &file->head;
     enum lac_status status;
 
-    head->processes = calloc((size_t)head->process_count + 1, sizeof *head->processes);
-    head->devices = calloc((size_t)head->device_count + 1, sizeof *head->devices);
-    head->tracks = calloc((size_t)head->track_count + 1, sizeof *head->tracks);
-    file->roles = (const char **)calloc((size_t)head->track_count + 1, sizeof *file->roles);
+    head->processes = calloc((size_t)head->process_count + 1, sizeof(*head->processes));
+    head->devices = calloc((size_t)head->device_count + 1, sizeof(*head->devices));
+    head->tracks = calloc((size_t)head->track_count + 1, sizeof(*head->tracks));
+    file->roles = (const char **)calloc((size_t)head->track_count + 1, sizeof(*file->roles));
     if (head->processes == NULL || head->devices == NULL || head->tracks == NULL ||
         file->roles == NULL) {
         return LAC_ERR_NOMEM;

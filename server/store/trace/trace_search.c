@@ -190,7 +190,7 @@ static int by_start(const void *left, const void *right)
 static enum lac_status scan_names(struct search *search)
 {
     struct lac_trace_file *file = search->file;
-    struct visit *visits = malloc(((size_t)file->chunk_count + 1) * sizeof *visits);
+    struct visit *visits = malloc(((size_t)file->chunk_count + 1) * sizeof(*visits));
     uint32_t count = 0;
     enum lac_status status = LAC_OK;
 
@@ -202,7 +202,7 @@ static enum lac_status scan_names(struct search *search)
             visits[count++] = (struct visit){file->chunks[c].start_first, c};
         }
     }
-    qsort(visits, count, sizeof *visits, by_start);
+    qsort(visits, count, sizeof(*visits), by_start);
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
         if (search->heap.count == search->heap.capacity &&
             visits[i].start_ns > search->heap.rows[0].start_ns) {
@@ -409,7 +409,7 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
                         SEARCH_LIMIT_MAX);
     }
     search.heap.capacity = query->limit + 1;
-    search.heap.rows = malloc(((size_t)query->limit + 1) * sizeof *search.heap.rows);
+    search.heap.rows = malloc(((size_t)query->limit + 1) * sizeof(*search.heap.rows));
     status = search.heap.rows != NULL ? run(&search) : LAC_ERR_NOMEM;
     free(search.name_matches);
     free(search.chunk_matches);
@@ -417,7 +417,7 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
         free(search.heap.rows);
         return status;
     }
-    qsort(search.heap.rows, search.heap.count, sizeof *search.heap.rows, by_time);
+    qsort(search.heap.rows, search.heap.count, sizeof(*search.heap.rows), by_time);
     *ret_hits = (struct lac_search_hits){.rows = search.heap.rows,
                                          .count = search.heap.count,
                                          .total = search.total,
@@ -426,7 +426,7 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
         const struct lac_slice_row *last = &ret_hits->rows[query->limit - 1];
 
         ret_hits->count = query->limit;
-        (void)snprintf(ret_hits->next, sizeof ret_hits->next, "%lld.%u", (long long)last->start_ns,
+        (void)snprintf(ret_hits->next, sizeof(ret_hits->next), "%lld.%u", (long long)last->start_ns,
                        last->slice);
     }
     return LAC_OK;

@@ -71,7 +71,7 @@ static float bits_float(int64_t bits)
     uint32_t low = (uint32_t)bits;
     float value;
 
-    memcpy(&value, &low, sizeof value);
+    memcpy(&value, &low, sizeof(value));
     return value;
 }
 

@@ -67,7 +67,7 @@ static enum lac_status grow_stats(struct lac_trace_lazy *lazy, uint32_t count,
                                   uint64_t posting_bytes)
 {
     struct lac_name_stat *stats =
-        realloc(lazy->stats, ((size_t)lazy->stat_count + count) * sizeof *stats);
+        realloc(lazy->stats, ((size_t)lazy->stat_count + count) * sizeof(*stats));
     uint8_t *postings;
 
     if (stats == NULL) {
@@ -97,7 +97,7 @@ static enum lac_status add_block(const struct lac_trace_file *file, struct lac_t
         posting_bytes < count || posting_bytes > INT32_MAX) {
         return LAC_ERR_CORRUPT;
     }
-    storage = malloc(sizeof *storage * STAT_COLUMNS * (size_t)count);
+    storage = malloc(sizeof(*storage) * STAT_COLUMNS * (size_t)count);
     if (storage == NULL) {
         return LAC_ERR_NOMEM;
     }
@@ -208,7 +208,7 @@ enum lac_status lac_trace_postings(struct lac_trace_file *file, const struct lac
     bool is_last = stat + 1 == lazy->stats + lazy->stat_count;
     size_t end = (size_t)(is_last ? lazy->posting_bytes : stat[1].posting_first);
     size_t position = (size_t)stat->posting_first;
-    uint32_t *chunks = malloc((end - position + 1) * sizeof *chunks); /* a byte or more each */
+    uint32_t *chunks = malloc((end - position + 1) * sizeof(*chunks)); /* a byte or more each */
     uint64_t chunk = 0;
     uint32_t count = 0;
 
@@ -257,7 +257,7 @@ static enum lac_status read_detail_block(struct lac_trace_file *file, unsigned t
         }
     }
     if (status == LAC_OK) {
-        storage = malloc(sizeof *storage * (size_t)count * column_count);
+        storage = malloc(sizeof(*storage) * (size_t)count * column_count);
         status = storage != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     if (status == LAC_OK) {
@@ -305,7 +305,7 @@ enum lac_status lac_trace_loader_batches(struct lac_trace_file *file, int64_t **
                                          struct lac_error *reterr)
 {
     const uint32_t total = file->head.loader_info_count;
-    int64_t *batches = malloc(((size_t)total + 1) * sizeof *batches);
+    int64_t *batches = malloc(((size_t)total + 1) * sizeof(*batches));
     enum lac_status status = batches != NULL ? LAC_OK : LAC_ERR_NOMEM;
     uint32_t done = 0;
 
@@ -318,7 +318,7 @@ enum lac_status lac_trace_loader_batches(struct lac_trace_file *file, int64_t **
             status = lac_trace_corrupt(file, reterr, "details");
         }
         if (status == LAC_OK && block != NULL) {
-            memcpy(batches + done, block, count * sizeof *batches);
+            memcpy(batches + done, block, count * sizeof(*batches));
             done += count;
         }
         free(block);

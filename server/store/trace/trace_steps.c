@@ -184,7 +184,7 @@ static enum lac_status add_steps(struct lac_trace_file *file, struct lac_analysi
     if (status != LAC_OK) {
         return status;
     }
-    steps.at = calloc((size_t)count + 1, sizeof *steps.at);
+    steps.at = calloc((size_t)count + 1, sizeof(*steps.at));
     if (steps.at == NULL) {
         return LAC_ERR_NOMEM;
     }

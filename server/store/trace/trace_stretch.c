@@ -4,6 +4,7 @@
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/trace_file.h"
@@ -25,9 +26,9 @@ static enum lac_status grow(struct lac_slices *slices, uint64_t *capacity)
     uint64_t grown = *capacity;
     enum lac_status status = LAC_OK;
 
-    for (size_t c = 0; c < sizeof columns / sizeof columns[0] && status == LAC_OK; c++) {
+    for (size_t c = 0; c < LAC_COUNT_OF(columns) && status == LAC_OK; c++) {
         grown = *capacity;
-        if (!lac_reserve(columns[c].array, &grown, sizeof grown, slices->count + 1,
+        if (!lac_reserve(columns[c].array, &grown, sizeof(grown), slices->count + 1,
                          columns[c].element_bytes)) {
             status = LAC_ERR_NOMEM;
         }
@@ -115,15 +116,15 @@ enum lac_status lac_trace_file_stretch(struct lac_trace_file *file, int64_t t0_n
                                        struct lac_model **ret_model, struct lac_error *reterr)
 {
     assert(file != NULL && ret_model != NULL);
-    struct lac_model *model = calloc(1, sizeof *model);
+    struct lac_model *model = calloc(1, sizeof(*model));
     enum lac_status status = LAC_ERR_NOMEM;
 
     if (model != NULL) {
         *model = file->head;
         model->slices = (struct lac_slices){0};
-        model->tracks = calloc((size_t)model->track_count + 1, sizeof *model->tracks);
+        model->tracks = calloc((size_t)model->track_count + 1, sizeof(*model->tracks));
         if (model->tracks != NULL) {
-            memcpy(model->tracks, file->head.tracks, model->track_count * sizeof *model->tracks);
+            memcpy(model->tracks, file->head.tracks, model->track_count * sizeof(*model->tracks));
             status = fill(file, t0_ns, t1_ns, model, reterr);
         }
     }

@@ -313,7 +313,7 @@ enum lac_status lac_trace_file_tiles(struct lac_trace_file *file, uint8_t level,
     enum lac_status status = check_request(file, level, first, last, track_count, reterr);
 
     if (status == LAC_OK) {
-        status = lac_bytes_append(&batch.out, header, sizeof header);
+        status = lac_bytes_append(&batch.out, header, sizeof(header));
     }
     for (uint32_t t = 0; t < track_count && status == LAC_OK; t++) {
         uint32_t track = tracks[t];

@@ -1,6 +1,7 @@
 /* Tables gap, gap_signature and finding, and the summary in meta: what the diagnosis found. */
 
 #include "analysis/diagnose/result/analysis.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
@@ -99,8 +100,8 @@ static enum lac_status add_gap(struct gap_block *block, const struct lac_trace_w
     enum lac_status status = add_shares(block, analysis, gap, &shares);
 
     if (has_root) {
-        length = lac_gap_root_text(analysis, writer->model, gap, text, sizeof text);
-        length = length < sizeof text ? length : sizeof text - 1;
+        length = lac_gap_root_text(analysis, writer->model, gap, text, sizeof(text));
+        length = length < sizeof(text) ? length : sizeof(text) - 1;
     }
     if (status == LAC_OK) {
         status = lac_bytes_append(&block->texts, text, length);
@@ -189,7 +190,7 @@ static enum lac_status write_gaps(struct lac_trace_writer *writer)
 static enum lac_status write_signatures(struct lac_trace_writer *writer)
 {
     const struct lac_analysis *analysis = writer->options->analysis;
-    int64_t *bits = malloc(sizeof *bits * LAC_COLUMN_BLOCK_ROWS);
+    int64_t *bits = malloc(sizeof(*bits) * LAC_COLUMN_BLOCK_ROWS);
     const int64_t *columns[1] = {bits};
     sqlite3_stmt *insert = NULL;
     enum lac_status status = LAC_ERR_NOMEM;
@@ -205,7 +206,7 @@ static enum lac_status write_signatures(struct lac_trace_writer *writer)
         for (uint32_t i = 0; i < count; i++) {
             double per_step = analysis->signatures[first + i].per_step;
 
-            memcpy(&bits[i], &per_step, sizeof per_step);
+            memcpy(&bits[i], &per_step, sizeof(per_step));
         }
         writer->scratch2.size_bytes = 0;
         status = lac_columns_encode(columns, 1, count, &writer->scratch2);
@@ -288,10 +289,10 @@ static enum lac_status write_summary(struct lac_trace_writer *writer)
     };
     enum lac_status status = LAC_OK;
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(texts) && status == LAC_OK; i++) {
         status = lac_trace_write_meta_text(writer, texts[i].key, texts[i].text);
     }
-    for (size_t i = 0; i < sizeof reals / sizeof reals[0] && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(reals) && status == LAC_OK; i++) {
         status = lac_trace_write_meta_f64(writer, reals[i].key, reals[i].value);
     }
     if (status == LAC_OK && analysis->step_mean_ns != LAC_UNKNOWN_NS) {

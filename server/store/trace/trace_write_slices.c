@@ -53,7 +53,7 @@ static enum lac_status add_entry(struct slice_writer *slices, uint32_t name, uin
         struct stat_entry *entries = NULL;
 
         if (capacity > slices->entry_capacity) {
-            entries = realloc(slices->entries, (size_t)capacity * sizeof *entries);
+            entries = realloc(slices->entries, (size_t)capacity * sizeof(*entries));
         }
         if (entries == NULL) {
             return LAC_ERR_NOMEM;
@@ -228,8 +228,8 @@ static enum lac_status write_track(struct slice_writer *slices, uint32_t index)
 static enum lac_status sort_pairs(struct slice_writer *slices, uint64_t **ret_begin,
                                   uint32_t **ret_chunks)
 {
-    uint64_t *begin = calloc((size_t)slices->entry_count + 1, sizeof *begin);
-    uint32_t *chunks = malloc((size_t)slices->pair_count * sizeof *chunks + 1);
+    uint64_t *begin = calloc((size_t)slices->entry_count + 1, sizeof(*begin));
+    uint32_t *chunks = malloc((size_t)slices->pair_count * sizeof(*chunks) + 1);
 
     if (begin == NULL || chunks == NULL) {
         free(begin);
@@ -288,7 +288,7 @@ static enum lac_status insert_stats(struct slice_writer *slices, sqlite3_stmt *i
                                     const uint32_t *chunks)
 {
     struct lac_trace_writer *writer = slices->writer;
-    int64_t *storage = malloc(sizeof *storage * STAT_COLUMNS * count);
+    int64_t *storage = malloc(sizeof(*storage) * STAT_COLUMNS * count);
     const int64_t *columns[STAT_COLUMNS];
     struct lac_bytes postings = {0};
     enum lac_status status = storage != NULL ? LAC_OK : LAC_ERR_NOMEM;
@@ -346,7 +346,7 @@ static enum lac_status write_name_stats(struct slice_writer *slices)
         for (uint32_t e = 0; e < slices->entry_count; e++) {
             slices->entries[e].next = e;
         }
-        qsort(slices->entries, slices->entry_count, sizeof *slices->entries, by_key);
+        qsort(slices->entries, slices->entry_count, sizeof(*slices->entries), by_key);
     }
     for (uint32_t e = 0; e < slices->entry_count && status == LAC_OK;) {
         uint32_t left = slices->entry_count - e;
@@ -368,11 +368,11 @@ enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer)
     enum lac_status status = lac_chunk_codec_create(&slices.codec);
 
     if (status == LAC_OK) {
-        slices.entry_of_name = malloc(names * sizeof *slices.entry_of_name);
+        slices.entry_of_name = malloc(names * sizeof(*slices.entry_of_name));
         status = slices.entry_of_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     if (status == LAC_OK) {
-        memset(slices.entry_of_name, 0xFF, names * sizeof *slices.entry_of_name);
+        memset(slices.entry_of_name, 0xFF, names * sizeof(*slices.entry_of_name));
         status = lac_sql_prepare(writer->db, "INSERT INTO chunk VALUES(?,?,?,?,?,?,?)",
                                  &slices.insert_chunk, writer->reterr);
     }

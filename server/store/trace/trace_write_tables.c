@@ -68,7 +68,7 @@ static int64_t float_bits(float value)
 {
     uint32_t bits;
 
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
 
@@ -181,7 +181,7 @@ static enum lac_status write_sample_block(struct lac_trace_writer *writer, sqlit
     const int64_t *columns[2] = {ts_ns, bits};
     enum lac_status status;
 
-    memcpy(bits, writer->model->sample_value + first, count * sizeof *bits);
+    memcpy(bits, writer->model->sample_value + first, count * sizeof(*bits));
     writer->scratch2.size_bytes = 0;
     status = lac_columns_encode(columns, 2, count, &writer->scratch2);
     if (status != LAC_OK) {
@@ -198,7 +198,7 @@ static enum lac_status write_sample_block(struct lac_trace_writer *writer, sqlit
 
 enum lac_status lac_trace_write_samples(struct lac_trace_writer *writer)
 {
-    int64_t *bits = malloc(sizeof *bits * LAC_COLUMN_BLOCK_ROWS);
+    int64_t *bits = malloc(sizeof(*bits) * LAC_COLUMN_BLOCK_ROWS);
     sqlite3_stmt *insert = NULL;
     enum lac_status status = LAC_ERR_NOMEM;
 
@@ -228,7 +228,7 @@ enum lac_status lac_trace_write_samples(struct lac_trace_writer *writer)
 enum lac_status lac_trace_write_flows(struct lac_trace_writer *writer)
 {
     const struct lac_model *model = writer->model;
-    int64_t *storage = malloc(sizeof *storage * 3 * LAC_COLUMN_BLOCK_ROWS);
+    int64_t *storage = malloc(sizeof(*storage) * 3 * LAC_COLUMN_BLOCK_ROWS);
     sqlite3_stmt *insert = NULL;
     enum lac_status status = LAC_ERR_NOMEM;
 

@@ -3,6 +3,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/tile.h"
+#include "collector/base/count_of.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
@@ -73,7 +74,7 @@ static enum lac_status create(struct lac_trace_writer *writer)
     }
     /* no journal: the file is thrown away unless it is complete */
     (void)snprintf(
-        pragmas, sizeof pragmas,
+        pragmas, sizeof(pragmas),
         "PRAGMA page_size = %u; PRAGMA application_id = 0x4C414354;"
         "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF;"
         "PRAGMA synchronous = OFF; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY;"
@@ -200,7 +201,7 @@ static enum lac_status write_all_meta(struct lac_trace_writer *writer)
     };
     enum lac_status status = lac_trace_write_meta_text(writer, "program_version", LAC_VERSION);
 
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(numbers) && status == LAC_OK; i++) {
         status = lac_trace_write_meta_i64(writer, numbers[i].key, numbers[i].value);
     }
     if (status == LAC_OK) {
@@ -209,7 +210,7 @@ static enum lac_status write_all_meta(struct lac_trace_writer *writer)
         for (unsigned i = 0; i < 128 * 8; i++) {
             counts[i] = (uint8_t)(info->phase_count[i / 8] >> (8 * (i % 8)));
         }
-        status = write_meta(writer, "phase_count", META_BLOB, 0, 0, counts, sizeof counts);
+        status = write_meta(writer, "phase_count", META_BLOB, 0, 0, counts, sizeof(counts));
     }
     return status;
 }
@@ -289,7 +290,7 @@ static enum lac_status write_tracks(struct lac_trace_writer *writer)
 static enum lac_status write_roles(struct lac_trace_writer *writer)
 {
     const char **roles =
-        (const char **)calloc((size_t)writer->model->track_count + 1, sizeof *roles);
+        (const char **)calloc((size_t)writer->model->track_count + 1, sizeof(*roles));
     sqlite3_stmt *insert = NULL;
     enum lac_status status = LAC_ERR_NOMEM;
 
@@ -410,7 +411,7 @@ enum lac_status lac_trace_write(const struct lac_model *model,
     enum lac_status status = lac_sql_init(reterr);
     bool exists = false;
 
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && status == LAC_OK; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(parts) && status == LAC_OK; i++) {
         status = parts[i](&writer);
         exists = exists || writer.db != NULL;
     }

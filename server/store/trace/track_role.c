@@ -149,7 +149,7 @@ static void choose_main_and_autograd(const struct lac_model *model, const char *
 enum lac_status lac_track_roles(const struct lac_model *model, const char **roles)
 {
     uint8_t *role_of = malloc(model->strings.count);
-    uint64_t *top_ns = calloc((size_t)model->track_count * 3 + 1, sizeof *top_ns);
+    uint64_t *top_ns = calloc((size_t)model->track_count * 3 + 1, sizeof(*top_ns));
     uint64_t *backward = top_ns != NULL ? top_ns + model->track_count : NULL;
     uint64_t *training = top_ns != NULL ? backward + model->track_count : NULL;
 

@@ -111,7 +111,7 @@ static int32_t workers_for_tail(const struct lac_facts *facts, int32_t wanted)
 {
     enum { TIMES_MOST = 4 };
     const struct lac_step_time *time = facts->time;
-    if (!time->fetch_ns || wanted <= 0 || time->is_in_process) {
+    if (time->fetch_ns == NULL || wanted <= 0 || time->is_in_process) {
         return wanted;
     }
     int32_t least = wanted;

@@ -1,6 +1,7 @@
 /* What the findings that explain a wait for data share. */
 
 #include "analysis/diagnose/findings/loading/loading_findings.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -132,7 +133,7 @@ const char *lac_loader_code(const struct lac_facts *facts, const char *argument,
     bool is_trainer = lac_setting_is(facts, "settings", "framework", "HF Trainer");
     static const char *const of_trainer[] = {"num_workers", "prefetch_factor", "persistent_workers",
                                              "pin_memory"};
-    for (size_t i = 0; i < sizeof of_trainer / sizeof of_trainer[0] && is_trainer; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(of_trainer) && is_trainer; i++) {
         if (strcmp(argument, of_trainer[i]) == 0) {
             return lac_texts_add(texts, "TrainingArguments(..., dataloader_%s=%s)", argument,
                                  value);

@@ -1,6 +1,7 @@
 /* Few slow batches among fast ones: the queue is in order, so all behind a slow one wait for it. */
 
 #include "analysis/diagnose/findings/loading/loading_findings.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ static struct ahead find_ahead(const struct lac_facts *facts)
     struct ahead ahead = {0, time->step_ns};
     struct lac_shm_budget room;
     lac_shm_budget(facts, &room);
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(choices); i++) {
         double needed = (double)workers * choices[i] / (double)loading->prefetch;
         double step_ns = lac_loader_step_prefetch(time, loading->free_ns, workers, choices[i], 1.0);
         bool fits = choices[i] > loading->prefetch && needed <= (double)room.workers_most;
@@ -49,11 +50,11 @@ static void add_longest(const struct lac_facts *facts, struct lac_finding *findi
     const struct lac_fetch *longest = NULL;
     for (uint64_t i = 0; i < facts->fetch_count; i++) {
         const struct lac_fetch *fetch = &facts->fetches[i];
-        if (fetch->worker >= 0 && (!longest || fetch->dur_ns > longest->dur_ns)) {
+        if (fetch->worker >= 0 && (longest == NULL || fetch->dur_ns > longest->dur_ns)) {
             longest = fetch;
         }
     }
-    if (longest) {
+    if (longest != NULL) {
         lac_evidence_slice(facts, finding, longest->slice,
                            lac_texts_add(&facts->analysis->texts, "a slow batch: %s",
                                          lac_format_ns(longest->dur_ns).text));
