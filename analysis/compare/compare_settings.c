@@ -77,7 +77,8 @@ static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
     add(pairs, false, "simulated", "%s", model->info.is_simulated ? "yes" : "no");
     if (analysis->device_count > 0) {
         add(pairs, false, "GPUs in the trace", "%u", (unsigned)analysis->device_count);
-        uint32_t name = analysis->devices[analysis->main_device].name;
+        uint32_t device = analysis->main_device;
+        uint32_t name = device != LAC_NONE ? analysis->devices[device].name : 0;
         if (name != 0) {
             add(pairs, false, "GPU", "%s", lac_model_str(model, name));
         }

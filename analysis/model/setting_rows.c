@@ -121,13 +121,12 @@ enum lac_status lac_settings_add(struct lac_setting_rows *rows, uint32_t parent,
 {
     struct lac_setting row = {.parent = parent, .type = (uint8_t)type};
     uint64_t text_bytes = rows->text_bytes;
-    enum lac_status status = check_parent(rows, parent, type, name);
+    /* first: what is too much costs no search through the rows */
+    enum lac_status status =
+        rows->count == LAC_SETTINGS_MAX ? LAC_ERR_LIMIT : check_parent(rows, parent, type, name);
 
     if (status == LAC_OK && !is_value(type, value != NULL ? value : "")) {
         status = LAC_ERR_MISUSE;
-    }
-    if (status == LAC_OK && rows->count == LAC_SETTINGS_MAX) {
-        status = LAC_ERR_LIMIT;
     }
     if (status == LAC_OK) {
         status = LAC_GROW(rows->at, &rows->capacity, rows->count + 1);

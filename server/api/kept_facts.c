@@ -10,6 +10,7 @@
 #include "server/store/trace/cache.h"
 #include "server/store/trace/trace_file.h"
 
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -102,6 +103,9 @@ static enum lac_status make(struct lac_trace_file *file, void **ret_made, uint64
         return status;
     }
     *ret_bytes = sizeof(*facts->analysis) + TEXT_BYTES +
+                 malloc_usable_size(facts->analysis->packed) +
+                 malloc_usable_size(facts->compare->packed) +
+                 facts->analysis->device_count * sizeof(*facts->analysis->devices) +
                  facts->analysis->step_count * sizeof(*facts->analysis->steps) +
                  facts->analysis->phase_count * sizeof(*facts->analysis->phases) +
                  facts->analysis->kernel_name_count * sizeof(*facts->analysis->kernels) +

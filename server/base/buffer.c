@@ -1,7 +1,6 @@
 #include "server/base/buffer.h"
 
 #include "analysis/model/status.h"
-#include "collector/base/utf8.h"
 
 #include <assert.h>
 #include <stdarg.h>

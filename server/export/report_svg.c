@@ -126,7 +126,7 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
     const struct lac_flame_node *node = &d->flame->nodes[index];
     double width = (double)node->value_ns * d->scale;
     char room[160];
-    if (width < 1.0 || depth >= FLAME_DEPTH_MAX) {
+    if (width < 1.0 || depth >= FLAME_DEPTH_MAX || d->out->status != LAC_OK) {
         return;
     }
     d->depth_shown = depth + 1 > d->depth_shown ? depth + 1 : d->depth_shown;

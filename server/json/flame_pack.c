@@ -19,6 +19,9 @@ static void adopt(struct lac_pack *pack, struct lac_flame *flame, uint32_t n)
     } else if (parent->first_child + parent->child_count != n) {
         lac_pack_refuse(pack);
     }
+    if (flame->nodes[n].value_ns > parent->value_ns) {
+        lac_pack_refuse(pack);
+    }
     parent->child_count++;
 }
 

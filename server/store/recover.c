@@ -17,7 +17,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -69,6 +68,7 @@ static void take_status(struct recovery *recovery, enum lac_status status)
 {
     if (status != LAC_OK && lac_sql_is_full(recovery->reterr)) {
         recovery->store->sweep_is_due = true;
+        *recovery->reterr = (struct lac_error){0};
     } else if (status != LAC_OK) {
         recovery->status = status;
     }
@@ -417,6 +417,17 @@ static bool is_staged(const struct recovery *recovery, const char *upload)
            lstat(path, &info) == 0;
 }
 
+/** Whether the catalog, which could be read, has the upload as waiting for its import. */
+static bool is_waiting(const struct recovery *recovery, const char *upload)
+{
+    int64_t state = -1;
+    struct lac_error error;
+
+    return lac_catalog_number(recovery->store->catalog, "state", upload, &state, &error) ==
+               LAC_OK &&
+           state == LAC_TRACE_IMPORTING;
+}
+
 /** Files of uploads that the catalog still has as waiting go back to staging/: the upload is
  * imported once more, and a deletion until then is of all that there is. */
 static void take_back(struct recovery *recovery)
@@ -428,8 +439,7 @@ static void take_back(struct recovery *recovery)
     for (uint32_t i = 0; i < recovery->found_count; i++) {
         const struct lac_trace_facts *facts = &recovery->found[i];
 
-        if (!is_staged(recovery, facts->upload) ||
-            state_of(recovery, facts->upload) != LAC_TRACE_IMPORTING) {
+        if (!is_staged(recovery, facts->upload) || !is_waiting(recovery, facts->upload)) {
             continue;
         }
         (void)snprintf(name, sizeof(name), "/" LAC_STAGED_TRACE_FORMAT, facts->ordinal);
@@ -591,7 +601,9 @@ enum lac_status lac_store_recover(struct lac_store *store, struct lac_error *ret
     if (recovery.status == LAC_OK) {
         find_lost(&recovery);
     }
-    each_entry(&recovery, "staging", take_upload);
+    if (!store->is_live) { /* else nobody would begin its import */
+        each_entry(&recovery, "staging", take_upload);
+    }
     if (recovery.status == LAC_OK && !store->sweep_is_due) {
         each_entry(&recovery, "originals", take_original);
         empty_trash(&recovery);

@@ -167,7 +167,7 @@ static void sweep_staging(struct lac_store *store)
     }
 }
 
-/** Rows under way whose process died. `sql` takes an id; the staging folder of it must be free. */
+/** Rows under way whose process died: nobody holds their staging folders. */
 static enum lac_status sweep_rows(struct lac_store *store, enum lac_trace_state state,
                                   struct lac_error *reterr)
 {
@@ -203,13 +203,13 @@ enum lac_status lac_store_sweep(struct lac_store *store, struct lac_error *reter
                         store->data_dir, strerror(errno));
     }
     status = lac_store_recover(store, reterr);
-    if (status == LAC_OK) {
+    if (status == LAC_OK && !store->is_live) {
         status = sweep_rows(store, LAC_TRACE_RECEIVING, reterr);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && !store->is_live) {
         status = sweep_rows(store, LAC_TRACE_IMPORTING, reterr);
     }
-    if (status == LAC_OK && !store->sweep_is_due) {
+    if (status == LAC_OK && !store->is_live && !store->sweep_is_due) {
         sweep_staging(store); /* with all rows there: else it could be wanted */
     }
     if (status != LAC_OK && lac_sql_is_full(reterr)) {

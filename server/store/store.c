@@ -27,7 +27,7 @@
 #define DEFAULT_MODEL_CACHE_BYTES ((uint64_t)1 << 30)
 
 /** Given up when the disk is full, so that something can be deleted or said to have failed. */
-enum { RESERVE_BYTES = 4 << 20, CATALOG_NAME_BYTES = 64 };
+enum { RESERVE_BYTES = 4 << 20, CATALOG_NAME_BYTES = 64, SWEEP_AGAIN_MS = 60000 };
 
 bool lac_store_path(const struct lac_store *store, char *out, const char *folder, const char *name,
                     const char *ending)
@@ -292,9 +292,10 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         status = make_layout(store, reterr);
     }
     if (status == LAC_OK) {
+        store->is_live = options->is_live;
         store->notice = options->notice;
         store->notice_context = options->notice_context;
-        status = open_catalog(store, options->sweep, reterr);
+        status = open_catalog(store, options->sweep && !options->is_live, reterr);
     }
     if (status == LAC_OK) {
         status = lac_cache_create(
@@ -323,15 +324,21 @@ void lac_store_sweep_if_due(struct lac_store *store)
 {
     const struct lac_store_options options = {.data_dir = store->data_dir,
                                               .sweep = true,
+                                              .is_live = true,
                                               .notice = store->notice,
                                               .notice_context = store->notice_context};
     struct lac_store *sweeper = NULL;
-    struct lac_error error;
+    struct lac_error error = {0};
+    const int64_t now_ms = lac_now_unix_ms();
     bool due;
 
     (void)pthread_mutex_lock(&store->lock);
-    due = store->sweep_is_due && has_room(store);
-    store->sweep_is_due = store->sweep_is_due && !due; /* one thread is enough */
+    due = store->sweep_is_due && has_room(store) &&
+          (now_ms < store->swept_ms || now_ms - store->swept_ms >= SWEEP_AGAIN_MS);
+    if (due) { /* one thread is enough */
+        store->sweep_is_due = false;
+        store->swept_ms = now_ms;
+    }
     (void)pthread_mutex_unlock(&store->lock);
     if (!due) {
         return;

@@ -29,7 +29,8 @@ struct lac_store_options {
     const char *data_dir;
     uint64_t cache_bytes;       /**< decoded columns, names, tiles; 0: 256 MiB */
     uint64_t model_cache_bytes; /**< whole models for flame graphs; 0: 1 GiB */
-    bool sweep; /**< finish what an interrupted run left, and make catalog and files agree */
+    bool sweep;   /**< finish what an interrupted run left, and make catalog and files agree */
+    bool is_live; /**< of a sweep: this process serves the folder; only traces are listed again */
     /** Told in one line each what `sweep` found and did; may be NULL. */
     void (*notice)(void *context, const char *line);
     void *notice_context;

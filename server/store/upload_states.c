@@ -244,7 +244,7 @@ static enum lac_status collect_ids(sqlite3_stmt *get, char (**ret_ids)[LAC_ID_SI
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "catalog", reterr);
         if (status == LAC_OK && !LAC_RESERVE(ids, capacity, count, 1)) {
-            status = LAC_ERR_NOMEM;
+            status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
         }
         if (status == LAC_OK) {
             (void)snprintf(ids[count++], LAC_ID_SIZE, "%s",

@@ -385,6 +385,23 @@ START_TEST(damaged_facts_are_refused_or_harmless)
 }
 END_TEST
 
+START_TEST(devices_without_a_main_one_are_refused)
+{
+    struct trace trace = make(2, 900);
+    uint8_t *bytes = NULL;
+    size_t size_bytes = 0;
+    struct lac_analysis *analysis = NULL;
+
+    ck_assert_uint_gt(trace.analysis->device_count, 0);
+    trace.analysis->main_device = LAC_NONE;
+    ck_assert_int_eq(lac_analysis_pack(trace.analysis, trace.model, &bytes, &size_bytes), LAC_OK);
+    ck_assert_int_eq(
+        lac_analysis_unpack(bytes, size_bytes, lac_trace_file_head(trace.file), &analysis),
+        LAC_ERR_CORRUPT);
+    destroy(&trace);
+}
+END_TEST
+
 START_TEST(facts_of_another_version_are_not_read)
 {
     struct trace trace = make(2, 900);
@@ -417,6 +434,7 @@ int main(void)
     tcase_add_test(cases, a_report_of_kept_facts_is_that_of_the_trace);
     tcase_add_test(cases, damaged_facts_are_refused_or_harmless);
     tcase_add_test(cases, facts_of_another_version_are_not_read);
+    tcase_add_test(cases, devices_without_a_main_one_are_refused);
     suite_add_tcase(suite, cases);
     return check_main(suite);
 }

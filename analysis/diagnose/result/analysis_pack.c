@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 struct packing {
     struct lac_pack pack;
@@ -343,6 +343,10 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
         pack_device(p, &analysis->devices[d]);
     }
     optional_id(p, &analysis->main_device, analysis->device_count);
+    if (p->pack.is_reading &&
+        (analysis->main_device == LAC_NONE) != (analysis->device_count == 0)) {
+        lac_pack_refuse(&p->pack);
+    }
     ns(p, &analysis->duration_ns);
     pack_steps(p, analysis);
     pack_kernels(p, analysis);

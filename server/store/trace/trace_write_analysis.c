@@ -8,7 +8,6 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_write_private.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
