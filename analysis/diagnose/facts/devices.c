@@ -9,7 +9,6 @@
 #include "analysis/diagnose/facts/operations.h"
 #include "collector/base/reserve.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

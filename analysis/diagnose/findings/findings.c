@@ -130,11 +130,17 @@ static bool is_seen_in_few(const struct lac_analysis *analysis, const struct lac
            finding->cost_pct > analysis->step_uncertain_pct;
 }
 
+bool lac_has_few_steps(const struct lac_analysis *analysis)
+{
+    return (analysis->workload == LAC_WORKLOAD_TRAINING ||
+            analysis->workload == LAC_WORKLOAD_HOST_TRAINING) &&
+           analysis->step_kept_count <= STEPS_MIN;
+}
+
 /** What a few steps do not show is a remark. */
 static void weigh_few_steps(struct lac_analysis *analysis)
 {
-    bool has_few =
-        analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count <= STEPS_MIN;
+    bool has_few = lac_has_few_steps(analysis);
     for (uint32_t i = 0; i < analysis->finding_count && has_few; i++) {
         struct lac_finding *finding = &analysis->findings[i];
         if (lac_finding_says_it_all(finding) || is_seen_in_few(analysis, finding)) {
@@ -163,7 +169,7 @@ static double rank_of(const struct lac_finding *finding)
     case LAC_PLACE_BY_GAIN:
         break;
     }
-    if (isnan(finding->gain_mid_pct)) {
+    if (isnan(finding->gain_mid_pct) || finding->change[0] == '\0') { /* a remark */
         return RANK_OF_FACTS;
     }
     return finding->is_one_time_cost ? fmin(RANK_OF_ONCE, finding->gain_mid_pct)

@@ -120,4 +120,7 @@ bool lac_has_unused_tensor_cores(const struct lac_facts *facts);
 /** fix_plan.c: what to do after the first change. */
 void lac_plan_make(const struct lac_facts *facts);
 
+/** Training of which so few steps were kept that what is rare or small in them may be chance. */
+bool lac_has_few_steps(const struct lac_analysis *analysis);
+
 #endif

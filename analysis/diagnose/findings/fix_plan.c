@@ -92,7 +92,7 @@ static void list_work(const struct lac_facts *facts, const struct state *state, 
 {
     const struct lac_step_time *time = facts->time;
     int32_t workers = workers_for(facts, state);
-    if (workers > 0) {
+    if (workers > 0 && !lac_has_few_steps(facts->analysis)) { /* waits come in bursts */
         add(list, state, lac_texts_add(&facts->analysis->texts, "num_workers=%d", (int)workers))
             ->state.what_if.workers = workers;
     }
@@ -150,6 +150,9 @@ static void list_waits(const struct lac_facts *facts, const struct state *state,
 void lac_plan_make(const struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
+    /* of a few steps, what is less than the mean is known to may be chance */
+    double seen_min =
+        lac_has_few_steps(analysis) ? analysis->step_uncertain_pct / 100.0 : PLAN_GAIN_MIN;
     struct state state = {.step_ns = facts->time->step_ns};
     lac_what_if_clear(&state.what_if);
     while (analysis->plan_count < LAC_PLAN_MAX) {
@@ -160,7 +163,8 @@ void lac_plan_make(const struct lac_facts *facts)
         for (int i = 0; i < list.count; i++) {
             struct candidate *next = &list.at[i];
             next->state.step_ns = replay(facts, &next->state);
-            bool is_worth_it = next->state.step_ns < (1.0 - next->gain_min) * state.step_ns;
+            double gain_min = fmax(seen_min, next->gain_min);
+            bool is_worth_it = next->state.step_ns < (1.0 - gain_min) * state.step_ns;
             if (is_worth_it && (best == NULL || next->state.step_ns < best->state.step_ns)) {
                 best = next;
             }

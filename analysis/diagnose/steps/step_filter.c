@@ -114,16 +114,32 @@ static int64_t median_of(struct lac_facts *facts, int64_t *scratch, uint32_t fir
     return count == 0 ? 0 : percentile(scratch, count, 50);
 }
 
-/** Whether steps as long as this one come again later: then it is no warm-up. */
-static bool returns_later(const struct lac_analysis *analysis, uint32_t step)
+/** Lengths of the second half of the steps, in order. @return how many */
+static uint32_t sort_later(const struct lac_analysis *analysis, int64_t *lengths_ns)
 {
-    double length = (double)own_ns(&analysis->steps[step]);
-    uint32_t alike = 0;
-    for (uint32_t s = analysis->step_count / 2; s < analysis->step_count; s++) {
-        double other = (double)own_ns(&analysis->steps[s]);
-        alike += s > step && other > ALIKE_SHORT * length && other < ALIKE_LONG * length;
+    uint32_t first = analysis->step_count / 2;
+    for (uint32_t s = first; s < analysis->step_count; s++) {
+        lengths_ns[s - first] = own_ns(&analysis->steps[s]);
     }
-    return alike > 0;
+    qsort(lengths_ns, analysis->step_count - first, sizeof(*lengths_ns), by_value);
+    return analysis->step_count - first;
+}
+
+/** Whether steps as long as this one come again in the second half: then it is no warm-up. */
+static bool returns_later(const struct lac_step *step, const int64_t *later_ns, uint32_t count)
+{
+    double length = (double)own_ns(step);
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) { /* the first that is long enough */
+        uint32_t middle = low + (high - low) / 2;
+        if ((double)later_ns[middle] > ALIKE_SHORT * length) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low < count && (double)later_ns[low] < ALIKE_LONG * length;
 }
 
 /** Whether the first step waited for workers that were starting: before the device had anything to
@@ -151,6 +167,7 @@ static void leave_out_warm_up(struct lac_facts *facts, int64_t *scratch)
         return;
     }
     int64_t usual_ns = median_of(facts, scratch, analysis->step_count / 2, false);
+    uint32_t later_count = sort_later(analysis, scratch);
     for (uint32_t s = 0; s < analysis->step_count / 2; s++) {
         struct lac_step *step = &analysis->steps[s];
         if (s == 0 && step->wait_ns * 5 > usual_ns && waits_for_start(facts)) {
@@ -162,7 +179,7 @@ static void leave_out_warm_up(struct lac_facts *facts, int64_t *scratch)
         bool waited =
             ratio < WARM_UP_SHORT && step->dur_ns > usual_ns; /* for data: that is no warm-up */
         if ((ratio <= WARM_UP_LONG && ratio >= WARM_UP_SHORT) || waited ||
-            returns_later(analysis, s)) {
+            returns_later(step, scratch, later_count)) {
             return;
         }
         step->left_out = LAC_STEP_WARM_UP;
@@ -277,25 +294,27 @@ static bool has_distance(const struct lac_analysis *analysis, const struct lac_p
 
 /** Whether it waited for data before the device's first operation: nothing tells what of that the
  *  device would have felt. */
-static bool waits_before_device(const struct lac_facts *facts, const struct lac_step *step)
+static bool waits_before_device(const struct lac_facts *facts, const int64_t *wait_sums,
+                                const struct lac_step *step)
 {
     const struct lac_analysis *analysis = facts->analysis;
     int64_t first_ns = analysis->devices[analysis->main_device].first_ns;
     return step->start_ns < first_ns &&
-           (double)lac_spans_length_inside(&facts->waits, step->start_ns, first_ns) >
+           (double)(lac_spans_length_up_to(&facts->waits, wait_sums, first_ns) -
+                    lac_spans_length_up_to(&facts->waits, wait_sums, step->start_ns)) >
                STARVING_MIN * (double)step->dur_ns;
 }
 
-static bool is_compared_with_device(const struct lac_facts *facts,
+static bool is_compared_with_device(const struct lac_facts *facts, const int64_t *wait_sums,
                                     const struct lac_paced_step *paced, uint32_t s)
 {
     const struct lac_step *step = &facts->analysis->steps[s];
     return step->left_out == LAC_STEP_KEPT && has_distance(facts->analysis, paced, s) &&
-           !waits_before_device(facts, step);
+           !waits_before_device(facts, wait_sums, step);
 }
 
-static struct lengths lengths_of(const struct lac_facts *facts, const struct lac_paced_step *paced,
-                                 bool by_device)
+static struct lengths lengths_of(const struct lac_facts *facts, const int64_t *wait_sums,
+                                 const struct lac_paced_step *paced, bool by_device)
 {
     const struct lac_analysis *analysis = facts->analysis;
     double sum = 0.0;
@@ -303,7 +322,7 @@ static struct lengths lengths_of(const struct lac_facts *facts, const struct lac
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        if (!is_compared_with_device(facts, paced, s)) {
+        if (!is_compared_with_device(facts, wait_sums, paced, s)) {
             continue;
         }
         /* a wait for data may lie in the step before: which one it delays is no question here */
@@ -350,7 +369,7 @@ static double lag_off(const struct lac_facts *facts, const int64_t *wait_sums,
         /* a wait for data that emptied the queue begins the lag anew */
         const struct lac_step *step = &analysis->steps[s];
         bool is_starved = (double)step->starved_ns > STARVING_MIN * (double)step->dur_ns;
-        if (is_starved || !is_compared_with_device(facts, paced, s)) {
+        if (is_starved || !is_compared_with_device(facts, wait_sums, paced, s)) {
             continue;
         }
         int64_t ns =
@@ -375,14 +394,14 @@ static enum lac_status look_at_marks(const struct lac_facts *facts,
                                      const struct lac_paced_step *paced, int64_t *scratch,
                                      bool *ret_differ)
 {
-    struct lengths host = lengths_of(facts, paced, false);
-    struct lengths device = lengths_of(facts, paced, true);
-    bool deviates = device.mean > 0.0 && host.deviation > MARKS_DEVIATE_MORE * device.deviation &&
-                    host.deviation > MARKS_DEVIATE_MIN * device.mean;
     int64_t *wait_sums = lac_spans_prefix(&facts->waits);
     if (wait_sums == NULL) {
         return LAC_ERR_NOMEM;
     }
+    struct lengths host = lengths_of(facts, wait_sums, paced, false);
+    struct lengths device = lengths_of(facts, wait_sums, paced, true);
+    bool deviates = device.mean > 0.0 && host.deviation > MARKS_DEVIATE_MORE * device.deviation &&
+                    host.deviation > MARKS_DEVIATE_MIN * device.mean;
     double off = fmin(lag_off(facts, wait_sums, paced, true, scratch),
                       lag_off(facts, wait_sums, paced, false, scratch));
     free(wait_sums);
@@ -405,7 +424,9 @@ static void take_pace(struct lac_facts *facts, const struct lac_paced_step *pace
         bool is_known = paced[s].dur_ns != LAC_UNKNOWN_NS;
         if (is_left_out_by_time(step)) {
             step->left_out = LAC_STEP_KEPT;
-            step->kind = LAC_KIND_TRAIN;
+            if (step->kind == LAC_KIND_WARM_UP || step->kind == LAC_KIND_TRUNCATED) {
+                step->kind = LAC_KIND_TRAIN;
+            }
         }
         if (!has_distance(analysis, paced, s) && step->left_out == LAC_STEP_KEPT) {
             step->left_out = LAC_STEP_TRUNCATED;

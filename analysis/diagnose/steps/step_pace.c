@@ -226,7 +226,7 @@ static bool is_last_late(const struct search *search)
             search->scratch[count++] = tail_ns(search, s);
         }
     }
-    if (count == 0 || search->shown[last].count == 0) {
+    if (count < 2 || search->shown[last].count == 0) { /* one tells nothing of what is usual */
         return false;
     }
     usual_ns = median(search->scratch, count);

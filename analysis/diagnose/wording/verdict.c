@@ -243,7 +243,7 @@ static void say_about_trace(struct lac_facts *facts)
     }
     if (analysis->is_part_of_step) {
         const char *repeats =
-            analysis->step_count == 0
+            analysis->step_mean_ns == LAC_UNKNOWN_NS
                 ? ""
                 : lac_texts_add(&analysis->texts, " that repeats every %s (a layer?)",
                                 lac_format_ns(analysis->step_mean_ns).text);
@@ -254,7 +254,7 @@ static void say_about_trace(struct lac_facts *facts)
         verdict->detail = "Record ten steps after five of warm-up.";
         return;
     }
-    if (analysis->step_count > 0) {
+    if (analysis->step_mean_ns != LAC_UNKNOWN_NS) {
         verdict->text =
             lac_texts_add(&analysis->texts,
                           "no step marks; the kernels repeat every %s (an iteration, or a part of "
