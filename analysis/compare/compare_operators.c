@@ -86,7 +86,7 @@ enum lac_status lac_compare_operators_measure(const struct lac_model *model,
         }
     }
     for (uint32_t s = 0; s < analysis->step_count; s++) {
-        kept += analysis->steps[s].start_ns >= options.t0_ns &&
+        kept += analysis->steps[s].dur_ns > 0 && analysis->steps[s].start_ns >= options.t0_ns &&
                 analysis->steps[s].start_ns < options.t1_ns;
     }
     struct lac_flame *flame = NULL;

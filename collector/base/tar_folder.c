@@ -111,6 +111,11 @@ static bool next_member(struct lac_tar_folder *tar)
     }
     name = tar->entries[tar->entry_next++]->d_name;
     tar->file = openat(tar->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (tar->file >= 0 && !lac_file_is_regular(tar->file)) { /* a file system without d_type */
+        (void)close(tar->file);
+        tar->file = -1;
+        return next_member(tar);
+    }
     size = tar->file >= 0 ? lac_file_size(tar->file) : -1;
     if (size < 0) {
         return false;

@@ -40,7 +40,7 @@ static bool find(struct lac_push_pack *pack, const char *name, void *place)
     return symbol != NULL;
 }
 
-struct lac_push_pack *lac_pack_open(void)
+struct lac_push_pack *lac_push_pack_open(void)
 {
     const char *const wish = getenv("LACUNA_LIBZSTD");
     struct lac_push_pack *const pack = calloc(1, sizeof(*pack));
@@ -59,13 +59,13 @@ struct lac_push_pack *lac_pack_open(void)
     }
     if (pack->context == NULL ||
         pack->is_error(pack->set_parameter(pack->context, PARAMETER_LEVEL, LEVEL)) != 0) {
-        lac_pack_close(pack);
+        lac_push_pack_close(pack);
         return NULL;
     }
     return pack;
 }
 
-void lac_pack_close(struct lac_push_pack *pack)
+void lac_push_pack_close(struct lac_push_pack *pack)
 {
     if (pack == NULL) {
         return;
@@ -76,8 +76,8 @@ void lac_pack_close(struct lac_push_pack *pack)
     free(pack); /* the library stays: it is wanted again, and dlclose() is too new a symbol */
 }
 
-int64_t lac_pack_step(struct lac_push_pack *pack, const uint8_t **input, size_t *input_bytes,
-                      bool is_last, void *out, size_t capacity, bool *ret_done)
+int64_t lac_push_pack_step(struct lac_push_pack *pack, const uint8_t **input, size_t *input_bytes,
+                           bool is_last, void *out, size_t capacity, bool *ret_done)
 {
     struct in_buffer in = {.bytes = *input, .size = *input_bytes};
     struct out_buffer to = {.bytes = out, .size = capacity};

@@ -10,9 +10,9 @@
 struct lac_push_pack;
 
 /** @return NULL: no libzstd of 1.4 or later here (or LACUNA_LIBZSTD names none) */
-struct lac_push_pack *lac_pack_open(void);
+struct lac_push_pack *lac_push_pack_open(void);
 /** NULL is allowed. */
-void lac_pack_close(struct lac_push_pack *pack);
+void lac_push_pack_close(struct lac_push_pack *pack);
 
 /**
  * Compress. What comes out depends on what went in alone, not on the sizes of the pieces.
@@ -21,7 +21,7 @@ void lac_pack_close(struct lac_push_pack *pack);
  * @param is_last no more comes behind this input; call until *ret_done
  * @return bytes written to `out`, or -1
  */
-int64_t lac_pack_step(struct lac_push_pack *pack, const uint8_t **input, size_t *input_bytes,
-                      bool is_last, void *out, size_t capacity, bool *ret_done);
+int64_t lac_push_pack_step(struct lac_push_pack *pack, const uint8_t **input, size_t *input_bytes,
+                           bool is_last, void *out, size_t capacity, bool *ret_done);
 
 #endif

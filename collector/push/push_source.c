@@ -168,8 +168,8 @@ static int64_t read_packed(struct lac_push_source *source, uint8_t *out, size_t 
             source->raw_ended = got < RAW_BYTES;
         }
         const int64_t packed =
-            lac_pack_step(source->pack, &source->raw_at, &source->raw_left, source->raw_ended,
-                          out + used, size_bytes - used, &source->pack_done);
+            lac_push_pack_step(source->pack, &source->raw_at, &source->raw_left, source->raw_ended,
+                               out + used, size_bytes - used, &source->pack_done);
         if (packed < 0) {
             return -1;
         }
@@ -315,7 +315,7 @@ static const char *open_input(struct lac_push_source *source, const char *path)
     if (wrong == NULL) {
         if (source->file < 0 || !is_better_plain(source->file)) {
             source->raw = malloc(RAW_BYTES);
-            source->pack = source->raw != NULL ? lac_pack_open() : NULL;
+            source->pack = source->raw != NULL ? lac_push_pack_open() : NULL;
         }
         set_name(source, path);
     }
@@ -348,7 +348,7 @@ void lac_push_source_close(struct lac_push_source *source)
     lac_push_parts_destroy(source->parts);
     free(source->bundle.bytes);
     free(source->raw);
-    lac_pack_close(source->pack);
+    lac_push_pack_close(source->pack);
     if (source->file >= 0) {
         (void)close(source->file);
     }

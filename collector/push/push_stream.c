@@ -49,7 +49,7 @@ struct lac_push_stream *lac_push_stream_create(struct lac_http *http,
     stream->upload.path = folder;
     stream->wish_bytes = WISH_MAX;
     stream->sent_at_s = time(NULL);
-    stream->pack = lac_pack_open();
+    stream->pack = lac_push_pack_open();
     stream->parts = lac_push_parts_create(folder);
     lac_push_probe(http, target, &stream->clock);
     if (stream->parts == NULL) {
@@ -65,7 +65,7 @@ void lac_push_stream_destroy(struct lac_push_stream *stream)
         return;
     }
     lac_push_parts_destroy(stream->parts);
-    lac_pack_close(stream->pack);
+    lac_push_pack_close(stream->pack);
     free(stream->raw.bytes);
     free(stream->piece.bytes);
     free(stream);
@@ -120,7 +120,7 @@ static bool compress(struct lac_push_stream *stream)
         if (!lac_push_bytes_reserve(&stream->piece, left / 2 + 65536)) {
             return false;
         }
-        const int64_t packed = lac_pack_step(
+        const int64_t packed = lac_push_pack_step(
             stream->pack, &input, &left, true, stream->piece.bytes + stream->piece.size_bytes,
             stream->piece.capacity_bytes - stream->piece.size_bytes, &is_done);
         if (packed < 0) {

@@ -16,7 +16,7 @@
 /* What the files may have in all: parts leave zeros out, which then take no disk, but
  * time to read. */
 static const uint64_t HOLES_FREE_BYTES = (uint64_t)1 << 30;
-static const uint64_t HOLES_RATIO = 64;
+static const uint64_t HOLES_RATIO = 256;
 
 struct bundle {
     struct lac_spool_archive *archive;
