@@ -1,7 +1,6 @@
 #include "collector/sample/gpu_cores.h"
 
 #include "collector/base/io_full.h"
-#include "collector/sample/proc_files.h"
 
 #include <dirent.h>
 #include <stdio.h>

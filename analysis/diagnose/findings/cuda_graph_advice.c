@@ -1,5 +1,6 @@
 #include "analysis/diagnose/findings/cuda_graph_advice.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 static void count_kernels(const struct lac_facts *facts, struct lac_cuda_graph_advice *capture)

@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct advice {

@@ -6,6 +6,7 @@
 #include "analysis/diagnose/facts/gpu_counters.h"
 #include "analysis/diagnose/findings/findings.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { BLOCKS_UNKNOWN = 0, TOLERANCE_PCT = 10 };

@@ -6,6 +6,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct chains {

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** Bytes that the batches of so many workers take at most: what each holds, and the one that is

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/loading/loading.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** Whether the device felt the wait in a step again and again: in three of each half. */

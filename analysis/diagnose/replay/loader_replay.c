@@ -7,6 +7,7 @@
 #include "analysis/diagnose/replay/what_if_replay.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { REPLAY_WORKERS_MAX = 512, ROUNDS = 2, BATCHES_MIN = 400, WINDOW_MAX = 2048, AHEAD = 2 };

@@ -150,6 +150,10 @@ static enum lac_status from_step_like(struct lac_facts *facts)
             steps[i].dur_ns = to_next_ns;
         }
     }
+    uint32_t count = facts->analysis->step_count;
+    if (count >= first + 3 && steps[count - 1].dur_ns < steps[count - 2].dur_ns / 2) {
+        facts->analysis->step_count--; /* its hole is not seen: the range alone is no step */
+    }
     return LAC_OK;
 }
 

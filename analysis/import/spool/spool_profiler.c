@@ -8,6 +8,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "lacuna/spool.h"
 
 #include <inttypes.h>
 #include <stdint.h>

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* What a worker takes to hand a small batch over: its queue, its pipe, a thread that wakes. */
