@@ -5,6 +5,7 @@
 #include "collector/base/io_full.h"
 #include "collector/base/reserve.h"
 #include "tests/support/check_main.h"
+#include "tests/support/made_file.h"
 
 #include <check.h>
 #include <errno.h>
@@ -42,21 +43,7 @@ static void end(void)
 /* Lay out one file of a machine. */
 static void put(const char *path, const char *text)
 {
-    char full[512];
-    FILE *file;
-
-    (void)snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *c = full + strlen(root) + 1; *c != '\0'; c++) {
-        if (*c == '/') {
-            *c = '\0';
-            (void)mkdir(full, 0755);
-            *c = '/';
-        }
-    }
-    file = fopen(full, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
+    make_file(root, path, text);
 }
 
 /* -- control groups -----------------------------------------------------------------------------*/

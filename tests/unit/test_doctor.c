@@ -1,6 +1,7 @@
 /* The doctor on machines that are laid out as files: containers, cgroups, drivers. */
 #include "server/doctor/doctor.h"
 #include "tests/support/check_main.h"
+#include "tests/support/made_file.h"
 #include "tests/support/recorded_job.h"
 
 #include <arpa/inet.h>
@@ -45,21 +46,7 @@ static void end(void)
 /* Lay out one file of the machine. */
 static void put(const char *path, const char *text)
 {
-    char full[512];
-    FILE *file;
-
-    (void)snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *c = full + strlen(root) + 1; *c != '\0'; c++) {
-        if (*c == '/') {
-            *c = '\0';
-            (void)mkdir(full, 0755);
-            *c = '/';
-        }
-    }
-    file = fopen(full, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
+    make_file(root, path, text);
 }
 
 static const struct lac_doctor_line *line(const char *id)

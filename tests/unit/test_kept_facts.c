@@ -13,6 +13,7 @@
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/trace_file.h"
 #include "tests/support/check_main.h"
+#include "tests/support/pick.h"
 
 #include <check.h>
 #include <sqlite3.h>
@@ -23,16 +24,6 @@
 
 static char folder[64];
 static char path[128];
-
-static uint64_t random_state = 88172645463325252U;
-
-static uint32_t pick(uint32_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 11) % below;
-}
 
 /** A training loop of 12 steps that waits for its loader, as the profiler records it. */
 static void write_loop(int workers, int wait_us)

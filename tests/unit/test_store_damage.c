@@ -8,6 +8,7 @@
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/ask_trace.h"
 #include "tests/support/check_main.h"
+#include "tests/support/pick.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>
@@ -20,16 +21,6 @@
 static char folder[64];
 static char path[128];
 static char damaged[128];
-static uint64_t random_state = 88172645463325252U;
-
-static uint32_t pick(uint32_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 11) % below;
-}
-
 static void setup(void)
 {
     struct lac_model *model = NULL;

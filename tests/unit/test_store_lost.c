@@ -11,6 +11,7 @@
 #include "server/store/trace/trace_writer.h"
 #include "server/store/trace_facts.h"
 #include "tests/support/check_main.h"
+#include "tests/support/pick.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>
@@ -27,16 +28,6 @@ enum { IDS_MAX = 8, CUT_TRACES = 60 };
 
 static char folder[64];
 static char notices[8192];
-static uint64_t random_state = 88172645463325252U;
-
-static uint32_t pick(uint32_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 11) % below;
-}
-
 /** A shell command in the test's folder; $T is where the tests are. */
 static void run(const char *words)
 {
