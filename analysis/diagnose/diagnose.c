@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/diagnose.h"
 
+#include "analysis/diagnose/diagnose_private.h"
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
@@ -36,7 +37,7 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
 }
 
-static void release(struct lac_facts *facts)
+void lac_facts_done(struct lac_facts *facts)
 {
     lac_step_operations_destroy(facts->step_operations);
     lac_host_activity_done(facts);
@@ -63,7 +64,7 @@ static void release(struct lac_facts *facts)
     lac_loading_destroy(facts->loading);
 }
 
-/** What is there: counts, times, causes, steps. */
+/** Counts, times, causes, steps. */
 static enum lac_status find_facts(struct lac_facts *facts)
 {
     enum lac_status status = lac_scan_slices(facts);
@@ -105,6 +106,18 @@ static enum lac_status find_facts(struct lac_facts *facts)
     return status ? status : lac_gaps_sign(facts);
 }
 
+enum lac_status lac_facts_find(struct lac_facts *facts)
+{
+    set_unknown(facts->analysis);
+    facts->analysis->duration_ns = facts->model->info.duration_ns;
+    facts->main_host = LAC_NONE;
+    enum lac_status status = find_facts(facts);
+    if (!status) {
+        status = lac_step_time_measure(facts);
+    }
+    return status ? status : lac_step_operations_collect(facts);
+}
+
 /** What it means: kind of trace, phases, why batches are late, findings, and what is
  *  said of all. */
 static enum lac_status draw_conclusions(struct lac_facts *facts)
@@ -132,17 +145,8 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     if (analysis == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis");
     }
-    set_unknown(analysis);
     struct lac_facts facts = {.model = model, .analysis = analysis, .reterr = reterr};
-    analysis->duration_ns = model->info.duration_ns;
-    facts.main_host = LAC_NONE;
-    enum lac_status status = find_facts(&facts);
-    if (!status) {
-        status = lac_step_time_measure(&facts);
-    }
-    if (!status) {
-        status = lac_step_operations_collect(&facts);
-    }
+    enum lac_status status = lac_facts_find(&facts);
     if (!status) {
         status = draw_conclusions(&facts);
     }
@@ -152,7 +156,7 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     if (!status && options != NULL && options->wants_worker_steps) {
         lac_worker_steps_measure(&facts);
     }
-    release(&facts);
+    lac_facts_done(&facts);
     if (!status && lac_texts_failed(analysis->texts)) {
         status = LAC_ERR_NOMEM;
     }

@@ -57,6 +57,8 @@ struct lac_node {
     double own_ns;      /**< work after the latest of what it waited for */
     float launch_ns;    /**< of it: dispatching and launching */
     uint32_t before;    /**< the host's point before it; LAC_NONE: the window's start */
+    uint32_t slice;     /**< of the call or wait; LAC_NONE: an operation, the window's end */
+    uint32_t track;     /**< of the host's thread, or LAC_NONE */
     uint32_t of;        /**< operation, call or batch, by kind */
     int32_t waits;      /**< ordinal of the operation that it waits for, or LAC_GRAPH_NO_OP */
     uint32_t all;       /**< one more than its row of tails: it waits for all streams; 0 none */

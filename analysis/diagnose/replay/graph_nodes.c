@@ -135,6 +135,8 @@ static enum lac_status make_nodes(struct lac_graph_builder *builder, const struc
         *node = (struct lac_node){.at_ns = draft->at_ns,
                                   .before = LAC_NONE,
                                   .of = draft->of,
+                                  .slice = LAC_NONE,
+                                  .track = LAC_NONE,
                                   .waits = LAC_GRAPH_NO_OP,
                                   .makes_room = LAC_GRAPH_NO_OP,
                                   .kind = draft->kind,
@@ -145,10 +147,14 @@ static enum lac_status make_nodes(struct lac_graph_builder *builder, const struc
         struct lac_graph_call *call = &builder->calls[draft->of];
         bool begins = draft->kind == LAC_NODE_CALL || draft->kind == LAC_NODE_WAIT;
         *(begins ? &call->begin_node : &call->end_node) = n;
+        node->slice = call->slice;
+        node->track = call->track;
         follow(graph, &ends, call->track, n);
     }
     graph->nodes[drafts->count] = (struct lac_node){.at_ns = graph->end_ns - graph->start_ns,
                                                     .before = ends.latest,
+                                                    .slice = LAC_NONE,
+                                                    .track = LAC_NONE,
                                                     .waits = LAC_GRAPH_NO_OP,
                                                     .makes_room = LAC_GRAPH_NO_OP,
                                                     .kind = LAC_NODE_END,

@@ -1,5 +1,6 @@
 /* The graph played again with a change: rounds of the window, one after another. */
 
+#include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
 
 #include <math.h>
@@ -18,6 +19,7 @@ enum {
 struct replay {
     const struct lac_graph *graph;
     const struct lac_change *change;
+    struct lac_graph_marks marks;         /**< of the change's edits */
     double rest_factor[LAC_CAUSE_COUNT_]; /**< on what a node does beside launching, by its cause */
     uint32_t ops;                         /**< launched in the window */
     double *host;                         /**< by node */
@@ -90,11 +92,20 @@ static double work(const struct replay *replay, const struct lac_node *node)
     double rest_ns = node->own_ns - launch_ns;
     launch_ns *= node->is_of_layout ? change->layout_launches : 1.0;
     double both = change->host_factor * (node->in_optimizer ? change->optimizer_factor : 1.0);
+    both *=
+        replay->marks.work != NULL ? (double)replay->marks.work[node - replay->graph->nodes] : 1.0;
     return both * (launch_ns * change->idle_factor[LAC_CAUSE_LAUNCH] +
                    rest_ns * replay->rest_factor[node->cause]);
 }
 
 /* -- the loader's queue ------------------------------------------------------------------------ */
+
+static double fetch_ns(const struct replay *replay, const struct lac_graph_batch *batch)
+{
+    const float *factor = replay->marks.fetch;
+    return batch->fetch_ns *
+           (factor != NULL ? (double)factor[batch - replay->graph->batches] : 1.0);
+}
 
 /** When the next batch is there: by its worker, when it was asked for and is free. */
 static double fetch(struct replay *replay, const struct lac_graph_batch *batch)
@@ -108,7 +119,7 @@ static double fetch(struct replay *replay, const struct lac_graph_batch *batch)
     if (number >= replay->workers) {
         begin_ns = later(begin_ns, replay->fetched[(number - replay->workers) % ring]);
     }
-    double ready_ns = begin_ns + batch->fetch_ns * replay->pace;
+    double ready_ns = begin_ns + fetch_ns(replay, batch) * replay->pace;
     replay->fetched[number % ring] = ready_ns;
     return ready_ns + (replay->graph->has_fetches ? replay->graph->hand_over_ns : 0.0);
 }
@@ -126,7 +137,7 @@ static double take(struct replay *replay, uint32_t index, double here_ns)
     } else if (replay->workers == 0) {
         bool was_outside = graph->workers != 0;
         taken_ns = was_outside && replay->change->workers == 0
-                       ? begin_ns + graph->take_ns + batch->fetch_ns
+                       ? begin_ns + graph->take_ns + fetch_ns(replay, batch)
                        : here_ns + work(replay, node);
     } else {
         /* another worker's turn each round, so that none has the slow ones for ever */
@@ -195,7 +206,8 @@ static void play_host(struct replay *replay, uint32_t index)
         bool is_later = node->wait == LAC_WAIT_SYNC && change->idle_factor[LAC_CAUSE_SYNC] < 1.0;
         bool is_gone =
             (node->wait == LAC_WAIT_ALLOC && change->idle_factor[LAC_CAUSE_ALLOCATOR] < 1.0) ||
-            (node->wait == LAC_WAIT_COPY && change->copies_ahead);
+            (node->wait == LAC_WAIT_COPY && change->copies_ahead) ||
+            (replay->marks.is_unwaited != NULL && replay->marks.is_unwaited[index]);
         if (!is_gone) { /* a value that nobody waits for is looked at a step later */
             int32_t back = is_later ? (int32_t)replay->graph->ops_per_step : 0;
             here_ns = later(here_ns, waited_until(replay, node, back));
@@ -225,17 +237,51 @@ static bool goes_ahead(const struct lac_change *change, uint8_t op_class)
                                     (op_class == LAC_OP_COPY_PAGEABLE && change->pins_copies));
 }
 
+/** An operation with what edits change of it. */
+struct edited {
+    double factor;
+    uint32_t node; /**< the host's point that it follows, or LAC_NONE */
+    bool is_moved;
+    bool is_gone;
+};
+
+static inline struct edited edited_of(const struct replay *replay, const struct lac_graph_op *op)
+{
+    const struct lac_graph_marks *marks = &replay->marks;
+    if (marks->factor == NULL) {
+        return (struct edited){1.0, op->node, false, false};
+    }
+    size_t at = (size_t)(op - replay->graph->ops);
+    double factor = (double)marks->factor[at];
+    return (struct edited){factor, marks->node[at], marks->is_moved[at], factor <= 0.0};
+}
+
+/** An operation that is not there: what waits for it waits for what it waited for. */
+static void skip_operation(struct replay *replay, const struct lac_graph_op *op, int32_t ordinal)
+{
+    double at_ns = later(time_of(replay, op->before, true), time_of(replay, op->depends, true));
+    at_ns = at_ns > NEVER / 2 ? at_ns : replay->begin_ns;
+    replay->start[ordinal] = at_ns;
+    replay->end[ordinal] = at_ns;
+}
+
 static void play_operation(struct replay *replay, const struct lac_graph_op *op, int32_t ordinal)
 {
     const struct lac_graph *graph = replay->graph;
     const struct lac_change *change = replay->change;
+    struct edited edited = edited_of(replay, op);
+    if (edited.is_gone) {
+        skip_operation(replay, op, ordinal);
+        return;
+    }
     double dur_ns = (double)(op->end_ns - op->start_ns) * change->factor[op->op_class];
-    double launched_ns = op->node == LAC_NONE ? NEVER : replay->host[op->node];
+    dur_ns *= edited.factor;
+    double launched_ns = edited.node == LAC_NONE ? NEVER : replay->host[edited.node];
     double start_ns = time_of(replay, op->before, !op->overlaps) + (double)op->pause_ns;
     const struct lac_graph_op *depends = lac_graph_op_at(graph, op->depends);
     bool is_hidden = change->hides_comm && depends != NULL && depends->op_class == LAC_OP_COMM &&
                      op->op_class != LAC_OP_COMM;
-    if (!is_hidden) {
+    if (!is_hidden && !edited.is_moved) {
         start_ns = later(start_ns, time_of(replay, op->depends, true) + (double)op->depends_ns);
     }
     double ready_ns = NEVER;
@@ -243,7 +289,7 @@ static void play_operation(struct replay *replay, const struct lac_graph_op *op,
         ready_ns = copy_ahead(replay, op, later(launched_ns, replay->begin_ns), dur_ns);
         dur_ns *= change->ahead_kept;
     }
-    if (op->node != LAC_NONE) {
+    if (edited.node != LAC_NONE) {
         start_ns = later(start_ns, launched_ns + (double)op->latency_ns);
     }
     start_ns = start_ns > NEVER / 2 ? start_ns : replay->begin_ns + (double)op->start_ns;
@@ -265,8 +311,7 @@ static struct progress play_round(struct replay *replay)
     for (uint32_t n = 0; n < graph->node_count; n++) {
         const struct lac_node *node = &graph->nodes[n];
         if (node->kind == LAC_NODE_OP) {
-            int32_t ordinal = (int32_t)(node->of - graph->first);
-            play_operation(replay, &graph->ops[node->of], ordinal);
+            play_operation(replay, &graph->ops[node->of], (int32_t)(node->of - graph->first));
         } else {
             play_host(replay, n);
         }
@@ -312,7 +357,8 @@ static enum lac_status prepare(struct replay *replay)
     replay->end = replay->start + ops;
     replay->start_before = replay->end + ops;
     replay->end_before = replay->start_before + ops;
-    return prepare_loader(replay);
+    enum lac_status status = lac_graph_mark(graph, replay->change, &replay->marks);
+    return status ? status : prepare_loader(replay);
 }
 
 double lac_graph_replay(const struct lac_graph *graph, const struct lac_change *change)
@@ -339,6 +385,7 @@ double lac_graph_replay(const struct lac_graph *graph, const struct lac_change *
     free(replay.host);
     free(times);
     free(replay.copied);
+    lac_graph_marks_done(&replay.marks);
     free(replay.fetched);
     free(replay.taken);
     return window_ns;

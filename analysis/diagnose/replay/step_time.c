@@ -1,6 +1,7 @@
 /* The mean kept step, taken apart: what ran, what was exposed, what each part needs on its own. */
 
 #include "analysis/diagnose/facts/operations.h"
+#include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
 #include "analysis/diagnose/replay/what_if_replay.h"
 
@@ -31,6 +32,9 @@ void lac_step_time_destroy(struct lac_step_time *time)
         free(time->ops);
         free(time->fetch_ns);
         lac_graph_destroy(time->graph);
+        for (int kind = 0; kind < LAC_FINDING_COUNT_; kind++) {
+            lac_edits_destroy(time->edits[kind]);
+        }
         free(time);
     }
 }

@@ -2,9 +2,12 @@
 
 #include "analysis/diagnose/replay/what_if_replay.h"
 
+#include "analysis/diagnose/facts/step_operations.h"
+#include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
 #include "collector/base/count_of.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,6 +22,7 @@ void lac_change_clear(struct lac_change *change)
                                   .fetch_factor = 1.0,
                                   .host_factor = 1.0,
                                   .layout_launches = 1.0,
+                                  .edits_share = 1.0,
                                   .optimizer_factor = 1.0};
     for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
         change->factor[op_class] = 1.0;
@@ -26,6 +30,17 @@ void lac_change_clear(struct lac_change *change)
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         change->idle_factor[cause] = 1.0;
     }
+}
+
+void lac_change_edit(struct lac_change *change, struct lac_edits *edits, double share)
+{
+    assert(change != NULL && share >= 0.0 && share <= 1.0);
+    change->edits_share = share;
+    if (edits == NULL || change->edits_count == LAC_CHANGE_EDITS_MAX) {
+        return;
+    }
+    lac_edits_seal(edits);
+    change->edits[change->edits_count++] = edits;
 }
 
 static bool changes_operations(const struct lac_change *change)
@@ -125,6 +140,45 @@ static double data_after(const struct lac_facts *facts, const struct lac_change 
     return isnan(time->data_ns) ? 0.0 : fmin(time->data_ns, time->step_ns);
 }
 
+/** Without a graph: what edits take off the host while the main device was idle. */
+static double edited_host_ns(const struct lac_facts *facts, const struct lac_change *change)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_spans *idle = analysis->main_device != LAC_NONE
+                                       ? &facts->device_sets[analysis->main_device].idle
+                                       : &facts->host_kept;
+    double gone_ns = 0.0;
+    for (uint32_t e = 0; e < change->edits_count; e++) {
+        const struct lac_edits *edits = change->edits[e];
+        for (uint32_t i = 0; i < edits->stretch_count; i++) {
+            const struct lac_edit_stretch *at = &edits->stretches[i];
+            double part = (double)lac_spans_length_inside(&facts->kept, at->start_ns, at->end_ns) /
+                          (double)(at->end_ns - at->start_ns);
+            gone_ns += part * (1.0 - (double)at->factor) *
+                       (double)lac_spans_length_inside(idle, at->start_ns, at->end_ns);
+        }
+    }
+    return change->edits_share * gone_ns / (double)analysis->step_kept_count;
+}
+
+/** And what edits take off the operations of a step. */
+static double edited_operations_ns(const struct lac_facts *facts, const struct lac_change *change)
+{
+    const struct lac_step_operations *work = facts->step_operations;
+    double saved_ns = 0.0;
+    if (work == NULL || work->steps <= 0.0) {
+        return 0.0;
+    }
+    for (uint32_t e = 0; e < change->edits_count; e++) {
+        for (uint64_t i = 0; change->edits[e]->mark_count > 0 && i < work->count; i++) {
+            const struct lac_edit_mark *mark =
+                lac_edits_mark(change->edits[e], work->ops[i].slice, LAC_EDIT_OPERATION);
+            saved_ns += mark != NULL ? (1.0 - (double)mark->factor) * work->ops[i].exposed_ns : 0.0;
+        }
+    }
+    return change->edits_share * saved_ns / work->steps;
+}
+
 /** Without a graph: what device and host need for a step, by the device's operations replayed. */
 static double device_after(const struct lac_facts *facts, const struct lac_change *given)
 {
@@ -150,6 +204,8 @@ static double device_after(const struct lac_facts *facts, const struct lac_chang
         removed_ns = fmin(removed_ns, fmax(0.0, s_ns - time->host_ns));
     }
     double saved_ns = changes_operations(change) ? replay(facts, change, !stays_in_series) : 0.0;
+    removed_ns += edited_host_ns(facts, change);
+    saved_ns += edited_operations_ns(facts, change);
     return fmax(0.0, (s_ns - removed_ns - saved_ns) * change->host_factor);
 }
 
@@ -228,24 +284,38 @@ static double idle_beside_graph(const struct lac_step_time *time, const struct l
     return removed_ns;
 }
 
+/** The window with the change; where synchronizations go in part, between waiting as now and not. */
+static double sync_window(const struct lac_graph *graph, const struct lac_change *change)
+{
+    double sync = change->idle_factor[LAC_CAUSE_SYNC];
+    if (sync <= 0.0 || sync >= 1.0) {
+        return lac_graph_replay(graph, change);
+    }
+    struct lac_change without = *change;
+    without.idle_factor[LAC_CAUSE_SYNC] = 0.0;
+    struct lac_change with = *change;
+    with.idle_factor[LAC_CAUSE_SYNC] = 1.0;
+    return sync * lac_graph_replay(graph, &with) + (1.0 - sync) * lac_graph_replay(graph, &without);
+}
+
+/** The same; where edits come true in part, between all of them and none. */
+static double graph_window(const struct lac_graph *graph, const struct lac_change *change)
+{
+    double share = change->edits_share;
+    if (change->edits_count == 0 || share >= 1.0) {
+        return sync_window(graph, change);
+    }
+    struct lac_change without = *change;
+    without.edits_count = 0;
+    return share * sync_window(graph, change) + (1.0 - share) * sync_window(graph, &without);
+}
+
 /** What a step of the graph gets longer (or, below 0, shorter); NaN when out of memory. */
 static double graph_difference(const struct lac_step_time *time, const struct lac_change *change,
                                double base_ns)
 {
     const struct lac_graph *graph = time->graph;
-    double sync = change->idle_factor[LAC_CAUSE_SYNC];
-    double window_ns;
-    if (sync > 0.0 && sync < 1.0) { /* in part: between waiting as now and not */
-        struct lac_change without = *change;
-        without.idle_factor[LAC_CAUSE_SYNC] = 0.0;
-        struct lac_change with = *change;
-        with.idle_factor[LAC_CAUSE_SYNC] = 1.0;
-        window_ns = sync * lac_graph_replay(graph, &with) +
-                    (1.0 - sync) * lac_graph_replay(graph, &without);
-    } else {
-        window_ns = lac_graph_replay(graph, change);
-    }
-    double difference_ns = (window_ns - base_ns) / graph->step_count;
+    double difference_ns = (graph_window(graph, change) - base_ns) / graph->step_count;
     return difference_ns - idle_beside_graph(time, change);
 }
 

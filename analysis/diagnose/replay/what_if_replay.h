@@ -16,6 +16,7 @@
  */
 
 #include "analysis/diagnose/facts/facts.h"              // IWYU pragma: export
+#include "analysis/diagnose/replay/edits.h"             // IWYU pragma: export
 #include "analysis/diagnose/replay/replay_thresholds.h" // IWYU pragma: export
 
 /** What an operation is to a change. */
@@ -69,7 +70,10 @@ struct lac_step_time {
     double op_steps; /**< steps that the replayed window holds */
 
     struct lac_graph *graph; /**< NULL where the trace does not show enough for one */
+    struct lac_edits *edits[LAC_FINDING_COUNT_]; /**< changes of chosen slices, or NULL (edits.h) */
 };
+
+enum { LAC_CHANGE_EDITS_MAX = 12 }; /* sets of edits that one change may hold */
 
 /** A change as factors on operations. */
 struct lac_change {
@@ -85,8 +89,15 @@ struct lac_change {
     double ahead_kept;       /**< of a copy's time, what kernels beside it lose */
     bool is_loader_free;     /**< every batch is there when it is asked for */
     bool hides_comm;         /**< no computing waits for communication */
+    const struct lac_edits *edits[LAC_CHANGE_EDITS_MAX]; /**< changes of chosen slices */
+    uint32_t edits_count;
+    double edits_share; /**< 1: all of their effect; 0.5: half */
 };
 void lac_change_clear(struct lac_change *change);
+
+/** Add a change of chosen slices (edits.h); NULL, or more than fit: nothing is added. `share` of
+ *  the effect of all is what comes true: 1 all. */
+void lac_change_edit(struct lac_change *change, struct lac_edits *edits, double share);
 
 /** What the operation of a slice is to a change; of a copy its bytes, else -1. */
 enum lac_op_class lac_op_class_of(const struct lac_facts *facts, uint64_t slice,

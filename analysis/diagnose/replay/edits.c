@@ -1,0 +1,344 @@
+/* Chosen slices with what a change does to them (edits.h). */
+
+#include "analysis/diagnose/replay/edits.h"
+
+#include "analysis/diagnose/replay/edits_private.h"
+#include "analysis/diagnose/replay/graph.h"
+#include "collector/base/reserve.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+void lac_edits_destroy(struct lac_edits *edits)
+{
+    if (edits != NULL) {
+        free(edits->marks);
+        free(edits->stretches);
+        free(edits);
+    }
+}
+
+void lac_edits_window(const struct lac_facts *facts, int64_t *ret_start_ns, int64_t *ret_end_ns)
+{
+    const struct lac_graph *graph = facts->time != NULL ? facts->time->graph : NULL;
+    *ret_start_ns = graph != NULL ? graph->start_ns : INT64_MIN;
+    *ret_end_ns = graph != NULL ? graph->end_ns : INT64_MAX;
+}
+
+struct lac_edits *lac_edits_begin(const struct lac_facts *facts, enum lac_finding_kind kind)
+{
+    assert(facts != NULL && kind < LAC_FINDING_COUNT_);
+    if (facts->time == NULL) {
+        return NULL;
+    }
+    struct lac_edits **slot = &facts->time->edits[kind];
+    lac_edits_destroy(*slot);
+    *slot = calloc(1, sizeof(**slot));
+    if (*slot != NULL) {
+        (*slot)->model = facts->model;
+        lac_edits_window(facts, &(*slot)->start_ns, &(*slot)->end_ns);
+    }
+    return *slot;
+}
+
+struct lac_edits *lac_edits_of(const struct lac_facts *facts, enum lac_finding_kind kind)
+{
+    assert(facts != NULL && kind < LAC_FINDING_COUNT_);
+    return facts->time != NULL ? facts->time->edits[kind] : NULL;
+}
+
+/** An edit that cannot be kept makes the others half of a change: none is made. */
+static void lose(struct lac_edits *edits)
+{
+    edits->is_lost = true;
+    edits->mark_count = 0;
+    edits->stretch_count = 0;
+}
+
+static void mark(struct lac_edits *edits, uint64_t slice, enum lac_edit_kind kind, double factor,
+                 uint32_t with)
+{
+    if (edits == NULL || edits->is_lost || slice >= edits->model->slices.count) {
+        return;
+    }
+    int64_t start_ns = edits->model->slices.start_ns[slice];
+    /* an operation of the window may begin after it, launched inside */
+    bool is_outside =
+        kind == LAC_EDIT_NO_WAIT && (start_ns < edits->start_ns || start_ns >= edits->end_ns);
+    if (is_outside) {
+        return;
+    }
+    if (!LAC_RESERVE(edits->marks, edits->mark_capacity, edits->mark_count, 1)) {
+        lose(edits);
+        return;
+    }
+    edits->marks[edits->mark_count++] =
+        (struct lac_edit_mark){(uint32_t)slice, with, (float)factor, (uint8_t)kind};
+    edits->is_sealed = false;
+}
+
+void lac_edits_host_time(struct lac_edits *edits, uint32_t track, int64_t start_ns, int64_t end_ns,
+                         double factor)
+{
+    if (edits == NULL || edits->is_lost) {
+        return;
+    }
+    start_ns = start_ns > edits->start_ns ? start_ns : edits->start_ns;
+    end_ns = end_ns < edits->end_ns ? end_ns : edits->end_ns;
+    if (start_ns >= end_ns) {
+        return;
+    }
+    if (!LAC_RESERVE(edits->stretches, edits->stretch_capacity, edits->stretch_count, 1)) {
+        lose(edits);
+        return;
+    }
+    edits->stretches[edits->stretch_count++] =
+        (struct lac_edit_stretch){start_ns, end_ns, 0.0, track, (float)factor};
+    edits->is_sealed = false;
+}
+
+void lac_edits_host(struct lac_edits *edits, uint64_t slice, double factor)
+{
+    if (edits == NULL || slice >= edits->model->slices.count) {
+        return;
+    }
+    const struct lac_slices *slices = &edits->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    lac_edits_host_time(edits, lac_model_track_of(edits->model, slice), start_ns,
+                        start_ns + slices->dur_ns[slice], factor);
+}
+
+void lac_edits_no_wait(struct lac_edits *edits, uint64_t call)
+{
+    mark(edits, call, LAC_EDIT_NO_WAIT, 1.0, LAC_NONE);
+}
+
+void lac_edits_operation(struct lac_edits *edits, uint64_t operation, double factor)
+{
+    mark(edits, operation, LAC_EDIT_OPERATION, factor, LAC_NONE);
+}
+
+void lac_edits_launched(struct lac_edits *edits, uint64_t operation)
+{
+    mark(edits, operation, LAC_EDIT_LAUNCHED, 1.0, LAC_NONE);
+}
+
+void lac_edits_launched_with(struct lac_edits *edits, uint64_t operation, uint64_t earlier)
+{
+    mark(edits, operation, LAC_EDIT_LAUNCHED_WITH, 1.0, (uint32_t)earlier);
+}
+
+void lac_edits_drop(struct lac_edits *edits, uint64_t call, uint64_t operation)
+{
+    lac_edits_host(edits, call, 0.0);
+    lac_edits_no_wait(edits, call);
+    if (operation != LAC_NONE) {
+        lac_edits_operation(edits, operation, 0.0);
+    }
+}
+
+/* -- in order ---------------------------------------------------------------------------------- */
+
+static int by_slice(const void *a, const void *b)
+{
+    const struct lac_edit_mark *x = a;
+    const struct lac_edit_mark *y = b;
+    if (x->slice != y->slice) {
+        return x->slice < y->slice ? -1 : 1;
+    }
+    if (x->kind != y->kind) {
+        return x->kind < y->kind ? -1 : 1;
+    }
+    if (x->factor < y->factor || x->factor > y->factor) {
+        return x->factor < y->factor ? -1 : 1;
+    }
+    return x->with < y->with ? -1 : x->with > y->with;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct lac_edit_stretch *x = a;
+    const struct lac_edit_stretch *y = b;
+    if (x->track != y->track) {
+        return x->track < y->track ? -1 : 1;
+    }
+    if (x->start_ns != y->start_ns) {
+        return x->start_ns < y->start_ns ? -1 : 1;
+    }
+    if (x->end_ns != y->end_ns) {
+        return x->end_ns > y->end_ns ? -1 : 1;
+    }
+    return x->factor < y->factor ? -1 : x->factor > y->factor;
+}
+
+enum { NESTED_MAX = 64 };
+
+/** Stretches of one thread made disjoint: where one lies in another, the smaller factor. */
+struct flat {
+    struct lac_edit_stretch *at;
+    uint32_t count, capacity;
+    bool has_failed;
+};
+
+static void put(struct flat *flat, const struct lac_edit_stretch *of, int64_t start_ns,
+                int64_t end_ns, float factor)
+{
+    if (start_ns >= end_ns || flat->has_failed) {
+        return;
+    }
+    flat->has_failed = !LAC_RESERVE(flat->at, flat->capacity, flat->count, 1);
+    if (!flat->has_failed) {
+        flat->at[flat->count++] =
+            (struct lac_edit_stretch){start_ns, end_ns, 0.0, of->track, factor};
+    }
+}
+
+/** The stretches under way, the innermost last. */
+struct nest {
+    const struct lac_edit_stretch *in[NESTED_MAX];
+    float factor[NESTED_MAX];
+    int64_t end_ns[NESTED_MAX];
+    uint32_t depth;
+    int64_t done_ns; /**< up to here all is put */
+};
+
+static void leave_until(struct flat *flat, struct nest *nest, int64_t until_ns)
+{
+    while (nest->depth > 0) {
+        uint32_t top = nest->depth - 1;
+        int64_t end_ns = nest->end_ns[top] < until_ns ? nest->end_ns[top] : until_ns;
+        put(flat, nest->in[top], nest->done_ns, end_ns, nest->factor[top]);
+        nest->done_ns = end_ns > nest->done_ns ? end_ns : nest->done_ns;
+        if (nest->end_ns[top] > until_ns) {
+            return;
+        }
+        nest->depth--;
+    }
+}
+
+static void flatten(struct lac_edits *edits, struct flat *flat)
+{
+    struct nest nest = {.depth = 0};
+    for (uint32_t i = 0; i < edits->stretch_count; i++) {
+        const struct lac_edit_stretch *stretch = &edits->stretches[i];
+        bool is_new_thread = i > 0 && stretch[-1].track != stretch->track;
+        leave_until(flat, &nest, is_new_thread ? INT64_MAX : stretch->start_ns);
+        if (nest.depth == NESTED_MAX) {
+            continue;
+        }
+        bool is_inside = nest.depth > 0;
+        int64_t end_ns = stretch->end_ns;
+        float factor = stretch->factor;
+        if (is_inside) { /* what sticks out of the one around it is cut */
+            end_ns = end_ns < nest.end_ns[nest.depth - 1] ? end_ns : nest.end_ns[nest.depth - 1];
+            factor = fminf(factor, nest.factor[nest.depth - 1]);
+        }
+        nest.in[nest.depth] = stretch;
+        nest.factor[nest.depth] = factor;
+        nest.end_ns[nest.depth++] = end_ns;
+        nest.done_ns = stretch->start_ns;
+    }
+    leave_until(flat, &nest, INT64_MAX);
+}
+
+/** Of equal marks the first, which has the smallest factor. */
+static void drop_repeated(struct lac_edits *edits)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < edits->mark_count; i++) {
+        const struct lac_edit_mark *at = &edits->marks[i];
+        bool is_repeated = kept > 0 && edits->marks[kept - 1].slice == at->slice &&
+                           edits->marks[kept - 1].kind == at->kind;
+        if (!is_repeated) {
+            edits->marks[kept++] = *at;
+        }
+    }
+    edits->mark_count = kept;
+}
+
+void lac_edits_seal(struct lac_edits *edits)
+{
+    if (edits->is_sealed) {
+        return;
+    }
+    if (edits->mark_count > 1) {
+        qsort(edits->marks, edits->mark_count, sizeof(*edits->marks), by_slice);
+        drop_repeated(edits);
+    }
+    struct flat flat = {0};
+    if (edits->stretch_count > 0) {
+        qsort(edits->stretches, edits->stretch_count, sizeof(*edits->stretches), by_place);
+        flatten(edits, &flat);
+    }
+    if (flat.has_failed) {
+        free(flat.at);
+        lose(edits);
+        return;
+    }
+    double gone_ns = 0.0;
+    for (uint32_t i = 0; i < flat.count; i++) {
+        flat.at[i].gone_before_ns = gone_ns;
+        gone_ns +=
+            (1.0 - (double)flat.at[i].factor) * (double)(flat.at[i].end_ns - flat.at[i].start_ns);
+    }
+    free(edits->stretches);
+    edits->stretches = flat.at;
+    edits->stretch_count = flat.count;
+    edits->stretch_capacity = flat.capacity;
+    edits->is_sealed = true;
+}
+
+/* -- looked up --------------------------------------------------------------------------------- */
+
+const struct lac_edit_mark *lac_edits_mark(const struct lac_edits *edits, uint32_t slice,
+                                           enum lac_edit_kind kind)
+{
+    uint32_t low = 0;
+    uint32_t high = edits->mark_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct lac_edit_mark *at = &edits->marks[middle];
+        if (at->slice < slice || (at->slice == slice && at->kind < (uint8_t)kind)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    const struct lac_edit_mark *at = low < edits->mark_count ? &edits->marks[low] : NULL;
+    return at != NULL && at->slice == slice && at->kind == (uint8_t)kind ? at : NULL;
+}
+
+/** What is gone of all time before `at_ns` of that track, those of tracks before it included. */
+static double gone_before(const struct lac_edits *edits, uint32_t track, int64_t at_ns)
+{
+    uint32_t low = 0;
+    uint32_t high = edits->stretch_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct lac_edit_stretch *at = &edits->stretches[middle];
+        if (at->track < track || (at->track == track && at->start_ns < at_ns)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0) {
+        return 0.0;
+    }
+    const struct lac_edit_stretch *last = &edits->stretches[low - 1];
+    bool is_cut = last->track == track && at_ns < last->end_ns;
+    int64_t end_ns = is_cut ? at_ns : last->end_ns;
+    return last->gone_before_ns + (1.0 - (double)last->factor) * (double)(end_ns - last->start_ns);
+}
+
+double lac_edits_gone_ns(const struct lac_edits *edits, uint32_t track, int64_t start_ns,
+                         int64_t end_ns)
+{
+    if (edits->stretch_count == 0 || start_ns >= end_ns) {
+        return 0.0;
+    }
+    return gone_before(edits, track, end_ns) - gone_before(edits, track, start_ns);
+}
