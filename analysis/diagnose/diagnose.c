@@ -32,6 +32,7 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->batch_size = LAC_UNKNOWN_NS;
     analysis->layout_pct = (double)NAN;
     analysis->tensor_used_pct = (double)NAN;
+    analysis->partition = (struct lac_time_partition){.device = LAC_NONE, .per = ""};
     analysis->needs = lac_needs_unknown();
     analysis->verdict = (struct lac_verdict){"unknown", '?', "", ""};
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
@@ -51,6 +52,7 @@ void lac_facts_done(struct lac_facts *facts)
         lac_spans_done(&sets->idle);
     }
     free(facts->device_sets);
+    free(facts->outside);
     free(facts->api_class);
     free(facts->host_class);
     free(facts->other_work);
@@ -103,6 +105,9 @@ static enum lac_status find_facts(struct lac_facts *facts)
     if (!status) {
         status = lac_loader_measure(facts);
     }
+    if (!status) {
+        status = lac_partition_of_step(facts);
+    }
     return status ? status : lac_gaps_sign(facts);
 }
 
@@ -123,6 +128,7 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
 static enum lac_status draw_conclusions(struct lac_facts *facts)
 {
     lac_workload_kind_decide(facts);
+    lac_partition_settle(facts);
     enum lac_status status = lac_phases_measure(facts);
     if (!status) {
         status = lac_loading_measure(facts);

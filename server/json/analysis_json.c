@@ -106,6 +106,7 @@ static void write_document(struct lac_analysis_out *document)
     write_throughput(document);
     write_needs(document);
     lac_document_devices(document);
+    lac_document_partition(document);
     lac_document_steps(document);
     lac_document_phases(document);
     lac_document_kernels(document);

@@ -34,6 +34,7 @@ LAC_MUST_USE enum lac_status lac_json_give(struct lac_buffer *out, char **ret_te
 
 /* analysis_time_json.c */
 void lac_document_devices(struct lac_analysis_out *document);
+void lac_document_partition(struct lac_analysis_out *document);
 void lac_document_steps(struct lac_analysis_out *document);
 void lac_document_phases(struct lac_analysis_out *document);
 

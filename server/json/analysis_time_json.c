@@ -108,6 +108,33 @@ static void write_left_out(struct lac_analysis_out *document)
     lac_json_close(json, ']');
 }
 
+static void write_parts(struct lac_json *json, const char *key,
+                        const struct lac_time_partition *partition)
+{
+    lac_json_open(json, key, '{');
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        lac_json_ns(json, lac_time_part_name(part), partition->part_ns[part]);
+    }
+    lac_json_close(json, '}');
+}
+
+/** Where the time goes: of the mean step, else of the recording. */
+void lac_document_partition(struct lac_analysis_out *document)
+{
+    struct lac_json *json = &document->json;
+    const struct lac_time_partition *partition = &document->analysis->partition;
+    if (partition->of == LAC_OF_NOTHING) {
+        lac_json_null(json, "partition");
+        return;
+    }
+    lac_json_open(json, "partition", '{');
+    lac_json_text(json, "per", partition->per);
+    lac_json_int(json, "device", document->analysis->devices[partition->device].id);
+    lac_json_ns(json, "total_ns", partition->total_ns);
+    write_parts(json, "parts_ns", partition);
+    lac_json_close(json, '}');
+}
+
 void lac_document_steps(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
@@ -126,6 +153,11 @@ void lac_document_steps(struct lac_analysis_out *document)
     lac_json_ns(json, "device_mean_ns",
                 analysis->is_paced_by_device ? analysis->step_mean_ns : LAC_UNKNOWN_NS);
     lac_json_ns(json, "host_mean_ns", analysis->step_host_ns);
+    if (analysis->partition.of == LAC_OF_STEP) {
+        write_parts(json, "partition_ns", &analysis->partition);
+    } else {
+        lac_json_null(json, "partition_ns");
+    }
     lac_json_ns(json, "micro_steps",
                 analysis->micro_step_count > 0 ? analysis->micro_step_count : LAC_UNKNOWN_NS);
     lac_json_bool(json, "is_micro_step", analysis->is_step_micro);

@@ -161,13 +161,19 @@ static uint32_t sync_that_opened(const struct lac_host *host, const struct lac_g
     return LAC_NONE;
 }
 
+/** The call that launched what ended the gap; LAC_NONE: nothing did, or it was not recorded. */
+static uint32_t launch_of(const struct lac_model *model, const struct lac_gap *gap)
+{
+    return gap->ended_by == LAC_NONE ? LAC_NONE : model->slices.link[gap->ended_by];
+}
+
 /** Host whose thread launched the operation that ended the gap; the busiest when not recorded. */
 static struct lac_host *host_of_gap(struct painter *painter, const struct lac_gap *gap)
 {
     struct lac_facts *facts = painter->facts;
     const struct lac_model *model = facts->model;
     uint32_t index = facts->main_host;
-    uint32_t call = model->slices.link[gap->ended_by];
+    uint32_t call = launch_of(model, gap);
     if (call != LAC_NONE) {
         const struct lac_track *last = &model->tracks[painter->track];
         if (call < last->first || call >= last->first + last->count) {
@@ -204,6 +210,7 @@ static enum lac_cause submitted_cause(const struct lac_facts *facts, const struc
         return LAC_CAUSE_LAUNCH;
     }
     bool is_same_stream =
+        gap->opened_by != LAC_NONE &&
         lac_model_track_of(model, gap->ended_by) == lac_model_track_of(model, gap->opened_by);
     uint64_t wait = lac_spans_first_after(&host->waits_event, launched_ns - LOOK_BACK_NS);
     bool has_wait =
@@ -252,7 +259,7 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
         status = paint(painter, &painter->facts->before_capture, &painter->unseen_cursor,
                        LAC_CAUSE_UNATTRIBUTED);
     }
-    uint32_t call = model->slices.link[gap->ended_by];
+    uint32_t call = launch_of(model, gap);
     if (!status && host != NULL && call != LAC_NONE) {
         gap->root_kind = LAC_ROOT_LAUNCH;
         gap->root = call;
@@ -448,6 +455,61 @@ static void find_late_batch(const struct lac_facts *facts, struct lac_gap *gap)
     }
 }
 
+static void rewind_sets(struct painter *painter)
+{
+    painter->profiler_cursor = 0;
+    painter->wait_cursor = 0;
+    painter->unseen_cursor = 0;
+    for (uint32_t h = 0; h < painter->facts->host_count; h++) {
+        memset(painter->facts->hosts[h].cursor, 0, sizeof(painter->facts->hosts[h].cursor));
+    }
+}
+
+/** Explain a time outside the span: pieces into facts->outside, the last ones. */
+static enum lac_status explain_outside(struct painter *painter, uint64_t *capacity, int64_t from_ns,
+                                       int64_t to_ns, uint32_t ended_by, uint32_t opened_by)
+{
+    struct lac_facts *facts = painter->facts;
+    if (to_ns <= from_ns) {
+        return LAC_OK;
+    }
+    struct lac_gap gap = {.start_ns = from_ns,
+                          .dur_ns = to_ns - from_ns,
+                          .ended_by = ended_by,
+                          .opened_by = opened_by,
+                          .device = (uint16_t)facts->analysis->main_device};
+    enum lac_status status = explain(painter, &gap);
+    const struct piece_list *list = &painter->painted;
+    if (status || !LAC_RESERVE(facts->outside, *capacity, facts->outside_count, list->count)) {
+        return status ? status : LAC_ERR_NOMEM;
+    }
+    qsort(list->at, list->count, sizeof(*list->at), by_start);
+    for (uint64_t i = 0; i < list->count; i++) {
+        facts->outside[facts->outside_count++] =
+            (struct lac_idle_piece){list->at[i].start_ns, list->at[i].end_ns, list->at[i].cause};
+    }
+    return LAC_OK;
+}
+
+/** What the main device waited for before its first operation, and what passes after its last. */
+static enum lac_status attribute_outside(struct painter *painter)
+{
+    struct lac_facts *facts = painter->facts;
+    const struct lac_analysis *analysis = facts->analysis;
+    if (analysis->main_device == LAC_NONE) {
+        return LAC_OK;
+    }
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    const struct lac_device_sets *sets = &facts->device_sets[analysis->main_device];
+    uint64_t capacity = 0;
+    rewind_sets(painter);
+    enum lac_status status =
+        explain_outside(painter, &capacity, 0, device->first_ns, sets->first, LAC_NONE);
+    return status ? status
+                  : explain_outside(painter, &capacity, device->first_ns + device->span_ns,
+                                    analysis->duration_ns, LAC_NONE, sets->last);
+}
+
 enum lac_status lac_gaps_attribute(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -458,12 +520,7 @@ enum lac_status lac_gaps_attribute(struct lac_facts *facts)
         struct lac_gap *gap = &analysis->gaps[g];
         if (gap->device != device) { /* time starts again: so do the cursors */
             device = gap->device;
-            painter.profiler_cursor = 0;
-            painter.wait_cursor = 0;
-            painter.unseen_cursor = 0;
-            for (uint32_t h = 0; h < facts->host_count; h++) {
-                memset(facts->hosts[h].cursor, 0, sizeof(facts->hosts[h].cursor));
-            }
+            rewind_sets(&painter);
         }
         status = explain(&painter, gap);
         if (!status) {
@@ -472,6 +529,9 @@ enum lac_status lac_gaps_attribute(struct lac_facts *facts)
         if (!status && gap->cause == LAC_CAUSE_DATA_WAIT && gap->dur_ns >= GAP_MIN_NS) {
             find_late_batch(facts, gap);
         }
+    }
+    if (!status) {
+        status = attribute_outside(&painter);
     }
     free(painter.open.at);
     free(painter.next.at);

@@ -121,6 +121,7 @@ static enum lac_status add_operation(struct walk *walk, uint64_t slice)
     if (!walk->is_started) {
         walk->is_started = true;
         walk->device_facts->first_ns = start_ns;
+        walk->sets->first = (uint32_t)slice;
         walk->last_end_ns = start_ns;
         walk->last_slice = slice;
         for (int part = 0; part < LAC_PART_IDLE; part++) {
@@ -158,6 +159,7 @@ static void finish_facts(struct walk *walk)
     device_facts->not_computing_pct =
         lac_pct(device_facts->span_ns - device_facts->partition_ns[LAC_PART_COMPUTE],
                 device_facts->span_ns);
+    walk->sets->last = (uint32_t)walk->last_slice;
     walk->sets->layout_exposed_ns = device_facts->busy_ns - walk->not_layout.length_ns;
     walk->sets->strict_exposed_ns = device_facts->busy_ns - walk->not_strict.length_ns;
 }

@@ -67,6 +67,13 @@ struct lac_device_sets {
     int64_t layout_exposed_ns; /**< class L, whole trace */
     int64_t strict_exposed_ns; /**< strict rule, whole trace */
     uint32_t host;             /**< index of the host that launched most of its work, or LAC_NONE */
+    uint32_t first, last;      /**< slices: its first operation, and the one that ends last */
+};
+
+/** A time with a cause, outside a device's span. */
+struct lac_idle_piece {
+    int64_t start_ns, end_ns;
+    enum lac_cause cause;
 };
 
 /** A loader.fetch interval. */
@@ -139,6 +146,9 @@ struct lac_facts {
         *step_operations; /**< the device's operations in kept steps (step_operations.h) */
 
     struct lac_device_sets *device_sets; /**< one per analysis->devices */
+    struct lac_idle_piece *outside; /**< why the main device was idle before its first operation
+                                         and after its last, disjoint, by start */
+    uint64_t outside_count;
     struct lac_settings settings;
     uint32_t loader_period;     /**< steps after which waits for data come again; 0 unknown */
     bool has_device_steps;      /**< steps are times of the device: found by its kernels */
@@ -175,7 +185,7 @@ void lac_layout_expose(struct lac_facts *facts); /* after the devices */
 void lac_tensor_core_measure(struct lac_facts *facts);
 /* copies.c */
 LAC_MUST_USE enum lac_status lac_copies_measure(struct lac_facts *facts);
-/* attribute.c: causes of idle time; gap_signature.c */
+/* attribute.c: causes of idle time, in gaps and outside the main device's span; gap_signature.c */
 LAC_MUST_USE enum lac_status lac_gaps_attribute(struct lac_facts *facts);
 LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_facts *facts);
 /* range_facts.c */

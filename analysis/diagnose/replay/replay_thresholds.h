@@ -14,7 +14,4 @@ enum { GRAPH_STEPS_MIN = 2 };
  * this many times as long: longer ones hold other work. */
 #define WINDOW_LONGER_MAX 1.15
 
-/* One launch takes longer: what repeats faster is no step, whatever its marks say. */
-#define STEP_LEAST_NS 1000
-
 #endif

@@ -4,6 +4,7 @@
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
 #include "analysis/diagnose/replay/what_if_replay.h"
+#include "analysis/diagnose/steps/steps_thresholds.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -47,35 +48,17 @@ static double per_step(const struct lac_facts *facts, const struct lac_spans *sp
            (double)facts->analysis->step_kept_count;
 }
 
-static enum lac_status exposed_per_step(const struct lac_facts *facts,
-                                        const struct lac_spans *spans,
-                                        const struct lac_spans *hidden_by, double *ret_ns)
+/** The parts of the partition of the step: there is one where a device was recorded. */
+static void take_partition(const struct lac_facts *facts, struct lac_step_time *time)
 {
-    struct lac_spans exposed = {0};
-    enum lac_status status = lac_spans_subtract(spans, hidden_by, &exposed);
-    if (!status) {
-        *ret_ns = per_step(facts, &exposed);
-    }
-    lac_spans_done(&exposed);
-    return status;
-}
-
-/** Idle time of the main device inside kept steps, by cause. */
-static void sum_idle(const struct lac_facts *facts, struct lac_step_time *time)
-{
-    const struct lac_analysis *analysis = facts->analysis;
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
-        const struct lac_gap *gap = &analysis->gaps[g];
-        for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
-            int64_t start_ns = analysis->pieces[p].start_ns;
-            int64_t end_ns = start_ns + lac_gap_piece_dur_ns(analysis, p);
-            time->idle_ns[analysis->pieces[p].cause] +=
-                (double)lac_spans_length_inside(&facts->kept, start_ns, end_ns);
-        }
-    }
+    const int64_t *part_ns = facts->analysis->partition.part_ns;
+    time->compute_ns = (double)part_ns[LAC_PART_COMPUTE];
+    time->exposed_comm_ns = (double)part_ns[LAC_PART_EXPOSED_COMM];
+    time->exposed_copy_ns = (double)part_ns[LAC_PART_EXPOSED_COPY];
+    time->busy_ns = time->compute_ns + time->exposed_comm_ns + time->exposed_copy_ns +
+                    (double)part_ns[LAC_PART_EXPOSED_MEMSET];
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        time->idle_ns[cause] /= (double)analysis->step_kept_count;
+        time->idle_ns[cause] = (double)part_ns[lac_time_part_of((enum lac_cause)cause)];
     }
 }
 
@@ -278,21 +261,11 @@ static enum lac_status measure(struct lac_facts *facts, struct lac_step_time *ti
     time->s_ns = (double)analysis->step_without_starvation_ns;
     time->starved_ns = time->step_ns - time->s_ns;
     time->host_ns = (double)NAN;
-    time->busy_ns = per_step(facts, &sets->busy);
-    time->compute_ns = per_step(facts, &sets->compute);
+    take_partition(facts, time);
     time->comm_ns = per_step(facts, &sets->comm);
     time->copies_ns = per_step(facts, &sets->copies);
-    enum lac_status status =
-        exposed_per_step(facts, &sets->comm, &sets->compute, &time->exposed_comm_ns);
-    if (!status) {
-        status = exposed_per_step(facts, &sets->copies, &sets->kernels, &time->exposed_copy_ns);
-    }
-    if (status) {
-        return status;
-    }
-    sum_idle(facts, time);
     measure_data(facts, time);
-    status = measure_host(facts, time);
+    enum lac_status status = measure_host(facts, time);
     if (status) {
         return status;
     }

@@ -18,6 +18,12 @@ const char *lac_workload_kind_name(enum lac_workload_kind subject)
     return subject <= LAC_WORKLOAD_HOST_TRAINING ? names[subject] : "no_steps";
 }
 
+const char *lac_time_part_name(uint32_t part)
+{
+    return part < LAC_PART_IDLE ? lac_partition_name((enum lac_partition)part)
+                                : lac_cause_name((enum lac_cause)(part - LAC_PART_IDLE));
+}
+
 const char *lac_root_kind_name(enum lac_root_kind kind)
 {
     static const char *const names[LAC_ROOT_COUNT_] = {"none", "sync", "late_batch", "launch"};
@@ -146,6 +152,26 @@ static bool phases_are_valid(const struct lac_analysis *analysis)
            (analysis->phase_count == 0 || of_phases == analysis->step_count);
 }
 
+/** Its parts are none below zero and sum to what it is of. */
+static bool partition_is_valid(const struct lac_analysis *analysis)
+{
+    const struct lac_time_partition *partition = &analysis->partition;
+    if (partition->of == LAC_OF_NOTHING) {
+        return partition->device == LAC_NONE;
+    }
+    int64_t sum_ns = 0;
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        if (partition->part_ns[part] < 0 || partition->part_ns[part] > partition->total_ns) {
+            return false;
+        }
+        sum_ns += partition->part_ns[part];
+    }
+    int64_t whole_ns = partition->of == LAC_OF_STEP ? analysis->step_mean_ns
+                                                    : analysis->devices[partition->device].span_ns;
+    return partition->device < analysis->device_count && sum_ns == partition->total_ns &&
+           partition->total_ns == whole_ns;
+}
+
 bool lac_analysis_adds_up(const struct lac_analysis *analysis)
 {
     for (uint32_t d = 0; d < analysis->device_count; d++) {
@@ -156,7 +182,7 @@ bool lac_analysis_adds_up(const struct lac_analysis *analysis)
             return false;
         }
     }
-    if (!phases_are_valid(analysis)) {
+    if (!phases_are_valid(analysis) || !partition_is_valid(analysis)) {
         return false;
     }
     for (uint32_t row = 1; row < analysis->kernel_name_count; row++) {

@@ -15,7 +15,8 @@
  *  (3) kernels descend by total, equal ones ascend by name;
  *  (4) kinds of steps sum to all steps; phases follow each other without holes from 0 to
  *      duration_ns, and every step is counted in one of them;
- *  (5) numbers are possible: lengths within the recording, costs and gains within 0 and 100 percent
+ *  (5) the parts of the partition sum to its total, which is the mean kept step or the device's span;
+ *  (6) numbers are possible: lengths within the recording, costs and gains within 0 and 100 percent
  *      of the step, sums within what JSON carries exactly, nothing infinite.
  */
 
@@ -60,6 +61,36 @@ enum lac_partition {
 };
 /** "compute", "exposed_comm", "exposed_copy", "exposed_memset", "idle". */
 const char *lac_partition_name(enum lac_partition part);
+
+/** Parts of a device's time: what it worked at, the first of which counts where several run at once,
+ *  then why it was idle. The order and the names are part of the contract. */
+enum { LAC_TIME_PART_COUNT = LAC_PART_IDLE + LAC_CAUSE_COUNT_ };
+static inline uint32_t lac_time_part_of(enum lac_cause cause)
+{
+    return (uint32_t)LAC_PART_IDLE + (uint32_t)cause;
+}
+/** "compute", "exposed_comm", "exposed_copy", "exposed_memset", "data_wait", ..., "unattributed". */
+const char *lac_time_part_name(uint32_t part);
+
+/** What a partition is of. */
+enum lac_partition_of {
+    LAC_OF_NOTHING = 0, /**< no device */
+    LAC_OF_STEP,        /**< the mean kept step, of whatever is repeated */
+    LAC_OF_RECORDING,   /**< from the device's first operation to the end of its last: no steps */
+};
+
+/**
+ * Where the time of the device goes that computes most: the one sum that the verdict, the costs of
+ * findings and every chart show. Of a step it is taken from the steps' begin to their end: what the
+ * device waited for before its first operation belongs to it.
+ */
+struct lac_time_partition {
+    uint8_t of;      /**< enum lac_partition_of */
+    uint32_t device; /**< index into lac_analysis.devices, or LAC_NONE */
+    const char *per; /**< "step", "batch", "iteration" or "recording" */
+    int64_t total_ns;
+    int64_t part_ns[LAC_TIME_PART_COUNT]; /**< sums to total_ns */
+};
 
 struct lac_device_facts {
     int64_t id;
@@ -455,6 +486,7 @@ struct lac_analysis {
     int64_t step_host_ns;      /**< mean of the kept ones between the host's marks; LAC_UNKNOWN_NS
                                 where no mark found them */
     int64_t step_without_starvation_ns; /**< s: mean kept step minus starved; LAC_UNKNOWN_NS */
+    struct lac_time_partition partition;
 
     struct lac_step_kind_facts step_kinds[LAC_KIND_COUNT_]; /**< those there are, in enum order */
     uint32_t step_kind_count; /**< 0 where steps are not known to be training */
@@ -517,10 +549,10 @@ const struct lac_finding *lac_finding_of(const struct lac_analysis *analysis,
 /** NULL is allowed. */
 void lac_analysis_destroy(struct lac_analysis *analysis);
 
-/** Whether the invariants (1) to (4) hold. O(gaps): for asserts. */
+/** Whether the invariants (1) to (5) hold. O(gaps): for asserts. */
 bool lac_analysis_adds_up(const struct lac_analysis *analysis);
 
-/** Whether (5) holds. O(steps, kernels): for tests, a wrong number is no reason to stop. */
+/** Whether (6) holds. O(steps, kernels): for tests, a wrong number is no reason to stop. */
 bool lac_analysis_is_sane(const struct lac_analysis *analysis);
 
 /** All of them. */

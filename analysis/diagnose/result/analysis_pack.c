@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 struct packing {
     struct lac_pack pack;
@@ -92,6 +92,18 @@ static void pack_device(struct packing *p, struct lac_device_facts *device)
     COUNT(p, device->op_count, INT64_MAX);
 }
 
+static void pack_partition(struct packing *p, struct lac_time_partition *partition,
+                           uint32_t device_count)
+{
+    COUNT(p, partition->of, LAC_OF_RECORDING);
+    optional_id(p, &partition->device, device_count);
+    text(p, &partition->per);
+    ns(p, &partition->total_ns);
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        ns(p, &partition->part_ns[part]);
+    }
+}
+
 static void pack_steps(struct packing *p, struct lac_analysis *analysis)
 {
     COUNT(p, analysis->step_kept_count, UINT32_MAX);
@@ -107,6 +119,7 @@ static void pack_steps(struct packing *p, struct lac_analysis *analysis)
     FLAG(p, analysis->is_paced_by_device);
     known(p, &analysis->step_host_ns);
     known(p, &analysis->step_without_starvation_ns);
+    pack_partition(p, &analysis->partition, analysis->device_count);
     COUNT(p, analysis->step_kind_count, LAC_KIND_COUNT_);
     for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
         struct lac_step_kind_facts *kind = &analysis->step_kinds[k];

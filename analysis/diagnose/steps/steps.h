@@ -26,6 +26,10 @@ uint32_t lac_marks_majority_track(const struct lac_marks *marks);
 /** Append a step; used by the three ways to find them. */
 LAC_MUST_USE enum lac_status lac_steps_add(struct lac_facts *facts, int64_t start_ns,
                                            int64_t dur_ns, uint32_t name, uint32_t slice);
+/* step_partition.c: the mean kept step as one sum; when the workload is known, the device's span
+ * where there is no step to speak of */
+LAC_MUST_USE enum lac_status lac_partition_of_step(struct lac_facts *facts);
+void lac_partition_settle(struct lac_facts *facts);
 /* workload_kind.c: what the trace is a recording of; before the phases */
 void lac_workload_kind_decide(struct lac_facts *facts);
 

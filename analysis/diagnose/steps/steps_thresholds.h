@@ -72,4 +72,11 @@
  * the mean at most: the variance by the square of the mean. */
 #define PERIOD_VARIANCE_MAX 0.04
 
+/* One launch takes longer: what repeats faster is no step, whatever its marks say. */
+#define STEP_LEAST_NS 1000
+
+/* Confidence from which on what repeats is called a step without a sign of training: it was marked,
+ * or begins with a wait for data. */
+#define STEPS_SURE_MIN 0.8
+
 #endif

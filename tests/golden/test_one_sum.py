@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""One sum: where the time of the mean step goes, the same in all that is said of it.
+
+For every shipped trace, jobs of each kind (tests/simulator/kinds) and the demonstration's series: the parts of the
+partition are none below zero and sum to the mean step to the nanosecond; without steps to the device's span, by the
+same numbers as the device has. 26 jobs and the series; with LACUNA_SOAK=1 1,000 jobs.
+"""
+import concurrent.futures
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "simulator", "kinds"))
+import simulate  # noqa: E402
+from kinds import KINDS  # noqa: E402
+from real_traces import real_traces  # noqa: E402
+
+TRACES = real_traces()
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+JOBS_EACH = 39 if os.environ.get("LACUNA_SOAK") == "1" else 1
+WORK = ["compute", "exposed_comm", "exposed_copy", "exposed_memset"]
+IDLE = ["data_wait", "sync", "launch", "copy_wait", "allocator", "module_load", "comm", "dependency", "host", "profiler",
+        "unattributed"]
+
+
+def analyses(path):
+    """Of one trace, or of each rank; none where the file cannot be read as a trace."""
+    done = subprocess.run([LACUNA, "analyze", "--json", *([path] if isinstance(path, str) else path)], capture_output=True,
+                          text=True, timeout=300)
+    if done.returncode != 0:
+        return []
+    answer = json.loads(done.stdout)
+    return [rank["analysis"] for rank in answer["ranks"]] if "ranks" in answer else [answer]
+
+
+def wrongs(analysis):
+    """What does not add up."""
+    partition, steps, devices = analysis["partition"], analysis["steps"], analysis["devices"]
+    if partition is None:
+        return ["no partition"] if devices else []
+    parts = partition["parts_ns"]
+    found = []
+    if list(parts) != WORK + IDLE:
+        found.append(f"parts {list(parts)}")
+    if min(parts.values()) < 0:
+        found.append("a part below zero")
+    if sum(parts.values()) != partition["total_ns"]:
+        found.append(f"parts sum to {sum(parts.values())} of {partition['total_ns']}")
+    device = next((d for d in devices if d["id"] == partition["device"]), None)
+    if device is None:
+        return [*found, "of no device"]
+    if partition["per"] == "recording":
+        whole = {**device["partition_ns"], **device["idle_by_cause_ns"]}
+        whole.pop("idle")
+        if partition["total_ns"] != device["span_ns"] or whole != parts or steps["partition_ns"] is not None:
+            found.append("not of the span")
+    elif partition["total_ns"] != steps["mean_ns"] or steps["partition_ns"] != parts:
+        found.append("not of the step")
+    return found
+
+
+def examine_trace(path):
+    return [f"{os.path.basename(path)}: {wrong}" for analysis in analyses(path) for wrong in wrongs(analysis)], 1
+
+
+def examine_job(job):
+    kind, seed = job
+    with tempfile.TemporaryDirectory() as folder:
+        paths, _ = simulate.write(folder, kind, seed)
+        some = analyses(paths)
+    return [f"{kind} seed {seed}: {wrong}" for analysis in some for wrong in wrongs(analysis)], len(some)
+
+
+def real_paths():
+    if not os.path.isdir(TRACES):
+        return []
+    kinds = ("*.json", "*.json.gz", "*.sqlite", "*.tar.gz")
+    return sorted(path for folder in ("kineto", "hta", "param", "tracelens", "nsys", "sidnb13", "harryjmoss", "tf")
+                  for kind in kinds for path in glob.glob(os.path.join(TRACES, folder, kind)))
+
+
+def main():
+    failures, count = [], 0
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ProcessPoolExecutor(2) as pool:
+        subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True)
+        series = sorted(path for path in glob.glob(os.path.join(folder, "*.json")) if "truth" not in path)
+        jobs = [(kind, seed) for kind in KINDS for seed in range(2600, 2600 + JOBS_EACH)]
+        for some, seen in (*pool.map(examine_trace, real_paths() + series), *pool.map(examine_job, jobs)):
+            failures += some
+            count += seen
+    for failure in failures:
+        print(f"FAIL {failure}")
+    print(f"{count - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
