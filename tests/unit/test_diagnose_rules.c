@@ -330,6 +330,49 @@ START_TEST(memory_that_is_allocated_in_every_step_is_told_from_the_first_ones)
 }
 END_TEST
 
+/** Steps of `kernels` kernels; each allocates once for every `per_alloc` of them, and releases all at
+ *  the end (or one after the other). */
+static void draw_uncached(int kernels, int per_alloc, const char *vendor)
+{
+    sheet_blank();
+    for (int i = 0; i < 6; i++) {
+        int at = i * 40000;
+        sheet_add("main range %d 40000 ProfilerStep#%d\n", at, i);
+        for (int k = 0; k < kernels; k++) {
+            bool allocates = k % per_alloc == 0;
+            if (allocates) {
+                sheet_add("main call %d 200 %sMalloc\n", at + 10, vendor);
+                sheet_add("main call %d 200 %sFree\n", at + 220, vendor);
+            }
+            sheet_add("main op %d 30 aten::mm\n", at + 430);
+            sheet_add("main call %d 5 #%u %sLaunchKernel\n", at + 440, ++sheet_corr, vendor);
+            sheet_add("gpu0.7 kernel %d 100 #%u dgrad_s16816cudnn_kernel\n", at + 450, sheet_corr);
+            at += 600;
+        }
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", i * 40000 + 39960);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(a_cache_that_is_off_is_turned_on)
+{
+    draw_uncached(60, 1, "cuda");
+    const struct lac_finding *finding = sheet_finding("allocator-thrash");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "unset PYTORCH_NO_CUDA_MEMORY_CACHING\n"));
+    ck_assert_ptr_null(strstr(finding->change, "expandable_segments"));
+    check_manners();
+    draw_uncached(60, 1, "hip");
+    finding = sheet_finding("allocator-thrash");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "PYTORCH_NO_HIP_MEMORY_CACHING"));
+    draw_uncached(60, 10, "cuda"); /* one for ten kernels: segments, not tensors */
+    finding = sheet_finding("allocator-thrash");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_null(strstr(finding->change, "NO_CUDA_MEMORY_CACHING"));
+}
+END_TEST
+
 /* -- what a finding is -------------------------------------------------------------------------- */
 
 START_TEST(every_kind_of_finding_has_an_id_of_its_own_and_somebody_who_looks_for_it)
@@ -372,6 +415,7 @@ int main(void)
     tcase_add_test(tcase, what_the_recorder_costs_is_said_and_not_sold_as_a_gain);
     tcase_add_test(tcase, every_kind_of_finding_has_an_id_of_its_own_and_somebody_who_looks_for_it);
     tcase_add_test(tcase, memory_that_is_allocated_in_every_step_is_told_from_the_first_ones);
+    tcase_add_test(tcase, a_cache_that_is_off_is_turned_on);
     Suite *suite = suite_create("diagnose_rules");
     suite_add_tcase(suite, tcase);
     return check_main(suite);

@@ -1,6 +1,7 @@
 /*
  * Device memory allocated and released inside steps. A caching allocator does that once; when it
- * goes on, memory is short (a failed allocation, then a burst of releases) or the sizes change.
+ * goes on, memory is short (a failed allocation, then a burst of releases), the sizes change, or
+ * caching is off: then what is allocated are tensors, about as many as there are kernels.
  */
 
 #include "analysis/diagnose/findings/findings.h"
@@ -12,6 +13,7 @@ struct allocations {
     uint64_t count, release_count, failed_count;
     uint32_t steps_with; /**< kept steps that allocate or release */
     uint32_t longest;    /**< slice */
+    uint64_t hip_count;  /**< allocations by AMD's runtime */
 };
 
 static void count_calls(const struct lac_facts *facts, struct allocations *counts)
@@ -36,6 +38,7 @@ static void count_calls(const struct lac_facts *facts, struct allocations *count
         bool is_release = strstr(name, "Free") != NULL || strstr(name, "Release") != NULL ||
                           strstr(name, "Unmap") != NULL;
         counts->count += !is_release;
+        counts->hip_count += !is_release && strncmp(name, "hip", 3) == 0;
         counts->release_count += is_release;
         counts->failed_count += !is_release && slices->detail[mark->slice] == OUT_OF_MEMORY;
         counts->steps_with += step != last_step;
@@ -44,6 +47,51 @@ static void count_calls(const struct lac_facts *facts, struct allocations *count
             counts->longest = mark->slice;
         }
     }
+}
+
+static double kernels_per_step(const struct lac_facts *facts)
+{
+    const struct lac_step_operations *work = facts->step_operations;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < work->count; i++) {
+        count += lac_step_operation_kernel(facts, &work->ops[i]) != NULL;
+    }
+    return work->steps > 0.0 ? (double)count / work->steps : 0.0;
+}
+
+/** Whether every tensor is asked of the driver, and given back to it. */
+static bool is_caching_off(const struct lac_facts *facts, const struct allocations *counts)
+{
+    double per_step = (double)counts->count / (double)facts->analysis->step_kept_count;
+    return counts->failed_count == 0 && per_step >= UNCACHED_LEAST &&
+           per_step >= UNCACHED_PER_KERNEL_MIN * kernels_per_step(facts) &&
+           (double)counts->release_count >= UNCACHED_RELEASED_MIN * (double)counts->count &&
+           lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH;
+}
+
+static void explain_caching_off(const struct lac_facts *facts, struct lac_finding *finding,
+                                const struct allocations *counts)
+{
+    struct lac_text **texts = &facts->analysis->texts;
+    double kept = (double)facts->analysis->step_kept_count;
+    bool is_hip = 2 * counts->hip_count > counts->count;
+    finding->why = lac_texts_add(
+        texts,
+        "%s allocations and %s releases per step for %s kernels: every tensor is allocated by the "
+        "driver, so the caching allocator is off. Each release synchronizes with the GPU.",
+        lac_format_rate((double)counts->count / kept).text,
+        lac_format_rate((double)counts->release_count / kept).text,
+        lac_format_rate(kernels_per_step(facts)).text);
+    finding->brief = "turn the caching allocator on";
+    finding->change = lac_texts_add(
+        texts,
+        "unset PYTORCH_NO_CUDA_MEMORY_CACHING%s\n"
+        "# and remove torch.cuda.memory.change_current_allocator() from the program, if present",
+        is_hip ? " PYTORCH_NO_HIP_MEMORY_CACHING" : "");
+    finding->costs = "The process holds its memory between steps. Tools that check memory "
+                     "(compute-sanitizer) see less with the cache on.";
+    finding->wrong_if = "neither is set where the job runs; then the calls come from a library "
+                        "outside the framework.";
 }
 
 static void explain(const struct lac_facts *facts, struct lac_finding *finding,
@@ -103,9 +151,13 @@ bool lac_find_allocator_thrash(const struct lac_facts *facts, struct lac_finding
         "The GPU waits %s of every %s step for memory to be allocated and released (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    explain(facts, finding, &counts);
-    finding->expect = lac_finding_expect(facts, finding);
     finding->wrong_if = "the calls come from a library outside the framework.";
+    if (is_caching_off(facts, &counts)) {
+        explain_caching_off(facts, finding, &counts);
+    } else {
+        explain(facts, finding, &counts);
+    }
+    finding->expect = lac_finding_expect(facts, finding);
     finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
     lac_evidence_gaps(facts, finding, LAC_CAUSE_ALLOCATOR, 3);

@@ -112,6 +112,12 @@
  * no other does. */
 #define THREAD_FULL_PCT  90.0
 #define THREAD_OTHER_PCT 50.0
+/* Caching is off when the driver allocates this much for a kernel (each makes a tensor or writes
+ * into one), and releases this part of it within the steps; a step of fewer allocations may ask for
+ * some large blocks alone. An emptied cache gives back segments, each of which held many tensors. */
+#define UNCACHED_PER_KERNEL_MIN 0.25
+#define UNCACHED_RELEASED_MIN   0.3
+#define UNCACHED_LEAST          20.0
 /* Waits a step from which on they are many, and stand in the way of a graph (one at its end does
  * not). */
 #define WAITS_MANY_MIN     5.0
