@@ -58,7 +58,7 @@ static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
     if (analysis->batch_size != LAC_UNKNOWN_NS) {
         add(pairs, true, "batch_size", "%lld", (long long)analysis->batch_size);
     }
-    if (analysis->loader.num_workers >= 0) {
+    if (analysis->loader.num_workers >= 0 && !analysis->loader.are_workers_inferred) {
         add(pairs, true, "num_workers", "%d", (int)analysis->loader.num_workers);
     } else if (analysis->loader.is_present) {
         add(pairs, true, "num_workers", "some (not recorded)");

@@ -10,15 +10,18 @@ void lac_document_dataloader(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_loader_facts *loader = &document->analysis->loader;
+    bool is_inferred = loader->are_workers_inferred;
     lac_json_open(json, "dataloader", '{');
     lac_json_ns(json, "wait_ns", loader->wait_ns);
     lac_json_ns(json, "starved_ns", loader->starved_ns);
     lac_json_decimals(json, "wait_pct_of_steps", loader->wait_pct_of_steps);
     lac_json_uint(json, "batch_count", loader->batch_count);
-    lac_json_optional(json, "num_workers", loader->num_workers);
+    lac_json_optional(json, "num_workers", is_inferred ? -1 : loader->num_workers);
+    lac_json_optional(json, "num_workers_inferred", is_inferred ? loader->num_workers : -1);
     lac_json_optional(json, "recommended_num_workers", loader->recommended_num_workers);
     lac_json_uint(json, "fetch_count", loader->fetch_count);
-    lac_json_ns(json, "fetch_mean_ns", loader->fetch_mean_ns);
+    lac_json_ns(json, "fetch_mean_ns", is_inferred ? LAC_UNKNOWN_NS : loader->fetch_mean_ns);
+    lac_json_ns(json, "fetch_ns_inferred", is_inferred ? loader->fetch_mean_ns : LAC_UNKNOWN_NS);
     lac_json_ns(json, "fetch_p95_ns", loader->fetch_p95_ns);
     lac_json_ns(json, "fetch_cpu_mean_ns", loader->fetch_cpu_mean_ns);
     lac_json_decimals(json, "worker_busy_pct", loader->worker_busy_pct);

@@ -38,6 +38,7 @@ void lac_loader_count_workers(struct lac_facts *facts)
     } else if (facts->has_single_process_wait || facts->fetch_count > 0) {
         loader->num_workers = 0; /* whoever fetches also waits: there are no workers */
     }
+    lac_loader_infer_workers(facts);
 }
 
 int lac_fetch_by_batch(const void *a, const void *b)
@@ -169,6 +170,20 @@ static void fetch_from_waits(struct lac_facts *facts)
     loader->is_fetch_from_wait = true;
 }
 
+/** Workers that nobody recorded: as their waits say. */
+static void take_inferred(struct lac_facts *facts)
+{
+    struct lac_loader_facts *loader = &facts->analysis->loader;
+    const struct lac_inferred_loader *inferred = &facts->inferred_loader;
+    if (inferred->workers > 0) {
+        loader->num_workers = inferred->workers;
+        loader->are_workers_inferred = true;
+        loader->is_fetch_from_wait = true;
+        loader->fetch_mean_ns = lac_round(inferred->fetch_ns);
+        loader->fetch_spread = inferred->spread;
+    }
+}
+
 /** ceil(1.15 f / s): enough workers that a batch is ready every s, and a seventh to spare. */
 static void recommend(struct lac_facts *facts)
 {
@@ -199,6 +214,7 @@ enum lac_status lac_loader_measure(struct lac_facts *facts)
     loader->fetch_cpu_mean_ns = LAC_UNKNOWN_NS;
     loader->wait_pct_of_steps = (double)NAN;
     loader->worker_busy_pct = (double)NAN;
+    loader->fetch_spread = (double)NAN;
     loader->recommended_num_workers = -1;
     if (!loader->is_present) {
         return LAC_OK;
@@ -212,6 +228,7 @@ enum lac_status lac_loader_measure(struct lac_facts *facts)
     }
     if (!status) {
         measure_worker_load(facts);
+        take_inferred(facts);
         fetch_from_waits(facts);
         recommend(facts);
     }

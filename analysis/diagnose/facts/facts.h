@@ -100,6 +100,15 @@ struct lac_stretch {
     uint8_t kind; /**< enum lac_step_kind */
 };
 
+/** What the waits for batches say of the loader's workers, where nothing else does. */
+struct lac_inferred_loader {
+    int32_t workers;      /**< 0: nothing */
+    double fetch_ns;      /**< what a batch takes one of them */
+    double spread;        /**< its deviation by its mean */
+    int64_t limited_from; /**< from then on the workers are the limit: batches that lay ready were
+                               taken */
+};
+
 /** What the trace says about the job, where the engine needs it. */
 struct lac_settings {
     int64_t batch_size;    /**< LAC_UNKNOWN_NS not recorded */
@@ -150,6 +159,7 @@ struct lac_facts {
                                          and after its last, disjoint, by start */
     uint64_t outside_count;
     struct lac_settings settings;
+    struct lac_inferred_loader inferred_loader;
     uint32_t loader_period;     /**< steps after which waits for data come again; 0 unknown */
     bool has_device_steps;      /**< steps are times of the device: found by its kernels */
     struct lac_spans kept;      /**< kept steps, where devices are looked at */
@@ -198,6 +208,9 @@ int64_t lac_sequence_number(const struct lac_model *model, uint64_t slice);
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */
 void lac_loader_count_workers(struct lac_facts *facts);
+/* loader_from_waits.c: how many workers, and their time for a batch, where only waits are known;
+ * before steps are chosen */
+void lac_loader_infer_workers(struct lac_facts *facts);
 /** Order of struct lac_fetch for qsort: by batch, then slice. */
 int lac_fetch_by_batch(const void *a, const void *b);
 LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_facts *facts);

@@ -26,6 +26,20 @@ enum {
  * shortest time before: the data had ended. */
 #define ASKED_IN_VAIN_MAX 0.05
 
+/* A batch lay ready when waiting for it took this part of the mean time between batches. */
+#define READY_WAIT_MAX 0.05
+/* Batches come in bursts when the times between them deviate by this part of their mean; what the
+ * training process does between them deviates by this part of that at most, else its own work comes
+ * in periods. */
+#define BURSTS_MIN        0.2
+#define OWN_OF_BURSTS_MAX 0.5
+/* Times over n batches are one worker's fetches: they deviate by this part of their mean at most, by
+ * this part of what independent times would, and by this part of what times over one batch more or
+ * less do. */
+#define PERIOD_SPREAD_MAX      0.1
+#define PERIOD_OF_CHANCE_MAX   0.35
+#define PERIOD_OF_NEIGHBOR_MAX 0.6
+
 /* Workers beyond what the mean fetch asks for: fetches differ, and the queue hands
  * over in order. */
 #define WORKERS_MARGIN 1.15

@@ -46,6 +46,9 @@
 /* Severity of a wait for data, by its cost. */
 #define CRITICAL_WAIT_PCT 20.0
 #define WARNING_WAIT_PCT  10.0
+/* Where the number of workers is unknown, up to so many times as many are proposed: a host seldom has
+ * cores for more, and then a batch has to get cheaper. */
+#define WORKERS_TIMES_MAX 8.0
 /* CPU time of a batch over the step from which on the allowed cores are full: the rest is the
  * training's own. */
 #define CORES_FULL_MIN 0.75

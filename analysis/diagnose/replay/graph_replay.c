@@ -169,7 +169,8 @@ static enum lac_status prepare_loader(struct replay *replay)
         replay->workers = 1;
         replay->ahead = (uint32_t)makers * graph->prefetch_factor;
         if (change->workers > 0) {
-            replay->pace = workers > 0 ? (double)workers / change->workers : 0.0;
+            replay->pace =
+                workers > 0 ? change->fetch_factor * (double)workers / change->workers : 0.0;
         }
     } else {
         workers = change->workers >= 0 ? change->workers : workers;

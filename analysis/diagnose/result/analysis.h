@@ -276,11 +276,13 @@ struct lac_loader_facts {
     double wait_pct_of_steps; /**< NaN without steps by name */
     uint64_t batch_count;
     int32_t num_workers;             /**< -1 unknown; 0: loads in the training process */
+    bool are_workers_inferred;       /**< num_workers and fetch_mean_ns come from the waits alone */
     int32_t recommended_num_workers; /**< -1: none to recommend */
     uint64_t fetch_count;
     int64_t fetch_mean_ns, fetch_p95_ns, fetch_cpu_mean_ns; /**< LAC_UNKNOWN_NS when not recorded */
     double worker_busy_pct;  /**< share of their time that the workers fetched; NaN unknown */
     bool is_fetch_from_wait; /**< no fetch recorded: taken from waits in the training process */
+    double fetch_spread;     /**< their deviation by their mean where they are inferred; NaN */
 };
 
 enum { LAC_LOADING_PARTS_MAX = 16 };

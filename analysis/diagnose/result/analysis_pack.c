@@ -214,6 +214,8 @@ static void pack_loader(struct packing *p, struct lac_loader_facts *loader)
     known(p, &loader->fetch_cpu_mean_ns);
     real(p, &loader->worker_busy_pct);
     FLAG(p, loader->is_fetch_from_wait);
+    FLAG(p, loader->are_workers_inferred);
+    real(p, &loader->fetch_spread);
 }
 
 static void pack_loading(struct packing *p, struct lac_loading_facts *loading)

@@ -64,12 +64,36 @@ static bool starves_by_unknown(const struct lac_facts *facts)
            (double)starved_ns > STARVING_MIN * (double)sum_ns;
 }
 
+/** Steps with batches that lay ready are faster than the loader: not those that are compared with its
+ *  pace. */
+static void leave_out_ready(struct lac_facts *facts)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_inferred_loader *inferred = &facts->inferred_loader;
+    uint32_t limited = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        limited += analysis->steps[s].left_out == LAC_STEP_KEPT &&
+                   analysis->steps[s].host_start_ns >= inferred->limited_from;
+    }
+    for (uint32_t s = 0; s < analysis->step_count && limited >= (uint32_t)inferred->workers; s++) {
+        struct lac_step *step = &analysis->steps[s];
+        if (step->left_out == LAC_STEP_KEPT && step->host_start_ns < inferred->limited_from) {
+            step->left_out = LAC_STEP_WARM_UP;
+            step->kind = LAC_KIND_WARM_UP;
+        }
+    }
+}
+
 uint32_t lac_steps_loader_period(struct lac_facts *facts, int64_t *scratch)
 {
     struct lac_analysis *analysis = facts->analysis;
     uint32_t count = 0;
     if (!starves_by_unknown(facts)) {
         return 0;
+    }
+    if (facts->inferred_loader.workers > 1) {
+        leave_out_ready(facts);
+        return (uint32_t)facts->inferred_loader.workers;
     }
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         if (analysis->steps[s].left_out == LAC_STEP_KEPT) {

@@ -504,6 +504,8 @@ export const analysisShape = obj({
       wait_pct_of_steps: opt(num),
       batch_count: opt(num),
       num_workers: opt(num),
+      num_workers_inferred: opt(num),
+      fetch_ns_inferred: opt(num),
       recommended_num_workers: opt(num),
     }),
   ),

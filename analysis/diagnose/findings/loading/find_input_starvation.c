@@ -98,7 +98,8 @@ static const char *why_workers(const struct lac_facts *facts)
     }
     return lac_texts_add(
         &analysis->texts,
-        "%d worker%s %s for each batch, so one is ready every %s; %s %s per step.%s%s%s",
+        "%s%d worker%s %s for each batch, so one is ready every %s; %s %s per step.%s%s%s",
+        loader->are_workers_inferred ? "The waits for batches come in the rhythm of workers: " : "",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
         lac_format_ns(loader->fetch_mean_ns).text, lac_format_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
@@ -134,6 +135,11 @@ static int32_t workers_wanted(const struct lac_facts *facts, enum limit *ret_lim
     const struct lac_loader_facts *loader = &facts->analysis->loader;
     const struct lac_loading_facts *loading_facts = &facts->analysis->loading;
     int32_t wanted = workers_for_tail(facts, loader->recommended_num_workers);
+    double free_ns = facts->loading->free_ns;
+    if (loader->are_workers_inferred && wanted > 0 && free_ns > 0.0) { /* no queue was recorded */
+        double keeps_up = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / free_ns);
+        wanted = keeps_up > wanted ? (int32_t)fmin(keeps_up, INT16_MAX) : wanted;
+    }
     *ret_limit = NO_LIMIT;
     if (loading_facts->workers_by_cores > 0 && loading_facts->workers_by_cores < wanted) {
         *ret_limit = BY_CORES;
@@ -187,8 +193,9 @@ bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *find
     finding->workers = wanted;
     const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
-    finding->change = lac_texts_add(&analysis->texts, "%s  # now %d%s",
+    finding->change = lac_texts_add(&analysis->texts, "%s  # now %d%s%s",
                                     lac_loader_code(facts, "num_workers", value), (int)now,
+                                    loader->are_workers_inferred ? ", by the waits" : "",
                                     limit == BY_CORES    ? ", capped by the available CPU cores"
                                     : limit == BY_MEMORY ? ", capped by memory for their batches"
                                                          : "");
@@ -242,6 +249,40 @@ static bool propose_room(const struct lac_facts *facts, struct lac_finding *find
         lac_texts_add(&analysis->texts, "df /dev/shm shows %s free while the training runs.",
                       lac_format_bytes(lac_round(fmin(bytes, 9e18))).text);
     finding->check = "df -h /dev/shm while the training runs";
+    return true;
+}
+
+/** How many workers there are is unknown, but not how many times as many it takes: the loader is the
+ *  limit, so that it delivers once a step, and the rest of a step is known. */
+static bool propose_times_as_many(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    double free_ns = facts->loading->free_ns;
+    double times = free_ns > 0.0 ? WORKERS_MARGIN * time->step_ns / free_ns : 0.0;
+    if (analysis->loader.num_workers != -1 || analysis->main_device == LAC_NONE ||
+        !(times <= WORKERS_TIMES_MAX)) {
+        return false;
+    }
+    times = ceil(10.0 * times) / 10.0;
+    /* at worst the cores carry half of the added workers */
+    double worst_ns = time->step_ns / (1.0 + 0.5 * (times - 1.0));
+    lac_loading_estimate(facts, finding, free_ns, free_ns, fmax(free_ns, worst_ns));
+    finding->brief = lac_texts_add(&analysis->texts, "num_workers x %.1f", times);
+    finding->change = lac_texts_add(
+        &analysis->texts, "%s",
+        lac_loader_code(facts, "num_workers",
+                        lac_texts_add(&analysis->texts, "%.1f times as many as now", times)));
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s. Assumes that a batch takes a worker as long as now.",
+                      lac_finding_expect(facts, finding));
+    finding->costs = "Each worker takes a core and memory for two batches.";
+    finding->wrong_if = "the job has no more cores, or all workers wait for one disk or lock.";
+    finding->check =
+        lac_texts_add(&analysis->texts,
+                      "record ten steps with the new number; expect %s per step. lacuna run "
+                      "records what a batch takes a worker, and how many there are.",
+                      lac_format_ns(finding->step_mid_ns).text);
     return true;
 }
 
@@ -337,7 +378,9 @@ bool lac_find_input_starvation(const struct lac_facts *facts, struct lac_finding
     lac_loading_open(facts, finding);
     finding->why = time->is_in_process ? why_in_process(facts) : why_workers(facts);
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
-        propose_recording(facts, finding);
+        if (!propose_times_as_many(facts, finding)) {
+            propose_recording(facts, finding);
+        }
     } else if (is_in_memory(facts)) {
         propose_whole_batches(facts, finding);
         finding->excludes_workers = true;
