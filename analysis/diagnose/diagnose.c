@@ -3,6 +3,7 @@
 #include "analysis/diagnose/diagnose.h"
 
 #include "analysis/diagnose/diagnose_private.h"
+#include "analysis/diagnose/facts/collectives.h"
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
@@ -40,6 +41,7 @@ static void set_unknown(struct lac_analysis *analysis)
 
 void lac_facts_done(struct lac_facts *facts)
 {
+    lac_collectives_destroy(facts->collectives);
     lac_step_operations_destroy(facts->step_operations);
     lac_host_activity_done(facts);
     for (uint32_t d = 0; d < facts->analysis->device_count && facts->device_sets != NULL; d++) {
@@ -120,7 +122,10 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
     if (!status) {
         status = lac_step_time_measure(facts);
     }
-    return status ? status : lac_step_operations_collect(facts);
+    if (!status) {
+        status = lac_step_operations_collect(facts);
+    }
+    return status ? status : lac_collectives_collect(facts);
 }
 
 /** What it means: kind of trace, phases, why batches are late, findings, and what is

@@ -87,7 +87,6 @@ ROWS = [
 
 # (start of the path, check): what is seen instead
 MISSES = {
-    ("hta/trace_diff__control__control.json.gz", "never 'bucket_cap_mb'"): "said",
     ("hta/df_index_resolver__df_index_resolver.json.gz", "never 'torch.compile(model'"): "said",
     ("hta/negative_queue_length_values_check__rank0.json.gz", "never 'for launches'"): "said",
     ("hta/trace_filter__sampled_rank-1.json.gz", "kind"): "few_steps",

@@ -138,8 +138,10 @@ static const char *cut_option(char *text, const char *key)
  *  a call returned. */
 static void read_options(struct drawing *drawing, char *text, struct lac_slice_in *in)
 {
-    const char *value = NULL;
-    if (in->kind == LAC_SLICE_KERNEL && (value = cut_option(text, " grid=")) != NULL) {
+    const char *value = cut_option(text, " args=");
+    if (value != NULL) {
+        in->args = intern(drawing, value);
+    } else if (in->kind == LAC_SLICE_KERNEL && (value = cut_option(text, " grid=")) != NULL) {
         struct lac_kernel_config config = {.grid = {(uint32_t)strtoul(value, NULL, 10), 1, 1},
                                            .block = {128, 1, 1}};
         require(drawing,

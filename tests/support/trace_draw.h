@@ -6,6 +6,7 @@
  *
  *     TRACK KIND START DUR [#CORR] NAME...
  *
+ * Any name may end in " args={...}", JSON without spaces between its members.
  * A kernel's name may end in " grid=12" (its blocks), an operator's in " dims=[[8,64],[64,512]]"
  * or " seq=7" (its number in autograd's graph), a call's in " ret=2" (what it returned); a name
  * "4096 8192" of the kind alloc is bytes, negative when released, and what is allocated after it.

@@ -153,6 +153,7 @@ struct lac_facts {
     uint32_t profiler_count;
     struct lac_step_operations
         *step_operations; /**< the device's operations in kept steps (step_operations.h) */
+    struct lac_collectives *collectives; /**< of them, what communicates (collectives.h) */
 
     struct lac_device_sets *device_sets; /**< one per analysis->devices */
     struct lac_idle_piece *outside; /**< why the main device was idle before its first operation

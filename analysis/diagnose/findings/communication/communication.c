@@ -1,0 +1,121 @@
+/* What the findings about communication share: rates of links, what was said, what to write. */
+
+#include "analysis/diagnose/findings/communication/communication.h"
+
+#include "collector/base/count_of.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct lac_communication_advice lac_communication_advice(enum lac_collective_kind kind)
+{
+    static const struct lac_communication_advice all_to_all = {
+        "exchange the next batch's inputs while this one computes",
+        "pipeline = TrainPipelineSparseDist(model, optimizer, device)  # torchrec: the next "
+        "batch's\n"
+        "loss = pipeline.progress(batches)                              # exchange runs beside "
+        "this one",
+        "Memory for the inputs of one more batch; with experts, two micro-batches in turn."};
+    static const struct lac_communication_advice gather = {
+        "gather weights one layer earlier",
+        "fully_shard(block)                     # FSDP2, for each block, then:\n"
+        "block.set_modules_to_forward_prefetch([next_block])\n"
+        "# FSDP1: forward_prefetch=True, backward_prefetch=BackwardPrefetch.BACKWARD_PRE",
+        "Memory for the weights of one more layer."};
+    static const struct lac_communication_advice between = {
+        "more micro-batches per step",
+        "schedule = Schedule1F1B(stage, n_microbatches=2 * n)  # or ScheduleInterleaved1F1B",
+        "Smaller micro-batches fill the GPU less; more of them keep more activations."};
+    static const struct lac_communication_advice reduce = {
+        "overlap gradient reduction with the backward pass",
+        "model = DistributedDataParallel(model, bucket_cap_mb=50, gradient_as_bucket_view=True)",
+        "Larger buckets start to reduce later."};
+    switch (kind) {
+    case LAC_COLLECTIVE_ALL_TO_ALL:
+        return all_to_all;
+    case LAC_COLLECTIVE_ALL_GATHER:
+    case LAC_COLLECTIVE_REDUCE_SCATTER:
+        return gather;
+    case LAC_COLLECTIVE_SEND:
+    case LAC_COLLECTIVE_RECEIVE:
+    case LAC_COLLECTIVE_BETWEEN:
+        return between;
+    case LAC_COLLECTIVE_OTHER:
+    case LAC_COLLECTIVE_ALL_REDUCE:
+    case LAC_COLLECTIVE_BROADCAST:
+    case LAC_COLLECTIVE_KIND_COUNT_:
+        break;
+    }
+    return reduce;
+}
+
+enum lac_collective_kind lac_most_exposed_kind(const struct lac_collectives *collectives)
+{
+    double ns[LAC_COLLECTIVE_KIND_COUNT_] = {0.0};
+    for (uint64_t i = 0; i < collectives->count; i++) {
+        ns[collectives->at[i].kind] += (double)collectives->at[i].exposed_ns;
+    }
+    int best = LAC_COLLECTIVE_OTHER;
+    for (int kind = 0; kind < LAC_COLLECTIVE_KIND_COUNT_; kind++) {
+        best = ns[kind] > ns[best] ? kind : best;
+    }
+    return (enum lac_collective_kind)best;
+}
+
+double lac_usual_link_gb_s(const struct lac_facts *facts, int32_t ranks)
+{
+    /* what all-reduces of large messages reach inside a machine of such devices, modestly: NVLink
+     * or Infinity Fabric where the board has it, PCIe where it has not */
+    static const struct {
+        const char *word;
+        double gb_s;
+    } links[] = {
+        {"PCIe", 10.0},  {"PCIE", 10.0},  {"B200", 500.0}, {"B300", 500.0}, {"H800", 150.0},
+        {"H100", 300.0}, {"H200", 300.0}, {"A800", 150.0}, {"A100", 200.0}, {"V100", 60.0},
+        {"MI25", 60.0},  {"MI30", 200.0}, {"MI32", 200.0}, {"MI35", 200.0},
+    };
+    const struct lac_device *device = lac_main_device(facts);
+    const char *name = device != NULL ? lac_model_str(facts->model, device->name) : "";
+    double gb_s = 8.0;
+    for (size_t i = 0; i < LAC_COUNT_OF(links); i++) {
+        if (strstr(name, links[i].word) != NULL) {
+            gb_s = links[i].gb_s;
+            break;
+        }
+    }
+    return ranks > MACHINE_RANKS_MAX ? fmin(gb_s, NETWORK_GB_S) : gb_s;
+}
+
+double lac_best_link_gb_s(const struct lac_collectives *collectives, enum lac_collective_kind kind)
+{
+    double best = 0.0;
+    for (uint64_t i = 0; i < collectives->count; i++) {
+        const struct lac_message *at = &collectives->at[i];
+        bool is_meant = kind == LAC_COLLECTIVE_KIND_COUNT_ || at->kind == kind;
+        if (is_meant && at->bytes >= MESSAGE_LARGE_BYTES && at->dur_ns > 0) {
+            best = fmax(best, lac_collective_wire_bytes(at) / (double)at->dur_ns);
+        }
+    }
+    return best;
+}
+
+double lac_time_at_rate(const struct lac_message *collective, double gb_s)
+{
+    double bytes = lac_collective_wire_bytes(collective);
+    double now_ns = (double)collective->dur_ns;
+    return bytes < 0.0 || gb_s <= 0.0 ? now_ns : fmin(now_ns, MESSAGE_START_NS + bytes / gb_s);
+}
+
+double lac_communication_said_ns(const struct lac_facts *facts)
+{
+    double said_ns = 0.0;
+    for (uint32_t i = 0; i < facts->analysis->finding_count; i++) {
+        const struct lac_finding *finding = &facts->analysis->findings[i];
+        if (finding->kind == LAC_FINDING_COLLECTIVE_EFFICIENCY) {
+            said_ns += (double)finding->cost_ns_per_step;
+        }
+    }
+    return said_ns;
+}

@@ -1,0 +1,32 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_COMMUNICATION_H
+#define LAC_ANALYSIS_DIAGNOSE_COMMUNICATION_H
+
+/* Private: what the findings about communication share. */
+
+#include "analysis/diagnose/facts/collectives.h" // IWYU pragma: export
+#include "analysis/diagnose/findings/communication/communication_thresholds.h" // IWYU pragma: export
+#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
+
+/** What to write to hide or shorten communication of a kind. */
+struct lac_communication_advice {
+    const char *brief, *change, *costs;
+};
+struct lac_communication_advice lac_communication_advice(enum lac_collective_kind kind);
+
+/** The kind of which most is exposed. */
+enum lac_collective_kind lac_most_exposed_kind(const struct lac_collectives *collectives);
+
+/** GB/s that a rank's link usually does in such a group, by what the device is. */
+double lac_usual_link_gb_s(const struct lac_facts *facts, int32_t ranks);
+
+/** The most GB/s of a large message of that kind in this trace, of any for the count of kinds; 0 when
+ *  there is none. */
+double lac_best_link_gb_s(const struct lac_collectives *collectives, enum lac_collective_kind kind);
+
+/** Time of the collective over a link of that rate; its own where it is shorter, or unknown. */
+double lac_time_at_rate(const struct lac_message *collective, double gb_s);
+
+/** Time a step that findings about communication before this one account for. */
+double lac_communication_said_ns(const struct lac_facts *facts);
+
+#endif

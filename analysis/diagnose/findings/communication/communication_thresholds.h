@@ -1,0 +1,48 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_COMMUNICATION_THRESHOLDS_H
+#define LAC_ANALYSIS_DIAGNOSE_COMMUNICATION_THRESHOLDS_H
+
+/*
+ * Thresholds of the findings about communication, layers and serving, each with its unit and why.
+ * "Percent" is of the mean kept step.
+ */
+
+/* -- collectives -- */
+
+/* A message from which on the time is that of its bytes, not of getting started; and what getting
+ * started takes. NCCL's tests reach half of the bandwidth around a megabyte. */
+#define MESSAGE_LARGE_BYTES 1048576
+#define MESSAGE_START_NS    30000.0
+/* Below this part of what the link usually does, something else than the size of the group or a
+ * shared fabric, which may halve it twice, is wrong. */
+#define LINK_SLOW_MAX 0.2
+/* Of what it usually does, this part is expected of a link that was mended. */
+#define LINK_EXPECTED 0.7
+/* Groups that do not fit one machine go over its network cards: GB/s of one, 200 Gbit/s. */
+#define MACHINE_RANKS_MAX 8
+#define NETWORK_GB_S      20.0
+/* Small collectives a step from which on they are many: a model of ten gigabytes has as many buckets
+ * of DistributedDataParallel's default size. Without a size, one that takes less is small. */
+#define SMALL_COUNT_MIN 50.0
+#define SMALL_NS_MAX    1000000
+/* Of the collectives this part is small, and this part follows the one before without a matrix
+ * product between them: else each belongs to a layer. */
+#define SMALL_SHARE_MIN    0.8
+#define SMALL_IN_A_ROW_MIN 0.6
+/* Sizes that differ from each other from which on they are gradients: a layer's sums are alike. */
+#define SMALL_SIZES_MIN 8
+/* From the launch of one to that of the next, when they are launched tensor by tensor: less. */
+#define SMALL_APART_NS_MAX 1000000
+/* Bytes of a bucket, DistributedDataParallel's default, and how many stand for sizes that were not
+ * recorded. */
+#define BUCKET_BYTES  26214400.0
+#define BUCKETS_USUAL 4.0
+/* Part of the exposed time that has to be in the stream that computes, and of computing in the
+ * backward pass that can hide it. */
+#define IN_LINE_MIN   0.7
+#define IN_LINE_HIDES 0.8
+/* What other findings about communication leave of it is said from here on, in percent. */
+#define REST_MIN_PCT 3.0
+/* Part of the exposed time that the bytes do not need from which on that is said. */
+#define WAITING_SAID_MIN 0.3
+
+#endif

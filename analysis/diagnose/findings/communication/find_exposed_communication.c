@@ -1,0 +1,111 @@
+/* Communication that no computing hides, as far as no finding before this one names its cause. One
+ * rank cannot tell a late rank from a slow network. */
+
+#include "analysis/diagnose/findings/communication/communication.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What was waited for inside the collectives: a sentence, or "". Messages of the same kind went
+ *  through faster elsewhere in the trace, and bytes take what they take. */
+static const char *waiting_text(const struct lac_facts *facts, enum lac_collective_kind kind)
+{
+    const struct lac_collectives *all = facts->collectives;
+    double best = lac_best_link_gb_s(all, kind);
+    double now_ns = 0.0;
+    double bytes_ns = 0.0;
+    for (uint64_t i = 0; i < all->count && best > 0.0; i++) {
+        const struct lac_message *at = &all->at[i];
+        if (at->kind == kind && at->bytes >= 0 && at->dur_ns > 0) {
+            double part = lac_time_at_rate(at, best) / (double)at->dur_ns;
+            now_ns += (double)at->exposed_ns;
+            bytes_ns += part * (double)at->exposed_ns;
+        }
+    }
+    if (now_ns <= 0.0 || now_ns - bytes_ns < WAITING_SAID_MIN * now_ns) {
+        return "";
+    }
+    return lac_texts_add(
+        &facts->analysis->texts,
+        " At %s GB/s, its best in this trace, its bytes take %s of its %s: the rest waits for "
+        "other ranks or for a busier link.",
+        lac_format_rate(best).text, lac_format_ns(lac_round(bytes_ns / all->steps)).text,
+        lac_format_ns(lac_round(now_ns / all->steps)).text);
+}
+
+/** Steps with what fits behind computing hidden (at worst nothing can be moved), for the part of
+ *  the exposed time that no other finding accounts for. */
+static void estimate(const struct lac_facts *facts, struct lac_finding *finding, double part)
+{
+    double now_ns = facts->time->step_ns;
+    struct lac_change change;
+    lac_change_clear(&change);
+    change.hides_comm = true;
+    double hidden_ns = now_ns - part * fmax(0.0, now_ns - lac_what_if_replay(facts, &change));
+    const double steps[LAC_CASE_COUNT_] = {hidden_ns, hidden_ns, now_ns};
+    lac_finding_estimate_steps(facts, finding, steps);
+}
+
+static void point_at_longest(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        if (kernel_facts->names.is_comm) {
+            lac_evidence_slice(
+                facts, finding, kernel_facts->longest_slice,
+                lac_texts_add(&facts->analysis->texts, "the longest of %s",
+                              lac_format_count((int64_t)kernel_facts->count, "collective").text));
+            return;
+        }
+    }
+}
+
+bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    double said_ns = lac_communication_said_ns(facts);
+    double cost_ns = fmax(0.0, time->exposed_comm_ns - said_ns);
+    double cost_pct = lac_pct_of_step(facts, cost_ns);
+    if (cost_pct < (said_ns > 0.0 ? REST_MIN_PCT : COST_MIN_PCT)) {
+        return false;
+    }
+    estimate(facts, finding, cost_ns / time->exposed_comm_ns);
+    if (cost_pct < COST_NOTED_MIN_PCT &&
+        finding->gain_mid_pct < GAIN_MIN_PCT) { /* little, and nothing to propose */
+        return false;
+    }
+    lac_finding_cost(facts, finding, cost_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.4;
+    enum lac_collective_kind kind = lac_most_exposed_kind(facts->collectives);
+    struct lac_communication_advice advice = lac_communication_advice(kind);
+    finding->title = lac_texts_add(
+        &analysis->texts, "%s take %s of every %s step (%s)",
+        said_ns > 0.0 ? "Other exposed collectives" : "Exposed collectives",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
+    double hidden_pct =
+        time->comm_ns > 0.0 ? 100.0 * (1.0 - time->exposed_comm_ns / time->comm_ns) : 0.0;
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%.0f %% of the communication overlaps with compute; most of the rest is %s.%s A "
+        "collective "
+        "kernel also waits for the last rank. From one rank, a straggler and a slow network look "
+        "the same.",
+        fmax(0.0, hidden_pct), lac_collective_name(kind), waiting_text(facts, kind));
+    finding->brief = advice.brief;
+    finding->change = lac_texts_add(
+        &analysis->texts, "%s\n# first: lacuna analyze RANK0 RANK1 ...   finds a rank that is late",
+        advice.change);
+    finding->expect = lac_texts_add(
+        &analysis->texts, "at best %s per step, with all %s gone; no gain if another rank is late.",
+        lac_format_ns(finding->step_low_ns).text, lac_format_ns(lac_round(cost_ns)).text);
+    finding->costs = advice.costs;
+    finding->wrong_if = "the other ranks' collectives take as long: then the network is the limit.";
+    finding->check = "analyze all ranks together";
+    point_at_longest(facts, finding);
+    return true;
+}
