@@ -219,7 +219,7 @@ START_TEST(a_trace_of_the_processor_alone_says_so)
     diagnose();
     ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_GPU);
     ck_assert_int_eq(analysis->verdict.letter, '?');
-    check_says("no GPU operations in this trace");
+    check_says("no GPU operation and no CUDA call");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
 }

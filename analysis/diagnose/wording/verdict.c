@@ -315,6 +315,56 @@ static void say_what_to_mind(struct lac_facts *facts)
     }
 }
 
+/** The line of the import report with that code, or NULL. */
+static const struct lac_report_line *report_line(const struct lac_model *model, const char *code)
+{
+    for (uint32_t i = 0; i < model->report_count; i++) {
+        if (strcmp(model->report[i].code, code) == 0) {
+            return &model->report[i];
+        }
+    }
+    return NULL;
+}
+
+/** Calls that give the device work. O(slices): where there is no device. */
+static int64_t count_launches(const struct lac_facts *facts)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    int64_t count = 0;
+    for (uint64_t i = 0; i < slices->count && facts->has_api; i++) {
+        count += slices->kind[i] == LAC_SLICE_API &&
+                 lac_api_class_of(facts, slices->name[i]) == LAC_API_LAUNCH;
+    }
+    return count;
+}
+
+/** No GPU operation: whether there was none, or none was recorded. */
+static void say_no_gpu(struct lac_facts *facts)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_report_line *ranges = report_line(facts->model, "profiler_ranges");
+    const struct lac_report_line *unknown = report_line(facts->model, "category_not_known");
+    int64_t launches = count_launches(facts);
+    analysis->verdict = (struct lac_verdict){
+        "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
+        "Record with CUDA activities to see what the GPU did."};
+    if (ranges != NULL) {
+        analysis->verdict.text = lac_texts_add(
+            &analysis->texts, "counters of %s, no times: CUPTI's range profiler was on",
+            lac_format_count((int64_t)ranges->count, "kernel").text);
+        analysis->verdict.detail = "It runs each kernel by itself, several times over, so that the "
+                                   "host's times say nothing either. Record without it for times.";
+    } else if (unknown != NULL) {
+        analysis->verdict.text = unknown->text;
+        analysis->verdict.detail =
+            "Kernels are known by Kineto's categories, and by rows named Device 0 and Stream 7.";
+    } else if (launches > 0) {
+        analysis->verdict.text = lac_texts_add(
+            &analysis->texts, "%s, but no GPU operation: what the GPU did was not recorded",
+            lac_format_count(launches, "launch").text);
+    }
+}
+
 void lac_verdict_say(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -328,10 +378,7 @@ void lac_verdict_say(struct lac_facts *facts)
         say_about_host(facts);
         return;
     case LAC_WORKLOAD_NO_GPU:
-        analysis->verdict = (struct lac_verdict){
-            "unknown", '?',
-            "no GPU operations in this trace: the host only, or a process that used no GPU",
-            "Record with CUDA activities to see what the GPU did."};
+        say_no_gpu(facts);
         return;
     case LAC_WORKLOAD_COLD_START:
         say_cold(facts);

@@ -535,6 +535,7 @@ static enum lac_status finish(struct lac_chrome_document *document, const char *
     if (status != LAC_OK) {
         return status;
     }
+    lac_device_rows_report(chrome);
     if (chrome->launch_arrow_count) {
         lac_chrome_note(chrome, LAC_REPORT_INFO, "launch_arrows", chrome->launch_arrow_count,
                         "Arrow ends that repeat correlation ids: launches are bound by those.");

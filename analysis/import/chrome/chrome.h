@@ -28,6 +28,7 @@ enum lac_event_class {
     LAC_CLASS_GPU_RANGE,
     LAC_CLASS_SYNC,
     LAC_CLASS_LAUNCH_ARROW, /**< arrows that repeat a correlation id */
+    LAC_CLASS_GPU_WORD,     /**< "cuda", "gpu op": GPU work, where its row or arguments say so */
     LAC_CLASS_COUNT_
 };
 
@@ -54,8 +55,9 @@ struct lac_chrome_process {
     int32_t sort_index;
     bool is_named;
     bool has_gpu_tracks;
-    bool is_device_row; /**< TensorFlow: the operations of one stream */
-    int64_t device;     /**< of that row */
+    bool is_device_row;   /**< TensorFlow: the operations of one stream */
+    bool has_device_rows; /**< its threads are streams ("GPU2" of rocprof) */
+    int64_t device;       /**< of that row, or of those */
     int64_t stream;
     uint32_t pending_first; /**< waiting events (tensorflow.c), LAC_NONE */
     uint32_t pending_last;
@@ -78,6 +80,8 @@ struct lac_chrome_thread {
     uint32_t name;
     int32_t sort_index;
     bool is_named;
+    bool is_stream_row; /**< named "Device 0" and "Stream 7" (device_rows.c) */
+    int64_t row_device, row_stream;
     uint32_t track[LAC_ROW_COUNT_]; /**< or LAC_NONE */
     struct {
         uint32_t track; /**< or LAC_NONE */
@@ -88,6 +92,12 @@ struct lac_chrome_thread {
 
 struct lac_chrome_pairs;
 struct lac_chrome_pending;
+
+/** A category that is not known and may have meant GPU work. */
+struct lac_open_category {
+    char name[32];
+    uint64_t count; /**< 0: free */
+};
 
 /** Direct-mapped memory of recent strings: most names of a loop are seen again soon. */
 enum { LAC_NAME_CACHE_SLOTS = 4096, LAC_THREAD_CACHE_SLOTS = 256 };
@@ -141,6 +151,8 @@ struct lac_chrome {
     bool has_lacuna_mark;
     uint64_t launch_arrow_count;
     uint64_t unknown_phase_count;
+    struct lac_open_category open_categories[8];
+    bool has_gpu_operations;
 };
 
 /** Report that memory ran out. */
@@ -267,9 +279,6 @@ LAC_MUST_USE enum lac_status lac_kineto_member(struct lac_chrome *chrome, const 
 /** Learn from the name of a process whether it is a device row. */
 void lac_tensorflow_process_name(struct lac_chrome *chrome, uint32_t process);
 
-/** Class of an operation on a device row, by its name. */
-enum lac_event_class lac_tensorflow_class(const char *name);
-
 /** Keep an interval until the name of its process is known. */
 LAC_MUST_USE enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
                                                  const struct lac_interval *interval);
@@ -278,6 +287,29 @@ LAC_MUST_USE enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint
 LAC_MUST_USE enum lac_status lac_tensorflow_flush(struct lac_chrome *chrome, uint32_t process);
 
 void lac_chrome_pending_destroy(struct lac_chrome_pending *pending);
+
+/* --- device_rows.c -----------------------------------------------------------------------------*/
+
+/** Whether a thread's row is a stream of a device by the names of both. */
+bool lac_device_row_of(const char *process, const char *thread, int64_t *ret_device,
+                       int64_t *ret_stream);
+
+/** Whether the threads of a process of that name are streams of a device. */
+bool lac_device_rows_of_process(const char *name, int64_t *ret_device);
+
+/** Class of an operation on such a row, by its name. */
+enum lac_event_class lac_device_row_class(const char *name);
+
+/** Whether an interval of no known kind is an operation of a GPU. */
+bool lac_is_gpu_operation(struct lac_chrome *chrome, const struct lac_interval *interval);
+
+/** Class of a category that Kineto does not write. */
+enum lac_event_class lac_device_category(const struct lac_json_span *category);
+
+/** Count the category of the event in hand, of LAC_CLASS_GPU_WORD; at the end, name the most frequent
+ *  one where no GPU operation was found. */
+void lac_device_rows_count(struct lac_chrome *chrome);
+void lac_device_rows_report(struct lac_chrome *chrome);
 
 /* --- chrome_repair.c ---------------------------------------------------------------------------*/
 

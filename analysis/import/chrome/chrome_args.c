@@ -136,6 +136,7 @@ static const struct {
     enum lac_args_field field;
 } known_keys[] = {
     {"correlation", LAC_FIELD_CORRELATION},
+    {"correlationId", LAC_FIELD_CORRELATION},
     {"device", LAC_FIELD_DEVICE},
     {"stream", LAC_FIELD_STREAM},
     {"bytes", LAC_FIELD_BYTES},
@@ -208,7 +209,7 @@ static void set_copy_kind(struct lac_args_recipe *recipe, const struct lac_membe
 }
 
 static void read_template(const uint8_t *text, size_t size_bytes, struct lac_args_recipe *recipe,
-                          bool *ret_has_shapes)
+                          struct lac_args *args)
 {
     struct lac_member_cursor cursor = lac_member_begin(text, size_bytes);
     struct lac_member arg = {0};
@@ -225,7 +226,9 @@ static void read_template(const uint8_t *text, size_t size_bytes, struct lac_arg
         } else if (lac_member_is(&arg, "kind") && arg.kind == LAC_MEMBER_STRING) {
             set_copy_kind(recipe, &arg);
         } else if (lac_member_is(&arg, "Input Dims") || lac_member_is(&arg, "Input dims")) {
-            *ret_has_shapes = true;
+            args->has_shapes = true;
+        } else if (lac_member_is(&arg, "Call stack") && arg.kind == LAC_MEMBER_STRING) {
+            args->has_stack = args->has_stack || arg.text_size > 0;
         }
     }
 }
@@ -288,7 +291,7 @@ static enum lac_status add(struct lac_args_cache *cache, struct lac_strings *str
                            const uint8_t *text, size_t size_bytes, struct lac_args *args)
 {
     struct lac_args_recipe recipe = {.config_row = LAC_NONE};
-    read_template(text, size_bytes, &recipe, &args->has_shapes);
+    read_template(text, size_bytes, &recipe, args);
     enum lac_status status = LAC_GROW(cache->entries, &cache->capacity, cache->count + 1);
     if (status == LAC_OK && (recipe.has || recipe.copy_kind)) {
         status = LAC_GROW(cache->recipes, &cache->recipe_capacity, cache->recipe_count + 1);

@@ -56,6 +56,7 @@ struct lac_args {
     uint32_t number_count;
     uint32_t recipe; /**< index into recipes, LAC_NONE when it says nothing we know */
     bool has_shapes;
+    bool has_stack; /**< the Python frames that the event was recorded in */
 };
 
 struct lac_args_cache {

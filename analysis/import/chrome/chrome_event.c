@@ -139,7 +139,13 @@ static void place_of(struct lac_chrome *chrome, const struct lac_interval *inter
         *ret_stream = process->stream;
         return;
     }
-    *ret_device = lac_args_field(recipe, interval->numbers, LAC_FIELD_DEVICE, process->pid);
+    if (thread->is_stream_row) {
+        *ret_device = thread->row_device;
+        *ret_stream = thread->row_stream;
+        return;
+    }
+    *ret_device = lac_args_field(recipe, interval->numbers, LAC_FIELD_DEVICE,
+                                 process->has_device_rows ? process->device : process->pid);
     if (*ret_device < 0 || *ret_device > UINT32_MAX) { /* no driver counts that far */
         int64_t trailing = lac_chrome_trailing_number(chrome, process->pid_text);
         *ret_device = trailing < 0 || trailing > UINT32_MAX ? 0 : trailing;
@@ -159,6 +165,7 @@ enum lac_status lac_chrome_gpu(struct lac_chrome *chrome, const struct lac_inter
     int64_t device = 0, stream = 0;
     prepare(interval, &slice);
     place_of(chrome, interval, recipe, &device, &stream);
+    chrome->has_gpu_operations = true;
     enum lac_gpu_row row = interval->class == LAC_CLASS_GPU_RANGE ? LAC_GPU_ROW_RANGES
                            : interval->class == LAC_CLASS_SYNC    ? LAC_GPU_ROW_SYNC
                                                                   : LAC_GPU_ROW_STREAM;
@@ -198,11 +205,9 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
     if (is_gpu_class(interval->class) && !has_track) {
         return lac_chrome_gpu(chrome, interval);
     }
-    const struct lac_chrome_process *process =
-        &chrome->processes[chrome->threads[interval->thread].process];
-    if (process->is_device_row && !has_track) {
+    if (!has_track && lac_is_gpu_operation(chrome, interval)) {
         struct lac_interval device = *interval;
-        device.class = lac_tensorflow_class(lac_model_str(chrome->model, interval->name.id));
+        device.class = lac_device_row_class(lac_model_str(chrome->model, interval->name.id));
         return lac_chrome_gpu(chrome, &device);
     }
     struct lac_slice_in slice;
@@ -251,6 +256,8 @@ enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
         chrome->category_cache[slot].class = lac_kineto_class(text);
         if (chrome->category_cache[slot].class != LAC_CLASS_OTHER) {
             chrome->has_kineto_marks = true;
+        } else {
+            chrome->category_cache[slot].class = lac_device_category(text);
         }
     }
     return chrome->category_cache[slot].class;
@@ -298,7 +305,8 @@ static enum lac_status on_complete(struct lac_chrome *chrome, struct lac_interva
     chrome->model->info.slice_count++;
     const struct lac_chrome_thread *thread = &chrome->threads[interval->thread];
     const struct lac_chrome_process *process = &chrome->processes[thread->process];
-    if (interval->class == LAC_CLASS_OTHER && !process->is_named) {
+    bool is_open = interval->class == LAC_CLASS_OTHER || interval->class == LAC_CLASS_GPU_WORD;
+    if (is_open && !process->is_named) {
         return lac_tensorflow_wait(chrome, thread->process, interval);
     }
     return lac_chrome_interval(chrome, interval);
@@ -401,10 +409,13 @@ static enum lac_status on_timed(struct lac_chrome *chrome)
     if (status != LAC_OK) {
         return status;
     }
+    if (interval.class == LAC_CLASS_GPU_WORD) {
+        lac_device_rows_count(chrome);
+    }
     if (interval.args != NULL && interval.args->has_shapes) {
         chrome->model->info.has_shapes = true;
     }
-    if (interval.class == LAC_CLASS_PYTHON) {
+    if (interval.class == LAC_CLASS_PYTHON || (interval.args != NULL && interval.args->has_stack)) {
         chrome->model->info.has_python_stacks = true;
     }
     return raw->phase == 'X' ? on_complete(chrome, &interval) : on_instant(chrome, &interval);

@@ -120,7 +120,15 @@ enum lac_status lac_chrome_meta(struct lac_chrome *chrome)
         return LAC_OK;
     }
     entry->is_named = true;
-    return intern_value(chrome, &arg, &entry->name);
+    status = intern_value(chrome, &arg, &entry->name);
+    if (status == LAC_OK && !entry->is_stream_row) {
+        const struct lac_chrome_process *process = &chrome->processes[entry->process];
+        uint32_t whose = process->is_named ? process->name : process->pid_text;
+        entry->is_stream_row = lac_device_row_of(lac_model_str(chrome->model, whose),
+                                                 lac_model_str(chrome->model, entry->name),
+                                                 &entry->row_device, &entry->row_stream);
+    }
+    return status;
 }
 
 /* --- counters ----------------------------------------------------------------------------------*/

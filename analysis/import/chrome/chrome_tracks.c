@@ -275,6 +275,9 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
         .tid_text = tid_text,
         .tid = lac_chrome_trailing_number(chrome, tid_text),
     };
+    thread->is_stream_row = lac_device_row_of(lac_model_str(chrome->model, pid_text),
+                                              lac_model_str(chrome->model, tid_text),
+                                              &thread->row_device, &thread->row_stream);
     for (int i = 0; i < LAC_ROW_COUNT_; i++) {
         thread->track[i] = LAC_NONE;
     }
@@ -357,7 +360,8 @@ static enum lac_status device_process(struct lac_chrome *chrome, uint32_t thread
                                       uint32_t *ret_process)
 {
     uint32_t process = chrome->threads[thread].process;
-    if (chrome->processes[process].pid != device && !chrome->processes[process].is_device_row) {
+    const struct lac_chrome_process *entry = &chrome->processes[process];
+    if (entry->pid != device && !entry->is_device_row && !entry->has_device_rows) {
         char text[24];
         uint32_t id = 0;
         int length = snprintf(text, sizeof(text), "%" PRId64, device);

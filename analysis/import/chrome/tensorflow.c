@@ -19,6 +19,7 @@ struct waiting {
     int64_t start_ns, dur_ns;
     uint32_t thread;
     struct lac_chrome_name name;
+    enum lac_event_class class;
     uint32_t args; /**< index into args.entries, LAC_NONE */
     uint32_t first_number;
     uint32_t next; /**< of the same process */
@@ -54,6 +55,8 @@ void lac_tensorflow_process_name(struct lac_chrome *chrome, uint32_t process)
 {
     struct lac_chrome_process *entry = &chrome->processes[process];
     entry->is_device_row = false;
+    entry->has_device_rows =
+        lac_device_rows_of_process(lac_model_str(chrome->model, entry->name), &entry->device);
     for (const char *p = lac_model_str(chrome->model, entry->name); *p; p++) {
         int64_t device = 0, stream = 0;
         const char *q = number_after(p, "gpu:", &device);
@@ -66,14 +69,6 @@ void lac_tensorflow_process_name(struct lac_chrome *chrome, uint32_t process)
             return;
         }
     }
-}
-
-enum lac_event_class lac_tensorflow_class(const char *name)
-{
-    if (strncmp(name, "MEMCPY", 6) == 0) {
-        return LAC_CLASS_COPY;
-    }
-    return strncmp(name, "MEMSET", 6) == 0 ? LAC_CLASS_MEMSET : LAC_CLASS_KERNEL;
 }
 
 enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
@@ -105,6 +100,7 @@ enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
         .dur_ns = interval->dur_ns,
         .thread = interval->thread,
         .name = interval->name,
+        .class = interval->class,
         .args =
             interval->args != NULL ? (uint32_t)(interval->args - chrome->args.entries) : LAC_NONE,
         .first_number = (uint32_t)pending->number_count,
@@ -139,7 +135,7 @@ static enum lac_status flush_process(struct lac_chrome *chrome, uint32_t process
             .thread = item->thread,
             .track = LAC_NONE,
             .name = item->name,
-            .class = LAC_CLASS_OTHER,
+            .class = item->class,
             .args = item->args == LAC_NONE ? NULL : &chrome->args.entries[item->args],
             .numbers = pending->numbers != NULL ? pending->numbers + item->first_number : NULL,
         };

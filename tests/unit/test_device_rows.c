@@ -1,0 +1,167 @@
+/* GPU work in files of converters: known by the names of its rows, and not guessed. */
+
+#include "analysis/diagnose/diagnose.h"
+#include "tests/support/check_main.h"
+#include "tests/support/import_text.h"
+#include "tests/support/trace_draw.h"
+
+#include <check.h>
+#include <string.h>
+
+static struct lac_model *model_of(const char *text)
+{
+    struct imported imported = import_text(text);
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    ck_assert_uint_eq(imported.count, 1);
+    ck_assert(lac_model_is_valid(imported.models[0]));
+    return imported.models[0];
+}
+
+static enum lac_slice_kind kind_of(const struct lac_model *model, const char *name)
+{
+    uint64_t slice = find_slice(model, name);
+    ck_assert_msg(slice != UINT64_MAX, "no slice %s", name);
+    return (enum lac_slice_kind)model->slices.kind[slice];
+}
+
+static const struct lac_track *row_of(const struct lac_model *model, const char *name)
+{
+    return &model->tracks[lac_model_track_of(model, find_slice(model, name))];
+}
+
+/** What is said of a trace without a GPU operation. */
+static void says(const char *text, const char *words)
+{
+    struct lac_model *model = model_of(text);
+    struct lac_analysis *analysis = trace_diagnose(model);
+    ck_assert_uint_eq(analysis->device_count, 0);
+    ck_assert_msg(strstr(analysis->verdict.text, words) != NULL, "%s", analysis->verdict.text);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+
+START_TEST(rows_named_device_and_stream_are_gpu_work)
+{
+    struct lac_model *model = model_of(
+        "[{\"ph\":\"X\",\"cat\":\"cuda\",\"name\":\"gemm\",\"pid\":\"Device 1\",\"tid\":\"Stream "
+        "7\",\"ts\":10,\"dur\":5,\"args\":{\"correlationId\":3}},"
+        "{\"ph\":\"X\",\"cat\":\"cuda_api\",\"name\":\"cudaLaunchKernel\",\"pid\":\"Device "
+        "1\",\"tid\":\"CUDA API 41\",\"ts\":1,\"dur\":2,\"args\":{\"correlationId\":3}},"
+        "{\"ph\":\"X\",\"cat\":\"nvtx\",\"name\":\"forward\",\"pid\":\"Device 1\",\"tid\":\"NVTX "
+        "41\",\"ts\":0,\"dur\":9},"
+        "{\"ph\":\"X\",\"name\":\"Memcpy HtoD (Pageable -> Device)\",\"pid\":4,\"tid\":\"GPU 0 / "
+        "Stream 9\",\"ts\":20,\"dur\":5}]");
+    ck_assert_int_eq(kind_of(model, "gemm"), LAC_SLICE_KERNEL);
+    ck_assert_int_eq(row_of(model, "gemm")->kind, LAC_TRACK_STREAM);
+    ck_assert_int_eq(row_of(model, "gemm")->device, 1);
+    ck_assert_int_eq(row_of(model, "gemm")->tid, 7);
+    ck_assert_int_eq(kind_of(model, "cudaLaunchKernel"), LAC_SLICE_API);
+    ck_assert_uint_eq(model->slices.link[find_slice(model, "gemm")],
+                      find_slice(model, "cudaLaunchKernel"));
+    ck_assert_int_eq(kind_of(model, "forward"), LAC_SLICE_RANGE);
+    const char copy[] = "Memcpy HtoD (Pageable -> Device)";
+    ck_assert_int_eq(kind_of(model, copy), LAC_SLICE_COPY);
+    ck_assert_int_eq(row_of(model, copy)->device, 0);
+    ck_assert_int_eq(row_of(model, copy)->tid, 9);
+    ck_assert_int_eq(model->info.format, LAC_FORMAT_CHROME);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(threads_may_be_named_so_by_metadata)
+{
+    struct lac_model *model =
+        model_of("[{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":5,\"tid\":3,\"args\":{\"name\":"
+                 "\"Device 0 / "
+                 "Stream 7\"}},"
+                 "{\"ph\":\"X\",\"name\":\"relu\",\"pid\":5,\"tid\":3,\"ts\":1,\"dur\":1}]");
+    ck_assert_int_eq(kind_of(model, "relu"), LAC_SLICE_KERNEL);
+    ck_assert_int_eq(row_of(model, "relu")->tid, 7);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(a_process_of_rocprof_named_gpu2_is_device_2)
+{
+    struct lac_model *model = model_of(
+        "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"Cijk_A\",\"pid\":8,\"tid\":1,\"ts\":\"10.5\","
+        "\"dur\":\"2.25\"},"
+        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":8,\"args\":{\"name\":\"3 GPU2\"}},"
+        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":2,\"args\":{\"name\":\"0 CPU HIP API\"}},"
+        "{\"ph\":\"X\",\"name\":\"CopyHostToDevice\",\"pid\":8,\"tid\":2,\"ts\":\"1\",\"dur\":"
+        "\"2\"},"
+        "{\"ph\":\"X\",\"name\":\"hipLaunchKernel\",\"pid\":2,\"tid\":1,\"ts\":\"3\",\"dur\":\"1\"}"
+        "]}");
+    uint64_t slice = find_slice(model, "Cijk_A");
+    ck_assert_int_eq(kind_of(model, "Cijk_A"), LAC_SLICE_KERNEL);
+    ck_assert_int_eq(row_of(model, "Cijk_A")->device, 2);
+    ck_assert_int_eq(model->slices.start_ns[slice] -
+                         model->slices.start_ns[find_slice(model, "CopyHostToDevice")],
+                     9500);
+    ck_assert_int_eq(model->slices.dur_ns[slice], 2250);
+    ck_assert_int_eq(kind_of(model, "CopyHostToDevice"), LAC_SLICE_COPY);
+    ck_assert_int_eq(row_of(model, "hipLaunchKernel")->kind, LAC_TRACK_THREAD);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(names_that_only_look_like_it_are_host_rows)
+{
+    struct lac_model *model = model_of(
+        "[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":3,\"args\":{\"name\":\"GPU Process\"}},"
+        "{\"ph\":\"X\",\"name\":\"a\",\"pid\":3,\"tid\":1,\"ts\":1,\"dur\":1},"
+        "{\"ph\":\"X\",\"name\":\"b\",\"pid\":\"Device 0\",\"tid\":\"worker\",\"ts\":1,\"dur\":1},"
+        "{\"ph\":\"X\",\"name\":\"c\",\"pid\":\"video\",\"tid\":\"Stream 3\",\"ts\":1,\"dur\":1},"
+        "{\"ph\":\"X\",\"name\":\"d\",\"pid\":1,\"tid\":\"Device 0\",\"ts\":1,\"dur\":1}]");
+    for (const char *name = "abcd"; *name != '\0'; name++) {
+        char text[2] = {*name, '\0'};
+        ck_assert_int_eq(kind_of(model, text), LAC_SLICE_OTHER);
+        ck_assert_int_eq(row_of(model, text)->kind, LAC_TRACK_THREAD);
+    }
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(what_may_be_gpu_work_is_said_to_be_not_known)
+{
+    says("[{\"ph\":\"X\",\"cat\":\"cuda\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1},"
+         "{\"ph\":\"X\",\"cat\":\"cuda\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1}]",
+         "no category that is known as GPU work: cuda (2 events)");
+    says("[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\",\"pid\":1,\"tid\":1,\"ts\":1,"
+         "\"dur\":1}]",
+         "no GPU operation and no CUDA call in this trace");
+    says(
+        "[{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,"
+        "\"ts\":1,\"dur\":1}]",
+        "1 launch, but no GPU operation: what the GPU did was not recorded");
+    says("[{\"ph\":\"X\",\"cat\":\"cuda_profiler_range\",\"name\":\"k\",\"pid\":0,\"tid\":0,\"ts\":"
+         "1,"
+         "\"dur\":1}]",
+         "counters of 1 kernel, no times");
+}
+END_TEST
+
+START_TEST(a_category_named_cuda_with_a_stream_is_a_kernel)
+{
+    struct lac_model *model = model_of(
+        "[{\"ph\":\"X\",\"cat\":\"cuda\",\"name\":\"k\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":"
+        "1,\"args\":{\"stream\":7,\"device\":1}}]");
+    ck_assert_int_eq(kind_of(model, "k"), LAC_SLICE_KERNEL);
+    ck_assert_int_eq(row_of(model, "k")->device, 1);
+    lac_model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("device_rows");
+    TCase *tcase = tcase_create("all");
+    tcase_add_test(tcase, rows_named_device_and_stream_are_gpu_work);
+    tcase_add_test(tcase, threads_may_be_named_so_by_metadata);
+    tcase_add_test(tcase, a_process_of_rocprof_named_gpu2_is_device_2);
+    tcase_add_test(tcase, names_that_only_look_like_it_are_host_rows);
+    tcase_add_test(tcase, what_may_be_gpu_work_is_said_to_be_not_known);
+    tcase_add_test(tcase, a_category_named_cuda_with_a_stream_is_a_kernel);
+    suite_add_tcase(suite, tcase);
+    return check_main(suite);
+}
