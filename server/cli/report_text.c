@@ -196,9 +196,13 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
     struct lac_text32 mid = lac_format_band(first->gain_mid_pct, first->gain_mid_pct);
     struct lac_text32 band = lac_format_band(first->gain_low_pct, first->gain_high_pct);
     bool is_wide = strcmp(mid.text, band.text) != 0;
-    /* where nothing has a place in the code, the changes get its column */
-    int place = first->where[0] != '\0' ? 20 : 0;
-    int what = place > 0 ? 29 : 50;
+    /* where nothing has a place in the code, or a long one, the changes get its column */
+    enum { PLACE_MIN = 20, PLACE_MAX = 27, BOTH = 49 };
+    int place_length = (int)strlen(first->where);
+    bool is_long = place_length > PLACE_MAX;
+    int place = place_length < PLACE_MIN ? PLACE_MIN : place_length;
+    place = place_length > 0 && !is_long ? place : 0;
+    int what = place > 0 ? BOTH - place : BOTH + 1;
     lac_text_line(page, LAC_TEXT_DIM, "%-*s %-*s%9s  %s", what + 3, "do this", place,
                   place > 0 ? "where" : "", "step", "less time");
     lac_text_line(page, LAC_TEXT_PLAIN, "1  %-*.*s %-*.*s%9s  %.*s%s%s%s", what, what, first->brief,
@@ -211,6 +215,9 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
         lac_text_line(page, LAC_TEXT_PLAIN, "%u  then %-*.*s %-*s%9s  %s", (unsigned)i + 1,
                       what - 5, what - 5, then->brief, place, "", lac_format_ns(then->step_ns).text,
                       lac_format_band(then->gain_pct, then->gain_pct).text);
+    }
+    if (is_long) {
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, "where", first->where, 12, 1);
     }
     lac_text_paragraph(page, LAC_TEXT_PLAIN, "verify", first->check, 12, 1);
 }

@@ -90,7 +90,6 @@ MISSES = {
     ("hta/df_index_resolver__df_index_resolver.json.gz", "never 'torch.compile(model'"): "said",
     ("hta/negative_queue_length_values_check__rank0.json.gz", "never 'for launches'"): "said",
     ("hta/trace_filter__sampled_rank-1.json.gz", "kind"): "few_steps",
-    ("hta/cupti_profiler__benchmark_result_924719_1679055439_trace.json.gz", "never 'used no GPU'"): "said",
     ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "advises"): "no change is proposed",
     ("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "advises"): "no change is proposed",
     ("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "advises"): "no change is proposed",

@@ -209,6 +209,7 @@ void lac_findings_make(struct lac_facts *facts)
     weigh_data_wait(analysis);
     weigh_few_steps(analysis);
     put_in_order(analysis);
+    lac_findings_place(facts);
     if ((subjects & FOR_TRAINING) != 0) {
         lac_plan_make(facts);
     }

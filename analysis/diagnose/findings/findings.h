@@ -13,6 +13,8 @@
 
 /** All findings, in order, and the plan. After the subject, the phases and the loading. */
 void lac_findings_make(struct lac_facts *facts);
+/** Fill `where` of those that no setting has told, from recorded stacks (where.c). */
+void lac_findings_place(const struct lac_facts *facts);
 /** What a report shows of the timeline; after the findings (views.c). O(gaps). */
 void lac_views_choose(struct lac_facts *facts);
 

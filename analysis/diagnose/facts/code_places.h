@@ -1,0 +1,21 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_CODE_PLACES_H
+#define LAC_ANALYSIS_DIAGNOSE_CODE_PLACES_H
+
+/*
+ * Private: where in the code the host was, by the stacks that the trace holds: the argument "Call
+ * stack" of operators, or rows of Python functions around them.
+ */
+
+#include "analysis/diagnose/facts/facts.h" // IWYU pragma: export
+
+/**
+ * The line that a person may change, of a host slice: of the innermost frame that is neither
+ * PyTorch's nor of what runs the loop for the job, "train.py:42". Rows of Python functions know where a
+ * function begins: "train.py:30 (main)".
+ *
+ * @return text of the analysis; "" where no stack was recorded or none of its frames is such a one.
+ *         Looks at the rows before the slice, LOOK_BACK of them at most
+ */
+const char *lac_code_place(const struct lac_facts *facts, uint64_t slice);
+
+#endif
