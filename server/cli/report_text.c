@@ -295,7 +295,7 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     write_kinds(&page, analysis);
     write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 3);
     write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 3);
-    write_list(&page, "caveats", analysis->caveats, analysis->caveat_count, 2);
+    write_list(&page, "caveats", analysis->caveats, analysis->caveat_count, 4);
     return take(&out, ret_text);
 }
 

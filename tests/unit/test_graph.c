@@ -283,6 +283,29 @@ START_TEST(a_full_queue_lets_the_host_no_further_ahead)
 }
 END_TEST
 
+/** The host is through with all steps before the device has begun the first kernel, of which the
+ *  launch was not recorded. */
+START_TEST(work_from_before_the_recording_hides_no_launch)
+{
+    enum { STEPS_AHEAD = 6, KERNELS = 10 };
+    clear();
+    add("gpu0.7 kernel 8000 1990 dgrad\n");
+    for (int i = 0; i < STEPS_AHEAD; i++) {
+        double t = i * 1000.0;
+        add("main range %.3f 1000 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        for (int k = 0; k < KERNELS; k++) {
+            launch("main", t + 20.0 + 20.0 * k, "gpu0.7", 10000.0 + (i * KERNELS + k) * 2000.0,
+                   1990.0, "dgrad");
+        }
+    }
+    draw();
+    expect("", KERNELS * 2000.0);
+    expect("kernels=0.5", KERNELS * 1005.0);
+    wipe();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("graph");
@@ -296,6 +319,7 @@ int main(void)
     tcase_add_test(tests, of_two_waits_for_the_same_the_second_is_free);
     tcase_add_test(tests, a_wait_that_hides_behind_loading_is_found);
     tcase_add_test(tests, a_full_queue_lets_the_host_no_further_ahead);
+    tcase_add_test(tests, work_from_before_the_recording_hides_no_launch);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -50,6 +50,25 @@ static void name_batches(const struct lac_graph_builder *builder)
     }
 }
 
+/** The window played without a change. */
+static enum lac_status play_unchanged(const struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    struct lac_change none;
+    lac_change_clear(&none);
+    double recorded_ns =
+        (double)(builder->facts->analysis->is_paced_by_device ? graph->recorded_ns
+                                                              : graph->end_ns - graph->start_ns);
+    graph->base_ns = lac_graph_replay(graph, &none);
+    none.is_loader_free = true;
+    graph->base_free_ns = lac_graph_replay(graph, &none);
+    if (isnan(graph->base_ns) || isnan(graph->base_free_ns)) {
+        return LAC_ERR_NOMEM;
+    }
+    graph->base_error = graph->base_ns / recorded_ns - 1.0;
+    return LAC_OK;
+}
+
 static enum lac_status build(struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
@@ -75,19 +94,7 @@ static enum lac_status build(struct lac_graph_builder *builder)
         return status;
     }
     name_batches(builder);
-    struct lac_change none;
-    lac_change_clear(&none);
-    graph->base_ns = lac_graph_replay(graph, &none);
-    none.is_loader_free = true;
-    graph->base_free_ns = lac_graph_replay(graph, &none);
-    if (isnan(graph->base_ns) || isnan(graph->base_free_ns)) {
-        return LAC_ERR_NOMEM;
-    }
-    int64_t recorded_ns = builder->facts->analysis->is_paced_by_device
-                              ? graph->recorded_ns
-                              : graph->end_ns - graph->start_ns;
-    graph->base_error = graph->base_ns / (double)recorded_ns - 1.0;
-    return LAC_OK;
+    return play_unchanged(builder);
 }
 
 enum lac_status lac_graph_build(struct lac_facts *facts, struct lac_graph **ret_graph)

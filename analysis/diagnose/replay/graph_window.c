@@ -252,6 +252,29 @@ static void launched_before(struct lac_graph *graph, uint32_t first)
     }
 }
 
+/** The next operation of a stream whose launch was recorded, looked for once until it is passed. */
+struct next_launched {
+    uint64_t end;      /**< right behind it; 0 not looked for */
+    int64_t launch_ns; /**< INT64_MAX: there is none */
+};
+
+static void find_next(const struct lac_graph_builder *builder, uint64_t from, uint64_t end,
+                      struct next_launched *next)
+{
+    if (from < next->end) {
+        return;
+    }
+    *next = (struct next_launched){end, INT64_MAX};
+    for (uint64_t i = from; i < end; i++) {
+        struct lac_graph_op op = {0};
+        if (lac_is_gpu_work(builder->facts->model->slices.kind[i]) &&
+            operation_of(builder, i, false, &op)) {
+            *next = (struct next_launched){i + 1, op.launch_ns};
+            return;
+        }
+    }
+}
+
 static enum lac_status collect_stream(struct lac_graph_builder *builder, uint32_t track,
                                       int64_t from_ns)
 {
@@ -261,13 +284,19 @@ static enum lac_status collect_stream(struct lac_graph_builder *builder, uint32_
     struct lac_graph *graph = builder->graph;
     int64_t length_ns = graph->end_ns - graph->start_ns;
     bool is_main = model->tracks[track].device == analysis->devices[analysis->main_device].id;
+    uint64_t begin = lac_model_lower_bound(model, track, from_ns);
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
     uint32_t first = graph->op_count;
     bool has_launch = false;
-    for (uint64_t i = lac_model_lower_bound(model, track, from_ns); i < end; i++) {
+    struct next_launched next = {0};
+    for (uint64_t i = begin; i < end; i++) {
         struct lac_graph_op op = {.stream = graph->stream_count, .depends = LAC_GRAPH_NO_OP};
         if (!lac_is_gpu_work(model->slices.kind[i]) || !operation_of(builder, i, is_main, &op)) {
             continue;
+        }
+        if (op.call == LAC_NONE && op.launch_ns >= length_ns) {
+            find_next(builder, i, end, &next); /* launched before the one behind it */
+            op.launch_ns = op.launch_ns < next.launch_ns ? op.launch_ns : next.launch_ns;
         }
         if (op.launch_ns >= length_ns) {
             if (op.start_ns >= length_ns) {

@@ -8,7 +8,7 @@
 #define REPLAY_ERROR_MAX 0.03
 
 /* Steps that can be played as a cycle. */
-enum { GRAPH_STEPS_MIN = 2 };
+enum { GRAPH_STEPS_MIN = 1 };
 
 /* The window stands for the kept steps while the steps inside its ends, kept or not, are at most
  * this many times as long: longer ones hold other work. */

@@ -362,15 +362,29 @@ static void measure_alone(struct lac_facts *facts)
     facts->analysis->needs.alone_ns = lac_round(lac_what_if_replay(facts, &change));
 }
 
-static void fill_replay(const struct lac_step_time *time, struct lac_replay_facts *ret_facts)
+/** By what part the step differs from the recorded one when nothing changes: by the queue where it
+ *  answers for the loader, else by the graph. */
+static double own_error(const struct lac_facts *facts)
+{
+    const struct lac_step_time *time = facts->time;
+    if (lac_graph_trust(time) != LAC_TRUST_DEVICE) {
+        return time->graph->base_error;
+    }
+    struct lac_change none;
+    lac_change_clear(&none);
+    return lac_what_if_replay(facts, &none) / time->step_ns - 1.0;
+}
+
+static void fill_replay(const struct lac_facts *facts, struct lac_replay_facts *ret_facts)
 {
     static const char *const methods[] = {[LAC_TRUST_NONE] = "device",
                                           [LAC_TRUST_DEVICE] = "graph_and_queue",
                                           [LAC_TRUST_ALL] = "graph"};
+    const struct lac_step_time *time = facts->time;
     ret_facts->method = methods[lac_graph_trust(time)];
     if (time->graph != NULL) {
         ret_facts->step_count = time->graph->step_count;
-        ret_facts->error_pct = 100.0 * time->graph->base_error;
+        ret_facts->error_pct = 100.0 * own_error(facts);
     }
 }
 
@@ -405,7 +419,7 @@ enum lac_status lac_step_time_measure(struct lac_facts *facts)
         fill_needs(facts, time);
         status = lac_graph_build(facts, &time->graph);
         if (analysis->main_device != LAC_NONE) {
-            fill_replay(time, &analysis->replay);
+            fill_replay(facts, &analysis->replay);
         }
     }
     if (!status) {

@@ -187,6 +187,14 @@ static void write_caveats(struct lac_facts *facts)
                              lac_format_count(analysis->step_kept_count, "step").text,
                              lac_format_pct(fmax(1.0, analysis->step_uncertain_pct)).text));
     }
+    if (fabs(analysis->replay.error_pct) > REPLAY_ERROR_SAID_PCT) {
+        bool is_rejected = lac_graph_trust(facts->time) == LAC_TRUST_NONE;
+        caveat(analysis,
+               lac_texts_add(&analysis->texts, "the replay of the unchanged steps is %s off: %s",
+                             lac_format_pct(fabs(analysis->replay.error_pct)).text,
+                             is_rejected ? "gains are computed from the GPU's operations alone"
+                                         : "gains smaller than that cannot be predicted"));
+    }
     if (info->dropped_count > 0) {
         caveat(analysis,
                lac_texts_add(&analysis->texts, "%s dropped on import: see the import report",

@@ -20,6 +20,8 @@
 /* The host runs ahead, and that is said, where a step takes so many times as long as its marks are
  * apart. */
 #define HOST_AHEAD_MIN 1.25
+/* A replay that is off by more, in percent of the step, is said: most gains are not much larger. */
+#define REPLAY_ERROR_SAID_PCT 5.0
 /* Waiting that makes the training process of a trace without a device starve. */
 #define HOST_STARVES_PCT 5.0
 
