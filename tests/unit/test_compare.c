@@ -57,7 +57,7 @@ static struct lac_comparison *compared(const struct drawn *a, const struct drawn
 
 static const int steady[] = {1000, 1010, 990, 1000, 1005, 995, 1000, 1002, 998, 1000};
 static const int shorter[] = {900, 910, 890, 900, 905, 895, 900, 902, 898, 900};
-static const int jumping[] = {600, 1400, 700, 1300, 800, 1200, 500, 1500, 1000, 1040};
+static const int jumping[] = {600, 1400, 700, 1300, 800, 1200, 500, 1500, 1040, 1000};
 
 START_TEST(shorter_steps_are_faster)
 {

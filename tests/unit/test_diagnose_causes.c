@@ -271,7 +271,9 @@ END_TEST
 START_TEST(a_device_told_to_wait_may_wait_for_another_device)
 {
     draw_begun_at_work("gpu1.1");
-    ck_assert_uint_eq(analysis->step_kept_count, 8);
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        ck_assert_int_ne(analysis->steps[s].left_out, LAC_STEP_TRUNCATED);
+    }
 }
 END_TEST
 

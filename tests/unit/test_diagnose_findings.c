@@ -98,9 +98,9 @@ START_TEST(starvation_says_how_many_workers)
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 4); /* ceil(1.15 * 29.9 / 10) */
     ck_assert_str_eq(first->brief, "num_workers=4");
     ck_assert_str_eq(first->where, "train.py:83");
-    /* the first step's wait lies before the device's first operation: no idle time by definition,
-     * but no step has to wait for it either */
-    ck_assert_int_le(first->step_mid_ns, analysis->step_without_starvation_ns);
+    /* the first step's wait lies before the device's first operation: that step is not whole on it, and
+     * left out with its wait */
+    ck_assert_int_le(first->step_mid_ns, analysis->step_without_starvation_ns * 102 / 100);
     ck_assert_int_lt(llabs(first->step_mid_ns - 10000000), 150000);
     ck_assert_str_eq(analysis->verdict.cause, "data_wait");
     ck_assert_str_eq(analysis->throughput_unit, "samples");

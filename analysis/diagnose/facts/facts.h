@@ -109,6 +109,13 @@ struct lac_inferred_loader {
                                taken */
 };
 
+/** How waits for data come again: every `period` batches, after `turn_ns`. */
+struct lac_loader_rhythm {
+    uint32_t period;      /**< 0: not to be told */
+    double turn_ns;       /**< by the waits themselves; NaN: by the steps alone */
+    double uncertain_pct; /**< of it: two deviations */
+};
+
 /** What the trace says about the job, where the engine needs it. */
 struct lac_settings {
     int64_t batch_size;    /**< LAC_UNKNOWN_NS not recorded */
@@ -161,7 +168,7 @@ struct lac_facts {
     uint64_t outside_count;
     struct lac_settings settings;
     struct lac_inferred_loader inferred_loader;
-    uint32_t loader_period;     /**< steps after which waits for data come again; 0 unknown */
+    struct lac_loader_rhythm loader_rhythm; /**< of workers that were not recorded */
     bool has_device_steps;      /**< steps are times of the device: found by its kernels */
     struct lac_spans kept;      /**< kept steps, where devices are looked at */
     struct lac_spans host_kept; /**< the same steps between the host's marks */

@@ -53,7 +53,7 @@ void lac_cuda_graph_advice_measure(const struct lac_facts *facts,
         const struct lac_host *host = &facts->hosts[facts->main_host];
         uint64_t waits = 0;
         for (uint64_t i = 0; i < host->blocking_count; i++) {
-            waits += lac_spans_length_inside(&facts->kept, host->blocking[i].start_ns,
+            waits += lac_spans_length_inside(&facts->host_kept, host->blocking[i].start_ns,
                                              host->blocking[i].start_ns + 1) > 0;
         }
         ret_capture->waits_per_step = (double)waits / (double)analysis->step_kept_count;

@@ -20,7 +20,7 @@ static void count_calls(const struct lac_facts *facts, struct allocations *count
 {
     enum { OUT_OF_MEMORY = 2 };
     const struct lac_slices *slices = &facts->model->slices;
-    const struct lac_spans *kept = &facts->kept;
+    const struct lac_spans *kept = &facts->host_kept;
     const struct lac_analysis *analysis = facts->analysis;
     uint32_t step = 0;
     uint32_t last_step = LAC_NONE;
@@ -28,7 +28,7 @@ static void count_calls(const struct lac_facts *facts, struct allocations *count
     for (uint64_t i = 0; i < facts->alloc_marks.count; i++) {
         const struct lac_mark *mark = &facts->alloc_marks.at[i];
         while (step + 1 < analysis->step_count &&
-               analysis->steps[step + 1].start_ns <= mark->start_ns) {
+               analysis->steps[step + 1].host_start_ns <= mark->start_ns) {
             step++;
         }
         if (lac_spans_length_inside(kept, mark->start_ns, mark->start_ns + 1) == 0) {

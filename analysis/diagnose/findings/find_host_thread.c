@@ -33,7 +33,7 @@ static double mean_of(const struct lac_facts *facts, const struct lac_track *tra
     double sum = 0.0;
     double length = 0.0;
     for (uint64_t i = track->first; i + 1 < track->first + track->count; i++) {
-        double ns = (double)lac_spans_length_inside(&facts->kept, model->sample_ts_ns[i],
+        double ns = (double)lac_spans_length_inside(&facts->host_kept, model->sample_ts_ns[i],
                                                     model->sample_ts_ns[i + 1]);
         sum += ns * model->sample_value[i];
         length += ns;
@@ -161,7 +161,7 @@ static void collect(const struct lac_facts *facts, uint32_t name, struct collect
         for (uint64_t i = track->first; i < track->first + track->count; i++) {
             int64_t start_ns = slices->start_ns[i];
             if (slices->name[i] != name || slices->kind[i] != LAC_SLICE_RANGE ||
-                lac_spans_length_inside(&facts->kept, start_ns, start_ns + 1) == 0) {
+                lac_spans_length_inside(&facts->host_kept, start_ns, start_ns + 1) == 0) {
                 continue;
             }
             collections->count++;

@@ -33,7 +33,8 @@ static struct hits steps_hit(const struct lac_facts *facts)
             continue;
         }
         bool is_late = 2 * seen++ >= hits.steps;
-        if (lac_spans_length_inside(modules, step->start_ns, step->start_ns + step->dur_ns) > 0) {
+        if (lac_spans_length_inside(modules, step->host_start_ns,
+                                    step->host_start_ns + step->host_dur_ns) > 0) {
             hits.count++;
             hits.late_count += is_late;
         }

@@ -47,7 +47,7 @@ static double mean_range_ns(const struct lac_facts *facts, uint32_t *ret_longest
     *ret_longest = LAC_NONE;
     for (uint64_t i = 0; i < facts->optimizer_marks.count; i++) {
         const struct lac_mark *mark = &facts->optimizer_marks.at[i];
-        if (lac_spans_length_inside(&facts->kept, mark->start_ns, mark->start_ns + 1) == 0) {
+        if (lac_spans_length_inside(&facts->host_kept, mark->start_ns, mark->start_ns + 1) == 0) {
             continue;
         }
         sum_ns = lac_sum_ns(sum_ns, mark->dur_ns);
@@ -165,7 +165,7 @@ static double waiting_for(const struct lac_facts *facts, double range_ns)
     if (isnan(time->host_ns)) {
         return 0.0;
     }
-    double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->kept) /
+    double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->host_kept) /
                      (double)facts->analysis->step_kept_count;
     double slack_ns = fmax(0.0, time->step_ns - time->host_ns - wait_ns);
     return fmin(idle_ns, fmax(0.0, range_ns - slack_ns));

@@ -78,7 +78,7 @@ static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst
     uint32_t count = 0;
     for (uint64_t i = 0; i < host->blocking_count; i++) {
         const struct lac_blocking_call *call = &host->blocking[i];
-        int64_t ns = lac_spans_length_inside(&facts->kept, call->start_ns, call->end_ns);
+        int64_t ns = lac_spans_length_inside(&facts->host_kept, call->start_ns, call->end_ns);
         add_to(culprits, &count, lac_model_str(model, model->slices.name[call->slice]),
                ns > 0 ? lac_enclosing_name(model, call->slice) : "", ns);
     }
@@ -133,7 +133,7 @@ static void add_waiter_evidence(const struct lac_facts *facts, struct lac_findin
     int64_t most_ns = 0;
     for (uint64_t i = 0; i < host->blocking_count; i++) {
         const struct lac_blocking_call *call = &host->blocking[i];
-        int64_t ns = lac_spans_length_inside(&facts->kept, call->start_ns, call->end_ns);
+        int64_t ns = lac_spans_length_inside(&facts->host_kept, call->start_ns, call->end_ns);
         if (ns > most_ns) {
             most_ns = ns;
             longest = i;

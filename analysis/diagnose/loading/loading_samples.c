@@ -162,7 +162,7 @@ void lac_loading_sample(const struct lac_facts *facts, const struct lac_loading 
                         struct lac_loading_samples *ret_samples)
 {
     const struct lac_model *model = facts->model;
-    const struct lac_spans *kept = &facts->kept;
+    const struct lac_spans *kept = &facts->host_kept;
     *ret_samples = (struct lac_loading_samples){0};
     const double window[2] = {(double)kept->at[0].start_ns,
                               (double)kept->at[kept->count - 1].end_ns};

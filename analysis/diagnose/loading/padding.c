@@ -48,7 +48,7 @@ static double batches_a_step(const struct lac_facts *facts)
     for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
         const struct lac_mark *wait = &facts->wait_marks.at[i];
         int64_t end_ns = wait->start_ns + wait->dur_ns;
-        taken += lac_spans_length_inside(&facts->kept, end_ns - 1, end_ns) > 0;
+        taken += lac_spans_length_inside(&facts->host_kept, end_ns - 1, end_ns) > 0;
     }
     double mean = (double)taken / (double)facts->analysis->step_kept_count;
     return fabs(mean - round(mean)) <= WHOLE_MAX * round(mean) ? round(mean) : 0.0;

@@ -388,7 +388,7 @@ static double beside_first_workers(const struct lac_facts *facts, enum lac_case 
     if (time->s_ns <= 0.0) {
         return 1.0;
     }
-    double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->kept) /
+    double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->host_kept) /
                      (double)facts->analysis->step_kept_count;
     double own_ns = fmax(0.0, time->step_ns - wait_ns);
     if (which == LAC_CASE_BEST) {

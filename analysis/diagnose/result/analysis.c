@@ -32,9 +32,9 @@ const char *lac_root_kind_name(enum lac_root_kind kind)
 
 const char *lac_step_left_out_name(enum lac_step_left_out left_out)
 {
-    static const char *const names[] = {"kept", "warm_up", "truncated", "other_kind",
-                                        "partial_cycle"};
-    return left_out <= LAC_STEP_PARTIAL_CYCLE ? names[left_out] : "kept";
+    static const char *const names[LAC_STEP_LEFT_OUT_COUNT_] = {
+        "kept", "warm_up", "truncated", "other_kind", "partial_cycle", "untimed"};
+    return left_out < LAC_STEP_LEFT_OUT_COUNT_ ? names[left_out] : "kept";
 }
 
 int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece)

@@ -177,6 +177,9 @@ enum lac_step_left_out {
     LAC_STEP_TRUNCATED,
     LAC_STEP_OTHER_KIND,    /**< validation, checkpoint, ...: did other work than the others */
     LAC_STEP_PARTIAL_CYCLE, /**< so that the kept ones are whole cycles of the loader's workers */
+    LAC_STEP_UNTIMED, /**< a step like the others whose length nothing tells: the next one is of
+                                 another kind or was not recorded, its mark ended with the loop */
+    LAC_STEP_LEFT_OUT_COUNT_
 };
 const char *lac_step_left_out_name(enum lac_step_left_out left_out);
 
@@ -481,7 +484,8 @@ struct lac_analysis {
     bool is_step_micro;        /**< a step is one of them; false: a step is the update */
     double step_confidence;    /**< 0..1 */
     int64_t step_mean_ns, step_median_ns, step_p95_ns; /**< of kept ones; LAC_UNKNOWN_NS without */
-    double step_spread_pct;    /**< standard error of the mean in percent; NaN below 3 kept */
+    double step_spread_pct;    /**< standard error of the mean in percent; NaN below 3 kept. What is
+                                    said is step_uncertain_pct */
     double step_uncertain_pct; /**< the mean is known to this part, in 95 of 100 cases, in percent:
                                     what costs less cannot be seen; NaN below 2 kept */
     bool is_paced_by_device;   /**< steps are distances on the device: the host's marks, which found

@@ -1,6 +1,7 @@
 /*
  * Kinds of steps in numbers, and the phases of the whole recording: from its start to its end,
- * without holes. Stretches of other work (step_kinds.c) are phases of their own, in steps too.
+ * without holes. Stretches of other work (step_kinds.c) are phases of their own, in steps too. They are
+ * what the host was at: steps count between its marks here.
  */
 
 #include "analysis/diagnose/steps/steps.h"
@@ -133,20 +134,21 @@ static enum lac_status find_phases(struct lac_facts *facts)
     uint32_t to_count = 0; /* steps that no phase has counted yet */
     uint32_t none = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
-        sum_ns = lac_sum_ns(sum_ns, analysis->steps[s].dur_ns);
+        sum_ns = lac_sum_ns(sum_ns, analysis->steps[s].host_dur_ns);
     }
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        int64_t hole_ns = step->start_ns - walk.at_ns;
+        int64_t hole_ns = step->host_start_ns - walk.at_ns;
         if (hole_ns > 0) {
             bool is_long = hole_ns >= sum_ns / analysis->step_count / 5;
-            enum lac_phase_kind hole = s == 0    ? LAC_PHASE_START_UP
-                                       : is_long ? phase_of_hole(facts, walk.at_ns, step->start_ns)
-                                                 : plain_phase(step - 1, walk.usual);
-            go_to(&walk, step->start_ns, hole, hole, &none);
+            enum lac_phase_kind hole = s == 0 ? LAC_PHASE_START_UP
+                                       : is_long
+                                           ? phase_of_hole(facts, walk.at_ns, step->host_start_ns)
+                                           : plain_phase(step - 1, walk.usual);
+            go_to(&walk, step->host_start_ns, hole, hole, &none);
         }
         to_count++;
-        go_to(&walk, step->start_ns + step->dur_ns, plain_phase(step, walk.usual),
+        go_to(&walk, step->host_start_ns + step->host_dur_ns, plain_phase(step, walk.usual),
               phase_of((enum lac_step_kind)step->kind, walk.usual), &to_count);
         if (to_count > 0 && analysis->phase_count > 0) { /* its own phase is not in it */
             analysis->phases[analysis->phase_count - 1].step_count += to_count;
@@ -267,7 +269,7 @@ static int64_t own_ns(const struct lac_facts *facts, enum lac_step_kind kind, in
     uint32_t at = 0;
     for (uint32_t i = 0; i < facts->stretch_count; i++) {
         const struct lac_stretch *stretch = &facts->stretches[i];
-        uint32_t s = lac_step_at(analysis, stretch->start_ns, at);
+        uint32_t s = lac_step_of_host_at(analysis, stretch->start_ns, at);
         at = s == LAC_NONE ? at : s;
         if (stretch->kind == kind && s != LAC_NONE && analysis->steps[s].kind == kind) {
             sum_ns = lac_sum_ns(sum_ns, stretch->end_ns - stretch->start_ns);
@@ -285,9 +287,10 @@ static void measure_kinds(struct lac_facts *facts)
     int64_t all_ns = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
+        int64_t dur_ns = step->left_out == LAC_STEP_UNTIMED ? step->host_dur_ns : step->dur_ns;
         counts[step->kind]++;
-        totals_ns[step->kind] = lac_sum_ns(totals_ns[step->kind], step->dur_ns);
-        all_ns = lac_sum_ns(all_ns, step->dur_ns);
+        totals_ns[step->kind] = lac_sum_ns(totals_ns[step->kind], dur_ns);
+        all_ns = lac_sum_ns(all_ns, dur_ns);
     }
     for (int kind = 0; kind < LAC_KIND_COUNT_; kind++) {
         if (counts[kind] == 0) {

@@ -10,25 +10,37 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { PERIODS_MIN = 3, WORKERS_MAX = 32 };
+enum {
+    PERIODS_MIN = 3,
+    WORKERS_MAX = 32,
+};
 
-static double sum_of(const int64_t *lengths_ns, uint32_t first, uint32_t count)
+/** Lengths of the kept steps as sums up to each, so that any stretch is a difference. */
+struct lengths {
+    const int64_t *up_to_ns;
+    uint32_t count;
+};
+
+static double sum_of(struct lengths lengths, uint32_t first, uint32_t count)
 {
-    double sum_ns = 0.0;
-    for (uint32_t i = first; i < first + count; i++) {
-        sum_ns += (double)lengths_ns[i];
-    }
-    return sum_ns;
+    int64_t before_ns = first > 0 ? lengths.up_to_ns[first - 1] : 0;
+    return count > 0 ? (double)(lengths.up_to_ns[first + count - 1] - before_ns) : 0.0;
 }
 
-/** How many steps at the end are whole periods of `period` that take the same time. */
-static uint32_t steps_in_periods(const int64_t *lengths_ns, uint32_t count, uint32_t period)
+/** Whole periods that take the same time, up to `after` steps before the end. */
+struct periods {
+    uint32_t period, covered, after;
+};
+
+/** How many steps, `after` of them left at the end, are such periods. */
+static uint32_t steps_in_periods(struct lengths lengths, uint32_t period, uint32_t after)
 {
-    double first_ns = sum_of(lengths_ns, count - period, period);
+    uint32_t end = lengths.count - after;
+    double last_ns = sum_of(lengths, end - period, period);
     uint32_t covered = period;
-    while (covered + period <= count) {
-        double ns = sum_of(lengths_ns, count - covered - period, period);
-        if (fabs(ns - first_ns) > PERIODS_ALIKE_MAX * first_ns) {
+    while (covered + period <= end) {
+        double ns = sum_of(lengths, end - covered - period, period);
+        if (fabs(ns - last_ns) > PERIODS_ALIKE_MAX * last_ns) {
             break;
         }
         covered += period;
@@ -37,15 +49,46 @@ static uint32_t steps_in_periods(const int64_t *lengths_ns, uint32_t count, uint
 }
 
 /** Whether the steps are alike one by one: then they need no period. */
-static bool are_even(const int64_t *lengths_ns, uint32_t count)
+static bool are_even(struct lengths lengths, const struct periods *periods)
 {
-    double mean_ns = sum_of(lengths_ns, 0, count) / count;
-    for (uint32_t i = 0; i < count; i++) {
-        if (fabs((double)lengths_ns[i] - mean_ns) > STEPS_UNEVEN_MIN * mean_ns) {
+    uint32_t first = lengths.count - periods->after - periods->covered;
+    double mean_ns = sum_of(lengths, first, periods->covered) / periods->covered;
+    for (uint32_t i = first; i < first + periods->covered; i++) {
+        if (fabs(sum_of(lengths, i, 1) - mean_ns) > STEPS_UNEVEN_MIN * mean_ns) {
             return false;
         }
     }
     return true;
+}
+
+/** A round begins with the batch that all workers are late for: where in it the recording ended shows in
+ *  how many steps fit. */
+static struct periods best_of_period(struct lengths lengths, uint32_t period)
+{
+    struct periods best = {.period = period};
+    for (uint32_t after = 0; after < period && after + period <= lengths.count; after++) {
+        uint32_t covered = steps_in_periods(lengths, period, after);
+        if (covered > best.covered) {
+            best.covered = covered;
+            best.after = after;
+        }
+    }
+    return best;
+}
+
+/** By the kept steps alone: the period that holds for most of them, the shortest of such. */
+static struct periods find_periods(struct lengths lengths)
+{
+    struct periods best = {0};
+    for (uint32_t period = 2; period <= WORKERS_MAX && period * PERIODS_MIN <= lengths.count;
+         period++) {
+        struct periods here = best_of_period(lengths, period);
+        bool is_better = best.period == 0 || here.covered >= best.covered + period;
+        if (is_better && here.covered >= period * PERIODS_MIN && !are_even(lengths, &here)) {
+            best = here;
+        }
+    }
+    return best;
 }
 
 /** Whether enough of the kept steps' time is waiting for data, by workers of unknown number. */
@@ -84,39 +127,92 @@ static void leave_out_ready(struct lac_facts *facts)
     }
 }
 
-uint32_t lac_steps_loader_period(struct lac_facts *facts, int64_t *scratch)
+/** Whether a step takes one batch. */
+static bool has_a_wait_each(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = facts->analysis;
-    uint32_t count = 0;
+    uint64_t waits = facts->wait_marks.count;
+    uint32_t steps = facts->analysis->step_count;
+    return waits >= steps && waits <= (uint64_t)steps + 2;
+}
+
+/* -- what is kept ------------------------------------------------------------------------------ */
+
+/** Keep the periods: the first steps were given free where they took less time, what is left of a
+ *  round at the ends is a part of one. */
+static void keep_periods(struct lac_analysis *analysis, struct lengths lengths,
+                         const struct periods *periods, bool is_sure)
+{
+    uint32_t before = lengths.count - periods->after - periods->covered;
+    double mean_ns = sum_of(lengths, before, periods->covered) / periods->covered;
+    bool has_credit = (is_sure || before > periods->period) &&
+                      sum_of(lengths, 0, before) < CREDIT_SHORT_MAX * mean_ns * before;
+    uint32_t at = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        struct lac_step *step = &analysis->steps[s];
+        if (step->left_out != LAC_STEP_KEPT) {
+            continue;
+        }
+        if (at < before && has_credit) {
+            step->left_out = LAC_STEP_WARM_UP;
+            step->kind = LAC_KIND_WARM_UP;
+        } else if (at < before % periods->period || at >= before + periods->covered) {
+            step->left_out = LAC_STEP_PARTIAL_CYCLE;
+        }
+        at++;
+    }
+}
+
+/** The rhythm that the waits show, where the steps go by it: on the device those of batches that lay
+ *  ready come later. */
+static bool take_rhythm_of_waits(struct lac_facts *facts, struct lengths lengths)
+{
+    const struct lac_inferred_loader *inferred = &facts->inferred_loader;
+    uint32_t period = (uint32_t)inferred->workers;
+    if (inferred->workers < 2 || !has_a_wait_each(facts) || lengths.count < period) {
+        return false;
+    }
+    struct periods periods = best_of_period(lengths, period);
+    double turn_ns = sum_of(lengths, lengths.count - periods.after - period, period);
+    if (fabs(turn_ns - inferred->fetch_ns) > PERIODS_ALIKE_MAX * inferred->fetch_ns) {
+        return false;
+    }
+    facts->loader_rhythm =
+        (struct lac_loader_rhythm){period, inferred->fetch_ns, 200.0 * inferred->spread};
+    keep_periods(facts->analysis, lengths, &periods, true);
+    return true;
+}
+
+static struct lengths kept_lengths(const struct lac_analysis *analysis, int64_t *scratch)
+{
+    struct lengths lengths = {scratch, 0};
+    int64_t sum_ns = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            sum_ns = lac_sum_ns(sum_ns, analysis->steps[s].dur_ns);
+            scratch[lengths.count++] = sum_ns;
+        }
+    }
+    return lengths;
+}
+
+void lac_steps_find_rhythm(struct lac_facts *facts, int64_t *scratch)
+{
+    facts->loader_rhythm = (struct lac_loader_rhythm){0, (double)NAN, (double)NAN};
     if (!starves_by_unknown(facts)) {
-        return 0;
+        return;
     }
     if (facts->inferred_loader.workers > 1) {
         leave_out_ready(facts);
-        return (uint32_t)facts->inferred_loader.workers;
     }
-    for (uint32_t s = 0; s < analysis->step_count; s++) {
-        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
-            scratch[count++] = analysis->steps[s].dur_ns;
-        }
+    struct lengths lengths = kept_lengths(facts->analysis, scratch);
+    if (take_rhythm_of_waits(facts, lengths)) {
+        return;
     }
-    for (uint32_t period = 2; period <= WORKERS_MAX && period * PERIODS_MIN <= count; period++) {
-        uint32_t covered = steps_in_periods(scratch, count, period);
-        uint32_t before = count - covered;
-        if (covered < period * PERIODS_MIN || are_even(&scratch[before], covered)) {
-            continue;
-        }
-        double mean_ns = sum_of(scratch, before, covered) / covered;
-        bool has_credit =
-            before > period && sum_of(scratch, 0, before) < CREDIT_SHORT_MAX * mean_ns * before;
-        for (uint32_t s = 0; s < analysis->step_count && has_credit && before > 0; s++) {
-            if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
-                analysis->steps[s].left_out = LAC_STEP_WARM_UP;
-                analysis->steps[s].kind = LAC_KIND_WARM_UP;
-                before--;
-            }
-        }
-        return period;
+    struct periods periods = find_periods(lengths);
+    facts->loader_rhythm.period = periods.period;
+    if (periods.period > 0) {
+        keep_periods(facts->analysis, lengths, &periods, false);
+    } else if (facts->inferred_loader.workers > 1) {
+        facts->loader_rhythm.period = (uint32_t)facts->inferred_loader.workers;
     }
-    return 0;
 }

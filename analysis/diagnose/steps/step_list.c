@@ -17,12 +17,17 @@ enum lac_status lac_steps_add(struct lac_facts *facts, int64_t start_ns, int64_t
     return LAC_OK;
 }
 
-uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
+static int64_t begin_of(const struct lac_step *step, bool by_host)
+{
+    return by_host ? step->host_start_ns : step->start_ns;
+}
+
+static uint32_t find(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint, bool by_host)
 {
     const struct lac_step *steps = analysis->steps;
     uint32_t count = analysis->step_count;
-    bool is_near = hint < count && steps[hint].start_ns <= t_ns &&
-                   (hint + 1 == count || steps[hint + 1].start_ns > t_ns);
+    bool is_near = hint < count && begin_of(&steps[hint], by_host) <= t_ns &&
+                   (hint + 1 == count || begin_of(&steps[hint + 1], by_host) > t_ns);
     if (is_near) {
         return hint;
     }
@@ -30,13 +35,23 @@ uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t
     uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (steps[middle].start_ns <= t_ns) {
+        if (begin_of(&steps[middle], by_host) <= t_ns) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
     return low == 0 ? LAC_NONE : low - 1;
+}
+
+uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
+{
+    return find(analysis, t_ns, hint, false);
+}
+
+uint32_t lac_step_of_host_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
+{
+    return find(analysis, t_ns, hint, true);
 }
 
 uint32_t lac_marks_majority_track(const struct lac_marks *marks)

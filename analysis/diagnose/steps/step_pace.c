@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PLACES_MAX = 32 }; /* of a step that are looked at, evenly over its kernels */
 
@@ -13,18 +14,20 @@ enum { PLACES_MAX = 32 }; /* of a step that are looked at, evenly over its kerne
 struct shown {
     uint64_t count;
     int64_t first_ns, last_end_ns; /* on the device */
-    int64_t last_launch_ns;        /* by the host */
+    int64_t busy_ns;
+    int64_t last_launch_ns; /* by the host */
 };
 
 struct search {
     struct lac_facts *facts;
+    uint32_t step_count; /* with what follows the last mark, where marks lie between steps */
     struct shown *shown; /* by step */
     int64_t *start_ns;   /* by step and place; LAC_UNKNOWN_NS: it has none there */
-    int64_t *scratch;    /* a number a step */
-    int64_t *wait_sums;  /* of the waits for data */
+    uint32_t names[2][PLACES_MAX]; /* of the kernels there, of the last two */
+    int64_t *scratch;              /* a number a step */
+    int64_t *wait_sums;            /* of the waits for data */
     uint32_t place_count;
     uint64_t usual_count; /* kernels of a step */
-    uint32_t from, to;    /* steps with a kernel at the chosen place: [from, to] */
 };
 
 static int by_value(const void *a, const void *b)
@@ -41,19 +44,24 @@ static int64_t median(int64_t *values, uint32_t count)
 }
 
 /** The next computing kernel of the stream that was launched in a step; false at the end. */
-static bool next_kernel(const struct lac_facts *facts, struct lac_sequence *sequence,
-                        uint32_t *step, uint64_t *ret_slice)
+static bool next_kernel(const struct search *search, struct lac_sequence *sequence, uint32_t *step,
+                        uint64_t *ret_slice)
 {
-    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_analysis *analysis = search->facts->analysis;
     while (lac_sequence_next(sequence, ret_slice)) {
         uint32_t call = sequence->slices->link[*ret_slice];
-        if (call == LAC_NONE || lac_kernel_class_of(facts, *ret_slice)->is_comm) {
+        if (call == LAC_NONE || lac_kernel_class_of(search->facts, *ret_slice)->is_comm) {
             continue;
         }
         int64_t launched_ns = sequence->slices->start_ns[call];
         uint32_t at = lac_step_at(analysis, launched_ns, *step);
-        if (at != LAC_NONE &&
-            launched_ns < analysis->steps[at].start_ns + analysis->steps[at].dur_ns) {
+        bool is_in = at != LAC_NONE &&
+                     launched_ns < analysis->steps[at].start_ns + analysis->steps[at].dur_ns;
+        if (!is_in && at + 1 == analysis->step_count && at + 1 < search->step_count) {
+            at++; /* behind the last mark */
+            is_in = true;
+        }
+        if (is_in) {
             *step = at;
             return true;
         }
@@ -66,12 +74,13 @@ static void count_kernels(struct search *search, struct lac_sequence sequence)
     const struct lac_slices *slices = sequence.slices;
     uint32_t step = 0;
     uint64_t slice = 0;
-    while (next_kernel(search->facts, &sequence, &step, &slice)) {
+    while (next_kernel(search, &sequence, &step, &slice)) {
         struct shown *shown = &search->shown[step];
         int64_t launched_ns = slices->start_ns[slices->link[slice]];
         int64_t end_ns = slices->start_ns[slice] + slices->dur_ns[slice];
         shown->first_ns = shown->count++ == 0 ? slices->start_ns[slice] : shown->first_ns;
         shown->last_end_ns = end_ns > shown->last_end_ns ? end_ns : shown->last_end_ns;
+        shown->busy_ns = lac_sum_ns(shown->busy_ns, slices->dur_ns[slice]);
         shown->last_launch_ns =
             launched_ns > shown->last_launch_ns ? launched_ns : shown->last_launch_ns;
     }
@@ -91,8 +100,7 @@ static bool has_kernel_at(const struct search *search, uint32_t step, uint32_t p
 
 static void read_places(struct search *search, struct lac_sequence sequence)
 {
-    const struct lac_analysis *analysis = search->facts->analysis;
-    uint64_t cells = (uint64_t)analysis->step_count * search->place_count;
+    uint64_t cells = (uint64_t)search->step_count * search->place_count;
     for (uint64_t i = 0; i < cells; i++) {
         search->start_ns[i] = LAC_UNKNOWN_NS;
     }
@@ -101,7 +109,7 @@ static void read_places(struct search *search, struct lac_sequence sequence)
     uint64_t number = 0;
     uint32_t place = 0;
     uint64_t slice = 0;
-    while (next_kernel(search->facts, &sequence, &step, &slice)) {
+    while (next_kernel(search, &sequence, &step, &slice)) {
         if (step != before) { /* kernels of a stream start in the order of their launches */
             number = 0;
             place = 0;
@@ -110,6 +118,9 @@ static void read_places(struct search *search, struct lac_sequence sequence)
         for (; place < search->place_count && kernel_at(search, place) == number; place++) {
             search->start_ns[(uint64_t)step * search->place_count + place] =
                 sequence.slices->start_ns[slice];
+            if (step + 2 >= search->step_count) {
+                search->names[search->step_count - 1 - step][place] = sequence.slices->name[slice];
+            }
         }
         /* a step with fewer kernels: its last one stands for those that it lacks */
         for (uint32_t p = place; p < search->place_count; p++) {
@@ -133,8 +144,7 @@ static int64_t distance_ns(const struct search *search, uint32_t step, uint32_t 
 /** How far a place's distances lie from the median over all, summed; fewer distances come last. */
 static void weigh_places(const struct search *search, uint32_t *known, double *off_ns)
 {
-    uint32_t step_count = search->facts->analysis->step_count;
-    for (uint32_t s = 0; s + 1 < step_count; s++) {
+    for (uint32_t s = 0; s + 1 < search->step_count; s++) {
         int64_t distances[PLACES_MAX];
         uint32_t count = 0;
         for (uint32_t place = 0; place < search->place_count; place++) {
@@ -154,8 +164,8 @@ static void weigh_places(const struct search *search, uint32_t *known, double *o
     }
 }
 
-/** The place that serves all steps; steps without a kernel there may only lie at the ends. */
-static bool choose_place(struct search *search, uint32_t *ret_place)
+/** The place with most distances; of those the one whose distances lie closest to the others'. */
+static bool choose_place(const struct search *search, uint32_t *ret_place)
 {
     uint32_t known[PLACES_MAX] = {0};
     double off_ns[PLACES_MAX] = {0.0};
@@ -165,41 +175,54 @@ static bool choose_place(struct search *search, uint32_t *ret_place)
         bool is_closer = known[place] == known[best] && off_ns[place] < off_ns[best];
         best = known[place] > known[best] || is_closer ? place : best;
     }
-    uint32_t step_count = search->facts->analysis->step_count;
-    const int64_t *at = &search->start_ns[best];
-    search->from = 0;
-    while (search->from < step_count &&
-           at[(uint64_t)search->from * search->place_count] == LAC_UNKNOWN_NS) {
-        search->from++;
-    }
-    search->to = search->from;
-    while (search->to + 1 < step_count && distance_ns(search, search->to, best) != LAC_UNKNOWN_NS) {
-        search->to++;
-    }
     *ret_place = best;
-    return known[best] > 0 && known[best] == search->to - search->from;
+    return known[best] > 0;
 }
 
-/** Steps from the first kernel of the first one on; before it and from the last one on unknown. */
+/** Whether both steps have the kernel at the place; what follows the last mark is a step where it is
+ *  the same kernel. */
+static bool are_alike(const struct search *search, uint32_t step, uint32_t place)
+{
+    bool is_behind = step + 1 == search->facts->analysis->step_count;
+    return has_kernel_at(search, step, place) && has_kernel_at(search, step + 1, place) &&
+           (!is_behind || search->names[0][place] == search->names[1][place]);
+}
+
+/** Steps from the first kernel of the first one on. One whose next is not to be told ends with its
+ *  last kernel, one without kernels where the step before it did: neither has a length. */
 static void put_steps(const struct search *search, uint32_t place, struct lac_paced_step *steps)
 {
-    const struct lac_analysis *analysis = search->facts->analysis;
-    uint64_t first = (uint64_t)search->from * search->place_count + place;
-    int64_t before_ns = search->start_ns[first] - search->shown[search->from].first_ns;
-    int64_t end_ns = search->shown[search->from].first_ns;
-    for (uint32_t s = 0; s < analysis->step_count; s++) {
-        bool is_known = s >= search->from && s < search->to;
-        if (!is_known) {
-            steps[s] = (struct lac_paced_step){.start_ns = end_ns, .dur_ns = LAC_UNKNOWN_NS};
+    uint32_t count = search->facts->analysis->step_count;
+    int64_t before_ns = LAC_UNKNOWN_NS; /* from a step's begin to the place */
+    int64_t end_ns = LAC_UNKNOWN_NS;
+    for (uint32_t s = 0; s < count; s++) {
+        const struct shown *shown = &search->shown[s];
+        int64_t at_ns = search->start_ns[(uint64_t)s * search->place_count + place];
+        steps[s] = (struct lac_paced_step){.start_ns = end_ns,
+                                           .end_ns = end_ns,
+                                           .dur_ns = LAC_UNKNOWN_NS,
+                                           .busy_ns = shown->busy_ns};
+        if (at_ns == LAC_UNKNOWN_NS) {
             continue;
         }
-        uint64_t here = (uint64_t)s * search->place_count + place;
-        steps[s] = (struct lac_paced_step){.start_ns = search->start_ns[here] - before_ns,
-                                           .dur_ns = distance_ns(search, s, place),
-                                           .first_ns = search->shown[s].first_ns,
-                                           .is_alike = has_kernel_at(search, s, place) &&
-                                                       has_kernel_at(search, s + 1, place)};
-        end_ns = steps[s].start_ns + steps[s].dur_ns;
+        before_ns = before_ns == LAC_UNKNOWN_NS ? at_ns - shown->first_ns : before_ns;
+        bool is_later = end_ns == LAC_UNKNOWN_NS || at_ns - before_ns >= end_ns;
+        steps[s].start_ns = is_later ? at_ns - before_ns : end_ns;
+        steps[s].first_ns = shown->first_ns;
+        bool has_next = s + 1 < search->step_count;
+        steps[s].dur_ns = has_next ? distance_ns(search, s, place) : LAC_UNKNOWN_NS;
+        steps[s].is_alike = steps[s].dur_ns != LAC_UNKNOWN_NS && are_alike(search, s, place);
+        int64_t seen_ns = shown->last_end_ns - steps[s].start_ns;
+        end_ns = steps[s].start_ns + (steps[s].dur_ns != LAC_UNKNOWN_NS ? steps[s].dur_ns
+                                      : seen_ns > 0                     ? seen_ns
+                                                                        : 0);
+        steps[s].end_ns = end_ns;
+    }
+    for (uint32_t s = count - 1; s > 0;
+         s--) { /* before the first with kernels: where that begins */
+        if (steps[s - 1].start_ns == LAC_UNKNOWN_NS) {
+            steps[s - 1].start_ns = steps[s - 1].end_ns = steps[s].start_ns;
+        }
     }
 }
 
@@ -239,6 +262,49 @@ static bool is_last_late(const struct search *search)
     return late_ns > LATE_MARK_MIN * step_ns && tail_ns(search, last) > longest_ns;
 }
 
+/** One step has no next one: it takes as long as what it launched, where its mark ended before. */
+static void put_single(const struct search *search, struct lac_paced_step *step)
+{
+    const struct shown *shown = &search->shown[0];
+    *step = (struct lac_paced_step){.start_ns = shown->first_ns,
+                                    .end_ns = shown->last_end_ns,
+                                    .dur_ns = shown->last_end_ns - shown->first_ns,
+                                    .first_ns = shown->first_ns,
+                                    .busy_ns = shown->busy_ns,
+                                    .is_alike = true};
+}
+
+static enum lac_status put_paced(struct search *search, struct lac_sequence sequence,
+                                 struct lac_pace *pace)
+{
+    const struct lac_analysis *analysis = search->facts->analysis;
+    pace->steps = calloc(analysis->step_count, sizeof(*pace->steps));
+    if (pace->steps == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    if (search->step_count == 1) {
+        put_single(search, pace->steps);
+        return LAC_OK;
+    }
+    search->place_count =
+        search->usual_count < PLACES_MAX ? (uint32_t)search->usual_count : PLACES_MAX;
+    /* half of the steps have that many kernels or more: two numbers a kernel at most */
+    search->start_ns =
+        calloc((size_t)search->step_count * search->place_count, sizeof(*search->start_ns));
+    if (search->start_ns == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    read_places(search, sequence);
+    uint32_t place = 0;
+    if (choose_place(search, &place)) {
+        put_steps(search, place, pace->steps);
+    } else {
+        free(pace->steps);
+        pace->steps = NULL;
+    }
+    return LAC_OK;
+}
+
 static enum lac_status measure(struct search *search, struct lac_sequence sequence,
                                struct lac_pace *pace)
 {
@@ -252,24 +318,7 @@ static enum lac_status measure(struct search *search, struct lac_sequence sequen
         return LAC_OK;
     }
     pace->is_last_late = is_last_late(search);
-    search->place_count =
-        search->usual_count < PLACES_MAX ? (uint32_t)search->usual_count : PLACES_MAX;
-    /* half of the steps have that many kernels or more: two numbers a kernel at most */
-    search->start_ns =
-        calloc((size_t)analysis->step_count * search->place_count, sizeof(*search->start_ns));
-    pace->steps = calloc(analysis->step_count, sizeof(*pace->steps));
-    if (search->start_ns == NULL || pace->steps == NULL) {
-        return LAC_ERR_NOMEM;
-    }
-    read_places(search, sequence);
-    uint32_t place = 0;
-    if (!choose_place(search, &place)) {
-        free(pace->steps);
-        pace->steps = NULL;
-        return LAC_OK;
-    }
-    put_steps(search, place, pace->steps);
-    return LAC_OK;
+    return put_paced(search, sequence, pace);
 }
 
 /** Waiting for data in which the device was idle. */
@@ -280,13 +329,17 @@ static enum lac_status measure_starved(struct lac_facts *facts, struct lac_paced
     enum lac_status status = lac_spans_intersect(
         &facts->waits, &facts->device_sets[analysis->main_device].idle, &starved);
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
-        if (steps[s].dur_ns != LAC_UNKNOWN_NS) {
-            steps[s].starved_ns = lac_spans_length_inside(&starved, steps[s].start_ns,
-                                                          steps[s].start_ns + steps[s].dur_ns);
-        }
+        steps[s].starved_ns = lac_spans_length_inside(&starved, steps[s].start_ns, steps[s].end_ns);
     }
     lac_spans_done(&starved);
     return status;
+}
+
+/** Whether steps lie between marks, so that another one may begin with the last mark. */
+static bool are_between_marks(const struct lac_analysis *analysis)
+{
+    return strcmp(analysis->step_method, "dataloader") == 0 ||
+           strcmp(analysis->step_method, "optimizer") == 0;
 }
 
 enum lac_status lac_pace_measure(struct lac_facts *facts, struct lac_pace *ret_pace)
@@ -294,13 +347,15 @@ enum lac_status lac_pace_measure(struct lac_facts *facts, struct lac_pace *ret_p
     const struct lac_analysis *analysis = facts->analysis;
     struct lac_sequence sequence;
     *ret_pace = (struct lac_pace){0};
-    if (facts->has_device_steps || !facts->has_api || analysis->step_count < 2 ||
+    if (facts->has_device_steps || !facts->has_api || analysis->step_count < 1 ||
         !lac_sequence_begin(facts, &sequence)) {
         return LAC_OK;
     }
+    uint32_t count = analysis->step_count + are_between_marks(analysis);
     struct search search = {.facts = facts,
-                            .shown = calloc(analysis->step_count, sizeof(*search.shown)),
-                            .scratch = calloc(analysis->step_count, sizeof(*search.scratch)),
+                            .step_count = count,
+                            .shown = calloc(count, sizeof(*search.shown)),
+                            .scratch = calloc(count, sizeof(*search.scratch)),
                             .wait_sums = lac_spans_prefix(&facts->waits)};
     enum lac_status status = LAC_ERR_NOMEM;
     if (search.shown != NULL && search.scratch != NULL && search.wait_sums != NULL) {

@@ -8,7 +8,9 @@
 /** A step on the device; dur_ns LAC_UNKNOWN_NS where the recording does not show the next one. */
 struct lac_paced_step {
     int64_t start_ns, dur_ns, starved_ns;
+    int64_t end_ns;   /**< of what is seen of it: also where its length is not known */
     int64_t first_ns; /**< start of its first kernel */
+    int64_t busy_ns;  /**< its kernels, of one stream */
     bool is_alike;    /**< both it and the next one have the kernel that the distance goes by */
 };
 
@@ -29,12 +31,46 @@ struct lac_pace {
  */
 LAC_MUST_USE enum lac_status lac_pace_measure(struct lac_facts *facts, struct lac_pace *ret_pace);
 
+/** The mean of the kept steps. */
+struct lac_step_mean {
+    uint32_t kept_count;
+    double mean_ns;
+    double error_pct;     /**< its standard error; NaN below two */
+    double uncertain_pct; /**< in 95 of 100 cases it is known to this part; NaN below two */
+};
+
+/* step_filter.c */
+/** Leading steps unlike those at the end. */
+void lac_steps_leave_out_warm_up(struct lac_facts *facts, int64_t *scratch);
+/** Steps after which the same comes again: workers that take turns, micro-steps up to an update. */
+uint32_t lac_steps_cycle(const struct lac_facts *facts, uint32_t kept);
+/** Keep whole cycles: of the loader's workers, also those that were not recorded, and of updates. */
+void lac_steps_cut_to_cycles(struct lac_facts *facts, int64_t *scratch);
+
+/** step_clock.c: the host's marks or the device's distances; before it the kinds are known. */
+LAC_MUST_USE enum lac_status lac_steps_choose_clock(struct lac_facts *facts, int64_t *scratch);
+
+/* step_numbers.c; scratch: room for a number a step */
+/** How well the mean of numbers is known, by sums of `at_once` of them: in 95 of 100 cases, in percent;
+ *  NaN below two. */
+double lac_uncertain_pct(const int64_t *lengths_ns, uint32_t count, uint32_t at_once,
+                         double *ret_error_pct);
+struct lac_step_mean lac_steps_mean(const struct lac_facts *facts, int64_t *scratch);
+void lac_steps_mark_outliers(struct lac_analysis *analysis, int64_t *scratch);
+void lac_steps_summarise(struct lac_facts *facts, int64_t *scratch);
+
 /**
- * step_credit.c: after how many steps the waits for data come again, where workers were not recorded;
- * 0 where they do not. Kept steps before such periods that took less are left out.
+ * step_credit.c: after how many steps the waits for data come again, where workers were not recorded.
+ * Kept steps before such periods that took less are left out.
  *
  * @param scratch room for a number a step
  */
-uint32_t lac_steps_loader_period(struct lac_facts *facts, int64_t *scratch);
+void lac_steps_find_rhythm(struct lac_facts *facts, int64_t *scratch);
+
+/** Whether its length is that of a step. */
+static inline bool lac_step_is_timed(const struct lac_step *step)
+{
+    return step->left_out != LAC_STEP_TRUNCATED && step->left_out != LAC_STEP_UNTIMED;
+}
 
 #endif

@@ -42,6 +42,14 @@
  * the distance to the next step is not the step. */
 #define MARKS_APART_MAX 0.02
 
+/* A step that begins before the device's first operation by more than this part of it is not whole on
+ * the device: its idle time is counted from that operation on. */
+#define HEAD_MIN 0.05
+
+/* The device's distances are taken for the sake of certainty where the marks leave more than this, in
+ * percent of the mean: what is worth a change of the program costs more. */
+#define UNCERTAIN_WORTH_PCT 1.0
+
 /* The last mark is late when this part of a step passes after its last launch beyond what does in
  * the others: the loop was left, workers were joined. */
 #define LATE_MARK_MIN 0.05

@@ -120,7 +120,7 @@ static enum lac_status read_steps(void *target, const struct lac_block *block,
             !is_between(columns[STEP_OPS][i], 0, LAC_NUMBER_MAX) ||
             !is_between(columns[STEP_NAME][i], 0, (int64_t)head->strings.count - 1) ||
             !is_between(slice, -1, (int64_t)head->slices.count - 1) ||
-            !is_between(columns[STEP_LEFT_OUT][i], 0, LAC_STEP_PARTIAL_CYCLE) ||
+            !is_between(columns[STEP_LEFT_OUT][i], 0, LAC_STEP_LEFT_OUT_COUNT_ - 1) ||
             !is_between(columns[STEP_KIND][i], 0, LAC_KIND_COUNT_ - 1) ||
             !is_between(columns[STEP_IS_OUTLIER][i], 0, 1)) {
             return LAC_ERR_CORRUPT;

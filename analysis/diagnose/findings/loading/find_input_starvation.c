@@ -294,7 +294,7 @@ static void propose_recording(const struct lac_facts *facts, struct lac_finding 
     double free_ns = facts->loading->free_ns;
     double best_ns = free_ns;
     if (analysis->main_device != LAC_NONE) { /* the host may get all its wait back */
-        double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->kept) /
+        double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->host_kept) /
                          (double)analysis->step_kept_count;
         best_ns = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
     }

@@ -101,7 +101,7 @@ static void add_waits(const struct lac_facts *facts, struct lac_finding *finding
             for (uint64_t c = 0; c < count; c++) {
                 is_taken = is_taken || chosen[c] == i;
             }
-            bool is_inside = lac_spans_length_inside(&facts->kept, mark->start_ns,
+            bool is_inside = lac_spans_length_inside(&facts->host_kept, mark->start_ns,
                                                      mark->start_ns + mark->dur_ns) > 0;
             if (!is_taken && is_inside &&
                 (best == UINT64_MAX || mark->dur_ns > marks->at[best].dur_ns)) {

@@ -1,0 +1,321 @@
+/* Whose steps they are: the host's marks or the device's distances; what each then counts. */
+
+#include "tests/support/check_main.h"
+#include "tests/support/trace_sheet.h"
+
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+enum { KERNELS = 20 };
+
+/** A training step as the host issues it at `host_us`: its kernels take the device from `device_us` on,
+ *  evenly over `length_us`. */
+static void issue(double host_us, double device_us, double length_us)
+{
+    sheet_add("main op %.3f 3 Optimizer.step#SGD.step\n", host_us + 2.2 * KERNELS);
+    for (int k = 0; k < KERNELS; k++) {
+        sheet_corr++;
+        sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", host_us + 2.0 * k, sheet_corr);
+        sheet_add("gpu0.7 kernel %.3f %.3f #%u dgrad_kernel\n", device_us + k * length_us / KERNELS,
+                  length_us / KERNELS - 1.0, sheet_corr);
+    }
+}
+
+static void mark(double from_us, double to_us, int number)
+{
+    sheet_add("main range %.3f %.3f ProfilerStep#%d\n", from_us, to_us - from_us, number);
+}
+
+static uint32_t count_left_out(enum lac_step_left_out why)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        count += analysis->steps[s].left_out == why;
+    }
+    return count;
+}
+
+/** Ten steps of 1 ms on the device, two of them before a validation; the first mark waits for work from
+ *  before the recording. */
+static void draw_with_validation(void)
+{
+    double host_us = 0.0;
+    double device_us = 1500.0;
+    sheet_blank();
+    for (int i = 0; i < 12; i++) {
+        double next_us = device_us + 300.0;
+        bool validates = i == 4 || i == 9;
+        issue(host_us + 5.0, device_us, 1000.0);
+        mark(host_us, next_us, i);
+        host_us = next_us;
+        device_us += 1000.0;
+        if (validates) {
+            sheet_add("main range %.3f 3000 validation\n", host_us);
+            host_us += 3000.0;
+            device_us = host_us + 5.0;
+        }
+    }
+    sheet_diagnose(NULL, 0);
+}
+
+START_TEST(a_step_before_a_validation_is_a_training_step_without_a_length)
+{
+    draw_with_validation();
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_uint_eq(count_left_out(LAC_STEP_TRUNCATED), 0);
+    ck_assert_int_eq(analysis->steps[4].left_out, LAC_STEP_UNTIMED);
+    ck_assert_int_eq(analysis->steps[9].left_out, LAC_STEP_UNTIMED);
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        ck_assert_int_eq(analysis->steps[s].kind, LAC_KIND_TRAIN);
+        ck_assert_int_gt(analysis->steps[s].dur_ns, 0);
+    }
+}
+END_TEST
+
+START_TEST(phases_are_what_the_host_was_at)
+{
+    draw_with_validation();
+    ck_assert(analysis->is_paced_by_device);
+    const struct lac_step *last = &analysis->steps[analysis->step_count - 1];
+    const struct lac_phase *end = &analysis->phases[analysis->phase_count - 1];
+    uint32_t validations = 0;
+    for (uint32_t p = 0; p < analysis->phase_count; p++) {
+        validations += analysis->phases[p].kind == LAC_PHASE_VALIDATION;
+    }
+    ck_assert_uint_eq(validations, 2);
+    ck_assert_int_eq(end->kind, LAC_PHASE_END);
+    ck_assert_int_eq(end->start_ns, last->host_start_ns + last->host_dur_ns);
+    ck_assert_uint_eq(end->step_count, 0);
+}
+END_TEST
+
+START_TEST(what_the_host_does_is_counted_between_its_marks)
+{
+    static const double marks_us[] = {0.0, 1800.0, 2800.0, 3800.0, 4800.0, 5800.0, 7700.0};
+    sheet_blank();
+    for (int i = 0; i < 6; i++) {
+        sheet_add("main wait %.3f 2\n", marks_us[i] + 1.0);
+        issue(marks_us[i] + 5.0, 1000.0 + i * 1000.0, 1000.0);
+        mark(marks_us[i], marks_us[i + 1], i);
+    }
+    for (int i = 0; i < 12; i++) {
+        sheet_add("w0 part %d 20 loader.tokens batch=%d worker=0 bytes=1000\n", i * 100, i);
+        sheet_add("w0 part %d 20 loader.padding batch=%d worker=0 bytes=400\n", i * 100, i);
+    }
+    /* in the last step, which is left out, while the device is in the last kept one */
+    sheet_add("main wait 5900 2\n");
+    sheet_diagnose(NULL, 0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_uint_eq(analysis->step_kept_count, 5);
+    ck_assert_str_eq(analysis->throughput_unit, "tokens");
+    ck_assert_double_eq_tol(analysis->throughput_per_s, 600.0 * 1e3, 1.0);
+}
+END_TEST
+
+START_TEST(a_step_without_kernels_in_the_middle_does_not_end_the_pace)
+{
+    static const double marks_us[] = {0.0,    850.0,  1900.0, 3300.0, 4000.0,
+                                      4900.0, 6300.0, 7000.0, 8100.0};
+    sheet_blank();
+    for (int i = 0; i < 8; i++) {
+        mark(marks_us[i], marks_us[i + 1], i);
+        if (i != 4) {
+            issue(marks_us[i] + 5.0, 500.0 + i * 1000.0, 1000.0);
+        }
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_uint_eq(analysis->step_kept_count, 5);
+    ck_assert_int_eq(analysis->steps[3].left_out, LAC_STEP_UNTIMED);
+}
+END_TEST
+
+START_TEST(marks_of_a_host_that_is_through_before_the_device_begins_are_no_pace)
+{
+    sheet_blank();
+    for (int i = 0; i < 4; i++) {
+        sheet_add("main wait %.3f 8\n", i * 100.0 + 1.0);
+        issue(i * 100.0 + 10.0, 500.0 + i * 9000.0, 9000.0);
+        mark(i * 100.0, i * 100.0 + 100.0, i);
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_int_eq(analysis->step_mean_ns, 9000000);
+    ck_assert_uint_eq(analysis->step_kept_count, 3);
+}
+END_TEST
+
+START_TEST(one_step_takes_as_long_as_what_it_launched)
+{
+    sheet_blank();
+    issue(5.0, 50.0, 9000.0);
+    mark(0.0, 100.0, 0);
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->step_count, 1);
+    ck_assert_int_ge(analysis->step_mean_ns, 8990000);
+    ck_assert(isnan(analysis->step_uncertain_pct));
+    sheet_blank(); /* a step that waits for its work is its mark */
+    issue(5.0, 50.0, 9000.0);
+    mark(0.0, 9500.0, 0);
+    sheet_diagnose(NULL, 0);
+    ck_assert_int_eq(analysis->step_mean_ns, 9500000);
+}
+END_TEST
+
+START_TEST(the_device_shows_more_steps_than_a_host_that_first_runs_ahead)
+{
+    static const double marks_us[] = {0.0, 200.0, 600.0, 2000.0, 3000.0, 4000.0};
+    sheet_blank();
+    for (int i = 0; i < 5; i++) {
+        issue(marks_us[i] + 5.0, 50.0 + i * 1000.0, 1000.0);
+        mark(marks_us[i], marks_us[i + 1], i);
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_uint_eq(analysis->step_kept_count, 4);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+}
+END_TEST
+
+START_TEST(a_first_step_that_the_recording_cut_short_is_not_in_the_mean)
+{
+    /* the recording began in the middle of the first wait */
+    double t = 0.0;
+    sheet_blank();
+    for (int i = 0; i < 9; i++) {
+        double wait_us = i == 0 ? 700.0 : 2000.0 + (i % 3) * 30.0;
+        sheet_add("main wait %.3f %.3f\n", t, wait_us);
+        issue(t + wait_us + 5.0, t + wait_us + 10.0, 900.0);
+        mark(t, t + wait_us + 920.0, i);
+        t += wait_us + 920.0;
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_int_ge(analysis->step_mean_ns, 2920000);
+    ck_assert_double_lt(analysis->step_uncertain_pct, 2.0);
+}
+END_TEST
+
+START_TEST(a_head_before_the_first_operation_is_in_no_step_or_in_none)
+{
+    /* each step prepares its batch by itself, the first one before the device has begun */
+    double t = 0.0;
+    sheet_blank();
+    for (int i = 0; i < 6; i++) {
+        sheet_add("main wait %.3f 400\n", t);
+        issue(t + 405.0, t + 410.0, 550.0 + (i % 2) * 20.0);
+        mark(t, t + 1000.0 + (i % 2) * 20.0, i);
+        t += 1000.0 + (i % 2) * 20.0;
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->step_kept_count, 5);
+    double waiting_ns = 0.0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        waiting_ns += analysis->steps[s].left_out == LAC_STEP_KEPT
+                          ? (double)analysis->steps[s].starved_ns
+                          : 0.0;
+    }
+    ck_assert_double_ge(waiting_ns / 5.0, 395000.0);
+}
+END_TEST
+
+/* -- rounds of workers -------------------------------------------------------------------------- */
+
+/** A loop by the loader alone: the device is `ahead_us` behind at most. @return the end */
+static double draw_waits(const double *waits_us, int count)
+{
+    double t = 0.0;
+    sheet_blank();
+    for (int i = 0; i < count; i++) {
+        sheet_add("main wait %.3f %.3f\n", t, waits_us[i]);
+        issue(t + waits_us[i] + 1.0, t + waits_us[i] + 2.0, 950.0);
+        t += waits_us[i] + 960.0;
+    }
+    sheet_diagnose(NULL, 0);
+    return t;
+}
+
+START_TEST(rounds_of_the_workers_are_no_noise)
+{
+    double waits_us[24];
+    for (int i = 0; i < 24; i++) {
+        waits_us[i] = i % 4 == 0 ? 8000.0 + (i % 3) * 20.0 : 10.0;
+    }
+    (void)draw_waits(waits_us, 24);
+    ck_assert_uint_eq(analysis->step_kept_count % 4, 0);
+    ck_assert_double_lt(analysis->step_uncertain_pct, 2.0);
+    ck_assert_double_lt(analysis->step_spread_pct, 1.0);
+}
+END_TEST
+
+START_TEST(rounds_begin_where_they_come_back)
+{
+    /* how the four batches of a round lie differs, the round does not; the recording ends in one */
+    static const double shapes_us[][4] = {
+        {6990.0, 3970.0, 2020.0, 1.0}, {6970.0, 2910.0, 2810.0, 1.0},
+        {6720.0, 3250.0, 2890.0, 1.0}, {7670.0, 5000.0, 50.0, 2.0},
+        {5770.0, 4800.0, 2300.0, 2.0}, {7600.0, 3400.0, 2000.0, 2.0}};
+    double waits_us[6 * 4 + 3];
+    for (int i = 0; i < 6 * 4 + 3; i++) {
+        waits_us[i] = i < 24 ? shapes_us[i / 4][i % 4] : shapes_us[0][i % 4];
+    }
+    (void)draw_waits(waits_us, 6 * 4 + 2);
+    ck_assert_uint_eq(analysis->step_kept_count % 4, 0);
+    ck_assert_uint_ge(analysis->step_kept_count, 16);
+    ck_assert_double_lt(analysis->step_uncertain_pct, 6.0);
+}
+END_TEST
+
+START_TEST(three_long_waits_show_a_round_behind_free_batches)
+{
+    double waits_us[22];
+    for (int i = 0; i < 22; i++) { /* 11 free batches, then one long wait in five */
+        waits_us[i] = i >= 11 && i % 5 == 1 ? 9500.0 : 2.0;
+    }
+    waits_us[0] = 9700.0;
+    (void)draw_waits(waits_us, 22);
+    ck_assert_str_eq(analysis->step_method, "dataloader");
+    ck_assert_uint_gt(analysis->step_kept_count, 0);
+    ck_assert_uint_eq(analysis->step_kept_count % 5, 0);
+    ck_assert_int_eq(analysis->steps[5].left_out, LAC_STEP_WARM_UP);
+    double round_us = 9500.0 + 4 * 2.0 + 5 * 960.0;
+    ck_assert_double_eq_tol((double)analysis->step_mean_ns, 1000.0 * round_us / 5.0, 30000.0);
+    ck_assert_double_lt(analysis->step_uncertain_pct, 3.0);
+}
+END_TEST
+
+START_TEST(waits_without_a_rhythm_keep_their_noise)
+{
+    static const double waits_us[] = {2.0,    5000.0, 2.0, 9000.0, 2.0,    2.0,    2.0,
+                                      7000.0, 8000.0, 2.0, 2.0,    9500.0, 2.0,    6000.0,
+                                      2.0,    2.0,    2.0, 2.0,    7500.0, 3000.0, 2.0};
+    (void)draw_waits(waits_us, 21);
+    ck_assert_uint_eq(count_left_out(LAC_STEP_WARM_UP), 0);
+    ck_assert_double_gt(analysis->step_uncertain_pct, 20.0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("diagnose_pace");
+    TCase *tcase = tcase_create("pace");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
+    tcase_add_test(tcase, a_step_before_a_validation_is_a_training_step_without_a_length);
+    tcase_add_test(tcase, phases_are_what_the_host_was_at);
+    tcase_add_test(tcase, what_the_host_does_is_counted_between_its_marks);
+    tcase_add_test(tcase, a_step_without_kernels_in_the_middle_does_not_end_the_pace);
+    tcase_add_test(tcase, marks_of_a_host_that_is_through_before_the_device_begins_are_no_pace);
+    tcase_add_test(tcase, one_step_takes_as_long_as_what_it_launched);
+    tcase_add_test(tcase, the_device_shows_more_steps_than_a_host_that_first_runs_ahead);
+    tcase_add_test(tcase, a_first_step_that_the_recording_cut_short_is_not_in_the_mean);
+    tcase_add_test(tcase, a_head_before_the_first_operation_is_in_no_step_or_in_none);
+    tcase_add_test(tcase, rounds_of_the_workers_are_no_noise);
+    tcase_add_test(tcase, rounds_begin_where_they_come_back);
+    tcase_add_test(tcase, three_long_waits_show_a_round_behind_free_batches);
+    tcase_add_test(tcase, waits_without_a_rhythm_keep_their_noise);
+    suite_add_tcase(suite, tcase);
+    return check_main(suite);
+}
