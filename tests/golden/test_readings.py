@@ -88,7 +88,6 @@ ROWS = [
 # (start of the path, check): what is seen instead
 MISSES = {
     ("hta/df_index_resolver__df_index_resolver.json.gz", "never 'torch.compile(model'"): "said",
-    ("hta/negative_queue_length_values_check__rank0.json.gz", "never 'for launches'"): "said",
     ("hta/trace_filter__sampled_rank-1.json.gz", "kind"): "few_steps",
     ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "advises"): "no change is proposed",
     ("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "advises"): "no change is proposed",

@@ -137,6 +137,80 @@ START_TEST(a_sync_with_the_host_ahead_costs_nothing)
 }
 END_TEST
 
+START_TEST(a_call_that_blocked_briefly_does_not_take_the_gap_after_it)
+{
+    sheet_draw("main call      0    5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10   90 #1 a\n"
+               "main call    74   28    cudaStreamSynchronize\n"
+               "main op     102  500    aten::cat\n"
+               "main call   610    5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 620   10 #2 a\n");
+    /* blocked for 26 us before the gap: so much earlier the host would have got here without it */
+    ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 26);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_HOST), 476);
+}
+END_TEST
+
+START_TEST(one_long_operation_of_the_host_after_a_sync_is_the_hosts)
+{
+    sheet_draw("main call       0    5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel  10 9990 #1 a\n"
+               "main call      20 9982    cudaStreamSynchronize\n"
+               "main op     10010 6000    aten::sort\n"
+               "main call   16020    5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 16030   10 #2 a\n");
+    ck_assert_int_eq(idle_us(LAC_CAUSE_HOST), 6000);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 20);
+}
+END_TEST
+
+START_TEST(what_waits_for_another_threads_launches_is_no_work)
+{
+    sheet_draw("main call       0    5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel  10 9990 #1 a\n"
+               "grad call      20 9982    cudaStreamSynchronize\n"
+               "main op     10010 6000    run_backward\n"
+               "grad call   15000    5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 15010   10 #2 a\n");
+    ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 5000);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_HOST), 0);
+}
+END_TEST
+
+START_TEST(work_that_was_queued_did_not_wait_for_its_launch)
+{
+    sheet_draw("main call       0    5 #1 cudaLaunchKernel\n"
+               "main call       6    5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel  10   90 #1 a\n"
+               "gpu0.1 kernel 900   10 #2 a\n");
+    ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 0);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 800);
+}
+END_TEST
+
+START_TEST(a_launch_that_arrives_slowly_is_still_one)
+{
+    sheet_draw("main call       0    5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel  10   90 #1 a\n"
+               "main call     100    5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 190   10 #2 a\n");
+    ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 90);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 0);
+}
+END_TEST
+
+START_TEST(a_hole_inside_a_graph_is_no_launch_and_no_other_stream)
+{
+    sheet_draw("main call       0    5    cudaStreamWaitEvent\n"
+               "main call       6    5 #1 cudaGraphLaunch\n"
+               "gpu0.1 kernel  20   80 #1 a\n"
+               "gpu0.2 kernel 150   10 #1 b\n");
+    ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 0);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_DEPENDENCY), 0);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 50);
+}
+END_TEST
+
 START_TEST(another_process_does_not_take_the_blame)
 {
     sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
@@ -354,6 +428,12 @@ int main(void)
     tcase_add_test(tcase, a_batch_made_before_the_wait_was_not_what_it_lasted_for);
     tcase_add_test(tcase, sync_gets_what_is_left_of_the_gap_it_opened);
     tcase_add_test(tcase, a_sync_with_the_host_ahead_costs_nothing);
+    tcase_add_test(tcase, a_call_that_blocked_briefly_does_not_take_the_gap_after_it);
+    tcase_add_test(tcase, one_long_operation_of_the_host_after_a_sync_is_the_hosts);
+    tcase_add_test(tcase, what_waits_for_another_threads_launches_is_no_work);
+    tcase_add_test(tcase, work_that_was_queued_did_not_wait_for_its_launch);
+    tcase_add_test(tcase, a_launch_that_arrives_slowly_is_still_one);
+    tcase_add_test(tcase, a_hole_inside_a_graph_is_no_launch_and_no_other_stream);
     tcase_add_test(tcase, another_process_does_not_take_the_blame);
     tcase_add_test(tcase, launches_close_together_are_launching_far_apart_are_host);
     tcase_add_test(tcase, a_copy_to_the_device_that_is_staged_is_copy_wait);

@@ -8,8 +8,11 @@
  *   unattributed                                         where the device was not seen
  * The rest depends on when the operation that ended the gap was launched:
  *   after its launch    copy_wait before a copy to the device, dependency when its stream waited
- *                       for another, else launch (submission latency)
- *   before its launch   sync when a blocking call opened the gap, else launch, host, unattributed
+ *                       for another (and no graph hides what ran), unattributed while it was queued for longer than a launch takes
+ *                       to arrive (or inside a graph): no launch was late; else launch
+ *   before its launch   host where one operation or frame that calls nothing of the GPU takes it; sync
+ *                       when a blocking call opened the gap, as long as that call blocked: so much
+ *                       earlier the host would have been here; else launch, host, unattributed
  *
  * The root cause (the call that drained the queue, the batch that was late) is a field of its own.
  */
@@ -115,31 +118,25 @@ static enum lac_status paint(struct painter *painter, const struct lac_spans *se
     return LAC_OK;
 }
 
+/** Paint what is open from `from_ns` to `to_ns`. */
+static enum lac_status paint_between(struct painter *painter, int64_t from_ns, int64_t to_ns,
+                                     enum lac_cause cause)
+{
+    struct lac_span one = {from_ns, to_ns};
+    const struct lac_spans set = {.at = &one, .count = to_ns > from_ns ? 1 : 0};
+    uint64_t cursor = 0;
+    return paint(painter, &set, &cursor, cause);
+}
+
 /** Paint what is open at or after `from_ns`. */
 static enum lac_status paint_from(struct painter *painter, int64_t from_ns, enum lac_cause cause)
 {
-    painter->next.count = 0;
-    for (uint64_t i = 0; i < painter->open.count; i++) {
-        struct painted open = painter->open.at[i];
-        int64_t split_ns = open.start_ns > from_ns ? open.start_ns : from_ns;
-        if (split_ns > open.end_ns) {
-            split_ns = open.end_ns;
-        }
-        enum lac_status status =
-            list_add(&painter->next, open.start_ns, split_ns, LAC_CAUSE_UNATTRIBUTED);
-        if (!status) {
-            status = list_add(&painter->painted, split_ns, open.end_ns, cause);
-        }
-        if (status) {
-            return status;
-        }
-    }
-    swap_lists(&painter->open, &painter->next);
-    return LAC_OK;
+    return paint_between(painter, from_ns, INT64_MAX, cause);
 }
 
-/** The blocking call that was waiting when the gap began, or LAC_NONE. */
-static uint32_t sync_that_opened(const struct lac_host *host, const struct lac_gap *gap)
+/** The blocking call that was waiting when the gap began, or NULL. */
+static const struct lac_blocking_call *sync_that_opened(const struct lac_host *host,
+                                                        const struct lac_gap *gap)
 {
     enum { LOOK_BACK = 8 }; /* threads that may be in blocking calls at once */
     uint64_t low = 0;
@@ -155,10 +152,10 @@ static uint32_t sync_that_opened(const struct lac_host *host, const struct lac_g
     for (uint64_t back = 0; back < LOOK_BACK && back < low; back++) {
         const struct lac_blocking_call *call = &host->blocking[low - 1 - back];
         if (call->end_ns >= gap->start_ns - SYNC_RETURN_NS) {
-            return call->slice;
+            return call;
         }
     }
-    return LAC_NONE;
+    return NULL;
 }
 
 /** The call that launched what ended the gap; LAC_NONE: nothing did, or it was not recorded. */
@@ -197,25 +194,72 @@ static bool is_copy_to_device(const struct lac_model *model, uint32_t slice)
            model->copies[row].copy_kind == LAC_COPY_HTOD;
 }
 
-/** Why an operation that was already submitted did not run yet. */
-static enum lac_cause submitted_cause(const struct lac_facts *facts, const struct lac_host *host,
-                                      const struct lac_gap *gap, int64_t launched_ns)
+/** Whether the stream of what ended the gap was told to wait for another one right before. */
+static bool waits_for_stream(const struct lac_model *model, const struct lac_host *host,
+                             const struct lac_gap *gap, int64_t launched_ns)
 {
     enum { LOOK_BACK_NS = 200000 };
-    const struct lac_model *model = facts->model;
-    if (is_copy_to_device(model, gap->ended_by)) {
-        return LAC_CAUSE_COPY_WAIT;
-    }
-    if (gap->start_ns + gap->dur_ns - launched_ns < GAP_MIN_NS || host->waits_event.count == 0) {
-        return LAC_CAUSE_LAUNCH;
-    }
     bool is_same_stream =
         gap->opened_by != LAC_NONE &&
         lac_model_track_of(model, gap->ended_by) == lac_model_track_of(model, gap->opened_by);
     uint64_t wait = lac_spans_first_after(&host->waits_event, launched_ns - LOOK_BACK_NS);
-    bool has_wait =
-        wait < host->waits_event.count && host->waits_event.at[wait].start_ns <= launched_ns;
-    return has_wait && !is_same_stream ? LAC_CAUSE_DEPENDENCY : LAC_CAUSE_LAUNCH;
+    return !is_same_stream && wait < host->waits_event.count &&
+           host->waits_event.at[wait].start_ns <= launched_ns;
+}
+
+/** Paint what is left after the launch of what ended the gap. */
+static enum lac_status paint_submitted(struct painter *painter, const struct lac_host *host,
+                                       const struct lac_gap *gap, uint32_t call)
+{
+    const struct lac_model *model = painter->facts->model;
+    int64_t end_ns = gap->start_ns + gap->dur_ns;
+    int64_t launched_ns = model->slices.start_ns[call];
+    if (is_copy_to_device(model, gap->ended_by)) {
+        return paint_from(painter, launched_ns, LAC_CAUSE_COPY_WAIT);
+    }
+    int64_t queued_ns = launched_ns + model->slices.dur_ns[call];
+    queued_ns = queued_ns > gap->start_ns ? queued_ns : gap->start_ns;
+    bool is_inside = gap->opened_by != LAC_NONE && gap->dur_ns >= GAP_MIN_NS &&
+                     model->slices.link[gap->opened_by] == call;
+    bool waits = end_ns - launched_ns >= GAP_MIN_NS && !painter->facts->launches_graphs &&
+                 waits_for_stream(model, host, gap, launched_ns);
+    if (waits) {
+        return paint_from(painter, launched_ns, LAC_CAUSE_DEPENDENCY);
+    }
+    enum lac_status status = LAC_OK;
+    if (is_inside || end_ns - queued_ns > LAUNCH_ARRIVES_NS) {
+        int64_t from_ns = is_inside ? gap->start_ns : queued_ns;
+        bool is_main = gap->device == painter->facts->analysis->main_device;
+        if (is_main && gap->opened_by != LAC_NONE) {
+            status = lac_spans_add(&painter->facts->queued, from_ns, end_ns);
+        }
+        if (!status) {
+            status = paint_from(painter, from_ns, LAC_CAUSE_UNATTRIBUTED);
+        }
+    }
+    return status ? status : paint_from(painter, launched_ns, LAC_CAUSE_LAUNCH);
+}
+
+/** Paint what is left before the launch of what ended the gap, `sync` having opened it or NULL. */
+static enum lac_status paint_before_launch(struct painter *painter, struct lac_host *host,
+                                           const struct lac_gap *gap,
+                                           const struct lac_blocking_call *sync)
+{
+    enum lac_status status = LAC_OK;
+    if (sync != NULL) {
+        status =
+            paint(painter, &host->sets[LAC_SET_WORK], &host->cursor[LAC_SET_WORK], LAC_CAUSE_HOST);
+        int64_t until_ns = lac_sum_ns(gap->start_ns, gap->start_ns - sync->start_ns);
+        until_ns = until_ns > sync->end_ns ? until_ns : sync->end_ns;
+        status = status ? status : paint_between(painter, gap->start_ns, until_ns, LAC_CAUSE_SYNC);
+    }
+    if (!status) {
+        status = paint(painter, &host->sets[LAC_SET_LAUNCH], &host->cursor[LAC_SET_LAUNCH],
+                       LAC_CAUSE_LAUNCH);
+    }
+    return status ? status
+                  : paint(painter, &host->sets[LAC_SET_BUSY], &host->cursor[LAC_SET_BUSY],
+                          LAC_CAUSE_HOST);
 }
 
 static enum lac_status paint_winners(struct painter *painter, struct lac_host *host)
@@ -261,29 +305,11 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
     }
     uint32_t call = launch_of(model, gap);
     if (!status && host != NULL && call != LAC_NONE) {
-        gap->root_kind = LAC_ROOT_LAUNCH;
-        gap->root = call;
-        uint32_t sync = sync_that_opened(host, gap);
-        if (sync != LAC_NONE) {
-            gap->root_kind = LAC_ROOT_SYNC;
-            gap->root = sync;
-        }
-        int64_t launched_ns = model->slices.start_ns[call];
-        if (painter->open.count > 0) {
-            status = paint_from(painter, launched_ns,
-                                submitted_cause(painter->facts, host, gap, launched_ns));
-        }
-        if (!status && sync != LAC_NONE) {
-            status = paint_from(painter, gap->start_ns, LAC_CAUSE_SYNC);
-        }
-        if (!status) {
-            status = paint(painter, &host->sets[LAC_SET_LAUNCH], &host->cursor[LAC_SET_LAUNCH],
-                           LAC_CAUSE_LAUNCH);
-        }
-        if (!status) {
-            status = paint(painter, &host->sets[LAC_SET_BUSY], &host->cursor[LAC_SET_BUSY],
-                           LAC_CAUSE_HOST);
-        }
+        const struct lac_blocking_call *sync = sync_that_opened(host, gap);
+        gap->root_kind = sync != NULL ? LAC_ROOT_SYNC : LAC_ROOT_LAUNCH;
+        gap->root = sync != NULL ? sync->slice : call;
+        status = painter->open.count > 0 ? paint_submitted(painter, host, gap, call) : LAC_OK;
+        status = status ? status : paint_before_launch(painter, host, gap, sync);
     }
     return status ? status : paint_from(painter, gap->start_ns, LAC_CAUSE_UNATTRIBUTED);
 }
@@ -510,9 +536,23 @@ static enum lac_status attribute_outside(struct painter *painter)
                                     analysis->duration_ns, LAC_NONE, sets->last);
 }
 
+/** Whether a graph is launched anywhere: what it runs may not be in the recording. */
+static bool launches_graphs(const struct lac_facts *facts)
+{
+    const struct lac_strings *strings = &facts->model->strings;
+    for (uint32_t id = 0; id < strings->count; id++) {
+        if (facts->api_class[id] == LAC_API_LAUNCH &&
+            strstr(lac_strings_get(strings, id), "GraphLaunch") != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum lac_status lac_gaps_attribute(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
+    facts->launches_graphs = launches_graphs(facts);
     struct painter painter = {.facts = facts};
     enum lac_status status = LAC_OK;
     uint32_t device = LAC_NONE;

@@ -36,6 +36,8 @@ enum lac_host_set {
     LAC_SET_COPY,   /**< inside a call that copies to the device */
     LAC_SET_LAUNCH, /**< launching, bridged over LAUNCH_BRIDGE_NS */
     LAC_SET_BUSY,   /**< inside anything recorded */
+    LAC_SET_WORK,   /**< inside one operation, range or frame of WORK_MIN_NS or more that calls
+                         nothing of the GPU */
     LAC_SET_COUNT_
 };
 
@@ -145,7 +147,11 @@ struct lac_facts {
     struct lac_spans profiler;       /**< the recorder's own cost, all processes; and its pauses */
     struct lac_spans pauses;         /**< when ranges were not recorded (pauses.c) */
     struct lac_spans before_capture; /**< when the main device was not seen (before_capture.c) */
-    struct lac_spans waits;          /**< waiting for a batch, all processes */
+    struct lac_spans
+        queued;           /**< when it was idle although work was queued: what it did is not in the
+                                  recording */
+    bool launches_graphs; /**< which may hide what the device did then */
+    struct lac_spans waits; /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
     uint8_t *other_work;               /**< by string id: enum lac_step_kind, 0xff not looked up */

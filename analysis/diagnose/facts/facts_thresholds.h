@@ -10,6 +10,10 @@ enum {
     LAUNCH_BRIDGE_NS = 50000,   /**< host time between two launches that is the launching itself */
     QUEUE_FULL_MIN_NS = 100000, /**< a launch this long waits for room in the queue */
     LAUNCH_USUAL_NS = 20000,    /**< of it, what a launch takes itself */
+    LAUNCH_ARRIVES_NS = 100000, /**< the slowest launches reach the device so long after their call
+                                     returned: beyond it work was queued and no launch was late */
+    WORK_MIN_NS = 1000000,      /**< host work worth a name; what is shorter is the program's way
+                                     from one call to the next */
     MODULE_MIN_NS = 50000,      /**< shorter look-ups of functions are part of a launch */
     FIRST_LAUNCH_MIN_NS = 1000000, /**< a first launch this long loads its module */
     SYNC_RETURN_NS =

@@ -37,6 +37,7 @@ void lac_host_activity_done(struct lac_facts *facts)
     lac_spans_done(&facts->profiler);
     lac_spans_done(&facts->pauses);
     lac_spans_done(&facts->before_capture);
+    lac_spans_done(&facts->queued);
     lac_spans_done(&facts->waits);
 }
 
@@ -296,6 +297,37 @@ static enum lac_status add_overhead(struct lac_facts *facts, uint64_t slice,
     return LAC_OK;
 }
 
+/** The host's own work: ranges of a thread, longest first, in which no call to the GPU begins. Rows
+ *  of a track are in order of start, the one around another first. */
+static enum lac_status collect_work(const struct lac_facts *facts, struct lac_host *host,
+                                    uint32_t track)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    uint64_t first = facts->model->tracks[track].first;
+    int64_t call_ns = INT64_MAX; /* the first call at or after this row, from the end on */
+    for (uint64_t i = first + facts->model->tracks[track].count; i > first; i--) {
+        uint64_t slice = i - 1;
+        uint8_t kind = slices->kind[slice];
+        int64_t start_ns = slices->start_ns[slice];
+        if (kind == LAC_SLICE_API) {
+            bool counts = lac_api_class_of(facts, slices->name[slice]) != LAC_API_OTHER;
+            call_ns = counts ? start_ns : call_ns;
+            continue;
+        }
+        bool is_work = slices->dur_ns[slice] >= WORK_MIN_NS &&
+                       start_ns + slices->dur_ns[slice] <= call_ns &&
+                       (kind == LAC_SLICE_OP || kind == LAC_SLICE_PYTHON);
+        if (is_work) {
+            enum lac_status status = lac_spans_add_unsorted(&host->sets[LAC_SET_WORK], start_ns,
+                                                            start_ns + slices->dur_ns[slice]);
+            if (status) {
+                return status;
+            }
+        }
+    }
+    return LAC_OK;
+}
+
 static enum lac_status collect_track(struct lac_facts *facts, uint32_t track,
                                      struct lac_spans *modules)
 {
@@ -337,7 +369,7 @@ static enum lac_status collect_track(struct lac_facts *facts, uint32_t track,
             return status;
         }
     }
-    return LAC_OK;
+    return host != NULL ? collect_work(facts, host, track) : LAC_OK;
 }
 
 /** One host for each process with a thread that launches or trains. */
@@ -469,6 +501,21 @@ static enum lac_status name_workers(struct lac_facts *facts)
     return LAC_OK;
 }
 
+/** What a thread seems to work at while another one of its process launches, it waits for: as the
+ *  training thread does in the backward pass. */
+static void leave_out_waiting(struct lac_host *host)
+{
+    struct lac_spans *work = &host->sets[LAC_SET_WORK];
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < work->count; i++) {
+        struct lac_span at = work->at[i];
+        if (lac_spans_length_inside(&host->sets[LAC_SET_LAUNCH], at.start_ns, at.end_ns) == 0) {
+            work->at[kept++] = at;
+        }
+    }
+    work->count = kept;
+}
+
 static enum lac_status hosts_finish(struct lac_facts *facts, const struct lac_spans *modules)
 {
     for (uint32_t h = 0; h < facts->host_count; h++) {
@@ -481,6 +528,9 @@ static enum lac_status hosts_finish(struct lac_facts *facts, const struct lac_sp
             }
         }
         for (int s = 0; s < LAC_SET_COUNT_; s++) {
+            if (s == LAC_SET_WORK) {
+                leave_out_waiting(host);
+            }
             lac_spans_normalize(&host->sets[s], s == LAC_SET_LAUNCH ? LAUNCH_BRIDGE_NS : 0);
         }
         lac_spans_normalize(&host->blocked, 0);
