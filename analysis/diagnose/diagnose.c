@@ -5,6 +5,7 @@
 #include "analysis/diagnose/diagnose_private.h"
 #include "analysis/diagnose/facts/collectives.h"
 #include "analysis/diagnose/facts/facts.h"
+#include "analysis/diagnose/facts/products.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
@@ -36,6 +37,20 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->partition = (struct lac_time_partition){.device = LAC_NONE, .per = ""};
     analysis->needs = lac_needs_unknown();
     analysis->verdict = (struct lac_verdict){"unknown", '?', "", ""};
+    analysis->unknown_kernels_pct = (double)NAN;
+    analysis->efficiency = (struct lac_efficiency){.basis = "none",
+                                                   .why_not = "",
+                                                   .flops_per_step = (double)NAN,
+                                                   .model_flops_per_step = (double)NAN,
+                                                   .achieved_flops_per_s = (double)NAN,
+                                                   .peak_flops_per_s = (double)NAN,
+                                                   .mfu_pct = (double)NAN,
+                                                   .hfu_pct = (double)NAN,
+                                                   .products_pct = (double)NAN,
+                                                   .counted_pct = (double)NAN,
+                                                   .device = "",
+                                                   .source = "",
+                                                   .text = ""};
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
 }
 
@@ -64,6 +79,7 @@ void lac_facts_done(struct lac_facts *facts)
     lac_spans_done(&facts->kept);
     lac_spans_done(&facts->host_kept);
     lac_spans_done(&facts->steps);
+    lac_products_destroy(facts->products);
     lac_step_time_destroy(facts->time);
     lac_loading_destroy(facts->loading);
 }
@@ -158,6 +174,9 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     }
     struct lac_facts facts = {.model = model, .analysis = analysis, .reterr = reterr};
     enum lac_status status = lac_facts_find(&facts);
+    if (!status) {
+        status = lac_products_measure(&facts);
+    }
     if (!status) {
         status = draw_conclusions(&facts);
     }

@@ -249,6 +249,18 @@ static void write_kinds(struct lac_text_page *page, const struct lac_analysis *a
     }
 }
 
+/** How much of the GPU's peak the job uses, and how many kernels nothing is known of. */
+static void write_compute(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    char text[1024];
+    if (!analysis->has_kernels) {
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%s; kernels of unknown name %s", analysis->efficiency.text,
+                   lac_format_pct(analysis->unknown_kernels_pct).text);
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, "compute", text, 12, 3);
+}
+
 static void write_list(struct lac_text_page *page, const char *label, const char *const *texts,
                        uint32_t count, int lines_max)
 {
@@ -293,6 +305,7 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     write_asides(&page, analysis);
     write_kinds(&page, analysis);
+    write_compute(&page, analysis);
     write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 3);
     write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 3);
     write_list(&page, "caveats", analysis->caveats, analysis->caveat_count, 4);

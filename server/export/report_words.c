@@ -267,6 +267,12 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
                        lac_format_ns(analysis->step_p95_ns).text);
         row(&list, "step time", text);
     }
+    row(&list, "model FLOP/s used", analysis->efficiency.text);
+    if (analysis->has_kernels) {
+        (void)snprintf(text, sizeof(text), "%s of the kernel time",
+                       lac_format_pct(analysis->unknown_kernels_pct).text);
+        row(&list, "kernels of unknown name", text);
+    }
     row(&list, "Python stacks",
         model->info.has_python_stacks ? "recorded: host times are inflated" : "not recorded");
     row(&list, "gains", "from replaying the step with the change, not from shares of kernel time");

@@ -9,6 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** How many operations a kernel's instances are, and how fast they run. */
+static void write_speed(struct lac_json *json, const struct lac_kernel_facts *facts)
+{
+    lac_json_ns(json, "flops", facts->flops > 0 ? facts->flops : LAC_UNKNOWN_NS);
+    lac_json_decimals(json, "pct_of_peak", facts->pct_of_peak);
+}
+
 void lac_document_kernels(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
@@ -31,7 +38,52 @@ void lac_document_kernels(struct lac_analysis_out *document)
                               sizeof(name));
         lac_json_text(json, "short", name);
         lac_json_text(json, "family", lac_word(LAC_WORDS_FAMILY, facts->names.family)->id);
+        write_speed(json, facts);
         lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+    lac_json_decimals(json, "unknown_pct", analysis->unknown_kernels_pct);
+    lac_json_close(json, '}');
+}
+
+void lac_document_efficiency(struct lac_analysis_out *document)
+{
+    enum { KERNELS_MAX = 100 };
+    struct lac_json *json = &document->json;
+    const struct lac_analysis *analysis = document->analysis;
+    const struct lac_efficiency *efficiency = &analysis->efficiency;
+    lac_json_open(json, "efficiency", '{');
+    lac_json_text(json, "basis", efficiency->basis);
+    lac_json_real(json, "flops_per_step", efficiency->flops_per_step);
+    lac_json_real(json, "model_flops_per_step", efficiency->model_flops_per_step);
+    lac_json_real(json, "achieved_flops_per_s", efficiency->achieved_flops_per_s);
+    lac_json_real(json, "peak_flops_per_s", efficiency->peak_flops_per_s);
+    bool is_known = efficiency->precision != LAC_PRECISION_UNKNOWN;
+    if (is_known) {
+        lac_json_text(json, "peak_precision", lac_precision_name(efficiency->precision));
+    } else {
+        lac_json_null(json, "peak_precision");
+    }
+    lac_json_decimals(json, "mfu_pct", efficiency->mfu_pct);
+    lac_json_decimals(json, "hfu_pct", efficiency->hfu_pct);
+    lac_json_decimals(json, "products_pct", efficiency->products_pct);
+    lac_json_decimals(json, "counted_pct", efficiency->counted_pct);
+    lac_json_ns(json, "products_ns", is_known ? efficiency->products_ns : LAC_UNKNOWN_NS);
+    lac_json_bool(json, "is_causal_unknown", efficiency->is_causal_unknown);
+    lac_json_text(json, "device", efficiency->device);
+    lac_json_text(json, "source", efficiency->source);
+    lac_json_text(json, "why_not", efficiency->why_not);
+    lac_json_text(json, "text", efficiency->text);
+    lac_json_open(json, "kernels", '[');
+    uint32_t written = 0;
+    for (uint32_t row = 0; row < analysis->kernel_name_count && written < KERNELS_MAX; row++) {
+        if (analysis->kernels[row].flops > 0) {
+            lac_json_open(json, NULL, '{');
+            lac_document_name(document, "name", analysis->kernels[row].name);
+            write_speed(json, &analysis->kernels[row]);
+            lac_json_close(json, '}');
+            written++;
+        }
     }
     lac_json_close(json, ']');
     lac_json_close(json, '}');

@@ -112,6 +112,7 @@ static void write_document(struct lac_analysis_out *document)
     lac_document_kernels(document);
     lac_document_layout(document);
     lac_document_tensor_core(document);
+    lac_document_efficiency(document);
     lac_document_copies(document);
     lac_document_dataloader(document);
     lac_document_loading(document);

@@ -12,6 +12,7 @@ struct drawing {
     struct lac_builder *builder;
     const char *line;
     size_t line_length;
+    bool has_shapes;
 };
 
 static void require(const struct drawing *drawing, bool holds, const char *what)
@@ -150,6 +151,7 @@ static void read_options(struct drawing *drawing, char *text, struct lac_slice_i
     } else if (in->kind == LAC_SLICE_OP && (value = cut_option(text, " dims=")) != NULL) {
         char args[256];
         snprintf(args, sizeof(args), "{\"Input Dims\":%s}", value);
+        drawing->has_shapes = true;
         in->args = intern(drawing, args);
     } else if (in->kind == LAC_SLICE_OP && (value = cut_option(text, " seq=")) != NULL) {
         char args[64];
@@ -321,6 +323,7 @@ struct lac_model *trace_draw_with(const char *text, const char *metadata, int cc
     }
     struct lac_trace_info *info = &lac_builder_model(drawing.builder)->info;
     info->format = LAC_FORMAT_KINETO;
+    info->has_shapes = drawing.has_shapes;
     info->metadata = metadata != NULL ? intern(&drawing, metadata) : 0;
     if (cc_major > 0) {
         struct lac_device *device = lac_builder_device(drawing.builder, 0);

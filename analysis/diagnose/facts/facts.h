@@ -180,6 +180,8 @@ struct lac_facts {
     struct lac_spans host_kept; /**< the same steps between the host's marks */
     struct lac_spans steps;     /**< union of all steps, between the host's marks */
 
+    struct lac_products *products; /**< matrix products by shape (products.h) */
+
     struct lac_step_time *time; /**< the mean kept step, taken apart (what_if_replay.h) */
     double serialized_workers;  /**< workers take turns: a batch takes what it takes with so many of
                                      them (loading.c); 0: they do not */

@@ -56,4 +56,14 @@ enum {
 #define COUNTERS_LEAST_NS  500000000.0
 #define COUNTERS_COVER_MIN 0.5
 
+/* Model FLOP/s are told when shapes cover this part of the time of kernels that multiply: with less
+ * the number would say more of the recording than of the job. */
+#define COUNTED_MIN_PCT 90.0
+
+/* ... and when no more than this part of the operations is in a precision whose peak is unknown. */
+#define UNPRICED_MAX_PCT 5.0
+
+/* Executed operations are told apart from the model's from this ratio on: less is rounding. */
+#define COMPUTED_TWICE_MIN 1.02
+
 #endif

@@ -31,4 +31,11 @@ void lac_kernels_sort(struct lac_facts *facts)
         analysis->kernel_total_ns = lac_sum_ns(analysis->kernel_total_ns, kernel_facts->total_ns);
     }
     analysis->has_kernels = analysis->kernel_count > 0;
+    int64_t unknown_ns = 0;
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        bool is_unknown = kernel_facts->names.family == LAC_FAMILY_OTHER;
+        unknown_ns = lac_sum_ns(unknown_ns, is_unknown ? kernel_facts->total_ns : 0);
+    }
+    analysis->unknown_kernels_pct = lac_pct(unknown_ns, analysis->kernel_total_ns);
 }

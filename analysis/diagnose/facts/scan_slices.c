@@ -3,6 +3,7 @@
 #include "analysis/diagnose/facts/facts.h"
 #include "collector/base/reserve.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,11 @@ static enum lac_status kernel_row_add(struct lac_facts *facts, uint32_t name, ui
     }
     uint32_t row = analysis->kernel_name_count++;
     struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
-    *kernel_facts = (struct lac_kernel_facts){
-        .name = name, .longest_slice = LAC_NONE, .first_slice = LAC_NONE, .min_ns = INT64_MAX};
+    *kernel_facts = (struct lac_kernel_facts){.name = name,
+                                              .longest_slice = LAC_NONE,
+                                              .first_slice = LAC_NONE,
+                                              .min_ns = INT64_MAX,
+                                              .pct_of_peak = (double)NAN};
     const struct lac_strings *strings = &facts->model->strings;
     lac_names_classify(lac_strings_get(strings, name), lac_strings_length(strings, name),
                        &kernel_facts->names);

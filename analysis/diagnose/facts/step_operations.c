@@ -98,8 +98,7 @@ static double covered_steps(const struct lac_facts *facts, const struct lac_step
 
 /* -- who launched them ------------------------------------------------------------------------- */
 
-/** Operators of a forward pass that no formula of a backward pass uses. */
-static bool is_forward_name(const char *name)
+bool lac_is_forward_operator(const char *name)
 {
     static const char *const names[] = {
         "conv1d",     "conv2d",     "conv3d",   "linear",    "batch_norm",
@@ -150,7 +149,7 @@ static uint8_t context_of(struct lac_facts *facts, uint64_t slice, uint8_t outer
         return outer | LAC_OPERATION_IN_BACKWARD;
     }
     bool is_again = (outer & LAC_OPERATION_IN_BACKWARD) != 0 &&
-                    is_forward_name(lac_model_str(facts->model, name));
+                    lac_is_forward_operator(lac_model_str(facts->model, name));
     return is_again ? outer | LAC_OPERATION_IS_RECOMPUTED : outer;
 }
 

@@ -32,6 +32,10 @@ struct lac_step_operations {
 LAC_MUST_USE enum lac_status lac_step_operations_collect(struct lac_facts *facts);
 void lac_step_operations_destroy(struct lac_step_operations *work);
 
+/** Whether it is an operator of a forward pass that no formula of a backward pass uses: inside a
+ *  backward node it runs again. */
+bool lac_is_forward_operator(const char *name);
+
 /** Row of the kernel that the operation is, NULL when it is none. */
 const struct lac_kernel_facts *lac_step_operation_kernel(const struct lac_facts *facts,
                                                          const struct lac_step_operation *op);

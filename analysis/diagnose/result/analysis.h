@@ -20,6 +20,7 @@
  *      of the step, sums within what JSON carries exactly, nothing infinite.
  */
 
+#include "analysis/diagnose/names/device_peaks.h"   // IWYU pragma: export
 #include "analysis/diagnose/names/names.h"          // IWYU pragma: export
 #include "analysis/diagnose/result/cause.h"         // IWYU pragma: export
 #include "analysis/diagnose/result/finding_types.h" // IWYU pragma: export
@@ -260,6 +261,29 @@ struct lac_kernel_facts {
     uint64_t count;
     int64_t total_ns, min_ns, max_ns;
     struct lac_name_class names;
+    int64_t flops; /**< of all instances; 0 where no shape says, or none */
+    double
+        pct_of_peak; /**< how fast those run, of the GPU's peak in their precision; NaN unknown */
+};
+
+/** How much of what the GPU can compute the job uses. Products and convolutions and attention are
+ *  counted, from recorded shapes; a multiplication and an addition are two operations. */
+struct lac_efficiency {
+    const char *basis;            /**< what the rates are over: "step", "recording" or "none" */
+    const char *why_not;          /**< why the model's share is not known, or "" */
+    double flops_per_step;        /**< executed, what is computed twice included; NaN unknown */
+    double model_flops_per_step;  /**< without what is computed twice; NaN unknown */
+    double achieved_flops_per_s;  /**< of the model, over the whole step; NaN unknown */
+    double peak_flops_per_s;      /**< of the GPU for this mix of precisions; NaN unknown */
+    enum lac_precision precision; /**< of most of the operations */
+    double mfu_pct, hfu_pct;      /**< model's and executed operations, of the peak; NaN unknown */
+    double products_pct;          /**< of the peak, while products run; NaN unknown */
+    double counted_pct;     /**< of the time of kernels that multiply: shapes are known; NaN none */
+    int64_t products_ns;    /**< time of counted kernels in a step, or in the recording */
+    bool is_causal_unknown; /**< attention counted in full where a mask may halve it */
+    const char *device;     /**< the table's row, or "" */
+    const char *source;     /**< of the peak, or "" */
+    const char *text;       /**< all of it in a sentence; "" without kernels */
 };
 
 struct lac_copy_facts {
@@ -513,6 +537,10 @@ struct lac_analysis {
     int64_t layout_exposed_ns; /**< while nothing else ran on the device */
     int64_t layout_by_class_ns[LAC_LAYOUT_CLASS_COUNT_];
     uint64_t layout_by_class_count[LAC_LAYOUT_CLASS_COUNT_];
+
+    double unknown_kernels_pct; /**< of the kernel time: names that the table does not know; NaN
+                                    without kernels */
+    struct lac_efficiency efficiency;
 
     int64_t tensor_eligible_ns, tensor_used_ns, tensor_unknown_ns;
     double tensor_used_pct; /**< NaN when nothing is eligible */

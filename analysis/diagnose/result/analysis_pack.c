@@ -167,7 +167,10 @@ static void pack_kernels(struct packing *p, struct lac_analysis *analysis)
         FLAG(p, kernel->names.is_eligible);
         FLAG(p, kernel->names.is_comm);
         FLAG(p, kernel->names.is_strict_layout);
+        ns(p, &kernel->flops);
+        real(p, &kernel->pct_of_peak);
     }
+    real(p, &analysis->unknown_kernels_pct);
     COUNT(p, analysis->layout_count, INT64_MAX);
     ns(p, &analysis->layout_total_ns);
     real(p, &analysis->layout_pct);
@@ -180,6 +183,26 @@ static void pack_kernels(struct packing *p, struct lac_analysis *analysis)
     ns(p, &analysis->tensor_used_ns);
     ns(p, &analysis->tensor_unknown_ns);
     real(p, &analysis->tensor_used_pct);
+}
+
+static void pack_efficiency(struct packing *p, struct lac_efficiency *efficiency)
+{
+    text(p, &efficiency->basis);
+    text(p, &efficiency->why_not);
+    real(p, &efficiency->flops_per_step);
+    real(p, &efficiency->model_flops_per_step);
+    real(p, &efficiency->achieved_flops_per_s);
+    real(p, &efficiency->peak_flops_per_s);
+    COUNT(p, efficiency->precision, LAC_PRECISION_COUNT_ - 1);
+    real(p, &efficiency->mfu_pct);
+    real(p, &efficiency->hfu_pct);
+    real(p, &efficiency->products_pct);
+    real(p, &efficiency->counted_pct);
+    ns(p, &efficiency->products_ns);
+    FLAG(p, efficiency->is_causal_unknown);
+    text(p, &efficiency->device);
+    text(p, &efficiency->source);
+    text(p, &efficiency->text);
 }
 
 static void pack_copies(struct packing *p, struct lac_analysis *analysis)
@@ -365,6 +388,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     ns(p, &analysis->duration_ns);
     pack_steps(p, analysis);
     pack_kernels(p, analysis);
+    pack_efficiency(p, &analysis->efficiency);
     pack_copies(p, analysis);
     pack_loader(p, &analysis->loader);
     pack_loading(p, &analysis->loading);
