@@ -473,7 +473,22 @@ export const analysisShape = obj({
     },
   ),
   phases: or(list(phaseShape), []),
-  kernels: opt(obj({count: or(num, 0), total_ns: opt(num)})),
+  kernels: opt(obj({count: or(num, 0), total_ns: opt(num), unknown_pct: opt(num)})),
+  efficiency: opt(
+    obj({
+      flops_per_step: opt(num),
+      achieved_flops_per_s: opt(num),
+      peak_flops_per_s: opt(num),
+      peak_precision: opt(str),
+      mfu_pct: opt(num),
+      hfu_pct: opt(num),
+      products_pct: opt(num),
+      source: or(str, ''),
+      why_not: or(str, ''),
+      text: or(str, ''),
+      kernels: or(list(obj({name: str, flops: opt(num), pct_of_peak: opt(num)})), []),
+    }),
+  ),
   layout: opt(
     obj({
       kernel_count: or(num, 0),

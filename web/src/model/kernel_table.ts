@@ -1,12 +1,31 @@
 // The kernel table: all rows of a trace, loaded page by page, then sorted and filtered here.
 import {getKernels} from '../api/client';
-import type {KernelRow} from '../api/types';
+import type {Analysis, KernelRow} from '../api/types';
 import {word} from '../base/vocabulary';
 import {familyLabel} from './overview';
 
 const PAGE_SIZE = 1000;
 /** Distinct kernels kept in the page; the rest is counted. */
 const ROWS_MAX = 50_000;
+
+/** A kernel with how fast it computes, where shapes were recorded. */
+export interface KernelSpeedRow extends KernelRow {
+  readonly tflops?: number | undefined;
+  readonly pct_of_peak?: number | undefined;
+}
+
+/** The rows with the operations that the analysis counted for their names. */
+export function withSpeed(
+  rows: readonly KernelRow[],
+  analysis: Analysis | undefined,
+): readonly KernelSpeedRow[] {
+  const speeds = new Map((analysis?.efficiency?.kernels ?? []).map(k => [k.name, k]));
+  return rows.map(row => {
+    const speed = speeds.get(row.name);
+    if (speed?.flops === undefined || row.total_ns <= 0) return row;
+    return {...row, tflops: speed.flops / row.total_ns / 1e3, pct_of_peak: speed.pct_of_peak};
+  });
+}
 
 export interface KernelTable {
   readonly rows: readonly KernelRow[];
@@ -56,6 +75,8 @@ const COLUMNS = [
   'mean',
   'min',
   'max',
+  'tflops',
+  'peak',
   'tensor',
   'layout',
 ] as const;
@@ -86,7 +107,7 @@ export function pressSort(current: Sort, column: Column): Sort {
 
 type Key = number | string;
 
-function keyOf(row: KernelRow, column: Column): Key {
+function keyOf(row: KernelSpeedRow, column: Column): Key {
   switch (column) {
     case 'name':
       return (row.short || row.name).toLowerCase();
@@ -105,6 +126,10 @@ function keyOf(row: KernelRow, column: Column): Key {
       return row.min_ns ?? -1;
     case 'max':
       return row.max_ns ?? -1;
+    case 'tflops':
+      return row.tflops ?? -1;
+    case 'peak':
+      return row.pct_of_peak ?? -1;
     case 'tensor':
       return tensorCoreWord(row.tensor_core);
     case 'layout':
@@ -114,10 +139,10 @@ function keyOf(row: KernelRow, column: Column): Key {
 
 /** Rows whose name, short name or kind has every word of the filter, sorted; ties by total. */
 export function selectRows(
-  rows: readonly KernelRow[],
+  rows: readonly KernelSpeedRow[],
   filter: string,
   sort: Sort,
-): readonly KernelRow[] {
+): readonly KernelSpeedRow[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const kept = rows.filter(row => {
     const text = `${row.name}\n${row.short}\n${familyLabel(row.family)}`.toLowerCase();

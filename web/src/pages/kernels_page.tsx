@@ -2,13 +2,14 @@
 import type {JSX} from 'preact';
 import {useEffect, useMemo, useRef, useState} from 'preact/hooks';
 import {errorText} from '../api/client';
-import type {KernelRow, TraceInfo} from '../api/types';
+import type {Analysis, KernelRow, TraceInfo} from '../api/types';
 import {
   THIN,
   durationIn,
   exactNs,
   formatCount,
   formatDuration,
+  formatNumber,
   formatPct,
   type TimeUnit,
 } from '../base/format';
@@ -20,7 +21,9 @@ import {
   pressSort,
   selectRows,
   tensorCoreWord,
+  withSpeed,
   type Column,
+  type KernelSpeedRow,
   type KernelTable,
 } from '../model/kernel_table';
 import {familyLabel} from '../model/overview';
@@ -59,6 +62,18 @@ const HEADS: readonly ColumnHead[] = [
   {column: 'min', label: 'min', unit: 'µs', definition: 'Shortest instance'},
   {column: 'max', label: 'max', unit: 'µs', definition: 'Longest instance'},
   {
+    column: 'tflops',
+    label: 'TFLOP/s',
+    definition:
+      'Floating-point operations by the shapes of the operators that launched it, divided by its time',
+  },
+  {
+    column: 'peak',
+    label: '% of peak',
+    definition:
+      'Of what the GPU can do in that precision; above 100 where an algorithm does fewer operations than the shapes say (Winograd, FFT)',
+  },
+  {
     column: 'tensor',
     label: 'tensor cores',
     definition: 'Whether it uses tensor cores, from its name; empty where the name does not tell',
@@ -71,7 +86,13 @@ const HEADS: readonly ColumnHead[] = [
   },
 ];
 
-export function KernelsPage({trace}: {trace: TraceInfo}): JSX.Element {
+export function KernelsPage({
+  trace,
+  analysis,
+}: {
+  trace: TraceInfo;
+  analysis: Analysis | undefined;
+}): JSX.Element {
   const table = useResource(`${trace.id}/${trace.generation}`, () =>
     loadKernels(trace.id, trace.generation),
   );
@@ -87,19 +108,27 @@ export function KernelsPage({trace}: {trace: TraceInfo}): JSX.Element {
             Record with <code>ProfilerActivity.CUDA</code> to see what the GPU runs.
           </Empty>
         ) : (
-          <Kernels trace={trace} table={table.value} />
+          <Kernels trace={trace} table={table.value} analysis={analysis} />
         ))}
     </main>
   );
 }
 
-function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.Element {
+function Kernels({
+  trace,
+  table,
+  analysis,
+}: {
+  trace: TraceInfo;
+  table: KernelTable;
+  analysis: Analysis | undefined;
+}): JSX.Element {
   const field = useRef<HTMLInputElement>(null);
   const filter = tableFilter.value;
   const sortText = tableSort.value;
   const rows = useMemo(
-    () => selectRows(table.rows, filter, parseSort(sortText)),
-    [table, filter, sortText],
+    () => selectRows(withSpeed(table.rows, analysis), filter, parseSort(sortText)),
+    [table, analysis, filter, sortText],
   );
   const largestPct = table.rows.reduce(
     (largest, row) => Math.max(largest, row.pct_of_kernel_time ?? 0),
@@ -176,7 +205,7 @@ function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.El
 }
 
 function Grid(props: {
-  rows: readonly KernelRow[];
+  rows: readonly KernelSpeedRow[];
   largestPct: number;
   onOpen: (row: KernelRow) => void;
 }): JSX.Element {
@@ -264,7 +293,7 @@ function Grid(props: {
 }
 
 function Row(props: {
-  row: KernelRow;
+  row: KernelSpeedRow;
   largestPct: number;
   index: number;
   isActive: boolean;
@@ -317,6 +346,12 @@ function Row(props: {
       <Time value={mean} column="mean" unit="µs" decimals={1} />
       <Time value={row.min_ns} column="min" unit="µs" decimals={1} />
       <Time value={row.max_ns} column="max" unit="µs" decimals={1} />
+      <span role="gridcell" class="grid-cell col-tflops num">
+        {row.tflops === undefined ? '' : formatNumber(row.tflops)}
+      </span>
+      <span role="gridcell" class="grid-cell col-peak num">
+        {row.pct_of_peak === undefined ? '' : formatPct(row.pct_of_peak)}
+      </span>
       <span role="gridcell" class="grid-cell col-tensor">
         {tensorCoreWord(row.tensor_core)}
       </span>

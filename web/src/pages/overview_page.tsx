@@ -236,6 +236,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
           </span>
         </div>
       )}
+      <Compute analysis={analysis} />
       {steps.mean_ns === undefined && (
         <div class="stat">
           <span class="stat-value stat-none">no steps</span>
@@ -245,6 +246,37 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
         </div>
       )}
     </section>
+  );
+}
+
+/** How much of what the GPU can compute is used, and how much of its time nothing is known of. */
+function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
+  const {efficiency} = analysis;
+  const unknown = analysis.kernels?.unknown_pct;
+  if (efficiency === undefined || efficiency.text === '') return null;
+  return (
+    <div class="stat" data-testid="compute">
+      <Explain
+        class="stat-value"
+        title="Model FLOP/s used"
+        text={`${sentence(efficiency.text)}.${
+          efficiency.mfu_pct === undefined || efficiency.source === ''
+            ? ''
+            : ` Counted from the shapes of products, convolutions and attention. Peak: ${efficiency.source}.`
+        }`}
+        exact={efficiency.mfu_pct === undefined ? 'not known' : `${efficiency.mfu_pct} %`}
+      >
+        {efficiency.mfu_pct === undefined ? '–' : formatPct(efficiency.mfu_pct)}
+      </Explain>
+      <span class="stat-label">
+        {efficiency.mfu_pct === undefined
+          ? 'of the peak FLOP/s: not known'
+          : `of the GPU’s peak in ${efficiency.peak_precision ?? ''}`}
+        {unknown !== undefined && (
+          <span class="stat-more">{` · unknown kernels: ${formatPct(unknown)} of the time`}</span>
+        )}
+      </span>
+    </div>
   );
 }
 

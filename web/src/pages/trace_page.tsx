@@ -190,7 +190,10 @@ function TraceBody(props: {
         </main>
       );
     case 'kernels':
-      return <KernelsPage trace={trace} />;
+      return <KernelsPage
+          trace={trace}
+          analysis={analysis.kind === 'ready' ? analysis.value : undefined}
+        />;
     case 'flame':
       return <FlamePage trace={trace} />;
     case 'overview':
