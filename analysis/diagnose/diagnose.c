@@ -157,6 +157,7 @@ static enum lac_status draw_conclusions(struct lac_facts *facts)
     if (!status) {
         lac_findings_make(facts);
         lac_views_choose(facts);
+        lac_unit_words_apply(facts);
         lac_verdict_say(facts);
         lac_notes_write(facts);
     }

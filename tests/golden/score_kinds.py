@@ -8,8 +8,8 @@ Scored for each job:
   step      the mean step is within 3 % of the device's pace; where nothing is a step, none is named: none found, or with a
             confidence below 0.8 and not in the verdict
   after     where the first finding proposes a change that was simulated: the step it promises is within 10 % of what the
-            simulation takes with it, or its gain within 5 points; how much of the communication can be hidden is open (in
-            the simulation all of it): there its band has to hold it
+            simulation takes with it, or its gain within 5 points; how much of the communication can be hidden, and
+            of the launches saved, is open (in the simulation all of it): there its band has to hold it
   quiet     where no change gains 3 %, nothing is said but gpu-bound or info
   workload  training, inference, evaluation, serving or neither
   headline  the verdict names the cause that the best change removes; gpu where nothing gains 3 %
@@ -38,6 +38,7 @@ SCORES = ("first", "step", "after", "quiet", "workload", "headline")
 # a validation and a server without gradients may be called what they are in general
 CALLED = {"training": ("training",), "inference": ("inference",), "evaluation": ("evaluation", "inference"),
           "serving": ("serving", "inference"), "other": ("other", "no_steps")}
+OPEN = ("exposed-communication", "launch-bound")
 STEP_PART, AFTER_PART, GAIN_POINTS, SURE = 0.03, 0.10, 5.0, 0.8
 
 
@@ -77,7 +78,7 @@ def is_after_right(truth, finding):
     promised, gain = finding.get("step_ns") or {}, finding.get("gain_pct") or {}
     if not changes or promised.get("mid") is None:
         return None
-    if finding["id"] == "exposed-communication" and any(
+    if finding["id"] in OPEN and any(
             promised["low"] * (1 - AFTER_PART) <= c["step_ns"] <= promised["high"] * (1 + AFTER_PART) for c in changes):
         return True
     return any(abs(promised["mid"] - c["step_ns"]) <= AFTER_PART * c["step_ns"] or abs(gain["mid"] - c["gain_pct"]) <= GAIN_POINTS

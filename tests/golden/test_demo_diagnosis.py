@@ -75,8 +75,9 @@ def check_first_finding(name, analysis, truth):
             expect(f"{name} {finding['id']} without a change", said[1:] == (None, None), f"{said}")
         elif finding["id"] in SAID:
             expect(f"{name} {finding['id']} as data", said == SAID[finding["id"]], f"{said}")
-        expect(f"{name} {finding['id']} gains in order",
-               finding["gain_pct"]["low"] <= finding["gain_pct"]["mid"] <= finding["gain_pct"]["high"], finding["gain_pct"])
+        low, mid, high = (finding["gain_pct"][case] for case in ("low", "mid", "high"))
+        expect(f"{name} {finding['id']} gains in order", mid is None or low <= mid <= high, finding["gain_pct"])
+        expect(f"{name} {finding['id']} gains nothing without a change", mid is None or finding["change"], finding["gain_pct"])
     if "num_workers" in expected:
         have = analysis["dataloader"]["recommended_num_workers"]
         expect(f"{name} recommended workers", have == expected["num_workers"], f"{have}")

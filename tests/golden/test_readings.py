@@ -87,12 +87,7 @@ ROWS = [
 
 # (start of the path, check): what is seen instead
 MISSES = {
-    ("hta/df_index_resolver__df_index_resolver.json.gz", "never 'torch.compile(model'"): "said",
     ("hta/trace_filter__sampled_rank-1.json.gz", "kind"): "few_steps",
-    ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "advises"): "no change is proposed",
-    ("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "advises"): "no change is proposed",
-    ("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "advises"): "no change is proposed",
-    ("tracelens/b200__eager_trace.json.gz", "advises"): "no change is proposed",
     ("tf/ikhlestov_gpu_timeline_02_step_0.json", "kind"): "no_steps",
 }
 

@@ -48,6 +48,9 @@ enum {
  * over in order. */
 #define WORKERS_MARGIN 1.15
 
+/* Kernels that a compiler made: part of the computing from which on it makes the model's kernels. */
+#define COMPILED_MIN 0.05
+
 /* The GPU's own counters are means since the sample before. Counted are those of which this part
  * lies in kept steps, none older than 2.5 s (it is told again within two), when together they cover
  * half a second and this part of the kept time. */

@@ -9,8 +9,6 @@ static void count_kernels(const struct lac_facts *facts, struct lac_cuda_graph_a
     const struct lac_step_operations *work = facts->step_operations;
     uint64_t kernels = 0;
     uint64_t captured = 0;
-    uint64_t of_optimizer = 0;
-    uint64_t grouped = 0;
     for (uint64_t i = 0; i < work->count; i++) {
         const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
         if (kernel == NULL) {
@@ -19,13 +17,8 @@ static void count_kernels(const struct lac_facts *facts, struct lac_cuda_graph_a
         uint32_t row = model->slices.detail[work->ops[i].slice];
         kernels++;
         captured += row < model->kernel_config_count && model->kernel_configs[row].graph_node != 0;
-        if ((work->ops[i].context & LAC_OPERATION_IN_OPTIMIZER) != 0) {
-            of_optimizer++;
-            grouped += kernel->names.family == LAC_FAMILY_OPTIMIZER;
-        }
     }
     capture->captured_pct = kernels > 0 ? 100.0 * (double)captured / (double)kernels : 0.0;
-    capture->can_group = grouped * 4 <= of_optimizer; /* unless it was seen to do so already */
 }
 
 /** Whether kept steps differ in their operations by more than one in a hundred. */
@@ -99,10 +92,30 @@ const char *lac_cuda_graph_advice_change(const struct lac_facts *facts,
     bool can_capture = capture->captured_pct < CAPTURED_MIN_PCT &&
                        capture->waits_per_step < WAITS_IN_GRAPH_MIN && !capture->allocates &&
                        !capture->varies;
-    return lac_texts_add(&facts->analysis->texts, "%smodel = torch.compile(model%s)",
-                         capture->can_group
-                             ? "optimizer = torch.optim.SGD(..., foreach=True)  # or "
-                               "fused=True\n"
-                             : "",
-                         can_capture ? ", mode=\"reduce-overhead\"" : "");
+    struct lac_text **texts = &facts->analysis->texts;
+    if (lac_framework_of(facts->model) == LAC_FRAMEWORK_UNKNOWN) {
+        return can_capture
+                   ? "// record the iteration's launches once, then launch the graph:\n"
+                     "cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal); ...\n"
+                     "cudaGraphLaunch(graph, stream);"
+                   : "// fuse small kernels that follow each other: each launch costs the host";
+    }
+    const char *mode = can_capture ? ", mode=\"reduce-overhead\"" : "";
+    switch (lac_compiled_of(facts)) {
+    case LAC_COMPILED_UNFUSED:
+        return lac_texts_add(texts,
+                             "torch.compile(..., backend=\"inductor\"%s)\n"
+                             "# in the call that compiles it now, whose backend makes no kernels",
+                             mode);
+    case LAC_COMPILED:
+        return can_capture ? "torch.compile(..., mode=\"reduce-overhead\")  # in the call that "
+                             "compiles it now"
+                           : "torch._logging.set_logs(graph_breaks=True, recompiles=True)\n"
+                             "# the model is compiled: what is launched one by one stands between "
+                             "its parts";
+    case LAC_COMPILED_NOT:
+        break;
+    }
+    return lac_texts_add(texts, "%smodel = torch.compile(model%s)",
+                         lac_grouped_optimizer_line(facts), mode);
 }

@@ -13,7 +13,6 @@ struct lac_cuda_graph_advice {
     double waits_per_step; /**< blocking calls of the host */
     bool allocates;        /**< memory is allocated or released inside steps */
     bool varies;           /**< steps differ in how many operations they launch */
-    bool can_group;        /**< the optimizer was not seen to launch for many parameters at once */
 };
 void lac_cuda_graph_advice_measure(const struct lac_facts *facts,
                                    struct lac_cuda_graph_advice *ret_capture);

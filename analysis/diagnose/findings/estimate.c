@@ -138,6 +138,12 @@ void lac_finding_open_fact(struct lac_finding *finding)
     finding->confidence = 0.8;
 }
 
+void lac_finding_forget_gain(struct lac_finding *finding)
+{
+    finding->gain_low_pct = finding->gain_mid_pct = finding->gain_high_pct = (double)NAN;
+    finding->step_low_ns = finding->step_mid_ns = finding->step_high_ns = LAC_UNKNOWN_NS;
+}
+
 /* -- in words -- */
 
 /** What stands in the way after the change, or "". */
@@ -166,9 +172,12 @@ const char *lac_finding_expect(const struct lac_facts *facts, const struct lac_f
     struct lac_text32 band = lac_format_band(finding->gain_low_pct, finding->gain_high_pct);
     struct lac_text32 mid = lac_format_band(finding->gain_mid_pct, finding->gain_mid_pct);
     bool is_wide = strcmp(band.text, mid.text) != 0;
+    const char *per_s =
+        isnan(analysis->throughput_per_s)
+            ? ""
+            : lac_texts_add(&analysis->texts, ", %s %s/s", rate.text, analysis->throughput_unit);
     return lac_texts_add(
-        &analysis->texts, "%s per step, %s %s/s: %s less time per step (%s%s%s measured)%s",
-        step.text, rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
-        is_wide ? ", " : "", lac_format_count(analysis->step_kept_count, "step").text,
-        next_limit(facts, finding));
+        &analysis->texts, "%s per step%s: %s less time per step (%s%s%s measured)%s", step.text,
+        per_s, mid.text, is_wide ? band.text : "", is_wide ? ", " : "",
+        lac_format_count(analysis->step_kept_count, "step").text, next_limit(facts, finding));
 }

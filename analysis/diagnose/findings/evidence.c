@@ -164,12 +164,3 @@ const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice)
     }
     return "";
 }
-
-enum lac_framework lac_framework_of(const struct lac_model *model)
-{
-    enum lac_trace_format format = model->info.format;
-    if (format == LAC_FORMAT_KINETO || format == LAC_FORMAT_LACUNA) {
-        return LAC_FRAMEWORK_PYTORCH;
-    }
-    return format == LAC_FORMAT_TENSORFLOW ? LAC_FRAMEWORK_TENSORFLOW : LAC_FRAMEWORK_UNKNOWN;
-}

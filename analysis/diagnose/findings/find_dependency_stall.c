@@ -20,6 +20,9 @@ bool lac_find_dependency_stall(const struct lac_facts *facts, struct lac_finding
         steps[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, steps);
+    if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
+        return false;
+    }
     lac_finding_cost(facts, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.5;

@@ -100,12 +100,6 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
     qsort(shares, KIND_COUNT, sizeof(shares[0]), by_pct);
     const struct lac_step_time *time = facts->time;
     lac_finding_cost(facts, finding, time->compute_ns);
-    finding->gain_low_pct = 0.0;
-    finding->gain_mid_pct = 0.0;
-    finding->gain_high_pct = 0.0;
-    finding->step_low_ns = analysis->step_mean_ns;
-    finding->step_mid_ns = analysis->step_mean_ns;
-    finding->step_high_ns = analysis->step_mean_ns;
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.9;
     finding->title = lac_texts_add(
@@ -113,7 +107,8 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
     finding->why =
         lac_texts_add(&analysis->texts, "%s%s", kinds_text(facts, shares), counters_text(facts));
     if (elementwise_pct >= ELEMENTWISE_MIN_PCT &&
-        lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH) {
+        lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH &&
+        lac_compiled_of(facts) == LAC_COMPILED_NOT) {
         finding->brief = "fuse elementwise kernels";
         finding->change = "model = torch.compile(model)";
         finding->costs = "Minutes of compilation at the start; recompilation when shapes change.";

@@ -37,6 +37,9 @@ bool lac_find_numa_remote(const struct lac_facts *facts, struct lac_finding *fin
         step_ns[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, step_ns);
+    if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* nothing that crosses is waited for */
+        return false;
+    }
     lac_finding_cost(facts, finding, copies_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.5;

@@ -116,6 +116,29 @@ static const char *change_of(const struct lac_facts *facts, const char *optimize
            "torch._foreach_add_(parameters, momenta, alpha=-lr)";
 }
 
+/** Whether it updates one parameter after the other. */
+static bool is_one_by_one(const struct lac_facts *facts, const struct optimizer *optimizer)
+{
+    double steps = facts->step_operations->steps;
+    return steps > 0.0 && (double)optimizer->count >= KERNELS_MIN * steps &&
+           optimizer->grouped_count * 4 <= optimizer->count;
+}
+
+const char *lac_grouped_optimizer_line(const struct lac_facts *facts)
+{
+    struct optimizer optimizer = {0};
+    char optimizer_class[40];
+    collect_kernels(facts, &optimizer);
+    if (!is_one_by_one(facts, &optimizer)) {
+        return "";
+    }
+    (void)mean_range_ns(facts, &optimizer.longest_range);
+    class_of_range(facts, optimizer.longest_range, optimizer_class, sizeof(optimizer_class));
+    return optimizer_class[0] == '\0'
+               ? ""
+               : lac_texts_add(&facts->analysis->texts, "%s\n", change_of(facts, optimizer_class));
+}
+
 static void explain(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct optimizer *optimizer)
 {
@@ -176,13 +199,10 @@ bool lac_find_slow_optimizer(const struct lac_facts *facts, struct lac_finding *
     /* how much of the host's time in it goes, and of its short kernels */
     static const double host_saved[LAC_CASE_COUNT_] = {0.95, 0.85, 0.5};
     static const double kernels_saved[LAC_CASE_COUNT_] = {0.8, 0.5, 0.1};
-    const struct lac_step_operations *work = facts->step_operations;
     struct optimizer optimizer = {0};
     collect_kernels(facts, &optimizer);
-    bool is_single = (double)optimizer.count >= KERNELS_MIN * work->steps &&
-                     optimizer.grouped_count * 4 <= optimizer.count;
     /* a recording with Python stacks makes the host slow: it cannot tell */
-    if (!is_single || work->steps <= 0.0 || facts->has_python ||
+    if (!is_one_by_one(facts, &optimizer) || facts->has_python ||
         facts->model->info.has_python_stacks) {
         return false;
     }

@@ -85,15 +85,61 @@ static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst
     return worst_of(culprits, count, ret_worst);
 }
 
-/** What to write instead, by what waits. */
-static const char *change_for(const struct culprit *culprit)
+/** Without a framework: the calls of the runtime are the program's own. */
+static const char *change_of_runtime(const struct lac_facts *facts, const struct culprit *culprit)
 {
+    bool is_hip = strncmp(culprit->call, "hip", 3) == 0;
+    return lac_texts_add(&facts->analysis->texts,
+                         "// %.*s() after each kernel can go: kernels of a stream run in order.\n"
+                         "// Keep one where the host reads a result:\n"
+                         "%s(stream);",
+                         (int)strcspn(culprit->call, "_"), culprit->call,
+                         is_hip ? "hipStreamSynchronize" : "cudaStreamSynchronize");
+}
+
+/** Values that a loop of batches reads. */
+static const char *change_of_batches(const struct culprit *culprit)
+{
+    return strstr(culprit->around, "item") != NULL ||
+                   strstr(culprit->around, "_local_scalar") != NULL
+               ? "total += correct.sum()          # stays on the GPU\n"
+                 "print(total.item())             # once, after the loop"
+               : "results.append(out.to('cpu', non_blocking=True))  # wait once, after the loop:\n"
+                 "torch.cuda.synchronize()";
+}
+
+/** Whether the wait is a copy from pageable memory to the device, as .to(device) makes it. */
+static bool is_copy_to_device(const struct lac_facts *facts, const struct culprit *culprit)
+{
+    bool is_copy =
+        strstr(culprit->around, "copy_") != NULL || strstr(culprit->around, "aten::to") != NULL;
+    const struct lac_analysis *analysis = facts->analysis;
+    for (uint32_t i = 0; i < analysis->copy_count && is_copy; i++) {
+        const struct lac_copy_facts *copy = &analysis->copies[i];
+        if (copy->kind == LAC_COPY_HTOD && copy->src == LAC_MEMORY_PAGEABLE &&
+            copy->count >= analysis->step_kept_count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** What to write instead, by what waits. */
+static const char *change_for(const struct lac_facts *facts, const struct culprit *culprit)
+{
+    enum lac_framework framework = lac_framework_of(facts->model);
+    if (framework == LAC_FRAMEWORK_UNKNOWN) {
+        return change_of_runtime(facts, culprit);
+    }
+    if (framework == LAC_FRAMEWORK_TENSORFLOW) {
+        return "# read values (metrics, .numpy()) every 50 steps instead of in each";
+    }
     bool is_item = strstr(culprit->around, "item") != NULL ||
                    strstr(culprit->around, "_local_scalar_dense") != NULL;
     bool is_sized =
         strstr(culprit->around, "nonzero") != NULL || strstr(culprit->around, "index") != NULL ||
         strstr(culprit->around, "unique") != NULL || strstr(culprit->around, "masked") != NULL;
-    if (is_item) {
+    if (is_item && !lac_is_inference(facts)) {
         return "total += loss.detach()          # stays on the GPU\n"
                "if step % 50 == 0:\n"
                "    print(total.item() / 50)    # one synchronization in 50 steps";
@@ -101,6 +147,12 @@ static const char *change_for(const struct culprit *culprit)
     if (is_sized) {
         return "x = torch.where(mask, x, zero)  # instead of x[mask]: the size is known without a "
                "synchronization";
+    }
+    if (is_copy_to_device(facts, culprit)) {
+        return "x = x.pin_memory().to(device, non_blocking=True)  # or make it on the GPU, once";
+    }
+    if (lac_is_inference(facts)) {
+        return change_of_batches(culprit);
     }
     if (strstr(culprit->call, "Memcpy") != NULL) {
         return "value = value.to('cpu', non_blocking=True)  # read it one step later";
@@ -115,11 +167,15 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding,
 {
     struct lac_analysis *analysis = facts->analysis;
     finding->brief = "synchronize less often";
-    finding->change = change_for(worst);
+    finding->change = change_for(facts, worst);
     finding->expect = lac_texts_add(&analysis->texts, "%s. The host's own work is the next limit.",
                                     lac_finding_expect(facts, finding));
-    finding->costs = "The value is known later. Keep synchronizations that are needed for "
-                     "correctness: timing, early stopping, overflow checks of a gradient scaler.";
+    finding->costs =
+        lac_is_inference(facts) ? "The values are known later."
+        : lac_framework_of(facts->model) == LAC_FRAMEWORK_UNKNOWN
+            ? "Keep those behind which the host reads what the GPU wrote."
+            : "The value is known later. Keep synchronizations that are needed for "
+              "correctness: timing, early stopping, overflow checks of a gradient scaler.";
     finding->wrong_if = "another call then synchronizes instead, and the step takes as long.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
@@ -168,7 +224,7 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
         return false;
     }
     double steps = (double)analysis->step_kept_count;
-    bool is_of_every_step = (double)worst.count >= EVERY_STEP_MIN * steps;
+    bool is_of_every_step = (double)worst.count >= EVERY_STEP_MIN * steps && steps > 1.0;
     if (!is_of_every_step) {
         return false;
     }
@@ -215,6 +271,9 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
         return false;
     }
     double per_step = (double)worst.count / (double)analysis->step_kept_count;
+    if (analysis->step_kept_count == 1 && per_step < WAITS_MANY_MIN) {
+        return false; /* of a single step it is where the recording ends */
+    }
     if (!lac_finding_open(facts, finding, cost_ns,
                           per_step >= WAITS_MANY_MIN ? COST_MIN_PCT : COST_OF_WORK_MIN_PCT,
                           what_if)) {

@@ -24,16 +24,28 @@ struct multiples {
     const char *type;
 };
 
+/** Whether the name has "s8" of a type: "s884gemm" accumulates half precision in float32. */
+static bool has_signed_8(const char *name)
+{
+    for (const char *at = strstr(name, "s8"); at != NULL; at = strstr(at + 1, "s8")) {
+        if (at[2] < '0' || at[2] > '9') {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** What the kernel's name says about its type. */
 static struct multiples multiples_of(const char *name)
 {
-    static const char *const half[] = {"f16", "bf16", "fp16", "h884", "h1688", "h16816", "half"};
-    static const char *const eighth[] = {"i8", "s8", "e4m3", "e5m2", "int8"};
+    static const char *const half[] = {"f16",    "bf16", "fp16", "h884", "h1688",
+                                       "h16816", "half", "s884", "s1688"};
+    static const char *const eighth[] = {"i8", "e4m3", "e5m2", "int8"};
     if (strstr(name, "tf32") != NULL || strstr(name, "tensorop_s1688gemm_") != NULL) {
         return (struct multiples){4, 32, "TF32"};
     }
     for (size_t i = 0; i < LAC_COUNT_OF(eighth); i++) {
-        if (strstr(name, eighth[i]) != NULL) {
+        if (strstr(name, eighth[i]) != NULL || has_signed_8(name)) {
             return (struct multiples){16, 128, "8-bit"};
         }
     }
@@ -229,7 +241,12 @@ bool lac_find_tensor_cores_misaligned(const struct lac_facts *facts, struct lac_
         return false;
     }
     collect(facts, major, &matrix);
-    return matrix.top_misaligned != UINT64_MAX && find_misaligned(facts, finding, &matrix, major);
+    const struct lac_finding *attention =
+        lac_finding_of(facts->analysis, LAC_FINDING_UNFUSED_ATTENTION);
+    bool is_found =
+        matrix.top_misaligned != UINT64_MAX && find_misaligned(facts, finding, &matrix, major);
+    /* a fused kernel takes any length: what it replaces is not padded */
+    return is_found && (attention == NULL || finding->gain_mid_pct > attention->gain_mid_pct);
 }
 
 bool lac_find_tensor_cores_older_kernels(const struct lac_facts *facts, struct lac_finding *finding)

@@ -8,20 +8,38 @@
 
 enum { UNNAMED_PCT = 5 };
 
-/** Major compute capability of an NVIDIA main device, 0 when not known. */
+/** Major compute capability of an NVIDIA main device with tensor cores, 0 when not known. */
 static int32_t nvidia_generation(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = facts->analysis;
-    int64_t id = analysis->devices[analysis->main_device].id;
-    uint32_t index = lac_model_device_index(facts->model, id);
-    if (index == LAC_NONE) {
+    const struct lac_device *device = lac_main_device(facts);
+    if (device == NULL) {
         return 0;
     }
-    const struct lac_device *device = &facts->model->devices[index];
     const char *name = lac_model_str(facts->model, device->name);
+    if (strstr(name, "GTX 16") != NULL) { /* 7.5, but made without them */
+        return 0;
+    }
     bool is_other = strstr(name, "AMD") != NULL || strstr(name, "Radeon") != NULL ||
                     strstr(name, "Instinct") != NULL;
     return is_other ? 0 : device->cc_major;
+}
+
+/** Whether TF32 is many times as fast as float32: on the large chips. On those of graphics cards it is
+ *  about as fast. */
+static bool has_fast_tf32(const struct lac_facts *facts)
+{
+    const struct lac_device *device = lac_main_device(facts);
+    return device != NULL && (device->cc_major == 9 || device->cc_major == 10 ||
+                              (device->cc_major == 8 && device->cc_minor == 0));
+}
+
+double lac_tensor_speedup(const struct lac_facts *facts, enum lac_case which)
+{
+    /* how much faster eligible kernels get: best, expected, worst */
+    static const double of_large[LAC_CASE_COUNT_] = {6.0, 2.5, 1.5};
+    static const double of_graphics[LAC_CASE_COUNT_] = {4.0, 2.0, 1.3};
+    return nvidia_generation(facts) >= 8 && !has_fast_tf32(facts) ? of_graphics[which]
+                                                                  : of_large[which];
 }
 
 /** Convolutions among the eligible time: from Ampere on they use TF32 by default,
@@ -47,6 +65,15 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
 {
     if (generation < 8) {
         finding->brief = "autocast float16";
+        if (lac_is_inference(facts)) {
+            finding->change =
+                "with torch.inference_mode(), torch.autocast('cuda', dtype=torch.float16):\n"
+                "    out = model(batch)";
+            finding->costs =
+                "Half precision changes results: compare them. This GPU's tensor cores "
+                "support float16, not TF32 or bfloat16.";
+            return;
+        }
         finding->change = "scaler = torch.amp.GradScaler('cuda')\n"
                           "with torch.autocast('cuda', dtype=torch.float16):\n"
                           "    loss = criterion(model(images), labels)\n"
@@ -56,15 +83,22 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
             "support float16, not TF32 or bfloat16. Weights and optimizer state stay in float32.";
         return;
     }
-    if (conv_share(facts->analysis) < MOSTLY_CONV_MIN) {
+    if (has_fast_tf32(facts) && conv_share(facts->analysis) < MOSTLY_CONV_MIN) {
         finding->brief = "TF32 GEMMs";
         finding->change =
             "torch.set_float32_matmul_precision('high')   # before PyTorch 2.9\n"
             "torch.backends.cuda.matmul.fp32_precision = 'tf32'   # from 2.9 on; use one";
-        finding->costs = "GEMMs use 10 bits of mantissa instead of 23: compare the loss curve.";
+        finding->costs = "GEMMs use 10 bits of mantissa instead of 23: compare results.";
         return;
     }
     finding->brief = "autocast bfloat16";
+    if (lac_is_inference(facts)) {
+        finding->change =
+            "with torch.inference_mode(), torch.autocast('cuda', dtype=torch.bfloat16):\n"
+            "    out = model(batch)";
+        finding->costs = "bfloat16 changes results: compare them.";
+        return;
+    }
     finding->change = "with torch.autocast('cuda', dtype=torch.bfloat16):\n"
                       "    loss = criterion(model(images), labels)";
     finding->costs = "bfloat16 changes results: compare the loss curve. Weights and optimizer "
@@ -121,8 +155,6 @@ static const char *counters_text(const struct lac_facts *facts, struct lac_findi
 
 bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    /* how much faster eligible kernels get: best, expected, worst */
-    static const double speedup[LAC_CASE_COUNT_] = {6.0, LAC_TENSOR_SPEEDUP_MID, 1.5};
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_time *time = facts->time;
     double unused_ns = time->class_ns[LAC_OP_UNUSED_TENSOR];
@@ -133,7 +165,7 @@ bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_find
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_clear(&change);
-        change.factor[LAC_OP_UNUSED_TENSOR] = 1.0 / speedup[which];
+        change.factor[LAC_OP_UNUSED_TENSOR] = 1.0 / lac_tensor_speedup(facts, (enum lac_case)which);
         steps[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, steps);
@@ -159,10 +191,12 @@ bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_find
         finding->severity = LAC_SEVERITY_INFO;
     } else {
         propose(facts, finding, nvidia_generation(facts));
-        finding->expect = lac_texts_add(&analysis->texts,
-                                        "%s. Assumes that these kernels get 1.5 to 6 times faster; "
-                                        "memory bandwidth may limit it.",
-                                        lac_finding_expect(facts, finding));
+        finding->expect = lac_texts_add(
+            &analysis->texts,
+            "%s. Assumes that these kernels get %.1f to %.0f times faster; "
+            "memory bandwidth may limit it.",
+            lac_finding_expect(facts, finding), lac_tensor_speedup(facts, LAC_CASE_WORST),
+            lac_tensor_speedup(facts, LAC_CASE_BEST));
         finding->wrong_if = "these kernels already reach the memory bandwidth.";
         finding->check = "record again: the kernel names show tensor cores";
     }

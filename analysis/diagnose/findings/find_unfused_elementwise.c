@@ -13,7 +13,6 @@ struct chains {
     double ns; /**< of kernels in chains, all covered steps */
     uint64_t count;
     struct lac_saving saving[LAC_CASE_COUNT_];
-    double all_ns, compiled_ns;
     uint64_t longest_first, longest_count; /**< the chain that takes longest, in the work */
     double longest_ns;
 };
@@ -27,7 +26,9 @@ static bool is_fusible(const struct lac_facts *facts, const struct lac_step_oper
         return false;
     }
     enum lac_family family = kernel->names.family;
-    return family == LAC_FAMILY_ELEMENTWISE || kernel->names.layout == LAC_LAYOUT_K;
+    /* copies are casts, permutes, concatenations; reductions of a normalization written out */
+    return family == LAC_FAMILY_ELEMENTWISE || family == LAC_FAMILY_COPY ||
+           family == LAC_FAMILY_REDUCE;
 }
 
 /** A chain of `count` kernels from `first` on: all but one pass through memory can go. */
@@ -58,12 +59,6 @@ static void collect(const struct lac_facts *facts, struct chains *chains)
 {
     const struct lac_step_operations *work = facts->step_operations;
     for (uint64_t i = 0; i < work->count;) {
-        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
-        if (kernel != NULL && !kernel->names.is_comm) {
-            chains->all_ns += work->ops[i].exposed_ns;
-            bool is_compiled = kernel->names.family == LAC_FAMILY_TRITON;
-            chains->compiled_ns += is_compiled ? work->ops[i].exposed_ns : 0.0;
-        }
         uint64_t end = i;
         while (end < work->count && is_fusible(facts, &work->ops[end]) &&
                (work->ops[end].context & LAC_OPERATION_IN_BACKWARD) ==
@@ -83,23 +78,25 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
     struct chains chains = {0};
     collect(facts, &chains);
     double steps = facts->step_operations->steps;
-    bool is_compiled = chains.compiled_ns >= COMPILED_MIN * chains.all_ns ||
-                       lac_setting_truth(facts, "settings", "compile") == 1;
-    if (steps <= 0.0 || chains.ns <= 0.0 || is_compiled ||
+    if (steps <= 0.0 || chains.ns <= 0.0 || lac_compiled_of(facts) != LAC_COMPILED_NOT ||
         lac_framework_of(facts->model) != LAC_FRAMEWORK_PYTORCH) {
         return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         lac_change_from_saving(facts, &chains.saving[which], 1.0, &changes[which]);
+        changes[which].saves_launches = true;
     }
     double cost_ns = chains.ns / steps;
     if (!lac_finding_open_changes(facts, finding, cost_ns, FACT_MIN_PCT, changes)) {
         return false;
     }
-    /* which of them share data the trace does not say: never the first thing to do */
-    finding->severity = LAC_SEVERITY_INFO;
+    /* which of them share data the trace does not say: where they are not most of what can be done, they
+     * are no first thing to do */
     finding->confidence = 0.5;
+    if (finding->cost_pct < ELEMENTWISE_MIN_PCT) {
+        finding->severity = LAC_SEVERITY_INFO;
+    }
     finding->title = lac_texts_add(
         &analysis->texts, "Chains of elementwise kernels take %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { FOR_TRAINING = 1, FOR_LOOP = 2, FOR_ANY = 4 };
+enum { FOR_TRAINING = 1, FOR_LOOP = 2, FOR_ANY = 4, FOR_BATCHES = 8, FOR_STEP = 16 };
 enum phase { PHASE_FIRST, PHASE_WAIT, PHASE_REST };
 
 static const struct finder {
@@ -25,7 +25,15 @@ static const struct finder {
 #include "analysis/diagnose/result/finding_registry.def"
 };
 
-/** Which finders may look; none beside a finding that makes times say little. */
+/** Whether what repeats may be spoken of although nothing says that it is a step: it repeats alike. */
+static bool repeats_alike(const struct lac_analysis *analysis)
+{
+    return analysis->step_kept_count > STEPS_MIN &&
+           analysis->step_uncertain_pct <= REPETITION_UNCERTAIN_MAX_PCT;
+}
+
+/** Which finders may look; none beside a finding that makes times say little. Inference is a loop of
+ *  batches; one step shows what stands in every step. */
 static unsigned subjects_of(const struct lac_facts *facts)
 {
     const struct lac_analysis *analysis = facts->analysis;
@@ -37,8 +45,44 @@ static unsigned subjects_of(const struct lac_facts *facts)
     if (analysis->workload == LAC_WORKLOAD_HOST_TRAINING) {
         return FOR_LOOP;
     }
-    bool is_training = analysis->workload == LAC_WORKLOAD_TRAINING && facts->time != NULL;
-    return is_training ? FOR_TRAINING | FOR_LOOP : 0;
+    if (facts->time == NULL || analysis->main_device == LAC_NONE) {
+        return 0;
+    }
+    /* one step shows what stands in each, two that differ show nothing */
+    bool has_mean = analysis->step_kept_count > 1 &&
+                    (analysis->step_kept_count >= STEPS_MIN ||
+                     analysis->step_uncertain_pct <= REPETITION_UNCERTAIN_MAX_PCT);
+    bool is_marked = strcmp(analysis->step_method, "period") != 0 || repeats_alike(analysis);
+    switch (analysis->workload) {
+    case LAC_WORKLOAD_TRAINING:
+        return FOR_TRAINING | FOR_STEP | FOR_BATCHES | FOR_LOOP;
+    case LAC_WORKLOAD_INFERENCE:
+        if (!is_marked) {
+            return 0;
+        }
+        return has_mean ? FOR_STEP | FOR_BATCHES | FOR_LOOP
+                        : (analysis->step_kept_count == 1 ? FOR_STEP : 0);
+    case LAC_WORKLOAD_FEW_STEPS:
+        return analysis->step_kept_count == 1 ? FOR_STEP : 0;
+    case LAC_WORKLOAD_NO_STEPS:
+        return repeats_alike(analysis) ? FOR_STEP : 0;
+    case LAC_WORKLOAD_NO_GPU:
+    case LAC_WORKLOAD_COLD_START:
+    case LAC_WORKLOAD_HOST_TRAINING:
+        break;
+    }
+    return 0;
+}
+
+/** Whether one step shows a finding of that kind. */
+static bool stands_in_every_step(enum lac_finding_kind kind)
+{
+    for (size_t i = 0; i < LAC_COUNT_OF(finders); i++) {
+        if (finders[i].kind == kind) {
+            return finders[i].subjects == FOR_STEP;
+        }
+    }
+    return false;
 }
 
 static void append(struct lac_analysis *analysis, const struct lac_finding *finding)
@@ -122,28 +166,41 @@ bool lac_finding_says_it_all(const struct lac_finding *finding)
            finding->severity == LAC_SEVERITY_CRITICAL;
 }
 
-/** Whether a few steps show it: what is rare or comes in bursts needs more of them, and what costs
- *  less than the mean is known to may be chance. */
-static bool is_seen_in_few(const struct lac_analysis *analysis, const struct lac_finding *finding)
+/** From how many steps on a finding shows: what stands in every step, in one; a wait for workers'
+ *  batches, over two turns of theirs, else where there are more than three. */
+static uint32_t steps_wanted(const struct lac_analysis *analysis, const struct lac_finding *finding)
 {
-    return !lac_finding_type(finding->kind)->is_about_loading &&
+    int32_t workers = analysis->loader.num_workers;
+    if (!lac_finding_type(finding->kind)->is_about_loading || workers == 0) {
+        return 1;
+    }
+    uint32_t turns = workers > 0 ? 2 * (uint32_t)workers : 0;
+    turns = turns < STEPS_SHOW_ALL ? turns : STEPS_SHOW_ALL;
+    return turns > STEPS_MIN ? turns : STEPS_MIN + 1;
+}
+
+/** Whether the steps show it: there are as many as that takes, and it costs more than the mean of so
+ *  few is known to, or stands in each. */
+static bool is_shown(const struct lac_analysis *analysis, const struct lac_finding *finding)
+{
+    if (analysis->step_kept_count < steps_wanted(analysis, finding)) {
+        return false;
+    }
+    if (lac_finding_type(finding->kind)->is_fact && analysis->step_kept_count > STEPS_MIN) {
+        return true;
+    }
+    return analysis->step_kept_count >= STEPS_SHOW_ALL || stands_in_every_step(finding->kind) ||
+           lac_finding_type(finding->kind)
+               ->is_about_loading || /* in turns: not what is by chance */
            finding->cost_pct > analysis->step_uncertain_pct;
 }
 
-bool lac_has_few_steps(const struct lac_analysis *analysis)
-{
-    return (analysis->workload == LAC_WORKLOAD_TRAINING ||
-            analysis->workload == LAC_WORKLOAD_HOST_TRAINING) &&
-           analysis->step_kept_count <= STEPS_MIN;
-}
-
-/** What a few steps do not show is a remark. */
+/** What the steps do not show is a remark. */
 static void weigh_few_steps(struct lac_analysis *analysis)
 {
-    bool has_few = lac_has_few_steps(analysis);
-    for (uint32_t i = 0; i < analysis->finding_count && has_few; i++) {
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
         struct lac_finding *finding = &analysis->findings[i];
-        if (lac_finding_says_it_all(finding) || is_seen_in_few(analysis, finding)) {
+        if (lac_finding_says_it_all(finding) || is_shown(analysis, finding)) {
             continue;
         }
         finding->severity = LAC_SEVERITY_INFO;
@@ -153,27 +210,52 @@ static void weigh_few_steps(struct lac_analysis *analysis)
     }
 }
 
-/** What to do first: by gain; what every step pays before what is paid once; "the GPU is the limit"
- *  before what gains less than a percent. */
+/** What proposes no change has no gain. */
+static void drop_gains_of_facts(struct lac_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        struct lac_finding *finding = &analysis->findings[i];
+        if (finding->change[0] == '\0') {
+            lac_finding_forget_gain(finding);
+        }
+    }
+}
+
+/** What to do first: by what the change gains times how sure that is; of a wait whose gain is not known,
+ *  what it costs stands for it. What every step pays before what is paid once; "the GPU is the
+ *  limit" before what gains less than a percent. */
 static double rank_of(const struct lac_finding *finding)
 {
     if (lac_finding_says_it_all(finding)) {
         return HUGE_VAL;
     }
-    switch (lac_finding_type(finding->kind)->place) {
-    case LAC_PLACE_LIMIT:
+    const struct lac_finding_type *type = lac_finding_type(finding->kind);
+    if (type->place == LAC_PLACE_LIMIT) {
         return RANK_OF_LIMIT;
-    case LAC_PLACE_UNSURE:
-        return RANK_OF_UNSURE;
-    case LAC_PLACE_FIRST:
-    case LAC_PLACE_BY_GAIN:
-        break;
     }
-    if (isnan(finding->gain_mid_pct) || finding->change[0] == '\0') { /* a remark */
+    bool is_remark = finding->change[0] == '\0';
+    if (isnan(finding->gain_mid_pct) && !is_remark && type->is_about_loading &&
+        finding->severity > LAC_SEVERITY_INFO) {
+        return finding->confidence * finding->cost_pct;
+    }
+    if (isnan(finding->gain_mid_pct) || is_remark) {
         return RANK_OF_FACTS;
     }
-    return finding->is_one_time_cost ? fmin(RANK_OF_ONCE, finding->gain_mid_pct)
-                                     : finding->gain_mid_pct;
+    double rank = finding->confidence * finding->gain_mid_pct;
+    if (type->place == LAC_PLACE_UNSURE && finding->severity == LAC_SEVERITY_INFO) {
+        return fmin(RANK_OF_UNSURE, rank);
+    }
+    return finding->is_one_time_cost ? fmin(RANK_OF_ONCE, rank) : rank;
+}
+
+/** Of two that are worth nearly the same, the one that takes less. */
+static bool takes_less(const struct lac_finding *a, const struct lac_finding *b)
+{
+    double rank_a = rank_of(a);
+    double rank_b = rank_of(b);
+    bool are_near = fmin(rank_a, rank_b) > RANK_OF_LIMIT && isfinite(rank_a) && isfinite(rank_b) &&
+                    fmin(rank_a, rank_b) * NEAR_TIE_MIN >= fmax(rank_a, rank_b);
+    return are_near && a->effort < b->effort;
 }
 
 static bool comes_before(const struct lac_finding *a, const struct lac_finding *b)
@@ -183,7 +265,8 @@ static bool comes_before(const struct lac_finding *a, const struct lac_finding *
     return rank_a > rank_b || (rank_a == rank_b && strcmp(a->id, b->id) < 0);
 }
 
-/** By rank, then id; those of one id stay as they were found. */
+/** By rank, then id; those of one id stay as they were found. Then, once from the top, what takes less
+ *  before what is worth little more. */
 static void put_in_order(struct lac_analysis *analysis)
 {
     for (uint32_t i = 1; i < analysis->finding_count; i++) {
@@ -193,6 +276,20 @@ static void put_in_order(struct lac_analysis *analysis)
             analysis->findings[at] = analysis->findings[at - 1];
         }
         analysis->findings[at] = finding;
+    }
+    for (uint32_t first = 0; first < analysis->finding_count; first++) {
+        uint32_t best = first;
+        for (uint32_t i = first + 1; i < analysis->finding_count; i++) {
+            if (takes_less(&analysis->findings[i], &analysis->findings[first]) &&
+                analysis->findings[i].effort < analysis->findings[best].effort) {
+                best = i;
+            }
+        }
+        struct lac_finding finding = analysis->findings[best];
+        for (uint32_t at = best; at > first; at--) {
+            analysis->findings[at] = analysis->findings[at - 1];
+        }
+        analysis->findings[first] = finding;
     }
 }
 
@@ -208,9 +305,10 @@ void lac_findings_make(struct lac_facts *facts)
     }
     weigh_data_wait(analysis);
     weigh_few_steps(analysis);
+    drop_gains_of_facts(analysis);
     put_in_order(analysis);
     lac_findings_place(facts);
-    if ((subjects & FOR_TRAINING) != 0) {
+    if ((subjects & FOR_BATCHES) != 0) {
         lac_plan_make(facts);
     }
 }

@@ -7,6 +7,7 @@
  * grammar: what waits for what, why we think so, change, expect, costs, wrong if, check, evidence.
  */
 
+#include "analysis/diagnose/facts/program.h"                // IWYU pragma: export
 #include "analysis/diagnose/facts/step_operations.h"        // IWYU pragma: export
 #include "analysis/diagnose/findings/findings_thresholds.h" // IWYU pragma: export
 #include "analysis/diagnose/replay/what_if_replay.h"        // IWYU pragma: export
@@ -46,6 +47,8 @@ bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding
                       double cost_min_pct, const struct lac_what_if_changes *what_if);
 /** A finding that says a fact: no gain is known. */
 void lac_finding_open_fact(struct lac_finding *finding);
+/** What the change gains is not known, or nothing is proposed. */
+void lac_finding_forget_gain(struct lac_finding *finding);
 
 /* -- of operations of kept steps (step_operations.h) -- */
 
@@ -95,10 +98,6 @@ void lac_evidence_gap(const struct lac_facts *facts, struct lac_finding *finding
 /** What a person calls the track: its name, else its kind and id. */
 const char *lac_track_label(const struct lac_facts *facts, uint32_t track);
 
-/** Which framework's code to show. */
-enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };
-enum lac_framework lac_framework_of(const struct lac_model *model);
-
 /* -- the finders -- */
 
 /*
@@ -111,18 +110,24 @@ enum lac_framework lac_framework_of(const struct lac_model *model);
     bool finder(const struct lac_facts *facts, struct lac_finding *finding);
 #include "analysis/diagnose/result/finding_registry.def"
 
+/** Whether the loop makes no gradients: advice about these has no place there. */
+static inline bool lac_is_inference(const struct lac_facts *facts)
+{
+    return facts->analysis->workload == LAC_WORKLOAD_INFERENCE;
+}
+
+/** The line that groups the updates of an optimizer which makes them one by one; "" where none does. */
+const char *lac_grouped_optimizer_line(const struct lac_facts *facts);
+
 /** Attention in separate kernels as a fact, where no advice is given: a sentence or two, or "". */
 const char *lac_unfused_attention_text(const struct lac_facts *facts);
 
 /** How much faster matrix work is expected to get on tensor cores. */
-#define LAC_TENSOR_SPEEDUP_MID 2.5
+double lac_tensor_speedup(const struct lac_facts *facts, enum lac_case which);
 /** Whether the device has tensor cores that a notable part of its time could use. */
 bool lac_has_unused_tensor_cores(const struct lac_facts *facts);
 
 /** fix_plan.c: what to do after the first change. */
 void lac_plan_make(const struct lac_facts *facts);
-
-/** Training of which so few steps were kept that what is rare or small in them may be chance. */
-bool lac_has_few_steps(const struct lac_analysis *analysis);
 
 #endif

@@ -20,13 +20,20 @@
 /* Severity by gain. */
 #define CRITICAL_GAIN_PCT 20.0
 #define WARNING_GAIN_PCT  3.0
-/* "GPU-bound" stands where a gain of a percent would; what the trace cannot confirm right behind
- * it, what is paid once behind both, what has no gain last. */
+/* Ranks are percent gained times confidence. "GPU-bound" stands where one percent would; a remark that
+ * the trace cannot confirm right behind it, then what is paid once, what has no gain last. Of two within a third of each other the one that takes less
+ * comes first. */
+#define NEAR_TIE_MIN   1.5
 #define RANK_OF_LIMIT  1.0
 #define RANK_OF_UNSURE 0.9
 #define RANK_OF_ONCE   0.5
 #define RANK_OF_FACTS  (-1.0)
-/* Three steps show what they were: findings of them are not trusted more than this. */
+/* What repeats without a name is spoken of where its mean is known this well (percent); and steps of
+ * inference, where there are two. */
+#define REPETITION_UNCERTAIN_MAX_PCT 10.0
+/* From this many steps on all that is not rare shows. */
+#define STEPS_SHOW_ALL 10
+/* What too few steps show is trusted no more than this. */
 #define FEW_STEPS_CONFIDENCE 0.4
 /* A change ends at the loader when the step would be 3 % shorter with every batch in time: as exact
  * as the replay is. */
@@ -103,13 +110,14 @@
 /* Work off the tensor cores that is worth a look: part of the busy time; mostly convolutions. */
 #define UNUSED_TENSOR_MIN 0.05
 #define MOSTLY_CONV_MIN   0.5
-/* Kernels that a compiler made: part of the elementwise time from which on the
- * model is compiled. */
-#define COMPILED_MIN 0.05
 /* Padding that is worth sorting by length: percent of the positions. */
 #define PADDING_PCT_MIN 10.0
 
 /* -- the host -- */
+
+/* What launches cost that is left by fewer of them: parts of a program resist, so that half of it is what
+ * to count on. */
+#define LAUNCH_LEFT_MID 0.5
 
 /* One thread does all of the host's work: percent of a core that it fills, and that
  * no other does. */

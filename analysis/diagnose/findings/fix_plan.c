@@ -31,7 +31,7 @@ static double replay(const struct lac_facts *facts, const struct state *state)
     struct lac_change change;
     lac_change_from_what_if(facts, &state->what_if, LAC_CASE_MID, &change);
     if (state->uses_tensor_cores) {
-        change.factor[LAC_OP_UNUSED_TENSOR] /= LAC_TENSOR_SPEEDUP_MID;
+        change.factor[LAC_OP_UNUSED_TENSOR] /= lac_tensor_speedup(facts, LAC_CASE_MID);
     }
     change.hides_comm = state->hides_comm;
     return lac_what_if_replay(facts, &change);
@@ -92,7 +92,7 @@ static void list_work(const struct lac_facts *facts, const struct state *state, 
 {
     const struct lac_step_time *time = facts->time;
     int32_t workers = workers_for(facts, state);
-    if (workers > 0 && !lac_has_few_steps(facts->analysis)) { /* waits come in bursts */
+    if (workers > 0) {
         add(list, state, lac_texts_add(&facts->analysis->texts, "num_workers=%d", (int)workers))
             ->state.what_if.workers = workers;
     }
@@ -151,8 +151,9 @@ void lac_plan_make(const struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     /* of a few steps, what is less than the mean is known to may be chance */
-    double seen_min =
-        lac_has_few_steps(analysis) ? analysis->step_uncertain_pct / 100.0 : PLAN_GAIN_MIN;
+    double seen_min = analysis->step_kept_count < STEPS_SHOW_ALL
+                          ? analysis->step_uncertain_pct / 100.0
+                          : PLAN_GAIN_MIN;
     struct state state = {.step_ns = facts->time->step_ns};
     lac_what_if_clear(&state.what_if);
     while (analysis->plan_count < LAC_PLAN_MAX) {

@@ -108,7 +108,9 @@ static double replay(const struct lac_facts *facts, const struct lac_change *cha
         if (op->is_after_data && is_transparent) {
             host_shift = fmax(host_shift, saved);
         }
-        if (!is_launch_known) {
+        if (change->saves_launches) {
+            /* what is launched in fewer calls is launched sooner */
+        } else if (!is_launch_known) {
             saved = op->gap_ns > LATENCY_NS ? fmin(saved, host_shift) : saved;
         } else {
             double delay = (double)(op->start_ns - op->launch_ns);

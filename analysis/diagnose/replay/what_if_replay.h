@@ -91,7 +91,8 @@ struct lac_change {
     bool hides_comm;         /**< no computing waits for communication */
     const struct lac_edits *edits[LAC_CHANGE_EDITS_MAX]; /**< changes of chosen slices */
     uint32_t edits_count;
-    double edits_share; /**< 1: all of their effect; 0.5: half */
+    double edits_share;  /**< 1: all of their effect; 0.5: half */
+    bool saves_launches; /**< operations that get shorter are fewer: their launches go, too */
 };
 void lac_change_clear(struct lac_change *change);
 

@@ -44,7 +44,7 @@ enum lac_finding_place {
     LAC_PLACE_BY_GAIN = 0,
     LAC_PLACE_FIRST,  /**< when it is critical: then it makes all else beside the point */
     LAC_PLACE_LIMIT,  /**< before what gains less than a percent */
-    LAC_PLACE_UNSURE, /**< right after that, whatever it gains: the trace cannot confirm it */
+    LAC_PLACE_UNSURE, /**< while it is a remark right behind that: the trace cannot confirm it */
 };
 
 struct lac_finding_type {

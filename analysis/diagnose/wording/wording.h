@@ -6,6 +6,9 @@
 #include "analysis/diagnose/findings/findings.h"          // IWYU pragma: export
 #include "analysis/diagnose/wording/wording_thresholds.h" // IWYU pragma: export
 
+/** unit_words.c: findings of inference, and of what does not train, in its own words. Before the verdict. */
+void lac_unit_words_apply(struct lac_facts *facts);
+
 /** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
 void lac_verdict_say(struct lac_facts *facts);
 

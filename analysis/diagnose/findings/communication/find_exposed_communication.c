@@ -34,8 +34,8 @@ static const char *waiting_text(const struct lac_facts *facts, enum lac_collecti
         lac_format_ns(lac_round(now_ns / all->steps)).text);
 }
 
-/** Steps with what fits behind computing hidden (at worst nothing can be moved), for the part of
- *  the exposed time that no other finding accounts for. */
+/** Steps with what fits behind computing hidden (expected half of it, at worst nothing can be moved), for
+ *  the part of the exposed time that no other finding accounts for. */
 static void estimate(const struct lac_facts *facts, struct lac_finding *finding, double part)
 {
     double now_ns = facts->time->step_ns;
@@ -43,8 +43,32 @@ static void estimate(const struct lac_facts *facts, struct lac_finding *finding,
     lac_change_clear(&change);
     change.hides_comm = true;
     double hidden_ns = now_ns - part * fmax(0.0, now_ns - lac_what_if_replay(facts, &change));
-    const double steps[LAC_CASE_COUNT_] = {hidden_ns, hidden_ns, now_ns};
+    const double steps[LAC_CASE_COUNT_] = {hidden_ns, 0.5 * (hidden_ns + now_ns), now_ns};
     lac_finding_estimate_steps(facts, finding, steps);
+}
+
+/** What overlaps it. Nothing where that gains nothing, and nothing for the layers of a model that is split
+ *  over ranks and makes no gradients: each waits for the sum of the one before. */
+static void propose(const struct lac_facts *facts, struct lac_finding *finding,
+                    enum lac_collective_kind kind)
+{
+    struct lac_communication_advice advice = lac_communication_advice(kind);
+    bool is_exchange = kind == LAC_COLLECTIVE_SEND || kind == LAC_COLLECTIVE_RECEIVE ||
+                       kind == LAC_COLLECTIVE_BETWEEN;
+    finding->check = "analyze all ranks together";
+    if (finding->gain_mid_pct < GAIN_MIN_PCT || (lac_is_inference(facts) && !is_exchange)) {
+        finding->severity = LAC_SEVERITY_INFO;
+        return;
+    }
+    finding->brief = advice.brief;
+    finding->change = lac_texts_add(
+        &facts->analysis->texts,
+        "%s\n# first: lacuna analyze RANK0 RANK1 ...   finds a rank that is late", advice.change);
+    finding->expect = lac_texts_add(&facts->analysis->texts,
+                                    "%s. Assumes that half of what fits behind computing is "
+                                    "hidden; no gain if another rank is late.",
+                                    lac_finding_expect(facts, finding));
+    finding->costs = advice.costs;
 }
 
 static void point_at_longest(const struct lac_facts *facts, struct lac_finding *finding)
@@ -81,7 +105,6 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.4;
     enum lac_collective_kind kind = lac_most_exposed_kind(facts->collectives);
-    struct lac_communication_advice advice = lac_communication_advice(kind);
     finding->title = lac_texts_add(
         &analysis->texts, "%s take %s of every %s step (%s)",
         said_ns > 0.0 ? "Other exposed collectives" : "Exposed collectives",
@@ -96,16 +119,8 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
         "kernel also waits for the last rank. From one rank, a straggler and a slow network look "
         "the same.",
         fmax(0.0, hidden_pct), lac_collective_name(kind), waiting_text(facts, kind));
-    finding->brief = advice.brief;
-    finding->change = lac_texts_add(
-        &analysis->texts, "%s\n# first: lacuna analyze RANK0 RANK1 ...   finds a rank that is late",
-        advice.change);
-    finding->expect = lac_texts_add(
-        &analysis->texts, "at best %s per step, with all %s gone; no gain if another rank is late.",
-        lac_format_ns(finding->step_low_ns).text, lac_format_ns(lac_round(cost_ns)).text);
-    finding->costs = advice.costs;
+    propose(facts, finding, kind);
     finding->wrong_if = "the other ranks' collectives take as long: then the network is the limit.";
-    finding->check = "analyze all ranks together";
     point_at_longest(facts, finding);
     return true;
 }

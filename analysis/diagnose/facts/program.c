@@ -1,0 +1,57 @@
+#include "analysis/diagnose/facts/program.h"
+
+#include "collector/base/count_of.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/** Whether a name of the trace contains one of them. */
+static bool has_name(const struct lac_model *model, const char *const *parts, size_t count)
+{
+    for (uint32_t id = 1; id < model->strings.count; id++) {
+        const char *name = lac_model_str(model, id);
+        for (size_t i = 0; i < count; i++) {
+            if (strstr(name, parts[i]) != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+enum lac_framework lac_framework_of(const struct lac_model *model)
+{
+    static const char *const of_pytorch[] = {"at::native::", "aten::", "torch::autograd"};
+    enum lac_trace_format format = model->info.format;
+    if (format == LAC_FORMAT_KINETO || format == LAC_FORMAT_LACUNA) {
+        return LAC_FRAMEWORK_PYTORCH;
+    }
+    if (format == LAC_FORMAT_TENSORFLOW) {
+        return LAC_FRAMEWORK_TENSORFLOW;
+    }
+    return has_name(model, of_pytorch, LAC_COUNT_OF(of_pytorch)) ? LAC_FRAMEWORK_PYTORCH
+                                                                 : LAC_FRAMEWORK_UNKNOWN;
+}
+
+enum lac_compiled lac_compiled_of(const struct lac_facts *facts)
+{
+    static const char *const of_compiler[] = {"CompiledFunction", "Torch-Compiled Region",
+                                              "CompiledFxGraph"};
+    const struct lac_analysis *analysis = facts->analysis;
+    double all_ns = 0.0;
+    double made_ns = 0.0;
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *kernel = &analysis->kernels[row];
+        if (!kernel->names.is_comm) {
+            all_ns += (double)kernel->total_ns;
+            made_ns += kernel->names.family == LAC_FAMILY_TRITON ? (double)kernel->total_ns : 0.0;
+        }
+    }
+    if (made_ns > COMPILED_MIN * all_ns) {
+        return LAC_COMPILED;
+    }
+    bool is_told = lac_setting_truth(facts, "settings", "compile") == 1 ||
+                   has_name(facts->model, of_compiler, LAC_COUNT_OF(of_compiler));
+    return is_told ? LAC_COMPILED_UNFUSED : LAC_COMPILED_NOT;
+}

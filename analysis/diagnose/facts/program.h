@@ -1,0 +1,22 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_FACTS_PROGRAM_H
+#define LAC_ANALYSIS_DIAGNOSE_FACTS_PROGRAM_H
+
+/* What the program is made of, as far as advice has to know: what is there already is not proposed. */
+
+#include "analysis/diagnose/facts/facts.h"
+
+/** Which framework's code to show. */
+enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };
+/** By the format of the trace, else by the names of its kernels and ranges. O(names). */
+enum lac_framework lac_framework_of(const struct lac_model *model);
+
+/** Whether a model is compiled, and whether the compiler makes its kernels. */
+enum lac_compiled {
+    LAC_COMPILED_NOT = 0,
+    LAC_COMPILED_UNFUSED, /**< captured, but its kernels are the framework's own */
+    LAC_COMPILED,
+};
+/** O(names). */
+enum lac_compiled lac_compiled_of(const struct lac_facts *facts);
+
+#endif
