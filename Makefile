@@ -152,7 +152,7 @@ INJECT_CFLAGS := -std=c17 -D_GNU_SOURCE -iquote . -iquote collector/include -fPI
                  $(filter-out -Wnull-dereference,$(WARN)) -O2 -g
 $(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/base/*.h collector/inject/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -o $@
+	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 
 # the Python hook: an extension for every Python from 3.7 on (abi3, no Python headers needed) and two modules
 $(BUILD)/python/.stamp: collector/python/extension.c collector/python/python_abi.h collector/inject/api.h $(wildcard collector/python/*.py)
@@ -167,9 +167,9 @@ $(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/base/old_s
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 
 # a scriptable stand-in for libcupti, for tests of the conversation with it
-$(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c collector/inject/cupti_abi.h
+$(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c tests/stand_in/cupti_stand_in_gpu.c tests/stand_in/cupti_stand_in.h collector/inject/cupti_abi.h
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(INJECT_CFLAGS) -shared $< -lpthread -o $@
+	$(Q)$(CC) $(INJECT_CFLAGS) -shared $(filter %.c,$^) -lpthread -o $@
 
 # and for libnvidia-ml, of a driver with GPM and of an older one; each alone in a folder for LD_LIBRARY_PATH
 $(BUILD)/stand_in/nvml/libnvidia-ml.so.1: STAND_IN_FLAGS :=

@@ -511,6 +511,7 @@ void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish)
     LAC_DEBUG(GATHER, 2, "tells the processes to %s",
               wish == LAC_SPOOL_RECORD  ? "record"
               : wish == LAC_SPOOL_PAUSE ? "pause"
+              : wish == LAC_SPOOL_OFF   ? "pause, with the GPU's recording off"
                                         : "stop");
     drain->wish = wish;
     for (struct lac_drain_source *source = drain->sources; source != NULL; source = source->next) {

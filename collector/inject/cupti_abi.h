@@ -14,7 +14,7 @@
 
 enum cupti_result {
     CUPTI_OK = 0,
-    CUPTI_RESULT_MAX_LIMIT = 12,
+    CUPTI_RESULT_MAX_LIMIT = 12, /* of subscribe, before 39 existed: another one is there */
     CUPTI_RESULT_NOT_SUPPORTED = 27,
     CUPTI_RESULT_INSUFFICIENT_PRIVILEGES = 35,
     CUPTI_RESULT_MULTIPLE_SUBSCRIBERS = 39,
@@ -26,6 +26,7 @@ enum cupti_kind {
     CUPTI_KIND_KERNEL = 3, /* serializes kernels: never enabled, but read */
     CUPTI_KIND_DRIVER = 4,
     CUPTI_KIND_RUNTIME = 5,
+    CUPTI_KIND_DEVICE = 8,
     CUPTI_KIND_CONCURRENT_KERNEL = 10,
     CUPTI_KIND_OVERHEAD = 17,
     CUPTI_KIND_MEMCPY2 = 22,
@@ -36,6 +37,12 @@ enum cupti_kind {
     CUPTI_KIND_GRAPH_TRACE = 51,
 };
 
+/** Device of a graph whose first node runs on the host. */
+enum { CUPTI_NO_DEVICE = 0x7fffffff };
+
+/** Of a context; the value is a size_t. */
+enum cupti_attribute { CUPTI_ATTRIBUTE_DEVICE_BUFFERS_MAX = 2 };
+
 enum cupti_object { CUPTI_OBJECT_THREAD = 2 };
 
 enum cupti_domain { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
@@ -43,6 +50,7 @@ enum cupti_domain { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
 /** API versions (cuptiGetVersion) at which records grew. */
 enum cupti_version {
     CUPTI_VERSION_GRAPH_NODES = 14,   /* CUDA 11.1: graph node in kernel records */
+    CUPTI_VERSION_GRAPH_END = 26,     /* CUDA 12.8: where a graph ends */
     CUPTI_VERSION_REFUSE_BUFFER = 27, /* CUDA 12.9: a refused buffer no longer crashes */
 };
 
@@ -190,6 +198,26 @@ struct cupti_memory {
     uint32_t stream;
 } __attribute__((packed, aligned(8)));
 
+struct cupti_device {
+    uint32_t kind;
+    uint32_t flags;
+    uint64_t memory_kbytes_per_s;
+    uint64_t memory_bytes;
+    uint32_t constant_bytes;
+    uint32_t l2_bytes;
+    uint32_t threads_per_warp;
+    uint32_t clock_khz;
+    uint32_t copy_engines;
+    uint32_t sm_count;
+    uint32_t limits[14];
+    uint32_t capability_major;
+    uint32_t capability_minor;
+    uint32_t id;
+    uint32_t ecc;
+    uint8_t uuid[16];
+    const char *name;
+} __attribute__((packed, aligned(8)));
+
 struct cupti_graph_trace {
     uint32_t kind;
     uint32_t correlation;
@@ -199,6 +227,9 @@ struct cupti_graph_trace {
     uint32_t graph;
     uint32_t context;
     uint32_t stream;
+    uint64_t reserved;
+    uint32_t end_device; /* of the last node; from CUPTI_VERSION_GRAPH_END on */
+    uint32_t end_context;
 } __attribute__((packed, aligned(8)));
 
 typedef void (*cupti_buffer_requested)(uint8_t **buffer, size_t *size_bytes,
@@ -233,6 +264,7 @@ struct cupti_functions {
     int (*get_next_record)(uint8_t *buffer, size_t valid_bytes, struct cupti_activity **record);
     int (*get_dropped)(void *context, uint32_t stream, size_t *dropped);
     int (*flush_all)(uint32_t flag);
+    int (*set_attribute)(int attribute, size_t *size_bytes, void *value); /* may be NULL */
     int (*set_thread_id_type)(int type); /* 1: the system's, as gettid(); may be NULL */
     int (*get_stream_id)(void *context, const void *stream, uint8_t per_thread,
                          uint32_t *id);                    /* may be NULL */

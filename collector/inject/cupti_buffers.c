@@ -12,56 +12,84 @@
 
 /*
  * CUPTI asks for a buffer, fills it, and returns it from a thread of its own or from the one that
- * flushes. Buffers are recycled. There are at most BUFFERS_MAX: beyond that it gets one that is
- * thrown away unread, since refusing a buffer crashes CUPTI before CUDA 12.9.
+ * flushes. A default flush keeps back every buffer with an operation in progress, and while the
+ * host runs ahead of the GPU there is always one, so small buffers are what bounds the loss of a
+ * killed process: BUFFER_BYTES are about a thousand launches with their kernels.
+ *
+ * Buffers are recycled. Beyond BUFFERS_MAX a CUPTI that may be refused is; an older one crashes
+ * then and gets buffers that are thrown away unread.
  */
-enum { BUFFER_BYTES = 4 << 20, BUFFERS_MAX = 64 };
+enum { BUFFER_BYTES = 256 << 10, BUFFERS_MAX = 512, DISCARDED_MAX = 64, DECODE_BATCH = 128 };
 
-struct free_buffer {
-    struct free_buffer *next;
+enum buffer_state { IS_FREE, IS_OUT, IS_READ };
+
+struct buffer {
+    uint8_t *memory;
+    enum buffer_state state;
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct free_buffer *free_buffers;
+/* the first BUFFERS_MAX are read, the others are not: guarded by mutex */
+static struct buffer buffers[BUFFERS_MAX + DISCARDED_MAX];
 static unsigned buffer_count;
-static uint8_t *scratch; /* its content is never read */
+static unsigned discarded_count;
+static unsigned out_count;
+static uint64_t completed_count;
 static struct cupti_functions cupti;
 static uint32_t cupti_version;
 static __thread bool in_flush __attribute__((tls_model("initial-exec")));
 
-static void *map_buffer(void)
+/* A free buffer of `pool`, or a new one while there are fewer than `max`. Inside the mutex. */
+static struct buffer *take(struct buffer *pool, unsigned *count, unsigned max)
 {
-    void *const memory =
-        mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory;
 
-    return memory == MAP_FAILED ? NULL : memory;
+    for (unsigned i = 0; i < *count; i++) {
+        if (pool[i].state == IS_FREE) {
+            return &pool[i];
+        }
+    }
+    if (*count == max) {
+        return NULL;
+    }
+    memory = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    pool[*count].memory = memory;
+    return &pool[(*count)++];
 }
 
 static void on_requested(uint8_t **buffer, size_t *size_bytes, size_t *record_count_max)
 {
-    void *memory = NULL;
+    struct buffer *taken;
+    bool is_read;
 
     (void)pthread_mutex_lock(&mutex);
-    if (free_buffers != NULL) {
-        memory = free_buffers;
-        free_buffers = free_buffers->next;
-    } else if (buffer_count < BUFFERS_MAX) {
-        memory = map_buffer();
-        buffer_count += memory != NULL;
+    taken = take(buffers, &buffer_count, BUFFERS_MAX);
+    if (taken == NULL && cupti_version < CUPTI_VERSION_REFUSE_BUFFER) {
+        taken = take(buffers + BUFFERS_MAX, &discarded_count, DISCARDED_MAX);
+        if (taken == NULL && discarded_count > 0) {
+            taken = &buffers[BUFFERS_MAX]; /* given out twice: nobody reads it */
+        }
     }
-    if (memory == NULL) {
-        scratch = scratch == NULL ? map_buffer() : scratch;
-        memory = scratch;
+    if (taken != NULL) {
+        out_count += taken->state == IS_FREE;
+        taken->state = IS_OUT;
     }
+    is_read = taken != NULL && taken < buffers + BUFFERS_MAX;
     LAC_DEBUG(CUPTI, 2, "%s; there are %u",
-              memory == NULL      ? "no memory for a buffer"
-              : memory == scratch ? "a buffer is handed out whose content will be discarded"
-                                  : "a buffer is handed out",
+              is_read         ? "a buffer is handed out"
+              : taken != NULL ? "a buffer is handed out that will not be read"
+                              : "no memory for a buffer",
               buffer_count);
     (void)pthread_mutex_unlock(&mutex);
-    *buffer = memory;
-    *size_bytes = memory != NULL ? BUFFER_BYTES : 0;
+    *buffer = taken != NULL ? taken->memory : NULL;
+    *size_bytes = taken != NULL ? BUFFER_BYTES : 0;
     *record_count_max = 0; /* as many as fit */
+    if (!is_read) {
+        lac_spool_count_dropped(1, false); /* at least one: nobody knows how many it would hold */
+    }
 }
 
 static void count_dropped(void *context, uint32_t stream)
@@ -83,20 +111,35 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+/* CUPTI is asked for records outside the writer's lock, which its callbacks need. */
 static void decode_all(uint8_t *buffer, size_t valid_bytes)
 {
     const uint64_t begin_ns = thread_cpu_ns();
-    struct lac_gpu_writer *const writer = lac_gpu_writer_take();
+    struct cupti_activity *records[DECODE_BATCH];
     struct cupti_activity *record = NULL;
     uint64_t count = 0;
+    size_t batch;
 
-    while (cupti.get_next_record(buffer, valid_bytes, &record) == CUPTI_OK) {
-        lac_cupti_decode(writer, &cupti, cupti_version, record);
-        count++;
-    }
-    /* inside lac_cupti_flush(), which counts the time together with CUPTI's own */
-    lac_graphs_spent(lac_gpu_graphs(writer), count, in_flush ? 0 : thread_cpu_ns() - begin_ns);
-    lac_gpu_writer_give(writer);
+    do {
+        struct lac_gpu_writer *writer;
+
+        for (batch = 0; batch < DECODE_BATCH &&
+                        cupti.get_next_record(buffer, valid_bytes, &record) == CUPTI_OK;
+             batch++) {
+            records[batch] = record;
+        }
+        writer = lac_gpu_writer_take();
+        for (size_t i = 0; i < batch; i++) {
+            lac_cupti_decode(writer, cupti_version, records[i]);
+        }
+        count += batch;
+        if (batch < DECODE_BATCH) {
+            /* inside lac_cupti_flush(), which counts the time together with CUPTI's own */
+            lac_graphs_spent(lac_gpu_graphs(writer), count,
+                             in_flush ? 0 : thread_cpu_ns() - begin_ns);
+        }
+        lac_gpu_writer_give(writer);
+    } while (batch == DECODE_BATCH);
     LAC_DEBUG(CUPTI, 2, "a buffer came back: %zu bytes, %lu records", valid_bytes,
               (unsigned long)count);
 }
@@ -115,27 +158,69 @@ void lac_cupti_flush(uint32_t flag)
     lac_gpu_writer_give(writer);
 }
 
+void lac_cupti_flush_patiently(unsigned wait_ms)
+{
+    for (unsigned waited_ms = 0;; waited_ms += LAC_CUPTI_WAIT_MS) {
+        const struct timespec pause = {.tv_nsec = LAC_CUPTI_WAIT_MS * 1000000L};
+        unsigned out;
+
+        lac_cupti_flush(0);
+        (void)pthread_mutex_lock(&mutex);
+        out = out_count;
+        (void)pthread_mutex_unlock(&mutex);
+        if (out == 0 || waited_ms >= wait_ms) {
+            break;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    lac_cupti_flush(1);
+}
+
+uint64_t lac_cupti_buffers_completed(void)
+{
+    return __atomic_load_n(&completed_count, __ATOMIC_RELAXED);
+}
+
+/* The buffer at that address, to be read, if it is ours and out: others, as those of a profiler that had CUPTI
+ * before us, are not ours to read or to hand out again. */
+static struct buffer *take_back(const uint8_t *memory)
+{
+    struct buffer *found = NULL;
+
+    (void)pthread_mutex_lock(&mutex);
+    for (unsigned i = 0; found == NULL && i < buffer_count; i++) {
+        found = buffers[i].memory == memory ? &buffers[i] : NULL;
+    }
+    for (unsigned i = BUFFERS_MAX; found == NULL && i < BUFFERS_MAX + discarded_count; i++) {
+        found = buffers[i].memory == memory ? &buffers[i] : NULL;
+    }
+    found = found != NULL && found->state == IS_OUT ? found : NULL;
+    if (found != NULL) {
+        found->state = IS_READ;
+        out_count--;
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return found;
+}
+
 static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size_bytes,
                          size_t valid_bytes)
 {
+    struct buffer *const returned = take_back(buffer);
+
     (void)size_bytes;
-    if (buffer == NULL) {
+    if (returned == NULL) {
+        LAC_DEBUG(CUPTI, 1, "a buffer of %zu bytes is not ours, or came back twice", valid_bytes);
         return;
     }
-    if (buffer == scratch) {
-        LAC_DEBUG(CUPTI, 1, "a buffer of %zu bytes is discarded: %d fill faster than they are read",
-                  valid_bytes, BUFFERS_MAX);
-        lac_spool_count_dropped(1, false); /* nobody knows how many */
-        return;
-    }
-    if (valid_bytes > 0) {
+    (void)__atomic_add_fetch(&completed_count, valid_bytes > 0, __ATOMIC_RELAXED);
+    if (returned < buffers + BUFFERS_MAX && valid_bytes > 0 && valid_bytes <= BUFFER_BYTES) {
         lac_cupti_dump(&cupti, cupti_version, buffer, valid_bytes);
         decode_all(buffer, valid_bytes);
     }
     count_dropped(context, stream);
     (void)pthread_mutex_lock(&mutex);
-    ((struct free_buffer *)(void *)buffer)->next = free_buffers;
-    free_buffers = (struct free_buffer *)(void *)buffer;
+    returned->state = IS_FREE;
     (void)pthread_mutex_unlock(&mutex);
 }
 

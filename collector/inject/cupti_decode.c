@@ -50,8 +50,12 @@ static void put_kernel(struct lac_gpu_writer *writer, uint32_t version,
     lac_gpu_writer_put(writer, &kernel.head);
 }
 
-static void put_graph(struct lac_gpu_writer *writer, const struct cupti_graph_trace *from)
+/* A graph whose first node runs on the host names no device for its start. */
+static void put_graph(struct lac_gpu_writer *writer, uint32_t version,
+                      const struct cupti_graph_trace *from)
 {
+    const bool is_on_host = from->device == CUPTI_NO_DEVICE;
+    const bool has_end = version >= CUPTI_VERSION_GRAPH_END;
     struct lac_gpu_kernel graph = {
         .head =
             head_of(LAC_GPU_GRAPH, sizeof(graph), from->start_ns, from->end_ns, from->correlation),
@@ -60,7 +64,8 @@ static void put_graph(struct lac_gpu_writer *writer, const struct cupti_graph_tr
     };
 
     lac_graphs_whole(lac_gpu_graphs(writer), from->graph, from->start_ns, from->end_ns);
-    place(&graph.head, from->device, from->context, from->stream);
+    place(&graph.head, is_on_host ? has_end ? from->end_device : 0 : from->device,
+          is_on_host && has_end ? from->end_context : from->context, from->stream);
     lac_gpu_writer_put(writer, &graph.head);
 }
 
@@ -93,23 +98,20 @@ static void put_memset(struct lac_gpu_writer *writer, const struct cupti_memset 
     lac_gpu_writer_put(writer, &set.head);
 }
 
-static void put_call(struct lac_gpu_writer *writer, const struct cupti_functions *functions,
-                     const struct cupti_call *from)
+static void put_call(struct lac_gpu_writer *writer, const struct cupti_call *from)
 {
     const bool runtime = from->kind == CUPTI_KIND_RUNTIME;
-    const char *name = NULL;
     struct lac_gpu_call call = {
         .head = head_of(runtime ? LAC_GPU_RUNTIME_CALL : LAC_GPU_DRIVER_CALL, sizeof(call),
                         from->start_ns, from->end_ns, from->correlation),
         .tid = from->thread,
         .result = from->result,
         .number = from->number,
+        .name = lac_gpu_writer_name(
+            writer, lac_cupti_call_name(runtime ? CUPTI_DOMAIN_RUNTIME : CUPTI_DOMAIN_DRIVER,
+                                        from->number)),
     };
 
-    if (functions->get_callback_name(runtime ? CUPTI_DOMAIN_RUNTIME : CUPTI_DOMAIN_DRIVER,
-                                     from->number, &name) == CUPTI_OK) {
-        call.name = lac_gpu_writer_name(writer, name);
-    }
     lac_gpu_writer_put(writer, &call.head);
 }
 
@@ -175,8 +177,8 @@ static void put_memory(struct lac_gpu_writer *writer, const struct cupti_memory 
     lac_gpu_writer_put(writer, &memory.head);
 }
 
-void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_functions *functions,
-                      uint32_t version, const struct cupti_activity *record)
+void lac_cupti_decode(struct lac_gpu_writer *writer, uint32_t version,
+                      const struct cupti_activity *record)
 {
     const void *const body = record;
 
@@ -196,7 +198,7 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_function
         break;
     case CUPTI_KIND_RUNTIME:
     case CUPTI_KIND_DRIVER:
-        put_call(writer, functions, body);
+        put_call(writer, body);
         break;
     case CUPTI_KIND_SYNCHRONIZATION:
         put_sync(writer, body);
@@ -214,7 +216,7 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_function
         put_memory(writer, body);
         break;
     case CUPTI_KIND_GRAPH_TRACE:
-        put_graph(writer, body);
+        put_graph(writer, version, body);
         break;
     default:
         break;

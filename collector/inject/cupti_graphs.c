@@ -9,7 +9,10 @@
  * at which records of 4 us, the highest cost reported anywhere, would reach that share. */
 static const double LIMIT_SHARE = 0.02;
 static const double TRY_RATE = 5000;
-enum { LAUNCHES_MIN = 20, TRIAL_ROUNDS_MAX = 3 };
+/* ROUND_NS: longer than the differences between the steps of a job, and than what a buffer holds;
+ * a change of mode is a change in a running job, so it takes half a minute of agreement. */
+static const uint64_t ROUND_NS = 10 * 1000000000ull;
+enum { LAUNCHES_MIN = 20, TRIAL_ROUNDS_MAX = 3, ROUNDS_AGREEING = 3 };
 
 static struct lac_graph_known *find(struct lac_graphs *graphs, uint32_t graph)
 {
@@ -23,6 +26,16 @@ static struct lac_graph_known *find(struct lac_graphs *graphs, uint32_t graph)
     }
     graphs->known[graphs->known_count] = (struct lac_graph_known){.graph = graph};
     return &graphs->known[graphs->known_count++];
+}
+
+static void extend(struct lac_graphs *graphs, uint64_t start_ns, uint64_t end_ns)
+{
+    if (start_ns == 0 || end_ns < start_ns) {
+        return; /* not finished */
+    }
+    graphs->first_ns =
+        graphs->first_ns == 0 || start_ns < graphs->first_ns ? start_ns : graphs->first_ns;
+    graphs->last_ns = end_ns > graphs->last_ns ? end_ns : graphs->last_ns;
 }
 
 static void close_launch(struct lac_graphs *graphs)
@@ -42,6 +55,7 @@ void lac_graphs_node(struct lac_graphs *graphs, uint32_t graph, uint32_t correla
                      uint64_t start_ns, uint64_t end_ns)
 {
     graphs->nodes++;
+    extend(graphs, start_ns, end_ns);
     if (graphs->open_nodes > 0 &&
         (graphs->open_correlation != correlation || graphs->open_graph != graph)) {
         close_launch(graphs);
@@ -78,6 +92,7 @@ void lac_graphs_whole(struct lac_graphs *graphs, uint32_t graph, uint64_t start_
 {
     struct lac_graph_known *const known = find(graphs, graph);
 
+    extend(graphs, start_ns, end_ns);
     if (known != NULL && end_ns >= start_ns) {
         known->whole_launches++;
         known->whole_span_ns += end_ns - start_ns;
@@ -122,17 +137,29 @@ static bool can_be_tried(const struct lac_graphs *graphs)
     return false;
 }
 
+/* Whether this round, after ROUNDS_AGREEING - 1 others, speaks for another mode. */
+static bool agrees(struct lac_graphs *graphs, bool speaks)
+{
+    graphs->agreeing_rounds = speaks ? graphs->agreeing_rounds + 1 : 0;
+    if (graphs->agreeing_rounds < ROUNDS_AGREEING) {
+        return false;
+    }
+    graphs->agreeing_rounds = 0;
+    return true;
+}
+
 static bool decide_mode(struct lac_graphs *graphs)
 {
     const enum lac_graphs_mode before = graphs->mode;
 
     switch (before) {
     case LAC_GRAPHS_NODES:
-        if (graphs->share > LIMIT_SHARE) {
-            graphs->mode = LAC_GRAPHS_WHOLE;
-        } else if (!graphs->was_tried && can_be_tried(graphs)) {
+        if (graphs->share <= LIMIT_SHARE && !graphs->was_tried && can_be_tried(graphs)) {
             graphs->mode = LAC_GRAPHS_TRIAL;
             graphs->trial_rounds = 0;
+            graphs->agreeing_rounds = 0;
+        } else if (agrees(graphs, graphs->share > LIMIT_SHARE)) {
+            graphs->mode = LAC_GRAPHS_WHOLE;
         }
         return graphs->mode == LAC_GRAPHS_WHOLE;
     case LAC_GRAPHS_TRIAL:
@@ -147,18 +174,19 @@ static bool decide_mode(struct lac_graphs *graphs)
         return true;
     case LAC_GRAPHS_WHOLE:
     default:
-        if (graphs->share < LIMIT_SHARE / 2) {
+        if (agrees(graphs, graphs->share < LIMIT_SHARE / 2)) {
             graphs->mode = LAC_GRAPHS_NODES;
         }
         return graphs->mode == LAC_GRAPHS_NODES;
     }
 }
 
-bool lac_graphs_decide(struct lac_graphs *graphs, uint64_t elapsed_ns)
+bool lac_graphs_decide(struct lac_graphs *graphs)
 {
+    const uint64_t span_ns = graphs->last_ns - graphs->first_ns;
     bool is_news;
 
-    if (elapsed_ns == 0) {
+    if (graphs->first_ns == 0 || span_ns < ROUND_NS) {
         return false;
     }
     /* too few records to say what one costs: keep the cost measured before */
@@ -166,14 +194,15 @@ bool lac_graphs_decide(struct lac_graphs *graphs, uint64_t elapsed_ns)
         graphs->ns_per_node =
             (double)graphs->cpu_ns / (double)graphs->records + graphs->gpu_ns_per_node;
     }
-    graphs->nodes_per_s =
-        ((double)graphs->nodes + graphs->nodes_in_wholes) * 1e9 / (double)elapsed_ns;
+    graphs->nodes_per_s = ((double)graphs->nodes + graphs->nodes_in_wholes) * 1e9 / (double)span_ns;
     graphs->share = graphs->nodes_per_s * graphs->ns_per_node / 1e9;
     is_news = decide_mode(graphs);
     graphs->records = 0;
     graphs->cpu_ns = 0;
     graphs->nodes = 0;
     graphs->nodes_in_wholes = 0;
+    graphs->first_ns = 0;
+    graphs->last_ns = 0;
     return is_news;
 }
 

@@ -5,11 +5,11 @@
  * CUDA graphs: a record for every kernel in them, or one for a whole launch? Records of kernels say
  * more and cost more, and how much differs from job to job, so it is measured:
  *
- *           TRY_RATE records per second         records x cost of one > LIMIT
+ *           TRY_RATE records per second         records x cost of one > LIMIT_SHARE
  *   NODES ------------------------------> TRIAL ------------------------------> WHOLE
  *    ^  ^                                   | otherwise                           |
  *    |  +-----------------------------------+                                     |
- *    +----------------- records would cost less than half of LIMIT ---------------+
+ *    +-------------- records would cost less than half of LIMIT_SHARE -----------+
  *
  * TRIAL records whole launches for a moment, to measure how much faster the graphs then run.
  *
@@ -44,12 +44,15 @@ struct lac_graphs {
     uint64_t open_nodes;
     uint64_t open_start_ns;
     uint64_t open_end_ns;
-    /* since the last decision */
+    /* since the last round */
     uint64_t records;       /**< of any kind */
     uint64_t cpu_ns;        /**< spent on reading them */
     uint64_t nodes;         /**< kernels in graphs, recorded */
     double nodes_in_wholes; /**< kernels in launches that were recorded whole, as far as known */
+    uint64_t first_ns;      /**< start of the first of them, by their own times; 0 none */
+    uint64_t last_ns;       /**< end of the last one */
     unsigned trial_rounds;
+    unsigned agreeing_rounds; /**< in a row that spoke for another mode */
     bool was_tried;
     double gpu_ns_per_node; /**< what the GPU loses by one record; 0 before the trial */
     /* of the last decision, for the sentence */
@@ -68,11 +71,13 @@ void lac_graphs_whole(struct lac_graphs *graphs, uint32_t graph, uint64_t start_
 void lac_graphs_spent(struct lac_graphs *graphs, uint64_t records, uint64_t cpu_ns);
 
 /**
- * Decide for the next interval, `elapsed_ns` after the last decision.
+ * Look at what came since the last round; call it as often as records come. Rates go by the times
+ * of the records, for buffers come whole and late: a round ends when the records span ROUND_NS, and
+ * the mode changes when ROUNDS_AGREEING of them in a row say so.
  *
  * @return true when the mode has changed for good, or a trial ended where it began: worth saying
  */
-bool lac_graphs_decide(struct lac_graphs *graphs, uint64_t elapsed_ns);
+bool lac_graphs_decide(struct lac_graphs *graphs);
 
 /** The reason for the current mode, one sentence; returns its length as snprintf does. */
 int lac_graphs_explain(const struct lac_graphs *graphs, char *out, size_t capacity_bytes);

@@ -1,4 +1,3 @@
-#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
@@ -7,6 +6,7 @@
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -17,128 +17,69 @@
 
 /*
  *   NONE -> (cuInit) -> FULL | WITHOUT_KERNELS | RANGES_ONLY
- *                         |   \
- *                         |    +-> (another profiler asks) YIELDED -> (it is done) back
- *                         +-> (fork) the child: DEAD, it may touch neither CUDA nor CUPTI
+ *    |                    |  \
+ *    |                    |   +-> (the launcher switches off) kinds disabled -> back
+ *    |                    +-> (another profiler asks) YIELDED -> (it is done) back
+ *    |                    +-> (fork) the child: DEAD, it may touch neither CUDA nor CUPTI
+ *    +-> (another profiler asks first) YIELDED before the start
  */
 
 enum {
     FLUSH_EVERY_MS = 1000,
     WATCH_EVERY_MS = 50,
     FLUSH_AT_EXIT_MS = 2000,
-    CALLS_MAX = 1024,
-    GRAPH_DECISIONS_TOLD = 8
+    IN_PROGRESS_WAIT_MS = 200, /* for operations that are still running when recording ends */
+    GRAPH_DECISIONS_TOLD = 8,
+    SILENT_MS = 30000,
+    SILENT_STEPS = 3,
+    LIBRARIES_TRIED = 4,
 };
 
 static struct cupti_functions cupti;
-static void *subscriber;
+static uint32_t cupti_version;
+static void *subscriber; /* NULL too while another one keeps its subscription: see come_back() */
 static uint32_t session_epoch; /* process that owns the session; 0 none */
+static uint32_t yielded_epoch; /* process in which another profiler uses CUPTI; 0 none */
 static pthread_t flusher;
 static volatile int flusher_stop;
 static volatile int flush_done;
-/* guards `is_active`; held while calling CUPTI, but never taken in its callbacks */
+/* guards what follows; held while calling CUPTI, but never taken in its callbacks */
 static pthread_mutex_t session_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool is_active;
-static bool was_active;         /* at the start: there is something to come back to */
-static bool measures_graphs;    /* only the thread that flushes, once it runs */
-static bool wants_whole_graphs; /* guarded by session_mutex */
+static bool was_active;      /* at the start: there is something to come back to */
+static bool waits_for_other; /* the start was put off until another profiler is done */
+static bool is_off;          /* active, but the launcher wants no kind enabled */
+/* since CUPTI came back from another profiler, until it is known whose clock it has */
+static bool doubts_clock;
+static uint64_t stamps_at_return;
+static uint64_t completed_at_return;
+static bool measures_graphs; /* only the thread that flushes, once it runs */
+static bool wants_whole_graphs;
 
-/* Calls worth recording: what starts GPU work, waits for it, moves or allocates memory, loads code.
- * Recording all of them would be too much: cudaGetDevice alone comes several times per operator. */
-static const char *const call_prefixes[] = {
-    "cudaLaunch",
-    "cudaGraphLaunch",
-    "cudaMemcpy",
-    "cudaMemset",
-    "cudaMemPrefetch",
-    "cudaDeviceSynchronize",
-    "cudaStreamSynchronize",
-    "cudaEventSynchronize",
-    "cudaStreamWaitEvent",
-    "cudaEventRecord",
-    "cudaEventQuery",
-    "cudaStreamQuery",
-    "cudaMalloc",
-    "cudaFree",
-    "cudaHostAlloc",
-    "cudaHostRegister",
-    "cudaMemPoolTrim",
-    "cudaGraphInstantiate",
-    "cuLaunch",
-    "cuGraphLaunch",
-    "cuMemcpy",
-    "cuMemset",
-    "cuCtxSynchronize",
-    "cuStreamSynchronize",
-    "cuEventSynchronize",
-    "cuStreamWaitEvent",
-    "cuMemAlloc",
-    "cuMemFree",
-    "cuMemCreate",
-    "cuMemRelease",
-    "cuMemMap",
-    "cuMemUnmap",
-    "cuMemSetAccess",
-    "cuModuleLoad",
-    "cuLibraryLoad",
-    "cuModuleGetFunction",
-    "cuLibraryGetKernel",
-    "cuKernelGetFunction",
-    "cuLinkComplete",
-    "cuMemHostAlloc",
-    "cuMemHostRegister",
-};
-
-static bool is_wanted(const char *name)
+static uint64_t monotonic_ns(void)
 {
-    for (size_t i = 0; i < LAC_COUNT_OF(call_prefixes); i++) {
-        if (strncmp(name, call_prefixes[i], strlen(call_prefixes[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Enabled one by one by name, because numbers differ between versions; a CUPTI without that gets
- * the whole kind. */
-static bool enable_calls(int domain, int (*enable_call)(uint32_t, uint8_t), int kind)
+/* What CUPTI is to stamp records with; that it asks shows whose clock it has. */
+static uint64_t stamp_count;
+
+static uint64_t stamp_ns(void)
 {
-    bool any = false;
-
-    for (uint32_t number = 1; enable_call != NULL && number < CALLS_MAX; number++) {
-        const char *name = NULL;
-
-        if (cupti.get_callback_name(domain, number, &name) == CUPTI_OK && name != NULL &&
-            is_wanted(name)) {
-            any = enable_call(number, 1) == CUPTI_OK || any;
-        }
-    }
-    return any || cupti.enable(kind) == CUPTI_OK;
+    (void)__atomic_add_fetch(&stamp_count, 1, __ATOMIC_RELAXED);
+    return monotonic_ns();
 }
 
-static void note_result(const char *what, int result)
+/* Records that were made on the way to another callback come with CUPTI's own clock, so it is
+ * registered once, and again only where another tool has replaced it. */
+static void register_clock(void)
 {
-    const char *text = NULL;
-    char line[300];
-
-    if (cupti.get_result_string == NULL || cupti.get_result_string(result, &text) != CUPTI_OK ||
-        text == NULL) {
-        text = "unknown";
+    if (cupti.register_timestamp != NULL && cupti.register_timestamp(stamp_ns) == CUPTI_OK) {
+        lac_gpu_writer_clock(LAC_GPU_CLOCK_MONOTONIC);
     }
-    (void)snprintf(line, sizeof(line), "%s: %s (%d)%s", what, text, result,
-                   result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES
-                       ? "; the administrator allows it with: options nvidia "
-                         "NVreg_RestrictProfilingToAdminUsers=0"
-                       : "");
-    lac_setting("gpu_recording_reason", line);
-}
-
-static int enable(int kind)
-{
-    const int result = cupti.enable(kind);
-
-    LAC_DEBUG(CUPTI, 2, "kind %d: result %d", kind, result);
-    return result;
 }
 
 /* CUPTI wants a callback even from those who enable none. */
@@ -150,7 +91,13 @@ static void ignore_callback(void *user, int domain, uint32_t number, const void 
     (void)data;
 }
 
-static bool subscribe(void)
+/* Before error 39 existed, 12 said so. */
+static bool is_busy(int result)
+{
+    return result == CUPTI_RESULT_MULTIPLE_SUBSCRIBERS || result == CUPTI_RESULT_MAX_LIMIT;
+}
+
+static int subscribe(void)
 {
     char holder[128] = "";
     struct cupti_subscriber_parameters parameters = {.size_bytes = sizeof(parameters),
@@ -162,95 +109,42 @@ static bool subscribe(void)
     if (cupti.subscribe_named != NULL) {
         result = cupti.subscribe_named(&subscriber, ignore_callback, NULL, &parameters);
     }
-    if (cupti.subscribe_named == NULL ||
-        (result != CUPTI_OK && result != CUPTI_RESULT_MULTIPLE_SUBSCRIBERS)) {
+    if (cupti.subscribe_named == NULL || (result != CUPTI_OK && !is_busy(result))) {
         result = cupti.subscribe(&subscriber, ignore_callback, NULL);
     }
-    if (result == CUPTI_RESULT_MULTIPLE_SUBSCRIBERS) {
+    if (is_busy(result)) {
         char line[200];
 
         (void)snprintf(line, sizeof(line), "another profiler holds CUPTI: %.127s",
                        holder[0] != '\0' ? holder : "unnamed");
         lac_setting("gpu_recording_reason", line);
-        return false;
+    } else if (result != CUPTI_OK) {
+        lac_cupti_note_result(&cupti, "CUPTI refused us", result);
     }
     if (result != CUPTI_OK) {
-        note_result("CUPTI refused us", result);
-        return false;
+        subscriber = NULL;
     }
-    return true;
+    return result;
 }
 
-static uint64_t monotonic_ns(void)
-{
-    struct timespec time;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static const int device_kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
-                                   CUPTI_KIND_MEMSET, CUPTI_KIND_MEMCPY2};
-static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION,
-                                 CUPTI_KIND_CUDA_EVENT,
-                                 CUPTI_KIND_OVERHEAD,
-                                 CUPTI_KIND_MEMORY2,
-                                 CUPTI_KIND_RUNTIME,
-                                 CUPTI_KIND_DRIVER,
-                                 CUPTI_KIND_EXTERNAL_CORRELATION};
-/* of host_kinds, those that are enabled whole: calls are chosen one by one */
-enum { WHOLE_HOST_KINDS = 4 };
-
-/* What the ladder reached. */
-static const char *enable_all(void)
-{
-    int result = CUPTI_OK;
-    bool any = false;
-
-    for (size_t i = 0; i < LAC_COUNT_OF(device_kinds); i++) {
-        const int one = enable(device_kinds[i]);
-
-        any = any || one == CUPTI_OK;
-        if (device_kinds[i] == CUPTI_KIND_CONCURRENT_KERNEL) {
-            result = one;
-        }
-    }
-    for (size_t i = 0; i < WHOLE_HOST_KINDS; i++) {
-        any = enable(host_kinds[i]) == CUPTI_OK || any;
-    }
-    any = enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_call, CUPTI_KIND_RUNTIME) || any;
-    any = enable_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_call, CUPTI_KIND_DRIVER) || any;
-    if (wants_whole_graphs) {
-        (void)cupti.enable(CUPTI_KIND_GRAPH_TRACE);
-    }
-    if (any) { /* useless alone; no record comes unless the program pushes ids */
-        (void)cupti.enable(CUPTI_KIND_EXTERNAL_CORRELATION);
-    }
-    if (result != CUPTI_OK) {
-        note_result(any ? "kernels cannot be recorded" : "no GPU activity can be recorded", result);
-        return any ? "without-kernels" : "ranges-only";
-    }
-    return "full";
-}
-
-/* LACUNA_GRAPHS=nodes or launches decides it beforehand. */
-static bool choose_graphs(void)
+/* LACUNA_GRAPHS=launches: whole launches; =measured: what costs less, as it is measured here. */
+static void choose_graphs(void)
 {
     const char *const asked = getenv("LACUNA_GRAPHS");
 
+    measures_graphs = asked != NULL && strcmp(asked, "measured") == 0 && cupti.disable != NULL;
     if (asked != NULL && strcmp(asked, "launches") == 0) {
         wants_whole_graphs = cupti.enable(CUPTI_KIND_GRAPH_TRACE) == CUPTI_OK;
         lac_setting("graph_recording", wants_whole_graphs ? "launches" : "nodes");
     }
-    return asked == NULL || (strcmp(asked, "launches") != 0 && strcmp(asked, "nodes") != 0);
 }
 
 /* Node records or whole launches, based on measurements since the last decision. */
-static void consider_graphs(uint64_t elapsed_ns)
+static void consider_graphs(void)
 {
     struct lac_gpu_writer *const writer = lac_gpu_writer_take();
     struct lac_graphs *const graphs = lac_gpu_graphs(writer);
-    const bool is_news = lac_graphs_decide(graphs, elapsed_ns);
+    const bool is_news = lac_graphs_decide(graphs);
     const bool whole = graphs->mode != LAC_GRAPHS_NODES;
     static unsigned told;
     char reason[300];
@@ -264,7 +158,7 @@ static void consider_graphs(uint64_t elapsed_ns)
 
         if (result != CUPTI_OK) {
             measures_graphs = false; /* as they are from now on */
-            note_result("launches of graphs cannot be recorded whole", result);
+            lac_cupti_note_result(&cupti, "launches of graphs cannot be recorded whole", result);
             return;
         }
         wants_whole_graphs = whole;
@@ -279,10 +173,70 @@ static void consider_graphs(uint64_t elapsed_ns)
     }
 }
 
-/* CUPTI returns full buffers only; this bounds what a killed process loses to a second. */
+/* ---- the thread that flushes */
+
+/* Told once: records stay away although the program goes on and they came before. */
+static void watch_silence(void)
+{
+    static uint64_t completed_before;
+    static uint64_t steps_before;
+    static uint64_t since_ns;
+    static bool is_told;
+    const struct lac_spool_header *const header = lac_spool_header();
+    const uint64_t now_ns = monotonic_ns();
+    const uint64_t completed = lac_cupti_buffers_completed();
+    const uint64_t steps = header != NULL ? header->step_count : 0;
+
+    if (completed != completed_before || is_off || since_ns == 0) {
+        completed_before = completed;
+        steps_before = steps;
+        since_ns = now_ns;
+    } else if (!is_told && completed > 0 && steps - steps_before >= SILENT_STEPS &&
+               now_ns - since_ns >= SILENT_MS * 1000000ull) {
+        is_told = true;
+        lac_setting("gpu_recording_silent",
+                    "no GPU record came for 30 s although steps went on: another tool may have "
+                    "taken CUPTI's buffers");
+    }
+}
+
+/* The launcher wants nothing for long: CUPTI is to cost nothing meanwhile. */
+static void obey_launcher(void)
+{
+    const bool wants_off = lac_gpu_watch_pause() == LAC_SPOOL_OFF;
+
+    if (wants_off == is_off || cupti.disable == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&session_mutex);
+    if (is_active) {
+        LAC_DEBUG(CUPTI, 1, "the launcher switches %s", wants_off ? "off" : "on");
+        is_off = wants_off;
+        if (wants_off) {
+            lac_cupti_disable(&cupti);
+        } else {
+            (void)lac_cupti_enable(&cupti, wants_whole_graphs);
+        }
+    }
+    (void)pthread_mutex_unlock(&session_mutex);
+}
+
+/* After another profiler had CUPTI: records came that were not stamped by us. */
+static void watch_clock(void)
+{
+    if (!doubts_clock || lac_cupti_buffers_completed() == completed_at_return) {
+        return;
+    }
+    doubts_clock = false;
+    if (__atomic_load_n(&stamp_count, __ATOMIC_RELAXED) == stamps_at_return) {
+        LAC_DEBUG(CUPTI, 1, "CUPTI does not ask for our clock anymore: registered again");
+        register_clock();
+    }
+}
+
+/* What a killed process loses: the last second, and buffers with an operation in progress. */
 static void *flush_now_and_then(void *unused)
 {
-    uint64_t considered_ns = monotonic_ns();
     sigset_t all;
 
     (void)unused;
@@ -293,16 +247,15 @@ static void *flush_now_and_then(void *unused)
 
         for (int ms = 0; ms < FLUSH_EVERY_MS && !flusher_stop; ms += WATCH_EVERY_MS) {
             (void)nanosleep(&pause, NULL);
-            lac_gpu_watch_pause();
+            obey_launcher();
         }
         (void)pthread_mutex_lock(&session_mutex);
         if (!flusher_stop && is_active) {
             lac_cupti_flush(0);
-            if (measures_graphs) {
-                const uint64_t now_ns = monotonic_ns();
-
-                consider_graphs(now_ns - considered_ns);
-                considered_ns = now_ns;
+            watch_silence();
+            watch_clock();
+            if (measures_graphs && !is_off) {
+                consider_graphs();
             }
         }
         (void)pthread_mutex_unlock(&session_mutex);
@@ -310,10 +263,20 @@ static void *flush_now_and_then(void *unused)
     return NULL;
 }
 
+static void tell_untimed(void)
+{
+    char text[32];
+
+    if (lac_gpu_writer_untimed() > 0) {
+        (void)snprintf(text, sizeof(text), "%" PRIu64, lac_gpu_writer_untimed());
+        lac_setting("gpu_recording_untimed", text);
+    }
+}
+
 static void *flush_last(void *unused)
 {
     (void)unused;
-    (void)cupti.flush_all(1);
+    lac_cupti_flush_patiently(IN_PROGRESS_WAIT_MS);
     flush_done = 1;
     return NULL;
 }
@@ -330,63 +293,132 @@ static void at_exit(void)
     flusher_stop = 1;
     if (pthread_create(&thread, NULL, flush_last, NULL) != 0) {
         (void)flush_last(NULL); /* without the limit: better than without the records */
-        return;
     }
     for (int waited_ms = 0; !flush_done && waited_ms < FLUSH_AT_EXIT_MS; waited_ms++) {
         const struct timespec pause = {.tv_nsec = 1000000};
 
         (void)nanosleep(&pause, NULL);
     }
+    tell_untimed();
     LAC_DEBUG(CUPTI, 1, "at exit: %s",
               flush_done ? "all buffers came back" : "CUPTI did not return its buffers in 2 s");
 }
 
+/* ---- beside other profilers */
+
+/* Nothing may be enabled when the buffers are asked for: what came after that would end up in the
+ * other profiler's hands. */
 static void leave(void)
 {
-    lac_cupti_flush(1);
-    for (size_t i = 0; i < LAC_COUNT_OF(device_kinds); i++) {
-        (void)cupti.disable(device_kinds[i]);
+    lac_cupti_disable(&cupti);
+    lac_cupti_flush_patiently(IN_PROGRESS_WAIT_MS);
+    if (subscriber != NULL) {
+        (void)cupti.unsubscribe(subscriber);
+        subscriber = NULL;
     }
-    for (size_t i = 0; i < LAC_COUNT_OF(host_kinds); i++) {
-        (void)cupti.disable(host_kinds[i]);
-    }
-    (void)cupti.disable(CUPTI_KIND_GRAPH_TRACE);
-    (void)cupti.unsubscribe(subscriber);
-    subscriber = NULL;
     is_active = false;
+    tell_untimed();
 }
 
+/* Activity records need no subscription, and releases of the other profiler that never give theirs
+ * back are common: then we go on without one. */
 static void come_back(void)
 {
-    uint32_t version = 0;
+    const int result = subscribe();
 
-    (void)cupti.get_version(&version);
-    if (!subscribe() || lac_cupti_buffers_register(&cupti, version) != CUPTI_OK) {
+    if ((result != CUPTI_OK && !is_busy(result)) ||
+        lac_cupti_buffers_register(&cupti, cupti_version) != CUPTI_OK) {
         lac_setting("gpu_recording_after_yield", "ranges-only");
         return;
     }
-    /* the other profiler may have brought a clock of its own */
-    if (cupti.register_timestamp != NULL) {
-        lac_gpu_writer_clock(cupti.register_timestamp(monotonic_ns) == CUPTI_OK
-                                 ? LAC_GPU_CLOCK_MONOTONIC
-                                 : LAC_GPU_CLOCK_REALTIME);
+    if (is_busy(result)) {
+        lac_setting("gpu_recording_subscription", "another profiler's, which keeps it");
     }
-    lac_setting("gpu_recording_after_yield", enable_all());
+    is_off = false;
+    doubts_clock = true;
+    stamps_at_return = __atomic_load_n(&stamp_count, __ATOMIC_RELAXED);
+    completed_at_return = lac_cupti_buffers_completed();
+    lac_setting("gpu_recording_after_yield", lac_cupti_enable(&cupti, wants_whole_graphs));
     is_active = true;
+}
+
+/* ---- the start */
+
+/* A library that is there and does not fit the driver refuses everything: then the next one. */
+static bool start_library(void)
+{
+    for (unsigned tried = 0; tried < LIBRARIES_TRIED; tried++) {
+        const char *path = NULL;
+        int result;
+
+        if (!lac_cupti_find(tried, &cupti, &path)) {
+            if (tried == 0) {
+                lac_setting("gpu_recording_reason", "libcupti was not found; "
+                                                    "LACUNA_CUPTI=/path/to/libcupti.so names it");
+            }
+            break;
+        }
+        lac_setting("cupti_library", path);
+        (void)cupti.get_version(&cupti_version);
+        LAC_DEBUG(CUPTI, 1, "%s, API version %u", path, cupti_version);
+        result = subscribe();
+        if (result == CUPTI_OK) {
+            lac_cupti_names_load(&cupti);
+            return lac_cupti_buffers_register(&cupti, cupti_version) == CUPTI_OK;
+        }
+        if (is_busy(result) || result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES) {
+            return false; /* another library would hear the same */
+        }
+    }
+    return false;
+}
+
+static void start(void)
+{
+    const char *reached;
+
+    if (!start_library()) {
+        lac_setting("gpu_recording", "ranges-only");
+        return;
+    }
+    lac_gpu_writer_give(lac_gpu_writer_take()); /* it notes since when times can be */
+    register_clock(); /* before anything is enabled, or records come with CUPTI's own clock */
+    if (cupti.set_thread_id_type != NULL) {
+        (void)cupti.set_thread_id_type(1);
+    }
+    choose_graphs();
+    reached = lac_cupti_enable(&cupti, wants_whole_graphs);
+    lac_setting("gpu_recording", reached);
+    if (strcmp(reached, "ranges-only") == 0 && cupti.unsubscribe != NULL) {
+        (void)cupti.unsubscribe(subscriber); /* others may be luckier */
+        subscriber = NULL;
+        return;
+    }
+    is_active = true;
+    was_active = true;
+    (void)pthread_create(&flusher, NULL, flush_now_and_then, NULL);
+    (void)atexit(at_exit);
 }
 
 void lac_gpu_yield(bool yield, const char *to)
 {
-    if (session_epoch == 0 || session_epoch != *lac_epoch_page || cupti.unsubscribe == NULL ||
-        cupti.disable == NULL) {
-        return;
-    }
+    const bool has_session = session_epoch != 0 && session_epoch == *lac_epoch_page;
+
     (void)pthread_mutex_lock(&session_mutex);
-    if (yield && is_active) {
-        leave();
-        lac_setting("gpu_recording_yielded_to", to);
-    } else if (!yield && !is_active && subscriber == NULL && was_active) {
-        come_back();
+    if (yield) {
+        if (is_active && has_session && cupti.unsubscribe != NULL && cupti.disable != NULL) {
+            leave();
+            lac_setting("gpu_recording_yielded_to", to);
+        }
+        yielded_epoch = *lac_epoch_page; /* also before CUDA is initialized: the wish is kept */
+    } else {
+        yielded_epoch = 0;
+        if (has_session && !is_active && was_active && cupti.unsubscribe != NULL) {
+            come_back();
+        } else if (has_session && waits_for_other) {
+            waits_for_other = false;
+            start();
+        }
     }
     (void)pthread_mutex_unlock(&session_mutex);
 }
@@ -404,43 +436,17 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 /** Called by libcuda when the process initializes CUDA. 1: we are there. */
 int InitializeInjection(void)
 {
-    const char *reached;
-    const char *path = NULL;
-    uint32_t version = 0;
-
     if (!lac_settings.enabled || session_epoch != 0) {
         return 1;
     }
+    (void)pthread_mutex_lock(&session_mutex);
     session_epoch = *lac_epoch_page;
-    if (!lac_cupti_find(&cupti, &path)) {
-        lac_setting("gpu_recording", "ranges-only");
-        lac_setting("gpu_recording_reason",
-                    "libcupti was not found; LACUNA_CUPTI=/path/to/libcupti.so names it");
-        return 1;
+    if (yielded_epoch == session_epoch) { /* it would lose CUPTI to us, for good */
+        waits_for_other = true;
+        lac_setting("gpu_recording_waited_for", "the job's own profiler, which was there first");
+    } else {
+        start();
     }
-    lac_setting("cupti_library", path);
-    (void)cupti.get_version(&version);
-    LAC_DEBUG(CUPTI, 1, "%s, API version %u", path, version);
-    if (!subscribe() || lac_cupti_buffers_register(&cupti, version) != CUPTI_OK) {
-        lac_setting("gpu_recording", "ranges-only");
-        return 1;
-    }
-    if (cupti.register_timestamp != NULL && cupti.register_timestamp(monotonic_ns) == CUPTI_OK) {
-        lac_gpu_writer_clock(LAC_GPU_CLOCK_MONOTONIC);
-    }
-    if (cupti.set_thread_id_type != NULL) {
-        (void)cupti.set_thread_id_type(1);
-    }
-    reached = enable_all();
-    lac_setting("gpu_recording", reached);
-    if (strcmp(reached, "ranges-only") == 0 && cupti.unsubscribe != NULL) {
-        (void)cupti.unsubscribe(subscriber); /* others may be luckier */
-        return 1;
-    }
-    measures_graphs = choose_graphs() && cupti.disable != NULL;
-    is_active = true;
-    was_active = true;
-    (void)pthread_create(&flusher, NULL, flush_now_and_then, NULL);
-    (void)atexit(at_exit);
+    (void)pthread_mutex_unlock(&session_mutex);
     return 1;
 }

@@ -11,6 +11,11 @@
 #include <string.h>
 #include <time.h>
 
+/* Times may lie before the session, as of a library that was warm, and a little ahead: the GPU's
+ * clock is placed on the host's by interpolation. */
+static const uint64_t SLACK_BEFORE_NS = 60 * 1000000000ull;
+static const uint64_t SLACK_NS = 1000000000u;
+
 struct lac_gpu_writer {
     pthread_mutex_t mutex;
     uint8_t *next;
@@ -20,6 +25,9 @@ struct lac_gpu_writer {
     uint32_t seq;
     uint32_t epoch;
     enum lac_gpu_clock clock;
+    uint64_t first_ns; /* times before it cannot be */
+    uint64_t now_ns;   /* CLOCK_MONOTONIC when it was taken; realtime_ns at the same time */
+    uint64_t realtime_ns;
     bool kept_last; /* of the records with times, for those without that belong to them */
     struct lac_graphs graphs;
     struct lac_name_slot names[LAC_NAME_CACHE_SLOTS];
@@ -28,10 +36,31 @@ struct lac_gpu_writer {
 static struct lac_gpu_writer writer = {.mutex = PTHREAD_MUTEX_INITIALIZER,
                                        .clock = LAC_GPU_CLOCK_REALTIME};
 
+static uint64_t untimed_count;
+
+static uint64_t read_ns(clockid_t id)
+{
+    struct timespec time = {0};
+
+    (void)clock_gettime(id, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 struct lac_gpu_writer *lac_gpu_writer_take(void)
 {
     (void)pthread_mutex_lock(&writer.mutex);
+    writer.now_ns = read_ns(CLOCK_MONOTONIC);
+    writer.realtime_ns = read_ns(CLOCK_REALTIME);
+    if (writer.first_ns == 0) { /* taken first before anything is enabled */
+        writer.first_ns = writer.now_ns > SLACK_BEFORE_NS ? writer.now_ns - SLACK_BEFORE_NS : 1;
+    }
+    (void)lac_gpu_watch_pause();
     return &writer;
+}
+
+uint64_t lac_gpu_writer_untimed(void)
+{
+    return __atomic_load_n(&untimed_count, __ATOMIC_RELAXED);
 }
 
 void lac_gpu_writer_give(struct lac_gpu_writer *taken)
@@ -110,54 +139,63 @@ static bool open_segment(struct lac_gpu_writer *taken)
     return true;
 }
 
-/* ---- pauses: CUPTI returns its records late, so those from before a pause are still wanted */
-
-static uint64_t paused_monotonic_ns; /* when that was seen; 0: recording goes on */
-
-static uint64_t read_ns(clockid_t id)
+static bool has_times(uint8_t type)
 {
-    struct timespec time = {0};
-
-    (void)clock_gettime(id, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+    return type != LAC_GPU_EVENT && type != LAC_GPU_EXTERNAL;
 }
 
-void lac_gpu_watch_pause(void)
+static bool is_within(const struct lac_gpu_record *head, uint64_t first_ns, uint64_t last_ns)
 {
-    const struct lac_spool_header *const header = lac_spool_header();
-    const bool pauses = header != NULL && header->stop != LAC_SPOOL_RECORD;
-    const uint64_t since_ns = __atomic_load_n(&paused_monotonic_ns, __ATOMIC_RELAXED);
+    return head->start_ns >= first_ns && head->end_ns >= head->start_ns && head->end_ns <= last_ns;
+}
 
-    if (pauses != (since_ns != 0)) {
-        __atomic_store_n(&paused_monotonic_ns, pauses ? read_ns(CLOCK_MONOTONIC) : 0,
-                         __ATOMIC_RELAXED);
+/* Times of the record in the clock of the spool: records made before CUPTI took our clock carry
+ * its own. False when they can be of neither. */
+static bool place_in_time(const struct lac_gpu_writer *taken, struct lac_gpu_record *head)
+{
+    const uint64_t now_ns = taken->now_ns + SLACK_NS;
+    const uint64_t apart_ns = taken->realtime_ns - taken->now_ns;
+    const bool is_monotonic = taken->clock == LAC_GPU_CLOCK_MONOTONIC;
+
+    if (head->start_ns == 0 || head->end_ns == 0) {
+        return false;
     }
+    if (is_within(head, taken->first_ns, now_ns)) {
+        head->start_ns += is_monotonic ? 0 : apart_ns;
+        head->end_ns += is_monotonic ? 0 : apart_ns;
+        return true;
+    }
+    if (is_within(head, taken->first_ns + apart_ns, now_ns + apart_ns)) {
+        head->start_ns -= is_monotonic ? apart_ns : 0;
+        head->end_ns -= is_monotonic ? apart_ns : 0;
+        return true;
+    }
+    return false;
 }
 
 static bool is_wanted(struct lac_gpu_writer *taken, const struct lac_gpu_record *head)
 {
-    uint64_t since_ns;
+    const uint64_t apart_ns = taken->realtime_ns - taken->now_ns;
 
-    lac_gpu_watch_pause();
-    since_ns = __atomic_load_n(&paused_monotonic_ns, __ATOMIC_RELAXED);
-    if (since_ns == 0) {
-        taken->kept_last = true;
-    } else if (head->start_ns != 0) {
-        if (taken->clock == LAC_GPU_CLOCK_REALTIME) {
-            since_ns += read_ns(CLOCK_REALTIME) - read_ns(CLOCK_MONOTONIC);
-        }
-        taken->kept_last = head->start_ns < since_ns;
+    if (has_times(head->type)) {
+        taken->kept_last = lac_gpu_was_recording(
+            head->start_ns - (taken->clock == LAC_GPU_CLOCK_REALTIME ? apart_ns : 0));
     }
     return taken->kept_last;
 }
 
-void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_record *head)
+void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_record *from)
 {
-    const size_t size_bytes = (size_t)head->units * 16;
+    const size_t size_bytes = (size_t)from->units * 16;
+    struct lac_gpu_record head = *from;
     struct lac_gpu_record *record;
-    const uint8_t type = head->type;
 
-    if (!is_wanted(taken, head)) {
+    if (has_times(head.type) && !place_in_time(taken, &head)) {
+        (void)__atomic_add_fetch(&untimed_count, 1, __ATOMIC_RELAXED);
+        lac_spool_count_dropped(1, false);
+        return;
+    }
+    if (!is_wanted(taken, &head)) {
         return;
     }
     if ((size_t)(taken->end - taken->next) < size_bytes && !open_segment(taken)) {
@@ -165,11 +203,11 @@ void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_recor
         return;
     }
     record = (struct lac_gpu_record *)(void *)taken->next;
-    taken->segment->external_count += type == LAC_GPU_EXTERNAL;
+    taken->segment->external_count += head.type == LAC_GPU_EXTERNAL;
     /* all but the type, which makes it valid: a killed process leaves whole records only */
-    memcpy(record, head, offsetof(struct lac_gpu_record, type));
-    memcpy(record + 1, head + 1, size_bytes - sizeof(*head));
-    __atomic_store_n(&record->type, type, __ATOMIC_RELEASE);
+    memcpy(record, &head, offsetof(struct lac_gpu_record, type));
+    memcpy(record + 1, from + 1, size_bytes - sizeof(head));
+    __atomic_store_n(&record->type, head.type, __ATOMIC_RELEASE);
     taken->next += size_bytes;
 }
 

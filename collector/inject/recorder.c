@@ -207,7 +207,7 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
 
     uint32_t index;
 
-    if (*self->stop == LAC_SPOOL_STOP || (*self->stop == LAC_SPOOL_PAUSE && !self->always)) {
+    if (*self->stop == LAC_SPOOL_STOP || (*self->stop != LAC_SPOOL_RECORD && !self->always)) {
         return false; /* the launcher ended the recording: nothing is lost */
     }
     if (self->reserve > RESERVE_MAX) {

@@ -7,7 +7,8 @@
 
 enum { PAIRS_MIN = 4 };
 
-static const uint64_t BLOCK_NS_MIN = 500000000;         /* so that a late look does not matter */
+static const uint64_t BLOCK_NS_MIN = 500000000; /* so that a late look does not matter */
+static const uint64_t SETTLE_NS = 300000000;    /* until all is switched over: not measured */
 static const uint64_t LONGEST_NS = 300 * 1000000000ull; /* of the whole measurement */
 
 /* Student's t for 95 %, by degrees of freedom from PAIRS_MIN - 1 to LAC_COST_PAIRS - 1. */
@@ -31,18 +32,26 @@ bool lac_cost_next(struct lac_cost *cost, uint64_t now_ns, uint64_t step_count)
         cost->has_begun = true;
         cost->began_ns = now_ns;
         cost->block_began_ns = 0;
+        cost->switched_ns = now_ns;
     }
     if (!has_stepped || cost->block_count == 2 * LAC_COST_PAIRS) {
         return is_on(cost->block_count);
     }
-    if (cost->block_began_ns == 0) { /* the first one begins when a step ends */
-        cost->block_began_ns = now_ns;
-        cost->block_began_step = step_count;
+    if (cost->block_began_ns == 0) { /* it begins when a step ends */
+        if (now_ns - cost->switched_ns >= SETTLE_NS) {
+            cost->block_began_ns = now_ns;
+            cost->block_began_step = step_count;
+        }
     } else if (steps >= LAC_COST_BLOCK_STEPS && now_ns - cost->block_began_ns >= BLOCK_NS_MIN) {
         cost->step_ns[cost->block_count++] =
             (double)(now_ns - cost->block_began_ns) / (double)steps;
-        cost->block_began_ns = now_ns;
-        cost->block_began_step = step_count;
+        if (is_on(cost->block_count) != is_on(cost->block_count - 1)) {
+            cost->switched_ns = now_ns;
+            cost->block_began_ns = 0;
+        } else {
+            cost->block_began_ns = now_ns;
+            cost->block_began_step = step_count;
+        }
     }
     return is_on(cost->block_count);
 }

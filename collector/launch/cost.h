@@ -3,8 +3,9 @@
 
 /*
  * What recording costs the job, measured in this very job: blocks of steps in turn without and with
- * it (off on, on off, off on, ...), their mean step times compared pair by pair. What the patches
- * of the Python hook cost while nothing is recorded is not in it.
+ * it (off on, on off, off on, ...), their mean step times compared pair by pair. Off, CUPTI has
+ * nothing enabled. What the patches of the Python hook cost while nothing is recorded is not in it,
+ * nor what CUPTI costs by being loaded.
  */
 
 #include <stdbool.h>
@@ -14,9 +15,10 @@ enum { LAC_COST_PAIRS = 8, LAC_COST_BLOCK_STEPS = 10 };
 
 struct lac_cost {
     bool has_begun;
-    uint32_t block_count; /**< that have ended */
-    uint64_t began_ns;    /**< the measurement */
-    uint64_t block_began_ns;
+    uint32_t block_count;    /**< that have ended */
+    uint64_t began_ns;       /**< the measurement */
+    uint64_t block_began_ns; /**< 0: it waits for a step to end after the switch */
+    uint64_t switched_ns;    /**< when recording was last switched on or off */
     uint64_t block_began_step;
     uint64_t last_step;
     double step_ns[2 * LAC_COST_PAIRS];

@@ -14,6 +14,8 @@ enum {
     WINDOW_STEPS = 20,
     WINDOW_EVERY_MS = 600 * 1000,
     WARM_STEPS = 20, /* before --cost measures */
+    SWITCH_ON_MS =
+        2000, /* before a window: by then CUPTI has enabled all again, on a busy node too */
 };
 
 void lac_plan_begin(struct lac_plan *plan, const struct lac_run_options *options)
@@ -23,12 +25,27 @@ void lac_plan_begin(struct lac_plan *plan, const struct lac_run_options *options
         options->delay_ms > 0 || options->step_first > 1 ? LAC_SPOOL_PAUSE : LAC_SPOOL_RECORD;
 }
 
-static enum lac_spool_stop next_by_step(const struct lac_plan *plan, uint64_t step_count)
+/* A pause of which so much is left. */
+static enum lac_spool_stop pause(uint64_t left_ms)
+{
+    return left_ms > SWITCH_ON_MS ? LAC_SPOOL_OFF : LAC_SPOOL_PAUSE;
+}
+
+static enum lac_spool_stop next_by_step(const struct lac_plan *plan, uint64_t elapsed_ms,
+                                        uint64_t step_count)
 {
     /* step A is the one that begins when A - 1 have ended */
-    return step_count >= plan->options->step_last        ? LAC_SPOOL_STOP
-           : step_count + 1 >= plan->options->step_first ? LAC_SPOOL_RECORD
-                                                         : LAC_SPOOL_PAUSE;
+    const uint64_t missing =
+        plan->options->step_first > step_count + 1 ? plan->options->step_first - 1 - step_count : 0;
+
+    if (step_count >= plan->options->step_last) {
+        return LAC_SPOOL_STOP;
+    }
+    /* of steps as long as those before */
+    return missing == 0 ? LAC_SPOOL_RECORD
+           : step_count > 0
+               ? pause((uint64_t)((double)elapsed_ms / (double)step_count * (double)missing))
+               : LAC_SPOOL_PAUSE;
 }
 
 /* Steps with and without recording in turn, until that is over. */
@@ -43,7 +60,7 @@ static enum lac_spool_stop next_to_compare(struct lac_plan *plan, uint64_t elaps
         return LAC_SPOOL_PAUSE; /* what the plan goes on with decides in the next round */
     }
     plan->is_measuring = true;
-    return is_on ? LAC_SPOOL_RECORD : LAC_SPOOL_PAUSE;
+    return is_on ? LAC_SPOOL_RECORD : LAC_SPOOL_OFF;
 }
 
 static bool is_first_over(const struct lac_plan *plan, uint64_t elapsed_ms, uint64_t step_count)
@@ -69,7 +86,7 @@ static enum lac_spool_stop next_window(struct lac_plan *plan, uint64_t elapsed_n
         return LAC_SPOOL_RECORD;
     }
     if (elapsed_ms - plan->window_began_ms < WINDOW_EVERY_MS) {
-        return LAC_SPOOL_PAUSE;
+        return pause(WINDOW_EVERY_MS - (elapsed_ms - plan->window_began_ms));
     }
     plan->windows++;
     plan->window_began_ms = elapsed_ms;
@@ -86,13 +103,13 @@ enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ns, ui
         return LAC_SPOOL_STOP;
     }
     if (elapsed_ms < options->delay_ms) {
-        plan->wish = LAC_SPOOL_PAUSE;
+        plan->wish = pause(options->delay_ms - elapsed_ms);
     } else if (options->duration_ms > 0 && elapsed_ms >= options->delay_ms + options->duration_ms) {
         plan->wish = LAC_SPOOL_STOP;
     } else if (options->cost && !plan->was_measured && step_count >= WARM_STEPS) {
         plan->wish = next_to_compare(plan, elapsed_ns, step_count);
     } else if (options->step_first > 0) {
-        plan->wish = next_by_step(plan, step_count);
+        plan->wish = next_by_step(plan, elapsed_ms, step_count);
     } else if (options->all || options->duration_ms > 0) {
         plan->wish = LAC_SPOOL_RECORD;
     } else if (plan->windows == 1 && plan->window_began_ms < options->delay_ms) {

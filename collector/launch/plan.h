@@ -9,7 +9,8 @@
  * With --duration or --steps there is one window. By default the first one lasts until 60 steps and
  * a minute have passed; then what recording costs is measured (cost.h), and a window of 20 steps
  * follows every 10 minutes. Without steps there is nothing to count windows in: all is recorded.
- * With --cost the measurement comes first, after some steps to warm up.
+ * With --cost the measurement comes first, after some steps to warm up. Pauses that are not about to
+ * end switch the GPU's recording off, so that they cost nothing.
  */
 
 #include "collector/launch/cost.h"

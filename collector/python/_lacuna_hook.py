@@ -275,16 +275,28 @@ def _out_of_its_way(compiler, *args, **kwargs):
 
 # ---- another profiler, explicitly used: while it runs, the GPU is left to it
 
+def _takes_gpu(profiler):
+    """False for one that is switched off, or that looks at the processor alone: to leave CUPTI to it would cost, and help nobody."""
+    if not getattr(profiler, "enabled", True):
+        return False
+    activities = getattr(profiler, "kineto_activities", None) or getattr(profiler, "activities", None)
+    return activities is None or any("CPU" not in str(activity) for activity in activities)
+
+
+def _yields(kind, begin, end, name):
+    _before(kind, begin, lambda profiler: _takes_gpu(profiler) and _lacuna.gpu_yield(1, name))
+    _after(kind, end, lambda profiler: _takes_gpu(profiler) and _lacuna.gpu_yield(0, name))
+
+
 def _profiler(module):
     kind = getattr(module, "_KinetoProfile", None) or module.profile
-    _before(kind, "prepare_trace" if hasattr(kind, "prepare_trace") else "start", lambda: _lacuna.gpu_yield(1, "torch.profiler"))
-    _after(kind, "stop_trace" if hasattr(kind, "stop_trace") else "stop", lambda: _lacuna.gpu_yield(0, "torch.profiler"))
+    _yields(kind, "prepare_trace" if hasattr(kind, "prepare_trace") else "start", "stop_trace" if hasattr(kind, "stop_trace") else "stop",
+            "torch.profiler")
     _note_export(kind)
 
 
 def _autograd_profiler(module):
-    _before(module.profile, "__enter__", lambda: _lacuna.gpu_yield(1, "torch.autograd.profiler"))
-    _after(module.profile, "__exit__", lambda: _lacuna.gpu_yield(0, "torch.autograd.profiler"))
+    _yields(module.profile, "__enter__", "__exit__", "torch.autograd.profiler")
     _note_export(module.profile)
 
 
@@ -326,9 +338,9 @@ def _before(holder, attribute, action):
     original = getattr(holder, attribute)
 
     @functools.wraps(original)
-    def wrapper(*args, **kwargs):
-        action()
-        return original(*args, **kwargs)
+    def wrapper(self, *args, **kwargs):
+        action(self)
+        return original(self, *args, **kwargs)
 
     setattr(holder, attribute, wrapper)
 
@@ -337,11 +349,11 @@ def _after(holder, attribute, action):
     original = getattr(holder, attribute)
 
     @functools.wraps(original)
-    def wrapper(*args, **kwargs):
+    def wrapper(self, *args, **kwargs):
         try:
-            return original(*args, **kwargs)
+            return original(self, *args, **kwargs)
         finally:
-            action()
+            action(self)
 
     setattr(holder, attribute, wrapper)
 

@@ -422,6 +422,29 @@ class Hook(unittest.TestCase):
         '''
         self.assertEqual(self.record(TORCH_PYTHON, text), self.plain(TORCH_PYTHON, text))
 
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_only_a_profiler_that_looks_at_the_gpu_gets_cupti(self):
+        text = '''
+            import _lacuna, torch
+            from torch.autograd.profiler import profile as old
+            from torch.profiler import ProfilerActivity, profile
+            yields = []
+            _lacuna.gpu_yield = lambda *arguments: yields.append(arguments)
+            for _ in range(100):
+                with old(enabled=False):  # the usual off switch
+                    pass
+            with old():
+                pass
+            with profile(activities=[ProfilerActivity.CPU]):
+                pass
+            print(yields)
+            both = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+            both.start()
+            print(yields)
+            both.stop()
+            print(yields)
+        '''
+        self.assertEqual(self.record(TORCH_PYTHON, text).splitlines(), ["[]", "[(1, 'torch.profiler')]", "[(1, 'torch.profiler'), (0, 'torch.profiler')]"])
 
     PROFILED = '''
         import gzip, json, os, sys, threading, time, torch

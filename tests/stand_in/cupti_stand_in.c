@@ -3,6 +3,8 @@
  * GPUs. It shows that our side of the conversation holds (requests, refusals, late and dropped
  * buffers, other threads); how the real library behaves, only a machine with a GPU shows.
  *
+ * cupti_stand_in_gpu.c beside it is a GPU that takes its time.
+ *
  *   STAND_IN_REFUSE=busy        another subscriber holds CUPTI, by the name "nsys"
  *   STAND_IN_REFUSE=privileges  kernels may not be recorded
  *   STAND_IN_REFUSE=all         nothing may be recorded, for want of privileges
@@ -14,22 +16,26 @@
  *                               each kernel takes EXTRA ns more when recorded one by one
  *   STAND_IN_HANG=1             the flush at the end never returns, as with a driver that is gone
  *   STAND_IN_VERSION=N          what cuptiGetVersion says (default 26)
- *   STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected
+ *   STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected: CLOCK_REALTIME, as CUPTI's own
+ *   STAND_IN_BUSY=N             the result that says that another subscriber is there (default 39)
  */
+#include "tests/stand_in/cupti_stand_in.h"
+
 #include "collector/inject/cupti_abi.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
 
 static cupti_buffer_requested requested;
 static cupti_buffer_completed completed;
 static cupti_timestamp timestamp;
 static size_t dropped;
 static uint8_t enabled[64];
+static int registrations;
+static size_t device_buffers_max;
 static int subscribers;
 static int is_occupied;
 
@@ -64,6 +70,12 @@ EXPORT void stand_in_deliver_external(uint32_t thread);
 EXPORT int stand_in_deliver_late(int buffers);
 EXPORT void stand_in_deliver_together(int threads, int launches);
 EXPORT void stand_in_occupy(int on);
+EXPORT int stand_in_clock_registrations(void);
+EXPORT void stand_in_take_clock(void);
+EXPORT int cuptiActivitySetAttribute(int attribute, size_t *size_bytes, void *value);
+EXPORT size_t stand_in_device_buffers_max(void);
+EXPORT void stand_in_return_foreign(void);
+EXPORT void stand_in_return_twice(void);
 EXPORT int stand_in_subscribers(void);
 EXPORT int cuptiUnsubscribe(void *subscriber);
 EXPORT int cuptiActivityDisable(int kind);
@@ -89,12 +101,13 @@ int cuptiSubscribe(void **subscriber, cupti_callback callback, void *user)
     if (refuses("subscribe")) {
         return CUPTI_RESULT_INSUFFICIENT_PRIVILEGES;
     }
-    if (subscribers > 0) { /* as the real one up to CUDA 13.2 */
-        return CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
+    if (subscribers > 0 || refuses("busy")) { /* as the real one up to CUDA 13.2 */
+        return getenv("STAND_IN_BUSY") != NULL ? (int)strtol(getenv("STAND_IN_BUSY"), NULL, 10)
+                                               : CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
     }
     *subscriber = &requested;
-    subscribers += !refuses("busy") && callback != NULL;
-    return refuses("busy") ? CUPTI_RESULT_MULTIPLE_SUBSCRIBERS : callback == NULL ? 1 : CUPTI_OK;
+    subscribers += callback != NULL;
+    return callback == NULL ? 1 : CUPTI_OK;
 }
 
 int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *user,
@@ -175,12 +188,46 @@ int cuptiActivityRegisterTimestampCallback(cupti_timestamp function)
     if (getenv("STAND_IN_NO_TIMESTAMP") != NULL) {
         return 1;
     }
+    registrations++;
     timestamp = function;
     return CUPTI_OK;
 }
 
+int stand_in_clock_registrations(void)
+{
+    return registrations;
+}
+
+/* Another tool registers a clock of its own. */
+static uint64_t other_clock(void)
+{
+    struct timespec time = {0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void stand_in_take_clock(void)
+{
+    timestamp = other_clock;
+}
+
+int cuptiActivitySetAttribute(int attribute, size_t *size_bytes, void *value)
+{
+    if (attribute != CUPTI_ATTRIBUTE_DEVICE_BUFFERS_MAX || *size_bytes != sizeof(size_t)) {
+        return 1;
+    }
+    memcpy(&device_buffers_max, value, sizeof(device_buffers_max));
+    return CUPTI_OK;
+}
+
+size_t stand_in_device_buffers_max(void)
+{
+    return device_buffers_max;
+}
+
 /* As long as CUDA 13 makes them. */
-static size_t size_of(uint32_t kind)
+size_t stand_in_size_of(uint32_t kind)
 {
     switch (kind) {
     case CUPTI_KIND_CONCURRENT_KERNEL:
@@ -209,9 +256,11 @@ static size_t size_of(uint32_t kind)
 
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struct cupti_activity **record)
 {
-    uint8_t *const next = *record == NULL ? buffer : (uint8_t *)*record + size_of((*record)->kind);
+    uint8_t *const next =
+        *record == NULL ? buffer : (uint8_t *)*record + stand_in_size_of((*record)->kind);
 
-    if (next >= buffer + valid_bytes || (*record != NULL && size_of((*record)->kind) == 0)) {
+    if (next >= buffer + valid_bytes ||
+        (*record != NULL && stand_in_size_of((*record)->kind) == 0)) {
         return CUPTI_RESULT_MAX_LIMIT;
     }
     *record = (struct cupti_activity *)(void *)next;
@@ -227,12 +276,6 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *co
     return CUPTI_OK;
 }
 
-struct delivery {
-    uint8_t *buffer;
-    size_t size_bytes;
-    size_t valid_bytes;
-};
-
 static void *deliver_from_another_thread(void *argument)
 {
     const struct delivery *const delivery = argument;
@@ -241,34 +284,62 @@ static void *deliver_from_another_thread(void *argument)
     return NULL;
 }
 
-static uint8_t *add(uint8_t *at, const void *record, size_t size_bytes, uint32_t kind)
+uint8_t *stand_in_add(uint8_t *at, const void *record, size_t size_bytes, uint32_t kind)
 {
-    memset(at, 0, size_of(kind));
+    memset(at, 0, stand_in_size_of(kind));
     memcpy(at, record, size_bytes);
-    return at + size_of(kind);
+    return at + stand_in_size_of(kind);
 }
 
-static uint64_t now_ns(void)
+uint64_t stand_in_now_ns(void)
 {
     const char *const ago_ms = getenv("STAND_IN_AGO_MS");
     const uint64_t ago_ns = ago_ms != NULL ? (uint64_t)strtoul(ago_ms, NULL, 10) * 1000000u : 0;
 
-    return (timestamp != NULL ? timestamp() : 1700000000000000000u) - ago_ns;
+    return (timestamp != NULL ? timestamp() : other_clock()) - ago_ns;
 }
 
-static void ask(struct delivery *delivery)
+void stand_in_ask(struct delivery *delivery)
 {
     size_t record_count_max = 0;
 
     requested(&delivery->buffer, &delivery->size_bytes, &record_count_max);
 }
 
-static void give(const struct delivery *delivery)
+void stand_in_give(const struct delivery *delivery)
 {
     completed(NULL, 0, delivery->buffer, delivery->size_bytes, delivery->valid_bytes);
 }
 
-/* What ran since the last flush: launches of graph 5, one after the other. */
+static void give_from_another_thread(struct delivery *delivery)
+{
+    pthread_t other;
+
+    if (pthread_create(&other, NULL, deliver_from_another_thread, delivery) == 0) {
+        (void)pthread_join(other, NULL);
+    }
+}
+
+enum { ROOM_BYTES = 512 };
+/* Room for a record more in the buffer, or in the next one. */
+static uint8_t *with_room(struct delivery *delivery, uint8_t *at)
+{
+    if (delivery->buffer != NULL &&
+        (size_t)(at - delivery->buffer) + ROOM_BYTES <= delivery->size_bytes) {
+        return at;
+    }
+    if (delivery->buffer != NULL) {
+        delivery->valid_bytes = (size_t)(at - delivery->buffer);
+        give_from_another_thread(delivery);
+    }
+    stand_in_ask(delivery);
+    return delivery->buffer;
+}
+
+static const uint64_t GRAPH_SPAN_NS = 11 * 1000000000ull;
+
+/* Launches of graph 5, one after the other, as of GRAPH_SPAN_NS: from one flush to the next so much
+ * time passes in the records, the first five end about now. */
 static void return_graphs(const char *script)
 {
     static uint32_t correlation = 500000;
@@ -278,12 +349,12 @@ static void return_graphs(const char *script)
     const unsigned launches = (unsigned)strtoul(script, &rest, 10);
     const unsigned nodes = (unsigned)strtoul(rest + 1, &rest, 10);
     const unsigned extra_ns = (unsigned)strtoul(rest + 1, &rest, 10);
-    uint8_t *at;
+    uint8_t *at = NULL;
 
-    ask(&delivery);
-    at = delivery.buffer;
-    clock_ns = clock_ns == 0 ? now_ns() : clock_ns;
+    clock_ns = clock_ns == 0 ? stand_in_now_ns() - 5 * GRAPH_SPAN_NS : clock_ns;
     for (unsigned i = 0; i < launches; i++, correlation++) {
+        const uint64_t begin_ns = clock_ns;
+
         if (enabled[CUPTI_KIND_GRAPH_TRACE]) {
             const struct cupti_graph_trace whole = {.kind = CUPTI_KIND_GRAPH_TRACE,
                                                     .correlation = correlation,
@@ -293,11 +364,10 @@ static void return_graphs(const char *script)
                                                     .context = 1,
                                                     .stream = 7};
 
-            at = add(at, &whole, sizeof(whole), CUPTI_KIND_GRAPH_TRACE);
-            clock_ns += nodes * 1000u;
-            continue;
+            at = with_room(&delivery, at);
+            at = stand_in_add(at, &whole, sizeof(whole), CUPTI_KIND_GRAPH_TRACE);
         }
-        for (unsigned node = 0; node < nodes; node++) {
+        for (unsigned node = 0; node < nodes && !enabled[CUPTI_KIND_GRAPH_TRACE]; node++) {
             const struct cupti_kernel kernel = {.kind = CUPTI_KIND_CONCURRENT_KERNEL,
                                                 .start_ns = clock_ns,
                                                 .end_ns = clock_ns + 1000,
@@ -308,14 +378,14 @@ static void return_graphs(const char *script)
                                                 .graph_node = 100 + node,
                                                 .graph = 5};
 
-            if ((size_t)(at - delivery.buffer) + 512 < delivery.size_bytes) {
-                at = add(at, &kernel, sizeof(kernel), CUPTI_KIND_CONCURRENT_KERNEL);
-            }
+            at = with_room(&delivery, at);
+            at = stand_in_add(at, &kernel, sizeof(kernel), CUPTI_KIND_CONCURRENT_KERNEL);
             clock_ns += 1000 + extra_ns;
         }
+        clock_ns = begin_ns + GRAPH_SPAN_NS / launches;
     }
     delivery.valid_bytes = (size_t)(at - delivery.buffer);
-    give(&delivery);
+    stand_in_give(&delivery);
 }
 
 int cuptiActivityFlushAll(uint32_t flag)
@@ -326,6 +396,7 @@ int cuptiActivityFlushAll(uint32_t flag)
     if (getenv("STAND_IN_GRAPHS") != NULL) {
         return_graphs(getenv("STAND_IN_GRAPHS"));
     }
+    stand_in_gpu_flush(flag != 0);
     return CUPTI_OK;
 }
 
@@ -347,19 +418,15 @@ int cuptiGetDeviceId(void *context, uint32_t *device)
     return context == NULL ? CUPTI_OK : 1;
 }
 
-/* One buffer with `launches` times a call, its kernel and a copy; every third kernel
- * has no name. */
+/* `launches` times a call, its kernel and a copy; every third kernel has no name. */
 void stand_in_deliver(int launches, uint32_t thread, int drop)
 {
-    const uint64_t base_ns = now_ns();
+    const uint64_t base_ns = stand_in_now_ns();
     struct delivery delivery = {0};
-    pthread_t other;
-    uint8_t *at;
+    uint8_t *at = NULL;
 
-    ask(&delivery);
-    at = delivery.buffer;
-    for (int i = 0; i < launches && (size_t)(at - delivery.buffer) + 512 < delivery.size_bytes;
-         i++) {
+    dropped = (size_t)drop;
+    for (int i = 0; i < launches; i++) {
         const uint64_t now = base_ns + (uint64_t)i * 10000;
         const struct cupti_call call = {.kind = CUPTI_KIND_RUNTIME,
                                         .number = 211,
@@ -391,22 +458,20 @@ void stand_in_deliver(int launches, uint32_t thread, int drop)
                                           .stream = 14,
                                           .correlation = 100000 + (uint32_t)i};
 
-        at = add(at, &kernel, sizeof(kernel),
-                 CUPTI_KIND_CONCURRENT_KERNEL); /* before its call: out of order */
-        at = add(at, &call, sizeof(call), CUPTI_KIND_RUNTIME);
-        at = add(at, &copy, sizeof(copy), CUPTI_KIND_MEMCPY);
+        at = with_room(&delivery, at);
+        at = stand_in_add(at, &kernel, sizeof(kernel),
+                          CUPTI_KIND_CONCURRENT_KERNEL); /* before its call: out of order */
+        at = stand_in_add(at, &call, sizeof(call), CUPTI_KIND_RUNTIME);
+        at = stand_in_add(at, &copy, sizeof(copy), CUPTI_KIND_MEMCPY);
     }
     delivery.valid_bytes = (size_t)(at - delivery.buffer);
-    dropped = (size_t)drop;
-    if (pthread_create(&other, NULL, deliver_from_another_thread, &delivery) == 0) {
-        (void)pthread_join(other, NULL);
-    }
+    give_from_another_thread(&delivery);
 }
 
 /* One record of each kind that a launch does not bring, in one buffer. */
 void stand_in_deliver_kinds(uint32_t thread)
 {
-    const uint64_t now = now_ns();
+    const uint64_t now = stand_in_now_ns();
     const struct cupti_memcpy_peer peer = {.kind = CUPTI_KIND_MEMCPY2,
                                            .copy_kind = 10,
                                            .src_kind = 3,
@@ -468,11 +533,11 @@ void stand_in_deliver_kinds(uint32_t thread)
     struct delivery delivery = {0};
     uint8_t *at;
 
-    ask(&delivery);
-    at = add(delivery.buffer, &peer, sizeof(peer), CUPTI_KIND_MEMCPY2);
-    at = add(at, &set, sizeof(set), CUPTI_KIND_MEMSET);
-    at = add(at, &sync, sizeof(sync), CUPTI_KIND_SYNCHRONIZATION);
-    at = add(at, &wait, sizeof(wait), CUPTI_KIND_SYNCHRONIZATION);
+    stand_in_ask(&delivery);
+    at = stand_in_add(delivery.buffer, &peer, sizeof(peer), CUPTI_KIND_MEMCPY2);
+    at = stand_in_add(at, &set, sizeof(set), CUPTI_KIND_MEMSET);
+    at = stand_in_add(at, &sync, sizeof(sync), CUPTI_KIND_SYNCHRONIZATION);
+    at = stand_in_add(at, &wait, sizeof(wait), CUPTI_KIND_SYNCHRONIZATION);
     for (int i = 0; i < 4; i++) {
         const struct cupti_cuda_event event = {.kind = CUPTI_KIND_CUDA_EVENT,
                                                .correlation = recorded_by[i],
@@ -480,13 +545,13 @@ void stand_in_deliver_kinds(uint32_t thread)
                                                .stream = recorded_in[i],
                                                .event = i == 3 ? 34 : 33};
 
-        at = add(at, &event, sizeof(event), CUPTI_KIND_CUDA_EVENT);
+        at = stand_in_add(at, &event, sizeof(event), CUPTI_KIND_CUDA_EVENT);
     }
-    at = add(at, &overhead, sizeof(overhead), CUPTI_KIND_OVERHEAD);
-    at = add(at, &memory, sizeof(memory), CUPTI_KIND_MEMORY2);
-    at = add(at, &graph, sizeof(graph), CUPTI_KIND_GRAPH_TRACE);
+    at = stand_in_add(at, &overhead, sizeof(overhead), CUPTI_KIND_OVERHEAD);
+    at = stand_in_add(at, &memory, sizeof(memory), CUPTI_KIND_MEMORY2);
+    at = stand_in_add(at, &graph, sizeof(graph), CUPTI_KIND_GRAPH_TRACE);
     delivery.valid_bytes = (size_t)(at - delivery.buffer);
-    give(&delivery);
+    stand_in_give(&delivery);
 }
 
 /* A launch (81) with two kinds of ids, a copy (82) with one, a copy (83) with none. The launch and
@@ -497,7 +562,7 @@ void stand_in_deliver_external(uint32_t thread)
         {CUPTI_KIND_EXTERNAL_CORRELATION, 4, 17, 81, 0},
         {CUPTI_KIND_EXTERNAL_CORRELATION, 3, 5000000001, 81, 0},
         {CUPTI_KIND_EXTERNAL_CORRELATION, 3, 18, 82, 0}};
-    const uint64_t now = now_ns();
+    const uint64_t now = stand_in_now_ns();
     const struct cupti_kernel kernel = {.kind = CUPTI_KIND_CONCURRENT_KERNEL,
                                         .start_ns = now + 500,
                                         .end_ns = now + 900,
@@ -510,8 +575,8 @@ void stand_in_deliver_external(uint32_t thread)
     struct delivery delivery = {0};
     uint8_t *at;
 
-    ask(&delivery);
-    at = add(delivery.buffer, &kernel, sizeof(kernel), CUPTI_KIND_CONCURRENT_KERNEL);
+    stand_in_ask(&delivery);
+    at = stand_in_add(delivery.buffer, &kernel, sizeof(kernel), CUPTI_KIND_CONCURRENT_KERNEL);
     for (uint32_t i = 81; i <= 83; i++) {
         const struct cupti_call call = {.kind = CUPTI_KIND_RUNTIME,
                                         .number = 211,
@@ -529,32 +594,32 @@ void stand_in_deliver_external(uint32_t thread)
                                           .correlation = i};
 
         if (i != 82) {
-            at = add(at, &call, sizeof(call), CUPTI_KIND_RUNTIME);
+            at = stand_in_add(at, &call, sizeof(call), CUPTI_KIND_RUNTIME);
         }
         if (i != 81) {
-            at = add(at, &copy, sizeof(copy), CUPTI_KIND_MEMCPY);
+            at = stand_in_add(at, &copy, sizeof(copy), CUPTI_KIND_MEMCPY);
         }
     }
     delivery.valid_bytes = (size_t)(at - delivery.buffer);
-    give(&delivery);
-    ask(&delivery);
+    stand_in_give(&delivery);
+    stand_in_ask(&delivery);
     at = delivery.buffer;
     for (int i = 0; i < 3 && enabled[CUPTI_KIND_EXTERNAL_CORRELATION]; i++) {
-        at = add(at, &ids[i], sizeof(ids[i]), CUPTI_KIND_EXTERNAL_CORRELATION);
+        at = stand_in_add(at, &ids[i], sizeof(ids[i]), CUPTI_KIND_EXTERNAL_CORRELATION);
     }
     delivery.valid_bytes = (size_t)(at - delivery.buffer);
-    give(&delivery);
+    stand_in_give(&delivery);
 }
 
 /* `buffers` buffers out at a time, with one memset each, returned late: the last one first. Says
  * how many different ones it was given. */
 int stand_in_deliver_late(int buffers)
 {
-    static struct delivery held[256];
-    const uint64_t now = now_ns();
+    static struct delivery held[1024];
+    const uint64_t now = stand_in_now_ns();
     int different = 0;
 
-    for (int i = 0; i < buffers && i < 256; i++) {
+    for (int i = 0; i < buffers && i < 1024; i++) {
         const struct cupti_memset set = {.kind = CUPTI_KIND_MEMSET,
                                          .bytes = (uint64_t)i + 1,
                                          .start_ns = now + (uint64_t)i * 1000,
@@ -563,16 +628,17 @@ int stand_in_deliver_late(int buffers)
                                          .stream = 9};
         int known = 0;
 
-        ask(&held[i]);
+        stand_in_ask(&held[i]);
         for (int other = 0; other < i; other++) {
             known |= held[other].buffer == held[i].buffer;
         }
         different += !known;
         held[i].valid_bytes =
-            (size_t)(add(held[i].buffer, &set, sizeof(set), CUPTI_KIND_MEMSET) - held[i].buffer);
+            (size_t)(stand_in_add(held[i].buffer, &set, sizeof(set), CUPTI_KIND_MEMSET) -
+                     held[i].buffer);
     }
-    for (int i = buffers < 256 ? buffers : 256; i > 0; i--) {
-        give(&held[i - 1]);
+    for (int i = buffers < 1024 ? buffers : 1024; i > 0; i--) {
+        stand_in_give(&held[i - 1]);
     }
     return different;
 }
@@ -596,4 +662,45 @@ void stand_in_deliver_together(int threads, int launches)
     while (count > 0) {
         (void)pthread_join(ids[--count], NULL);
     }
+}
+
+/* A buffer of a profiler that had CUPTI before comes late, to whoever is registered now. */
+void stand_in_return_foreign(void)
+{
+    static uint8_t foreign[4096];
+
+    memset(foreign, 0xa5, sizeof(foreign));
+    completed(NULL, 0, foreign, sizeof(foreign), 0);
+    for (size_t i = 0; i < sizeof(foreign); i++) {
+        if (foreign[i] != 0xa5) {
+            _exit(96); /* it was written into */
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        struct delivery delivery = {0};
+
+        stand_in_ask(&delivery);
+        if (delivery.buffer == foreign) {
+            _exit(95); /* and handed out */
+        }
+        stand_in_give(&delivery);
+    }
+}
+
+/* One buffer comes back twice: two owners would share it then. */
+void stand_in_return_twice(void)
+{
+    struct delivery first = {0};
+    struct delivery second = {0};
+
+    stand_in_ask(&first);
+    stand_in_give(&first);
+    stand_in_give(&first);
+    stand_in_ask(&first);
+    stand_in_ask(&second);
+    if (first.buffer == second.buffer) {
+        _exit(94);
+    }
+    stand_in_give(&first);
+    stand_in_give(&second);
 }

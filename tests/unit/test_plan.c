@@ -55,7 +55,7 @@ START_TEST(without_wishes_there_are_windows_and_the_cost_is_measured)
     ck_assert_str_eq(text, "being measured");
     run_ms(&job, 30000, 50, 0.02);
     ck_assert(job.plan.was_measured);
-    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_PAUSE);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_OFF);
     lac_plan_cost(&job.plan, text, sizeof(text));
     ck_assert_msg(strncmp(text, "2.", 2) == 0 || strncmp(text, "1.9", 3) == 0, "%s", text);
     job.recorded_steps = 0;
@@ -114,6 +114,31 @@ START_TEST(cost_first_measures_first_and_then_goes_on_as_asked)
         ck_assert_msg(percent > 9.5 && percent < 10.5 && spread < 1, "%f %f", percent, spread);
         ck_assert_int_eq(job.plan.wish, LAC_SPOOL_RECORD); /* the first minute is not over */
     }
+}
+END_TEST
+
+/* CUPTI takes time to enable all: a window would begin without its first steps. */
+START_TEST(long_pauses_switch_off_and_end_with_a_short_pause)
+{
+    const struct lac_run_options delayed = {.delay_ms = 60000, .duration_ms = 1000};
+    const struct lac_run_options steps = {.step_first = 1001, .step_last = 1010};
+    struct job job = {0};
+
+    lac_plan_begin(&job.plan, &delayed);
+    run_ms(&job, 57900, 10, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_OFF);
+    run_ms(&job, 200, 10, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_PAUSE);
+    run_ms(&job, 2000, 10, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_RECORD);
+    job = (struct job){0};
+    lac_plan_begin(&job.plan, &steps);
+    run_ms(&job, 5000, 10, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_OFF);
+    run_ms(&job, 4000, 10, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_PAUSE);
+    run_ms(&job, 1005, 10, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_RECORD);
 }
 END_TEST
 
@@ -201,6 +226,7 @@ int main(void)
     tcase_add_test(tests, a_job_without_steps_is_recorded_in_full);
     tcase_add_test(tests, steps_that_are_too_long_are_not_compared_for_ever);
     tcase_add_test(tests, cost_first_measures_first_and_then_goes_on_as_asked);
+    tcase_add_test(tests, long_pauses_switch_off_and_end_with_a_short_pause);
     tcase_add_test(tests, duration_and_delay_are_kept);
     tcase_add_test(tests, steps_asked_for_are_those_recorded);
     tcase_add_test(tests, what_will_be_recorded_is_said);

@@ -21,6 +21,7 @@ enum { EXTERNALS_MAX = 1 << 20, WAITS_MAX = 1 << 18, EVENTS_MAX = 1 << 20, BATCH
 
 static struct lac_builder *builder;
 static struct lac_spool_process process;
+static struct lac_spool_settings settings;
 static uint32_t track;
 
 static void setup(void)
@@ -28,7 +29,8 @@ static void setup(void)
     uint32_t id;
 
     ck_assert_int_eq(lac_builder_create(&builder), LAC_OK);
-    process = (struct lac_spool_process){.builder = builder};
+    settings = (struct lac_spool_settings){0};
+    process = (struct lac_spool_process){.builder = builder, .settings = &settings};
     ck_assert_int_eq(lac_strings_intern(&lac_builder_model(builder)->strings, "1", 1, &id), LAC_OK);
     ck_assert_int_eq(lac_builder_process(builder, id, 1, &process.process), LAC_OK);
     ck_assert_int_eq(lac_builder_track(builder, LAC_TRACK_THREAD, process.process, id, 1, &track),

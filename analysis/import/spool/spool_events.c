@@ -783,6 +783,12 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
         lac_model_report(model, LAC_REPORT_INFO, "events_not_understood", process->unknown_events,
                          0, "events of a kind that this version does not know");
     }
+    if (process->untimed > 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "gpu_records_without_times", process->untimed,
+                         0,
+                         "GPU operations that were still in progress when the recording ended, or "
+                         "whose times the driver did not keep");
+    }
     if (process->whole_graphs > 0) {
         lac_model_report(model, LAC_REPORT_INFO, "graphs_as_a_whole", process->whole_graphs, 0,
                          "launches of CUDA graphs that were recorded as a whole, to limit the "

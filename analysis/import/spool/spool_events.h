@@ -66,18 +66,25 @@ struct lac_spool_process {
     uint64_t whole_graphs;               /**< launches of CUDA graphs without the kernels in them */
     struct lac_spool_settings *settings; /**< shared by all processes of the trace */
     int64_t last_ns;                     /**< latest time seen in the process */
+    uint32_t corr_base; /**< added to correlation ids: each process counts its calls from 1 */
+    uint64_t untimed;   /**< GPU records without times: operations that were still in progress */
 };
 
 struct lac_spool_thread;
 
 enum { LAC_SPOOL_SETTINGS_MAX = 256 };
 
-/** "key=value" strings that hooks recorded, the first value of each key. */
+/** What the processes of a trace share: "key=value" strings that hooks recorded, the first value of
+ * each key; how far their correlation ids go. */
 struct lac_spool_settings {
     uint32_t text[LAC_SPOOL_SETTINGS_MAX];      /**< string ids */
     uint32_t key_bytes[LAC_SPOOL_SETTINGS_MAX]; /**< of the keys of these */
     uint32_t count;
+    uint32_t corr_end; /**< past the largest correlation id, as the model has them */
 };
+
+/** The correlation id of a record as the model has it: of this process alone. */
+uint32_t lac_spool_corr(struct lac_spool_process *process, uint32_t correlation);
 
 /** Keep `text` unless its key is there already or there are too many. */
 void lac_spool_settings_add(struct lac_spool_settings *settings, const struct lac_strings *strings,

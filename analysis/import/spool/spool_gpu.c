@@ -18,6 +18,8 @@
 /* as CUPTI numbers them */
 enum { CUPTI_DTOD = 8, CUPTI_HTOH = 9, CUPTI_PTOP = 10 };
 enum { SYNC_OF_EVENT = 1, SYNC_STREAM_WAITS = 2 };
+/* those above are of a profile that joined the recording (spool_profiler.c) */
+static const uint32_t CORRELATIONS_END = 1u << 31;
 
 struct gpu_reader {
     struct lac_spool_process *process;
@@ -93,13 +95,28 @@ static struct lac_slice_in slice_of(const struct gpu_reader *reader,
                                  .kind = kind};
 }
 
+uint32_t lac_spool_corr(struct lac_spool_process *process, uint32_t correlation)
+{
+    uint32_t *const end = &process->settings->corr_end;
+
+    if (correlation == 0 || correlation >= CORRELATIONS_END - process->corr_base) {
+        return correlation == 0 ? 0 : correlation % CORRELATIONS_END;
+    }
+    correlation += process->corr_base;
+    *end = correlation >= *end ? correlation + 1 : *end;
+    return correlation;
+}
+
+/* Arguments and waits were looked up by the process's own correlation id before. */
 static enum lac_status put(const struct gpu_reader *reader, const struct lac_slice_in *slice)
 {
     struct lac_model *const model = lac_builder_model(reader->process->builder);
+    struct lac_slice_in of_trace = *slice;
 
     model->info.event_count++;
     model->info.slice_count += slice->kind != LAC_SLICE_ALLOC;
-    return lac_builder_slice(reader->process->builder, slice);
+    of_trace.corr = lac_spool_corr(reader->process, slice->corr);
+    return lac_builder_slice(reader->process->builder, &of_trace);
 }
 
 /* A launch of a graph that was recorded as a whole is one kernel to all that count busy time; its
@@ -357,8 +374,20 @@ static size_t size_of(uint8_t type)
     }
 }
 
+/* CUPTI has no times for what was still in progress when it was asked; recorders of before wrote
+ * that down. */
+static bool is_untimed(const struct lac_gpu_record *head)
+{
+    return head->type != LAC_GPU_EVENT && head->type != LAC_GPU_EXTERNAL &&
+           (head->start_ns == 0 || head->end_ns < head->start_ns);
+}
+
 static enum lac_status on_record(const struct gpu_reader *reader, const void *record, uint8_t type)
 {
+    if (is_untimed(record)) {
+        reader->process->untimed++;
+        return LAC_OK;
+    }
     switch (type) {
     case LAC_GPU_KERNEL:
     case LAC_GPU_GRAPH:

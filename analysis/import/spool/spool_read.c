@@ -466,6 +466,7 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
                                         .string_of_id = reader->string_of_id,
                                         .string_count = reader->string_count,
                                         .settings = reader->settings,
+                                        .corr_base = reader->settings->corr_end,
                                         .offset_ns = offset_ns,
                                         .ns_per_tick = rate_of(reader),
                                         .ticks_are_ns =

@@ -62,9 +62,10 @@ static enum lac_status put(struct lac_spool_process *process, struct lac_spool_s
     if (waits_for != NULL) {
         lac_number_args_add(&arguments, "wait_on_stream", waits_for->stream);
         lac_number_args_add(&arguments, "wait_on_cuda_event_record_corr_id",
-                            waits_for->correlation);
+                            lac_spool_corr(process, waits_for->correlation));
         lac_number_args_add(&arguments, "wait_on_cuda_event_id", sync->event);
     }
+    sync->slice.corr = lac_spool_corr(process, (uint32_t)sync->slice.corr);
     status = lac_number_args_store(&arguments, process->builder, &sync->slice);
     return status == LAC_OK ? lac_builder_slice(process->builder, &sync->slice) : status;
 }

@@ -45,6 +45,8 @@ enum lac_spool_stop {
     LAC_SPOOL_RECORD = 0,
     LAC_SPOOL_STOP = 1,  /**< record no more */
     LAC_SPOOL_PAUSE = 2, /**< not now */
+    LAC_SPOOL_OFF = 3,   /**< not for long: the GPU's recording is switched off, too; a PAUSE comes
+                              before it goes on, as switching on takes time */
 };
 
 /** One instant read on three clocks. `ticks` is the clock of the spool. */

@@ -1,0 +1,281 @@
+/*
+ * GPU recording as the headers of CUPTI allow it to go: operations in progress when buffers are
+ * asked for, buffers of other tools, clocks and subscriptions that are not given back. Against a
+ * stand-in (tests/stand_in) that does all of this.
+ */
+#include "analysis/model/model.h"
+#include "collector/inject/cupti_abi.h"
+#include "lacuna/spool.h"
+#include "tests/support/check_main.h"
+#include "tests/support/cupti_job.h"
+#include "tests/support/recorded_job.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void (*launch)(uint32_t count, uint64_t kernel_ns, uint32_t thread);
+
+static void start_gpu(void)
+{
+    lac_cupti_initialize();
+    *(void **)&launch = lac_cupti_stand_in("stand_in_launch");
+}
+
+static void sleep_ms(long ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+static void job_ends_with_work_in_flight(void)
+{
+    start_gpu();
+    launch(100, 1000, 1);
+    sleep_ms(50);
+    launch(3, 20000000, 1); /* 60 ms: waited for */
+    launch(5, 3600000000000u, 1);
+}
+
+START_TEST(operations_that_still_run_at_the_end_are_counted_and_do_not_stretch_the_trace)
+{
+    ck_assert_int_eq(lac_job_run(job_ends_with_work_in_flight), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_API), 108);
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 103);
+    ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 5);
+    ck_assert_int_lt(lac_cupti_model->info.duration_ns, 60 * 1000000000ll);
+    ck_assert(lac_cupti_says("\"gpu_recording_untimed\":5"));
+}
+END_TEST
+
+/* The host runs 50 ms ahead of the GPU for a second: no default flush gets the last buffer. */
+static void job_is_killed_while_ahead(void)
+{
+    start_gpu();
+    launch(500, 100000, 1);
+    for (int i = 0; i < 110; i++) {
+        launch(100, 100000, 1);
+        sleep_ms(10);
+    }
+    (void)kill(getpid(), SIGKILL);
+}
+
+START_TEST(a_killed_job_loses_the_last_buffers_only)
+{
+    const int status = lac_job_run(job_is_killed_while_ahead);
+
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    lac_cupti_import();
+    /* of 11,500: what was in two buffers of a thousand is lost, more on a loaded machine */
+    ck_assert_uint_ge(lac_cupti_count(LAC_SLICE_KERNEL), 5000);
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), lac_cupti_count(LAC_SLICE_API));
+}
+END_TEST
+
+static void job_gets_buffers_of_others(void)
+{
+    void (*foreign)(void);
+    void (*twice)(void);
+
+    lac_cupti_initialize();
+    *(void **)&foreign = lac_cupti_stand_in("stand_in_return_foreign");
+    *(void **)&twice = lac_cupti_stand_in("stand_in_return_twice");
+    foreign();
+    twice();
+    lac_cupti_deliver(5, 1, 0);
+}
+
+START_TEST(buffers_of_others_and_second_returns_are_left_alone)
+{
+    ck_assert_int_eq(lac_job_run(job_gets_buffers_of_others), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 5);
+}
+END_TEST
+
+static void job_changes_clocks(void)
+{
+    int (*registrations)(void);
+    void (*take_clock)(void);
+
+    lac_cupti_initialize();
+    *(void **)&registrations = lac_cupti_stand_in("stand_in_clock_registrations");
+    *(void **)&take_clock = lac_cupti_stand_in("stand_in_take_clock");
+    lac_cupti_deliver(5, 1, 0);
+    lac_cupti_api()->gpu_yield(1, "torch.profiler");
+    lac_cupti_api()->gpu_yield(0, "");
+    lac_cupti_deliver(5, 1, 0);
+    ck_assert_int_eq(registrations(), 1); /* again would put records on CUPTI's own clock */
+    lac_cupti_api()->gpu_yield(1, "torch.profiler");
+    take_clock();
+    lac_cupti_api()->gpu_yield(0, "");
+    lac_cupti_deliver(5, 1, 0); /* stamped with CLOCK_REALTIME */
+    for (int i = 0; registrations() == 1 && i < 600; i++) {
+        sleep_ms(50);
+    }
+    ck_assert_int_eq(registrations(), 2);
+    lac_cupti_deliver(5, 1, 0);
+}
+
+START_TEST(a_clock_that_another_profiler_replaced_is_noticed)
+{
+    ck_assert_int_eq(lac_job_run(job_changes_clocks), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 20);
+    ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 0);
+    ck_assert_int_lt(lac_cupti_model->info.duration_ns, 120 * 1000000000ll);
+}
+END_TEST
+
+/* The job's first use of CUDA is inside its own profiler's block. */
+static void job_profiles_first(void)
+{
+    int (*subscribers)(void);
+
+    lac_cupti_api()->gpu_yield(1, "torch.profiler");
+    lac_cupti_initialize();
+    *(void **)&subscribers = lac_cupti_stand_in("stand_in_subscribers");
+    ck_assert_int_eq(subscribers(), 0);
+    lac_cupti_api()->gpu_yield(0, "");
+    ck_assert_int_eq(subscribers(), 1);
+    lac_cupti_deliver(5, 1, 0);
+}
+
+START_TEST(a_profiler_that_is_there_before_cuda_gets_cupti_first)
+{
+    ck_assert_int_eq(lac_job_run(job_profiles_first), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 5);
+    ck_assert(lac_cupti_says("\"gpu_recording\":\"full\""));
+}
+END_TEST
+
+static void job_busy_as_of_old(void)
+{
+    (void)setenv("STAND_IN_BUSY", "12", 1);
+    (void)setenv("STAND_IN_REFUSE", "busy", 1);
+    lac_cupti_initialize();
+}
+
+START_TEST(another_profiler_is_named_by_the_error_of_older_cuptis_too)
+{
+    ck_assert_int_eq(lac_job_run(job_busy_as_of_old), 0);
+    lac_cupti_import();
+    ck_assert(lac_cupti_says("another profiler holds CUPTI: nsys"));
+}
+END_TEST
+
+static void job_is_switched_off(void)
+{
+    int (*enabled)(int);
+    struct lac_spool_header *header;
+
+    start_gpu();
+    *(void **)&enabled = lac_cupti_stand_in("stand_in_enabled");
+    header = lac_cupti_own_header();
+    launch(10, 1000, 1);
+    sleep_ms(20);
+    header->stop = LAC_SPOOL_OFF;
+    for (int i = 0; enabled(CUPTI_KIND_CONCURRENT_KERNEL) && i < 600; i++) {
+        sleep_ms(50);
+    }
+    launch(20, 1000, 1); /* CUPTI makes no record of them */
+    header->stop = LAC_SPOOL_PAUSE;
+    for (int i = 0; !enabled(CUPTI_KIND_CONCURRENT_KERNEL) && i < 600; i++) {
+        sleep_ms(50);
+    }
+    launch(40, 1000, 1); /* we drop them */
+    sleep_ms(100);
+    header->stop = LAC_SPOOL_RECORD;
+    sleep_ms(200);
+    launch(80, 1000, 1);
+    sleep_ms(20);
+}
+
+START_TEST(a_long_pause_costs_nothing_in_cupti)
+{
+    ck_assert_int_eq(lac_job_run(job_is_switched_off), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 10 + 80);
+}
+END_TEST
+
+static void job_limits_memory(void)
+{
+    size_t (*buffers_max)(void);
+
+    lac_cupti_initialize();
+    *(void **)&buffers_max = lac_cupti_stand_in("stand_in_device_buffers_max");
+    ck_assert_uint_eq(buffers_max(), 16);
+}
+
+START_TEST(cupti_may_take_little_of_the_devices_memory)
+{
+    ck_assert_int_eq(lac_job_run(job_limits_memory), 0);
+    lac_cupti_import();
+    ck_assert(lac_cupti_says("\"gpu_recording_device_buffers_max\":16"));
+}
+END_TEST
+
+/* Two processes, each with a GPU 1 and 1.5 ms behind its launches. */
+static void job_of_two_processes(void)
+{
+    for (uint32_t child = 0; child < 2; child++) {
+        if (fork() == 0) {
+            start_gpu();
+            launch(200, child == 0 ? 1000000 : 1500000, 11 + child);
+            sleep_ms(400);
+            exit(0);
+        }
+    }
+    while (wait(NULL) > 0) {
+    }
+}
+
+START_TEST(correlation_ids_are_of_one_process)
+{
+    uint64_t bound[2] = {0, 0};
+
+    ck_assert_int_eq(lac_job_run(job_of_two_processes), 0);
+    lac_cupti_import();
+    for (uint64_t i = 0; i < lac_cupti_model->slices.count; i++) {
+        if (lac_cupti_model->slices.kind[i] == LAC_SLICE_KERNEL) {
+            const uint32_t call = lac_cupti_model->slices.link[i];
+            const bool is_second = lac_cupti_model->slices.dur_ns[i] == 1500000;
+
+            ck_assert_uint_ne(call, LAC_NONE);
+            ck_assert_int_eq(lac_cupti_model->tracks[lac_model_track_of(lac_cupti_model, call)].tid,
+                             is_second ? 12 : 11);
+            bound[is_second]++;
+        }
+    }
+    ck_assert_uint_eq(bound[0], 200);
+    ck_assert_uint_eq(bound[1], 200);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *const suite = suite_create("cupti_gpu");
+    TCase *const tcase = tcase_create("as the headers allow");
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
+    tcase_add_test(tcase,
+                   operations_that_still_run_at_the_end_are_counted_and_do_not_stretch_the_trace);
+    tcase_add_test(tcase, a_killed_job_loses_the_last_buffers_only);
+    tcase_add_test(tcase, buffers_of_others_and_second_returns_are_left_alone);
+    tcase_add_test(tcase, a_clock_that_another_profiler_replaced_is_noticed);
+    tcase_add_test(tcase, a_profiler_that_is_there_before_cuda_gets_cupti_first);
+    tcase_add_test(tcase, another_profiler_is_named_by_the_error_of_older_cuptis_too);
+    tcase_add_test(tcase, a_long_pause_costs_nothing_in_cupti);
+    tcase_add_test(tcase, cupti_may_take_little_of_the_devices_memory);
+    tcase_add_test(tcase, correlation_ids_are_of_one_process);
+    suite_add_tcase(suite, tcase);
+    return check_main(suite);
+}
