@@ -306,6 +306,50 @@ START_TEST(work_from_before_the_recording_hides_no_launch)
 }
 END_TEST
 
+/** A kernel of 1000 us that fills the device; one of another stream is launched at its beginning and
+ *  finds room when nine tenths of it are done. The host waits for a value that is copied behind it, and
+ *  only then goes on. */
+START_TEST(a_kernel_that_finds_no_room_waits_for_the_one_that_fills_the_device)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * 1200.0;
+        add("main range %.3f 1200 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        launch("main", t + 20.0, "gpu0.7", t + 30.0, 1000.0, "dgrad");
+        launch("main", t + 30.0, "gpu0.9", t + 930.0, 20.0, "reduce_kernel");
+        corr++;
+        add("main call %.3f 920 #%u cudaMemcpyAsync\n", t + 40.0, corr);
+        add("gpu0.9 copy %.3f 2 #%u DtoH pageable 8\n", t + 953.0, corr);
+    }
+    draw();
+    expect("", 1200.0);
+    expect("kernels=0.1", 372.0); /* 30, 90 and 2 of kernels, a copy, and what the host does then */
+    wipe();
+}
+END_TEST
+
+/** A stream is told to wait for what has long ended, and goes on behind what ended last. */
+START_TEST(an_event_that_is_long_past_explains_no_wait)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * 1500.0;
+        add("main range %.3f 1500 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        launch("main", t + 20.0, "gpu0.7", t + 30.0, 100.0, "dgrad");
+        add("main call %.3f 2 cudaStreamWaitEvent\n", t + 26.0);
+        launch("other", t + 30.0, "gpu0.7", t + 132.0, 800.0, "wgrad");
+        launch("main", t + 36.0, "gpu0.9", t + 934.0, 500.0, "ncclDevKernel_SendRecv");
+        add("main call %.3f 1390 cudaDeviceSynchronize\n", t + 50.0);
+    }
+    draw();
+    expect("", 1500.0);
+    expect("kernels=0.5", 1050.0);
+    wipe();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("graph");
@@ -320,6 +364,8 @@ int main(void)
     tcase_add_test(tests, a_wait_that_hides_behind_loading_is_found);
     tcase_add_test(tests, a_full_queue_lets_the_host_no_further_ahead);
     tcase_add_test(tests, work_from_before_the_recording_hides_no_launch);
+    tcase_add_test(tests, a_kernel_that_finds_no_room_waits_for_the_one_that_fills_the_device);
+    tcase_add_test(tests, an_event_that_is_long_past_explains_no_wait);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

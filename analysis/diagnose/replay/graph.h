@@ -82,6 +82,7 @@ struct lac_graph_op {
     int32_t before;                         /**< ordinal of the operation before it on its stream */
     int32_t depends;                        /**< ordinal of what it waits for on another stream */
     float latency_ns, pause_ns, depends_ns; /**< after launch, stream and dependency */
+    float depends_part;                     /**< of the dependency that has to be done: 1 all */
     bool overlaps;    /**< starts before the one before it ends: pause counts from its start */
     uint8_t op_class; /**< enum lac_op_class */
 };

@@ -238,6 +238,17 @@ static bool goes_ahead(const struct lac_change *change, uint8_t op_class)
                                     (op_class == LAC_OP_COPY_PAGEABLE && change->pins_copies));
 }
 
+/** When as much of what an operation depends on is done as it needs. */
+static double done_ns(const struct replay *replay, const struct lac_graph_op *op)
+{
+    double end_ns = time_of(replay, op->depends, true);
+    if (op->depends_part >= 1.0F || end_ns <= NEVER) {
+        return end_ns;
+    }
+    double begin_ns = time_of(replay, op->depends, false);
+    return begin_ns + (double)op->depends_part * (end_ns - begin_ns);
+}
+
 /** An operation with what edits change of it. */
 struct edited {
     double factor;
@@ -260,7 +271,7 @@ static inline struct edited edited_of(const struct replay *replay, const struct 
 /** An operation that is not there: what waits for it waits for what it waited for. */
 static void skip_operation(struct replay *replay, const struct lac_graph_op *op, int32_t ordinal)
 {
-    double at_ns = later(time_of(replay, op->before, true), time_of(replay, op->depends, true));
+    double at_ns = later(time_of(replay, op->before, true), done_ns(replay, op));
     at_ns = at_ns > NEVER / 2 ? at_ns : replay->begin_ns;
     replay->start[ordinal] = at_ns;
     replay->end[ordinal] = at_ns;
@@ -283,7 +294,7 @@ static void play_operation(struct replay *replay, const struct lac_graph_op *op,
     bool is_hidden = change->hides_comm && depends != NULL && depends->op_class == LAC_OP_COMM &&
                      op->op_class != LAC_OP_COMM;
     if (!is_hidden && !edited.is_moved) {
-        start_ns = later(start_ns, time_of(replay, op->depends, true) + (double)op->depends_ns);
+        start_ns = later(start_ns, done_ns(replay, op) + (double)op->depends_ns);
     }
     double ready_ns = NEVER;
     if (goes_ahead(change, op->op_class)) {

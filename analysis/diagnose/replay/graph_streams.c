@@ -17,6 +17,7 @@ enum {
     STREAMS_MAX = 32, /* of more, dependencies between streams are not looked for */
     LATENCY_USUAL_NS = 5000,
     PAUSE_USUAL_NS = 1000,
+    LAUNCH_LONGEST_NS = 200000, /* to an idle stream */
 };
 
 static int by_value(const void *a, const void *b)
@@ -244,33 +245,77 @@ static enum lac_status follow_events(struct lac_graph_builder *builder, struct e
     return status;
 }
 
-/** The operation of another stream that ended right before this one began. */
-static void infer_dependency(struct lac_graph_builder *builder, uint32_t op)
+static bool fills_device(const struct lac_graph_op *op)
+{
+    return op->op_class == LAC_OP_COMPUTE || op->op_class == LAC_OP_LAYOUT ||
+           op->op_class == LAC_OP_UNUSED_TENSOR;
+}
+
+/** What operations of other streams may have held one up. */
+struct holders {
+    uint32_t ended;   /**< the last to end before it began, or LAC_NONE */
+    uint32_t running; /**< the last to begin before it, computing as it began, or LAC_NONE */
+};
+
+/** Look at the last operations of a stream that began before this one; ends ascend with starts. */
+static void look_at_stream(const struct lac_graph_builder *builder, uint32_t op, uint32_t stream,
+                           struct holders *holders)
+{
+    const struct lac_graph *graph = builder->graph;
+    int64_t start_ns = graph->ops[op].start_ns;
+    uint32_t low = builder->begins[stream];
+    uint32_t high = builder->begins[stream + 1];
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (graph->ops[builder->by_stream[middle]].start_ns < start_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (uint32_t i = low; i > builder->begins[stream] && i + 2 > low; i--) {
+        uint32_t other = builder->by_stream[i - 1];
+        const struct lac_graph_op *at = &graph->ops[other];
+        if (at->end_ns <= start_ns) {
+            bool is_later =
+                holders->ended == LAC_NONE || at->end_ns > graph->ops[holders->ended].end_ns;
+            holders->ended = is_later ? other : holders->ended;
+            return;
+        }
+        bool is_later =
+            holders->running == LAC_NONE || at->start_ns > graph->ops[holders->running].start_ns;
+        holders->running = is_later && fills_device(at) ? other : holders->running;
+    }
+}
+
+/**
+ * What held up an operation whose launch, stream and events do not explain when it began: what ended
+ * right before it on another stream; else, for a kernel, the one that left it no room on the device,
+ * and it began when so much of that one was done; else what ended last, when launches never take so
+ * long.
+ */
+static void infer_dependency(struct lac_graph_builder *builder, uint32_t o)
 {
     struct lac_graph *graph = builder->graph;
-    int64_t start_ns = graph->ops[op].start_ns;
+    struct lac_graph_op *op = &graph->ops[o];
+    struct holders holders = {LAC_NONE, LAC_NONE};
     for (uint32_t s = 0; s < graph->stream_count; s++) {
-        if (s == graph->ops[op].stream) {
-            continue;
+        if (s != op->stream) {
+            look_at_stream(builder, o, s, &holders);
         }
-        uint32_t low = builder->begins[s];
-        uint32_t high = builder->begins[s + 1];
-        while (low < high) { /* the last that began before this one; ends ascend with starts */
-            uint32_t middle = low + (high - low) / 2;
-            if (graph->ops[builder->by_stream[middle]].start_ns < start_ns) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        for (uint32_t i = low; i > builder->begins[s] && i + 2 > low; i--) {
-            uint32_t other = builder->by_stream[i - 1];
-            int64_t ended_ns = start_ns - graph->ops[other].end_ns;
-            if (ended_ns >= 0 && ended_ns <= LAC_GRAPH_DEPENDS_NS) {
-                depend(graph, op, other);
-                break;
-            }
-        }
+    }
+    int64_t ended_ns =
+        holders.ended != LAC_NONE ? op->start_ns - graph->ops[holders.ended].end_ns : INT64_MAX;
+    if (ended_ns <= LAC_GRAPH_DEPENDS_NS) {
+        depend(graph, o, holders.ended);
+    } else if (holders.running != LAC_NONE && fills_device(op)) {
+        const struct lac_graph_op *held_by = &graph->ops[holders.running];
+        op->depends = (int32_t)((int64_t)holders.running - graph->first);
+        op->depends_part = (float)(op->start_ns - held_by->start_ns) /
+                           (float)(held_by->end_ns - held_by->start_ns);
+    } else if (holders.ended != LAC_NONE && op->node != LAC_NONE &&
+               op->start_ns - graph->nodes[op->node].at_ns > LAUNCH_LONGEST_NS) {
+        depend(graph, o, holders.ended);
     }
 }
 
@@ -296,7 +341,7 @@ static void measure_lags(struct lac_graph_builder *builder, uint32_t o, const st
         lag[1] = (double)(op->start_ns - (op->overlaps ? before->start_ns : before->end_ns));
     }
     if (depends != NULL) {
-        lag[2] = (double)(op->start_ns - depends->end_ns);
+        lag[2] = op->depends_part < 1.0F ? 0.0 : (double)(op->start_ns - depends->end_ns);
     }
     int latest = -1;
     for (int i = 0; i < 3; i++) {
@@ -321,10 +366,11 @@ static bool is_unexplained(const struct lac_graph_builder *builder, uint32_t o)
     const struct lac_graph *graph = builder->graph;
     const struct lac_graph_op *op = &graph->ops[o];
     const struct lac_graph_op *before = recorded_before(builder, o);
-    bool is_late =
-        op->node == LAC_NONE || op->start_ns - graph->nodes[op->node].at_ns > LAC_GRAPH_DEPENDS_NS;
-    return is_late && op->depends == LAC_GRAPH_NO_OP &&
-           (before == NULL || op->start_ns - before->end_ns > LAC_GRAPH_DEPENDS_NS);
+    const struct lac_graph_op *depends = lac_graph_op_at(graph, op->depends);
+    int64_t late_ns = op->start_ns - LAC_GRAPH_DEPENDS_NS;
+    return (op->node == LAC_NONE || graph->nodes[op->node].at_ns < late_ns) &&
+           (depends == NULL || depends->end_ns < late_ns) &&
+           (before == NULL || before->end_ns < late_ns);
 }
 
 enum lac_status lac_graph_streams(struct lac_graph_builder *builder)

@@ -290,7 +290,8 @@ static enum lac_status collect_stream(struct lac_graph_builder *builder, uint32_
     bool has_launch = false;
     struct next_launched next = {0};
     for (uint64_t i = begin; i < end; i++) {
-        struct lac_graph_op op = {.stream = graph->stream_count, .depends = LAC_GRAPH_NO_OP};
+        struct lac_graph_op op = {
+            .stream = graph->stream_count, .depends = LAC_GRAPH_NO_OP, .depends_part = 1.0F};
         if (!lac_is_gpu_work(model->slices.kind[i]) || !operation_of(builder, i, is_main, &op)) {
             continue;
         }
