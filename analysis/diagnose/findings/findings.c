@@ -174,6 +174,9 @@ static uint32_t steps_wanted(const struct lac_analysis *analysis, const struct l
     if (!lac_finding_type(finding->kind)->is_about_loading || workers == 0) {
         return 1;
     }
+    if (analysis->loader.are_workers_inferred) { /* from turns that were seen */
+        return (uint32_t)workers;
+    }
     uint32_t turns = workers > 0 ? 2 * (uint32_t)workers : 0;
     turns = turns < STEPS_SHOW_ALL ? turns : STEPS_SHOW_ALL;
     return turns > STEPS_MIN ? turns : STEPS_MIN + 1;

@@ -14,6 +14,7 @@ struct state {
     struct lac_what_if_changes what_if;
     bool uses_tensor_cores;
     bool hides_comm;
+    bool is_edited[LAC_FINDING_COUNT_]; /**< by the chosen slices of that finding (edits.h) */
     double step_ns;
 };
 
@@ -24,7 +25,7 @@ struct candidate {
     double gain_min; /**< worth a step of the plan, as a part of the step */
 };
 
-enum { CANDIDATES_MAX = 10 };
+enum { CANDIDATES_MAX = 10 + LAC_FINDING_COUNT_ };
 
 static double replay(const struct lac_facts *facts, const struct state *state)
 {
@@ -34,6 +35,11 @@ static double replay(const struct lac_facts *facts, const struct state *state)
         change.factor[LAC_OP_UNUSED_TENSOR] /= lac_tensor_speedup(facts, LAC_CASE_MID);
     }
     change.hides_comm = state->hides_comm;
+    for (int kind = 0; kind < LAC_FINDING_COUNT_; kind++) {
+        if (state->is_edited[kind]) {
+            lac_change_edit(&change, facts->time->edits[kind], 1.0);
+        }
+    }
     return lac_what_if_replay(facts, &change);
 }
 
@@ -147,6 +153,17 @@ static void list_waits(const struct lac_facts *facts, const struct state *state,
     }
 }
 
+/** Findings whose change is one of chosen slices. */
+static void list_edits(const struct lac_facts *facts, const struct state *state, struct list *list)
+{
+    for (int kind = 0; kind < LAC_FINDING_COUNT_; kind++) {
+        const struct lac_finding *finding = estimated(facts->analysis, (enum lac_finding_kind)kind);
+        if (finding != NULL && facts->time->edits[kind] != NULL && !state->is_edited[kind]) {
+            add(list, state, finding->brief)->state.is_edited[kind] = true;
+        }
+    }
+}
+
 void lac_plan_make(const struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -160,6 +177,7 @@ void lac_plan_make(const struct lac_facts *facts)
         struct list list = {.count = 0};
         list_work(facts, &state, &list);
         list_waits(facts, &state, &list);
+        list_edits(facts, &state, &list);
         struct candidate *best = NULL;
         for (int i = 0; i < list.count; i++) {
             struct candidate *next = &list.at[i];
