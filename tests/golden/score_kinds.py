@@ -39,6 +39,7 @@ SCORES = ("first", "step", "after", "quiet", "workload", "headline")
 CALLED = {"training": ("training",), "inference": ("inference",), "evaluation": ("evaluation", "inference"),
           "serving": ("serving", "inference"), "other": ("other", "no_steps")}
 OPEN = ("exposed-communication", "launch-bound")
+ONE_STEP = ("training", "few_steps")  # what few_steps says: training, of which one step was recorded whole
 STEP_PART, AFTER_PART, GAIN_POINTS, SURE = 0.03, 0.10, 5.0, 0.8
 
 
@@ -72,6 +73,11 @@ def is_step_right(truth, analysis):
     return have is not None and abs(have - want) <= STEP_PART * want
 
 
+def is_called_right(truth, analysis):
+    is_one = truth["workload"] == "training" and truth["step"]["count"] <= 2
+    return analysis["trace"]["subject"] in (ONE_STEP if is_one else CALLED[truth["workload"]])
+
+
 def is_after_right(truth, finding):
     """None where no change that it proposes was simulated, or nothing is promised."""
     changes = [change for change in truth["changes"].values() if finding["id"] in change["findings"]]
@@ -90,7 +96,7 @@ def judge(truth, answer):
     analysis = answer["ranks"][0]["analysis"] if "ranks" in answer else answer
     said = loud(answer)
     best = max((change["gain_pct"] for change in truth["changes"].values()), default=0.0)
-    scores = {"step": is_step_right(truth, analysis), "workload": analysis["trace"]["subject"] in CALLED[truth["workload"]],
+    scores = {"step": is_step_right(truth, analysis), "workload": is_called_right(truth, analysis),
               "headline": analysis["verdict"]["cause"] in truth["headline"]}
     if truth["first"]:
         scores["first"] = bool(said) and said[0]["id"] in truth["first"]["findings"]

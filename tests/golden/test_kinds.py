@@ -174,7 +174,7 @@ def check_causes(checks):
 
 def check_judge(checks):
     """The judge itself: it must be able to say no."""
-    true = {"workload": "training", "step": {"pace_ns": 100, "is_optional": False}, "headline": ["sync"], "must_not_say": ["layout-conversion"],
+    true = {"workload": "training", "step": {"pace_ns": 100, "is_optional": False, "count": 9}, "headline": ["sync"], "must_not_say": ["layout-conversion"],
             "first": {"change": "sync", "findings": ["sync-stall"], "step_ns": 80, "gain_pct": 20.0},
             "changes": {"sync": {"findings": ["sync-stall"], "step_ns": 80, "gain_pct": 20.0}}}
 

@@ -298,6 +298,118 @@ START_TEST(waits_without_a_rhythm_keep_their_noise)
 }
 END_TEST
 
+/* -- what repeats inside a pass ----------------------------------------------------------------- */
+
+static double put_kernels(double at_us, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++) {
+        sheet_corr++;
+        sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", at_us, sheet_corr);
+        sheet_add("gpu0.7 kernel %.3f 9 #%u %s\n", at_us + 1.5, sheet_corr, names[i]);
+        at_us += 10.0;
+    }
+    return at_us;
+}
+
+/** Passes through ten blocks forward and ten backward, none of which is named. */
+static void draw_passes(int passes, bool has_update)
+{
+    static const char *const forward[] = {"gemm_a", "softmax", "gemm_b", "gelu"};
+    static const char *const backward[] = {"gemm_c", "softmax_backward", "gemm_d", "gelu_backward"};
+    static const char *const update[] = {"multi_tensor_apply_kernel"};
+    double t = 10.0;
+    sheet_blank();
+    for (int pass = 0; pass < passes; pass++) {
+        t = pass * 2000.0 + 10.0;
+        for (int block = 0; block < 20; block++) {
+            t = put_kernels(t, block < 10 ? forward : backward, 4);
+        }
+        t = has_update ? put_kernels(t, update, 1) : t;
+    }
+    sheet_diagnose(NULL, 0);
+}
+
+START_TEST(blocks_of_one_pass_are_no_steps)
+{
+    draw_passes(1, true);
+    ck_assert_uint_eq(analysis->step_count, 1); /* one update: one step */
+    ck_assert_double_lt(analysis->step_confidence, 0.8);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_FEW_STEPS);
+    ck_assert_int_ge(analysis->step_mean_ns, 800000);
+    draw_passes(1, false);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_STEPS);
+    ck_assert_uint_eq(analysis->finding_count, 0);
+    ck_assert_ptr_null(strstr(analysis->verdict.text, " step for"));
+}
+END_TEST
+
+START_TEST(passes_that_repeat_with_both_halves_are_steps)
+{
+    draw_passes(6, true);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_TRAINING);
+    ck_assert_int_eq(analysis->step_mean_ns, 2000000);
+    draw_passes(6, false);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_TRAINING);
+    ck_assert_int_eq(analysis->step_median_ns, 2000000);
+}
+END_TEST
+
+START_TEST(repetitions_with_long_pauses_now_and_then_are_no_steps)
+{
+    static const char *const block[] = {"gemm_a", "softmax", "gemm_b", "gelu"};
+    double t = 10.0;
+    sheet_blank();
+    for (int i = 0; i < 40; i++) {
+        t = put_kernels(t, block, 4);
+        t += i % 13 == 12 ? 700.0 : 0.0;
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->step_count, 0);
+}
+END_TEST
+
+START_TEST(two_steps_that_are_alike_are_training)
+{
+    static const double second_us[] = {1040.0, 1600.0};
+    static const enum lac_workload_kind kinds[] = {LAC_WORKLOAD_TRAINING, LAC_WORKLOAD_FEW_STEPS};
+    for (int i = 0; i < 2; i++) {
+        sheet_blank();
+        issue(5.0, 10.0, 980.0);
+        mark(0.0, 1000.0, 0);
+        issue(1005.0, 1010.0, second_us[i] - 20.0);
+        mark(1000.0, 1000.0 + second_us[i], 1);
+        sheet_diagnose(NULL, 0);
+        ck_assert_uint_eq(analysis->step_count, 2);
+        ck_assert_int_eq((int)analysis->workload, (int)kinds[i]);
+    }
+}
+END_TEST
+
+/** A step of a program whose calls are not recorded; its first product takes `first_us`. */
+static void draw_first_product(double first_us, double later_us)
+{
+    double t = 10.0;
+    sheet_blank();
+    sheet_add("gpu0.7 kernel 0 5 add\n");
+    for (int i = 0; i < 5; i++) {
+        double length_us = i == 0 ? first_us : later_us;
+        sheet_add("main op %.3f %.3f MatMul\n", t, length_us);
+        sheet_add("gpu0.7 kernel %.3f 20 product_%d\n", t + length_us - 25.0, i);
+        t += length_us + 5.0;
+    }
+    sheet_diagnose(NULL, 0);
+}
+
+START_TEST(a_first_use_that_fills_the_recording_is_a_cold_start)
+{
+    draw_first_product(100000.0, 40.0);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_COLD_START);
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "the first MatMul took 100 ms"));
+    draw_first_product(100000.0, 20000.0); /* later ones take long as well */
+    ck_assert_int_ne((int)analysis->workload, (int)LAC_WORKLOAD_COLD_START);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_pace");
@@ -316,6 +428,11 @@ int main(void)
     tcase_add_test(tcase, rounds_begin_where_they_come_back);
     tcase_add_test(tcase, three_long_waits_show_a_round_behind_free_batches);
     tcase_add_test(tcase, waits_without_a_rhythm_keep_their_noise);
+    tcase_add_test(tcase, blocks_of_one_pass_are_no_steps);
+    tcase_add_test(tcase, passes_that_repeat_with_both_halves_are_steps);
+    tcase_add_test(tcase, repetitions_with_long_pauses_now_and_then_are_no_steps);
+    tcase_add_test(tcase, two_steps_that_are_alike_are_training);
+    tcase_add_test(tcase, a_first_use_that_fills_the_recording_is_a_cold_start);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -175,6 +175,11 @@ struct lac_facts {
     struct lac_settings settings;
     struct lac_inferred_loader inferred_loader;
     struct lac_loader_rhythm loader_rhythm; /**< of workers that were not recorded */
+    struct {
+        uint32_t name; /**< string id; 0 none */
+        int64_t dur_ns;
+    } first_use; /**< of an operator: what a cold start without recorded calls waits for */
+    bool repeats_inside_pass;   /**< what repeats is a part of one pass of training */
     bool has_device_steps;      /**< steps are times of the device: found by its kernels */
     struct lac_spans kept;      /**< kept steps, where devices are looked at */
     struct lac_spans host_kept; /**< the same steps between the host's marks */

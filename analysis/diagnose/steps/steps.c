@@ -184,22 +184,51 @@ static enum lac_status between_marks(struct lac_facts *facts, const struct lac_m
     return LAC_OK;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
 /** Whether what repeats takes as different a time as parts of one pass do: prompts, masks, blocks. */
-static bool differ_like_parts(const struct lac_analysis *analysis)
+static enum lac_status differ_like_parts(const struct lac_analysis *analysis, bool *ret_differ)
 {
     double sum_ns = 0.0;
     double squares = 0.0;
     uint32_t first = analysis->step_count > STEPS_MIN ? 1 : 0; /* which may be first use */
     uint32_t count = analysis->step_count - first;
-    for (uint32_t s = first; s < analysis->step_count; s++) {
-        double ns = (double)analysis->steps[s].dur_ns;
-        sum_ns += ns;
-        squares += ns * ns;
+    int64_t *lengths_ns = malloc((size_t)count * sizeof(*lengths_ns));
+    if (lengths_ns == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t s = 0; s < count; s++) {
+        lengths_ns[s] = analysis->steps[first + s].dur_ns;
+        sum_ns += (double)lengths_ns[s];
+        squares += (double)lengths_ns[s] * (double)lengths_ns[s];
     }
     double mean_ns = sum_ns / count;
     double variance = squares / count - mean_ns * mean_ns;
-    return strcmp(analysis->step_method, "period") == 0 &&
-           variance > REPEATS_DEVIATE_MAX * REPEATS_DEVIATE_MAX * mean_ns * mean_ns;
+    qsort(lengths_ns, count, sizeof(*lengths_ns), by_value);
+    *ret_differ = variance > REPEATS_DEVIATE_MAX * REPEATS_DEVIATE_MAX * mean_ns * mean_ns ||
+                  mean_ns > REPEATS_MEAN_MAX * (double)lengths_ns[(count - 1) / 2];
+    free(lengths_ns);
+    return LAC_OK;
+}
+
+/** Steps without a name, by what repeats. */
+static enum lac_status from_repetition(struct lac_facts *facts)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    bool differ = false;
+    analysis->step_method = "period";
+    analysis->step_confidence = 0.5;
+    enum lac_status status = lac_steps_by_period(facts);
+    if (!status && analysis->step_count > 0) {
+        status = differ_like_parts(analysis, &differ);
+    }
+    analysis->step_count = differ ? 0 : analysis->step_count;
+    return status ? status : lac_steps_judge_repetition(facts);
 }
 
 /** Whether the one marked step is a whole loop over batches without training: a step is a batch then. */
@@ -231,14 +260,14 @@ enum lac_status lac_steps_detect(struct lac_facts *facts)
         analysis->step_confidence = 0.9;
         return status;
     }
-    if (facts->wait_marks.count > STEPS_MIN) {
+    if (facts->wait_marks.count >= STEPS_MIN) {
         analysis->step_method = "dataloader";
         analysis->step_confidence = 0.8;
         return between_marks(facts, &facts->wait_marks, false);
     }
-    if (facts->optimizer_marks.count > STEPS_MIN) {
+    if (facts->optimizer_marks.count > 1) {
         analysis->step_method = "optimizer";
-        analysis->step_confidence = 0.8;
+        analysis->step_confidence = facts->optimizer_marks.count > 2 ? 0.8 : 0.7;
         return between_marks(facts, &facts->optimizer_marks, true);
     }
     facts->has_device_steps = true;
@@ -246,12 +275,7 @@ enum lac_status lac_steps_detect(struct lac_facts *facts)
     analysis->step_confidence = 0.7;
     status = lac_steps_by_optimizer_kernels(facts);
     if (!status && analysis->step_count == 0) {
-        analysis->step_method = "period";
-        analysis->step_confidence = 0.5;
-        status = lac_steps_by_period(facts);
-    }
-    if (!status && analysis->step_count > 0 && differ_like_parts(analysis)) {
-        analysis->step_count = 0;
+        status = from_repetition(facts);
     }
     if (analysis->step_count == 0) {
         analysis->step_method = "none";

@@ -9,6 +9,10 @@
 /* steps.c: where they are; step_period.c: found without names; step_filter.c: which are kept */
 LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_facts *facts);
 LAC_MUST_USE enum lac_status lac_steps_by_period(struct lac_facts *facts);
+/** step_pass.c: what repeats may be a part of one pass; whether a kernel's name (a row of the table) shows
+ *  training: gradients or an optimizer. */
+LAC_MUST_USE enum lac_status lac_steps_judge_repetition(struct lac_facts *facts);
+bool lac_kernel_name_trains(const struct lac_facts *facts, uint32_t row);
 /* step_optimizer.c: by the optimizer's kernels */
 LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_facts *facts);
 /* step_micro.c: accumulated gradients; before it is chosen for whole cycles of them */

@@ -69,12 +69,15 @@
 /* What repeats by its kernels alone is no step when the times deviate by this part of their mean. */
 #define REPEATS_DEVIATE_MAX 0.6
 
+/* Nor when their mean is so many times the median: what comes between them now and then is not theirs. */
+#define REPEATS_MEAN_MAX 2.0
+
 /* One range that users named is an iteration when it covers this part of the device's work. */
 #define ITERATION_COVERS_MIN 0.8
 
-/* Two steps have a mean when it is known to this part of it, in percent: what is worth a change of the
- * program costs as much. */
-#define UNCERTAIN_MAX_PCT 20.0
+/* Two steps have a mean when they differ by this part of it at most, in percent: as much as warm-up may. How
+ * well it is known is said with it. */
+#define ALIKE_MAX_PCT 20.0
 
 /* Repetitions found by kernels alone are steps when their lengths have a deviation of a fifth of
  * the mean at most: the variance by the square of the mean. */

@@ -192,13 +192,22 @@ static void say_cold(struct lac_facts *facts)
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     int64_t first_use_ns = device->idle_by_cause_ns[LAC_CAUSE_MODULE_LOAD] +
                            device->idle_by_cause_ns[LAC_CAUSE_ALLOCATOR];
-    analysis->verdict = (struct lac_verdict){
-        "module_load", '~',
-        lac_texts_add(&analysis->texts,
-                      "cold start: %s of this trace is the first use of the GPU (loading modules, "
-                      "allocating), not training",
-                      lac_format_pct(lac_pct(first_use_ns, device->span_ns)).text),
-        "Record ten steps after five of warm-up."};
+    const char *text = lac_texts_add(
+        &analysis->texts,
+        "cold start: %s of this trace is the first use of the GPU (loading modules, allocating), "
+        "not training",
+        lac_format_pct(lac_pct(first_use_ns, device->span_ns)).text);
+    if (facts->first_use.name != 0) {
+        int64_t ns = facts->first_use.dur_ns;
+        text = lac_texts_add(&analysis->texts,
+                             "cold start: the first %.60s took %s, %s of this trace; later ones "
+                             "take next to nothing",
+                             lac_model_str(facts->model, facts->first_use.name),
+                             lac_format_ns(ns).text,
+                             lac_format_pct(lac_pct(ns, device->span_ns)).text);
+    }
+    analysis->verdict =
+        (struct lac_verdict){"module_load", '~', text, "Record ten steps after five of warm-up."};
 }
 
 /** The largest part of the whole trace, or "gpu" when the device computed nine tenths of it. */
@@ -247,10 +256,12 @@ static void say_about_trace(struct lac_facts *facts)
                 ? ""
                 : lac_texts_add(&analysis->texts, " that repeats every %s (a layer?)",
                                 lac_format_ns(analysis->step_mean_ns).text);
-        verdict->text = lac_texts_add(&analysis->texts,
-                                      "a part of a training step%s: an autograd graph is built, "
-                                      "but no backward pass was recorded; %s",
-                                      repeats, certain);
+        verdict->text = lac_texts_add(
+            &analysis->texts, "a part of a training step%s: %s; %s", repeats,
+            facts->repeats_inside_pass ? "it does not hold both passes and an update"
+                                       : "an autograd graph is built, but no backward pass "
+                                         "was recorded",
+            certain);
         verdict->detail = "Record ten steps after five of warm-up.";
         return;
     }
