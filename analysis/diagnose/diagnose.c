@@ -6,6 +6,7 @@
 #include "analysis/diagnose/facts/collectives.h"
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/facts/products.h"
+#include "analysis/diagnose/facts/python_frames.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
@@ -57,6 +58,7 @@ static void set_unknown(struct lac_analysis *analysis)
 void lac_facts_done(struct lac_facts *facts)
 {
     lac_collectives_destroy(facts->collectives);
+    lac_python_frames_destroy(facts->python_frames);
     lac_step_operations_destroy(facts->step_operations);
     lac_host_activity_done(facts);
     for (uint32_t d = 0; d < facts->analysis->device_count && facts->device_sets != NULL; d++) {
@@ -140,6 +142,9 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
     }
     if (!status) {
         status = lac_step_operations_collect(facts);
+    }
+    if (!status) {
+        status = lac_python_frames_measure(facts);
     }
     return status ? status : lac_collectives_collect(facts);
 }

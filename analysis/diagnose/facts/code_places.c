@@ -76,6 +76,19 @@ static void shorten(const struct lac_frame *frame, const char **ret_path, int *r
     *ret_length = (int)(frame->path + frame->path_length - at);
 }
 
+static const char *place_text(const struct lac_facts *facts, const struct lac_frame *frame,
+                              bool has_function)
+{
+    const char *path = NULL;
+    int length = 0;
+    shorten(frame, &path, &length);
+    struct lac_text **texts = &facts->analysis->texts;
+    return has_function
+               ? lac_texts_add(texts, "%.*s:%lld (%.*s)", length, path, (long long)frame->line,
+                               (int)frame->function_length, frame->function)
+               : lac_texts_add(texts, "%.*s:%lld", length, path, (long long)frame->line);
+}
+
 const char *lac_code_place(const struct lac_facts *facts, uint64_t slice)
 {
     const struct lac_model *model = facts->model;
@@ -102,15 +115,47 @@ const char *lac_code_place(const struct lac_facts *facts, uint64_t slice)
                  lac_strings_length(&model->strings, slices->name[at]));
         }
     }
-    if (!place.is_known) {
+    return place.is_known ? place_text(facts, &place.frame, is_row) : "";
+}
+
+static bool frame_of(const struct lac_model *model, uint32_t name, struct lac_frame *ret_frame)
+{
+    return lac_frame_parse(lac_model_str(model, name), lac_strings_length(&model->strings, name),
+                           ret_frame);
+}
+
+const char *lac_code_of_frame(const struct lac_facts *facts, uint32_t name)
+{
+    struct lac_frame frame;
+    return frame_of(facts->model, name, &frame) ? place_text(facts, &frame, false) : "";
+}
+
+const char *lac_code_caller(const struct lac_facts *facts, uint64_t slice)
+{
+    const struct lac_model *model = facts->model;
+    const struct lac_slices *slices = &model->slices;
+    const struct lac_track *track = &model->tracks[lac_model_track_of(model, slice)];
+    int64_t end_ns = slices->start_ns[slice] + slices->dur_ns[slice];
+    struct lac_frame own;
+    if (!frame_of(model, slices->name[slice], &own)) {
         return "";
     }
-    const char *path = NULL;
-    int length = 0;
-    shorten(&place.frame, &path, &length);
-    return is_row ? lac_texts_add(&facts->analysis->texts, "%.*s:%lld (%.*s)", length, path,
-                                  (long long)place.frame.line, (int)place.frame.function_length,
-                                  place.frame.function)
-                  : lac_texts_add(&facts->analysis->texts, "%.*s:%lld", length, path,
-                                  (long long)place.frame.line);
+    for (uint64_t back = 1; back <= LOOK_BACK && slice >= track->first + back; back++) {
+        uint64_t at = slice - back;
+        struct lac_frame frame;
+        bool is_around = slices->start_ns[at] + slices->dur_ns[at] >= end_ns &&
+                         slices->kind[at] == LAC_SLICE_PYTHON;
+        if (!is_around || !frame_of(model, slices->name[at], &frame) ||
+            lac_frame_owner_of(&frame) == LAC_FRAME_RUNTIME) {
+            continue;
+        }
+        bool is_same_file = frame.path_length == own.path_length &&
+                            memcmp(frame.path, own.path, own.path_length) == 0;
+        bool is_wrapper = frame.function_length == own.function_length &&
+                          memcmp(frame.function, own.function, own.function_length) == 0;
+        if (!is_same_file && !is_wrapper) {
+            return place_text(facts, &frame, true);
+        }
+    }
+    return "";
 }

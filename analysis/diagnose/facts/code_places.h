@@ -18,4 +18,11 @@
  */
 const char *lac_code_place(const struct lac_facts *facts, uint64_t slice);
 
+/** A frame's file and line, "ndimage/_interpolation.py:730"; "" of a text that is none. */
+const char *lac_code_of_frame(const struct lac_facts *facts, uint32_t name);
+
+/** The frame that called into the file of a row of a Python function: the innermost around it that does
+ *  work, stands in another file and has another name, "owlv2/image_processing_owlv2.py:301 (resize)"; "" where none does. */
+const char *lac_code_caller(const struct lac_facts *facts, uint64_t slice);
+
 #endif

@@ -164,6 +164,8 @@ struct lac_facts {
     bool has_api, has_backward, has_single_process_wait;
     bool has_module_work, has_python, has_operators;
     uint32_t profiler_count;
+    struct lac_python_frames *python_frames; /**< while the device had nothing to do
+                                                  (python_frames.h); NULL without rows of them */
     struct lac_step_operations
         *step_operations; /**< the device's operations in kept steps (step_operations.h) */
     struct lac_collectives *collectives; /**< of them, what communicates (collectives.h) */

@@ -21,6 +21,10 @@ enum {
     COPY_SMALL_BYTES =
         65536,     /**< copies up to this size are never a finding: a launch costs as much */
     STEPS_MIN = 3, /**< fewer kept steps say nothing about a step */
+    PYTHON_CALL_MIN_NS =
+        20000, /**< a function whose calls take less by themselves is the interpreter's pace */
+    PYTHON_OP_MIN_NS = 100000, /**< an operator that works on the host takes as long; a shorter one
+                                    is on its way to a launch */
 };
 
 /* Part of a step that waits for data from which on the loader is the limit: less is noise of it. */

@@ -145,6 +145,13 @@ enum lac_frame_owner lac_frame_owner_of(const struct lac_frame *frame)
     return LAC_FRAME_USER;
 }
 
+bool lac_frame_does_work(const struct lac_frame *frame)
+{
+    static const char collate[] = "torch/utils/data/_utils/collate.py";
+    return lac_frame_owner_of(frame) != LAC_FRAME_RUNTIME ||
+           text_is(frame->path, frame->path_length, collate);
+}
+
 bool lac_frame_is_waiting(const char *text, size_t length)
 {
     static const char *const built_in[] = {

@@ -33,6 +33,9 @@ bool lac_frame_parse(const char *text, size_t length, struct lac_frame *ret_fram
 
 enum lac_frame_owner lac_frame_owner_of(const struct lac_frame *frame);
 
+/** Whether the time in a frame is work of its own: of the job, of a library, or making a batch. */
+bool lac_frame_does_work(const struct lac_frame *frame);
+
 /** First part of the path: "scipy" of scipy/ndimage/interpolation.py, "" of a file alone. */
 void lac_frame_package(const struct lac_frame *frame, const char **ret_name, size_t *ret_length);
 

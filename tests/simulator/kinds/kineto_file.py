@@ -40,7 +40,8 @@ def _names(machine, rows):
 def trace_of(name, machine, rows, device="A100", ranks=1):
     """The whole document, a dict. Times are from the start of the program, which all ranks share."""
     events = list(_names(machine, rows))
-    for row in sorted(rows, key=lambda row: (row.start, -row.end)):
+    # of rows that begin and end together the outer one was closed last, and is written first
+    for _, row in sorted(enumerate(rows), key=lambda item: (item[1].start, -item[1].end, -item[0])):
         events.append({"ph": "X", "cat": row.cat, "name": row.name, "pid": row.pid, "tid": row.tid, "ts": row.start / 1000,
                        "dur": (row.end - row.start) / 1000, "args": row.args})
         flow = "f" if row.cat in ("kernel", "gpu_memcpy", "gpu_memset") else "s" if row.name in LAUNCHES else None
