@@ -313,6 +313,88 @@ START_TEST(without_shapes_there_is_a_reason)
 }
 END_TEST
 
+/* -- the finding -- */
+
+/** Six steps of `count` products one behind the other, the host far ahead. */
+static void draw_products(const char *op, const char *kernel, int count, double length_us)
+{
+    double device_us = 0.0;
+    double host_us = 0.0;
+    sheet_blank();
+    for (int i = 0; i < 6; i++) {
+        double begin = host_us;
+        device_us = device_us > host_us ? device_us : host_us;
+        for (int k = 0; k < count; k++) {
+            sheet_corr++;
+            sheet_add("main op %.1f 3 %s\n", host_us, op);
+            sheet_add("main call %.1f 1 #%u cudaLaunchKernel\n", host_us + 1.0, sheet_corr);
+            sheet_add("gpu0.7 kernel %.1f %.1f #%u %s\n", device_us + 4.0, length_us, sheet_corr,
+                      kernel);
+            device_us += length_us;
+            host_us += 4.0;
+        }
+        sheet_add("main op %.1f 2 Optimizer.step#SGD.step\n", host_us);
+        sheet_add("main call %.1f %.1f cudaStreamSynchronize\n", host_us + 3.0,
+                  device_us + 6.0 - host_us - 3.0);
+        host_us = device_us + 8.0;
+        sheet_add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
+    }
+    sheet_diagnose(NULL, 7);
+}
+
+START_TEST(small_products_are_worth_batching)
+{
+    /* 2 us at the peak, four tiles, and 15 us each */
+    draw_products("aten::mm dims=[[64,512],[512,512]]" FLOATS, GEMM, 200, 15);
+    const struct lac_finding *finding = sheet_finding("efficiency");
+    ck_assert_ptr_nonnull(finding);
+    sheet_check_grammar(finding);
+    ck_assert_str_eq(finding->brief, "batch small products");
+    ck_assert_ptr_nonnull(strstr(finding->why, "aten::mm 64 x 512 x 512 (fp32)"));
+    /* expected at half of what the shape allows: 15 us become 4.3 */
+    ck_assert_double_gt(finding->gain_mid_pct, 60.0);
+    ck_assert_double_lt(finding->gain_mid_pct, 75.0);
+    ck_assert_double_lt(finding->gain_mid_pct, finding->gain_high_pct);
+}
+END_TEST
+
+START_TEST(odd_lengths_are_padded_where_names_do_not_say)
+{
+    draw_products("aten::mm dims=[[4096,1024],[1024,1001]],\"Input type\":[\"c10::Half\"]",
+                  "nvjet_hsh_128x256_64x4_2x1_v_bz_TNT", 20, 400);
+    const struct lac_finding *finding = sheet_finding("efficiency");
+    ck_assert_ptr_nonnull(finding);
+    sheet_check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "1001: pad it to 1008"));
+}
+END_TEST
+
+START_TEST(a_share_of_the_peak_alone_proposes_nothing)
+{
+    /* large and even, and slow all the same */
+    draw_products("aten::mm dims=[[4096,1024],[1024,1024]],\"Input type\":[\"c10::Half\"]",
+                  "nvjet_hsh_128x256_64x4_2x1_v_bz_TNT", 20, 400);
+    const struct lac_finding *finding = sheet_finding("efficiency");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert(isnan(finding->gain_mid_pct));
+    ck_assert_str_eq(finding->change, "");
+}
+END_TEST
+
+START_TEST(products_near_their_bound_are_no_finding)
+{
+    /* 137 us at the peak */
+    draw_products("aten::mm dims=[[1024,1024],[1024,1024]]" FLOATS, GEMM, 20, 200);
+    ck_assert_ptr_null(sheet_finding("efficiency"));
+    /* a product with a vector reads its matrix once: 900 GB/s is all there is */
+    draw_products("aten::mv dims=[[8192,8192],[8192]]" FLOATS, "gemv2T_kernel_val", 20, 350);
+    ck_assert_ptr_null(sheet_finding("efficiency"));
+    /* small ones beside a step that computes something else */
+    draw_products("aten::mul", ADD, 100, 15);
+    ck_assert_ptr_null(sheet_finding("efficiency"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("op_flops");
@@ -329,6 +411,10 @@ int main(void)
     tcase_add_test(tcase, operations_belong_to_the_innermost_operator);
     tcase_add_test(tcase, what_has_no_shape_makes_the_share_unknown);
     tcase_add_test(tcase, without_shapes_there_is_a_reason);
+    tcase_add_test(tcase, small_products_are_worth_batching);
+    tcase_add_test(tcase, odd_lengths_are_padded_where_names_do_not_say);
+    tcase_add_test(tcase, a_share_of_the_peak_alone_proposes_nothing);
+    tcase_add_test(tcase, products_near_their_bound_are_no_finding);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
