@@ -26,6 +26,7 @@ bool lac_nvml_find(void *library, struct lac_nvml_functions *call)
         {"nvmlDeviceGetCount_v2", &call->count},
         {"nvmlDeviceGetHandleByIndex_v2", &call->handle},
         {"nvmlDeviceGetName", &call->name},
+        {"nvmlDeviceGetUUID", &call->uuid},
         {"nvmlSystemGetDriverVersion", &call->driver},
         {"nvmlSystemGetCudaDriverVersion", &call->cuda},
         {"nvmlDeviceGetMigMode", &call->mig},

@@ -20,6 +20,7 @@ struct lac_nvml_functions {
     int (*handle)(unsigned, nvml_device *);
     /* what there is */
     int (*name)(nvml_device, char *, unsigned);
+    int (*uuid)(nvml_device, char *, unsigned);
     int (*driver)(char *, unsigned);
     int (*cuda)(int *);
     int (*mig)(nvml_device, unsigned *, unsigned *);

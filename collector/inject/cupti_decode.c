@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct lac_gpu_record head_of(enum lac_gpu_type type, size_t size_bytes, uint64_t start_ns,
@@ -177,6 +178,38 @@ static void put_memory(struct lac_gpu_writer *writer, const struct cupti_memory 
     lac_gpu_writer_put(writer, &memory.head);
 }
 
+/* As NVML writes it, so that the two can be compared. */
+static void write_uuid(const uint8_t *uuid, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = out;
+
+    memcpy(at, "GPU-", 4);
+    at += 4;
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            *at++ = '-';
+        }
+        *at++ = digits[uuid[i] >> 4];
+        *at++ = digits[uuid[i] & 15];
+    }
+    *at = '\0';
+}
+
+static void put_device(const struct cupti_device *from)
+{
+    char key[32];
+    char text[300];
+    char uuid[48];
+
+    write_uuid(from->uuid, uuid);
+    (void)snprintf(key, sizeof(key), "gpu_device.%u", from->id);
+    (void)snprintf(text, sizeof(text), "%s|%.127s|%llu|%u|%u.%u", uuid,
+                   from->name != NULL ? from->name : "", (unsigned long long)from->memory_bytes,
+                   from->sm_count, from->capability_major, from->capability_minor);
+    lac_setting(key, text);
+}
+
 void lac_cupti_decode(struct lac_gpu_writer *writer, uint32_t version,
                       const struct cupti_activity *record)
 {
@@ -214,6 +247,9 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, uint32_t version,
         break;
     case CUPTI_KIND_MEMORY2:
         put_memory(writer, body);
+        break;
+    case CUPTI_KIND_DEVICE:
+        put_device(body);
         break;
     case CUPTI_KIND_GRAPH_TRACE:
         put_graph(writer, version, body);

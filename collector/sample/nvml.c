@@ -70,6 +70,7 @@ struct device {
     nvml_device handle;
     unsigned index; /* as NVML counts */
     char name[NAME_BYTES];
+    char uuid[NAME_BYTES];
     char gpm_at_start[NAME_BYTES];  /* "True", or why not */
     double values[LAC_NVML_VALUES]; /* NAN: not told */
     double written[LAC_NVML_VALUES];
@@ -123,6 +124,9 @@ static void open_device(struct lac_nvml *nvml, struct device *device)
     }
     if (nvml->call.name != NULL) {
         (void)nvml->call.name(device->handle, device->name, sizeof(device->name));
+    }
+    if (nvml->call.uuid != NULL) {
+        (void)nvml->call.uuid(device->handle, device->uuid, sizeof(device->uuid));
     }
     if (nvml->has_gpm) {
         lac_gpm_open(&nvml->call, device->handle, &device->gpm);
@@ -282,6 +286,10 @@ static void note_device(const struct device *device, struct lac_sample_spool *sp
     if (device->name[0] != '\0') {
         (void)snprintf(key, sizeof(key), "host.gpu.%u", device->index);
         lac_sample_spool_setting(spool, key, device->name);
+    }
+    if (device->uuid[0] != '\0') {
+        (void)snprintf(key, sizeof(key), "host.gpu_uuid.%u", device->index);
+        lac_sample_spool_setting(spool, key, device->uuid);
     }
     (void)snprintf(key, sizeof(key), "host.gpm.%u", device->index);
     lac_sample_spool_setting(spool, key, device->gpm_at_start);

@@ -85,7 +85,7 @@ static bool write_header(const struct lac_sample_spool *spool, const char *host)
     header.first = (struct lac_sync_point){.ticks = monotonic_ns,
                                            .monotonic_ns = monotonic_ns,
                                            .realtime_ns = read_clock(CLOCK_REALTIME)};
-    used = snprintf(header.text, sizeof(header.text), "host=%s%ccomm=lacuna-node", host, 0);
+    used = snprintf(header.text, sizeof(header.text), "host=%s%ccomm=" LAC_SPOOL_LAUNCHER, host, 0);
     header.text_bytes = used > 0 ? (uint32_t)used + 1 : 0;
     return lac_file_write_at(spool->fd, &header, sizeof(header), 0);
 }

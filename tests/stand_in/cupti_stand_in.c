@@ -74,6 +74,7 @@ EXPORT int stand_in_clock_registrations(void);
 EXPORT void stand_in_take_clock(void);
 EXPORT int cuptiActivitySetAttribute(int attribute, size_t *size_bytes, void *value);
 EXPORT size_t stand_in_device_buffers_max(void);
+EXPORT void stand_in_deliver_device(uint32_t number, uint8_t uuid);
 EXPORT void stand_in_return_foreign(void);
 EXPORT void stand_in_return_twice(void);
 EXPORT int stand_in_subscribers(void);
@@ -230,6 +231,8 @@ size_t stand_in_device_buffers_max(void)
 size_t stand_in_size_of(uint32_t kind)
 {
     switch (kind) {
+    case CUPTI_KIND_DEVICE:
+        return 184;
     case CUPTI_KIND_CONCURRENT_KERNEL:
         return 216;
     case CUPTI_KIND_MEMCPY:
@@ -703,4 +706,23 @@ void stand_in_return_twice(void)
     }
     stand_in_give(&first);
     stand_in_give(&second);
+}
+
+/* What CUPTI tells of a device that the process sees as `number`. */
+void stand_in_deliver_device(uint32_t number, uint8_t uuid)
+{
+    const struct cupti_device device = {.kind = CUPTI_KIND_DEVICE,
+                                        .memory_bytes = 85899345920u,
+                                        .sm_count = 132,
+                                        .capability_major = 9,
+                                        .id = number,
+                                        .uuid = {[15] = uuid},
+                                        .name = "Stand-in H100"};
+    struct delivery delivery = {0};
+
+    stand_in_ask(&delivery);
+    delivery.valid_bytes =
+        (size_t)(stand_in_add(delivery.buffer, &device, sizeof(device), CUPTI_KIND_DEVICE) -
+                 delivery.buffer);
+    stand_in_give(&delivery);
 }

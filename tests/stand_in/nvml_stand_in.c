@@ -66,6 +66,7 @@ EXPORT int nvmlShutdown(void);
 EXPORT int nvmlDeviceGetCount_v2(unsigned *count);
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
 EXPORT int nvmlDeviceGetName(void *device, char *name, unsigned length);
+EXPORT int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length);
 EXPORT int nvmlSystemGetDriverVersion(char *version, unsigned length);
 EXPORT int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *utilization);
 EXPORT int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz);
@@ -120,6 +121,12 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 int nvmlDeviceGetName(void *device, char *name, unsigned length)
 {
     (void)snprintf(name, length, "Stand-in GPU %u", index_of(device));
+    return NVML_OK;
+}
+
+int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length)
+{
+    (void)snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012x", index_of(device));
     return NVML_OK;
 }
 

@@ -13,6 +13,7 @@
 #include <check.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -259,6 +260,66 @@ START_TEST(correlation_ids_are_of_one_process)
 }
 END_TEST
 
+/* Three processes that see one device each, as number 0; two of them the same one. */
+static void job_of_visible_devices(void)
+{
+    void (*deliver_device)(uint32_t, uint8_t);
+
+    for (int child = 0; child < 3; child++) {
+        if (fork() == 0) {
+            lac_cupti_initialize();
+            *(void **)&deliver_device = lac_cupti_stand_in("stand_in_deliver_device");
+            deliver_device(0, child < 2 ? 0xa0 : 0xb1);
+            lac_cupti_deliver(5, 1, 0);
+            exit(0);
+        }
+    }
+    while (wait(NULL) > 0) {
+    }
+}
+
+START_TEST(devices_are_told_apart_by_uuid)
+{
+    ck_assert_int_eq(lac_job_run(job_of_visible_devices), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 15);
+    ck_assert_uint_eq(lac_cupti_model->device_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct lac_device *const device = &lac_cupti_model->devices[i];
+
+        ck_assert_str_eq(lac_model_str(lac_cupti_model, device->name), "Stand-in H100");
+        ck_assert_int_eq(device->sm_count, 132);
+        ck_assert_int_eq(device->cc_major, 9);
+        ck_assert_int_eq(device->memory_bytes, 85899345920);
+    }
+    ck_assert(!lac_cupti_says("gpu_device"));
+}
+END_TEST
+
+/* The driver's monitor calls the job's only device number 3; as a launcher writes it. */
+static void job_of_device_three(void)
+{
+    void (*deliver_device)(uint32_t, uint8_t);
+
+    lac_cupti_api()->setting("host.gpu_uuid.2=GPU-00000000-0000-0000-0000-0000000000a0",
+                             strlen("host.gpu_uuid.2=GPU-00000000-0000-0000-0000-0000000000a0"));
+    lac_cupti_api()->setting("host.gpu_uuid.3=GPU-00000000-0000-0000-0000-0000000000b1",
+                             strlen("host.gpu_uuid.3=GPU-00000000-0000-0000-0000-0000000000b1"));
+    lac_cupti_initialize();
+    *(void **)&deliver_device = lac_cupti_stand_in("stand_in_deliver_device");
+    deliver_device(0, 0xb1);
+    lac_cupti_deliver(5, 1, 0);
+}
+
+START_TEST(a_device_has_the_number_that_its_counters_have)
+{
+    ck_assert_int_eq(lac_job_run(job_of_device_three), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_model->device_count, 1);
+    ck_assert_int_eq(lac_cupti_model->devices[0].id, 3);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("cupti_gpu");
@@ -276,6 +337,8 @@ int main(void)
     tcase_add_test(tcase, a_long_pause_costs_nothing_in_cupti);
     tcase_add_test(tcase, cupti_may_take_little_of_the_devices_memory);
     tcase_add_test(tcase, correlation_ids_are_of_one_process);
+    tcase_add_test(tcase, devices_are_told_apart_by_uuid);
+    tcase_add_test(tcase, a_device_has_the_number_that_its_counters_have);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -50,6 +50,13 @@ struct lac_graphs *lac_gpu_graphs(struct lac_gpu_writer *taken)
     return &taken->graphs;
 }
 
+static char last_setting[512];
+
+void lac_setting(const char *key, const char *value)
+{
+    (void)snprintf(last_setting, sizeof(last_setting), "%s=%s", key, value);
+}
+
 const char *lac_cupti_call_name(enum cupti_domain domain, uint32_t number)
 {
     static const char text[] = "a call whose number is how much of this is read";
@@ -321,6 +328,48 @@ START_TEST(synchronisations_overhead_calls_and_graphs_of_every_version_are_read)
         ck_assert_uint_eq(ours->result, from.returnValue);
         ck_assert_uint_eq(ours->name, runtime ? 9 : 8);
     }
+}
+END_TEST
+
+/* A graph that begins on the host names no device: it is where it ends. */
+START_TEST(a_graph_that_begins_on_the_host_is_placed_where_it_ends)
+{
+    CUpti_ActivityGraphTrace2 from;
+
+    fill(&from, sizeof(from), CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    from.deviceId = INT_MAX;
+    from.endDeviceId = 5;
+    decode(&from, CUPTI_API_VERSION);
+    ck_assert_uint_eq(((const struct lac_gpu_record *)kept(0, LAC_GPU_GRAPH, 80))->device, 5);
+    decode(&from, CUPTI_VERSION_GRAPH_END - 1);
+    ck_assert_uint_eq(((const struct lac_gpu_record *)kept(0, LAC_GPU_GRAPH, 80))->device, 0);
+}
+END_TEST
+
+#define DEVICE(struct_of)                                                                          \
+    do {                                                                                           \
+        struct_of from;                                                                            \
+        fill(&from, sizeof(from), CUPTI_ACTIVITY_KIND_DEVICE);                                     \
+        from.id = 3;                                                                               \
+        from.globalMemorySize = 85899345920u;                                                      \
+        from.numMultiprocessors = 132;                                                             \
+        from.computeCapabilityMajor = 9;                                                           \
+        from.computeCapabilityMinor = 0;                                                           \
+        from.name = "a GPU";                                                                       \
+        for (int i = 0; i < 16; i++) {                                                             \
+            from.uuid.bytes[i] = (char)(0xf0 + i);                                                 \
+        }                                                                                          \
+        lac_cupti_decode(&writer, CUPTI_API_VERSION, (const void *)&from);                         \
+        ck_assert_str_eq(last_setting, "gpu_device.3=GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff|"    \
+                                       "a GPU|85899345920|132|9.0");                               \
+    } while (0)
+
+START_TEST(devices_of_every_version_are_read)
+{
+    DEVICE(CUpti_ActivityDevice2);
+    DEVICE(CUpti_ActivityDevice3);
+    DEVICE(CUpti_ActivityDevice4);
+    DEVICE(CUpti_ActivityDevice5);
 }
 END_TEST
 
@@ -735,6 +784,8 @@ int main(void)
     tcase_add_test(tcase, memsets_of_every_version_are_read);
     tcase_add_test(tcase, allocations_of_every_version_are_read);
     tcase_add_test(tcase, synchronisations_overhead_calls_and_graphs_of_every_version_are_read);
+    tcase_add_test(tcase, a_graph_that_begins_on_the_host_is_placed_where_it_ends);
+    tcase_add_test(tcase, devices_of_every_version_are_read);
     tcase_add_test(tcase, ids_of_the_program_are_read);
     tcase_add_test(tcase, the_real_libcupti_and_our_decoder_see_the_same_records);
 #else

@@ -1,5 +1,6 @@
 #include "analysis/import/spool/spool_events.h"
 
+#include "analysis/import/spool/spool_devices.h"
 #include "analysis/import/spool/spool_external.h"
 #include "analysis/import/spool/spool_members.h"
 #include "analysis/import/spool/spool_names.h"
@@ -11,6 +12,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "collector/base/utf8.h"
 #include "lacuna/spool.h"
 
@@ -461,6 +463,18 @@ static struct open_range *owner_of_extras(struct lac_spool_thread *thread)
     return top_of(thread);
 }
 
+static enum lac_status on_setting(struct lac_spool_process *process, uint32_t text)
+{
+    bool is_device = false;
+    const enum lac_status status =
+        lac_spool_device_setting(process, lac_strings_get(strings_of(process), text), &is_device);
+
+    if (!is_device) {
+        lac_spool_settings_add(process->settings, strings_of(process), text);
+    }
+    return status;
+}
+
 static void on_extra(struct lac_spool_thread *thread, const struct lac_event *event)
 {
     struct open_range *const range = owner_of_extras(thread);
@@ -643,9 +657,7 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
     case LAC_EVENT_THREAD: /* where a segment is cut: lac_spool_read() */
         return LAC_OK;
     case LAC_EVENT_SETTING:
-        lac_spool_settings_add(process->settings, strings_of(process),
-                               lac_spool_name_of(process, event->name));
-        return LAC_OK;
+        return on_setting(process, lac_spool_name_of(process, event->name));
     case LAC_EVENT_PAYLOAD:
     case LAC_EVENT_STYLE:
         on_extra(thread, event);
@@ -730,10 +742,48 @@ static int by_id(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
+/* What was found wrong in the process, as far as anything was. */
+static void report_counts(const struct lac_spool_process *process)
+{
+    const struct {
+        uint64_t count;
+        const char *code;
+        const char *text;
+        enum lac_report_severity severity;
+    } rows[] = {
+        {process->open_ranges, "open_ranges",
+         "ranges that were open when the process ended: closed at its last record",
+         LAC_REPORT_REPAIRED},
+        {process->unmatched_pops, "range_ends_alone", "ends of ranges that had no beginning",
+         LAC_REPORT_DROPPED},
+        {process->unknown_events, "events_not_understood",
+         "events of a kind that this version does not know", LAC_REPORT_INFO},
+        {process->untimed, "gpu_records_without_times",
+         "GPU operations that were still in progress when the recording ended, or whose times the "
+         "driver did not keep",
+         LAC_REPORT_DROPPED},
+        {process->whole_graphs, "graphs_as_a_whole",
+         "launches of CUDA graphs that were recorded as a whole, to limit the cost of recording: "
+         "their kernels are unknown (LACUNA_GRAPHS=nodes records them)",
+         LAC_REPORT_INFO},
+        {process->payload_members_left_out, "payload_members_left_out",
+         "members of NVTX payloads that are not shown: cut off, of an unknown type, or not "
+         "described",
+         LAC_REPORT_INFO},
+        {process->missing_names, "names_missing",
+         "events whose name could not be kept by the recorder", LAC_REPORT_REPAIRED},
+    };
+
+    for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
+        if (rows[i].count > 0) {
+            lac_model_report(lac_builder_model(process->builder), rows[i].severity, rows[i].code,
+                             rows[i].count, 0, rows[i].text);
+        }
+    }
+}
+
 enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum lac_status status)
 {
-    struct lac_model *const model = lac_builder_model(process->builder);
-
     if (status == LAC_OK) {
         status = lac_spool_sync_finish(process);
     }
@@ -768,42 +818,10 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     if (status == LAC_OK) {
         status = lac_spool_names_store(process);
     }
+    lac_spool_devices_store(process);
     lac_spool_names_destroy(process);
     lac_spool_schemas_destroy(process->schemas);
     process->schemas = NULL;
-    if (process->open_ranges > 0) {
-        lac_model_report(model, LAC_REPORT_REPAIRED, "open_ranges", process->open_ranges, 0,
-                         "ranges that were open when the process ended: closed at its last record");
-    }
-    if (process->unmatched_pops > 0) {
-        lac_model_report(model, LAC_REPORT_DROPPED, "range_ends_alone", process->unmatched_pops, 0,
-                         "ends of ranges that had no beginning");
-    }
-    if (process->unknown_events > 0) {
-        lac_model_report(model, LAC_REPORT_INFO, "events_not_understood", process->unknown_events,
-                         0, "events of a kind that this version does not know");
-    }
-    if (process->untimed > 0) {
-        lac_model_report(model, LAC_REPORT_DROPPED, "gpu_records_without_times", process->untimed,
-                         0,
-                         "GPU operations that were still in progress when the recording ended, or "
-                         "whose times the driver did not keep");
-    }
-    if (process->whole_graphs > 0) {
-        lac_model_report(model, LAC_REPORT_INFO, "graphs_as_a_whole", process->whole_graphs, 0,
-                         "launches of CUDA graphs that were recorded as a whole, to limit the "
-                         "cost of recording: their kernels are unknown (LACUNA_GRAPHS=nodes "
-                         "records them)");
-    }
-    if (process->payload_members_left_out > 0) {
-        lac_model_report(model, LAC_REPORT_INFO, "payload_members_left_out",
-                         process->payload_members_left_out, 0,
-                         "members of NVTX payloads that are not shown: cut off, of an unknown "
-                         "type, or not described");
-    }
-    if (process->missing_names > 0) {
-        lac_model_report(model, LAC_REPORT_REPAIRED, "names_missing", process->missing_names, 0,
-                         "events whose name could not be kept by the recorder");
-    }
+    report_counts(process);
     return status;
 }

@@ -6,6 +6,7 @@
  * with ends on whatever thread, ticks turned into ns. Private to the spool importer.
  */
 
+#include "analysis/import/spool/spool_devices.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/status.h"
 #include "lacuna/spool.h"
@@ -66,6 +67,7 @@ struct lac_spool_process {
     uint64_t whole_graphs;               /**< launches of CUDA graphs without the kernels in them */
     struct lac_spool_settings *settings; /**< shared by all processes of the trace */
     int64_t last_ns;                     /**< latest time seen in the process */
+    struct lac_spool_device_numbers devices;
     uint32_t corr_base; /**< added to correlation ids: each process counts its calls from 1 */
     uint64_t untimed;   /**< GPU records without times: operations that were still in progress */
 };
@@ -75,11 +77,12 @@ struct lac_spool_thread;
 enum { LAC_SPOOL_SETTINGS_MAX = 256 };
 
 /** What the processes of a trace share: "key=value" strings that hooks recorded, the first value of
- * each key; how far their correlation ids go. */
+ * each key; their devices; how far their correlation ids go. */
 struct lac_spool_settings {
     uint32_t text[LAC_SPOOL_SETTINGS_MAX];      /**< string ids */
     uint32_t key_bytes[LAC_SPOOL_SETTINGS_MAX]; /**< of the keys of these */
     uint32_t count;
+    struct lac_spool_devices devices;
     uint32_t corr_end; /**< past the largest correlation id, as the model has them */
 };
 

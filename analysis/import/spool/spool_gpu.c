@@ -1,5 +1,6 @@
 #include "analysis/import/spool/spool_gpu.h"
 
+#include "analysis/import/spool/spool_devices.h"
 #include "analysis/import/spool/spool_events.h"
 #include "analysis/import/spool/spool_external.h"
 #include "analysis/import/spool/spool_sync.h"
@@ -45,10 +46,11 @@ static enum lac_status stream_track(const struct gpu_reader *reader,
                                     const struct lac_gpu_record *head, uint32_t *ret_track)
 {
     struct lac_builder *const builder = reader->process->builder;
+    const uint32_t device = lac_spool_device_number(reader->process, head->device);
     uint32_t device_text;
     uint32_t stream_text;
     uint32_t process;
-    enum lac_status status = intern_number(reader, "GPU ", head->device, &device_text);
+    enum lac_status status = intern_number(reader, "GPU ", device, &device_text);
 
     if (status == LAC_OK) {
         status = intern_number(reader, "", head->stream, &stream_text);
@@ -65,8 +67,8 @@ static enum lac_status stream_track(const struct gpu_reader *reader,
                                    ret_track);
     }
     if (status == LAC_OK) {
-        lac_builder_track_at(builder, *ret_track)->device = head->device;
-        status = lac_builder_device(builder, head->device) != NULL ? LAC_OK : LAC_ERR_NOMEM;
+        lac_builder_track_at(builder, *ret_track)->device = device;
+        status = lac_builder_device(builder, device) != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     return status;
 }
@@ -328,9 +330,10 @@ static enum lac_status on_memory(const struct gpu_reader *reader,
 {
     struct lac_slice_in slice = slice_of(reader, &memory->head, LAC_SLICE_ALLOC);
     const int64_t bytes = memory->bytes <= INT64_MAX ? (int64_t)memory->bytes : INT64_MAX;
-    const struct lac_alloc alloc = {.bytes = memory->operation == 2 ? -bytes : bytes,
-                                    .total_allocated = -1,
-                                    .device = memory->head.device};
+    const struct lac_alloc alloc = {
+        .bytes = memory->operation == 2 ? -bytes : bytes,
+        .total_allocated = -1,
+        .device = lac_spool_device_number(reader->process, memory->head.device)};
     uint32_t text;
     enum lac_status status =
         lac_strings_intern(strings_of(reader), "[memory]", strlen("[memory]"), &slice.name);

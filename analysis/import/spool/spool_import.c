@@ -267,6 +267,26 @@ static enum lac_status find_ranks(const struct spool_files *files, struct ranks 
     return LAC_OK;
 }
 
+/* Launchers' spools first, for what they tell of the host. */
+static enum lac_status read_hosts(struct spool_files *files, struct lac_builder *builder,
+                                  struct lac_spool_settings *settings, struct lac_error *reterr)
+{
+    enum lac_status status = LAC_OK;
+
+    for (size_t i = 0; i < files->count && status == LAC_OK; i++) {
+        struct lac_spool_bytes spool;
+
+        if (strcmp(files->files[i].info.comm, LAC_SPOOL_LAUNCHER) == 0 &&
+            open_place(files, &files->files[i].place, &spool)) {
+            status = lac_spool_read_host(&spool, builder, settings, reterr);
+            close_place(&spool);
+            /* what cannot be read is counted when all of it is read */
+            status = status == LAC_ERR_NOMEM ? status : LAC_OK;
+        }
+    }
+    return status;
+}
+
 static enum lac_status read_all(struct spool_files *files, const struct ranks *ranks, int32_t rank,
                                 struct lac_builder *builder,
                                 const struct lac_import_options *options, struct lac_error *reterr)
@@ -274,7 +294,7 @@ static enum lac_status read_all(struct spool_files *files, const struct ranks *r
     struct lac_model *const model = lac_builder_model(builder);
     const int64_t offset_ns = files->files[0].info.realtime_offset_ns;
     struct lac_spool_settings settings = {0};
-    enum lac_status status = LAC_OK;
+    enum lac_status status = read_hosts(files, builder, &settings, reterr);
 
     model->info.rank = -1;
     model->info.world_size = -1;

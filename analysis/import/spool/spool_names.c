@@ -1,5 +1,6 @@
 #include "analysis/import/spool/spool_names.h"
 
+#include "analysis/import/spool/spool_devices.h"
 #include "analysis/import/spool/spool_events.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/grow.h"
@@ -85,13 +86,19 @@ static uint32_t number_text(const struct lac_spool_process *process, const char 
     return lac_strings_find(&lac_builder_model(process->builder)->strings, text, (size_t)length);
 }
 
+static uint64_t device_of(const struct lac_spool_process *process, uint64_t number)
+{
+    return number <= UINT32_MAX ? lac_spool_device_number(process, (uint32_t)number) : number;
+}
+
 /* The row that is meant, LAC_NONE when there is none. */
 static uint32_t find_row(const struct lac_spool_process *process, const struct given_name *given)
 {
     const bool is_thread = given->given != GIVEN_STREAM;
     const uint32_t text =
         number_text(process, "", is_thread ? given->what : given->what & UINT32_MAX);
-    const uint32_t gpu = is_thread ? 0 : number_text(process, "GPU ", given->what >> 32);
+    const uint32_t gpu =
+        is_thread ? 0 : number_text(process, "GPU ", device_of(process, given->what >> 32));
     const uint32_t owner = is_thread  ? process->process
                            : gpu != 0 ? lac_builder_find_process(process->builder, gpu)
                                       : LAC_NONE;
@@ -122,11 +129,12 @@ static enum lac_status store(struct lac_spool_process *process, const struct giv
     uint32_t row;
 
     if (given->given == GIVEN_DEVICE) {
-        const uint32_t gpu = number_text(process, "GPU ", given->what);
+        const uint64_t device = device_of(process, given->what);
+        const uint32_t gpu = number_text(process, "GPU ", device);
 
         row = gpu != 0 ? lac_builder_find_process(process->builder, gpu) : LAC_NONE;
         return row != LAC_NONE && lac_builder_process_at(process->builder, row)->is_gpu
-                   ? name_device(process, row, given->what, given->name)
+                   ? name_device(process, row, device, given->name)
                    : LAC_OK;
     }
     row = find_row(process, given);

@@ -560,21 +560,51 @@ static void report_losses(struct lac_model *model, const struct lac_spool_header
     }
 }
 
-enum lac_status lac_spool_read(const struct lac_spool_bytes *spool, struct lac_builder *builder,
-                               int64_t realtime_offset_ns, struct lac_spool_settings *settings,
-                               struct lac_error *reterr)
+/* Settings among the samples, without the samples. */
+static enum lac_status read_host(struct reader *reader)
 {
-    struct reader reader = {
-        .spool = spool, .builder = builder, .settings = settings, .reterr = reterr};
-    const int64_t size_bytes = lac_spool_bytes_size(spool);
+    enum lac_status status = LAC_OK;
+
+    for (size_t i = 0; i < reader->sample_segment_count && status == LAC_OK; i++) {
+        const struct lac_sample *const records =
+            (const struct lac_sample *)(void *)(reader->buffer + LAC_SEGMENT_HEADER_BYTES);
+        const size_t count =
+            (reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES) / sizeof(*records);
+
+        status = read_at(reader->spool, reader->buffer, reader->header->segment_bytes,
+                         offset_of(reader, reader->samples[i].index), reader->reterr);
+        for (size_t k = 0; status == LAC_OK && k < count && records[k].type != 0; k++) {
+            if (records[k].type == LAC_SAMPLE_SETTING && records[k].series < reader->string_count) {
+                lac_spool_settings_add(reader->settings,
+                                       &lac_builder_model(reader->builder)->strings,
+                                       reader->string_of_id[records[k].series]);
+            }
+        }
+    }
+    return status;
+}
+
+static enum lac_status read_all(struct reader *reader, int64_t realtime_offset_ns)
+{
+    if (reader->event_segment_count > 0) {
+        qsort(reader->events, reader->event_segment_count, sizeof(*reader->events), by_thread);
+    }
+    report_losses(lac_builder_model(reader->builder), reader->header);
+    return read_threads(reader, realtime_offset_ns);
+}
+
+static enum lac_status read_spool(struct reader *reader, bool only_host, int64_t realtime_offset_ns)
+{
+    struct lac_error *const reterr = reader->reterr;
+    const int64_t size_bytes = lac_spool_bytes_size(reader->spool);
     uint64_t segment_count = 0;
     enum lac_status status = LAC_ERR_NOMEM;
 
-    reader.header = malloc(sizeof(*reader.header));
-    if (reader.header == NULL) {
+    reader->header = malloc(sizeof(*reader->header));
+    if (reader->header == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool header");
     }
-    status = read_header(spool, reader.header, reterr);
+    status = read_header(reader->spool, reader->header, reterr);
     if (status != LAC_OK) {
         goto done;
     }
@@ -584,36 +614,52 @@ enum lac_status lac_spool_read(const struct lac_spool_bytes *spool, struct lac_b
     }
     if ((uint64_t)size_bytes > LAC_SPOOL_SEGMENTS_OFFSET) {
         segment_count =
-            ((uint64_t)size_bytes - LAC_SPOOL_SEGMENTS_OFFSET) / reader.header->segment_bytes;
+            ((uint64_t)size_bytes - LAC_SPOOL_SEGMENTS_OFFSET) / reader->header->segment_bytes;
     }
     if (segment_count > SEGMENTS_MAX) {
         status =
             lac_fail(reterr, LAC_ERR_LIMIT, 0, "the spool has more than %d segments", SEGMENTS_MAX);
         goto done;
     }
-    reader.buffer = malloc(reader.header->segment_bytes);
-    reader.gpu = calloc(segment_count + 1, sizeof(*reader.gpu));
-    reader.samples = calloc(segment_count + 1, sizeof(*reader.samples));
-    if (reader.buffer == NULL || reader.gpu == NULL || reader.samples == NULL) {
+    reader->buffer = malloc(reader->header->segment_bytes);
+    reader->gpu = calloc(segment_count + 1, sizeof(*reader->gpu));
+    reader->samples = calloc(segment_count + 1, sizeof(*reader->samples));
+    if (reader->buffer == NULL || reader->gpu == NULL || reader->samples == NULL) {
         status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool segments");
         goto done;
     }
     for (uint64_t i = 0; i < segment_count && status == LAC_OK; i++) {
-        status = take_segment(&reader, i);
+        status = take_segment(reader, i);
     }
     if (status == LAC_OK) {
-        if (reader.event_segment_count > 0) {
-            qsort(reader.events, reader.event_segment_count, sizeof(*reader.events), by_thread);
-        }
-        report_losses(lac_builder_model(builder), reader.header);
-        status = read_threads(&reader, realtime_offset_ns);
+        status = only_host ? read_host(reader) : read_all(reader, realtime_offset_ns);
     }
 done:
-    free(reader.header);
-    free(reader.buffer);
-    free(reader.events);
-    free(reader.gpu);
-    free(reader.samples);
-    free(reader.string_of_id);
+    free(reader->header);
+    free(reader->buffer);
+    free(reader->events);
+    free(reader->gpu);
+    free(reader->samples);
+    free(reader->string_of_id);
     return status;
+}
+
+enum lac_status lac_spool_read(const struct lac_spool_bytes *spool, struct lac_builder *builder,
+                               int64_t realtime_offset_ns, struct lac_spool_settings *settings,
+                               struct lac_error *reterr)
+{
+    struct reader reader = {
+        .spool = spool, .builder = builder, .settings = settings, .reterr = reterr};
+
+    return read_spool(&reader, false, realtime_offset_ns);
+}
+
+enum lac_status lac_spool_read_host(const struct lac_spool_bytes *spool,
+                                    struct lac_builder *builder,
+                                    struct lac_spool_settings *settings, struct lac_error *reterr)
+{
+    struct reader reader = {
+        .spool = spool, .builder = builder, .settings = settings, .reterr = reterr};
+
+    return read_spool(&reader, true, 0);
 }

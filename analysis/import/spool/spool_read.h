@@ -55,4 +55,11 @@ LAC_MUST_USE enum lac_status lac_spool_read(const struct lac_spool_bytes *spool,
                                             struct lac_spool_settings *settings,
                                             struct lac_error *reterr);
 
+/** Only what a launcher's monitor told of the host, into `settings`: the processes' devices are
+ * numbered by it. The rest of the spool is read by lac_spool_read(). */
+LAC_MUST_USE enum lac_status lac_spool_read_host(const struct lac_spool_bytes *spool,
+                                                 struct lac_builder *builder,
+                                                 struct lac_spool_settings *settings,
+                                                 struct lac_error *reterr);
+
 #endif

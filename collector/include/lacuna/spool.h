@@ -23,6 +23,9 @@
 #define LAC_SPOOL_ENDING   ".spool"
 #define LAC_SPOOL_PROFILER "torch-profiler-"
 
+/* "comm" of the spool that a launcher writes its samples into. */
+#define LAC_SPOOL_LAUNCHER "lacuna-node"
+
 #define LAC_SPOOL_MAGIC           "LACSPOOL"
 #define LAC_SPOOL_VERSION         1u
 #define LAC_SPOOL_ENDIAN_MARK     0x01020304u
