@@ -1,6 +1,7 @@
 /* The host's own work: gradients that are filled, a slow host, compiled models; each beside a trace that
  * looks like it and is not. */
 
+#include "analysis/diagnose/diagnose.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
@@ -221,6 +222,49 @@ START_TEST(what_recording_stacks_costs_is_no_slow_host)
 }
 END_TEST
 
+/* -- where the host is ------------------------------------------------------------------------------ */
+
+/** Steps that launch `count` kernels in operators of `us` each, and an optimizer that takes `own` us by
+ *  itself. */
+static void run_optimizer(int count, double us, double own)
+{
+    sheet_blank();
+    now = 0.0;
+    for (int step = 0; step < STEPS; step++) {
+        double begin = now;
+        for (int i = 0; i < count; i++) {
+            kernel("aten::mm", us, 10.0, "volta_sgemm_128x64_nn");
+        }
+        sheet_add("main op %.2f %.2f Optimizer.step#Shampoo.step\n", now, own + 3005.0);
+        now += own;
+        kernel("aten::_foreach_mul_", 3000.0, 5.0, "multi_tensor_apply_kernel");
+        now += 10.0;
+        sheet_add("main range %.2f %.2f ProfilerStep#%d\n", begin, now - begin, step);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(what_the_host_does_while_the_device_waits_is_named)
+{
+    run_optimizer(20, 100.0, 5000.0);
+    const struct lac_finding *finding = sheet_finding("host-work");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_int_eq(finding->severity, LAC_SEVERITY_INFO);
+    ck_assert_ptr_nonnull(strstr(finding->title, "Optimizer.step#Shampoo.step: 5 ms"));
+    ck_assert_ptr_nonnull(strstr(finding->why, "aten::_foreach_mul_ 1.8 ms")); /* 1.2 in a call */
+    ck_assert_str_eq(finding->change, "");
+    ck_assert_ptr_null(strstr(finding->why, "aten::mm")); /* many short ones are launches */
+}
+END_TEST
+
+START_TEST(many_short_operators_are_no_long_work)
+{
+    struct training job = {40, 1, false, false, true};
+    train(&job);
+    ck_assert_ptr_null(sheet_finding("host-work"));
+}
+END_TEST
+
 /* -- compiled models ------------------------------------------------------------------------------ */
 
 struct compiled {
@@ -351,6 +395,8 @@ int main(void)
     tcase_add_test(tests, a_host_that_launches_many_kernels_is_not_slow);
     tcase_add_test(tests, a_loader_that_is_slow_is_no_slow_host);
     tcase_add_test(tests, what_recording_stacks_costs_is_no_slow_host);
+    tcase_add_test(tests, what_the_host_does_while_the_device_waits_is_named);
+    tcase_add_test(tests, many_short_operators_are_no_long_work);
     tcase_add_test(tests, inputs_of_a_graph_that_are_copied_are_to_stay);
     tcase_add_test(tests, a_backend_that_fuses_nothing_is_named);
     tcase_add_test(tests, pieces_of_a_model_are_a_remark);

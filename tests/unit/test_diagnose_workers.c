@@ -1,6 +1,7 @@
 /* Workers that nobody recorded, told by the rhythm of the waits for their batches, and waits that have
  * a rhythm for other reasons. */
 
+#include "analysis/diagnose/diagnose.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 

@@ -20,8 +20,9 @@ struct compiled {
     double copy_ns, kernel_ns, fusable_ns;
     uint32_t names[NAMES_MAX]; /**< of numbered regions */
     uint32_t name_count;
-    uint32_t example; /**< a region, or LAC_NONE */
-    uint32_t longest; /**< copy, or LAC_NONE */
+    int64_t between_ns; /**< in a region: end of what it called last, else its start */
+    uint32_t example;   /**< a region, or LAC_NONE */
+    uint32_t longest;   /**< copy, or LAC_NONE */
 };
 
 static bool is_numbered(const char *name)
@@ -92,6 +93,7 @@ static void see_region(struct compiled *compiled, const struct lac_facts *facts,
     uint32_t name = facts->model->slices.name[slice];
     uint32_t at = 0;
     compiled->regions++;
+    compiled->between_ns = facts->model->slices.start_ns[slice];
     compiled->example = (uint32_t)slice;
     if (!is_numbered(lac_host_name(facts, slice))) {
         return;
@@ -102,6 +104,22 @@ static void see_region(struct compiled *compiled, const struct lac_facts *facts,
     if (at == compiled->name_count && at < NAMES_MAX) {
         compiled->names[compiled->name_count++] = name;
     }
+}
+
+/** A region called something: up to then it was in its own code, operator by operator. */
+static void see_between(struct compiled *compiled, const struct lac_host_open *open, uint64_t slice)
+{
+    const struct lac_slices *slices = &open->facts->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    int64_t end_ns = start_ns + slices->dur_ns[slice];
+    if (!is_region(lac_host_name(open->facts, open->slice[open->depth - 1]))) {
+        return;
+    }
+    if (start_ns > compiled->between_ns) {
+        lac_edits_host_time(compiled->unfused, open->track, compiled->between_ns, start_ns,
+                            FUSED_HOST_LEFT);
+    }
+    compiled->between_ns = end_ns > compiled->between_ns ? end_ns : compiled->between_ns;
 }
 
 static void visit(void *context, const struct lac_host_open *open, uint64_t slice)
@@ -117,6 +135,7 @@ static void visit(void *context, const struct lac_host_open *open, uint64_t slic
         return;
     }
     const char *name = lac_host_name(facts, slice);
+    see_between(compiled, open, slice);
     if (kind == LAC_SLICE_OP && strncmp(name, "aten::", 6) == 0) {
         lac_edits_host(compiled->unfused, slice, FUSED_HOST_LEFT);
     }

@@ -8,7 +8,6 @@
 #include "analysis/diagnose/findings/host/host_walk.h"
 #include "collector/base/count_of.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +69,8 @@ static struct slowness judge(struct durations *durations)
             continue;
         }
         qsort(durations->ns[v], count, sizeof(*durations->ns[v]), by_value);
-        double median_ns = (double)durations->ns[v][(count - 1) / 2];
+        const uint32_t middle = (count - 1) / 2;
+        double median_ns = (double)durations->ns[v][middle];
         if (median_ns < 1e3 * views[v].limit_us) {
             return (struct slowness){.name = ""};
         }

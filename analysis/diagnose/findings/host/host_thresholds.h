@@ -28,6 +28,14 @@
 #define DETACH_USUAL_US     1.5
 #define DETACH_LIMIT_US     15.0
 
+/* -- host-work -- */
+
+/* Percent of the step that an operator's own time has to take while the GPU is idle to be named. */
+#define HOST_WORK_MIN_PCT 3.0
+/* Milliseconds of own time in the mean call: shorter ones are many, and their launches are the subject
+ * of other findings. */
+#define HOST_CALL_LONG_MS 1.0
+
 /* -- compile-health -- */
 
 /* Copies of graph inputs a step: fewer are the batch itself. */
@@ -39,8 +47,8 @@
 #define FUSABLE_MIN 0.1
 /* With a backend that fuses: what is left of the time of work that is fused, which no longer goes
  * through memory between operators, and of the host's time for operators that are launched together. */
-#define FUSED_TIME_LEFT 0.4
-#define FUSED_HOST_LEFT 0.35
+#define FUSED_TIME_LEFT 0.33
+#define FUSED_HOST_LEFT 0.25
 /* Compiled regions with numbers of their own from which on the model is in pieces: two are a model and
  * its loss. */
 #define REGIONS_MANY_MIN 3.0

@@ -5,6 +5,7 @@
 #include "analysis/diagnose/replay/graph.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { VISITS_MAX = 2000000 };
