@@ -1,7 +1,9 @@
 /* lacuna analyze: diagnosis on the terminal. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/terminal_text.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
@@ -25,7 +27,8 @@ static const char usage[] =
     "Shows why the GPU was idle, what to change, and the expected gain. Several paths, an archive\n"
     "or a folder of traces are the ranks of one run: which rank is late, by how much, and why.\n"
     "--what-if replays the steps with changes: workers=N layout=nhwc pinned=1 async=1 sync=0\n"
-    "allocator=0 module_load=0 launch=0 comm=X kernels=X (X a factor, such as 0.5).\n";
+    "allocator=0 module_load=0 launch=0 comm=X kernels=X (X a factor, such as 0.5). Of several\n"
+    "ranks it says what the run would take, when all change alike.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "json",
@@ -55,24 +58,41 @@ static enum lac_status add_lowest(const struct lac_analysed *lowest,
     return status;
 }
 
-/** The document or the report of what was read. @param run NULL of a single trace */
-static enum lac_status make_text(const struct lac_read_ranks *read, const struct lac_run *run,
-                                 const struct lac_options *options, char **ret_text)
+/** What was read, of several ranks joined. */
+struct answer {
+    const struct lac_read_ranks *read;
+    const struct lac_what_if_changes *changes; /**< NULL: nothing was asked */
+    struct lac_run *run;                       /**< NULL of a single trace */
+    struct lac_run_what_if what_if;            /**< of the run, when something was asked */
+};
+
+static enum lac_status make_run_json(const struct answer *answer, char **ret_text)
 {
+    const struct lac_read_ranks *read = answer->read;
+    const struct lac_run_json_options json = {
+        .is_pretty = true, .changes = answer->changes, .what_if = &answer->what_if};
+    struct lac_run_member *members = calloc(read->count + 1, sizeof(*members));
+    if (members == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < read->count; i++) {
+        members[i].document = read->ranks[i].document;
+    }
+    enum lac_status status = lac_run_json(answer->run, members, &json, ret_text, NULL);
+    free(members);
+    return status;
+}
+
+/** The document or the report of what was read. */
+static enum lac_status make_text(const struct answer *answer, const struct lac_options *options,
+                                 char **ret_text)
+{
+    const struct lac_read_ranks *read = answer->read;
+    const struct lac_run *run = answer->run;
     const struct lac_analysed only = {read->model, read->analysis};
     if (lac_options_on(options, "json", false)) {
-        if (read->count == 1) {
-            return lac_analysis_json(&only, true, ret_text, NULL);
-        }
-        const struct lac_run_json_options json = {.is_pretty = true};
-        struct lac_run_member *members = calloc(read->count + 1, sizeof(*members));
-        for (size_t i = 0; members != NULL && i < read->count; i++) {
-            members[i].document = read->ranks[i].document;
-        }
-        enum lac_status status =
-            members != NULL ? lac_run_json(run, members, &json, ret_text, NULL) : LAC_ERR_NOMEM;
-        free(members);
-        return status;
+        return run != NULL ? make_run_json(answer, ret_text)
+                           : lac_analysis_json(&only, true, ret_text, NULL);
     }
     bool is_terminal = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL;
     struct lac_report_options report = {
@@ -87,15 +107,10 @@ static enum lac_status make_text(const struct lac_read_ranks *read, const struct
     return status || run->has_finding ? status : add_lowest(&only, &report, ret_text);
 }
 
-static enum lac_status print(const struct lac_read_ranks *read, const struct lac_options *options)
+static enum lac_status print(const struct answer *answer, const struct lac_options *options)
 {
     char *text = NULL;
-    struct lac_run *run = NULL;
-    enum lac_status status = read->count > 1 ? lac_read_ranks_join(read, &run) : LAC_OK;
-    if (!status) {
-        status = make_text(read, run, options, &text);
-    }
-    lac_run_destroy(run);
+    enum lac_status status = make_text(answer, options, &text);
     if (status) {
         lac_complain("lacuna analyze", NULL, "%s", lac_status_text(status));
         return status;
@@ -134,27 +149,83 @@ static void print_wrapped(const char *label, const char *text)
     }
 }
 
-static void print_what_if(const struct lac_read_ranks *read, const struct lac_options *options)
+/** A step's time in three digits. */
+static struct lac_text32 step_text(int64_t ns)
+{
+    static const struct {
+        double ns;
+        const char *unit;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1.0, "ns"}};
+    size_t at = 0;
+    while (at + 1 < LAC_COUNT_OF(units) && (double)ns < 0.9995 * units[at].ns) {
+        at++;
+    }
+    double value = (double)ns / units[at].ns;
+    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    struct lac_text32 text;
+    (void)snprintf(text.text, sizeof(text.text), "%.*f %s", decimals, value, units[at].unit);
+    return text;
+}
+
+/** An answer, or why there is none, behind a label of at most twelve columns. */
+static void print_step(const char *label, const char *changes, const struct lac_what_if_step *step,
+                       int64_t now_ns, const char *why_not)
+{
+    char text[256];
+    if (why_not[0] != '\0') {
+        char sentence[512];
+        (void)snprintf(sentence, sizeof(sentence), "%s%snot known: %s", changes,
+                       changes[0] != '\0' ? ": " : "", why_not);
+        print_wrapped(label, sentence);
+        return;
+    }
+    char band[80] = "exact";
+    if (step->high_ns > step->low_ns) {
+        (void)snprintf(band, sizeof(band), "%s to %s", step_text(step->low_ns).text,
+                       step_text(step->high_ns).text);
+    }
+    (void)snprintf(text, sizeof(text), "%s%s%s per step (%s), now %s", changes,
+                   changes[0] != '\0' ? ": " : "", step_text(step->mean_ns).text, band,
+                   step_text(now_ns).text);
+    print_wrapped(label, text);
+}
+
+static void print_what_if(const struct answer *answer, const struct lac_options *options)
 {
     const char *changes = lac_options_text(options, "what-if", NULL);
     if (changes == NULL || lac_options_on(options, "json", false)) {
         return;
     }
-    for (size_t i = 0; i < read->count; i++) {
-        const struct lac_read_rank *rank = &read->ranks[i];
-        if (rank->what_if_mean_ns == LAC_UNKNOWN_NS) {
-            (void)printf("what if     no steps to replay in this trace\n");
-            continue;
-        }
-        char escaped[256];
-        (void)printf("what if     %s: %.3g ms per step (%.3g-%.3g), now %.3g\n",
-                     lac_terminal_string(changes, escaped, sizeof(escaped)),
-                     (double)rank->what_if_mean_ns / 1e6, (double)rank->what_if_low_ns / 1e6,
-                     (double)rank->what_if_high_ns / 1e6, (double)rank->step_mean_ns / 1e6);
-        if (rank->what_if_assumption != NULL) {
-            print_wrapped("  given     ", rank->what_if_assumption);
-        }
+    if (answer->run == NULL) {
+        const struct lac_read_rank *only = &answer->read->ranks[0];
+        print_step("what if", changes, &only->what_if.step, only->step_mean_ns,
+                   only->what_if.why_not);
+        print_wrapped("  given", only->what_if_assumption);
+        return;
     }
+    const struct lac_run_what_if *whole = &answer->what_if;
+    print_step("what if", changes, &whole->step, whole->now_ns, whole->why_not);
+    print_wrapped("  given", whole->assumption);
+    for (size_t i = 0; i < answer->read->count && whole->why_not[0] != '\0'; i++) {
+        const struct lac_read_rank *rank = &answer->read->ranks[i];
+        char label[24];
+        (void)snprintf(label, sizeof(label), "  rank %d", (int)answer->run->ranks[i].rank);
+        print_step(label, "", &rank->what_if.step, rank->step_mean_ns, rank->what_if.why_not);
+    }
+}
+
+/** Join what was read. */
+static enum lac_status join(struct answer *answer)
+{
+    enum lac_status status =
+        answer->read->count > 1 ? lac_read_ranks_join(answer->read, &answer->run) : LAC_OK;
+    if (!status && answer->run != NULL && answer->changes != NULL) {
+        status = lac_read_ranks_what_if(answer->read, answer->run, &answer->what_if);
+    }
+    if (status) {
+        lac_complain("lacuna analyze", NULL, "%s", lac_status_text(status));
+    }
+    return status;
 }
 
 static int analyze(const struct lac_diagnose_options *diagnose, const struct lac_options *options)
@@ -168,11 +239,14 @@ static int analyze(const struct lac_diagnose_options *diagnose, const struct lac
         .keeps_lowest = !lac_options_on(options, "json", false),
     };
     struct lac_read_ranks read = {0};
+    struct answer answer = {.read = &read,
+                            .changes = diagnose->has_what_if ? &diagnose->what_if : NULL};
     int exit_status = EXIT_FAILURE;
-    if (!lac_read_ranks(&reading, &read) && !print(&read, options)) {
-        print_what_if(&read, options);
+    if (!lac_read_ranks(&reading, &read) && !join(&answer) && !print(&answer, options)) {
+        print_what_if(&answer, options);
         exit_status = EXIT_SUCCESS;
     }
+    lac_run_destroy(answer.run);
     lac_read_ranks_done(&read);
     return exit_status;
 }

@@ -193,22 +193,31 @@ static void rank_done(struct lac_read_rank *rank)
     lac_rank_table_destroy(rank->table);
     free(rank->document);
     free(rank->what_if_assumption);
+    free(rank->what_if_reason);
+}
+
+/** What --what-if says of it. */
+static enum lac_status take_answer(const struct lac_analysis *analysis, struct lac_read_rank *rank)
+{
+    rank->what_if_assumption = strdup(analysis->what_if_assumption);
+    rank->what_if_reason = strdup(analysis->what_if_why_not);
+    rank->what_if = (struct lac_rank_what_if){.step = analysis->what_if_step,
+                                              .alone = analysis->what_if_alone,
+                                              .alone_now_ns = analysis->what_if_alone_now_ns,
+                                              .why_not = rank->what_if_reason};
+    bool is_taken = rank->what_if_assumption != NULL && rank->what_if_reason != NULL;
+    return is_taken ? LAC_OK : LAC_ERR_NOMEM;
 }
 
 /** What is kept of one rank. */
 static enum lac_status take_rank(const struct reader *reader, const struct lac_model *model,
                                  const struct lac_analysis *analysis, struct lac_read_rank *ret)
 {
-    struct lac_read_rank rank = {.path = reader->source,
-                                 .member = reader->member,
-                                 .step_mean_ns = analysis->step_mean_ns,
-                                 .what_if_mean_ns = analysis->what_if_mean_ns,
-                                 .what_if_low_ns = analysis->what_if_low_ns,
-                                 .what_if_high_ns = analysis->what_if_high_ns};
+    struct lac_read_rank rank = {
+        .path = reader->source, .member = reader->member, .step_mean_ns = analysis->step_mean_ns};
     enum lac_status status = lac_rank_table_create(model, analysis, &rank.table);
-    if (!status && analysis->what_if_assumption != NULL) {
-        rank.what_if_assumption = strdup(analysis->what_if_assumption);
-        status = rank.what_if_assumption != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    if (!status && analysis->has_what_if) {
+        status = take_answer(analysis, &rank);
     }
     if (!status && reader->reading->options->wants_documents) {
         const struct lac_analysed analysed = {model, analysis};
@@ -459,4 +468,19 @@ enum lac_status lac_read_ranks_join(const struct lac_read_ranks *ranks, struct l
     enum lac_status status = lac_ranks_join(tables, (uint32_t)ranks->count, ret_run);
     free(tables);
     return status;
+}
+
+enum lac_status lac_read_ranks_what_if(const struct lac_read_ranks *ranks, struct lac_run *run,
+                                       struct lac_run_what_if *ret_what_if)
+{
+    struct lac_rank_what_if *answers = calloc(ranks->count + 1, sizeof(*answers));
+    if (answers == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < ranks->count; i++) {
+        answers[i] = ranks->ranks[i].what_if;
+    }
+    lac_run_what_if(run, answers, ret_what_if);
+    free(answers);
+    return LAC_OK;
 }

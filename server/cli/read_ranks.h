@@ -21,10 +21,10 @@
 struct lac_read_rank {
     struct lac_rank_table *table;
     char *document; /**< its `lacuna.analysis/1`, or NULL */
-    int64_t what_if_mean_ns, what_if_low_ns, what_if_high_ns; /**< LAC_UNKNOWN_NS: no steps */
     int64_t step_mean_ns;
-    char *what_if_assumption;
-    size_t path, member; /**< where it came from */
+    struct lac_rank_what_if what_if;           /**< of a question; its reason is the next but one */
+    char *what_if_assumption, *what_if_reason; /**< NULL without a question */
+    size_t path, member;                       /**< where it came from */
 };
 
 struct lac_read_ranks_options {
@@ -53,5 +53,10 @@ void lac_read_ranks_done(struct lac_read_ranks *ranks);
 /** Join what was read. @return LAC_OK or LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_read_ranks_join(const struct lac_read_ranks *ranks,
                                                  struct lac_run **ret_run);
+
+/** What was asked, of the run. @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_read_ranks_what_if(const struct lac_read_ranks *ranks,
+                                                    struct lac_run *run,
+                                                    struct lac_run_what_if *ret_what_if);
 
 #endif

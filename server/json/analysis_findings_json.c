@@ -1,3 +1,4 @@
+#include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "collector/base/count_of.h"
@@ -121,6 +122,24 @@ static void write_changes(struct lac_json *json, const struct lac_what_if_change
     lac_json_close(json, '}');
 }
 
+static void write_step(struct lac_json *json, const struct lac_what_if_step *step)
+{
+    lac_json_ns(json, "step_mean_ns", step->mean_ns);
+    lac_json_ns(json, "step_low_ns", step->low_ns);
+    lac_json_ns(json, "step_high_ns", step->high_ns);
+}
+
+/** On what an answer stands, or why there is none. */
+static void write_grounds(struct lac_json *json, const char *assumption, const char *why_not)
+{
+    lac_json_text(json, "assumption", assumption);
+    if (why_not[0] != '\0') {
+        lac_json_text(json, "why_not", why_not);
+    } else {
+        lac_json_null(json, "why_not");
+    }
+}
+
 void lac_document_what_if(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
@@ -130,10 +149,19 @@ void lac_document_what_if(struct lac_analysis_out *document)
     }
     lac_json_open(json, "what_if", '{');
     write_changes(json, &analysis->what_if);
-    lac_json_ns(json, "step_mean_ns", analysis->what_if_mean_ns);
-    lac_json_ns(json, "step_low_ns", analysis->what_if_low_ns);
-    lac_json_ns(json, "step_high_ns", analysis->what_if_high_ns);
+    write_step(json, &analysis->what_if_step);
     lac_json_ns(json, "step_median_ns", analysis->what_if_median_ns);
-    lac_json_text(json, "assumption", analysis->what_if_assumption);
+    write_grounds(json, analysis->what_if_assumption, analysis->what_if_why_not);
+    lac_json_close(json, '}');
+}
+
+void lac_json_run_what_if(struct lac_json *json, const struct lac_what_if_changes *changes,
+                          const struct lac_run_what_if *what_if)
+{
+    lac_json_open(json, "what_if", '{');
+    write_changes(json, changes);
+    lac_json_ns(json, "step_now_ns", what_if->now_ns);
+    write_step(json, &what_if->step);
+    write_grounds(json, what_if->assumption, what_if->why_not);
     lac_json_close(json, '}');
 }

@@ -40,7 +40,9 @@ struct lac_run_member {
 
 struct lac_run_json_options {
     bool is_pretty;
-    bool is_brief; /**< without the analyses of the ranks */
+    bool is_brief;                             /**< without the analyses of the ranks */
+    const struct lac_what_if_changes *changes; /**< NULL: nothing was asked */
+    const struct lac_run_what_if *what_if;     /**< the answer */
 };
 
 /** `lacuna.run/1`; `members` has as many entries as the run has ranks. As lac_analysis_json(). */

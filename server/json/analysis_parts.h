@@ -6,6 +6,7 @@
  * Private to this folder.
  */
 
+#include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -56,5 +57,8 @@ void lac_document_findings(struct lac_analysis_out *document);
 void lac_document_plan(struct lac_analysis_out *document);
 /** Nothing without a question. */
 void lac_document_what_if(struct lac_analysis_out *document);
+/** "what_if" of a run. */
+void lac_json_run_what_if(struct lac_json *json, const struct lac_what_if_changes *changes,
+                          const struct lac_run_what_if *what_if);
 
 #endif

@@ -45,6 +45,9 @@ enum lac_status lac_run_json(const struct lac_run *run, const struct lac_run_mem
         write_rank(&json, run, i, &members[i], options->is_brief);
     }
     lac_json_close(&json, ']');
+    if (options->changes != NULL) {
+        lac_json_run_what_if(&json, options->changes, options->what_if);
+    }
     lac_json_uint(&json, "collectives_matched", run->collective_count);
     if (run->late != LAC_NONE) {
         lac_json_int(&json, "late_rank", run->ranks[run->late].rank);

@@ -222,10 +222,10 @@ static void check(const struct lac_analysis *analysis)
             require(finding->gain_low_pct >= -1e-6 && finding->gain_high_pct <= 100.0);
         }
     }
-    if (analysis->what_if_mean_ns != LAC_UNKNOWN_NS) {
-        require(analysis->what_if_mean_ns >= 0);
-        require(analysis->what_if_low_ns <= analysis->what_if_mean_ns);
-        require(analysis->what_if_high_ns >= analysis->what_if_mean_ns);
+    if (analysis->what_if_step.mean_ns != LAC_UNKNOWN_NS) {
+        require(analysis->what_if_step.mean_ns >= 0);
+        require(analysis->what_if_step.low_ns <= analysis->what_if_step.mean_ns);
+        require(analysis->what_if_step.high_ns >= analysis->what_if_step.mean_ns);
         require(analysis->what_if_assumption[0] != '\0');
     }
 }
@@ -263,7 +263,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(lac_diagnose(model, &options, &again, NULL) == LAC_OK);
     check(analysis);
     require(strcmp(analysis->verdict.text, again->verdict.text) == 0);
-    require(analysis->what_if_mean_ns == again->what_if_mean_ns);
+    require(analysis->what_if_step.mean_ns == again->what_if_step.mean_ns);
     require(analysis->finding_count == again->finding_count);
     require(lac_diagnose_add_tracks(analysis, model) == LAC_OK);
     require(lac_model_is_valid(model));

@@ -19,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 sys.path.insert(0, os.path.join(ROOT, "tests", "simulator", "kinds"))
 import kineto_file  # noqa: E402
+import simulate  # noqa: E402
 import truth  # noqa: E402
 from kinds import KINDS  # noqa: E402
 from real_traces import NONE, real_traces  # noqa: E402
@@ -83,6 +84,27 @@ def simulated_rows():
     return rows
 
 
+def check_ranks(check):
+    """Several ranks: what the run takes where collectives take no time, and what is not known of it."""
+    def ask(kind, change, seed=SEED):
+        with tempfile.TemporaryDirectory() as folder:
+            paths, true = simulate.write(folder, kind, seed)
+            command = [LACUNA, "analyze", "--json", "--what-if", change, *paths]
+            run = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
+            text = subprocess.run([LACUNA, "analyze", *command[3:]], capture_output=True, text=True, timeout=120, check=True).stdout
+            return run, true, text
+    run, true, text = ask("sharded", "comm=0")
+    want, have = true["changes"]["free"]["step_ns"], run["what_if"]
+    check(have["why_not"] is None and abs(have["step_mean_ns"] - want) <= 0.05 * want, f"sharded comm=0: {have}, wanted {want}")
+    check(have["step_low_ns"] < have["step_mean_ns"] < have["step_high_ns"] and have["changes"] == {"comm": 0.0}, f"its band: {have}")
+    check("what if     comm=0: " in text and "All " in text, "the answer of a run on the terminal")
+    run, _, text = ask("pipeline", "comm=0")
+    have = run["what_if"]
+    if run["collectives_matched"] == 0:
+        check(have["step_mean_ns"] is None and have["why_not"], f"pipeline comm=0: {have}")
+        check("not known: " in text and "  rank 1" in text, "no answer of a run, but one of each rank")
+
+
 def quantile(values, part):
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
@@ -119,6 +141,7 @@ def main():
     else:
         print(f"skip: {NONE}")
     show(rows)
+    check_ranks(check)
     for group, some in (("real", [row for row in rows if row[0] == "real"]), ("simulated", [row for row in rows if row[0] != "real"])):
         errors = [abs(row[3]) for row in some if row[3] is not None]
         if errors:

@@ -399,9 +399,9 @@ static int64_t mean_if(const char *text)
     struct lac_analysis *changed = NULL;
     ck_assert_int_eq(lac_what_if_parse(text, &options.what_if, NULL), LAC_OK);
     ck_assert_int_eq(lac_diagnose(model, &options, &changed, NULL), LAC_OK);
-    int64_t mean_ns = changed->what_if_mean_ns;
-    ck_assert_int_le(changed->what_if_low_ns, mean_ns);
-    ck_assert_int_ge(changed->what_if_high_ns, mean_ns);
+    int64_t mean_ns = changed->what_if_step.mean_ns;
+    ck_assert_int_le(changed->what_if_step.low_ns, mean_ns);
+    ck_assert_int_ge(changed->what_if_step.high_ns, mean_ns);
     lac_analysis_destroy(changed);
     return mean_ns;
 }

@@ -2,6 +2,7 @@
  * shortest is late. */
 
 #include "analysis/diagnose/ranks/ranks.h"
+#include "analysis/diagnose/result/texts.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
@@ -463,6 +464,77 @@ START_TEST(random_ranks_keep_their_sums)
 }
 END_TEST
 
+/** Steps of 100 ms of two ranks; in collectives one waits 40 ms for the other, and 10 are transfer. */
+static struct lac_run *uneven_run(struct lac_rank_facts facts[2])
+{
+    static struct lac_run whole;
+    for (int r = 0; r < 2; r++) {
+        facts[r] = (struct lac_rank_facts){.rank = r,
+                                           .is_matched = true,
+                                           .wait_ns = r == 0 ? 0 : 400000000,
+                                           .transfer_ns = 100000000,
+                                           .step_mean_ns = 100000000};
+    }
+    whole = (struct lac_run){.ranks = facts, .rank_count = 2, .collective_count = 10};
+    return &whole;
+}
+
+static struct lac_rank_what_if answer(int64_t step_ns, int64_t alone_ns, int64_t now_ns)
+{
+    return (struct lac_rank_what_if){
+        .step = {step_ns - 1000000, step_ns, step_ns + 1000000},
+        .alone = {alone_ns - 1000000, alone_ns, alone_ns + 1000000},
+        .alone_now_ns = now_ns,
+        .why_not = "",
+    };
+}
+
+START_TEST(the_rank_that_needs_longest_sets_the_pace_after_a_change)
+{
+    struct lac_rank_facts facts[2];
+    struct lac_run *whole = uneven_run(facts);
+    struct lac_run_what_if what_if;
+    /* kernels=0.5: the first computes 45 instead of 90 ms, the second 25 of 50, and waits as before */
+    const struct lac_rank_what_if halved[2] = {answer(55000000, 45000000, 90000000),
+                                               answer(75000000, 25000000, 50000000)};
+    lac_run_what_if(whole, halved, &what_if);
+    ck_assert_str_eq(what_if.why_not, "");
+    ck_assert_int_eq(what_if.now_ns, 100000000);
+    ck_assert_int_eq(what_if.step.mean_ns, 55000000);
+    ck_assert_int_eq(what_if.step.low_ns, 54000000);
+    ck_assert_int_eq(what_if.step.high_ns, 56000000);
+    /* comm=0: what the first needs is left */
+    const struct lac_rank_what_if free[2] = {answer(90000000, 90000000, 90000000),
+                                             answer(50000000, 50000000, 50000000)};
+    lac_run_what_if(whole, free, &what_if);
+    ck_assert_int_eq(what_if.step.mean_ns, 90000000);
+    lac_texts_destroy(whole->texts);
+}
+END_TEST
+
+START_TEST(of_a_run_without_matches_nothing_is_known)
+{
+    struct lac_rank_facts facts[2];
+    struct lac_run *whole = uneven_run(facts);
+    struct lac_run_what_if what_if;
+    struct lac_rank_what_if ranks[2] = {answer(55000000, 45000000, 90000000),
+                                        answer(75000000, 25000000, 50000000)};
+    whole->collective_count = 0;
+    lac_run_what_if(whole, ranks, &what_if);
+    ck_assert_ptr_nonnull(strstr(what_if.why_not, "no collective was found on two ranks"));
+    ck_assert_int_eq(what_if.step.mean_ns, LAC_UNKNOWN_NS);
+    ck_assert_str_eq(what_if.assumption, "");
+    ranks[1] = (struct lac_rank_what_if){.step = {LAC_UNKNOWN_NS, LAC_UNKNOWN_NS, LAC_UNKNOWN_NS},
+                                         .why_not = "no GPU work"};
+    lac_run_what_if(whole, ranks, &what_if);
+    ck_assert_str_eq(what_if.why_not, "rank 1: no GPU work");
+    facts[0].step_mean_ns = LAC_UNKNOWN_NS;
+    lac_run_what_if(whole, ranks, &what_if);
+    ck_assert_ptr_nonnull(strstr(what_if.why_not, "rank 0: no steps were found"));
+    lac_texts_destroy(whole->texts);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_ranks");
@@ -480,6 +552,8 @@ int main(void)
     tcase_add_test(tcase, a_recording_that_began_late_is_no_straggler_of_every_step);
     tcase_add_test(tcase, tables_outlive_models);
     tcase_add_loop_test(tcase, random_ranks_keep_their_sums, 0, 200);
+    tcase_add_test(tcase, the_rank_that_needs_longest_sets_the_pace_after_a_change);
+    tcase_add_test(tcase, of_a_run_without_matches_nothing_is_known);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

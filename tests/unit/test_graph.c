@@ -49,10 +49,13 @@ static double mean_if(const char *text)
     struct lac_analysis *analysis = NULL;
     ck_assert_int_eq(lac_what_if_parse(text, &options.what_if, NULL), LAC_OK);
     ck_assert_int_eq(lac_diagnose(model, &options, &analysis, NULL), LAC_OK);
-    ck_assert_int_le(analysis->what_if_low_ns, analysis->what_if_mean_ns);
-    ck_assert_int_ge(analysis->what_if_high_ns, analysis->what_if_mean_ns);
-    double mean_us = (double)analysis->what_if_mean_ns / 1000.0;
-    ck_assert_ptr_nonnull(strstr(analysis->what_if_assumption, "From replaying"));
+    ck_assert_int_le(analysis->what_if_step.low_ns, analysis->what_if_step.mean_ns);
+    ck_assert_int_ge(analysis->what_if_step.high_ns, analysis->what_if_step.mean_ns);
+    double mean_us = (double)analysis->what_if_step.mean_ns / 1000.0;
+    bool is_replayed = strstr(analysis->what_if_assumption, "From replaying") != NULL;
+    bool is_exact = strstr(analysis->what_if_assumption, "Exact: ") != NULL;
+    ck_assert(is_replayed || (is_exact && analysis->replay.error_pct > -2.0));
+    ck_assert_str_eq(analysis->replay.method, "graph");
     lac_analysis_destroy(analysis);
     return mean_us;
 }
@@ -350,6 +353,119 @@ START_TEST(an_event_that_is_long_past_explains_no_wait)
 }
 END_TEST
 
+/** A batch is copied from pinned memory in 500 us, then computed in 300; with the launches linked or
+ *  not. */
+static void draw_copying(bool is_linked)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * 840.0;
+        char link[16] = "";
+        add("main range %.3f 840 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        (void)snprintf(link, sizeof(link), is_linked ? "#%u" : "", ++corr);
+        add("main call %.3f 4 %s cudaMemcpyAsync\n", t + 20.0, link);
+        add("gpu0.7 copy %.3f 500 %s HtoD pinned 6000000\n", t + 30.0, link);
+        (void)snprintf(link, sizeof(link), is_linked ? "#%u" : "", ++corr);
+        add("main call %.3f 4 %s cudaLaunchKernel\n", t + 30.0, link);
+        add("gpu0.7 kernel %.3f 300 %s dgrad\n", t + 532.0, link);
+        add("main call %.3f 795 cudaStreamSynchronize\n", t + 40.0);
+    }
+    draw();
+}
+
+START_TEST(copies_ahead_take_their_time_on_the_link)
+{
+    draw_copying(true);
+    expect("async=1", 500.0); /* beside the kernels, not in no time */
+    wipe();
+    draw_copying(false);
+    struct lac_diagnose_options options = {.has_what_if = true};
+    struct lac_analysis *analysis = NULL;
+    ck_assert_int_eq(lac_what_if_parse("async=1,kernels=0", &options.what_if, NULL), LAC_OK);
+    ck_assert_int_eq(lac_diagnose(model, &options, &analysis, NULL), LAC_OK);
+    ck_assert_str_eq(analysis->replay.method, "device");
+    ck_assert_int_ge(analysis->what_if_step.mean_ns, 500000);
+    lac_analysis_destroy(analysis);
+    wipe();
+}
+END_TEST
+
+/* -- what is not known ------------------------------------------------------------------------- */
+
+/** Why the change is not answered, "" when it is; and its band. */
+static const char *why_not(const char *text, struct lac_what_if_step *ret_step)
+{
+    static char reason[256];
+    struct lac_diagnose_options options = {.has_what_if = true};
+    struct lac_analysis *analysis = NULL;
+    ck_assert_int_eq(lac_what_if_parse(text, &options.what_if, NULL), LAC_OK);
+    ck_assert_int_eq(lac_diagnose(model, &options, &analysis, NULL), LAC_OK);
+    (void)snprintf(reason, sizeof(reason), "%s", analysis->what_if_why_not);
+    *ret_step = analysis->what_if_step;
+    bool is_known = analysis->what_if_step.mean_ns != LAC_UNKNOWN_NS;
+    ck_assert(is_known == (reason[0] == '\0'));
+    ck_assert(is_known == (analysis->what_if_assumption[0] != '\0'));
+    ck_assert(is_known == (analysis->what_if_median_ns != LAC_UNKNOWN_NS));
+    lac_analysis_destroy(analysis);
+    return reason;
+}
+
+static void expect_unknown(const char *change, const char *reason)
+{
+    struct lac_what_if_step step;
+    const char *have = why_not(change, &step);
+    ck_assert_msg(strstr(have, reason) != NULL, "%s: \"%s\"", change, have);
+    ck_assert_int_eq(step.low_ns, LAC_UNKNOWN_NS);
+    ck_assert_int_eq(step.high_ns, LAC_UNKNOWN_NS);
+}
+
+START_TEST(what_was_not_recorded_is_not_known)
+{
+    draw_launch_bound(50);
+    expect_unknown("workers=4", "loading batches was not recorded");
+    expect_unknown("async=1", "no copy of a batch");
+    expect_unknown("pinned=1", "no copy of a batch");
+    expect_unknown("workers=4,kernels=0.5", "loading batches was not recorded");
+    wipe();
+    clear();
+    for (int i = 0; i < STEPS; i++) { /* a wait that takes the batch over; who loads is not known */
+        double t = i * 1000.0;
+        add("main range %.3f 1000 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        add("main wait %.3f 10 batch=%d\n", t + 2.0, i);
+        launch("main", t + 60.0, "gpu0.7", t + 70.0, 930.0, "dgrad");
+        add("main call %.3f 900 cudaStreamSynchronize\n", t + 80.0);
+    }
+    draw();
+    expect_unknown("workers=1", "neither the number of workers");
+    lac_model_destroy(model);
+    model = trace_draw_with(sheet, "{\"lacuna\":{\"settings\":{\"num_workers\":4}}}", 8);
+    expect_unknown("workers=1", "fewer may keep up");
+    struct lac_what_if_step step;
+    ck_assert_str_eq(why_not("workers=4", &step), "");
+    ck_assert_str_eq(why_not("workers=8", &step), ""); /* none is waited for now */
+    ck_assert_int_eq(step.mean_ns / 10000, 100);
+    lac_model_destroy(model);
+    model = trace_draw_with("main range 0 100 job\ngpu0.7 kernel 10 50 dgrad\n", NULL, 8);
+    expect_unknown("kernels=0.5", "no steps were found");
+    wipe();
+}
+END_TEST
+
+START_TEST(a_band_without_width_is_exact_and_says_so)
+{
+    struct lac_what_if_step step;
+    draw_launch_bound(50);
+    ck_assert_str_eq(why_not("layout=nhwc", &step), "");
+    ck_assert_int_eq(step.low_ns, step.high_ns);
+    ck_assert_str_eq(why_not("kernels=4", &step), "");
+    double width = (double)(step.high_ns - step.low_ns) / (double)step.mean_ns;
+    ck_assert_msg(width > 0.03 && width < 0.05, "%.3f", width);
+    wipe();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("graph");
@@ -366,6 +482,9 @@ int main(void)
     tcase_add_test(tests, work_from_before_the_recording_hides_no_launch);
     tcase_add_test(tests, a_kernel_that_finds_no_room_waits_for_the_one_that_fills_the_device);
     tcase_add_test(tests, an_event_that_is_long_past_explains_no_wait);
+    tcase_add_test(tests, copies_ahead_take_their_time_on_the_link);
+    tcase_add_test(tests, what_was_not_recorded_is_not_known);
+    tcase_add_test(tests, a_band_without_width_is_exact_and_says_so);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -96,6 +96,32 @@ LAC_MUST_USE enum lac_status lac_ranks_join(const struct lac_rank_table *const *
 LAC_MUST_USE enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks,
                                                uint32_t rank_count, struct lac_run **ret_run);
 
+/** What --what-if says of one rank (lac_analysis.what_if_*). Borrowed. */
+struct lac_rank_what_if {
+    struct lac_what_if_step step;  /**< with collectives as long as recorded */
+    struct lac_what_if_step alone; /**< where they take no time */
+    int64_t alone_now_ns;          /**< and without the change */
+    const char *why_not;           /**< why it is not known, or "" */
+};
+
+/** And of the run. Texts belong to it. */
+struct lac_run_what_if {
+    struct lac_what_if_step step;
+    int64_t now_ns;         /**< the step as recorded; LAC_UNKNOWN_NS without one */
+    const char *assumption; /**< what the band stands on; "" not known */
+    const char *why_not;    /**< why it is not known, or "" */
+};
+
+/**
+ * The step of the run when all ranks change alike: that of the rank which needs longest of its own, the
+ * time that collectives need once all have come included. What they wait for each other beside that
+ * stays. Not known where collectives are not matched, or where one rank cannot tell.
+ *
+ * @param ranks in the order of the run's. O(ranks)
+ */
+void lac_run_what_if(struct lac_run *run, const struct lac_rank_what_if *ranks,
+                     struct lac_run_what_if *ret_what_if);
+
 /** NULL is allowed. */
 void lac_run_destroy(struct lac_run *run);
 

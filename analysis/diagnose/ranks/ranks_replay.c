@@ -4,6 +4,7 @@
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -125,4 +126,83 @@ enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables, uin
     free(memory);
     *ret_ns = last_ns;
     return LAC_OK;
+}
+
+/* -- with a change ----------------------------------------------------------------------------- */
+
+/** A step of a rank that waits for no other: `step_ns` has its collectives as recorded, `alone_ns`
+ *  none, and of their time this part is transfer. */
+static double own_step(double step_ns, double alone_ns, const struct lac_rank_facts *facts)
+{
+    double transfer_ns = (double)facts->transfer_ns;
+    double wait_ns = (double)facts->wait_ns;
+    bool is_known = facts->is_matched && transfer_ns + wait_ns > 0.0;
+    double part = is_known ? transfer_ns / (transfer_ns + wait_ns) : 1.0;
+    return alone_ns + part * (step_ns - alone_ns);
+}
+
+/** The longest of all ranks' own steps, before and after. */
+struct longest {
+    double now_ns, low_ns, mid_ns, high_ns;
+};
+
+static const char *why_not_run(struct lac_run *run, const struct lac_rank_what_if *ranks)
+{
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        if (ranks[r].why_not[0] != '\0') {
+            return lac_texts_add(&run->texts, "rank %d: %s", (int)run->ranks[r].rank,
+                                 ranks[r].why_not);
+        }
+        if (run->ranks[r].step_mean_ns == LAC_UNKNOWN_NS ||
+            ranks[r].step.mean_ns == LAC_UNKNOWN_NS) {
+            return lac_texts_add(&run->texts,
+                                 "rank %d: no steps were found, which could be replayed",
+                                 (int)run->ranks[r].rank);
+        }
+    }
+    return run->collective_count > 0
+               ? ""
+               : "no collective was found on two ranks, so what they wait for each other is not "
+                 "known: each rank's own answer takes the others as they were";
+}
+
+void lac_run_what_if(struct lac_run *run, const struct lac_rank_what_if *ranks,
+                     struct lac_run_what_if *ret_what_if)
+{
+    const struct lac_what_if_step unknown = {LAC_UNKNOWN_NS, LAC_UNKNOWN_NS, LAC_UNKNOWN_NS};
+    *ret_what_if = (struct lac_run_what_if){
+        .step = unknown, .now_ns = LAC_UNKNOWN_NS, .assumption = "", .why_not = ""};
+    ret_what_if->why_not = why_not_run(run, ranks);
+    if (ret_what_if->why_not[0] != '\0') {
+        return;
+    }
+    struct longest longest = {0.0, 0.0, 0.0, 0.0};
+    double now_ns = 0.0;
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        const struct lac_rank_facts *facts = &run->ranks[r];
+        const struct lac_rank_what_if *it = &ranks[r];
+        double step_ns = (double)facts->step_mean_ns;
+        now_ns += step_ns / run->rank_count;
+        longest.now_ns = fmax(longest.now_ns, own_step(step_ns, (double)it->alone_now_ns, facts));
+        longest.low_ns = fmax(longest.low_ns,
+                              own_step((double)it->step.low_ns, (double)it->alone.low_ns, facts));
+        longest.mid_ns = fmax(longest.mid_ns,
+                              own_step((double)it->step.mean_ns, (double)it->alone.mean_ns, facts));
+        longest.high_ns = fmax(
+            longest.high_ns, own_step((double)it->step.high_ns, (double)it->alone.high_ns, facts));
+    }
+    /* now one rank is late, now another: that stays, at best not */
+    double in_turn_ns = fmax(0.0, now_ns - longest.now_ns);
+    double mid_ns = longest.mid_ns + in_turn_ns;
+    ret_what_if->now_ns = lac_round(now_ns);
+    ret_what_if->step = (struct lac_what_if_step){
+        .low_ns = lac_round(fmin(longest.low_ns, mid_ns)),
+        .mean_ns = lac_round(mid_ns),
+        .high_ns = lac_round(fmax(longest.high_ns + in_turn_ns, mid_ns)),
+    };
+    ret_what_if->assumption = lac_texts_add(
+        &run->texts,
+        "All %u ranks change alike, and the one that needs longest sets the pace: from replaying "
+        "each, with collectives that take as long as the rank that entered last needed.",
+        (unsigned)run->rank_count);
 }

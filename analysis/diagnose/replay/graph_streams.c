@@ -306,15 +306,15 @@ static void infer_dependency(struct lac_graph_builder *builder, uint32_t o)
     }
     int64_t ended_ns =
         holders.ended != LAC_NONE ? op->start_ns - graph->ops[holders.ended].end_ns : INT64_MAX;
-    if (ended_ns <= LAC_GRAPH_DEPENDS_NS) {
-        depend(graph, o, holders.ended);
-    } else if (holders.running != LAC_NONE && fills_device(op)) {
+    bool is_late =
+        op->node != LAC_NONE && op->start_ns - graph->nodes[op->node].at_ns > LAUNCH_LONGEST_NS;
+    bool has_no_room = holders.running != LAC_NONE && fills_device(op);
+    if (has_no_room && ended_ns > LAC_GRAPH_DEPENDS_NS) {
         const struct lac_graph_op *held_by = &graph->ops[holders.running];
         op->depends = (int32_t)((int64_t)holders.running - graph->first);
         op->depends_part = (float)(op->start_ns - held_by->start_ns) /
                            (float)(held_by->end_ns - held_by->start_ns);
-    } else if (holders.ended != LAC_NONE && op->node != LAC_NONE &&
-               op->start_ns - graph->nodes[op->node].at_ns > LAUNCH_LONGEST_NS) {
+    } else if (holders.ended != LAC_NONE && (is_late || ended_ns <= LAC_GRAPH_DEPENDS_NS)) {
         depend(graph, o, holders.ended);
     }
 }

@@ -14,4 +14,11 @@ enum { GRAPH_STEPS_MIN = 1 };
  * this many times as long: longer ones hold other work. */
 #define WINDOW_LONGER_MAX 1.15
 
+/* What a replay that gives back the recorded steps may still be off by with a change, and one from
+ * the device's operations alone: in simulated jobs nine of ten answers are that close. */
+#define REPLAY_ERROR_LEAST 0.02
+#define DEVICE_ERROR_USUAL 0.10
+/* A band that is wider says nothing. */
+#define REPLAY_ERROR_MOST 0.5
+
 #endif

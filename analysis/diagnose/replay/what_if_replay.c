@@ -181,6 +181,16 @@ static double edited_operations_ns(const struct lac_facts *facts, const struct l
     return change->edits_share * saved_ns / work->steps;
 }
 
+/** Copies that run ahead take their time on the link all the same. */
+static double copies_least_ns(const struct lac_step_time *time, const struct lac_change *change)
+{
+    double pinned_ns =
+        change->factor[LAC_OP_COPY_PINNED] * time->class_total_ns[LAC_OP_COPY_PINNED];
+    double pageable_ns =
+        change->factor[LAC_OP_COPY_PAGEABLE] * time->class_total_ns[LAC_OP_COPY_PAGEABLE];
+    return change->copies_ahead ? pinned_ns + (change->pins_copies ? pageable_ns : 0.0) : 0.0;
+}
+
 /** Without a graph: what device and host need for a step, by the device's operations replayed. */
 static double device_after(const struct lac_facts *facts, const struct lac_change *given)
 {
@@ -208,7 +218,7 @@ static double device_after(const struct lac_facts *facts, const struct lac_chang
     double saved_ns = changes_operations(change) ? replay(facts, change, !stays_in_series) : 0.0;
     removed_ns += edited_host_ns(facts, change);
     saved_ns += edited_operations_ns(facts, change);
-    return fmax(0.0, (s_ns - removed_ns - saved_ns) * change->host_factor);
+    return fmax(copies_least_ns(time, given), (s_ns - removed_ns - saved_ns) * change->host_factor);
 }
 
 /** A step that needs `s_ns`, with the loader as it is after the change. */
@@ -446,162 +456,4 @@ void lac_change_from_what_if(const struct lac_facts *facts,
         change.factor[LAC_OP_UNUSED_TENSOR] *= what_if->kernels;
     }
     *ret_change = change;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/**
- * The median of the re-timed steps: each loses what the mean loses of its own part, and its wait
- * for data shrinks (or grows) in proportion.
- */
-static int64_t median_after(const struct lac_facts *facts, double mean_ns)
-{
-    const struct lac_analysis *analysis = facts->analysis;
-    const struct lac_step_time *time = facts->time;
-    double *steps = malloc(analysis->step_count * sizeof(*steps));
-    if (steps == NULL) {
-        return LAC_UNKNOWN_NS;
-    }
-    double own_ns = fmin(mean_ns, time->s_ns);
-    double own_factor = time->s_ns > 0.0 ? own_ns / time->s_ns : 1.0;
-    double wait_factor = time->starved_ns > 0.0 ? (mean_ns - own_ns) / time->starved_ns : 1.0;
-    uint32_t count = 0;
-    for (uint32_t s = 0; s < analysis->step_count; s++) {
-        const struct lac_step *step = &analysis->steps[s];
-        if (step->left_out == LAC_STEP_KEPT) {
-            steps[count++] = own_factor * (double)(step->dur_ns - step->starved_ns) +
-                             wait_factor * (double)step->starved_ns;
-        }
-    }
-    qsort(steps, count, sizeof(*steps), by_value);
-    double median_ns = steps[(count + 1) / 2 - 1];
-    free(steps);
-    return lac_round(median_ns);
-}
-
-/** How many steps were played again, or why none was. */
-static const char *basis_of(struct lac_facts *facts)
-{
-    const struct lac_step_time *time = facts->time;
-    struct lac_text **texts = &facts->analysis->texts;
-    switch (lac_graph_trust(time)) {
-    case LAC_TRUST_ALL:
-        return lac_texts_add(
-            texts, "From replaying %s: threads, streams%s, with the recorded dependencies.",
-            lac_format_count(time->graph->step_count, "step").text,
-            time->graph->batch_count > 0 ? " and the loader" : "");
-    case LAC_TRUST_DEVICE:
-        return lac_texts_add(
-            texts,
-            "From replaying %s: threads and streams. The loader is modeled separately, because its "
-            "replayed queue does not reproduce the recorded waits.",
-            lac_format_count(time->graph->step_count, "step").text);
-    case LAC_TRUST_NONE:
-        break;
-    }
-    return "From device operations only: replaying the unchanged steps does not reproduce their "
-           "recorded time, or launches are not linked. The band does not cover this error.";
-}
-
-/** What the band stands on. */
-static const char *assumption_of(struct lac_facts *facts, const struct lac_what_if_changes *what_if)
-{
-    struct lac_text **texts = &facts->analysis->texts;
-    const char *what = "Assumes that everything unchanged takes as long as before.";
-    bool is_played = lac_graph_trust(facts->time) == LAC_TRUST_ALL;
-    if (what_if->workers > 0 && facts->time->is_in_process && is_played) {
-        what = "Assumes that a worker takes as long per batch as the training process did (high: "
-               "10 % longer). Workers compete for cores and memory: the training process is "
-               "assumed to run 10 % slower with them (low: not slower, high: 40 % longer).";
-    } else if (what_if->workers > 0 && facts->time->is_in_process) {
-        what =
-            "Low: all waiting for data disappears and the training process runs 10 % slower. High: "
-            "only exposed waiting for data disappears and it runs 20 % slower. Assumes that a "
-            "worker takes as long per batch as the training process did (high: 10 % longer).";
-    } else if (what_if->workers > 0) {
-        what = lac_texts_add(texts,
-                             "Assumes that a batch takes as long with %s as before (high: 10 %% "
-                             "longer, and the training process 2 %% slower).",
-                             lac_format_count(what_if->workers, "worker").text);
-    }
-    return lac_texts_add(texts, "%s %s", what, basis_of(facts));
-}
-
-static void replay_cases(struct lac_facts *facts, const struct lac_what_if_changes *what_if,
-                         double mean_ns[LAC_CASE_COUNT_])
-{
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        struct lac_change change;
-        lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
-        mean_ns[which] = lac_what_if_replay(facts, &change);
-    }
-}
-
-void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_changes *what_if)
-{
-    struct lac_analysis *analysis = facts->analysis;
-    analysis->has_what_if = true;
-    analysis->what_if = *what_if;
-    analysis->what_if_mean_ns = LAC_UNKNOWN_NS;
-    analysis->what_if_low_ns = LAC_UNKNOWN_NS;
-    analysis->what_if_high_ns = LAC_UNKNOWN_NS;
-    analysis->what_if_median_ns = LAC_UNKNOWN_NS;
-    analysis->what_if_assumption = "";
-    if (facts->time == NULL) {
-        return;
-    }
-    analysis->what_if_assumption = assumption_of(facts, what_if);
-    double mean_ns[LAC_CASE_COUNT_];
-    replay_cases(facts, what_if, mean_ns);
-    analysis->what_if_mean_ns = lac_round(mean_ns[LAC_CASE_MID]);
-    analysis->what_if_low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID]));
-    analysis->what_if_high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID]));
-    analysis->what_if_median_ns = median_after(facts, mean_ns[LAC_CASE_MID]);
-}
-
-static struct lac_worker_step worker_step(struct lac_facts *facts, int32_t workers)
-{
-    struct lac_what_if_changes change;
-    double mean_ns[LAC_CASE_COUNT_];
-    lac_what_if_clear(&change);
-    change.workers = workers;
-    replay_cases(facts, &change, mean_ns);
-    return (struct lac_worker_step){
-        .low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID])),
-        .mid_ns = lac_round(mean_ns[LAC_CASE_MID]),
-        .high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID])),
-    };
-}
-
-/** Once this many more workers change nothing, the step waits for something else. */
-enum { ENOUGH_EQUAL = 2 };
-
-void lac_worker_steps_measure(struct lac_facts *facts)
-{
-    struct lac_analysis *analysis = facts->analysis;
-    bool is_advised = false;
-    for (uint32_t f = 0; f < analysis->finding_count; f++) {
-        const struct lac_finding *finding = &analysis->findings[f];
-        is_advised = is_advised || (finding->step_mid_ns != LAC_UNKNOWN_NS &&
-                                    lac_finding_advises(finding->kind, "num_workers"));
-    }
-    if (facts->time == NULL || !is_advised) {
-        return;
-    }
-    int equal = 0;
-    for (int32_t i = 0; i < LAC_WORKER_STEPS_MAX; i++) {
-        struct lac_worker_step *step = &analysis->worker_steps[i];
-        if (equal >= ENOUGH_EQUAL) {
-            *step = step[-1];
-            continue;
-        }
-        *step = worker_step(facts, i + 1);
-        equal = i > 0 && memcmp(step, step - 1, sizeof(*step)) == 0 ? equal + 1 : 0;
-    }
-    analysis->worker_step_count = LAC_WORKER_STEPS_MAX;
 }

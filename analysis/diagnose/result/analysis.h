@@ -558,8 +558,12 @@ struct lac_analysis {
     uint32_t worker_step_count; /**< 0 or LAC_WORKER_STEPS_MAX */
     bool has_what_if;
     struct lac_what_if_changes what_if;
-    int64_t what_if_mean_ns, what_if_low_ns, what_if_high_ns, what_if_median_ns;
-    const char *what_if_assumption; /**< what the band stands on */
+    struct lac_what_if_step what_if_step;  /**< mean step with the changes */
+    struct lac_what_if_step what_if_alone; /**< the same where collectives take no time */
+    int64_t what_if_alone_now_ns;          /**< and without the changes */
+    int64_t what_if_median_ns;
+    const char *what_if_assumption; /**< what the band stands on; "" not known */
+    const char *what_if_why_not;    /**< why it is not known, or "" */
 
     struct lac_finding findings[LAC_FINDINGS_MAX]; /**< by what to do first */
     uint32_t finding_count;

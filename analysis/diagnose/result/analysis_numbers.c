@@ -125,9 +125,9 @@ static bool findings_are_sane(const struct lac_analysis *analysis)
     for (uint32_t i = 0; i < analysis->plan_count && is_sane; i++) {
         is_sane = is_number(analysis->plan[i].step_ns) && is_pct(analysis->plan[i].gain_pct);
     }
-    return is_sane &&
-           (!analysis->has_what_if || is_band(analysis->what_if_low_ns, analysis->what_if_mean_ns,
-                                              analysis->what_if_high_ns));
+    return is_sane && (!analysis->has_what_if ||
+                       is_band(analysis->what_if_step.low_ns, analysis->what_if_step.mean_ns,
+                               analysis->what_if_step.high_ns));
 }
 
 bool lac_analysis_is_sane(const struct lac_analysis *analysis)

@@ -19,6 +19,10 @@ struct lac_what_if_changes {
     double comm;    /**< factor on exposed communication, negative unset */
     double kernels; /**< factor on computing kernels, negative unset */
 };
+/** Predicted mean step and its band; all LAC_UNKNOWN_NS where it is not known. */
+struct lac_what_if_step {
+    int64_t low_ns, mean_ns, high_ns;
+};
 void lac_what_if_clear(struct lac_what_if_changes *changes);
 
 /** Parse "workers=4,pinned=1". @return LAC_OK or LAC_ERR_MISUSE with a sentence that
