@@ -37,7 +37,7 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->tensor_used_pct = (double)NAN;
     analysis->partition = (struct lac_time_partition){.device = LAC_NONE, .per = ""};
     analysis->needs = lac_needs_unknown();
-    analysis->verdict = (struct lac_verdict){"unknown", '?', "", ""};
+    analysis->verdict = (struct lac_verdict){"unknown", '?', "", "", 0};
     analysis->unknown_kernels_pct = (double)NAN;
     analysis->efficiency = (struct lac_efficiency){.basis = "none",
                                                    .why_not = "",

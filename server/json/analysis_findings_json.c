@@ -37,6 +37,13 @@ void lac_json_finding(struct lac_json *json, const struct lac_finding *finding)
     lac_json_text(json, "severity", lac_severity_name(finding->severity));
     lac_json_ns(json, "cost_ns_per_step", finding->cost_ns_per_step);
     lac_json_decimals(json, "cost_pct", finding->cost_pct);
+    lac_json_open(json, "parts_ns", '{');
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        if (finding->part_ns[part] > 0) {
+            lac_json_int(json, lac_time_part_name(part), finding->part_ns[part]);
+        }
+    }
+    lac_json_close(json, '}');
     lac_json_open(json, "gain_pct", '{');
     lac_json_decimals(json, "low", finding->gain_low_pct);
     lac_json_decimals(json, "mid", finding->gain_mid_pct);

@@ -46,6 +46,14 @@ static void write_verdict(struct lac_analysis_out *document)
     lac_json_text(json, "text", verdict->text);
     lac_json_text(json, "letter", letter);
     lac_json_text(json, "detail", verdict->detail);
+    lac_json_ns(json, "part_ns", lac_verdict_ns(document->analysis));
+    lac_json_open(json, "parts", '[');
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        if ((verdict->parts >> part & 1U) != 0) {
+            lac_json_text(json, NULL, lac_time_part_name(part));
+        }
+    }
+    lac_json_close(json, ']');
     lac_json_close(json, '}');
 }
 

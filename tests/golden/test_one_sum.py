@@ -3,12 +3,15 @@
 
 For every shipped trace, jobs of each kind (tests/simulator/kinds) and the demonstration's series: the parts of the
 partition are none below zero and sum to the mean step to the nanosecond; without steps to the device's span, by the
-same numbers as the device has. 26 jobs and the series; with LACUNA_SOAK=1 1,000 jobs.
+same numbers as the device has. The headline's number is a part of it, or a sum of parts that it names; no finding
+claims more of a part than there is, all that it claims is its cost, and no share is of anything else. 26 jobs and the
+series; with LACUNA_SOAK=1 1,000 jobs.
 """
 import concurrent.futures
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -62,6 +65,49 @@ def wrongs(analysis):
             found.append("not of the span")
     elif partition["total_ns"] != steps["mean_ns"] or steps["partition_ns"] != parts:
         found.append("not of the step")
+    return found + wrong_words(analysis)
+
+
+def scaled(text):
+    """Nanoseconds of "48 ms"; None of no time. And how far rounding may have moved it."""
+    match = re.fullmatch(r"([\d.]+) (ns|us|ms|s)", text)
+    unit = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[match[2]]
+    digits = len(match[1].split(".")[1]) if "." in match[1] else 0
+    return float(match[1]) * unit, 0.51 * unit / 10 ** digits
+
+
+def is_near(text, ns):
+    value, off = scaled(text)
+    return abs(value - ns) <= off
+
+
+STEP_SHARE = re.compile(r"([\d.]+ (?:ns|us|ms|s)) (?:per step )?of (?:every|the) ([\d.]+ (?:ns|us|ms|s)) (step|batch|iteration)")
+
+
+def wrong_words(analysis):
+    """Numbers in the headline and in the titles of findings that are not of the partition."""
+    partition, verdict = analysis["partition"], analysis["verdict"]
+    found = []
+    parts = partition["parts_ns"]
+    if verdict["parts"] and verdict["part_ns"] != sum(parts[name] for name in verdict["parts"]):
+        found.append(f"the headline says {verdict['part_ns']} of {verdict['parts']}")
+    said = STEP_SHARE.findall(verdict["text"])
+    if len(said) > 1:
+        found.append(f"two shares in one headline: {verdict['text']}")
+    for ns, whole, unit in said:
+        if not verdict["parts"] or not is_near(ns, verdict["part_ns"]) or not is_near(whole, partition["total_ns"]):
+            found.append(f"the headline's number is no part: {verdict['text']}")
+        if unit != partition["per"]:
+            found.append(f"the headline is of a {unit}, the partition of a {partition['per']}")
+    if STEP_SHARE.search(verdict["detail"]):
+        found.append(f"a second share beside the headline: {verdict['detail']}")
+    for finding in analysis["findings"]:
+        claims, cost = finding["parts_ns"], finding["cost_ns_per_step"]
+        if any(ns > parts[name] for name, ns in claims.items()) or (claims and sum(claims.values()) != cost):
+            found.append(f"{finding['id']} claims {claims} for {cost}")
+        for ns, _, _ in STEP_SHARE.findall(finding["title"]):
+            if cost is not None and not is_near(ns, cost):
+                found.append(f"{finding['id']} costs {cost}, says {finding['title']}")
     return found
 
 

@@ -257,7 +257,7 @@ START_TEST(the_cause_of_a_short_trace_is_the_one_its_sentence_names)
     sheet_add("gpu0.7 kernel 900 90 volta_sgemm_dgrad\n");
     diagnose();
     ck_assert_str_eq(analysis->verdict.cause, "comm");
-    check_says("exposed (non-overlapped) communication took 0.6 ms");
+    check_says("exposed (non-overlapped) communication takes 0.6 ms of the 1 ms step (60 %)");
 }
 END_TEST
 
@@ -271,11 +271,15 @@ START_TEST(what_is_paid_once_is_not_put_first)
             bool loads = every == 2 ? i % 2 == 0 : i == 5 || i == 7;
             double at = i * 2000.0;
             sheet_add("main range %.0f 2000 ProfilerStep#%d\n", at, i);
-            for (int k = 0; k < 6; k++) { /* a read that drains the queue, then Python */
-                operator(at + 10.0 + k * 100.0, 95.0, "AddmmBackward0", "sgemm_dgrad");
+            for (int k = 0; k < 6;
+                 k++) { /* a read that waits until the queue is empty, then Python */
+                sheet_add("main op %.0f 6 AddmmBackward0\n", at + 10.0 + k * 8.0);
+                sheet_add("main call %.0f 3 #%u cudaLaunchKernel\n", at + 12.0 + k * 8.0,
+                          ++sheet_corr);
+                sheet_add("gpu0.7 kernel %.0f 96 #%u sgemm_dgrad\n", at + 16.0 + k * 97.0,
+                          sheet_corr);
             }
-            sheet_corr++;
-            sheet_add("main call %.0f 120 cudaStreamSynchronize\n", at + 590.0);
+            sheet_add("main call %.0f 600 cudaStreamSynchronize\n", at + 60.0);
             if (loads) {
                 sheet_add("main call %.0f 800 cuModuleLoadData\n", at + 1000.0);
             }

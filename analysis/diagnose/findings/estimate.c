@@ -1,17 +1,92 @@
 /* What a finding costs and what its change gains: the steps played again, best, expected, worst. */
 
 #include "analysis/diagnose/findings/findings.h"
+#include "analysis/diagnose/result/vocabulary.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+/** Parts that a kind of finding may claim, those of its cause first; then, where it is about idle time,
+ *  the rest of that: what holds up the host has many names on the device. 0 ends the list. */
+static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT])
+{
+#define IDLE(cause) (LAC_PART_IDLE + (cause))
+    static const uint32_t of_copies[] = {LAC_PART_EXPOSED_COPY, IDLE(LAC_CAUSE_COPY_WAIT)};
+    static const uint32_t of_comm[] = {LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)};
+    static const uint32_t of_launches[] = {IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)};
+    static const uint32_t of_host[] = {IDLE(LAC_CAUSE_HOST), IDLE(LAC_CAUSE_LAUNCH)};
+#undef IDLE
+    const struct lac_finding_type *type = lac_finding_type(kind);
+    enum lac_cause cause = type->is_about_loading ? LAC_CAUSE_DATA_WAIT : type->cause;
+    uint32_t of_cause = lac_time_part_of(cause);
+    const uint32_t *first = cause == LAC_CAUSE_COPY_WAIT ? of_copies
+                            : cause == LAC_CAUSE_COMM    ? of_comm
+                            : cause == LAC_CAUSE_LAUNCH  ? of_launches
+                            : cause == LAC_CAUSE_HOST    ? of_host
+                                                         : &of_cause;
+    const uint32_t own = first == &of_cause ? 1 : 2;
+    uint32_t count = own;
+    for (uint32_t i = 0; i < own; i++) {
+        parts[i] = first[i];
+    }
+    for (uint32_t part = LAC_PART_IDLE; part < LAC_TIME_PART_COUNT; part++) {
+        if (part != first[0] && part != first[own - 1]) {
+            parts[count++] = part;
+        }
+    }
+    if (count < LAC_TIME_PART_COUNT) {
+        parts[count] = 0;
+    }
+}
+
+/** Claim `cost_ns` of the partition. @return how much of it there was */
+static int64_t claim(const struct lac_time_partition *partition, struct lac_finding *finding,
+                     int64_t cost_ns)
+{
+    bool is_work = lac_finding_type(finding->kind)->cause == LAC_CAUSE_COUNT_;
+    uint32_t parts[LAC_TIME_PART_COUNT] = {LAC_PART_COMPUTE};
+    int64_t left_ns = cost_ns;
+    memset(finding->part_ns, 0, sizeof(finding->part_ns));
+    if (!is_work) {
+        list_parts(finding->kind, parts);
+    }
+    for (uint32_t i = 0; i < LAC_TIME_PART_COUNT && (i == 0 || parts[i] != 0); i++) {
+        int64_t there_ns = partition->part_ns[parts[i]];
+        finding->part_ns[parts[i]] = left_ns < there_ns ? left_ns : there_ns;
+        left_ns -= finding->part_ns[parts[i]];
+    }
+    return cost_ns - left_ns;
+}
+
 void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns)
 {
     /* what is spread over steps but not inside them may be more than a step */
     cost_ns = fmax(0.0, fmin(cost_ns, facts->time->step_ns));
+    const struct lac_time_partition *partition = &facts->analysis->partition;
     finding->cost_ns_per_step = lac_round(cost_ns);
-    finding->cost_pct = lac_pct_of_step(facts, cost_ns);
+    if (partition->of == LAC_OF_STEP && !lac_finding_type(finding->kind)->is_fact) {
+        finding->cost_ns_per_step = claim(partition, finding, finding->cost_ns_per_step);
+    }
+    finding->cost_pct = lac_pct_of_step(facts, (double)finding->cost_ns_per_step);
+}
+
+const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const char *text = "";
+    uint32_t count = 0;
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        int64_t ns = finding->part_ns[part];
+        if (ns * 20 < finding->cost_ns_per_step || ns == 0) { /* too little for a word */
+            continue;
+        }
+        enum lac_words group = part < LAC_PART_IDLE ? LAC_WORDS_PART : LAC_WORDS_CAUSE;
+        uint32_t value = part < LAC_PART_IDLE ? part : part - LAC_PART_IDLE;
+        text = lac_texts_add(&analysis->texts, "%s%s%s %s", text, count++ == 0 ? ": " : " + ",
+                             lac_word(group, value)->brief, lac_format_ns(ns).text);
+    }
+    return count > 1 ? text : "";
 }
 
 void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_finding *finding,

@@ -149,7 +149,7 @@ bool lac_find_allocator_thrash(const struct lac_facts *facts, struct lac_finding
     finding->title = lac_texts_add(
         &analysis->texts,
         "The GPU waits %s of every %s step for memory to be allocated and released (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->wrong_if = "the calls come from a library outside the framework.";
     if (is_caching_off(facts, &counts)) {

@@ -62,12 +62,11 @@ bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *f
     if (!open_finding(facts, finding, LAC_OP_COPY_PAGEABLE, &what_if)) {
         return false;
     }
-    double copy_ns = time->class_ns[LAC_OP_COPY_PAGEABLE];
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE];
     finding->title = lac_texts_add(
         &analysis->texts,
         "Copies from pageable memory block the kernels for %s of every %s step (%s)",
-        lac_format_ns(lac_round(copy_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
@@ -107,10 +106,9 @@ bool lac_find_blocking_copy(const struct lac_facts *facts, struct lac_finding *f
     if (!open_finding(facts, finding, LAC_OP_COPY_PINNED, &what_if)) {
         return false;
     }
-    double copy_ns = time->class_ns[LAC_OP_COPY_PINNED];
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels wait %s of every %s step for the batch to be copied (%s)",
-        lac_format_ns(lac_round(copy_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why =
         lac_texts_add(&analysis->texts,

@@ -28,7 +28,7 @@ bool lac_find_dependency_stall(const struct lac_facts *facts, struct lac_finding
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
         &analysis->texts, "Streams wait for each other for %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = "The next operation was launched in time, but its stream waits for an event on "
                    "another stream, and nothing else is queued.";

@@ -92,7 +92,7 @@ bool lac_find_host_single_thread(const struct lac_facts *facts, struct lac_findi
     finding->title = lac_texts_add(
         &analysis->texts,
         "One host thread is the limit: the GPU waits %s of every %s step for it (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why =
         lac_texts_add(&analysis->texts,
@@ -205,7 +205,7 @@ bool lac_find_gc_pauses(const struct lac_facts *facts, struct lac_finding *findi
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step while Python collects garbage (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

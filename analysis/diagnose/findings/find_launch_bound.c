@@ -138,9 +138,9 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
     finding->confidence = 0.75;
     bool is_inflated = facts->has_python || facts->model->info.has_python_stacks;
     finding->title = lac_texts_add(
-        &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
-        lac_format_pct(finding->cost_pct).text);
+        &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)%s",
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text, lac_finding_parts(facts, finding));
     double per_step = (double)analysis->kernel_count / (double)analysis->step_count;
     finding->why = lac_texts_add(&analysis->texts,
                                  "About %s kernels per step, %.0f %% of them shorter than 10 us: "

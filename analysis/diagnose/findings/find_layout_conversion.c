@@ -52,8 +52,8 @@ static void say_worth_it(const struct lac_facts *facts, struct lac_finding *find
     const struct lac_step_time *time = facts->time;
     finding->title = lac_texts_add(
         &analysis->texts, "Layout conversions take %s of every %s step (%s)",
-        lac_format_ns(lac_round(time->class_ns[LAC_OP_LAYOUT])).text,
-        lac_format_ns(analysis->step_mean_ns).text, lac_format_pct(finding->cost_pct).text);
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->brief = "channels-last";
     finding->change = change_text(facts);
     finding->expect = lac_texts_add(

@@ -61,7 +61,7 @@ bool lac_find_module_load(const struct lac_facts *facts, struct lac_finding *fin
     struct hits hits = steps_hit(facts);
     finding->title = lac_texts_add(
         &analysis->texts, "Loading or compiling code takes %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(&analysis->texts,
                                  "It happens in %u of %s after warm-up. Kernels load at first use: "

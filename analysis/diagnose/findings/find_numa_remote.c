@@ -49,7 +49,7 @@ bool lac_find_numa_remote(const struct lac_facts *facts, struct lac_finding *fin
     finding->title = lac_texts_add(&analysis->texts,
                                    "The job runs on another socket than its GPU: copies cross the "
                                    "link between sockets (%s of a %s step)",
-                                   lac_format_ns(lac_round(copies_ns)).text,
+                                   lac_format_ns(finding->cost_ns_per_step).text,
                                    lac_format_ns(analysis->step_mean_ns).text);
     finding->why =
         lac_texts_add(&analysis->texts,

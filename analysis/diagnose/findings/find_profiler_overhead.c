@@ -16,7 +16,7 @@ bool lac_find_profiler_overhead(const struct lac_facts *facts, struct lac_findin
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
         &analysis->texts, "The profiler stalls the GPU for %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = "It flushes buffers inside steps. Without it, steps are that much shorter: "
                    "compare only runs recorded the same way.";

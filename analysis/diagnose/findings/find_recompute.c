@@ -47,10 +47,9 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
 {
     struct lac_analysis *analysis = facts->analysis;
     double steps = facts->step_operations->steps;
-    double cost_ns = recomputed->ns / steps;
     finding->title = lac_texts_add(
         &analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     const char *room = "GPU memory was not recorded";
     if (has_room(memory)) {

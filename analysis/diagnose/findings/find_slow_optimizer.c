@@ -146,12 +146,12 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
     char optimizer_class[40];
     class_of_range(facts, optimizer->longest_range, optimizer_class, sizeof(optimizer_class));
     double steps = facts->step_operations->steps;
-    finding->title = lac_texts_add(&analysis->texts,
-                                   "The optimizer updates parameters one by one: the GPU waits %s "
-                                   "of every %s step for it (%s)",
-                                   lac_format_ns(finding->cost_ns_per_step).text,
-                                   lac_format_ns(analysis->step_mean_ns).text,
-                                   lac_format_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "The optimizer updates parameters one by one: the GPU waits %s "
+        "of every %s step for it (%s)%s",
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text, lac_finding_parts(facts, finding));
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s%s launches %s kernels per step, %s of them one by one, and takes %s on the host.",

@@ -48,6 +48,21 @@ static bool worst_of(const struct culprit *culprits, uint32_t count, struct culp
     return count > 0;
 }
 
+/** What of a gap in kept steps is the call's that opened it: not what the host did besides. */
+static int64_t sync_inside(const struct lac_facts *facts, const struct lac_gap *gap)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    int64_t sum_ns = 0;
+    for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+        int64_t start_ns = analysis->pieces[p].start_ns;
+        if (analysis->pieces[p].cause == LAC_CAUSE_SYNC) {
+            sum_ns += lac_spans_length_inside(&facts->kept, start_ns,
+                                              start_ns + lac_gap_piece_dur_ns(analysis, p));
+        }
+    }
+    return sum_ns;
+}
+
 /** Idle time of kept steps by the call that opened it; the most costly in *ret_worst. */
 static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_worst)
 {
@@ -58,13 +73,12 @@ static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_wors
     uint32_t count = 0;
     for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
         const struct lac_gap *gap = &analysis->gaps[g];
-        if (gap->root_kind != LAC_ROOT_SYNC || gap->cause != LAC_CAUSE_SYNC) {
+        int64_t ns = gap->root_kind == LAC_ROOT_SYNC ? sync_inside(facts, gap) : 0;
+        if (ns == 0) {
             continue;
         }
-        int64_t ns =
-            lac_spans_length_inside(&facts->kept, gap->start_ns, gap->start_ns + gap->dur_ns);
         add_to(culprits, &count, lac_model_str(model, model->slices.name[gap->root]),
-               ns > 0 ? lac_enclosing_name(model, gap->root) : "", ns);
+               lac_enclosing_name(model, gap->root), ns);
     }
     return worst_of(culprits, count, ret_worst);
 }
@@ -238,9 +252,9 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->title = lac_texts_add(
         &analysis->texts,
-        "The host and the GPU wait for each other: the GPU idles %s of every %s step (%s)",
-        lac_format_ns(lac_round(gain_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
-        lac_format_pct(finding->cost_pct).text);
+        "The host and the GPU wait for each other: the GPU idles %s of every %s step (%s)%s",
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text, lac_finding_parts(facts, finding));
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s times per step, %.60s%s%.60s waits for the GPU (%s in all). Without it, the host would "
@@ -282,7 +296,7 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
     finding->title = lac_texts_add(
         &analysis->texts,
         "The GPU idles %s of every %s step after host-device synchronization (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

@@ -166,7 +166,7 @@ static bool find_misaligned(const struct lac_facts *facts, struct lac_finding *f
     const char *dimension = dimension_text(facts, top, &multiples, major);
     finding->title = lac_texts_add(
         &analysis->texts, "GEMMs with misaligned dimensions take %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
@@ -217,7 +217,7 @@ static bool find_older(const struct lac_facts *facts, struct lac_finding *findin
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels for an older GPU generation take %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(&analysis->texts,
                                  "The library chose them (%s) although newer ones exist for this "

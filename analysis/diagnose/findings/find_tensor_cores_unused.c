@@ -174,7 +174,7 @@ bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_find
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
         &analysis->texts, "Matrix work off the tensor cores takes %s of every %s step (%s)",
-        lac_format_ns(lac_round(unused_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     const char *unknown = analysis->tensor_unknown_ns == 0
                               ? "all kernels were recognized"

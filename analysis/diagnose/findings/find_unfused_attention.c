@@ -270,7 +270,7 @@ bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_findin
     double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Unfused attention takes %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

@@ -99,7 +99,7 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
     }
     finding->title = lac_texts_add(
         &analysis->texts, "Chains of elementwise kernels take %s of every %s step (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

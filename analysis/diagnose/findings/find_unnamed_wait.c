@@ -106,7 +106,7 @@ bool lac_find_unnamed_wait(const struct lac_facts *facts, struct lac_finding *fi
     finding->confidence = 0.4;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU seems to wait %s of every %s step for data (%s)",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

@@ -21,8 +21,10 @@ void lac_views_choose(struct lac_facts *facts);
 
 /* -- for finders ------------------------------------------------------------------------------ */
 
-/** Cost in ns of a step. */
+/** Cost in ns of a step: what there is of it in the partition, of the parts of its cause first. */
 void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns);
+/** ": launches 11 ms + host 17 ms" of a cost that several parts make up; "" of one. */
+const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_finding *finding);
 
 /** Play the steps with the change in its three cases: predicted steps and gains. */
 void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *finding,

@@ -152,6 +152,33 @@ static bool phases_are_valid(const struct lac_analysis *analysis)
            (analysis->phase_count == 0 || of_phases == analysis->step_count);
 }
 
+int64_t lac_verdict_ns(const struct lac_analysis *analysis)
+{
+    if (analysis->verdict.parts == 0) {
+        return LAC_UNKNOWN_NS;
+    }
+    int64_t sum_ns = 0;
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        bool is_said = (analysis->verdict.parts >> part & 1U) != 0;
+        sum_ns += is_said ? analysis->partition.part_ns[part] : 0;
+    }
+    return sum_ns;
+}
+
+/** What it claims of the partition is there, and sums to its cost. */
+static bool claims_are_valid(const struct lac_analysis *analysis, const struct lac_finding *finding)
+{
+    int64_t sum_ns = 0;
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        if (finding->part_ns[part] < 0 ||
+            finding->part_ns[part] > analysis->partition.part_ns[part]) {
+            return false;
+        }
+        sum_ns += finding->part_ns[part];
+    }
+    return sum_ns == 0 || sum_ns == finding->cost_ns_per_step;
+}
+
 /** Its parts are none below zero and sum to what it is of. */
 static bool partition_is_valid(const struct lac_analysis *analysis)
 {
@@ -184,6 +211,11 @@ bool lac_analysis_adds_up(const struct lac_analysis *analysis)
     }
     if (!phases_are_valid(analysis) || !partition_is_valid(analysis)) {
         return false;
+    }
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (!claims_are_valid(analysis, &analysis->findings[i])) {
+            return false;
+        }
     }
     for (uint32_t row = 1; row < analysis->kernel_name_count; row++) {
         if (analysis->kernels[row].total_ns > analysis->kernels[row - 1].total_ns) {

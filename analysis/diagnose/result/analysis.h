@@ -16,6 +16,7 @@
  *  (4) kinds of steps sum to all steps; phases follow each other without holes from 0 to
  *      duration_ns, and every step is counted in one of them;
  *  (5) the parts of the partition sum to its total, which is the mean kept step or the device's span;
+ *      a finding claims no more of a part than there is, and all it claims is its cost;
  *  (6) numbers are possible: lengths within the recording, costs and gains within 0 and 100 percent
  *      of the step, sums within what JSON carries exactly, nothing infinite.
  */
@@ -400,10 +401,12 @@ struct lac_finding {
     enum lac_finding_kind kind;
     const char *id; /**< "input-starvation", ...: of the kind, part of the contract */
     enum lac_severity severity;
-    enum lac_effort effort;           /**< what the change takes */
-    enum lac_change_kind change_kind; /**< what the text of the change is */
-    int64_t cost_ns_per_step;         /**< LAC_UNKNOWN_NS without steps */
-    double cost_pct;                  /**< of the mean kept step */
+    enum lac_effort effort;               /**< what the change takes */
+    enum lac_change_kind change_kind;     /**< what the text of the change is */
+    int64_t cost_ns_per_step;             /**< LAC_UNKNOWN_NS without steps */
+    double cost_pct;                      /**< of the mean kept step */
+    int64_t part_ns[LAC_TIME_PART_COUNT]; /**< what of the cost it claims of each part of the
+                                               partition; all 0 where it is of no part */
     double gain_low_pct, gain_mid_pct,
         gain_high_pct; /**< of the mean kept step time; NaN unknown */
     int64_t step_low_ns, step_mid_ns,
@@ -471,7 +474,10 @@ struct lac_verdict {
     char letter;        /**< of the cause; G gpu, ~ too little, i inference, ? unknown */
     const char *text;   /**< the one sentence */
     const char *detail; /**< a second one, or "" */
+    uint32_t parts;     /**< of the partition, that its number is the sum of: bits; 0 none */
 };
+/** The number of the verdict: the sum of its parts; LAC_UNKNOWN_NS without one. */
+int64_t lac_verdict_ns(const struct lac_analysis *analysis);
 
 /** Everything found. One a trace, so grouped by meaning rather than packed. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */

@@ -295,6 +295,9 @@ static void pack_finding(struct packing *p, struct lac_finding *finding)
     COUNT(p, finding->change_kind, LAC_CHANGE_TEXT);
     known(p, &finding->cost_ns_per_step);
     real(p, &finding->cost_pct);
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        ns(p, &finding->part_ns[part]);
+    }
     real(p, &finding->gain_low_pct);
     real(p, &finding->gain_mid_pct);
     real(p, &finding->gain_high_pct);
@@ -364,6 +367,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     LAC_PACK_INT(&p->pack, analysis->verdict.letter, ' ', '~');
     text(p, &analysis->verdict.text);
     text(p, &analysis->verdict.detail);
+    COUNT(p, analysis->verdict.parts, (1 << LAC_TIME_PART_COUNT) - 1);
     text(p, &analysis->throughput_unit);
     real(p, &analysis->throughput_per_s);
     known(p, &analysis->batch_size);

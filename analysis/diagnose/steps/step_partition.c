@@ -1,6 +1,6 @@
 /*
  * Where the time of the mean kept step goes, as parts that sum to it exactly. Each is measured inside
- * the kept steps and divided by their number; what rounding leaves goes to the largest.
+ * the kept steps and divided by their number; what rounding leaves goes where it cut most.
  */
 
 #include "analysis/diagnose/steps/steps.h"
@@ -54,7 +54,16 @@ static void sum_idle(const struct lac_facts *facts, int64_t *part_ns)
     }
 }
 
-/** From sums over kept steps to parts of `total_ns`. Steps that overlap are one interval of `kept`,
+static uint32_t largest_of(const int64_t *part_ns)
+{
+    uint32_t largest = 0;
+    for (uint32_t part = 1; part < LAC_TIME_PART_COUNT; part++) {
+        largest = part_ns[part] > part_ns[largest] ? part : largest;
+    }
+    return largest;
+}
+
+/** From sums over kept steps to parts of `total_ns`, none off by a nanosecond. Steps that overlap are one interval of `kept`,
  *  so that the factor is not always one by their number. */
 static void divide(int64_t *part_ns, int64_t total_ns)
 {
@@ -63,14 +72,23 @@ static void divide(int64_t *part_ns, int64_t total_ns)
         all_ns += part_ns[part];
     }
     double factor = all_ns > 0 ? (double)total_ns / (double)all_ns : 0.0;
-    int64_t sum_ns = 0;
-    uint32_t largest = lac_time_part_of(LAC_CAUSE_UNATTRIBUTED);
+    double cut[LAC_TIME_PART_COUNT];
+    int64_t left_ns = total_ns;
     for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
-        part_ns[part] = (int64_t)((double)part_ns[part] * factor);
-        sum_ns += part_ns[part];
-        largest = part_ns[part] > part_ns[largest] ? part : largest;
+        double exact = (double)part_ns[part] * factor;
+        part_ns[part] = (int64_t)exact;
+        cut[part] = exact - (double)part_ns[part];
+        left_ns -= part_ns[part];
     }
-    part_ns[largest] += total_ns - sum_ns;
+    for (; left_ns > 0 && left_ns < LAC_TIME_PART_COUNT; left_ns--) {
+        uint32_t most = 0;
+        for (uint32_t part = 1; part < LAC_TIME_PART_COUNT; part++) {
+            most = cut[part] > cut[most] ? part : most;
+        }
+        part_ns[most]++;
+        cut[most] = -1.0;
+    }
+    part_ns[all_ns > 0 ? largest_of(part_ns) : lac_time_part_of(LAC_CAUSE_UNATTRIBUTED)] += left_ns;
 }
 
 enum lac_status lac_partition_of_step(struct lac_facts *facts)

@@ -1,189 +1,294 @@
-/* The one sentence a trace opens with, and what was checked, missing, or not to be asked of it. */
+/* The one sentence a trace opens with. Its number is one part of the partition, or a sum of parts
+ * that it names: what the first change removes, else the largest part that is not computing. */
 
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/wording/wording.h"
+#include "collector/base/count_of.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/** What takes time of the step without computing: the causes of idle
- *  time, copies, communication. */
-struct part {
-    double ns;
+/** Parts that one kind of change removes together, and are said in one number. */
+static const struct group {
+    uint32_t parts[2]; /**< the same twice: one alone */
     enum lac_cause cause;
-    const char *text; /**< continues "The GPU waits X of every Y step ..." or says it by itself */
-    bool is_idle;
+} groups[] = {
+#define IDLE(cause) (LAC_PART_IDLE + (cause))
+    {{IDLE(LAC_CAUSE_DATA_WAIT), IDLE(LAC_CAUSE_DATA_WAIT)}, LAC_CAUSE_DATA_WAIT},
+    {{IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)}, LAC_CAUSE_HOST},
+    {{IDLE(LAC_CAUSE_SYNC), IDLE(LAC_CAUSE_SYNC)}, LAC_CAUSE_SYNC},
+    {{LAC_PART_EXPOSED_COPY, IDLE(LAC_CAUSE_COPY_WAIT)}, LAC_CAUSE_COPY_WAIT},
+    {{LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)}, LAC_CAUSE_COMM},
+    {{IDLE(LAC_CAUSE_ALLOCATOR), IDLE(LAC_CAUSE_ALLOCATOR)}, LAC_CAUSE_ALLOCATOR},
+    {{IDLE(LAC_CAUSE_MODULE_LOAD), IDLE(LAC_CAUSE_MODULE_LOAD)}, LAC_CAUSE_MODULE_LOAD},
+    {{IDLE(LAC_CAUSE_DEPENDENCY), IDLE(LAC_CAUSE_DEPENDENCY)}, LAC_CAUSE_DEPENDENCY},
+    {{IDLE(LAC_CAUSE_PROFILER), IDLE(LAC_CAUSE_PROFILER)}, LAC_CAUSE_PROFILER},
+    {{IDLE(LAC_CAUSE_UNATTRIBUTED), IDLE(LAC_CAUSE_UNATTRIBUTED)}, LAC_CAUSE_UNATTRIBUTED},
+    {{LAC_PART_EXPOSED_MEMSET, LAC_PART_EXPOSED_MEMSET}, LAC_CAUSE_UNATTRIBUTED},
+#undef IDLE
 };
 
-static struct part largest_part(const struct lac_facts *facts)
+static int64_t group_ns(const struct lac_time_partition *partition, const struct group *group)
 {
-    const struct lac_step_time *time = facts->time;
-    struct part largest = {.cause = LAC_CAUSE_UNATTRIBUTED, .text = "", .ns = -1.0};
-    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        if (time->idle_ns[cause] > largest.ns) {
-            largest = (struct part){time->idle_ns[cause], (enum lac_cause)cause,
-                                    lac_waits_for((enum lac_cause)cause), true};
+    int64_t first_ns = partition->part_ns[group->parts[0]];
+    return group->parts[0] == group->parts[1] ? first_ns
+                                              : first_ns + partition->part_ns[group->parts[1]];
+}
+
+/** The largest group that is not computing; of equals the first. */
+static const struct group *largest_group(const struct lac_time_partition *partition)
+{
+    const struct group *largest = &groups[0];
+    for (size_t i = 1; i < LAC_COUNT_OF(groups); i++) {
+        if (group_ns(partition, &groups[i]) > group_ns(partition, largest)) {
+            largest = &groups[i];
         }
-    }
-    if (time->exposed_comm_ns > largest.ns) {
-        largest = (struct part){time->exposed_comm_ns, LAC_CAUSE_COMM,
-                                "exposed (non-overlapped) communication", false};
-    }
-    double copy_ns = time->exposed_copy_ns + time->idle_ns[LAC_CAUSE_COPY_WAIT];
-    if (copy_ns > largest.ns) {
-        largest = (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies not overlapped with kernels",
-                                false};
     }
     return largest;
 }
 
-static const char *say_part(struct lac_facts *facts, const struct part *part)
+/** The group that has most of what a finding claims; NULL: it claims computing, or nothing. */
+static const struct group *group_of(const struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = facts->analysis;
-    struct lac_text32 step = lac_format_ns(analysis->step_mean_ns);
-    struct lac_text32 ns = lac_format_ns(lac_round(part->ns));
-    struct lac_text32 pct = lac_format_pct(lac_pct_of_step(facts, part->ns));
-    if (part->is_idle) {
-        return lac_texts_add(&analysis->texts, "the GPU waits %s of every %s step %s (%s)", ns.text,
-                             step.text, part->text, pct.text);
+    uint32_t most = LAC_PART_COMPUTE;
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        most = finding->part_ns[part] > finding->part_ns[most] ? part : most;
     }
-    return lac_texts_add(&analysis->texts, "%s %s of every %s step (%s)",
-                         part->cause == LAC_CAUSE_COMM
-                             ? "exposed (non-overlapped) communication takes"
-                             : "copies not overlapped with kernels take",
-                         ns.text, step.text, pct.text);
+    for (size_t i = 0; i < LAC_COUNT_OF(groups); i++) {
+        if (groups[i].parts[0] == most || groups[i].parts[1] == most) {
+            return &groups[i];
+        }
+    }
+    return NULL;
 }
 
-static bool is_first(const struct lac_analysis *analysis, enum lac_finding_kind kind)
-{
-    return analysis->finding_count > 0 && analysis->findings[0].kind == kind &&
-           analysis->findings[0].gain_mid_pct >= GAIN_MIN_PCT;
-}
-
-/** Data is the longest part: what is lost to it, and what copies take beside it. */
-static void say_starved(struct lac_facts *facts)
+/** "the GPU", or which one of several. */
+static const char *gpu_label(const struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
-    const struct lac_step_time *time = facts->time;
-    struct part part = {time->starved_ns, LAC_CAUSE_DATA_WAIT, lac_waits_for(LAC_CAUSE_DATA_WAIT),
-                        true};
-    analysis->verdict = (struct lac_verdict){"data_wait", 'D', say_part(facts, &part), ""};
-    double copy_pct = lac_pct_of_step(facts, time->exposed_copy_ns);
-    if (copy_pct >= SAID_BESIDE_PCT) {
-        analysis->verdict.detail = lac_texts_add(
-            &analysis->texts, "copies not overlapped with kernels take another %s (%s)",
-            lac_format_ns(lac_round(time->exposed_copy_ns)).text, lac_format_pct(copy_pct).text);
+    return analysis->device_count < 2
+               ? "the GPU"
+               : lac_texts_add(&analysis->texts, "GPU %lld",
+                               (long long)analysis->devices[analysis->partition.device].id);
+}
+
+/** A number of the partition, in the words of a sentence. */
+struct said {
+    int64_t ns;
+    struct lac_text32 part, whole, pct;
+    const char *per;   /**< "step" */
+    const char *every; /**< "every", "the" where there is one */
+};
+
+/** Say those parts in one number: it is the verdict's. */
+static struct said take_parts(struct lac_facts *facts, uint32_t parts)
+{
+    const struct lac_time_partition *partition = &facts->analysis->partition;
+    bool is_one = facts->analysis->step_kept_count == 1;
+    struct said said = {.per = partition->per, .every = is_one ? "the" : "every"};
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        said.ns += (parts >> part & 1U) != 0 ? partition->part_ns[part] : 0;
     }
+    facts->analysis->verdict.parts = parts;
+    said.part = lac_format_ns(said.ns);
+    said.whole = lac_format_ns(partition->total_ns);
+    said.pct = lac_format_pct(lac_pct(said.ns, partition->total_ns));
+    return said;
+}
+
+/** The parts of a group that are worth a word: beside the larger one a twentieth of both. */
+static uint32_t parts_of(const struct lac_time_partition *partition, const struct group *group)
+{
+    uint32_t parts = 0;
+    for (int i = 0; i < 2; i++) {
+        bool is_worth_it = partition->part_ns[group->parts[i]] * 20 >= group_ns(partition, group);
+        parts |= is_worth_it ? 1U << group->parts[i] : 0;
+    }
+    return parts;
+}
+
+/** ": launches 11 ms + other work 17 ms" of a group said in one number; "" of one part. */
+static const char *say_sum(struct lac_facts *facts, const struct group *group, uint32_t parts)
+{
+    static const char *const names[][2] = {
+        [LAC_CAUSE_HOST] = {"launches", "other work"},
+        [LAC_CAUSE_COPY_WAIT] = {"copying", "waiting for copies"},
+        [LAC_CAUSE_COMM] = {"kernels", "waiting on the host"}};
+    const int64_t *part_ns = facts->analysis->partition.part_ns;
+    if (parts != (1U << group->parts[0] | 1U << group->parts[1]) ||
+        group->parts[0] == group->parts[1]) {
+        return "";
+    }
+    const char *const *name = names[group->cause];
+    return lac_texts_add(&facts->analysis->texts, ": %s %s + %s %s", name[0],
+                         lac_format_ns(part_ns[group->parts[0]]).text, name[1],
+                         lac_format_ns(part_ns[group->parts[1]]).text);
+}
+
+/** Idle time that nothing recorded explains. */
+static const char *say_unexplained(struct lac_facts *facts, const struct said *said)
+{
+    double queued_ns = (double)lac_spans_intersection_length(&facts->queued, &facts->kept) /
+                       (double)facts->analysis->step_kept_count;
+    const char *why = !facts->has_api ? ": the trace has no CUDA calls that would tell why"
+                      : queued_ns * 2.0 < (double)said->ns ? ", and the trace does not show why"
+                      : facts->launches_graphs
+                          ? " while work is queued: not all that CUDA graphs run was recorded"
+                          : " while work is queued, and the trace does not show why";
+    return lac_texts_add(&facts->analysis->texts, "%s is idle for %s of %s %s %s (%s)%s",
+                         gpu_label(facts), said->part.text, said->every, said->whole.text,
+                         said->per, said->pct.text, why);
+}
+
+/** What a group takes of the step. */
+static const char *say_group(struct lac_facts *facts, const struct group *group)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    uint32_t parts = parts_of(&analysis->partition, group);
+    struct said said = take_parts(facts, parts);
+    const char *sum = say_sum(facts, group, parts);
+    if (group->parts[0] == lac_time_part_of(LAC_CAUSE_UNATTRIBUTED)) {
+        return say_unexplained(facts, &said);
+    }
+    if (group->parts[0] < LAC_PART_IDLE && (parts >> group->parts[0] & 1U) != 0) {
+        const char *what =
+            group->cause == LAC_CAUSE_COMM        ? "exposed (non-overlapped) communication takes"
+            : group->cause == LAC_CAUSE_COPY_WAIT ? "copies not overlapped with kernels take"
+                                                  : "memsets not overlapped with kernels take";
+        return lac_texts_add(&analysis->texts, "%s %s of %s %s %s (%s)%s", what, said.part.text,
+                             said.every, said.whole.text, said.per, said.pct.text, sum);
+    }
+    enum lac_cause cause = group->cause;
+    if (parts == 1U << lac_time_part_of(LAC_CAUSE_LAUNCH)) {
+        cause = LAC_CAUSE_LAUNCH;
+    }
+    return lac_texts_add(&analysis->texts, "%s waits %s of %s %s %s %s (%s)%s", gpu_label(facts),
+                         said.part.text, said.every, said.whole.text, said.per,
+                         lac_waits_for(cause), said.pct.text, sum);
+}
+
+/** The cause by which a group is known: of launches and other work the larger. */
+static enum lac_cause cause_of_group(const struct lac_time_partition *partition,
+                                     const struct group *group)
+{
+    bool is_launch =
+        group->cause == LAC_CAUSE_HOST && partition->part_ns[lac_time_part_of(LAC_CAUSE_LAUNCH)] >
+                                              partition->part_ns[lac_time_part_of(LAC_CAUSE_HOST)];
+    return is_launch ? LAC_CAUSE_LAUNCH : group->cause;
+}
+
+static void set_cause(struct lac_verdict *verdict, enum lac_cause cause)
+{
+    verdict->cause = cause == LAC_CAUSE_UNATTRIBUTED ? "unknown" : lac_cause_name(cause);
+    verdict->letter = lac_cause_letter(cause);
+}
+
+/** The device's own work, and of it what the first finding is about. */
+static void say_compute(struct lac_facts *facts, const struct lac_finding *first)
+{
+    static const struct {
+        enum lac_finding_kind kind;
+        const char *what;
+    } works[] = {{LAC_FINDING_LAYOUT_CONVERSION, "layout conversions"},
+                 {LAC_FINDING_TENSOR_CORES_UNUSED, "matrix work off the tensor cores"},
+                 {LAC_FINDING_TENSOR_CORES_MISALIGNED, "matrix work of misaligned sizes"},
+                 {LAC_FINDING_UNFUSED_ATTENTION, "attention in separate kernels"},
+                 {LAC_FINDING_UNFUSED_ELEMENTWISE, "chains of elementwise kernels"},
+                 {LAC_FINDING_RECOMPUTE, "recomputed activations"}};
+    struct lac_analysis *analysis = facts->analysis;
+    struct said said = take_parts(facts, 1U << LAC_PART_COMPUTE);
+    const char *of_it = "";
+    for (size_t i = 0; i < LAC_COUNT_OF(works) && first != NULL; i++) {
+        if (works[i].kind == first->kind) {
+            bool is_all = first->cost_ns_per_step >= said.ns - said.ns / 200;
+            of_it = lac_texts_add(&analysis->texts, ", %s of it %s",
+                                  is_all ? "all" : lac_format_ns(first->cost_ns_per_step).text,
+                                  works[i].what);
+        }
+    }
+    bool is_bound = lac_computing_pct(facts) >= GPU_BOUND_PCT;
+    analysis->verdict.cause = "gpu";
+    analysis->verdict.letter = 'G';
+    analysis->verdict.text =
+        lac_texts_add(&analysis->texts, "%scompute kernels run for %s of %s %s %s (%s)%s",
+                      is_bound ? "GPU-bound: " : "", said.part.text, said.every, said.whole.text,
+                      said.per, said.pct.text, of_it);
+}
+
+/** The finding that leads, where it proposes a change that gains. */
+static const struct lac_finding *first_change(const struct lac_analysis *analysis)
+{
+    const struct lac_finding *first = &analysis->findings[0];
+    return analysis->finding_count > 0 && first->gain_mid_pct >= GAIN_MIN_PCT ? first : NULL;
 }
 
 static void say_about_step(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
-    struct lac_verdict *verdict = &analysis->verdict;
-    double computing_pct = lac_computing_pct(facts);
-    if (analysis->finding_count > 0 &&
-        lac_finding_type(analysis->findings[0].kind)->is_about_loading &&
-        is_first(analysis, analysis->findings[0].kind)) {
-        say_starved(facts);
+    const struct lac_time_partition *partition = &analysis->partition;
+    const struct lac_finding *first = first_change(analysis);
+    const struct group *largest = largest_group(partition);
+    const struct group *group = first != NULL ? group_of(first) : NULL;
+    int64_t compute_ns = partition->part_ns[LAC_PART_COMPUTE];
+    bool is_bound = lac_computing_pct(facts) >= GPU_BOUND_PCT;
+    bool is_worth_it = first != NULL && first->gain_mid_pct >= WARNING_GAIN_PCT;
+    bool is_compute = group == NULL && first != NULL && first->part_ns[LAC_PART_COMPUTE] > 0;
+    is_compute = is_compute && (is_worth_it || compute_ns >= group_ns(partition, largest));
+    if (is_compute || is_bound) {
+        say_compute(facts, is_compute ? first : NULL);
         return;
     }
-    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
-    if (is_first(analysis, LAC_FINDING_LAYOUT_CONVERSION)) {
-        *verdict = (struct lac_verdict){
-            "gpu", 'G',
-            lac_texts_add(&analysis->texts, "layout conversions take %s of every %s step (%s)",
-                          lac_format_ns(first->cost_ns_per_step).text,
-                          lac_format_ns(analysis->step_mean_ns).text,
-                          lac_format_pct(first->cost_pct).text),
-            ""};
-        return;
-    }
-    if (computing_pct >= GPU_BOUND_PCT) {
-        *verdict = (struct lac_verdict){
-            "gpu", 'G',
-            lac_texts_add(&analysis->texts,
-                          "GPU-bound: compute kernels run for %.0f %% of the %s step",
-                          computing_pct, lac_format_ns(analysis->step_mean_ns).text),
-            ""};
-    } else {
-        struct part part = largest_part(facts);
-        *verdict = (struct lac_verdict){lac_cause_name(part.cause), lac_cause_letter(part.cause),
-                                        say_part(facts, &part), ""};
-        if (part.ns * 1000.0 < facts->time->step_ns) { /* memsets, or what is of no kind */
-            *verdict = (struct lac_verdict){
-                "unknown", '?',
-                lac_texts_add(
-                    &analysis->texts,
-                    "the GPU computes for %.0f %% of the %s step; no single wait stands out",
-                    computing_pct, lac_format_ns(analysis->step_mean_ns).text),
-                ""};
+    if (group == NULL ||
+        !(is_worth_it || group_ns(partition, group) * 2 >= group_ns(partition, largest))) {
+        if (group_ns(partition, largest) * 1000 < partition->total_ns) {
+            say_compute(facts, NULL);
+            return;
         }
+        group = largest;
     }
-    bool is_copy = is_first(analysis, LAC_FINDING_PAGEABLE_COPY) ||
-                   is_first(analysis, LAC_FINDING_BLOCKING_COPY);
-    bool says_it = is_copy && strcmp(verdict->cause, "copy_wait") == 0;
-    if (first != NULL && first->gain_mid_pct >= GAIN_MIN_PCT && !says_it) {
-        verdict->detail = first->title;
-    }
+    set_cause(&analysis->verdict, cause_of_group(partition, group));
+    analysis->verdict.text = say_group(facts, group);
 }
 
-/** What took most of the whole trace without computing; cause LAC_CAUSE_COUNT_
- *  where nothing did. */
-static struct part largest_of_trace(const struct lac_analysis *analysis)
-{
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    struct part largest = {.cause = LAC_CAUSE_COUNT_, .text = ""};
-    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        double ns = (double)device->idle_by_cause_ns[cause];
-        if (ns > largest.ns) {
-            largest = (struct part){ns, (enum lac_cause)cause, lac_waits_for((enum lac_cause)cause),
-                                    true};
-        }
-    }
-    double comm_ns = (double)device->partition_ns[LAC_PART_EXPOSED_COMM];
-    double copy_ns = (double)device->partition_ns[LAC_PART_EXPOSED_COPY];
-    if (copy_ns > largest.ns) {
-        largest = (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies not overlapped with kernels",
-                                false};
-    }
-    if (comm_ns > 0.0 && comm_ns >= largest.ns) {
-        largest =
-            (struct part){comm_ns, LAC_CAUSE_COMM, "exposed (non-overlapped) communication", false};
-    }
-    return largest;
-}
-
-/** What the GPU did over the whole trace, for traces without steps to speak of. */
+/** What the GPU did: in a step of a loop that does not train, or of few steps; else as a whole. */
 static const char *certain_facts(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    struct part part = largest_of_trace(analysis);
-    struct lac_text32 idle = lac_format_ns(device->idle_ns);
-    struct lac_text32 span = lac_format_ns(device->span_ns);
-    struct lac_text32 most = lac_format_ns(lac_round(part.ns));
-    struct lac_text32 pct = lac_format_pct(lac_pct(device->idle_ns, device->span_ns));
-    if (part.ns * 100.0 <= (double)device->span_ns) { /* too little to name */
-        return device->idle_ns == 0
-                   ? lac_texts_add(&analysis->texts, "the GPU was busy for all of %s", span.text)
-                   : lac_texts_add(&analysis->texts, "the GPU was busy for all but %s of %s",
-                                   idle.text, span.text);
+    const struct lac_time_partition *partition = &analysis->partition;
+    if (partition->of == LAC_OF_STEP) {
+        say_about_step(facts);
+        return analysis->verdict.text;
     }
-    if (!part.is_idle && device->idle_ns * 100 <= device->span_ns) {
-        return lac_texts_add(&analysis->texts, "of the GPU's %s, %s took %s (%s)", span.text,
-                             part.text, most.text,
-                             lac_format_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
+    const struct group *group = largest_group(partition);
+    int64_t idle_ns = analysis->devices[partition->device].idle_ns;
+    const char *gpu = gpu_label(facts);
+    struct said said = take_parts(facts, parts_of(partition, group));
+    struct lac_text32 idle = lac_format_ns(idle_ns);
+    struct lac_text32 idle_pct = lac_format_pct(lac_pct(idle_ns, partition->total_ns));
+    if (said.ns <= partition->total_ns / 100) { /* too little to name */
+        return idle_ns == 0 ? lac_texts_add(&analysis->texts, "%s was busy for all of %s", gpu,
+                                            said.whole.text)
+                            : lac_texts_add(&analysis->texts, "%s was busy for all but %s of %s",
+                                            gpu, idle.text, said.whole.text);
     }
-    if (!part.is_idle) {
-        return lac_texts_add(&analysis->texts,
-                             "the GPU was idle for %s of %s (%s), and %s took %s (%s)", idle.text,
-                             span.text, pct.text, part.text, most.text,
-                             lac_format_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
+    const char *work = group->cause == LAC_CAUSE_COMM ? "exposed (non-overlapped) communication"
+                       : group->cause == LAC_CAUSE_COPY_WAIT ? "copies not overlapped with kernels"
+                                                             : "memsets";
+    if (group->parts[0] < LAC_PART_IDLE) {
+        return lac_texts_add(&analysis->texts, "of %s's %s, %s took %s (%s)", gpu, said.whole.text,
+                             work, said.part.text, said.pct.text);
     }
-    bool is_most = part.ns * 2.0 >= (double)device->idle_ns;
+    if (group->parts[0] == lac_time_part_of(LAC_CAUSE_UNATTRIBUTED)) {
+        return lac_texts_add(&analysis->texts, "%s was idle for %s of %s (%s), and the trace %s",
+                             gpu, idle.text, said.whole.text, idle_pct.text,
+                             facts->has_api ? "does not show why"
+                                            : "has no CUDA calls that would tell why");
+    }
     return lac_texts_add(
-        &analysis->texts, "the GPU was idle for %s of %s (%s), %s of it waiting %s (%s)", idle.text,
-        span.text, pct.text, is_most ? "most" : "the largest part", part.text, most.text);
+        &analysis->texts, "%s was idle for %s of %s (%s), %s of it waiting %s (%s)", gpu, idle.text,
+        said.whole.text, idle_pct.text, said.ns * 2 >= idle_ns ? "most" : "the largest part",
+        lac_waits_for(cause_of_group(partition, group)), said.part.text);
 }
 
 static void say_cold(struct lac_facts *facts)
@@ -206,19 +311,26 @@ static void say_cold(struct lac_facts *facts)
                              lac_format_ns(ns).text,
                              lac_format_pct(lac_pct(ns, device->span_ns)).text);
     }
-    analysis->verdict =
-        (struct lac_verdict){"module_load", '~', text, "Record ten steps after five of warm-up."};
+    analysis->verdict = (struct lac_verdict){
+        "module_load", '~', text, "Record ten steps after five of warm-up.",
+        facts->first_use.name != 0 ? 0
+                                   : 1U << lac_time_part_of(LAC_CAUSE_MODULE_LOAD) |
+                                         1U << lac_time_part_of(LAC_CAUSE_ALLOCATOR)};
 }
 
 /** The largest part of the whole trace, or "gpu" when the device computed nine tenths of it. */
 static const char *cause_of_trace(const struct lac_analysis *analysis)
 {
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    if (device->span_ns > 0 && device->not_computing_pct <= NOT_COMPUTING_MAX_PCT) {
+    const struct lac_time_partition *partition = &analysis->partition;
+    const struct group *group = largest_group(partition);
+    if (partition->total_ns > 0 &&
+        analysis->devices[partition->device].not_computing_pct <= NOT_COMPUTING_MAX_PCT) {
         return "gpu";
     }
-    struct part part = largest_of_trace(analysis);
-    return part.cause == LAC_CAUSE_COUNT_ ? "unknown" : lac_cause_name(part.cause);
+    enum lac_cause cause = cause_of_group(partition, group);
+    return cause == LAC_CAUSE_UNATTRIBUTED || group_ns(partition, group) == 0
+               ? "unknown"
+               : lac_cause_name(cause);
 }
 
 /** One step, or some without a mean. */
@@ -237,7 +349,9 @@ static void say_about_trace(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     struct lac_verdict *verdict = &analysis->verdict;
     const char *certain = certain_facts(facts);
-    verdict->cause = cause_of_trace(analysis);
+    if (analysis->partition.of != LAC_OF_STEP) {
+        verdict->cause = cause_of_trace(analysis);
+    }
     if (analysis->workload == LAC_WORKLOAD_INFERENCE) {
         verdict->letter = 'i';
         verdict->text = lac_texts_add(&analysis->texts,
@@ -295,7 +409,7 @@ static void say_about_host(struct lac_facts *facts)
             lac_texts_add(&analysis->texts,
                           "steps take %s; neither GPU operations nor data loading were recorded",
                           step),
-            "Record with CUDA activities to see what the GPU did."};
+            "Record with CUDA activities to see what the GPU did.", 0};
         return;
     }
     bool is_starved = waits_pct >= HOST_STARVES_PCT;
@@ -358,7 +472,7 @@ static void say_no_gpu(struct lac_facts *facts)
     int64_t launches = count_launches(facts);
     analysis->verdict = (struct lac_verdict){
         "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
-        "Record with CUDA activities to see what the GPU did."};
+        "Record with CUDA activities to see what the GPU did.", 0};
     if (ranges != NULL) {
         analysis->verdict.text = lac_texts_add(
             &analysis->texts, "counters of %s, no times: CUPTI's range profiler was on",
@@ -381,7 +495,7 @@ void lac_verdict_say(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     if (analysis->finding_count > 0 && lac_finding_says_it_all(&analysis->findings[0])) {
         const struct lac_finding *first = &analysis->findings[0];
-        analysis->verdict = (struct lac_verdict){"unknown", '?', first->title, first->why};
+        analysis->verdict = (struct lac_verdict){"unknown", '?', first->title, first->why, 0};
         return;
     }
     switch (analysis->workload) {

@@ -108,7 +108,7 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
     finding->title = lac_texts_add(
         &analysis->texts, "%s take %s of every %s step (%s)",
         said_ns > 0.0 ? "Other exposed collectives" : "Exposed collectives",
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     double hidden_pct =
         time->comm_ns > 0.0 ? 100.0 * (1.0 - time->exposed_comm_ns / time->comm_ns) : 0.0;

@@ -18,12 +18,13 @@ void lac_loading_open(const struct lac_facts *facts, struct lac_finding *finding
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_time *time = facts->time;
     double starved_pct = lac_pct_of_step(facts, time->starved_ns);
-    lac_finding_cost(facts, finding, time->starved_ns);
-    finding->title =
-        lac_texts_add(&analysis->texts, "%s waits %s of every %s step for data (%s)",
-                      analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
-                      lac_format_ns(lac_round(time->starved_ns)).text,
-                      lac_format_ns(analysis->step_mean_ns).text, lac_format_pct(starved_pct).text);
+    /* the first batch, too, for which the device waited before its first operation */
+    lac_finding_cost(facts, finding, fmax(time->starved_ns, time->idle_ns[LAC_CAUSE_DATA_WAIT]));
+    finding->title = lac_texts_add(
+        &analysis->texts, "%s waits %s of every %s step for data (%s)",
+        analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->severity = starved_pct >= CRITICAL_WAIT_PCT  ? LAC_SEVERITY_CRITICAL
                         : starved_pct >= WARNING_WAIT_PCT ? LAC_SEVERITY_WARNING
                                                           : LAC_SEVERITY_INFO;
