@@ -50,7 +50,7 @@ static size_t row_bytes(const struct lac_model *head, const struct lac_trace_ste
                  strlen(lac_model_str(head, track->id_text));
     }
     if (i < steps->count) {
-        bytes += 30 + strlen(lac_model_str(head, steps->name[i]));
+        bytes += 60 + strlen(lac_model_str(head, steps->name[i]));
     }
     return bytes;
 }
@@ -145,22 +145,26 @@ static void write_devices(struct lac_json *json, const struct lac_model *head,
     lac_json_close(json, ']');
 }
 
+static void write_times(struct lac_json *json, const char *key, const int64_t *times_ns,
+                        uint32_t first, uint32_t end)
+{
+    lac_json_open(json, key, '[');
+    for (uint32_t i = first; i < end; i++) {
+        lac_json_int(json, NULL, times_ns[i]);
+    }
+    lac_json_close(json, ']');
+}
+
 static void write_steps(struct lac_json *json, const struct lac_model *head,
                         const struct lac_trace_steps *steps, const struct stretch *page)
 {
     const uint32_t end = end_in(page, steps->count);
 
     lac_json_open(json, "steps", '{');
-    lac_json_open(json, "start_ns", '[');
-    for (uint32_t i = page->first; i < end; i++) {
-        lac_json_int(json, NULL, steps->start_ns[i]);
-    }
-    lac_json_close(json, ']');
-    lac_json_open(json, "dur_ns", '[');
-    for (uint32_t i = page->first; i < end; i++) {
-        lac_json_int(json, NULL, steps->dur_ns[i]);
-    }
-    lac_json_close(json, ']');
+    write_times(json, "start_ns", steps->start_ns, page->first, end);
+    write_times(json, "dur_ns", steps->dur_ns, page->first, end);
+    write_times(json, "host_start_ns", steps->host_start_ns, page->first, end);
+    write_times(json, "host_dur_ns", steps->host_dur_ns, page->first, end);
     lac_json_open(json, "name", '[');
     for (uint32_t i = page->first; i < end; i++) {
         lac_json_text(json, NULL, lac_model_str(head, steps->name[i]));

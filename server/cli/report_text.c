@@ -68,9 +68,9 @@ static void steps_text(const struct lac_text_page *page, const struct lac_analys
         return;
     }
     char spread[32] = "";
-    if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
+    if (isfinite(analysis->step_uncertain_pct) && analysis->step_uncertain_pct >= 0.1) {
         (void)snprintf(spread, sizeof(spread), " (%s%.*f %%)", page->is_ascii ? "+-" : "\u00b1",
-                       analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
+                       analysis->step_uncertain_pct < 1.0 ? 1 : 0, analysis->step_uncertain_pct);
     }
     int length =
         snprintf(out, capacity_bytes, "%u step%s, %s%s", (unsigned)analysis->step_kept_count,

@@ -103,9 +103,9 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
         (void)snprintf(rate, sizeof(rate), "%s %s/s, ",
                        lac_format_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
     }
-    if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
+    if (isfinite(analysis->step_uncertain_pct) && analysis->step_uncertain_pct >= 0.1) {
         (void)snprintf(spread, sizeof(spread), " (\u00b1%.*f %%)",
-                       analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
+                       analysis->step_uncertain_pct < 1.0 ? 1 : 0, analysis->step_uncertain_pct);
     }
     if (analysis->batch_size != LAC_UNKNOWN_NS) {
         (void)snprintf(batch, sizeof(batch), ", batch %lld", (long long)analysis->batch_size);

@@ -8,6 +8,7 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /** A trace of steps of the given lengths in us; the GPU computes half of each. */
@@ -183,8 +184,10 @@ START_TEST(parts_sum_to_the_step)
         }
         ck_assert_int_eq(sum_ns, analyses[side]->step_mean_ns);
         ck_assert_int_eq(causes_ns, it->steps[side].part_ns[LAC_PART_IDLE]);
-        ck_assert_int_eq(it->steps[side].family_ns[LAC_FAMILY_GEMM],
-                         it->steps[side].part_ns[LAC_PART_COMPUTE]);
+        /* each is divided by the steps on its own */
+        ck_assert_int_le(llabs(it->steps[side].family_ns[LAC_FAMILY_GEMM] -
+                               it->steps[side].part_ns[LAC_PART_COMPUTE]),
+                         1);
     }
     lac_comparison_destroy(it);
     erase(&a);

@@ -410,6 +410,38 @@ START_TEST(a_first_use_that_fills_the_recording_is_a_cold_start)
 }
 END_TEST
 
+START_TEST(a_loop_over_batches_without_training_has_no_epochs)
+{
+    for (int trains = 0; trains < 2; trains++) {
+        double t = 0.0;
+        sheet_blank();
+        for (int i = 0; i < 8; i++) { /* the loader is looked at by name in each batch */
+            sheet_add("main wait %.3f 400\n", t);
+            sheet_add("main python %.3f 390 torch/utils/data/dataloader.py(701): __iter__\n",
+                      t + 5.0);
+            if (trains) {
+                issue(t + 405.0, t + 410.0, 500.0);
+                sheet_add("main op %.3f 5 autograd::engine::evaluate_function: MmBackward\n",
+                          t + 405.0);
+            } else {
+                static const char *const forward[] = {"gemm_a", "softmax", "gemm_b", "gelu"};
+                sheet_add("main op %.3f 100 aten::linear\n", t + 402.0);
+                (void)put_kernels(t + 405.0, forward, 4);
+            }
+            t += 1000.0;
+        }
+        sheet_diagnose(NULL, 0);
+        uint32_t epochs = 0;
+        for (uint32_t p = 0; p < analysis->phase_count; p++) {
+            epochs += analysis->phases[p].kind == LAC_PHASE_EPOCH_END;
+        }
+        ck_assert_int_eq((int)analysis->workload,
+                         (int)(trains ? LAC_WORKLOAD_TRAINING : LAC_WORKLOAD_INFERENCE));
+        ck_assert(trains ? epochs > 0 : epochs == 0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_pace");
@@ -433,6 +465,7 @@ int main(void)
     tcase_add_test(tcase, repetitions_with_long_pauses_now_and_then_are_no_steps);
     tcase_add_test(tcase, two_steps_that_are_alike_are_training);
     tcase_add_test(tcase, a_first_use_that_fills_the_recording_is_a_cold_start);
+    tcase_add_test(tcase, a_loop_over_batches_without_training_has_no_epochs);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -7,6 +7,7 @@
 #include "tests/support/import_text.h"
 #include "tests/support/real_traces.h"
 #include "tests/support/rich_model.h"
+#include "tests/support/trace_draw.h"
 
 #include <check.h>
 #include <glob.h>
@@ -771,6 +772,66 @@ START_TEST(real_traces_come_back_and_are_small)
 }
 END_TEST
 
+/** Steps of 1 ms on the device from 1 ms on; the first mark waits for work from before the recording. */
+static struct lac_model *draw_paced(struct lac_analysis **ret_analysis)
+{
+    static const int marks_us[] = {0, 1800, 2800, 3800, 4800, 5800, 7700};
+    static char text[32 * 1024];
+    size_t used = 0;
+
+    for (int i = 0; i < 6; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 "main range %d %d ProfilerStep#%d\n"
+                                 "main op %d 10 Optimizer.step#SGD.step\n",
+                                 marks_us[i], marks_us[i + 1] - marks_us[i], i, marks_us[i] + 60);
+        for (int k = 0; k < 20; k++) {
+            used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                     "main call %d 1 #%d cudaLaunchKernel\n"
+                                     "gpu0.7 kernel %d 49 #%d dgrad_kernel\n",
+                                     marks_us[i] + 2 * k + 2, 20 * i + k + 1,
+                                     1000 + 1000 * i + 50 * k, 20 * i + k + 1);
+        }
+    }
+    struct lac_model *model = trace_draw_with(text, NULL, 7);
+    *ret_analysis = trace_diagnose(model);
+    ck_assert((*ret_analysis)->is_paced_by_device);
+    ck_assert_int_eq(lac_diagnose_add_tracks(*ret_analysis, model), LAC_OK);
+    return model;
+}
+
+START_TEST(a_slice_belongs_to_the_step_of_its_clock)
+{
+    struct lac_analysis *analysis = NULL;
+    struct lac_model *model = draw_paced(&analysis);
+    struct lac_trace_file *file = write_and_open(model, analysis);
+    struct lac_trace_steps steps;
+    struct lac_error error = {0};
+    uint32_t launches = 0;
+    uint32_t kernels = 0;
+
+    lac_trace_file_steps(file, &steps);
+    ck_assert_uint_eq(steps.count, 6);
+    ck_assert_int_eq(steps.start_ns[1], 2000000);
+    ck_assert_int_eq(steps.host_start_ns[1], 1800000);
+    ck_assert_int_eq(steps.host_dur_ns[1], 1000000);
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        struct lac_slice_full full;
+        ck_assert_int_eq(lac_trace_file_slice(file, i, &full, &error), LAC_OK);
+        if (full.row.kind == LAC_SLICE_API) {
+            ck_assert_uint_eq(full.step, launches++ / 20);
+        } else if (full.row.kind == LAC_SLICE_KERNEL) {
+            ck_assert_uint_eq(full.step, kernels++ / 20);
+        }
+        lac_slice_full_done(&full);
+    }
+    ck_assert_uint_eq(launches, 120);
+    ck_assert_uint_eq(kernels, 120);
+    lac_trace_file_close(file);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store_trace");
@@ -795,6 +856,7 @@ int main(void)
     tcase_add_test(tcase, documents_come_back);
     tcase_add_test(tcase, an_existing_file_is_not_overwritten);
     tcase_add_test(tcase, real_traces_come_back_and_are_small);
+    tcase_add_test(tcase, a_slice_belongs_to_the_step_of_its_clock);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -186,6 +186,12 @@ static enum lac_status by_waits_in_vain(struct lac_kind_search *search)
 
 enum lac_status lac_steps_find_epochs(struct lac_kind_search *search)
 {
+    const struct lac_facts *facts = search->facts;
+    bool trains = facts->has_backward || search->usual.trains_by_host ||
+                  search->usual.trains_by_kernels || !facts->has_operators;
+    if (!trains) { /* a loop over batches without training has no epochs */
+        return LAC_OK;
+    }
     enum lac_status status = by_numbers(search);
     if (!status) {
         status = by_signs(search);

@@ -57,8 +57,10 @@ const char *lac_trace_file_track_role(const struct lac_trace_file *file, uint32_
 /** The detected steps, in order. Borrowed. */
 struct lac_trace_steps {
     uint32_t count;
-    const int64_t *start_ns;
+    const int64_t *start_ns; /**< on the device where it sets the pace */
     const int64_t *dur_ns;
+    const int64_t *host_start_ns; /**< between the host's marks */
+    const int64_t *host_dur_ns;
     const uint32_t *name; /**< string ids */
 };
 void lac_trace_file_steps(const struct lac_trace_file *file, struct lac_trace_steps *ret_steps);

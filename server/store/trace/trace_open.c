@@ -193,6 +193,8 @@ static void lazy_done(struct lac_trace_lazy *lazy)
     lac_gap_table_done(&lazy->long_gaps);
     free(lazy->kernels.rows);
     free(lazy->step_start_ns);
+    free(lazy->step_host_start_ns);
+    free(lazy->step_host_dur_ns);
     free(lazy->step_dur_ns);
     free(lazy->step_name);
 }
@@ -256,6 +258,8 @@ void lac_trace_file_steps(const struct lac_trace_file *file, struct lac_trace_st
     *ret_steps = (struct lac_trace_steps){.count = file->lazy.step_count,
                                           .start_ns = file->lazy.step_start_ns,
                                           .dur_ns = file->lazy.step_dur_ns,
+                                          .host_start_ns = file->lazy.step_host_start_ns,
+                                          .host_dur_ns = file->lazy.step_host_dur_ns,
                                           .name = file->lazy.step_name};
 }
 

@@ -198,14 +198,20 @@ enum lac_status lac_trace_read_steps(struct lac_trace_file *file, struct lac_err
         }
         file->lazy.step_start_ns = malloc(count * sizeof(int64_t));
         file->lazy.step_dur_ns = malloc(count * sizeof(int64_t));
+        file->lazy.step_host_start_ns = malloc(count * sizeof(int64_t));
+        file->lazy.step_host_dur_ns = malloc(count * sizeof(int64_t));
         file->lazy.step_name = malloc(count * sizeof(uint32_t));
         if (file->lazy.step_start_ns == NULL || file->lazy.step_dur_ns == NULL ||
+            file->lazy.step_host_start_ns == NULL || file->lazy.step_host_dur_ns == NULL ||
             file->lazy.step_name == NULL) {
             return LAC_ERR_NOMEM;
         }
         for (uint32_t c = file->track_chunk[t]; c < file->track_chunk[t + 1] && status == LAC_OK;
              c++) {
             status = copy_steps(file, c, reterr);
+        }
+        if (status == LAC_OK) {
+            lac_trace_read_marks(file);
         }
         break; /* there is one such track */
     }

@@ -69,7 +69,8 @@ struct lac_trace_lazy {
     bool has_long_gaps;
     struct lac_kernel_table kernels;
     bool has_kernels;
-    int64_t *step_start_ns, *step_dur_ns;
+    int64_t *step_start_ns, *step_dur_ns;           /**< on the device where it sets the pace */
+    int64_t *step_host_start_ns, *step_host_dur_ns; /**< between the host's marks */
     uint32_t *step_name;
     uint32_t step_count;
 };
@@ -129,6 +130,8 @@ LAC_MUST_USE enum lac_status lac_trace_read_index(struct lac_trace_file *file,
                                                   struct lac_error *reterr);
 LAC_MUST_USE enum lac_status lac_trace_read_steps(struct lac_trace_file *file,
                                                   struct lac_error *reterr);
+/** trace_steps.c: the same between the host's marks; as they are, where the table does not say. */
+void lac_trace_read_marks(struct lac_trace_file *file);
 
 /** A row of a table of column blocks: where it begins, how many entries, which bytes. */
 struct lac_block {

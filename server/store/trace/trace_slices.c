@@ -314,16 +314,22 @@ static enum lac_status fill_same_name(struct lac_trace_file *file, const struct 
     return status;
 }
 
-static uint32_t step_of(const struct lac_trace_file *file, int64_t start_ns)
+/** The step that a slice starts in: what a device does belongs to a step on it, what the host does to one
+ *  between its marks. */
+static uint32_t step_of(const struct lac_trace_file *file, uint32_t track, int64_t start_ns)
 {
     const struct lac_trace_lazy *lazy = &file->lazy;
+    bool is_on_device =
+        file->head.tracks[track].device != -1 || file->head.tracks[track].kind == LAC_TRACK_STEPS;
+    const int64_t *begins_ns = is_on_device ? lazy->step_start_ns : lazy->step_host_start_ns;
+    const int64_t *lengths_ns = is_on_device ? lazy->step_dur_ns : lazy->step_host_dur_ns;
     uint32_t next;
 
     if (lazy->step_count == 0) {
         return LAC_NONE;
     }
-    next = lac_lower_bound_ns(lazy->step_start_ns, lazy->step_count, start_ns + 1);
-    if (next == 0 || start_ns >= lazy->step_start_ns[next - 1] + lazy->step_dur_ns[next - 1]) {
+    next = lac_lower_bound_ns(begins_ns, lazy->step_count, start_ns + 1);
+    if (next == 0 || start_ns >= begins_ns[next - 1] + lengths_ns[next - 1]) {
         return LAC_NONE;
     }
     return next - 1;
@@ -348,7 +354,7 @@ enum lac_status lac_trace_file_slice(struct lac_trace_file *file, uint64_t slice
         return status;
     }
     fill_row(file, place.chunk, &place.columns->at, place.row, &full.row);
-    full.step = step_of(file, full.row.start_ns);
+    full.step = step_of(file, full.row.track, full.row.start_ns);
     status = format_args(file, &place, &full.args_json);
     if (status == LAC_OK) {
         status = fill_detail(file, &full, reterr);

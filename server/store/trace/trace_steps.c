@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum step_column {
     STEP_START = 0,
@@ -197,6 +198,28 @@ static enum lac_status add_steps(struct lac_trace_file *file, struct lac_analysi
     return status == LAC_OK && steps.kept_count != analysis->step_kept_count
                ? lac_trace_corrupt(file, reterr, "step")
                : status;
+}
+
+void lac_trace_read_marks(struct lac_trace_file *file)
+{
+    struct lac_trace_lazy *lazy = &file->lazy;
+    struct steps steps = {.head = &file->head};
+    uint32_t count = 0;
+
+    memcpy(lazy->step_host_start_ns, lazy->step_start_ns, lazy->step_count * sizeof(int64_t));
+    memcpy(lazy->step_host_dur_ns, lazy->step_dur_ns, lazy->step_count * sizeof(int64_t));
+    if (count_steps(file, &count, NULL) != LAC_OK || count != lazy->step_count) {
+        return;
+    }
+    steps.at = calloc((size_t)count + 1, sizeof(*steps.at));
+    const struct lac_block_table table = {"SELECT first, count, data FROM step ORDER BY first", 0,
+                                          count, STEP_COLUMNS, read_steps};
+    bool is_read = steps.at != NULL && lac_trace_read_blocks(file, &table, &steps, NULL) == LAC_OK;
+    for (uint32_t i = 0; i < count && is_read; i++) { /* as they are in the track: by start */
+        lazy->step_host_start_ns[i] = steps.at[i].host_start_ns;
+        lazy->step_host_dur_ns[i] = steps.at[i].host_dur_ns;
+    }
+    free(steps.at);
 }
 
 enum lac_status lac_trace_file_analysis(struct lac_trace_file *file,

@@ -60,6 +60,7 @@ test('pages of tracks are one list again', () => {
     [0, 1, 2],
   );
   assert.deepEqual(joined.steps.start_ns, [0, 1, 2]);
+  assert.deepEqual(joined.steps.host_start_ns, []); // of a server that does not tell them
   assert.equal(joined.devices.length, 1);
   assert.equal(joined.processes.length, 1);
   assert.equal(joined.generation, 3);

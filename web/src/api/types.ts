@@ -131,6 +131,8 @@ export type FindingDocument = Infer<typeof findingDocumentShape>;
 const stepsShape = obj({
   start_ns: or(list(time), []),
   dur_ns: or(list(time), []),
+  host_start_ns: or(list(time), []), // between the host's marks, where the device sets the pace
+  host_dur_ns: or(list(time), []),
   name: or(list(str), []),
 });
 
@@ -176,7 +178,13 @@ export const tracksShape = obj({
     ),
     [],
   ),
-  steps: or(stepsShape, {start_ns: [], dur_ns: [], name: []}),
+  steps: or(stepsShape, {
+    start_ns: [],
+    dur_ns: [],
+    host_start_ns: [],
+    host_dur_ns: [],
+    name: [],
+  }),
   next: opt(str),
 });
 export type TracksPage = Infer<typeof tracksShape>;
@@ -195,6 +203,8 @@ export function joinTracks(pages: readonly TracksPage[]): TracksInfo {
     steps: {
       start_ns: pages.flatMap(page => page.steps.start_ns),
       dur_ns: pages.flatMap(page => page.steps.dur_ns),
+      host_start_ns: pages.flatMap(page => page.steps.host_start_ns),
+      host_dur_ns: pages.flatMap(page => page.steps.host_dur_ns),
       name: pages.flatMap(page => page.steps.name),
     },
   };
@@ -458,6 +468,7 @@ export const analysisShape = obj({
       mean_ns: opt(time),
       median_ns: opt(time),
       p95_ns: opt(time),
+      uncertain_pct: opt(num),
       outliers: or(list(any), []),
       kinds: or(list(stepKindShape), []),
     }),
@@ -468,6 +479,7 @@ export const analysisShape = obj({
       mean_ns: undefined,
       median_ns: undefined,
       p95_ns: undefined,
+      uncertain_pct: undefined,
       outliers: [],
       kinds: [],
     },

@@ -201,15 +201,21 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
             title="Mean step"
             text={`Mean of ${plural(steps.kept_count, 'kept step')}${
               steps.count > steps.kept_count
-                ? `; ${formatCount(steps.count - steps.kept_count)} of ${formatCount(steps.count)} left out (warm-up, truncated, or of another kind)`
+                ? `; ${formatCount(steps.count - steps.kept_count)} of ${formatCount(steps.count)} left out (warm-up, truncated, of another kind, or of unknown length)`
                 : ''
+            }${
+              steps.uncertain_pct === undefined
+                ? ''
+                : `; known to ±${formatPct(steps.uncertain_pct)} in 95 of 100 cases`
             }. Steps found by: ${word('step_methods', steps.method).label}.`}
             exact={exactNs(steps.mean_ns)}
           >
             {formatDuration(steps.mean_ns)}
           </Explain>
           <span class="stat-label">
-            per step, {plural(steps.kept_count, 'step')}
+            per step
+            {steps.uncertain_pct !== undefined && ` ±${formatPct(steps.uncertain_pct)}`},{' '}
+            {plural(steps.kept_count, 'step')}
             {steps.median_ns !== undefined &&
               steps.p95_ns !== undefined &&
               steps.kept_count > 1 && (

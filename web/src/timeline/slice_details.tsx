@@ -23,7 +23,7 @@ function SliceDetails(
 ): JSX.Element {
   const {model, navigator, slice, link} = props;
   const track = model.track(slice.track);
-  const step = model.steps.at(slice.start_ns);
+  const step = model.steps.at(slice.start_ns, track?.kind === 'thread');
   const t1 = slice.start_ns + slice.dur_ns;
   const shown = slice.short !== '' && slice.short !== slice.name ? slice.short : undefined;
   return (

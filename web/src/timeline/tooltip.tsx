@@ -43,7 +43,8 @@ function hoverText(model: TimelineModel, {hit, value, row}: Hover): {name: strin
   // A lone slice below a pixel: the cell knows its length, not its exact place.
   const dur = hit.busyNs;
   const facts = [formatDuration(dur)];
-  const step = model.steps.at(hit.start);
+  const track = row.track === undefined ? undefined : model.track(row.track);
+  const step = model.steps.at(hit.start, track?.kind === 'thread');
   if (step && step.dur > 0 && hit.kind !== SliceKind.step) {
     facts.push(`${formatPct((100 * dur) / step.dur)} of the step`);
   }

@@ -6,6 +6,8 @@ import {Steps} from './steps';
 const STEPS = {
   start_ns: [0, 100, 200, 400].map(ns),
   dur_ns: [100, 100, 150, 100].map(ns),
+  host_start_ns: [],
+  host_dur_ns: [],
   name: ['a', 'b', 'c', 'd'],
 };
 const analysisWith = (outliers: unknown[]) =>
@@ -19,6 +21,17 @@ test('the step of a time; none between steps', () => {
   assert.equal(steps.at(349)?.name, 'c');
   assert.equal(steps.at(360), undefined);
   assert.equal(steps.at(-1), undefined);
+});
+
+test('what the host does lies between its marks', () => {
+  const paced = new Steps(
+    {...STEPS, host_start_ns: [0, 40, 80, 120].map(ns), host_dur_ns: [40, 40, 40, 40].map(ns)},
+    undefined,
+  );
+  assert.equal(paced.at(90)?.name, 'a');
+  assert.equal(paced.at(90, true)?.name, 'c');
+  assert.equal(paced.at(170, true), undefined);
+  assert.equal(new Steps(STEPS, undefined).at(90, true)?.name, 'a'); // a reply without them
 });
 
 test('outliers are those of the diagnosis, however it names them', () => {

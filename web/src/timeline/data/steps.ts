@@ -1,4 +1,6 @@
-// Steps of a trace: which one a time lies in, which are unusually long. Pure: runs in node.
+// Steps of a trace: which one a time lies in, which are unusually long. Where the device sets the
+// pace, what the host does belongs to another stretch of time than what the device does. Pure: runs
+// in node.
 
 import type {Analysis, TracksInfo} from '../../api/types';
 
@@ -6,6 +8,8 @@ export interface Step {
   readonly index: number;
   readonly start: number;
   readonly dur: number;
+  readonly hostStart: number;
+  readonly hostDur: number;
   readonly name: string;
 }
 
@@ -19,23 +23,26 @@ export class Steps {
         index,
         start,
         dur: steps.dur_ns[index] ?? 0,
+        hostStart: steps.host_start_ns[index] ?? start,
+        hostDur: steps.host_dur_ns[index] ?? steps.dur_ns[index] ?? 0,
         name: steps.name[index] ?? '',
       }))
       .sort((a, b) => a.start - b.start);
     this.outliers = outliersOf(this.all, analysis?.steps.outliers ?? []);
   }
 
-  /** The step that `t` lies in. */
-  at(t: number): Step | undefined {
+  /** The step that `t` lies in: of the device, or between the host's marks. */
+  at(t: number, isHost = false): Step | undefined {
+    const start = (step: Step): number => (isHost ? step.hostStart : step.start);
     let lo = 0;
     let hi = this.all.length;
     while (lo < hi) {
       const mid = (lo + hi) >>> 1;
-      if ((this.all[mid] as Step).start <= t) lo = mid + 1;
+      if (start(this.all[mid] as Step) <= t) lo = mid + 1;
       else hi = mid;
     }
     const step = this.all[lo - 1];
-    return step && t < step.start + step.dur ? step : undefined;
+    return step && t < start(step) + (isHost ? step.hostDur : step.dur) ? step : undefined;
   }
 
   /** The first outlier that starts after `t`, then from the front again. */
