@@ -86,6 +86,20 @@ START_TEST(batches_that_lay_ready_are_not_the_pace)
 }
 END_TEST
 
+START_TEST(one_turn_of_workers_has_a_mean)
+{
+    struct job job = {
+        .batches = 10, .workers = 2, .fetch = 90e3, .step = 10e3, .cold = 400e3, .jitter = 0.001};
+    draw(&job);
+    ck_assert_int_eq(analysis->loader.num_workers, 2);
+    ck_assert_uint_eq(analysis->step_kept_count, 2); /* 10 and 80 ms */
+    ck_assert_int_eq(analysis->workload, LAC_WORKLOAD_TRAINING);
+    const struct lac_finding *finding = sheet_finding("input-starvation");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "num_workers=11"));
+}
+END_TEST
+
 /** Without a rhythm it is known how many times as many workers it takes, and no more. */
 static void check_times_as_many(const char *times)
 {
@@ -152,6 +166,7 @@ int main(void)
     tcase_add_checked_fixture(tests, NULL, sheet_wipe);
     tcase_add_test(tests, workers_and_their_fetches_show_in_the_rhythm_of_the_waits);
     tcase_add_test(tests, batches_that_lay_ready_are_not_the_pace);
+    tcase_add_test(tests, one_turn_of_workers_has_a_mean);
     tcase_add_test(tests, workers_that_deliver_evenly_have_no_number);
     tcase_add_test(tests, what_the_training_does_every_fourth_step_is_no_workers);
     tcase_add_test(tests, a_loader_that_keeps_up_tells_nothing);

@@ -138,9 +138,20 @@ static bool is_cold(struct lac_facts *facts)
     return first_use_ns > device->span_ns / 2 || is_first_use_of_operator(facts);
 }
 
+/** Whether the steps are one turn of workers whose rhythm the waits show: then that is their mean. */
+static bool are_one_turn(const struct lac_analysis *analysis)
+{
+    return analysis->loader.are_workers_inferred &&
+           analysis->step_kept_count == (uint32_t)analysis->loader.num_workers &&
+           analysis->step_uncertain_pct <= ALIKE_MAX_PCT;
+}
+
 /** Whether the steps have a mean: two that are alike do, ten that are not do not. */
 static bool have_mean(const struct lac_analysis *analysis)
 {
+    if (are_one_turn(analysis)) {
+        return true;
+    }
     return analysis->step_kept_count >= STEPS_MIN ||
            (analysis->step_kept_count == 2 &&
             (double)(analysis->step_p95_ns - analysis->step_median_ns) * 100.0 <=

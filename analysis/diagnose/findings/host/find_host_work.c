@@ -6,7 +6,6 @@
 
 #include "analysis/diagnose/findings/host/host_thresholds.h"
 #include "analysis/diagnose/findings/host/host_walk.h"
-#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stddef.h>
