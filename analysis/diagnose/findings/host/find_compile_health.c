@@ -266,9 +266,22 @@ static void open_pieces(const struct lac_facts *facts, struct lac_finding *findi
                "TORCH_LOGS=graph_breaks names each place.");
 }
 
+/** Whether the recording names a region at all. */
+static bool has_regions(const struct lac_facts *facts)
+{
+    uint32_t id = 0;
+    while (id < facts->model->strings.count && !is_region(lac_model_str(facts->model, id))) {
+        id++;
+    }
+    return id < facts->model->strings.count;
+}
+
 bool lac_find_compile_health(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct compiled seen = {.example = LAC_NONE, .longest = LAC_NONE};
+    if (!has_regions(facts)) {
+        return false;
+    }
     seen.steps = lac_host_walk(facts, visit, &seen);
     if (seen.steps <= 0.0 || seen.regions == 0) {
         return false;

@@ -59,22 +59,37 @@ struct window {
     double steps;
 };
 
-/** The replayed steps, or all kept ones. */
+/** The first kept steps that follow each other, as many as a replay would take. */
+static struct window first_steps(const struct lac_analysis *analysis)
+{
+    struct window window = {0};
+    uint64_t operations = 0;
+    for (uint32_t s = 0; s < analysis->step_count && operations < LAC_GRAPH_OPS_MAX; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        bool is_kept = step->left_out == LAC_STEP_KEPT;
+        if (!is_kept && window.steps > 0.0) {
+            break;
+        }
+        if (is_kept) {
+            window.start_ns = window.steps > 0.0 ? window.start_ns : step->host_start_ns;
+            window.end_ns = step->host_start_ns + step->host_dur_ns;
+            window.steps += 1.0;
+            operations += step->op_count;
+        }
+    }
+    return window;
+}
+
+/** The replayed steps, or the first ones. */
 static struct window window_of(const struct lac_facts *facts)
 {
     struct window window = {0};
-    if (facts->time == NULL || facts->kept.count == 0) {
-        return window;
+    const struct lac_graph *graph = facts->time != NULL ? facts->time->graph : NULL;
+    if (graph == NULL || graph->step_count == 0) {
+        return facts->time != NULL ? first_steps(facts->analysis) : window;
     }
-    const struct lac_graph *graph = facts->time->graph;
-    if (graph != NULL && graph->step_count > 0) {
-        lac_edits_window(facts, &window.start_ns, &window.end_ns);
-        window.steps = graph->step_count;
-    } else if (facts->host_kept.count > 0) {
-        window.start_ns = facts->host_kept.at[0].start_ns;
-        window.end_ns = facts->host_kept.at[facts->host_kept.count - 1].end_ns;
-        window.steps = facts->analysis->step_kept_count;
-    }
+    lac_edits_window(facts, &window.start_ns, &window.end_ns);
+    window.steps = graph->step_count;
     return window;
 }
 
@@ -115,7 +130,7 @@ double lac_host_walk(const struct lac_facts *facts,
             }
         }
     }
-    return window.steps;
+    return visited < VISITS_MAX ? window.steps : 0.0;
 }
 
 uint32_t lac_host_launched(const struct lac_facts *facts, uint64_t call)

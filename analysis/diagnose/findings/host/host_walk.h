@@ -28,11 +28,11 @@ uint32_t lac_host_around(const struct lac_host_open *open, bool (*is_wanted)(con
 bool lac_host_is_loading(const struct lac_host_open *open);
 
 /**
- * Tell `visit` of every operator, range and call that begins in the window of the replay; of one
- * without a window in the first two million of the kept steps. O(slices of the window).
+ * Tell `visit` of every operator, range and call that begins in the window of the replay; without one
+ * in the first kept steps. O(slices of the window), two million at most.
  *
  * @param open without the slice itself
- * @return steps that the window holds; 0 when there are none
+ * @return steps that the window holds; 0 when there are none, or too many slices
  */
 double lac_host_walk(const struct lac_facts *facts,
                      void (*visit)(void *context, const struct lac_host_open *open, uint64_t slice),
