@@ -40,6 +40,20 @@ SAME(CUPTI_KIND_CUDA_EVENT, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
 SAME(CUPTI_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 #endif
 
+static void check_diagnosis_says(const char *text)
+{
+    struct lac_analysis *analysis = NULL;
+    struct lac_error error = {0};
+    bool is_said = false;
+
+    ck_assert_int_eq(lac_diagnose(lac_cupti_model, NULL, &analysis, &error), LAC_OK);
+    for (uint32_t i = 0; i < analysis->not_recorded_count; i++) {
+        is_said = is_said || strcmp(analysis->not_recorded[i], text) == 0;
+    }
+    lac_analysis_destroy(analysis);
+    ck_assert_msg(is_said, "%s", text);
+}
+
 static void job_records(void)
 {
     lac_cupti_initialize();
@@ -105,6 +119,7 @@ START_TEST(another_profiler_is_named)
     lac_cupti_import();
     ck_assert(lac_cupti_says("\"gpu_recording\":\"ranges-only\""));
     ck_assert(lac_cupti_says("another profiler holds CUPTI: nsys"));
+    check_diagnosis_says("GPU operations: another profiler holds CUPTI: nsys");
 }
 END_TEST
 
@@ -269,7 +284,14 @@ START_TEST(the_last_rung_is_ranges_only)
     ck_assert_int_eq(lac_job_run(jobs[_i]), 0);
     lac_cupti_import();
     ck_assert(lac_cupti_says("\"gpu_recording\":\"ranges-only\""));
-    ck_assert(lac_cupti_says("NVreg_RestrictProfilingToAdminUsers=0"));
+    check_diagnosis_says(_i == 0 ? "GPU operations: no GPU activity can be recorded: "
+                                   "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35); the administrator "
+                                   "allows it with: options nvidia "
+                                   "NVreg_RestrictProfilingToAdminUsers=0"
+                                 : "GPU operations: CUPTI refused us: "
+                                   "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35); the administrator "
+                                   "allows it with: options nvidia "
+                                   "NVreg_RestrictProfilingToAdminUsers=0");
 }
 END_TEST
 
@@ -528,20 +550,6 @@ static bool report_says(const char *code)
         }
     }
     return false;
-}
-
-static void check_diagnosis_says(const char *text)
-{
-    struct lac_analysis *analysis = NULL;
-    struct lac_error error = {0};
-    bool is_said = false;
-
-    ck_assert_int_eq(lac_diagnose(lac_cupti_model, NULL, &analysis, &error), LAC_OK);
-    for (uint32_t i = 0; i < analysis->not_recorded_count; i++) {
-        is_said = is_said || strcmp(analysis->not_recorded[i], text) == 0;
-    }
-    lac_analysis_destroy(analysis);
-    ck_assert_msg(is_said, "%s", text);
 }
 
 START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)

@@ -123,7 +123,11 @@ static void write_missing(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_trace_info *info = &facts->model->info;
     if (analysis->device_count == 0) {
+        const char *why = lac_why_no_gpu(facts);
         missing(analysis, LAC_MISSING_DEVICE);
+        if (why != NULL) {
+            analysis->not_recorded[0] = lac_texts_add(&analysis->texts, "GPU operations: %s", why);
+        }
         return;
     }
     if (!facts->has_api) {

@@ -402,14 +402,21 @@ static void say_about_host(struct lac_facts *facts)
     double waits_pct = lac_pct_of_step(facts, time->starved_ns);
     const char *step =
         lac_texts_add(&analysis->texts, "%s", lac_format_ns(analysis->step_mean_ns).text);
-    verdict->detail = "No GPU operation was recorded. This is about the training process only.";
+    const char *why = lac_why_no_gpu(facts);
+    verdict->detail =
+        why != NULL ? lac_texts_add(&analysis->texts,
+                                    "No GPU operation was recorded: %s. This is about the training "
+                                    "process only.",
+                                    why)
+                    : "No GPU operation was recorded. This is about the training process only.";
     if (!analysis->loader.is_present) {
         *verdict = (struct lac_verdict){
             "unknown", '?',
             lac_texts_add(&analysis->texts,
                           "steps take %s; neither GPU operations nor data loading were recorded",
                           step),
-            "Record with CUDA activities to see what the GPU did.", 0};
+            why != NULL ? verdict->detail : "Record with CUDA activities to see what the GPU did.",
+            0};
         return;
     }
     bool is_starved = waits_pct >= HOST_STARVES_PCT;
@@ -469,11 +476,16 @@ static void say_no_gpu(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_report_line *ranges = report_line(facts->model, "profiler_ranges");
     const struct lac_report_line *unknown = report_line(facts->model, "category_not_known");
+    const char *why = lac_why_no_gpu(facts);
     int64_t launches = count_launches(facts);
     analysis->verdict = (struct lac_verdict){
         "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
         "Record with CUDA activities to see what the GPU did.", 0};
-    if (ranges != NULL) {
+    if (why != NULL) {
+        analysis->verdict.text =
+            lac_texts_add(&analysis->texts, "no GPU operation was recorded: %s", why);
+        analysis->verdict.detail = NULL;
+    } else if (ranges != NULL) {
         analysis->verdict.text = lac_texts_add(
             &analysis->texts, "counters of %s, no times: CUPTI's range profiler was on",
             lac_format_count((int64_t)ranges->count, "kernel").text);
