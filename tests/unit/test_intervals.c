@@ -127,6 +127,32 @@ START_TEST(bridges_close_short_holes_only)
 }
 END_TEST
 
+/** Short holes may be bridged as they come or in the end, also when other threads' times follow. */
+START_TEST(bridging_while_adding_changes_nothing)
+{
+    struct lac_spans early = {0};
+    struct lac_spans late = {0};
+    uint32_t random = 12345;
+    for (int thread = 0; thread < 3; thread++) {
+        int64_t t_ns = thread * 40;
+        for (int i = 0; i < 200; i++) {
+            random = random * 1103515245U + 12345U;
+            int64_t end_ns = t_ns + (random >> 16) % 9;
+            ck_assert_int_eq(lac_spans_add_unsorted_bridged(&early, t_ns, end_ns, 5), LAC_OK);
+            ck_assert_int_eq(lac_spans_add_unsorted(&late, t_ns, end_ns), LAC_OK);
+            t_ns += (random >> 24) % 17;
+        }
+    }
+    ck_assert_uint_lt(early.count, late.count); /* that is what it is for */
+    lac_spans_normalize(&early, 5);
+    lac_spans_normalize(&late, 5);
+    ck_assert_uint_eq(early.count, late.count);
+    ck_assert_mem_eq(early.at, late.at, early.count * sizeof(*early.at));
+    lac_spans_done(&early);
+    lac_spans_done(&late);
+}
+END_TEST
+
 START_TEST(empty_intervals_add_nothing)
 {
     struct lac_spans spans = {0};
@@ -145,6 +171,7 @@ int main(void)
     tcase_add_test(tcase, set_operations_agree_with_bits);
     tcase_add_test(tcase, windows_agree_with_bits);
     tcase_add_test(tcase, bridges_close_short_holes_only);
+    tcase_add_test(tcase, bridging_while_adding_changes_nothing);
     tcase_add_test(tcase, empty_intervals_add_nothing);
     suite_add_tcase(suite, tcase);
     return check_main(suite);

@@ -94,6 +94,12 @@ static enum lac_status add_blocking(struct lac_host *host, int64_t start_ns, int
     return status ? status : lac_spans_add_unsorted(&host->blocked, start_ns, end_ns);
 }
 
+static enum lac_status add_launching(struct lac_host *host, int64_t start_ns, int64_t end_ns)
+{
+    return lac_spans_add_unsorted_bridged(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns,
+                                          LAUNCH_BRIDGE_NS);
+}
+
 /** Where a copy goes, as recorded, or LAC_COPY_UNKNOWN. */
 static enum lac_copy_kind copy_kind_of(const struct lac_model *model, uint64_t slice)
 {
@@ -137,7 +143,7 @@ static enum lac_status add_copy_call(const struct lac_model *model, struct lac_h
     if (is_blocking || outlasts) {
         return add_blocking(host, start_ns, end_ns, slice);
     }
-    return lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
+    return add_launching(host, start_ns, end_ns);
 }
 
 /** Whether the linked kernel is the first of its name: its launch may load its module. */
@@ -172,8 +178,7 @@ static enum lac_status add_call(struct lac_facts *facts, struct lac_host *host, 
                                    &host->copy_blocking_capacity, call);
             }
         }
-        return status ? status
-                      : lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
+        return status ? status : add_launching(host, start_ns, end_ns);
     case LAC_API_SYNC:
         return add_blocking(host, start_ns, end_ns, slice);
     case LAC_API_COPY:

@@ -46,14 +46,15 @@ enum lac_status lac_spans_add(struct lac_spans *spans, int64_t start_ns, int64_t
     return lac_spans_add_bridged(spans, start_ns, end_ns, 0);
 }
 
-enum lac_status lac_spans_add_unsorted(struct lac_spans *spans, int64_t start_ns, int64_t end_ns)
+enum lac_status lac_spans_add_unsorted_bridged(struct lac_spans *spans, int64_t start_ns,
+                                               int64_t end_ns, int64_t bridge_ns)
 {
     if (end_ns <= start_ns) {
         return LAC_OK;
     }
     if (spans->count > 0) {
         struct lac_span *last = &spans->at[spans->count - 1];
-        if (start_ns >= last->start_ns && start_ns <= last->end_ns) {
+        if (start_ns >= last->start_ns && start_ns - last->end_ns <= bridge_ns) {
             if (end_ns > last->end_ns) {
                 last->end_ns = end_ns;
             }
@@ -61,6 +62,11 @@ enum lac_status lac_spans_add_unsorted(struct lac_spans *spans, int64_t start_ns
         }
     }
     return push(spans, start_ns, end_ns);
+}
+
+enum lac_status lac_spans_add_unsorted(struct lac_spans *spans, int64_t start_ns, int64_t end_ns)
+{
+    return lac_spans_add_unsorted_bridged(spans, start_ns, end_ns, 0);
 }
 
 static int by_start(const void *a, const void *b)

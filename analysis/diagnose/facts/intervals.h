@@ -39,6 +39,11 @@ LAC_MUST_USE enum lac_status lac_spans_add_bridged(struct lac_spans *spans, int6
 LAC_MUST_USE enum lac_status lac_spans_add_unsorted(struct lac_spans *spans, int64_t start_ns,
                                                     int64_t end_ns);
 
+/** The same of what will be normalized with `bridge_ns`: what comes in order takes no room. */
+LAC_MUST_USE enum lac_status lac_spans_add_unsorted_bridged(struct lac_spans *spans,
+                                                            int64_t start_ns, int64_t end_ns,
+                                                            int64_t bridge_ns);
+
 /** Sort and merge, holes of `bridge_ns` or shorter included. O(n) when already sorted. */
 void lac_spans_normalize(struct lac_spans *spans, int64_t bridge_ns);
 
