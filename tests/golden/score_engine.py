@@ -33,7 +33,7 @@ LOADING = ["input-starvation", "cpu-oversubscription", "workers-serialized", "st
            "cpu-throttled", "affinity", "slow-samples", "worker-respawn", "worker-hand-over", "host-single-thread"]
 PROPOSES = {
     "pageable-copy": ["pageable"], "blocking-copy": ["blocking", "pageable"], "layout-conversion": ["layout"],
-    "sync-stall": ["sync"], "launch-bound": ["launch"], "slow-optimizer": ["launch"], "allocator-thrash": ["allocator"],
+    "sync-stall": ["sync"], "sync-per-layer": ["sync"], "launch-bound": ["launch"], "slow-optimizer": ["launch"], "allocator-thrash": ["allocator"],
     "module-load": ["module"], "exposed-communication": ["comm"], "straggler-rank": ["late-rank"],
     **{name: ["workers", "tail", "contention"] for name in LOADING}, "workers-serialized": ["lock"],
 }

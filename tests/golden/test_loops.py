@@ -39,7 +39,7 @@ CAUSES = {
         {"copies_ahead": False, "copy_mb": 200}, "copy_wait", "blocking-copy", "async=1", {"copies_ahead": True}),
     "values read in the layers": (
         {"reads_in_layers": 20, "forward_us": 100, "backward_us": 200, "dispatch_us": 150, "layers": 100, "copy_mb": 1},
-        None, "sync-stall", "sync=0", {"reads_in_layers": 0, "reads_loss": False}),
+        None, "sync-per-layer", "sync=0", {"reads_in_layers": 0, "reads_loss": False}),
     "work in Python after a value was read": ({"python_ms": 60}, "host", "sync-stall", "sync=0", {"reads_loss": False}),
     "launches": (HOST_BOUND, "launch", "launch-bound", "", None),
     "collectives that nothing hides": (

@@ -38,7 +38,8 @@ ROWS = [
     Row("kineto/resnet50_num_workers_4.worker0.1623213129365.pt.trace.json.gz", "training", 121.3, ("inference",), (),
         None, True, 2.1),
     Row("kineto/gpu_metrics_input.json", "few_steps", None),
-    Row("hta/trace_diff__control__control.json.gz", "training", 77.2, ("inference", "bucket_cap_mb"), (), None, True),
+    Row("hta/trace_diff__control__control.json.gz", "training", 77.2, ("inference", "bucket_cap_mb"), (), None, True,
+        None, ("aten::item stop the host 6", "all-to-all")),
     # 4597 of 4645 copies are a compiled function's: inputs of its graph
     Row("hta/trace_diff__test__test.json.gz", "training", 117.5, ("inference",), (), "compile-health", True, 2.5,
         ("mark_static_address",)),
@@ -49,7 +50,7 @@ ROWS = [
         "tensor-cores-unused", True, 0.3),
     Row("hta/df_index_resolver__df_index_resolver.json.gz", "training", 349.4,
         ("inference", "torch.compile(model", "between nothing"), (), None, True, None,
-        ("set_to_none=True", "aot_eager")),
+        ("set_to_none=True", "aot_eager", "collectives per step, one a tensor", "bucket")),
     # the holes lie inside graph replays, with work pending: no launch was late
     Row("hta/negative_queue_length_values_check__rank0.json.gz", "training", 216.1, ("for launches",), ("launch-bound",), None, False, 0.2),
     Row("hta/trace_filter__sampled_rank-0.json.gz", "training", 621.1, ("inference",)),
@@ -66,7 +67,8 @@ ROWS = [
     # a batch costs a worker 1.67 s: 13 of them for the 157 ms that everything else takes
     Row("param/resnet_kineto.json.gz", "training", 416.0, ("inference", "record the workers"), (), "input-starvation", True, 3.5,
         ("num_workers=13", "4 workers")),
-    Row("tracelens/mi300__resnet_act_checkpoint.json.gz", "training", 19.0, ("inference", "62 steps/s", "too few")),
+    Row("tracelens/mi300__resnet_act_checkpoint.json.gz", "training", 19.0, ("inference", "62 steps/s", "too few"),
+        (), "collective-efficiency", True, None, ("3.5 gb/s",)),
     # the caching allocator is off: 14 times as fast with it, said by three steps as well as by ten
     Row("tracelens/no_pool__mi300_ddp_train_resnet18.json.gz", "training", 1053.0,
         ("inference", "too few", "expandable_segments"), (), "allocator-thrash", True, None,
@@ -78,8 +80,10 @@ ROWS = [
     Row("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "inference", 47.2,
         ("optimizer=", "GradScaler", "bucket"), (), None, True),
     Row("tracelens/b200__eager_trace.json.gz", "inference", 87.4, ("optimizer=", "GradScaler", "bucket"), (), None, True),
-    Row("nsys/nsysai_mfu_2gpu_before.sqlite", "no_steps", NO_STEP, ("inference",)),  # 17 blocks of one pass
-    Row("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "no_steps", NO_STEP, ("record ten steps", "optimizer=")),
+    Row("nsys/nsysai_mfu_2gpu_before.sqlite", "no_steps", NO_STEP, ("inference",), (),
+        None, True, None, ("aten::to stops the host",)),  # 17 blocks of one pass
+    Row("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "no_steps", NO_STEP, ("record ten steps", "optimizer="),
+        (), "sync-per-layer", True),
     Row("nsys/nsysai_mock.sqlite", "cold_start", NO_STEP),
     Row("nsys/nevakrien_report1.sqlite", "no_gpu", NO_STEP),
     Row("sidnb13/transformer_a.pt.trace.json", "inference", None, ("optimizer=", "GradScaler", "bucket")),

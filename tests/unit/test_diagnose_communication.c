@@ -198,6 +198,67 @@ START_TEST(without_a_size_no_link_is_accused)
 }
 END_TEST
 
+/* -- waits in layers --------------------------------------------------------------------------- */
+
+/** The host waits for all that was launched, inside that operator, and then works by itself. */
+static void wait_in(const char *operator_name, double works_us)
+{
+    double end = (compute_us > host_us ? compute_us : host_us) + 5.0;
+    sheet_add("main op %.3f %.3f %s\n", host_us, end + 2.0 - host_us, operator_name);
+    sheet_add("main op %.3f %.3f aten::_local_scalar_dense\n", host_us + 1.0, end - host_us);
+    sheet_add("main call %.3f %.3f cudaStreamSynchronize\n", host_us + 2.0, end - host_us - 2.0);
+    host_us = end + 4.0 + works_us;
+}
+
+static void draw_layers(int layers, int waits, int at_end)
+{
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        for (int layer = 0; layer < layers; layer++) {
+            compute(400, gemm);
+            compute(400, gemm);
+            if (layer < waits) {
+                wait_in("aten::item", 150.0);
+            }
+        }
+        for (int output = 0; output < at_end; output++) {
+            wait_in("aten::to", 40.0);
+        }
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(a_wait_in_each_layer_names_its_operator)
+{
+    draw_layers(8, 8, 0);
+    const struct lac_finding *finding = sheet_finding("sync-per-layer");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->title, "aten::item stops the host 8 times per step"));
+    /* 8 x 160 us of 7.8 ms, and no more than all of it */
+    ck_assert(finding->gain_mid_pct > 8.0 && finding->gain_high_pct < 20.0);
+    ck_assert(finding->gain_low_pct < finding->gain_mid_pct);
+    ck_assert(finding->gain_mid_pct < finding->gain_high_pct);
+    sheet_check_grammar(finding);
+    ck_assert_ptr_null(sheet_finding("sync-stall"));
+}
+END_TEST
+
+START_TEST(a_wait_at_the_end_of_a_step_is_of_no_layer)
+{
+    draw_layers(8, 1, 0);
+    ck_assert_ptr_null(sheet_finding("sync-per-layer"));
+}
+END_TEST
+
+START_TEST(results_that_are_copied_in_a_row_wait_once)
+{
+    draw_layers(8, 0, 6);
+    ck_assert_ptr_null(sheet_finding("sync-per-layer"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_communication");
@@ -210,6 +271,9 @@ int main(void)
     tcase_add_test(tests, a_message_that_went_through_acquits_the_link);
     tcase_add_test(tests, advice_goes_by_the_kind_of_collective);
     tcase_add_test(tests, without_a_size_no_link_is_accused);
+    tcase_add_test(tests, a_wait_in_each_layer_names_its_operator);
+    tcase_add_test(tests, a_wait_at_the_end_of_a_step_is_of_no_layer);
+    tcase_add_test(tests, results_that_are_copied_in_a_row_wait_once);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -41,7 +41,7 @@ class Solver(Kind):
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
         if loop.kind["waits"]:
-            found["waits"] = Change(("sync-stall",), ("sync", "launch"), loop.but(kind={"waits": False}), "lines")
+            found["waits"] = Change(("sync-per-layer", "sync-stall"), ("sync", "launch"), loop.but(kind={"waits": False}), "lines")
         return found
 
 

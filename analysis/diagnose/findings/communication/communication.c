@@ -108,6 +108,11 @@ double lac_time_at_rate(const struct lac_message *collective, double gb_s)
     return bytes < 0.0 || gb_s <= 0.0 ? now_ns : fmin(now_ns, MESSAGE_START_NS + bytes / gb_s);
 }
 
+bool lac_is_step(const struct lac_analysis *analysis)
+{
+    return analysis->workload != LAC_WORKLOAD_NO_STEPS;
+}
+
 double lac_communication_said_ns(const struct lac_facts *facts)
 {
     double said_ns = 0.0;

@@ -26,6 +26,9 @@ double lac_best_link_gb_s(const struct lac_collectives *collectives, enum lac_co
 /** Time of the collective over a link of that rate; its own where it is shorter, or unknown. */
 double lac_time_at_rate(const struct lac_message *collective, double gb_s);
 
+/** Whether what repeats is a step, and not perhaps a layer of one. */
+bool lac_is_step(const struct lac_analysis *analysis);
+
 /** Time a step that findings about communication before this one account for. */
 double lac_communication_said_ns(const struct lac_facts *facts);
 

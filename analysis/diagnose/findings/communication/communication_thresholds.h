@@ -45,4 +45,20 @@
 /* Part of the exposed time that the bytes do not need from which on that is said. */
 #define WAITING_SAID_MIN 0.3
 
+/* -- waits for the device in layers -- */
+
+/* Waits a step from which on they are those of layers, and of one operator: a loop that reads its
+ * loss, a norm and a flag has three. Where what repeats may be a layer, one in most of them. */
+#define LAYERS_MIN           4.0
+#define LAYER_WAITS_MIN      2.0
+#define REPETITION_WAITS_MIN 0.8
+/* Computing inside a call from which on it waits for a layer: results of a batch that are copied one
+ * after another wait for the first alone. */
+#define LAYER_COMPUTES_MIN_NS 5000
+/* What it gains at least, in percent: steps of one run differ by as much. */
+#define LAYER_SYNC_GAIN_PCT 1.0
+/* Part of the gain that is expected, and at worst: some of the values are needed at once. */
+#define LAYER_SYNC_SHARE_MID   0.9
+#define LAYER_SYNC_SHARE_WORST 0.25
+
 #endif
