@@ -259,6 +259,237 @@ START_TEST(results_that_are_copied_in_a_row_wait_once)
 }
 END_TEST
 
+/* -- gathers of weights ----------------------------------------------------------------------- */
+
+static const char all_gather[] = "ncclDevKernel_AllGather_RING_LL(args)";
+
+/** Six layers; each one's weights are gathered behind the layer before, or beside it. */
+static void draw_sharded(bool is_ahead)
+{
+    static const char args[] =
+        "{\"Collective name\":\"_allgather_base\",\"Out msg nelems\":20000000,"
+        "\"Group size\":4,\"dtype\":\"BFloat16\"}";
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        for (int layer = 0; layer < 6; layer++) {
+            if (is_ahead) {
+                double now_us = compute_us;
+                comm_us = 0.0;
+                compute(1000, gemm);
+                sheet_corr++;
+                sheet_add("main op %.3f 60 c10d::_allgather_base_\n", host_us);
+                sheet_add("main call %.3f 5 #%u cudaLaunchKernelExC\n", host_us + 40.0, sheet_corr);
+                sheet_add("gpu0.20 kernel %.3f 400 #%u %s args=%s\n",
+                          (now_us > host_us ? now_us : host_us) + 60.0, sheet_corr, all_gather,
+                          args);
+                host_us += 62.0;
+            } else {
+                communicate(400, all_gather, "_allgather_base_", args);
+                compute(1000, gemm);
+            }
+        }
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(gathers_that_layers_wait_for_come_one_layer_earlier)
+{
+    draw_sharded(false);
+    const struct lac_finding *finding = sheet_finding("gather-exposed");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "prefetch"));
+    ck_assert_ptr_nonnull(strstr(finding->costs, "40 MB")); /* of one layer */
+    /* 400 of every 1400 us are gathered; all but the first can be hidden */
+    ck_assert(finding->gain_mid_pct > 12.0 && finding->gain_high_pct < 30.0);
+    ck_assert(finding->gain_low_pct < finding->gain_mid_pct);
+    sheet_check_grammar(finding);
+    /* the first of a step comes behind the host's work, and is said as the rest */
+    const struct lac_finding *rest = sheet_finding("exposed-communication");
+    ck_assert_ptr_nonnull(rest);
+    ck_assert_int_le(finding->cost_ns_per_step + rest->cost_ns_per_step, 6 * 400000);
+}
+END_TEST
+
+START_TEST(gathers_beside_computing_are_fine)
+{
+    draw_sharded(true);
+    ck_assert_ptr_null(sheet_finding("gather-exposed"));
+}
+END_TEST
+
+/* -- stages of a pipeline ---------------------------------------------------------------------- */
+
+static void transfer(double length, bool is_send)
+{
+    communicate(length, send_receive, is_send ? "send" : "recv_",
+                is_send
+                    ? "{\"Collective name\":\"send\",\"In msg nelems\":4000000,\"Group size\":2,"
+                      "\"dtype\":\"BFloat16\"}"
+                    : "{\"Collective name\":\"recv\",\"In msg nelems\":4000000,\"Group size\":2,"
+                      "\"dtype\":\"BFloat16\"}");
+}
+
+/** The first of two stages with three micro-batches, which waits `wait_us` for each gradient. */
+static void draw_stage(double wait_us)
+{
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        for (int batch = 0; batch < 3; batch++) {
+            compute(1500, gemm);
+            transfer(40, true);
+        }
+        for (int batch = 0; batch < 3; batch++) {
+            transfer(wait_us, false);
+            double from_us = host_us;
+            compute(3000, gemm);
+            sheet_add("main op %.3f %.3f autograd::engine::evaluate_function: MmBackward0\n",
+                      from_us - 0.5, host_us - from_us + 0.5);
+        }
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(the_bubble_follows_from_stages_and_micro_batches)
+{
+    draw_stage(1600);
+    const struct lac_finding *finding = sheet_finding("imbalance-and-bubble");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "2 stages and 3 micro-batches"));
+    ck_assert_str_eq(finding->brief, "6 micro-batches per step");
+    /* (1 + 1/6) for (1 + 1/3): an eighth less */
+    ck_assert(finding->gain_high_pct > 12.0 && finding->gain_high_pct < 13.0);
+    ck_assert(finding->gain_mid_pct < finding->gain_high_pct);
+    sheet_check_grammar(finding);
+    ck_assert_ptr_null(sheet_finding("exposed-communication"));
+}
+END_TEST
+
+START_TEST(stages_that_hardly_wait_have_no_bubble)
+{
+    draw_stage(150);
+    ck_assert_ptr_null(sheet_finding("imbalance-and-bubble"));
+}
+END_TEST
+
+/* -- weights on the host ----------------------------------------------------------------------- */
+
+/** Copies of one size, `per_pass` before each of the passes that a step has. */
+static void draw_copies(int passes, int layers, bool mixes_passes)
+{
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        for (int pass = 0; pass < passes; pass++) {
+            for (int layer = 0; layer < layers; layer++) {
+                sheet_corr++;
+                double start = (compute_us > host_us ? compute_us : host_us) + 6.0;
+                compute_us = start + 600.0;
+                sheet_add("main call %.3f 4 #%u cudaMemcpyAsync\n", host_us, sheet_corr);
+                sheet_add("gpu0.7 copy %.3f 600 #%u HtoD pinned 15000000\n", start, sheet_corr);
+                host_us += 5.0;
+                for (int half = 0; half < 2; half++) {
+                    double from_us = host_us;
+                    compute(500, gemm);
+                    bool is_backward = mixes_passes ? half == 1 : pass % 2 == 1;
+                    if (is_backward) {
+                        sheet_add("main op %.3f %.3f autograd::engine::evaluate_function: "
+                                  "MmBackward0\n",
+                                  from_us - 0.5, host_us - from_us + 0.5);
+                    }
+                }
+            }
+        }
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(weights_that_come_layer_by_layer_are_copied_ahead)
+{
+    draw_copies(2, 5, false);
+    const struct lac_finding *finding = sheet_finding("weights-over-pcie");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->title, "150 MB per step"));
+    /* 6 ms of copies beside 10 ms of computing: no step below 10 of 16 ms */
+    ck_assert(finding->gain_mid_pct > 20.0 && finding->gain_high_pct < 39.0);
+    sheet_check_grammar(finding);
+    ck_assert_ptr_null(sheet_finding("blocking-copy"));
+}
+END_TEST
+
+START_TEST(batches_of_accumulated_gradients_are_no_weights)
+{
+    draw_copies(2, 5, true); /* as large and as many, but each is used forward and backward */
+    ck_assert_ptr_null(sheet_finding("weights-over-pcie"));
+}
+END_TEST
+
+/* -- iterations of a server -------------------------------------------------------------------- */
+
+/** Iterations of `kernels` launches and `length` us each, then the host works by itself. */
+static void draw_server(const char *name, int kernels, double length, double works_us)
+{
+    begin();
+    for (int i = 0; i < 12; i++) {
+        double begin_us = host_us;
+        for (int k = 0; k < kernels; k++) {
+            compute(length, gemm);
+        }
+        sheet_corr++;
+        double start = (compute_us > host_us ? compute_us : host_us) + 6.0;
+        compute_us = start + 2.0;
+        sheet_add("main call %.3f 4 #%u cudaMemcpyAsync\n", host_us, sheet_corr);
+        sheet_add("gpu0.7 copy %.3f 2 #%u DtoH pageable 256\n", start, sheet_corr);
+        sheet_add("main call %.3f %.3f cudaStreamSynchronize\n", host_us + 5.0,
+                  compute_us + 3.0 - host_us);
+        host_us = compute_us + 10.0;
+        sheet_add("main range %.3f %.3f %s\n", begin_us, host_us - begin_us, name);
+        sheet_add("main op %.3f %.3f schedule\n", host_us + 1.0, works_us - 2.0);
+        host_us += works_us;
+    }
+    sheet_diagnose(NULL, 9);
+}
+
+START_TEST(a_server_prepares_the_next_iteration_meanwhile)
+{
+    draw_server("execute_context_0(0)_generation_32(32)", 20, 300.0, 3000.0);
+    const struct lac_finding *finding = sheet_finding("iteration-gap");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "async-scheduling"));
+    ck_assert_ptr_nonnull(strstr(finding->expect, "tokens/s"));
+    /* 3 of 9 ms */
+    ck_assert(finding->gain_mid_pct > 28.0 && finding->gain_high_pct < 35.0);
+    sheet_check_grammar(finding);
+    ck_assert_ptr_null(sheet_finding("sync-stall"));
+}
+END_TEST
+
+START_TEST(kernels_that_are_launched_one_by_one_want_a_graph)
+{
+    draw_server("execute_context_0(0)_generation_8(8)", 400, 2.0, 200.0);
+    const struct lac_finding *finding = sheet_finding("iteration-gap");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "enforce-eager"));
+    ck_assert(finding->gain_mid_pct > 40.0);
+    ck_assert(finding->step_low_ns >= 800000); /* what the GPU needs */
+    ck_assert_ptr_null(sheet_finding("launch-bound"));
+}
+END_TEST
+
+START_TEST(what_only_repeats_is_no_server)
+{
+    draw_server("sweep", 20, 300.0, 3000.0);
+    ck_assert_ptr_null(sheet_finding("iteration-gap"));
+    /* nor is a server that never waits slow */
+    draw_server("execute_context_0(0)_generation_32(32)", 20, 300.0, 5.0);
+    ck_assert_ptr_null(sheet_finding("iteration-gap"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_communication");
@@ -274,6 +505,15 @@ int main(void)
     tcase_add_test(tests, a_wait_in_each_layer_names_its_operator);
     tcase_add_test(tests, a_wait_at_the_end_of_a_step_is_of_no_layer);
     tcase_add_test(tests, results_that_are_copied_in_a_row_wait_once);
+    tcase_add_test(tests, gathers_that_layers_wait_for_come_one_layer_earlier);
+    tcase_add_test(tests, gathers_beside_computing_are_fine);
+    tcase_add_test(tests, the_bubble_follows_from_stages_and_micro_batches);
+    tcase_add_test(tests, stages_that_hardly_wait_have_no_bubble);
+    tcase_add_test(tests, weights_that_come_layer_by_layer_are_copied_ahead);
+    tcase_add_test(tests, batches_of_accumulated_gradients_are_no_weights);
+    tcase_add_test(tests, a_server_prepares_the_next_iteration_meanwhile);
+    tcase_add_test(tests, kernels_that_are_launched_one_by_one_want_a_graph);
+    tcase_add_test(tests, what_only_repeats_is_no_server);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -313,9 +313,6 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
 
 bool lac_find_sync_stall(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    if (lac_finding_of(facts->analysis, LAC_FINDING_SYNC_PER_LAYER) != NULL) {
-        return false; /* it names the operator */
-    }
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_sync = 1;

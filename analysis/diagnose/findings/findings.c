@@ -91,13 +91,33 @@ static void append(struct lac_analysis *analysis, const struct lac_finding *find
     analysis->findings[analysis->finding_count++] = *finding;
 }
 
+/** Whether a finding before it already names the cause of the time that this one is about. */
+static bool gives_way(const struct lac_analysis *analysis, enum lac_finding_kind kind)
+{
+    static const struct {
+        enum lac_finding_kind general, specific;
+    } pairs[] = {
+        {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_PER_LAYER},
+        {LAC_FINDING_SYNC_STALL, LAC_FINDING_ITERATION_GAP},
+        {LAC_FINDING_SYNC_PER_LAYER, LAC_FINDING_ITERATION_GAP},
+        {LAC_FINDING_LAUNCH_BOUND, LAC_FINDING_ITERATION_GAP},
+        {LAC_FINDING_BLOCKING_COPY, LAC_FINDING_WEIGHTS_OVER_PCIE},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(pairs); i++) {
+        if (pairs[i].general == kind && lac_finding_of(analysis, pairs[i].specific) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void find_all(const struct lac_facts *facts, enum phase phase, unsigned subjects)
 {
     for (size_t i = 0; i < LAC_COUNT_OF(finders); i++) {
         struct lac_finding finding;
         lac_finding_init(&finding, finders[i].kind);
         if (finders[i].phase == phase && (finders[i].subjects & subjects) != 0 &&
-            finders[i].find(facts, &finding)) {
+            !gives_way(facts->analysis, finders[i].kind) && finders[i].find(facts, &finding)) {
             append(facts->analysis, &finding);
         }
     }

@@ -118,7 +118,9 @@ double lac_communication_said_ns(const struct lac_facts *facts)
     double said_ns = 0.0;
     for (uint32_t i = 0; i < facts->analysis->finding_count; i++) {
         const struct lac_finding *finding = &facts->analysis->findings[i];
-        if (finding->kind == LAC_FINDING_COLLECTIVE_EFFICIENCY) {
+        if (finding->kind == LAC_FINDING_COLLECTIVE_EFFICIENCY ||
+            finding->kind == LAC_FINDING_GATHER_EXPOSED ||
+            finding->kind == LAC_FINDING_IMBALANCE_AND_BUBBLE) {
             said_ns += (double)finding->cost_ns_per_step;
         }
     }

@@ -61,4 +61,52 @@
 #define LAYER_SYNC_SHARE_MID   0.9
 #define LAYER_SYNC_SHARE_WORST 0.25
 
+/* -- gathers of weights -- */
+
+/* Gathers a step from which on they are those of layers. */
+#define GATHERS_MIN 2.0
+/* Of a gather, this part has no computing beside it. */
+#define GATHER_EXPOSED_MIN 0.7
+/* It begins this soon behind a kernel that computes, and the next begins this soon behind it: an
+ * event between two streams takes some microseconds. That kernel is one of so many operations next to
+ * it on all streams. */
+#define GATHER_NEAR_NS   50000
+#define GATHER_NEIGHBORS 8
+/* Part of the gain that is expected, and at worst: they are long because a rank is late. */
+#define GATHER_SHARE_MID   0.95
+#define GATHER_SHARE_WORST 0.3
+
+/* -- weights on the host -- */
+
+/* Copies of weights are at least that large; of one size, so many a step are those of layers. */
+#define WEIGHTS_LEAST_BYTES 1048576
+#define WEIGHTS_LAYERS_MIN  3.0
+/* Between this part of them runs only forward or only backward computing: micro-batches have both. */
+#define WEIGHTS_PASSES_MIN 0.6
+
+/* -- iterations of a server -- */
+
+/* Operations from graphs from which on an iteration is a decode's: the rest are inputs and sampling. */
+#define DECODE_GRAPH_MIN 0.5
+/* Launches an iteration from which on it is eager: with graphs there are some for inputs and sampling. */
+#define EAGER_LAUNCHES_MIN 50.0
+/* Kernels of a graph take as long as by themselves, and what is between them; launching it takes that. */
+#define GRAPH_SLOWER    1.05
+#define GRAPH_LAUNCH_NS 30000
+/* Least gain in percent; its part that is expected, at worst, and at worst where stacks were recorded. */
+#define ITERATION_GAIN_PCT     1.0
+#define ITERATION_SHARE_MID    0.95
+#define ITERATION_WORST        0.5
+#define ITERATION_WORST_STACKS 0.3
+
+/* -- stages of a pipeline -- */
+
+/* Part of the bubble that has to be seen as waiting: an interleaved schedule has half of it. */
+#define BUBBLE_SEEN_MIN 0.6
+/* Part of the gain that is expected, and at worst: smaller micro-batches fill the device less. */
+#define BUBBLE_SHARE_MID   0.95
+#define BUBBLE_SHARE_WORST 0.4
+/* More micro-batches than any schedule has: then something else is sent. */
+#define MICRO_BATCHES_MAX 1024
+
 #endif
