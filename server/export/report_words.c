@@ -136,8 +136,9 @@ uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report
         return 0;
     }
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof(data), "%d workers, %s per batch", (int)loader->num_workers,
-                       lac_format_ns(loader->fetch_mean_ns).text);
+        (void)snprintf(data, sizeof(data), "%d workers, %s per batch%s", (int)loader->num_workers,
+                       lac_format_ns(loader->fetch_mean_ns).text,
+                       loader->are_workers_inferred ? " (inferred)" : "");
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof(data), "in the training process");
     }
