@@ -1,11 +1,14 @@
 /* Whose steps they are: the host's marks or the device's distances; what each then counts. */
 
+#include "analysis/diagnose/diagnose.h"
 #include "tests/support/check_main.h"
+#include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 enum { KERNELS = 20 };
 
@@ -442,6 +445,61 @@ START_TEST(a_loop_over_batches_without_training_has_no_epochs)
 }
 END_TEST
 
+/* -- how the work grows ------------------------------------------------------------------------- */
+
+/** Steps of which the first half takes three times as long as the second: each could be warm-up. */
+static void draw_long_half(int count)
+{
+    double t = 0.0;
+    for (int i = 0; i < count; i++) {
+        double length_us = i < count / 2 ? 300.0 + (i % 7) : 100.0;
+        sheet_add("main range %.0f %.0f ProfilerStep#%d\ngpu0.7 kernel %.0f %.0f dgrad\n", t,
+                  length_us, i, t + 8.0, length_us - 20.0);
+        t += length_us;
+    }
+}
+
+/** Steps that all wait, marked before the device has begun with the first of them. */
+static void draw_before_device(int count)
+{
+    for (int i = 0; i < count; i++) {
+        sheet_corr++;
+        sheet_add("main range %d 40 ProfilerStep#%d\nmain wait %d 20\n"
+                  "main call %d 1 #%u cudaLaunchKernel\ngpu0.7 kernel %d 90 #%u dgrad\n",
+                  i * 40, i, i * 40, i * 40 + 22, sheet_corr, count * 40 + i * 100, sheet_corr);
+    }
+}
+
+/** Seconds of CPU time that the diagnosis alone takes, the least of three. */
+static double seconds_for(void (*draw)(int count), int count)
+{
+    double least = HUGE_VAL;
+    sheet_blank();
+    draw(count);
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->step_count, (uint32_t)count);
+    for (int i = 0; i < 3; i++) {
+        clock_t begin = clock();
+        lac_analysis_destroy(trace_diagnose(model));
+        least = fmin(least, (double)(clock() - begin) / CLOCKS_PER_SEC);
+    }
+    return least;
+}
+
+START_TEST(work_grows_with_the_steps_and_not_with_their_square)
+{
+    enum { TIMES = 10 };
+    static void (*const draws[])(int) = {draw_long_half, draw_before_device};
+    static const int most[] = {36000, 24000};
+    for (int i = 0; i < 2; i++) {
+        double few = fmax(0.004, seconds_for(draws[i], most[i] / TIMES));
+        double many = seconds_for(draws[i], most[i]);
+        ck_assert_msg(many <= 2.5 * TIMES * few, "%g s, and %g s for %d times as many steps", few,
+                      many, TIMES);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_pace");
@@ -466,6 +524,7 @@ int main(void)
     tcase_add_test(tcase, two_steps_that_are_alike_are_training);
     tcase_add_test(tcase, a_first_use_that_fills_the_recording_is_a_cold_start);
     tcase_add_test(tcase, a_loop_over_batches_without_training_has_no_epochs);
+    tcase_add_test(tcase, work_grows_with_the_steps_and_not_with_their_square);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
