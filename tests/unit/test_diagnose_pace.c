@@ -225,6 +225,27 @@ START_TEST(a_head_before_the_first_operation_is_in_no_step_or_in_none)
 }
 END_TEST
 
+START_TEST(the_update_of_a_step_is_the_one_that_it_launched)
+{
+    /* the device is a step behind the host: what runs during a step is another's */
+    sheet_blank();
+    for (int i = 0; i < 12; i++) {
+        double host_us = i * 1000.0;
+        mark(host_us, host_us + 1000.0, i);
+        for (int k = 0; k < 20; k++) {
+            sheet_corr++;
+            sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", host_us + 10.0 + 2.0 * k,
+                      sheet_corr);
+            sheet_add("gpu0.7 kernel %.3f 49 #%u %s\n", host_us + 1055.0 + k * 50.0, sheet_corr,
+                      k < 19 ? "dgrad_kernel" : "multi_tensor_apply_kernel<AdamFunctor>");
+        }
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->micro_step_count, 1);
+    ck_assert(!analysis->is_step_micro);
+}
+END_TEST
+
 /* -- rounds of workers -------------------------------------------------------------------------- */
 
 /** A loop by the loader alone: the device is `ahead_us` behind at most. @return the end */
@@ -514,6 +535,7 @@ int main(void)
     tcase_add_test(tcase, the_device_shows_more_steps_than_a_host_that_first_runs_ahead);
     tcase_add_test(tcase, a_first_step_that_the_recording_cut_short_is_not_in_the_mean);
     tcase_add_test(tcase, a_head_before_the_first_operation_is_in_no_step_or_in_none);
+    tcase_add_test(tcase, the_update_of_a_step_is_the_one_that_it_launched);
     tcase_add_test(tcase, rounds_of_the_workers_are_no_noise);
     tcase_add_test(tcase, rounds_begin_where_they_come_back);
     tcase_add_test(tcase, three_long_waits_show_a_round_behind_free_batches);

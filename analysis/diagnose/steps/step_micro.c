@@ -18,29 +18,37 @@ enum {
 
 /* -- steps that are micro-steps ---------------------------------------------------------------- */
 
+/** When a kernel of the sequence counts: where steps lie between the host's marks it belongs to the one
+ *  that launched it, however late the device is. */
+static int64_t time_of(const struct lac_facts *facts, const struct lac_sequence *sequence,
+                       uint64_t slice)
+{
+    uint32_t call = sequence->slices->link[slice];
+    bool by_launch = facts->has_api && !facts->has_device_steps && call != LAC_NONE;
+    return sequence->slices->start_ns[by_launch ? call : slice];
+}
+
 /** Marks the steps that hold kernels of the optimizer. @return how many */
 static uint32_t find_updates(const struct lac_facts *facts, struct lac_sequence sequence,
                              uint8_t *updates)
 {
     const struct lac_analysis *analysis = facts->analysis;
     uint32_t found = 0;
-    uint32_t s = 0;
+    uint32_t hint = 0;
     uint64_t slice = 0;
     while (lac_sequence_next(&sequence, &slice)) {
-        int64_t start_ns = sequence.slices->start_ns[slice];
-        while (s < analysis->step_count &&
-               analysis->steps[s].start_ns + analysis->steps[s].dur_ns <= start_ns) {
-            s++;
+        if (lac_kernel_class_of(facts, slice)->family != LAC_FAMILY_OPTIMIZER) {
+            continue;
         }
-        if (s == analysis->step_count) {
-            break;
+        int64_t at_ns = time_of(facts, &sequence, slice);
+        uint32_t s = lac_step_at(analysis, at_ns, hint);
+        if (s == LAC_NONE || updates[s] ||
+            at_ns >= analysis->steps[s].start_ns + analysis->steps[s].dur_ns) {
+            continue;
         }
-        bool is_update = analysis->steps[s].start_ns <= start_ns && !updates[s] &&
-                         lac_kernel_class_of(facts, slice)->family == LAC_FAMILY_OPTIMIZER;
-        if (is_update) {
-            updates[s] = 1;
-            found++;
-        }
+        hint = s;
+        updates[s] = 1;
+        found++;
     }
     return found;
 }
@@ -75,11 +83,11 @@ static uint32_t read_step(const struct lac_facts *facts, struct lac_sequence seq
     uint32_t count = 0;
     uint64_t slice = 0;
     while (lac_sequence_next(&sequence, &slice)) {
-        int64_t start_ns = sequence.slices->start_ns[slice];
-        if (start_ns >= step->start_ns + step->dur_ns || count == KERNELS_LOOKED_AT) {
+        int64_t at_ns = time_of(facts, &sequence, slice);
+        if (at_ns >= step->start_ns + step->dur_ns || count == KERNELS_LOOKED_AT) {
             return 0;
         }
-        if (start_ns < step->start_ns) {
+        if (at_ns < step->start_ns) {
             continue;
         }
         if (lac_kernel_class_of(facts, slice)->family == LAC_FAMILY_OPTIMIZER) {

@@ -86,7 +86,7 @@ static enum lac_status read_contents(const struct lac_facts *facts, struct conte
 static bool is_half_of_a_pass(const struct contents *contents, uint32_t count)
 {
     uint64_t in_one = (contents->kernels - contents->outside) / count;
-    bool is_mixed = contents->with_gradients * 10 < (uint64_t)count * 9;
+    bool is_mixed = (uint64_t)contents->with_gradients * 10 < (uint64_t)count * 9;
     return contents->has_gradients && (is_mixed || (contents->outside > 3 * in_one &&
                                                     contents->outside * 5 > contents->kernels));
 }

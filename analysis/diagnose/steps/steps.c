@@ -210,8 +210,9 @@ static enum lac_status differ_like_parts(const struct lac_analysis *analysis, bo
     double mean_ns = sum_ns / count;
     double variance = squares / count - mean_ns * mean_ns;
     qsort(lengths_ns, count, sizeof(*lengths_ns), by_value);
+    int64_t median_ns = lengths_ns[(count - 1) / 2];
     *ret_differ = variance > REPEATS_DEVIATE_MAX * REPEATS_DEVIATE_MAX * mean_ns * mean_ns ||
-                  mean_ns > REPEATS_MEAN_MAX * (double)lengths_ns[(count - 1) / 2];
+                  mean_ns > REPEATS_MEAN_MAX * (double)median_ns;
     free(lengths_ns);
     return LAC_OK;
 }
