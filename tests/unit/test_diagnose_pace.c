@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
@@ -341,14 +342,15 @@ static void draw_passes(int passes, bool has_update)
     static const char *const forward[] = {"gemm_a", "softmax", "gemm_b", "gelu"};
     static const char *const backward[] = {"gemm_c", "softmax_backward", "gemm_d", "gelu_backward"};
     static const char *const update[] = {"multi_tensor_apply_kernel"};
-    double t = 10.0;
     sheet_blank();
     for (int pass = 0; pass < passes; pass++) {
-        t = pass * 2000.0 + 10.0;
+        double t = pass * 2000.0 + 10.0;
         for (int block = 0; block < 20; block++) {
             t = put_kernels(t, block < 10 ? forward : backward, 4);
         }
-        t = has_update ? put_kernels(t, update, 1) : t;
+        if (has_update) {
+            (void)put_kernels(t, update, 1);
+        }
     }
     sheet_diagnose(NULL, 0);
 }
