@@ -115,7 +115,7 @@ def show(rows):
     for row in rows:
         groups[row[0]].append(row)
         groups["all"].append(row)
-    print(f"{'':<20} jobs  played  alone  device   median %    p95 %    most %")
+    print(f"{'':<20} jobs  played  queue  device   median %    p95 %    most %")
     for group, some in groups.items():
         errors = [abs(row[3]) for row in some if row[3] is not None]
         methods = collections.Counter(row[2] for row in some)

@@ -154,8 +154,9 @@ static double edited_host_ns(const struct lac_facts *facts, const struct lac_cha
         const struct lac_edits *edits = change->edits[e];
         for (uint32_t i = 0; i < edits->stretch_count; i++) {
             const struct lac_edit_stretch *at = &edits->stretches[i];
-            double part = (double)lac_spans_length_inside(&facts->kept, at->start_ns, at->end_ns) /
-                          (double)(at->end_ns - at->start_ns);
+            double part =
+                (double)lac_spans_length_inside(&facts->host_kept, at->start_ns, at->end_ns) /
+                (double)(at->end_ns - at->start_ns);
             gone_ns += part * (1.0 - (double)at->factor) *
                        (double)lac_spans_length_inside(idle, at->start_ns, at->end_ns);
         }
