@@ -31,7 +31,7 @@ static void estimate(const struct lac_facts *facts, struct lac_finding *finding,
 }
 
 /** Whether the estimated finding is worth saying; its cost and severity. */
-static bool open(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns)
+static bool is_worth_it(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns)
 {
     if (lac_pct_of_step(facts, cost_ns) < COST_OF_WORK_MIN_PCT ||
         finding->gain_mid_pct < GAIN_MIN_PCT) {
@@ -164,7 +164,7 @@ static bool find_small(const struct lac_facts *facts, struct lac_finding *findin
     const double host[LAC_CASE_COUNT_] = {around_ns, host_ns, 0.5 * host_ns};
     const double comm[LAC_CASE_COUNT_] = {fmax(starts_ns, exposed_ns - wire_ns), starts_ns, 0.0};
     estimate(facts, finding, host, comm);
-    if (!open(facts, finding, exposed_ns)) {
+    if (!is_worth_it(facts, finding, exposed_ns)) {
         return false;
     }
     finding->confidence = 0.7;
@@ -231,7 +231,7 @@ static bool find_in_line(const struct lac_facts *facts, struct lac_finding *find
     const double host[LAC_CASE_COUNT_] = {0.0};
     const double comm[LAC_CASE_COUNT_] = {most_ns, IN_LINE_HIDES * most_ns, 0.0};
     estimate(facts, finding, host, comm);
-    if (!open(facts, finding, in_line_ns / all->steps)) {
+    if (!is_worth_it(facts, finding, in_line_ns / all->steps)) {
         return false;
     }
     finding->confidence = 0.5;
@@ -310,7 +310,7 @@ static bool find_slow_link(const struct lac_facts *facts, struct lac_finding *fi
     const double host[LAC_CASE_COUNT_] = {0.0};
     const double comm[LAC_CASE_COUNT_] = {excess_ns, excess.expected_ns / all->steps, 0.0};
     estimate(facts, finding, host, comm);
-    if (!open(facts, finding, exposed_ns)) {
+    if (!is_worth_it(facts, finding, exposed_ns)) {
         return false;
     }
     const struct lac_message *largest = excess.largest;

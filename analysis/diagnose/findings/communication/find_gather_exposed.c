@@ -7,6 +7,7 @@
 #include "analysis/diagnose/findings/communication/communication.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct gathers {
@@ -105,7 +106,8 @@ bool lac_find_gather_exposed(const struct lac_facts *facts, struct lac_finding *
     collect(facts, &gathers, edits);
     double count = (double)gathers.count / all->steps;
     double cost_ns = gathers.exposed_ns / all->steps;
-    if (count < GATHERS_MIN || lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT) {
+    if (gathers.longest == NULL || count < GATHERS_MIN ||
+        lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT) {
         return false;
     }
     static const double share[LAC_CASE_COUNT_] = {1.0, GATHER_SHARE_MID, GATHER_SHARE_WORST};

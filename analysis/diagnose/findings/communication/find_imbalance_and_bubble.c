@@ -9,6 +9,7 @@
 #include "analysis/diagnose/findings/communication/communication.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct transfers {

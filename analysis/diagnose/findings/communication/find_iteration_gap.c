@@ -17,7 +17,11 @@
 
 /** Means of an iteration, ns. */
 struct iteration {
-    double span_ns;    /**< of the device, first start to last end */
+    double span_ns;  /**< of the device, first start to last end */
+    double gap_ns;   /**< from there to the next one's first start */
+    int64_t last_ns; /**< last end of the step before `next`, if that has operations */
+    uint32_t next;   /**< index of the step */
+    uint64_t gaps;
     double busy_ns;    /**< of it, busy */
     double launch_ns;  /**< of the host, from the first launch to the last */
     double blocked_ns; /**< of the host, waiting for the device */
@@ -110,6 +114,13 @@ static void take_step(const struct lac_facts *facts, const struct lac_step *step
     if (window.last_ns < window.first_ns) {
         return;
     }
+    uint32_t index = (uint32_t)(step - facts->analysis->steps);
+    if (sum->count > 0 && sum->next == index) { /* a step that is left out is no gap */
+        sum->gaps++;
+        sum->gap_ns += fmax(0.0, (double)(window.first_ns - sum->last_ns));
+    }
+    sum->next = index + 1;
+    sum->last_ns = window.last_ns;
     sum->count++;
     sum->span_ns += (double)(window.last_ns - window.first_ns);
     if (window.launch_last_ns > window.launch_first_ns) {
@@ -141,7 +152,12 @@ static bool measure(const struct lac_facts *facts, struct iteration *mean)
     if (mean->count == 0) {
         return false;
     }
+    double now_ns = facts->time->step_ns;
     mean->span_ns /= count;
+    if (mean->gaps > 0) {
+        mean->gap_ns = fmin(mean->gap_ns / (double)mean->gaps, now_ns);
+        mean->span_ns = now_ns - mean->gap_ns;
+    }
     mean->busy_ns /= count;
     mean->launch_ns /= count;
     mean->blocked_ns /= count;
