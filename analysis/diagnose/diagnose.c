@@ -6,7 +6,8 @@
 #include "analysis/diagnose/facts/collectives.h"
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/facts/products.h"
-#include "analysis/diagnose/facts/python_frames.h"
+#include "analysis/diagnose/facts/recorded/gpu_allocations.h"
+#include "analysis/diagnose/facts/recorded/python_frames.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
@@ -145,6 +146,9 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
     }
     if (!status) {
         status = lac_python_frames_measure(facts);
+    }
+    if (!status) {
+        status = lac_gpu_allocations_measure(facts);
     }
     return status ? status : lac_collectives_collect(facts);
 }

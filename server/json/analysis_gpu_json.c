@@ -145,3 +145,32 @@ void lac_document_copies(struct lac_analysis_out *document)
     }
     lac_json_close(json, ']');
 }
+
+void lac_document_memory(struct lac_analysis_out *document)
+{
+    struct lac_json *json = &document->json;
+    const struct lac_memory_facts *memory = &document->analysis->memory;
+    if (memory->event_count == 0) {
+        lac_json_null(json, "memory");
+        return;
+    }
+    lac_json_open(json, "memory", '{');
+    lac_json_int(json, "device", memory->device);
+    lac_json_uint(json, "event_count", memory->event_count);
+    lac_json_bool(json, "is_relative", memory->is_relative);
+    lac_json_ns(json, "start_bytes", memory->start_bytes);
+    lac_json_ns(json, "peak_bytes", memory->peak_bytes);
+    lac_json_ns(json, "peak_ns", memory->peak_ns);
+    lac_json_ns(json, "reserved_bytes", memory->reserved_bytes);
+    lac_json_ns(json, "device_bytes", memory->device_bytes);
+    lac_json_text(json, "peak_in", memory->peak_in);
+    lac_json_open(json, "held", '[');
+    for (uint32_t h = 0; h < memory->holder_count; h++) {
+        lac_json_open(json, NULL, '{');
+        lac_json_text(json, "name", memory->holders[h].name);
+        lac_json_ns(json, "bytes", memory->holders[h].bytes);
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+    lac_json_close(json, '}');
+}

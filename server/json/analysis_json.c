@@ -122,6 +122,7 @@ static void write_document(struct lac_analysis_out *document)
     lac_document_tensor_core(document);
     lac_document_efficiency(document);
     lac_document_copies(document);
+    lac_document_memory(document);
     lac_document_dataloader(document);
     lac_document_loading(document);
     lac_document_settings(document);

@@ -227,6 +227,9 @@ enum lac_step_kind lac_step_kind_of(const char *name);
 /** The operator's number in the autograd graph that is being built (by Kineto's "Sequence number", by
  *  emit_nvtx "seq"), -1 when it has none. */
 int64_t lac_sequence_number(const struct lac_model *model, uint64_t slice);
+/** The integer that a slice carries under `key` ("\"Addr\":"), 0 or more; else `absent`. */
+int64_t lac_slice_integer(const struct lac_model *model, uint64_t slice, const char *key,
+                          int64_t absent);
 /** The number that a range carries as "payload" or "bytes"; -1 none. */
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */

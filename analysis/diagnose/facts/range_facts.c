@@ -56,30 +56,28 @@ int64_t lac_sequence_number(const struct lac_model *model, uint64_t slice)
     return -1;
 }
 
+int64_t lac_slice_integer(const struct lac_model *model, uint64_t slice, const char *key,
+                          int64_t absent)
+{
+    const char *args = lac_model_str(model, model->slices.args[slice]);
+    const char *at = model->slices.args[slice] != 0 ? strstr(args, key) : NULL;
+    if (at == NULL) {
+        return absent;
+    }
+    const char *value = at + strlen(key);
+    if (*value >= '0' && *value <= '9') { /* the same in many events: part of the template */
+        return strtoll(value, NULL, 10);
+    }
+    uint64_t number = model->slices.arg_num[slice];
+    for (const char *c = args; c < value; c++) {
+        number += *c == LAC_ARG_INTEGER || *c == LAC_ARG_REAL;
+    }
+    bool is_known = *value == LAC_ARG_INTEGER && number < model->arg_number_count;
+    return is_known && model->arg_numbers[number] >= 0 ? model->arg_numbers[number] : absent;
+}
+
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice)
 {
-    static const char *const keys[] = {"\"payload\":", "\"bytes\":"};
-    const char *args = lac_model_str(model, model->slices.args[slice]);
-    if (model->slices.args[slice] == 0) {
-        return -1;
-    }
-    for (size_t k = 0; k < LAC_COUNT_OF(keys); k++) {
-        const char *at = strstr(args, keys[k]);
-        if (at == NULL) {
-            continue;
-        }
-        const char *value = at + strlen(keys[k]);
-        if (*value >= '0' && *value <= '9') { /* the same in many events: part of the template */
-            return strtoll(value, NULL, 10);
-        }
-        uint64_t number = model->slices.arg_num[slice];
-        for (const char *c = args; c < value; c++) {
-            number += *c == LAC_ARG_INTEGER || *c == LAC_ARG_REAL;
-        }
-        if (*value == LAC_ARG_INTEGER && number < model->arg_number_count) {
-            int64_t bytes = model->arg_numbers[number];
-            return bytes >= 0 ? bytes : -1;
-        }
-    }
-    return -1;
+    int64_t payload = lac_slice_integer(model, slice, "\"payload\":", -1);
+    return payload >= 0 ? payload : lac_slice_integer(model, slice, "\"bytes\":", -1);
 }

@@ -6,6 +6,7 @@
  * steps are played again without it.
  */
 
+#include "analysis/diagnose/facts/recorded/python_frames.h"
 #include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
@@ -313,6 +314,10 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
 
 bool lac_find_sync_stall(const struct lac_facts *facts, struct lac_finding *finding)
 {
+    /* what follows the results of a batch is the next one's preparation, not a wait for a value */
+    if (lac_is_inference(facts) && lac_python_idle_pct(facts) >= PYTHON_FILLS_MIN_PCT) {
+        return false;
+    }
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_sync = 1;

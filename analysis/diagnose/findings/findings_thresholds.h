@@ -15,6 +15,9 @@
 #define COST_OF_WORK_MIN_PCT 3.0
 /* What is a remark at most until it costs as much as a limit does. */
 #define COST_NOTED_MIN_PCT 5.0
+/* Of the idle time, in percent, what Python functions fill with their own work before that is what
+ * the device waits for, whatever call opened it. */
+#define PYTHON_FILLS_MIN_PCT 50.0
 /* Facts without a gain are said from here on. */
 #define FACT_MIN_PCT 10.0
 /* Severity by gain. */

@@ -1,7 +1,7 @@
 /* Where a change is made: the line of the job that the trace's stacks show, for findings that no
  * setting has told it of. */
 
-#include "analysis/diagnose/facts/code_places.h"
+#include "analysis/diagnose/facts/recorded/code_places.h"
 #include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>

@@ -287,6 +287,27 @@ struct lac_efficiency {
     const char *text;       /**< all of it in a sentence; "" without kernels */
 };
 
+enum { LAC_MEMORY_HOLDERS_MAX = 5 };
+
+/** Memory of the main device over the recording, by its allocations and releases. */
+struct lac_memory_facts {
+    uint64_t event_count;   /**< 0: none was recorded, and nothing here is known */
+    int64_t device;         /**< id */
+    bool is_relative;       /**< the recorder told changes alone: bytes since the recording began */
+    int64_t start_bytes;    /**< allocated when the recording began; LAC_UNKNOWN_NS unknown */
+    int64_t peak_bytes;     /**< allocated at most */
+    int64_t peak_ns;        /**< when */
+    int64_t reserved_bytes; /**< that the allocator held then; LAC_UNKNOWN_NS unknown */
+    int64_t device_bytes;   /**< that the device has; LAC_UNKNOWN_NS unknown */
+    uint32_t peak_slice;    /**< the allocation that reached it, or LAC_NONE */
+    const char *peak_in;    /**< the outermost operator that it was in, or "" */
+    struct lac_memory_holder {
+        const char *name; /**< the operator that allocated it; "before the recording" */
+        int64_t bytes;
+    } holders[LAC_MEMORY_HOLDERS_MAX]; /**< at the peak, by bytes */
+    uint32_t holder_count;
+};
+
 struct lac_copy_facts {
     enum lac_copy_kind kind;
     enum lac_memory_kind src, dst;
@@ -553,6 +574,8 @@ struct lac_analysis {
 
     struct lac_copy_facts *copies; /**< by (kind, src, dst) */
     uint32_t copy_count;
+
+    struct lac_memory_facts memory;
 
     struct lac_loader_facts loader;
     struct lac_loading_facts loading;

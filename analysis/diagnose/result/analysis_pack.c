@@ -222,6 +222,25 @@ static void pack_copies(struct packing *p, struct lac_analysis *analysis)
     }
 }
 
+static void pack_memory(struct packing *p, struct lac_memory_facts *memory)
+{
+    COUNT(p, memory->event_count, INT64_MAX);
+    lac_pack_int(&p->pack, &memory->device, INT64_MIN, INT64_MAX);
+    FLAG(p, memory->is_relative);
+    known(p, &memory->start_bytes);
+    ns(p, &memory->peak_bytes);
+    ns(p, &memory->peak_ns);
+    known(p, &memory->reserved_bytes);
+    known(p, &memory->device_bytes);
+    slice_id(p, &memory->peak_slice);
+    text(p, &memory->peak_in);
+    COUNT(p, memory->holder_count, LAC_MEMORY_HOLDERS_MAX);
+    for (uint32_t h = 0; h < memory->holder_count; h++) {
+        text(p, &memory->holders[h].name);
+        ns(p, &memory->holders[h].bytes);
+    }
+}
+
 static void pack_loader(struct packing *p, struct lac_loader_facts *loader)
 {
     FLAG(p, loader->is_present);
@@ -394,6 +413,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     pack_kernels(p, analysis);
     pack_efficiency(p, &analysis->efficiency);
     pack_copies(p, analysis);
+    pack_memory(p, &analysis->memory);
     pack_loader(p, &analysis->loader);
     pack_loading(p, &analysis->loading);
     text(p, &analysis->replay.method);

@@ -19,7 +19,8 @@ void lac_note_missing_samples(struct lac_facts *facts)
     lac_gpu_memory_measure(facts, &memory);
     const char *const parts[] = {
         lac_settings_are_recorded(facts) ? "" : "job settings",
-        facts->kept.count > 0 && memory.peak < 0 && memory.used < 0 ? "GPU memory" : "",
+        facts->kept.count > 0 && analysis->memory.event_count == 0 && memory.used < 0 ? "GPU memory"
+                                                                                      : "",
         lac_gpu_series_find(facts, "SM clock (MHz)", &clock) ? "" : "clocks and energy",
     };
     const char *text = "";

@@ -501,6 +501,17 @@ export const analysisShape = obj({
       kernels: or(list(obj({name: str, flops: opt(num), pct_of_peak: opt(num)})), []),
     }),
   ),
+  memory: opt(
+    obj({
+      is_relative: or(bool, false),
+      peak_bytes: num,
+      peak_ns: num,
+      reserved_bytes: opt(num),
+      device_bytes: opt(num),
+      peak_in: or(str, ''),
+      held: or(list(obj({name: str, bytes: num})), []),
+    }),
+  ),
   layout: opt(
     obj({
       kernel_count: or(num, 0),

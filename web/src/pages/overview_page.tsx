@@ -5,6 +5,7 @@ import {getFlame} from '../api/client';
 import type {Analysis, TraceInfo} from '../api/types';
 import {
   exactNs,
+  formatBytes,
   formatCount,
   formatDuration,
   formatNumber,
@@ -243,6 +244,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
         </div>
       )}
       <Compute analysis={analysis} />
+      <Memory analysis={analysis} />
       {steps.mean_ns === undefined && (
         <div class="stat">
           <span class="stat-value stat-none">no steps</span>
@@ -280,6 +282,45 @@ function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
           : `of the GPU’s peak in ${efficiency.peak_precision ?? ''}`}
         {unknown !== undefined && (
           <span class="stat-more">{` · unknown kernels: ${formatPct(unknown)} of the time`}</span>
+        )}
+      </span>
+    </div>
+  );
+}
+
+/** The most memory that tensors took, and what held it. */
+function Memory({analysis}: {analysis: Analysis}): JSX.Element | null {
+  const {memory} = analysis;
+  if (memory === undefined) return null;
+  const held = memory.held.map(each => `${formatBytes(each.bytes)} ${each.name}`).join(', ');
+  const first = memory.held[0];
+  return (
+    <div class="stat" data-testid="memory">
+      <Explain
+        class="stat-value"
+        title="Peak GPU memory"
+        text={`${
+          memory.is_relative
+            ? 'Bytes allocated since the recording began: the recorder told changes alone.'
+            : 'Bytes that the allocator had given to tensors.'
+        }${memory.peak_in === '' ? '' : ` Reached in ${memory.peak_in}.`}${
+          held === '' ? '' : ` Held by: ${held}.`
+        }${
+          memory.reserved_bytes === undefined
+            ? ''
+            : ` The allocator held ${formatBytes(memory.reserved_bytes)}.`
+        }`}
+        exact={`${memory.peak_bytes} bytes, ${formatDuration(memory.peak_ns)} after the start`}
+      >
+        {`${memory.is_relative ? '+' : ''}${formatBytes(memory.peak_bytes)}`}
+      </Explain>
+      <span class="stat-label">
+        {memory.is_relative ? 'at the peak, since the start' : 'of GPU memory at the peak'}
+        {memory.device_bytes !== undefined && !memory.is_relative && (
+          <span class="stat-more">{` · of ${formatBytes(memory.device_bytes)}`}</span>
+        )}
+        {first !== undefined && (
+          <span class="stat-more">{` · ${formatBytes(first.bytes)} ${first.name}`}</span>
         )}
       </span>
     </div>

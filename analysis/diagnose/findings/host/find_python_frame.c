@@ -4,8 +4,8 @@
  * and the rest. A function that takes a good part of one is named with its file and line.
  */
 
-#include "analysis/diagnose/facts/code_places.h"
-#include "analysis/diagnose/facts/python_frames.h"
+#include "analysis/diagnose/facts/recorded/code_places.h"
+#include "analysis/diagnose/facts/recorded/python_frames.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/findings/host/python_frame_thresholds.h"
 #include "analysis/diagnose/names/python_frame.h"

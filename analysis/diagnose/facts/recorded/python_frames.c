@@ -1,7 +1,7 @@
 /* What the training thread did in Python while the device had nothing to do: one walk over the
  * thread, in which each moment belongs to the slice that began last and is still open. */
 
-#include "analysis/diagnose/facts/python_frames.h"
+#include "analysis/diagnose/facts/recorded/python_frames.h"
 
 #include "analysis/diagnose/names/python_frame.h"
 #include "collector/base/reserve.h"
@@ -326,6 +326,18 @@ enum lac_status lac_python_frames_measure(struct lac_facts *facts)
     frames->track = track;
     struct walk walk = {.facts = facts};
     return measure(&walk, frames);
+}
+
+double lac_python_idle_pct(const struct lac_facts *facts)
+{
+    const struct lac_python_frames *frames = facts->python_frames;
+    int64_t filled_ns = 0;
+    for (uint32_t i = 0; frames != NULL && i < frames->count; i++) {
+        const struct lac_python_frame *row = &frames->rows[i];
+        int64_t calls = row->call_count > 0 ? (int64_t)row->call_count : 1;
+        filled_ns += row->self_ns / calls >= PYTHON_CALL_MIN_NS ? row->idle_ns : 0;
+    }
+    return frames != NULL && frames->idle_ns > 0 ? lac_pct(filled_ns, frames->idle_ns) : 0.0;
 }
 
 void lac_python_frames_destroy(struct lac_python_frames *frames)

@@ -1,6 +1,6 @@
 /* Where in the code the host was: stacks in arguments, and rows of Python functions. */
 
-#include "analysis/diagnose/facts/code_places.h"
+#include "analysis/diagnose/facts/recorded/code_places.h"
 
 #include "analysis/diagnose/names/python_frame.h"
 

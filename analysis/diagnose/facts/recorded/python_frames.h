@@ -31,6 +31,10 @@ struct lac_python_frames {
 
 /** Fill facts->python_frames, after the steps. Linear in the thread's slices. */
 LAC_MUST_USE enum lac_status lac_python_frames_measure(struct lac_facts *facts);
+/** Percent of the idle time of kept steps that Python functions fill with work of their own; 0
+ *  where none were recorded. */
+double lac_python_idle_pct(const struct lac_facts *facts);
+
 void lac_python_frames_destroy(struct lac_python_frames *frames);
 
 /** Stretches of time in which the thread was in a function by itself. */
