@@ -7,7 +7,8 @@
  *   LAC_FLAME_GPU      each kernel, copy and memset under the host slices that enclosed its launch
  *   LAC_FLAME_WAITING  each piece of idle time (LAC_SLICE_GAP) under its cause and what the thread
  *                      that launched the operation which ended it was in at that time
- *   LAC_FLAME_CPU      self time of host slices under their parents, threads added up
+ *   LAC_FLAME_CPU      self time of host slices under their parents, threads added up; not the recorder's
+ *                      own row, nor threads that only wait for others
  *
  * Ranges of the training steps themselves (ProfilerStep#17, or whatever the derived step track
  * names) are not frames: the steps would never merge. Operations whose launch was not recorded are

@@ -307,6 +307,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
     struct lac_error error = {0};
     struct lac_json json;
     int64_t limit;
+    int64_t bins;
     int kind;
 
     if (text == NULL || text[0] == '\0') {
@@ -315,6 +316,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
         return;
     }
     if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit) ||
+        !lac_api_int(request, response, "bins", 0, LAC_SEARCH_BINS_MAX, 0, &bins) ||
         !read_kind(request, response, &kind) || lac_api_is_unchanged(request, file, response)) {
         return;
     }
@@ -323,6 +325,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
         .kind = kind,
         .after = lac_target_get(request->target, "after"),
         .limit = (uint32_t)limit,
+        .bin_count = (uint32_t)bins,
     };
     if (lac_trace_file_search(file, &query, &hits, &error) != LAC_OK) {
         lac_api_fail(response, &error);
@@ -347,6 +350,11 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
     }
     lac_json_close(&json, ']');
     lac_json_text(&json, "next", hits.has_more ? hits.next : NULL);
+    lac_json_open(&json, "bins", '[');
+    for (uint32_t i = 0; i < query.bin_count; i++) {
+        lac_json_uint(&json, NULL, hits.bins[i]);
+    }
+    lac_json_close(&json, ']');
     lac_json_close(&json, '}');
     lac_search_hits_done(&hits);
 }

@@ -146,7 +146,7 @@ static void put_profile(struct lac_export_out *out, struct lac_json *json,
 void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source)
 {
     assert(out != NULL && source != NULL);
-    static const char *const names[] = {"GPU time", "GPU waiting", "CPU time"};
+    static const char *const names[] = {"GPU time", "GPU waiting", "time on host threads"};
     enum { METRICS = 3 };
     struct lac_flame *flames[METRICS] = {0};
     struct lac_json json;

@@ -230,7 +230,7 @@ const steps = [
     await upload(path);
     await page.getByRole('link', {name: 'Flame graph', exact: true}).click();
     await page.getByText(/^all /).first().waitFor();
-    assert.equal(await page.getByRole('button', {name: 'CPU time'}).getAttribute('aria-pressed'), 'true');
+    assert.equal(await page.getByRole('button', {name: 'Host threads'}).getAttribute('aria-pressed'), 'true');
   }],
   ['findings are listed, and each leads to its document, with links, tables and code as elements', async () => {
     await page.goto(`${server.base}/findings`);

@@ -328,6 +328,15 @@ class Api(unittest.TestCase):
         corr = self.get(f"/slices/{kernel}")["corr"]
         self.assertEqual(sorted(hit["kind"] for hit in self.get(f"/search?q=corr:{corr}")["hits"]), ["api", "kernel"])
         self.assertEqual(self.get("/search?q=no-such-name")["total"], 0)
+
+    def test_search_counts_all_hits_over_time(self):
+        page = self.get("/search?q=conv2d&limit=3&bins=50")
+        self.assertEqual(len(page["hits"]), 3)
+        self.assertEqual(len(page["bins"]), 50)
+        self.assertEqual(sum(page["bins"]), page["total"])
+        self.assertGreater(page["total"], 3)
+        self.assertGreater(sum(count > 0 for count in page["bins"]), 1)  # not where the first three are alone
+        self.assertEqual(self.get("/search?q=conv2d&limit=3")["bins"], [])
         self.refused(self.base + "/search", 400)
         self.refused(self.base + "/search?q=x&kind=nonsense", 400)
         self.refused(self.base + "/search?q=%00", 400)

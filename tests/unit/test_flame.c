@@ -4,6 +4,7 @@
 #include "analysis/flame/flame_stack.h"
 #include "analysis/model/builder.h"
 #include "tests/support/check_main.h"
+#include "tests/support/trace_draw.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -270,6 +271,26 @@ START_TEST(host_time_is_self_time_under_parents)
                                            "relu 8 1\n"
                                            "forward 6 1\n"
                                            "launch 6 3\n");
+    lac_flame_destroy(flame);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(host_time_leaves_out_the_recorder_and_threads_that_only_wait)
+{
+    struct lac_model *model =
+        trace_draw("main op 0 4000 forward\n"
+                   "spans other 0 50000 PyTorch Profiler (0)\n"
+                   "tqdm python 0 50000 threading.py(1032): _bootstrap\n"
+                   "tqdm python 10 49900 tqdm/_monitor.py(60): run\n"
+                   "tqdm python 20 49800 threading.py(589): wait\n"
+                   "tqdm python 30 49700 <built-in method acquire of _thread.lock object at 0x7f>\n"
+                   "work python 0 9000 threading.py(1032): _bootstrap\n"
+                   "work python 10 4000 threading.py(589): wait\n");
+    struct lac_flame_options options = {.metric = LAC_FLAME_CPU, .by = LAC_FLAME_BY_PYTHON};
+    struct lac_flame *flame = NULL;
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    ck_assert_int_eq(flame->nodes[0].value_ns, 13000000); /* main and work */
     lac_flame_destroy(flame);
     lac_model_destroy(model);
 }
@@ -634,6 +655,7 @@ int main(void)
     tcase_add_test(hand, kernels_stand_under_what_enclosed_their_launch);
     tcase_add_test(hand, an_area_clips_intervals);
     tcase_add_test(hand, host_time_is_self_time_under_parents);
+    tcase_add_test(hand, host_time_leaves_out_the_recorder_and_threads_that_only_wait);
     tcase_add_test(hand, waiting_stands_under_its_cause_and_what_the_launching_thread_did);
     tcase_add_test(hand, small_frames_are_summed_not_lost);
     tcase_add_test(hand, an_empty_model_has_only_a_root);

@@ -178,16 +178,22 @@ LAC_MUST_USE enum lac_status lac_trace_file_window(struct lac_trace_file *file, 
 
 /* ---- search ---- */
 
+enum { LAC_SEARCH_BINS_MAX = 2000 };
+
 struct lac_search_query {
     const char *text;  /**< case-insensitive (ASCII) substring; or "id:N", "corr:N", "batch:N" */
     int kind;          /**< enum lac_slice_kind, or -1 for all */
     const char *after; /**< cursor, NULL from the start */
     uint32_t limit;    /**< 1..1000 */
+    /** Count all hits by their start, in so many equal parts of the trace; 0: do not. Then all
+     *  chunks that hold hits are read. */
+    uint32_t bin_count;
 };
 struct lac_search_hits {
     struct lac_slice_row *rows; /**< by (start, slice) */
     uint32_t count;
     uint64_t total;
+    uint32_t *bins; /**< bin_count of them, or NULL */
     bool has_more;
     char next[48];
 };

@@ -34,6 +34,7 @@ struct search {
     int64_t after_ns; /**< hits come after (after_ns, after_slice) */
     int64_t after_slice;
     struct heap heap;
+    uint32_t *bins; /**< hits by start, over the whole trace; NULL: not wanted */
 };
 
 /** Order of hits: by start, then slice. */
@@ -85,8 +86,20 @@ static void heap_add(struct heap *heap, const struct lac_slice_row *row)
     }
 }
 
+/** The part of the trace, of `bin_count` equal ones, in which a hit begins. */
+static uint32_t bin_of(const struct search *search, int64_t start_ns)
+{
+    double length_ns = (double)search->file->head.info.duration_ns + 1.0;
+    double bin = (double)start_ns / length_ns * search->query->bin_count;
+    uint32_t last = search->query->bin_count - 1;
+    return bin > last ? last : (uint32_t)bin;
+}
+
 static void offer(struct search *search, uint32_t chunk, const struct lac_slices *at, uint32_t row)
 {
+    if (search->bins != NULL) {
+        search->bins[bin_of(search, at->start_ns[row])]++;
+    }
     const struct lac_chunk_entry *entry = &search->file->chunks[chunk];
     struct lac_slice_row hit = {.slice = (uint32_t)(entry->first + row),
                                 .track = entry->track,
@@ -198,13 +211,14 @@ static enum lac_status scan_names(struct search *search)
         return LAC_ERR_NOMEM;
     }
     for (uint32_t c = 0; c < file->chunk_count; c++) {
-        if (bit(search->chunk_matches, c) && file->chunks[c].start_last >= search->after_ns) {
+        if (bit(search->chunk_matches, c) &&
+            (search->bins != NULL || file->chunks[c].start_last >= search->after_ns)) {
             visits[count++] = (struct visit){file->chunks[c].start_first, c};
         }
     }
     qsort(visits, count, sizeof(*visits), by_start);
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
-        if (search->heap.count == search->heap.capacity &&
+        if (search->bins == NULL && search->heap.count == search->heap.capacity &&
             visits[i].start_ns > search->heap.rows[0].start_ns) {
             break; /* everything from here on comes later than what is there */
         }
@@ -403,10 +417,17 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
     enum lac_status status;
 
     if (query->limit < 1 || query->limit > SEARCH_LIMIT_MAX || query->text == NULL ||
-        !parse_cursor(&search)) {
+        query->bin_count > LAC_SEARCH_BINS_MAX || !parse_cursor(&search)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "search: limit is 1 to %d, after is the cursor of the page before",
-                        SEARCH_LIMIT_MAX);
+                        "search: limit is 1 to %d, bins at most %d, after is the cursor of the "
+                        "page before",
+                        SEARCH_LIMIT_MAX, LAC_SEARCH_BINS_MAX);
+    }
+    if (query->bin_count > 0) {
+        search.bins = calloc(query->bin_count, sizeof(*search.bins));
+        if (search.bins == NULL) {
+            return LAC_ERR_NOMEM;
+        }
     }
     search.heap.capacity = query->limit + 1;
     search.heap.rows = malloc(((size_t)query->limit + 1) * sizeof(*search.heap.rows));
@@ -415,12 +436,14 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
     free(search.chunk_matches);
     if (status != LAC_OK) {
         free(search.heap.rows);
+        free(search.bins);
         return status;
     }
     qsort(search.heap.rows, search.heap.count, sizeof(*search.heap.rows), by_time);
     *ret_hits = (struct lac_search_hits){.rows = search.heap.rows,
                                          .count = search.heap.count,
                                          .total = search.total,
+                                         .bins = search.bins,
                                          .has_more = search.heap.count > query->limit};
     if (ret_hits->has_more) {
         const struct lac_slice_row *last = &ret_hits->rows[query->limit - 1];
@@ -435,5 +458,6 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
 void lac_search_hits_done(struct lac_search_hits *hits)
 {
     free(hits->rows);
+    free(hits->bins);
     *hits = (struct lac_search_hits){0};
 }

@@ -188,7 +188,7 @@ export const getSlices = (
 
 export const searchSlices = (
   id: string,
-  query: {q: string; limit?: number; after?: string; kind?: string},
+  query: {q: string; limit?: number; bins?: number; after?: string; kind?: string},
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/search`, shapes.searchShape, query, s);
 

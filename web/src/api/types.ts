@@ -277,6 +277,7 @@ export const searchShape = obj({
       kind: or(str, 'other'),
     }),
   ),
+  bins: or(list(num), []),
   next: opt(str),
 });
 export type SearchReply = Infer<typeof searchShape>;

@@ -46,7 +46,12 @@ const METRICS = [
     label: 'GPU time',
     definition: 'Kernels, copies and memsets, under what launched them',
   },
-  {key: 'cpu', label: 'CPU time', definition: 'Time on the host’s threads'},
+  {
+    key: 'cpu',
+    label: 'Host threads',
+    definition:
+      'Time on the host’s threads, all of them added up: it may exceed the recording. Threads that only wait are left out',
+  },
 ] as const;
 
 const BYS = [
@@ -244,7 +249,7 @@ function Flame(props: {
     return (
       <Empty title={emptyTitle(reply.metric)}>
         {reply.metric === 'waiting'
-          ? 'The GPU was never idle in this interval, or no GPU was recorded. For the host, choose CPU time above.'
+          ? 'The GPU was never idle in this interval, or no GPU was recorded. For the host, choose Host threads above.'
           : 'Choose another metric above, or a larger area in the timeline.'}
       </Empty>
     );
@@ -336,7 +341,7 @@ function Flame(props: {
 function emptyTitle(metric: string): string {
   if (metric === 'waiting') return 'No waiting here';
   if (metric === 'gpu') return 'No GPU time here';
-  return 'No CPU time here';
+  return 'No time of host threads here';
 }
 
 const TABLE_ROWS_MAX = 500;

@@ -105,7 +105,10 @@ function NoDevice(): JSX.Element {
       <p>
         It has no GPU operations, so there are no gaps to explain. See what the host did in the{' '}
         <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
-        <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>flame graph of CPU time</ViewLink>.
+        <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>
+          flame graph of the host’s threads
+        </ViewLink>
+        .
       </p>
     </section>
   );

@@ -75,3 +75,25 @@ test('a search that fails says so', async () => {
   assert.equal(await search.step(1, 0), undefined);
   assert.equal(search.state.value.kind, 'error');
 });
+
+test('all hits are known by their part of the trace from the first page on', async () => {
+  const pages = [
+    searchShape(
+      {total: 3, hits: [{slice: 1, track: 0, start_ns: 1, dur_ns: 1}], next: 'p2', bins: [1, 0, 2]},
+      '',
+    ),
+    searchShape({total: 3, hits: [{slice: 2, track: 0, start_ns: 9, dur_ns: 1}], next: null}, ''),
+  ];
+  const search = new SearchHits(
+    () => Promise.resolve(pages.shift() ?? reply([], null)),
+    () => undefined,
+  );
+  search.set('conv');
+  await search.step(1, 0);
+  await search.step(1, 0);
+  assert.equal(search.hits.length, 2);
+  assert.deepEqual(search.bins, [1, 0, 2]);
+  search.set('gemm');
+  assert.deepEqual(search.bins, []);
+  search.close();
+});

@@ -16,6 +16,9 @@ export type SearchState =
 /** Typing pauses this long before the server is asked. */
 const QUIET_MS = 180;
 
+/** Parts of the trace in which the server counts all hits: a minimap has no more pixels to tell. */
+export const SEARCH_BINS = 1000;
+
 export type SearchFetch = (
   q: string,
   after: string | undefined,
@@ -30,6 +33,8 @@ export class SearchHits {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private loading: Promise<void> = Promise.resolve();
   hits: readonly SearchHit[] = [];
+  /** All hits, loaded or not, by the part of the trace that they begin in. */
+  bins: readonly number[] = [];
 
   constructor(
     private readonly fetch: SearchFetch,
@@ -41,6 +46,7 @@ export class SearchHits {
     if (trimmed === this.text) return;
     this.text = trimmed;
     this.hits = [];
+    this.bins = [];
     this.next = undefined;
     this.flight?.abort();
     clearTimeout(this.timer);
@@ -89,6 +95,7 @@ export class SearchHits {
       const reply = await this.fetch(this.text, after, flight.signal);
       if (flight.signal.aborted) return;
       this.hits = after === undefined ? reply.hits : [...this.hits, ...reply.hits];
+      if (after === undefined) this.bins = reply.bins;
       this.next = reply.next;
       const state = this.state.peek();
       const at = state.kind === 'ready' && after !== undefined ? state.at : -1;

@@ -24,7 +24,7 @@ import {GapList} from './gap_list';
 import type {Hover} from './hover';
 import {NameStore} from './name_store';
 import {buildRows, ROWS_AT_START, rowTops, trackLabel, type RowState} from './rows';
-import {SearchHits} from './search_hits';
+import {SEARCH_BINS, SearchHits} from './search_hits';
 import {Steps} from './steps';
 import {TileStore} from './tile_store';
 import {clampWindow, type Span} from './view_math';
@@ -124,7 +124,11 @@ export class TimelineModel {
     );
     this.search = new SearchHits(
       (q, after, signal) =>
-        api.searchSlices(id, {q, limit: 500, ...(after === undefined ? {} : {after})}, signal),
+        api.searchSlices(
+          id,
+          {q, limit: 500, ...(after === undefined ? {bins: SEARCH_BINS} : {after})},
+          signal,
+        ),
       arrived,
     );
     this.palette = new Palette(this.names, 'light', [255, 255, 255], [255, 200, 0]);

@@ -230,10 +230,18 @@ export class Minimap {
   }
 
   private hits(context: CanvasRenderingContext2D, theme: StageTheme): void {
-    const {hits} = this.model.search;
+    const {hits, bins} = this.model.search;
     if (hits.length === 0) return;
     const scale = this.widthPx / this.model.durationNs;
     context.fillStyle = theme.accent;
+    // those that are not loaded yet are marked, too, as far as the parts they begin in are fine
+    bins.forEach((count, bin) => {
+      if (count === 0) return;
+      const x0 = Math.floor((bin / bins.length) * this.widthPx);
+      const x1 = Math.max(x0 + 1, Math.floor(((bin + 1) / bins.length) * this.widthPx));
+      context.fillRect(x0, this.heightPx - CAUSE_PX - 5, x1 - x0, 4);
+    });
+    if (bins.length > 0) return;
     let last = -1;
     for (const hit of hits) {
       const x = Math.round(hit.start_ns * scale);
