@@ -288,6 +288,25 @@ static void say(const struct lac_facts *facts, const struct lac_python_frame *ro
         lac_format_ns(row->self_ns / calls).text, next_text(facts, row));
 }
 
+/** What lies in waits for a batch is claimed of these first. */
+static void claim_loading(const struct lac_facts *facts, const struct lac_python_frame *row,
+                          struct lac_finding *finding)
+{
+    uint32_t data = lac_time_part_of(LAC_CAUSE_DATA_WAIT);
+    int64_t wanted_ns =
+        lac_round((double)row->loading_ns / (double)facts->analysis->step_kept_count);
+    int64_t there_ns = facts->analysis->partition.part_ns[data];
+    wanted_ns = (wanted_ns < there_ns ? wanted_ns : there_ns) - finding->part_ns[data];
+    for (uint32_t part = LAC_PART_IDLE; part < LAC_TIME_PART_COUNT && wanted_ns > 0; part++) {
+        int64_t moved_ns = finding->part_ns[part] < wanted_ns ? finding->part_ns[part] : wanted_ns;
+        if (part != data) {
+            finding->part_ns[part] -= moved_ns;
+            finding->part_ns[data] += moved_ns;
+            wanted_ns -= moved_ns;
+        }
+    }
+}
+
 bool lac_find_python_frame(const struct lac_facts *facts, struct lac_finding *finding)
 {
     const struct lac_python_frame *row = hot_frame(facts);
@@ -300,6 +319,7 @@ bool lac_find_python_frame(const struct lac_facts *facts, struct lac_finding *fi
     double cost_ns = (double)row->idle_ns / (double)facts->analysis->step_kept_count;
     const char *caller = row->longest != LAC_NONE ? lac_code_caller(facts, row->longest) : "";
     lac_finding_cost(facts, finding, cost_ns);
+    claim_loading(facts, row, finding);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.75;
     say(facts, row, &frame, caller, cost_ns, finding);
