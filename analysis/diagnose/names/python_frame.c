@@ -4,6 +4,7 @@
 
 #include "collector/base/count_of.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static bool text_is(const char *text, size_t length, const char *word)

@@ -6,6 +6,7 @@
 
 #include "analysis/import/chrome/chrome.h"
 #include "analysis/import/chrome/chrome_args.h"
+#include "analysis/import/text/json_text.h"
 #include "analysis/model/model.h"
 #include "collector/base/count_of.h"
 

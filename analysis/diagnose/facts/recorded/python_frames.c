@@ -302,6 +302,7 @@ static enum lac_status measure(struct walk *walk, struct lac_python_frames *fram
         qsort(frames->rows, frames->count, sizeof(*frames->rows), by_idle);
     }
     free(walk->row_of);
+    walk->idle.spans = walk->idle_loading.spans = walk->looked_at.spans = NULL;
     lac_spans_done(&idle);
     lac_spans_done(&loading);
     lac_spans_done(&idle_loading);

@@ -107,87 +107,91 @@ static bool holds(const char *text, size_t length, const char *part)
     return memmem(text, length, part, strlen(part)) != NULL;
 }
 
-/** Which code does the same faster: by what the frame belongs to, and who called it. */
+/** Code that does the same faster, by what the frame belongs to and who called it. */
+static const struct {
+    const char *package, *path, *caller; /**< NULL: any */
+    struct advice advice;
+} replacements[] = {
+    {NULL,
+     "image_transforms",
+     NULL,
+     {"%s on the GPU",
+      "images = torch.from_numpy(frames).to(device, non_blocking=True)  # bytes: a quarter\n"
+      "images = (images.float() / 255 - mean) / std                     # resize there, too",
+      LAC_EFFORT_LINES}},
+    {NULL,
+     NULL,
+     "image_processing",
+     {"use_fast=True instead of %s",
+      "processor = AutoImageProcessor.from_pretrained(name, use_fast=True)  # torchvision "
+      "instead of numpy and scipy",
+      LAC_EFFORT_LINES}},
+    {NULL,
+     "tokeniz",
+     NULL,
+     {"fast tokenizer instead of %s",
+      "tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True)  # or tokenize the data "
+      "set once",
+      LAC_EFFORT_SETTING}},
+    {NULL,
+     "collate",
+     NULL,
+     {"cheaper %s",
+      "# hand over tensors of equal shapes, not lists of numbers; or a batch at once:\n"
+      "def __getitems__(self, indices): return self.data[indices]",
+      LAC_EFFORT_LINES}},
+    {"scipy",
+     NULL,
+     NULL,
+     {"%s on the GPU",
+      "x = torch.nn.functional.interpolate(x.to(device), size=size, mode=\"bilinear\", "
+      "antialias=True)  # torch instead of scipy",
+      LAC_EFFORT_LINES}},
+    {"numpy",
+     NULL,
+     NULL,
+     {"%s on the GPU",
+      "x = torch.from_numpy(x).to(device, non_blocking=True)  # then the same in torch",
+      LAC_EFFORT_LINES}},
+    {"PIL",
+     NULL,
+     NULL,
+     {"%s in torchvision",
+      "x = torchvision.io.decode_image(path); x = v2.functional.resize(x, size)  # on tensors",
+      LAC_EFFORT_LINES}},
+    {"cv2",
+     NULL,
+     NULL,
+     {"%s on the GPU", "x = v2.functional.affine(x.to(device), ...)  # torchvision",
+      LAC_EFFORT_LINES}},
+    {"skimage",
+     NULL,
+     NULL,
+     {"%s on the GPU", "x = v2.functional.resize(x.to(device), size)  # torchvision",
+      LAC_EFFORT_LINES}},
+    {"av",
+     NULL,
+     NULL,
+     {"%s with torchcodec", "frames = torchcodec.decoders.VideoDecoder(path)[indices]",
+      LAC_EFFORT_LINES}},
+};
+
+/** The first of them that fits. */
 static struct advice advice_for(const struct lac_frame *frame, const char *caller)
 {
-    static const struct {
-        const char *package, *path, *caller; /**< NULL: any */
-        struct advice advice;
-    } rows[] = {
-        {NULL,
-         "image_transforms",
-         NULL,
-         {"%s on the GPU",
-          "images = torch.from_numpy(frames).to(device, non_blocking=True)  # bytes: a quarter\n"
-          "images = (images.float() / 255 - mean) / std                     # resize there, too",
-          LAC_EFFORT_LINES}},
-        {NULL,
-         NULL,
-         "image_processing",
-         {"use_fast=True instead of %s",
-          "processor = AutoImageProcessor.from_pretrained(name, use_fast=True)  # torchvision "
-          "instead of numpy and scipy",
-          LAC_EFFORT_LINES}},
-        {NULL,
-         "tokeniz",
-         NULL,
-         {"fast tokenizer instead of %s",
-          "tokenizer = AutoTokenizer.from_pretrained(name, use_fast=True)  # or tokenize the data "
-          "set once",
-          LAC_EFFORT_SETTING}},
-        {NULL,
-         "collate",
-         NULL,
-         {"cheaper %s",
-          "# hand over tensors of equal shapes, not lists of numbers; or a batch at once:\n"
-          "def __getitems__(self, indices): return self.data[indices]",
-          LAC_EFFORT_LINES}},
-        {"scipy",
-         NULL,
-         NULL,
-         {"%s on the GPU",
-          "x = torch.nn.functional.interpolate(x.to(device), size=size, mode=\"bilinear\", "
-          "antialias=True)  # torch instead of scipy",
-          LAC_EFFORT_LINES}},
-        {"numpy",
-         NULL,
-         NULL,
-         {"%s on the GPU",
-          "x = torch.from_numpy(x).to(device, non_blocking=True)  # then the same in torch",
-          LAC_EFFORT_LINES}},
-        {"PIL",
-         NULL,
-         NULL,
-         {"%s in torchvision",
-          "x = torchvision.io.decode_image(path); x = v2.functional.resize(x, size)  # on tensors",
-          LAC_EFFORT_LINES}},
-        {"cv2",
-         NULL,
-         NULL,
-         {"%s on the GPU", "x = v2.functional.affine(x.to(device), ...)  # torchvision",
-          LAC_EFFORT_LINES}},
-        {"skimage",
-         NULL,
-         NULL,
-         {"%s on the GPU", "x = v2.functional.resize(x.to(device), size)  # torchvision",
-          LAC_EFFORT_LINES}},
-        {"av",
-         NULL,
-         NULL,
-         {"%s with torchcodec", "frames = torchcodec.decoders.VideoDecoder(path)[indices]",
-          LAC_EFFORT_LINES}},
-    };
     const char *package = NULL;
     size_t length = 0;
     lac_frame_package(frame, &package, &length);
-    for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
-        bool is_package =
-            rows[i].package == NULL ||
-            (length == strlen(rows[i].package) && memcmp(package, rows[i].package, length) == 0);
-        bool is_path = rows[i].path == NULL || holds(frame->path, frame->path_length, rows[i].path);
-        bool is_caller = rows[i].caller == NULL || holds(caller, strlen(caller), rows[i].caller);
+    for (size_t i = 0; i < LAC_COUNT_OF(replacements); i++) {
+        bool is_package = replacements[i].package == NULL ||
+                          (length == strlen(replacements[i].package) &&
+                           memcmp(package, replacements[i].package, length) == 0);
+        bool is_path = replacements[i].path == NULL ||
+                       holds(frame->path, frame->path_length, replacements[i].path);
+        bool is_caller =
+            replacements[i].caller == NULL || holds(caller, strlen(caller), replacements[i].caller);
         if (is_package && is_path && is_caller) {
-            return rows[i].advice;
+            return replacements[i].advice;
         }
     }
     return (struct advice){"%s off the loop",
