@@ -166,10 +166,10 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
     const struct lac_loader_facts *loader = &analysis->loader;
     char data[96] = "";
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof(data), "%s x %s%s",
+        (void)snprintf(data, sizeof(data), "%s%s x %s",
+                       loader->are_workers_inferred ? "about " : "",
                        lac_format_count(loader->num_workers, "worker").text,
-                       lac_format_ns(loader->fetch_mean_ns).text,
-                       loader->are_workers_inferred ? ", inferred" : "");
+                       lac_format_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof(data), "in the training process");
     }
