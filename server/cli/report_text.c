@@ -99,16 +99,19 @@ static void write_head(struct lac_text_page *page, const struct lac_analysed *an
                   is_long ? ".." : "", mark, device, steps);
 }
 
+/** A value, a cause or a share is never cut off: the longest sentences take as many lines. */
+enum { VERDICT_LINES = 6 };
+
 static void write_verdict(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     char text[1024];
     lac_text_sentence(text, sizeof(text), analysis->verdict.text);
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
-    lac_text_paragraph(page, LAC_TEXT_BOLD, "", text, 0, 2);
+    lac_text_paragraph(page, LAC_TEXT_BOLD, "", text, 0, VERDICT_LINES);
     if (analysis->verdict.detail[0] != '\0' &&
         strcasecmp(analysis->verdict.detail, analysis->verdict.text) != 0) {
         lac_text_sentence(text, sizeof(text), analysis->verdict.detail);
-        lac_text_paragraph(page, LAC_TEXT_PLAIN, "", text, 0, 2);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, "", text, 0, VERDICT_LINES);
     }
 }
 
@@ -186,6 +189,38 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
     }
 }
 
+/** Where the time of the mean step goes: the parts that the verdict is one of, the largest first. */
+static void write_partition(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    const struct lac_time_partition *partition = &analysis->partition;
+    char text[512] = "";
+    size_t used = 0;
+    int64_t left_ns = partition->total_ns;
+    uint32_t said = 0;
+    for (uint32_t i = 0; i < LAC_TIME_PART_COUNT && left_ns > 0; i++) {
+        uint32_t most = LAC_TIME_PART_COUNT;
+        for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+            bool is_next =
+                (said >> part & 1U) == 0 && (most == LAC_TIME_PART_COUNT ||
+                                             partition->part_ns[part] > partition->part_ns[most]);
+            most = is_next ? part : most;
+        }
+        bool is_small = partition->part_ns[most] * 100 < partition->total_ns;
+        int64_t ns = is_small ? left_ns : partition->part_ns[most];
+        int length = snprintf(text + used, sizeof(text) - used, "%s%s %s", i == 0 ? "" : " + ",
+                              is_small ? "other" : lac_time_part_word(most)->brief,
+                              lac_format_rate((double)ns / 1e6).text);
+        used += length > 0 && (size_t)length < sizeof(text) - used ? (size_t)length : 0;
+        said |= 1U << most;
+        left_ns -= ns;
+    }
+    if (used > 0) {
+        (void)snprintf(text + used, sizeof(text) - used, " = %s ms per %s",
+                       lac_format_rate((double)partition->total_ns / 1e6).text, partition->per);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, "goes to", text, 12, 2);
+    }
+}
+
 /** The first change with its band, then what still gains after it. */
 static void write_findings(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
@@ -213,14 +248,14 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
     bool follows = analysis->plan_count > 0 && strcmp(analysis->plan[0].brief, first->brief) == 0;
     for (uint32_t i = 1; i < analysis->plan_count && i < 3 && follows; i++) {
         const struct lac_plan_step *then = &analysis->plan[i];
-        lac_text_line(page, LAC_TEXT_PLAIN, "%u  then %-*.*s %-*s%9s  %s", (unsigned)i + 1,
-                      what - 5, what - 5, then->brief, place, "", lac_format_ns(then->step_ns).text,
+        lac_text_line(page, LAC_TEXT_PLAIN, "%u  then %-*s%9s  %s", (unsigned)i + 1,
+                      what + place - 4, then->brief, lac_format_ns(then->step_ns).text,
                       lac_format_band(then->gain_pct, then->gain_pct).text);
     }
     if (is_long) {
         lac_text_paragraph(page, LAC_TEXT_PLAIN, "where", first->where, 12, 1);
     }
-    lac_text_paragraph(page, LAC_TEXT_PLAIN, "verify", first->check, 12, 1);
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, "verify", first->check, 12, 2);
 }
 
 /** What is certain beside the verdict: findings that are not worth a change now. */
@@ -235,7 +270,7 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
         }
         char text[1024];
         lac_text_sentence(text, sizeof(text), is_verdict ? finding->why : finding->title);
-        lac_text_paragraph(page, LAC_TEXT_PLAIN, is_verdict ? "the GPU" : "no action", text, 12, 2);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, is_verdict ? "the GPU" : "no action", text, 12, 4);
         return;
     }
 }
@@ -302,13 +337,16 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     write_head(&page, analysed);
     write_verdict(&page, analysis);
     write_needs(&page, analysis);
+    if (analysis->partition.of == LAC_OF_STEP) {
+        write_partition(&page, analysis);
+    }
     write_findings(&page, analysis);
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     write_asides(&page, analysis);
     write_kinds(&page, analysis);
     write_compute(&page, analysis);
     write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 3);
-    write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 3);
+    write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 5);
     write_list(&page, "caveats", analysis->caveats, analysis->caveat_count, 4);
     return take(&out, ret_text);
 }

@@ -294,6 +294,31 @@ static void write_findings(struct lac_buffer *out, const struct lac_report_sourc
 
 /* -- where the time goes --------------------------------------------------------------------- */
 
+/** The parts of the mean step (without steps, of the recording), and what they sum to. */
+static void write_partition(struct lac_buffer *out, const struct lac_time_partition *partition)
+{
+    lac_buffer_printf(out,
+                      "<table><tr><th>Of the GPU's time</th><th>per %s</th><th>share</th></tr>\n",
+                      partition->per);
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        int64_t ns = partition->part_ns[part];
+        if (ns <= 0) {
+            continue;
+        }
+        char chip[80] = "";
+        if (part >= LAC_PART_IDLE) {
+            enum lac_cause cause = (enum lac_cause)(part - LAC_PART_IDLE);
+            (void)snprintf(chip, sizeof(chip), "<span class=\"chip c-%s\">%c</span>",
+                           lac_cause_name(cause), lac_cause_letter(cause));
+        }
+        lac_buffer_printf(out, "<tr><td>%s%s</td><td>%s</td><td>%s</td></tr>\n", chip,
+                          lac_time_part_word(part)->label, lac_format_ns(ns).text,
+                          lac_format_pct(100.0 * (double)ns / (double)partition->total_ns).text);
+    }
+    lac_buffer_printf(out, "<tr><td>all of it</td><td>%s</td><td>100 %%</td></tr>\n</table>\n",
+                      lac_format_ns(partition->total_ns).text);
+}
+
 static void write_idle(struct lac_buffer *out, const struct lac_report_source *source)
 {
     const struct lac_analysis *analysis = source->analysis;
@@ -315,24 +340,7 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
             which, device->busy_pct, lac_format_ns(device->span_ns).text,
             device->not_computing_pct);
     }
-    if (device->idle_ns > 0) {
-        lac_buffer_puts(out,
-                        "<table><tr><th>Idle</th><th>total</th><th>of the idle time</th></tr>\n");
-        for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-            int64_t ns = device->idle_by_cause_ns[cause];
-            if (ns <= 0) {
-                continue;
-            }
-            lac_buffer_printf(
-                out,
-                "<tr><td><span class=\"chip c-%s\">%c</span>%s</td><td>%s</td><td>"
-                "%s</td></tr>\n",
-                lac_cause_name((enum lac_cause)cause), lac_cause_letter((enum lac_cause)cause),
-                lac_word(LAC_WORDS_CAUSE, (uint32_t)cause)->label, lac_format_ns(ns).text,
-                lac_format_pct(100.0 * (double)ns / (double)device->idle_ns).text);
-        }
-        lac_buffer_puts(out, "</table>\n");
-    }
+    write_partition(out, &analysis->partition);
     char caption[200];
     lac_buffer_puts(out, "<figure>");
     if (lac_svg_flame(out, source, caption, sizeof(caption))) {

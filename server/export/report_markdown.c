@@ -224,28 +224,29 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     lac_buffer_puts(out, finding->evidence_count > 0 ? "\n" : "");
 }
 
-static void write_idle(struct lac_buffer *out, const struct lac_report_source *source)
+/** The parts of the mean step (without steps, of the recording), and what they sum to. */
+static void write_partition(struct lac_buffer *out, const struct lac_report_source *source)
 {
-    const struct lac_analysis *analysis = source->analysis;
-    if (analysis->main_device == LAC_NONE ||
-        analysis->devices[analysis->main_device].idle_ns == 0) {
+    const struct lac_time_partition *partition = &source->analysis->partition;
+    if (partition->of == LAC_OF_NOTHING || partition->total_ns <= 0) {
         return;
     }
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    lac_buffer_puts(out, "## Where the GPU's idle time goes\n"
-                         "\n"
-                         "| idle | total | of the idle time |\n"
-                         "|---|---:|---:|\n");
-    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        int64_t ns = device->idle_by_cause_ns[cause];
+    lac_buffer_printf(out,
+                      "## Where the GPU's time goes\n"
+                      "\n"
+                      "| | per %s | share |\n"
+                      "|---|---:|---:|\n",
+                      partition->per);
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        int64_t ns = partition->part_ns[part];
         if (ns > 0) {
-            lac_buffer_printf(out, "| %c %s | %s | %s |\n", lac_cause_letter((enum lac_cause)cause),
-                              lac_word(LAC_WORDS_CAUSE, (uint32_t)cause)->label,
-                              lac_format_ns(ns).text,
-                              lac_format_pct(100.0 * (double)ns / (double)device->idle_ns).text);
+            lac_buffer_printf(
+                out, "| %s | %s | %s |\n", lac_time_part_word(part)->label, lac_format_ns(ns).text,
+                lac_format_pct(100.0 * (double)ns / (double)partition->total_ns).text);
         }
     }
-    lac_buffer_puts(out, "\n");
+    lac_buffer_printf(out, "| all of it | %s | 100 %% |\n\n",
+                      lac_format_ns(partition->total_ns).text);
 }
 
 static void write_list(struct lac_buffer *out, const struct lac_report_source *source,
@@ -298,7 +299,7 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         write_finding(out, source, &analysis->findings[i], i + 1);
     }
-    write_idle(out, source);
+    write_partition(out, source);
     write_list(out, source, "Besides training", beside,
                lac_analysis_other_phases(analysis, beside));
     write_list(out, source, "Checked and fine (share of the step)", analysis->checked_fine,

@@ -2,7 +2,7 @@
 #define LAC_SERVER_EXPORT_TEXT_PAGE_H
 
 /*
- * What the commands print for people: a page of at most 24 lines of at most 80 columns. Whatever
+ * What the commands print for people: a page of at most 32 lines of at most 80 columns. Whatever
  * came from a trace is printed without control, hidden or direction characters.
  */
 
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { LAC_TEXT_LINES = 24, LAC_TEXT_COLUMNS = 80 };
+enum { LAC_TEXT_LINES = 32, LAC_TEXT_COLUMNS = 80 };
 
 /** Emphasis of a line, on terminals. */
 enum lac_text_style { LAC_TEXT_PLAIN, LAC_TEXT_BOLD, LAC_TEXT_DIM };

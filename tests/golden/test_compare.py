@@ -59,7 +59,7 @@ def check_sums(what, document):
 def check_text(what, a, b):
     done = run(a, b)
     lines = done.stdout.splitlines()
-    expect(f"{what} text", done.returncode == 0 and 0 < len(lines) <= 24, done.stdout + done.stderr)
+    expect(f"{what} text", done.returncode == 0 and 0 < len(lines) <= 32, done.stdout + done.stderr)
     expect(f"{what} columns", all(len(line) <= 80 for line in lines), done.stdout)
 
 

@@ -120,7 +120,7 @@ def check_series(folder, label):
         replay = analysis["replay"]
         expect(f"{name} played again", replay["method"] == "graph" and abs(replay["error_pct"]) <= 1.0, f"{replay}")
         report = run("analyze", path)
-        expect(f"{name} report fits", len(report.splitlines()) <= 24 and max(map(len, report.splitlines())) <= 80)
+        expect(f"{name} report fits", len(report.splitlines()) <= 32 and max(map(len, report.splitlines())) <= 80)
         again = run("analyze", path, "--json")
         expect(f"{name} same bytes twice", json.loads(again) == analysis)
 

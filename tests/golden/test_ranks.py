@@ -44,7 +44,7 @@ def analyze(*args):
 def check_text(what, *args):
     done = run(*args)
     lines = done.stdout.splitlines()
-    expect(f"{what} text", done.returncode == 0 and 0 < len(lines) <= 24 and all(len(line) <= 80 for line in lines), done.stdout + done.stderr)
+    expect(f"{what} text", done.returncode == 0 and 0 < len(lines) <= 32 and all(len(line) <= 80 for line in lines), done.stdout + done.stderr)
     return " ".join(done.stdout.split())
 
 

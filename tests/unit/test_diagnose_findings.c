@@ -445,7 +445,7 @@ static void check_fits(const char *text)
         lines++;
         text += length + 1;
     }
-    ck_assert_int_le(lines, 24);
+    ck_assert_int_le(lines, 32);
     ck_assert_int_ge(lines, 3);
 }
 

@@ -12,6 +12,7 @@ enum {
     LAUNCH_USUAL_NS = 20000,    /**< of it, what a launch takes itself */
     LAUNCH_ARRIVES_NS = 100000, /**< the slowest launches reach the device so long after their call
                                      returned: beyond it work was queued and no launch was late */
+    KERNEL_SHORT_NS = 10000,    /**< about as long as it takes the host to launch one */
     WORK_MIN_NS = 1000000,      /**< host work worth a name; what is shorter is the program's way
                                      from one call to the next */
     MODULE_MIN_NS = 50000,      /**< shorter look-ups of functions are part of a launch */

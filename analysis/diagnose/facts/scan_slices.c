@@ -78,6 +78,7 @@ static enum lac_status count_kernel(struct lac_facts *facts, uint64_t slice)
         kernel_facts->first_slice = (uint32_t)slice;
     }
     kernel_facts->count++;
+    kernel_facts->short_count += dur_ns < KERNEL_SHORT_NS;
     kernel_facts->total_ns = lac_sum_ns(kernel_facts->total_ns, dur_ns);
     if (dur_ns < kernel_facts->min_ns) {
         kernel_facts->min_ns = dur_ns;

@@ -81,10 +81,8 @@ const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_fi
         if (ns * 20 < finding->cost_ns_per_step || ns == 0) { /* too little for a word */
             continue;
         }
-        enum lac_words group = part < LAC_PART_IDLE ? LAC_WORDS_PART : LAC_WORDS_CAUSE;
-        uint32_t value = part < LAC_PART_IDLE ? part : part - LAC_PART_IDLE;
         text = lac_texts_add(&analysis->texts, "%s%s%s %s", text, count++ == 0 ? ": " : " + ",
-                             lac_word(group, value)->brief, lac_format_ns(ns).text);
+                             lac_time_part_word(part)->brief, lac_format_ns(ns).text);
     }
     return count > 1 ? text : "";
 }

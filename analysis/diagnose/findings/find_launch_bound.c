@@ -9,18 +9,12 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { SHORT_KERNEL_NS = 10000 };
-
-/** Kernels a step, and how many of a hundred are shorter than 10 us (by the mean of their name). */
+/** How many of a hundred kernels are short: each by itself, whatever others of its name take. */
 static double short_kernels_pct(const struct lac_analysis *analysis)
 {
     uint64_t short_count = 0;
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
-        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
-        if (kernel_facts->count > 0 &&
-            kernel_facts->total_ns / (int64_t)kernel_facts->count < SHORT_KERNEL_NS) {
-            short_count += kernel_facts->count;
-        }
+        short_count += analysis->kernels[row].short_count;
     }
     return lac_pct((int64_t)short_count, (int64_t)analysis->kernel_count);
 }

@@ -260,6 +260,8 @@ struct lac_kernel_facts {
     uint32_t longest_slice;
     uint32_t first_slice; /**< by start */
     uint64_t count;
+    uint64_t
+        short_count; /**< of those, shorter than KERNEL_SHORT_NS; not kept with a stored trace */
     int64_t total_ns, min_ns, max_ns;
     struct lac_name_class names;
     int64_t flops; /**< of all instances; 0 where no shape says, or none */

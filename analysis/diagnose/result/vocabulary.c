@@ -46,6 +46,12 @@ const struct lac_word *lac_word(enum lac_words group, uint32_t value)
     return &words[group][value];
 }
 
+const struct lac_word *lac_time_part_word(uint32_t part)
+{
+    return part < LAC_PART_IDLE ? lac_word(LAC_WORDS_PART, part)
+                                : lac_word(LAC_WORDS_CAUSE, part - LAC_PART_IDLE);
+}
+
 const struct lac_word *lac_word_of(enum lac_words group, const char *id)
 {
     for (uint32_t i = 0; i < groups[group].count; i++) {

@@ -90,6 +90,9 @@ enum lac_term {
 /** The word of an enum value of the group. @param value below lac_words_count() */
 const struct lac_word *lac_word(enum lac_words group, uint32_t value);
 
+/** The word of a part of the partition: of a kind of work or of a cause of idle time. */
+const struct lac_word *lac_time_part_word(uint32_t part);
+
 /** The word with this id, or NULL. O(words of the group). */
 const struct lac_word *lac_word_of(enum lac_words group, const char *id);
 

@@ -77,6 +77,9 @@ static void check_causes(struct lac_facts *facts)
     const struct lac_step_time *time = facts->time;
     for (size_t i = 0; i < LAC_COUNT_OF(checks); i++) {
         double pct = lac_pct_of_step(facts, time->idle_ns[checks[i].cause]);
+        if (checks[i].cause == LAC_CAUSE_PROFILER && facts->profiler_count == 0) {
+            continue; /* this recorder does not say what it costs */
+        }
         bool is_told = lac_finding_of(facts->analysis, checks[i].findings[0]) != NULL ||
                        lac_finding_of(facts->analysis, checks[i].findings[1]) != NULL;
         if (pct < checks[i].limit_pct && !is_told) {
@@ -104,7 +107,11 @@ static void write_checked(struct lac_facts *facts)
     if (is_copy_fine) {
         fine(facts, LAC_CHECKED_COPIES, copy_pct);
     }
-    check_causes(facts);
+    /* without calls, or with much idle time that has no cause, none of them was checked */
+    if (facts->has_api &&
+        lac_pct_of_step(facts, time->idle_ns[LAC_CAUSE_UNATTRIBUTED]) < UNEXPLAINED_MAX_PCT) {
+        check_causes(facts);
+    }
     if (time->comm_ns > 0.0 && lac_pct_of_step(facts, time->exposed_comm_ns) < FINE_COMM_PCT &&
         lac_finding_of(analysis, LAC_FINDING_EXPOSED_COMMUNICATION) == NULL) {
         fine(facts, LAC_CHECKED_COMM, lac_pct_of_step(facts, time->exposed_comm_ns));

@@ -13,8 +13,9 @@
 #define FINE_MODULE_PCT    1.0
 #define FINE_PROFILER_PCT  1.0
 
-/* Copies that are said beside a wait for data. */
-#define SAID_BESIDE_PCT 5.0
+/* Idle time without a cause from which on no cause counts as checked: it may be any of them. */
+#define UNEXPLAINED_MAX_PCT 5.0
+
 /* The device computes nine tenths of the recording: it is the limit of it. */
 #define NOT_COMPUTING_MAX_PCT 10.0
 /* The host runs ahead, and that is said, where a step takes so many times as long as its marks are

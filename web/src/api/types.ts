@@ -423,6 +423,14 @@ const deviceAnalysisShape = obj({
 });
 export type DeviceAnalysis = Infer<typeof deviceAnalysisShape>;
 
+/** Where the time of a device goes: parts that sum to the whole, of a step or of the recording. */
+const partitionShape = obj({
+  per: or(str, 'recording'),
+  device: or(num, 0),
+  total_ns: or(time, ns(0)),
+  parts_ns: or(dict(opt(num)), {}),
+});
+
 const stepKindShape = obj({
   kind: or(str, 'other'),
   count: or(num, 0),
@@ -461,6 +469,7 @@ export const analysisShape = obj({
   ),
   needs_ns: or(dict(opt(num)), {}),
   devices: or(list(deviceAnalysisShape), []),
+  partition: opt(partitionShape),
   steps: or(
     obj({
       method: or(str, ''),

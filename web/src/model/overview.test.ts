@@ -10,6 +10,7 @@ import {
   needsOf,
   needsSentence,
   segmentsOf,
+  sumOf,
   settingGroups,
 } from './overview';
 
@@ -56,9 +57,11 @@ test('an axis ends at its longest bar and has round marks', () => {
   assert.deepEqual(axisOf(0), {end: 1, step: 1});
 });
 
-test('segments of a device sum to its span, waiting by cause', () => {
-  const device = analysis({
+test('segments sum to the step, of another device to its span, waiting by cause', () => {
+  const of = analysis({
+    partition: {per: 'step', device: 1, total_ns: 200, parts_ns: {compute: 150, host: 50}},
     devices: [
+      {id: 1, span_ns: 4000},
       {
         id: 0,
         span_ns: 1000,
@@ -66,9 +69,21 @@ test('segments of a device sum to its span, waiting by cause', () => {
         idle_by_cause_ns: {sync: 50, data_wait: 250},
       },
     ],
-  }).devices[0];
-  assert.ok(device);
-  const segments = segmentsOf(device);
+  });
+  const [first, other] = of.devices;
+  assert.ok(first && other);
+  const step = sumOf(of, first);
+  assert.deepEqual([step.per, step.totalNs], ['step', 200]);
+  assert.deepEqual(
+    segmentsOf(step).map(s => [s.key, s.valueNs, s.percent]),
+    [
+      ['compute', 150, 75],
+      ['host', 50, 25],
+    ],
+  );
+  const sum = sumOf(of, other);
+  assert.equal(sum.per, 'recording');
+  const segments = segmentsOf(sum);
   assert.deepEqual(
     segments.map(s => [s.key, s.label]),
     [

@@ -86,17 +86,36 @@ export interface Segment {
   readonly definition: string;
   readonly cause: Cause | undefined;
   readonly valueNs: number;
-  /** Of the device's span, in percent. */
+  /** Of the whole, in percent. */
   readonly percent: number;
 }
 
-/** Parts of the device's span: working first, then waiting by cause, the longest first. */
-export function segmentsOf(device: DeviceAnalysis): Segment[] {
-  const span = device.span_ns ?? 0;
-  if (span <= 0) return [];
+/** Parts that sum to a whole: of the mean step, or of what was recorded of a device. */
+export interface TimeSum {
+  /** "step", "batch", "iteration"; "recording" where there is nothing of the kind. */
+  readonly per: string;
+  readonly totalNs: number;
+  readonly partsNs: Readonly<Record<string, number | undefined>>;
+}
+
+/** The sum that is shown of a device: the analysis' own, of the others their span. */
+export function sumOf(analysis: Analysis, device: DeviceAnalysis): TimeSum {
+  const {partition} = analysis;
+  if (partition && partition.device === device.id)
+    return {per: partition.per, totalNs: partition.total_ns, partsNs: partition.parts_ns};
+  return {
+    per: 'recording',
+    totalNs: device.span_ns ?? 0,
+    partsNs: {...device.partition_ns, ...device.idle_by_cause_ns},
+  };
+}
+
+/** Parts of the sum: working first, then waiting by cause, the longest first. */
+export function segmentsOf({totalNs, partsNs}: TimeSum): Segment[] {
+  if (totalNs <= 0) return [];
   const make = ({id, label, definition}: Word, cause?: Cause): Segment => {
-    const valueNs = (cause ? device.idle_by_cause_ns[id] : device.partition_ns[id]) ?? 0;
-    return {key: id, label, definition, cause, valueNs, percent: (100 * valueNs) / span};
+    const valueNs = partsNs[id] ?? 0;
+    return {key: id, label, definition, cause, valueNs, percent: (100 * valueNs) / totalNs};
   };
   const busy = words('parts')
     .filter(part => part.id !== 'idle')

@@ -7,7 +7,7 @@ import {causeWord} from '../base/causes';
 import {exactNs, formatDuration, formatPct, plural, sentence} from '../base/format';
 import {loadKernels} from '../model/kernel_table';
 import {shortDeviceName} from '../model/list_rows';
-import {kindShares, segmentsOf, type Segment} from '../model/overview';
+import {kindShares, segmentsOf, sumOf, type Segment, type TimeSum} from '../model/overview';
 import {Chip, patternUrl, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {IconArrow} from '../ui/icons';
@@ -22,22 +22,25 @@ const LETTER_MIN_PERCENT = 5;
 
 export function DevicePanel(props: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
   const {trace, analysis} = props;
-  const [chosen, setChosen] = useState(0);
   const devices = analysis.devices;
+  const main = devices.findIndex(each => each.id === analysis.partition?.device);
+  const [chosen, setChosen] = useState(main);
   const device = devices[chosen] ?? devices[0];
   if (!device) return null;
+  const sum = sumOf(analysis, device);
   return (
     <section class="panel" aria-labelledby="device-title">
       <header class="panel-head">
         <h2 id="device-title">
           {devices.length > 1 ? 'Where the GPUs’ time went' : 'Where the GPU’s time went'}
         </h2>
-        <span class="panel-aside num">{formatDuration(device.span_ns ?? 0)}</span>
+        <span class="panel-aside num">{wholeText(sum)}</span>
       </header>
       {devices.slice(0, DEVICES_SHOWN).map((each, index) => (
         <DeviceBar
           key={each.id}
           device={each}
+          sum={sumOf(analysis, each)}
           label={devices.length > 1}
           isChosen={devices.length > 1 && each === device}
           onChoose={() => setChosen(index)}
@@ -46,19 +49,26 @@ export function DevicePanel(props: {trace: TraceInfo; analysis: Analysis}): JSX.
       {devices.length > DEVICES_SHOWN && (
         <p class="panel-note">{plural(devices.length - DEVICES_SHOWN, 'more device')} not shown</p>
       )}
-      <Legend trace={trace} analysis={analysis} device={device} />
+      <Legend trace={trace} sum={sum} device={device} />
     </section>
   );
 }
 
+/** "176 ms per step", "of 299 ms recorded". */
+function wholeText({per, totalNs}: TimeSum): string {
+  const whole = formatDuration(totalNs);
+  return per === 'recording' ? `of ${whole} recorded` : `${whole} per ${per}`;
+}
+
 function DeviceBar(props: {
   device: DeviceAnalysis;
+  sum: TimeSum;
   label: boolean;
   isChosen: boolean;
   onChoose: () => void;
 }): JSX.Element {
-  const {device} = props;
-  const segments = segmentsOf(device);
+  const {device, sum} = props;
+  const segments = segmentsOf(sum);
   const name = device.name === '' ? `GPU ${device.id}` : `GPU ${device.id}, ${device.name}`;
   let at = 0;
   const placed = segments.map(segment => {
@@ -71,7 +81,7 @@ function DeviceBar(props: {
       class="device-bar"
       height="26"
       role="img"
-      aria-label={`${name}: ${segments.map(s => `${s.label} ${formatPct(s.percent)}`).join(', ')}`}
+      aria-label={`${name}, ${wholeText(sum)}: ${segments.map(s => `${s.label} ${formatPct(s.percent)}`).join(', ')}`}
     >
       {placed.map(({segment, start}) => (
         <SegmentRect key={segment.key} segment={segment} start={start} />
@@ -122,14 +132,13 @@ function SegmentRect({segment, start}: {segment: Segment; start: number}): JSX.E
   );
 }
 
-function Legend(props: {
-  trace: TraceInfo;
-  analysis: Analysis;
-  device: DeviceAnalysis;
-}): JSX.Element {
-  const {trace, analysis, device} = props;
+function Legend(props: {trace: TraceInfo; sum: TimeSum; device: DeviceAnalysis}): JSX.Element {
+  const {trace, sum, device} = props;
   const [problem, setProblem] = useState<string | undefined>(undefined);
-  const stepNs = analysis.steps.mean_ns;
+  const of =
+    sum.per === 'recording'
+      ? 'time between the device’s first and last operation'
+      : `mean ${sum.per} on GPU ${device.id}`;
   const open = async (cause: string): Promise<void> => {
     try {
       const found = await showLongestGap(trace, device.id, cause);
@@ -145,12 +154,12 @@ function Legend(props: {
           <tr>
             <th>part</th>
             <th>share</th>
-            <th>time</th>
+            <th>{sum.per === 'recording' ? 'time' : `time per ${sum.per}`}</th>
             <th>evidence</th>
           </tr>
         </thead>
         <tbody>
-          {segmentsOf(device).map(segment => (
+          {segmentsOf(sum).map(segment => (
             <tr key={segment.key}>
               <th scope="row">
                 <span class="legend-name">
@@ -166,11 +175,7 @@ function Legend(props: {
               <td class="num">
                 <Explain
                   title={sentence(segment.label)}
-                  text={`${segment.definition} Share of the ${formatDuration(device.span_ns ?? 0)} between the device’s first and last operation${
-                    stepNs === undefined
-                      ? ''
-                      : `, on average ${formatDuration((segment.percent / 100) * stepNs, 3)} per step`
-                  }.`}
+                  text={`${segment.definition} ${formatPct(segment.percent)} of the ${of}: ${formatDuration(sum.totalNs)}, which all parts here sum to.`}
                   exact={exactNs(segment.valueNs)}
                 >
                   {formatDuration(segment.valueNs)}
