@@ -208,7 +208,7 @@ static void write_partition(struct lac_text_page *page, const struct lac_analysi
         bool is_small = partition->part_ns[most] * 100 < partition->total_ns;
         int64_t ns = is_small ? left_ns : partition->part_ns[most];
         int length = snprintf(text + used, sizeof(text) - used, "%s%s %s", i == 0 ? "" : " + ",
-                              is_small ? "other" : lac_time_part_word(most)->brief,
+                              is_small ? "other" : lac_time_part_brief(most),
                               lac_format_rate((double)ns / 1e6).text);
         used += length > 0 && (size_t)length < sizeof(text) - used ? (size_t)length : 0;
         said |= 1U << most;
@@ -217,7 +217,7 @@ static void write_partition(struct lac_text_page *page, const struct lac_analysi
     if (used > 0) {
         (void)snprintf(text + used, sizeof(text) - used, " = %s ms per %s",
                        lac_format_rate((double)partition->total_ns / 1e6).text, partition->per);
-        lac_text_paragraph(page, LAC_TEXT_PLAIN, "goes to", text, 12, 2);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, "goes to", text, 12, 3);
     }
 }
 

@@ -43,10 +43,7 @@ static void write_side(struct lac_json *json, const char *key, const struct lac_
     lac_json_ns(json, "batch_size", analysis->batch_size);
     put_real(json, "throughput_per_s", analysis->throughput_per_s);
     lac_json_text(json, "throughput_unit", analysis->throughput_unit);
-    put_real(json, "not_computing_pct",
-             analysis->main_device == LAC_NONE
-                 ? (double)NAN
-                 : analysis->devices[analysis->main_device].not_computing_pct);
+    put_real(json, "not_computing_pct", lac_not_computing_pct(analysis));
     lac_json_close(json, '}');
 }
 

@@ -32,6 +32,29 @@ IDLE = ["data_wait", "sync", "launch", "copy_wait", "allocator", "module_load", 
         "unattributed"]
 
 
+# what a person reads in the events: the start of the file's name, causes that the headline may name, words in it
+READ = (
+    ("resnet50_num_workers_0.worker0.1623143089861", ("data_wait",), "57 ms of every 176 ms step for data"),
+    ("resnet50_num_workers_4.worker0.1623212756351", ("host", "launch"), "for the host"),
+    ("nccl_parser_config", ("host", "launch"), "for the host"),
+    ("df_index_resolver", ("host", "launch", "comm"), ""),
+    ("negative_queue_length", ("comm", "unknown"), "not all that CUDA graphs run was recorded"),
+    ("with_gpu_user_annotation", ("host", "launch"), "for the host"),
+    ("linear_kineto", ("host", "launch"), "for the host"),
+    ("mi300__resnet", ("comm",), ""),
+    ("h100__google_owlv2", ("data_wait",), "of every 241 ms batch for data"),
+    ("b200__eager", ("host",), "iteration for the host"),
+    ("nsysai_mfu_2gpu", ("host", "launch"), "GPU 1 was idle for 31 ms of 299 ms"),
+)
+
+
+def wrong_readings(path, analysis):
+    verdict = analysis["verdict"]
+    text = f"{verdict['text']} {verdict['detail']}"
+    return [f"the headline is of {verdict['cause']}: {text}" for start, causes, words in READ
+            if os.path.basename(path).startswith(start) and (verdict["cause"] not in causes or words not in text)]
+
+
 def analyses(path):
     """Of one trace, or of each rank; none where the file cannot be read as a trace."""
     done = subprocess.run([LACUNA, "analyze", "--json", *([path] if isinstance(path, str) else path)], capture_output=True,
@@ -112,7 +135,8 @@ def wrong_words(analysis):
 
 
 def examine_trace(path):
-    return [f"{os.path.basename(path)}: {wrong}" for analysis in analyses(path) for wrong in wrongs(analysis)], 1
+    return [f"{os.path.basename(path)}: {wrong}" for analysis in analyses(path)
+            for wrong in wrongs(analysis) + wrong_readings(path, analysis)], 1
 
 
 def examine_job(job):

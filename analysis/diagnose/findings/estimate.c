@@ -82,7 +82,7 @@ const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_fi
             continue;
         }
         text = lac_texts_add(&analysis->texts, "%s%s%s %s", text, count++ == 0 ? ": " : " + ",
-                             lac_time_part_word(part)->brief, lac_format_ns(ns).text);
+                             lac_time_part_brief(part), lac_format_ns(ns).text);
     }
     return count > 1 ? text : "";
 }

@@ -6,6 +6,7 @@
 #include "analysis/diagnose/result/texts.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,15 @@ static bool phases_are_valid(const struct lac_analysis *analysis)
     return (analysis->step_kind_count == 0 || of_kinds == analysis->step_count) &&
            at_ns == analysis->duration_ns &&
            (analysis->phase_count == 0 || of_phases == analysis->step_count);
+}
+
+double lac_not_computing_pct(const struct lac_analysis *analysis)
+{
+    const struct lac_time_partition *partition = &analysis->partition;
+    return partition->of == LAC_OF_NOTHING || partition->total_ns == 0
+               ? (double)NAN
+               : 100.0 * (double)(partition->total_ns - partition->part_ns[LAC_PART_COMPUTE]) /
+                     (double)partition->total_ns;
 }
 
 int64_t lac_verdict_ns(const struct lac_analysis *analysis)

@@ -499,6 +499,8 @@ struct lac_verdict {
     const char *detail; /**< a second one, or "" */
     uint32_t parts;     /**< of the partition, that its number is the sum of: bits; 0 none */
 };
+/** What of the partition no compute kernel ran in, in percent; NaN without a device. */
+double lac_not_computing_pct(const struct lac_analysis *analysis);
 /** The number of the verdict: the sum of its parts; LAC_UNKNOWN_NS without one. */
 int64_t lac_verdict_ns(const struct lac_analysis *analysis);
 

@@ -52,6 +52,14 @@ const struct lac_word *lac_time_part_word(uint32_t part)
                                 : lac_word(LAC_WORDS_CAUSE, part - LAC_PART_IDLE);
 }
 
+const char *lac_time_part_brief(uint32_t part)
+{
+    const struct lac_word *word = lac_time_part_word(part);
+    bool has_namesake =
+        part == lac_time_part_of(LAC_CAUSE_COPY_WAIT) || part == lac_time_part_of(LAC_CAUSE_COMM);
+    return has_namesake ? word->label : word->brief;
+}
+
 const struct lac_word *lac_word_of(enum lac_words group, const char *id)
 {
     for (uint32_t i = 0; i < groups[group].count; i++) {

@@ -92,6 +92,8 @@ const struct lac_word *lac_word(enum lac_words group, uint32_t value);
 
 /** The word of a part of the partition: of a kind of work or of a cause of idle time. */
 const struct lac_word *lac_time_part_word(uint32_t part);
+/** It in a word or two beside other parts: copies that run are not the wait for them. */
+const char *lac_time_part_brief(uint32_t part);
 
 /** The word with this id, or NULL. O(words of the group). */
 const struct lac_word *lac_word_of(enum lac_words group, const char *id);

@@ -126,19 +126,33 @@ static const char *say_sum(struct lac_facts *facts, const struct group *group, u
                          lac_format_ns(part_ns[group->parts[1]]).text);
 }
 
-/** Idle time that nothing recorded explains. */
-static const char *say_unexplained(struct lac_facts *facts, const struct said *said)
+/** What there is to say of `ns` of idle time that nothing recorded explains. */
+static const char *why_unexplained(const struct lac_facts *facts, int64_t ns)
 {
     double queued_ns = (double)lac_spans_intersection_length(&facts->queued, &facts->kept) /
                        (double)facts->analysis->step_kept_count;
-    const char *why = !facts->has_api ? ": the trace has no CUDA calls that would tell why"
-                      : queued_ns * 2.0 < (double)said->ns ? ", and the trace does not show why"
-                      : facts->launches_graphs
-                          ? " while work is queued: not all that CUDA graphs run was recorded"
-                          : " while work is queued, and the trace does not show why";
+    return !facts->has_api                ? ": the trace has no CUDA calls that would tell why"
+           : queued_ns * 2.0 < (double)ns ? ", and the trace does not show why"
+           : facts->launches_graphs
+               ? " while work is queued: not all that CUDA graphs run was recorded"
+               : " while work is queued, and the trace does not show why";
+}
+
+static const char *say_unexplained(struct lac_facts *facts, const struct said *said)
+{
     return lac_texts_add(&facts->analysis->texts, "%s is idle for %s of %s %s %s (%s)%s",
                          gpu_label(facts), said->part.text, said->every, said->whole.text,
-                         said->per, said->pct.text, why);
+                         said->per, said->pct.text, why_unexplained(facts, said->ns));
+}
+
+/** More of the step than the verdict's part is idle, and nothing says why: that limits what is known. */
+static void say_beside(struct lac_facts *facts, int64_t ns)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    analysis->verdict.detail = lac_texts_add(
+        &analysis->texts, "%s is idle for another %s (%s)%s.", gpu_label(facts),
+        lac_format_ns(ns).text, lac_format_pct(lac_pct(ns, analysis->partition.total_ns)).text,
+        why_unexplained(facts, ns));
 }
 
 /** What a group takes of the step. */
@@ -234,7 +248,7 @@ static void say_about_step(struct lac_facts *facts)
     bool is_bound = lac_computing_pct(facts) >= GPU_BOUND_PCT;
     bool is_worth_it = first != NULL && first->gain_mid_pct >= WARNING_GAIN_PCT;
     bool is_compute = group == NULL && first != NULL && first->part_ns[LAC_PART_COMPUTE] > 0;
-    is_compute = is_compute && (is_worth_it || compute_ns >= group_ns(partition, largest));
+    is_compute = is_compute && compute_ns >= group_ns(partition, largest);
     if (is_compute || is_bound) {
         say_compute(facts, is_compute ? first : NULL);
         return;
@@ -249,6 +263,9 @@ static void say_about_step(struct lac_facts *facts)
     }
     set_cause(&analysis->verdict, cause_of_group(partition, group));
     analysis->verdict.text = say_group(facts, group);
+    if (group != largest && largest->parts[0] == lac_time_part_of(LAC_CAUSE_UNATTRIBUTED)) {
+        say_beside(facts, group_ns(partition, largest));
+    }
 }
 
 /** What the GPU did: in a step of a loop that does not train, or of few steps; else as a whole. */

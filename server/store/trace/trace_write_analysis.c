@@ -278,10 +278,7 @@ static enum lac_status write_summary(struct lac_trace_writer *writer)
         double value;
     } reals[] = {
         {"summary_throughput_per_s", analysis->throughput_per_s},
-        {"summary_not_computing_pct",
-         analysis->main_device < analysis->device_count
-             ? analysis->devices[analysis->main_device].not_computing_pct
-             : (double)NAN},
+        {"summary_not_computing_pct", lac_not_computing_pct(analysis)},
         {"summary_gain_low_pct", has_change ? first->gain_low_pct : (double)NAN},
         {"summary_gain_mid_pct", has_change ? first->gain_mid_pct : (double)NAN},
         {"summary_gain_high_pct", has_change ? first->gain_high_pct : (double)NAN},

@@ -110,6 +110,17 @@ export function sumOf(analysis: Analysis, device: DeviceAnalysis): TimeSum {
   };
 }
 
+/** What is repeated: "step", "batch" or "iteration". */
+export function unitOf({partition}: Analysis): string {
+  return partition === undefined || partition.per === 'recording' ? 'step' : partition.per;
+}
+
+/** Percent of the sum in which no compute kernel runs. */
+export function notComputingPct({partition}: Analysis): number | undefined {
+  if (partition === undefined || partition.total_ns <= 0) return undefined;
+  return 100 - (100 * (partition.parts_ns['compute'] ?? 0)) / partition.total_ns;
+}
+
 /** Parts of the sum: working first, then waiting by cause, the longest first. */
 export function segmentsOf({totalNs, partsNs}: TimeSum): Segment[] {
   if (totalNs <= 0) return [];

@@ -2,7 +2,7 @@
 import {Fragment, type JSX} from 'preact';
 import type {Analysis} from '../api/types';
 import {NOT_RECORDED, THIN, durationIn, exactNs, formatDuration, timeUnitFor} from '../base/format';
-import {axisOf, needsOf, needsSentence, type Need} from '../model/overview';
+import {axisOf, needsOf, needsSentence, type Need, unitOf} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 
@@ -13,12 +13,15 @@ export function NeedsPanel({analysis}: {analysis: Analysis}): JSX.Element | null
   if (needs.every(need => need.needNs === undefined) || largest <= 0) return null;
   const axis = axisOf(largest, 4);
   const sentence = needsSentence(analysis);
+  const unit = unitOf(analysis);
   return (
     <section class="panel needs" aria-labelledby="needs-title">
       <header class="panel-head">
-        <h2 id="needs-title">Time each part needs per step</h2>
+        <h2 id="needs-title">Time each part needs per {unit}</h2>
         {stepNs !== undefined && (
-          <span class="panel-aside num">step: {formatDuration(stepNs)}</span>
+          <span class="panel-aside num">
+            {unit}: {formatDuration(stepNs)}
+          </span>
         )}
       </header>
       <div class="needs-chart">

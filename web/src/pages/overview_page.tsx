@@ -17,7 +17,7 @@ import {
 import {word} from '../base/vocabulary';
 import {buildTree, layoutTree, tableOf} from '../model/flame_tree';
 import {stepsCount} from '../model/list_rows';
-import {groupFindings, hasNeeds} from '../model/overview';
+import {groupFindings, hasNeeds, notComputingPct, unitOf} from '../model/overview';
 import {traces} from '../model/traces';
 import {DEFAULT_VIEW} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
@@ -171,9 +171,11 @@ function HostTime({trace}: {trace: TraceInfo}): JSX.Element | null {
 }
 
 function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
-  const {throughput, steps, devices} = analysis;
-  const device = devices[0];
-  if (steps.mean_ns === undefined && !device) return null;
+  const {throughput, steps, devices, partition} = analysis;
+  if (steps.mean_ns === undefined && devices.length === 0) return null;
+  const unit = unitOf(analysis);
+  const notComputing = notComputingPct(analysis);
+  const of = partition?.per === 'recording' ? 'the recording' : `the ${unit}`;
   return (
     <section class="headline" aria-label="The run in numbers">
       {throughput.per_s !== undefined && stepsCount(trace.summary) && (
@@ -217,9 +219,9 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
             {formatDuration(steps.mean_ns)}
           </Explain>
           <span class="stat-label">
-            per step
+            per {unit}
             {steps.uncertain_pct !== undefined && ` ±${formatPct(steps.uncertain_pct)}`},{' '}
-            {plural(steps.kept_count, 'step')}
+            {plural(steps.kept_count, unit)}
             {steps.median_ns !== undefined &&
               steps.p95_ns !== undefined &&
               steps.kept_count > 1 && (
@@ -231,18 +233,19 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
           </span>
         </div>
       )}
-      {device?.not_computing_pct !== undefined && (
+      {notComputing !== undefined && (
         <div class="stat">
           <Explain
             class="stat-value"
             title="Not computing"
-            text="Share of the time between the device’s first and last operation in which no compute kernel runs: idle time, exposed copies and exposed communication."
-            exact={`${device.not_computing_pct} %`}
+            text={`Share of ${of} in which no compute kernel runs: idle time, exposed copies and exposed communication.`}
+            exact={`${notComputing} %`}
           >
-            {formatPct(device.not_computing_pct)}
+            {formatPct(notComputing)}
           </Explain>
           <span class="stat-label">
-            of the time {devices.length > 1 ? 'the first GPU' : 'the GPU'} does not compute
+            of {of} {devices.length > 1 ? `GPU ${partition?.device ?? 0}` : 'the GPU'} does not
+            compute
           </span>
         </div>
       )}
