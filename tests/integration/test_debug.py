@@ -131,7 +131,7 @@ class Debug(unittest.TestCase):
         job = f"import os; os.environ['LACUNA_CUPTI'] = {missing!r}; import ctypes; " \
               "ctypes.CDLL(os.environ['LACUNA_LIBRARY']).InitializeInjection()"
         shown = self.shown(self.run_job("cupti:1", sys.executable, "-S", "-c", job))
-        self.assertTrue(any("no libcupti can be loaded" in line and missing in line for line in shown), shown)
+        self.assertTrue(any("no libcupti can be used" in line and missing in line for line in shown), shown)
 
     def test_a_limit_that_is_reached_is_told(self):
         job = "import ctypes, os; os.environ['LACUNA_SPOOL_LIMIT'] = '1k'\n" + JOB.split("api.setting")[0] + "record(b'x', -1)\n"

@@ -504,7 +504,7 @@ START_TEST(json_has_null_for_what_is_not_known)
         "\"schema\":\"lacuna.analysis/1\"",
         "\"needs_ns\":{\"data\":null,\"host\":null,\"copies\":null,\"gpu\":null,\"comm\":null}",
         "\"devices\":[]",
-        "\"kernels\":{\"count\":0,\"total_ns\":null,\"top\":[]}",
+        "\"kernels\":{\"count\":0,\"total_ns\":null,\"top\":[],\"unknown_pct\":null}",
         "\"layout\":{\"kernel_count\":0,\"total_ns\":null,\"pct_of_kernel_time\":null,\"exposed_"
         "ns\":null",
         "\"eligible_ns\":null",
