@@ -252,9 +252,9 @@ START_TEST(the_cause_of_a_short_trace_is_the_one_its_sentence_names)
     sheet_blank();
     sheet_add("main range 0 1000 ProfilerStep#0\n");
     sheet_add("main op 5 5 AddmmBackward0\n");
-    sheet_add("gpu0.7 kernel 10 200 volta_sgemm_dgrad\n");
+    sheet_add("gpu0.7 kernel 10 200 volta_fp16_s884gemm_fp16_dgrad\n");
     sheet_add("gpu0.13 kernel 220 600 ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)\n");
-    sheet_add("gpu0.7 kernel 900 90 volta_sgemm_dgrad\n");
+    sheet_add("gpu0.7 kernel 900 90 volta_fp16_s884gemm_fp16_dgrad\n");
     diagnose();
     ck_assert_str_eq(analysis->verdict.cause, "comm");
     check_says("exposed (non-overlapped) communication takes 0.6 ms of the 1 ms step (60 %)");
