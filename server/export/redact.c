@@ -15,7 +15,8 @@
 const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
     {"hosts", "host names", "hosts", "", "The host's name and IPv4 addresses.", 0},
     {"users", "user names", "users", "", "Names of users, as in /home/kim.", 0},
-    {"paths", "paths", "paths", "", "Absolute paths, down to the last component.", 0},
+    {"paths", "paths", "paths", "",
+     "Absolute paths and folders of source files, down to the last component.", 0},
     {"argv", "command lines", "commands", "", "Command lines, down to the program.", 0},
     {"names", "names chosen by people", "names", "",
      "Names of the trace, of ranges and of Python functions.", 0},
@@ -110,6 +111,19 @@ static size_t path_length(const char *at)
     return separators >= 2 ? length : 0;
 }
 
+/** Length of a source file with its folder at `at`, as findings quote it ("net/train.py" before its
+ *  line), or 0. */
+static size_t source_length(const char *at)
+{
+    static const char ending[] = ".py";
+    size_t length = strcspn(at, " \t\n\"'<>|,;:()[]{}`");
+    size_t end = sizeof(ending) - 1;
+    return length > end && memchr(at, '/', length) != NULL &&
+                   memcmp(at + length - end, ending, end) == 0
+               ? length
+               : 0;
+}
+
 /** The user's name in a path under /home: its place and length. */
 static size_t user_in(const char *path, size_t length, size_t *ret_at)
 {
@@ -163,6 +177,7 @@ static size_t host_length(const struct lac_redactor *redactor, const char *at)
 static size_t put_special(struct lac_redactor *redactor, const char *at)
 {
     size_t length = path_length(at);
+    length = length > 0 ? length : source_length(at);
     if (length > 0) {
         put_path(redactor, at, length);
         return length;

@@ -17,7 +17,7 @@
 enum lac_redact_kind {
     LAC_REDACT_HOSTS = 0, /**< the host's name, addresses of IPv4 */
     LAC_REDACT_USERS,     /**< "kim" of /home/kim */
-    LAC_REDACT_PATHS,     /**< absolute paths, down to the last component */
+    LAC_REDACT_PATHS,     /**< paths and folders of source files, down to the last component */
     LAC_REDACT_ARGV,      /**< command lines, down to the program */
     LAC_REDACT_NAMES,     /**< of the trace, of ranges and Python functions */
     LAC_REDACT_KIND_COUNT_
