@@ -22,6 +22,7 @@ struct iteration {
     int64_t last_ns; /**< last end of the step before `next`, if that has operations */
     uint32_t next;   /**< index of the step */
     uint64_t gaps;
+    uint64_t waits;    /**< iterations for whose last operation the host waits */
     double busy_ns;    /**< of it, busy */
     double launch_ns;  /**< of the host, from the first launch to the last */
     double blocked_ns; /**< of the host, waiting for the device */
@@ -119,6 +120,8 @@ static void take_step(const struct lac_facts *facts, const struct lac_step *step
         sum->gaps++;
         sum->gap_ns += fmax(0.0, (double)(window.first_ns - sum->last_ns));
     }
+    sum->waits += lac_spans_length_inside(&host->blocked, window.last_ns,
+                                          window.last_ns + SYNC_RETURN_NS) > 0;
     sum->next = index + 1;
     sum->last_ns = window.last_ns;
     sum->count++;
@@ -139,7 +142,9 @@ static bool measure(const struct lac_facts *facts, struct iteration *mean)
     *mean = (struct iteration){.count = 0};
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        if (step->left_out == LAC_STEP_KEPT) {
+        /* of the last one the recording may hold a part */
+        bool is_whole = s + 1 < analysis->step_count || mean->count == 0;
+        if (step->left_out == LAC_STEP_KEPT && is_whole) {
             /* what is launched behind the range belongs to it, too: the tokens are fetched there */
             bool has_next = s + 1 < analysis->step_count;
             int64_t end_ns = has_next ? analysis->steps[s + 1].host_start_ns
@@ -286,9 +291,12 @@ bool lac_find_iteration_gap(const struct lac_facts *facts, struct lac_finding *f
     double outside_ns = fmax(0.0, host_ns - mean.launch_ns);
     double busy_ns = GRAPH_SLOWER * mean.busy_ns + GRAPH_LAUNCH_NS;
     bool is_eager = mean.launches >= EAGER_LAUNCHES_MIN;
-    if (is_eager && outside_ns + busy_ns < ahead_ns) {
+    /* a host that does not wait for its own iteration is already ahead of the device */
+    double best_ns = fmax(outside_ns, busy_ns);
+    double after_ns = 2 * mean.waits > mean.count ? outside_ns + busy_ns : best_ns;
+    if (is_eager && after_ns < ahead_ns) {
         double worst = has_stacks(facts) ? ITERATION_WORST_STACKS : ITERATION_WORST;
-        if (estimate(facts, finding, fmax(outside_ns, busy_ns), outside_ns + busy_ns, worst)) {
+        if (estimate(facts, finding, best_ns, after_ns, worst)) {
             say_eager(facts, finding, &mean);
             return true;
         }
