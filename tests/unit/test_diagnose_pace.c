@@ -161,6 +161,13 @@ START_TEST(one_step_takes_as_long_as_what_it_launched)
     ck_assert_uint_eq(analysis->step_count, 1);
     ck_assert_int_ge(analysis->step_mean_ns, 8990000);
     ck_assert(isnan(analysis->step_uncertain_pct));
+    sheet_blank(); /* two updates of a host that is far ahead, and no mark of a step */
+    issue(5.0, 60.0, 9000.0);
+    issue(105.0, 9060.0, 9000.0);
+    sheet_diagnose(NULL, 0);
+    ck_assert_str_eq(analysis->step_method, "optimizer");
+    ck_assert_uint_eq(analysis->step_count, 1);
+    ck_assert_int_ge(analysis->step_mean_ns, 8990000);
     sheet_blank(); /* a step that waits for its work is its mark */
     issue(5.0, 50.0, 9000.0);
     mark(0.0, 9500.0, 0);

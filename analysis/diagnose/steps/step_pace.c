@@ -298,6 +298,8 @@ static enum lac_status put_paced(struct search *search, struct lac_sequence sequ
     uint32_t place = 0;
     if (choose_place(search, &place)) {
         put_steps(search, place, pace->steps);
+    } else if (analysis->step_count == 1) { /* nothing follows its mark */
+        put_single(search, pace->steps);
     } else {
         free(pace->steps);
         pace->steps = NULL;
