@@ -41,7 +41,7 @@ struct painter {
     struct piece_list next;    /**< scratch */
     struct piece_list painted; /**< explained, in any order */
     uint64_t profiler_cursor, wait_cursor, unseen_cursor;
-    uint64_t piece_capacity;
+    uint64_t piece_capacity, outside_capacity;
     uint32_t track; /**< of the last call looked up: the next one is mostly on it */
 };
 
@@ -492,8 +492,8 @@ static void rewind_sets(struct painter *painter)
 }
 
 /** Explain a time outside the span: pieces into facts->outside, the last ones. */
-static enum lac_status explain_outside(struct painter *painter, uint64_t *capacity, int64_t from_ns,
-                                       int64_t to_ns, uint32_t ended_by, uint32_t opened_by)
+static enum lac_status explain_outside(struct painter *painter, int64_t from_ns, int64_t to_ns,
+                                       uint32_t ended_by, uint32_t opened_by)
 {
     struct lac_facts *facts = painter->facts;
     if (to_ns <= from_ns) {
@@ -506,7 +506,8 @@ static enum lac_status explain_outside(struct painter *painter, uint64_t *capaci
                           .device = (uint16_t)facts->analysis->main_device};
     enum lac_status status = explain(painter, &gap);
     const struct piece_list *list = &painter->painted;
-    if (status || !LAC_RESERVE(facts->outside, *capacity, facts->outside_count, list->count)) {
+    if (status || !LAC_RESERVE(facts->outside, painter->outside_capacity, facts->outside_count,
+                               list->count)) {
         return status ? status : LAC_ERR_NOMEM;
     }
     qsort(list->at, list->count, sizeof(*list->at), by_start);
@@ -527,12 +528,10 @@ static enum lac_status attribute_outside(struct painter *painter)
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     const struct lac_device_sets *sets = &facts->device_sets[analysis->main_device];
-    uint64_t capacity = 0;
     rewind_sets(painter);
-    enum lac_status status =
-        explain_outside(painter, &capacity, 0, device->first_ns, sets->first, LAC_NONE);
+    enum lac_status status = explain_outside(painter, 0, device->first_ns, sets->first, LAC_NONE);
     return status ? status
-                  : explain_outside(painter, &capacity, device->first_ns + device->span_ns,
+                  : explain_outside(painter, device->first_ns + device->span_ns,
                                     analysis->duration_ns, LAC_NONE, sets->last);
 }
 

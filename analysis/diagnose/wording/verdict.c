@@ -13,19 +13,26 @@
 static const struct group {
     uint32_t parts[2]; /**< the same twice: one alone */
     enum lac_cause cause;
+    const char *names[2]; /**< of the parts beside each other */
 } groups[] = {
 #define IDLE(cause) (LAC_PART_IDLE + (cause))
-    {{IDLE(LAC_CAUSE_DATA_WAIT), IDLE(LAC_CAUSE_DATA_WAIT)}, LAC_CAUSE_DATA_WAIT},
-    {{IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)}, LAC_CAUSE_HOST},
-    {{IDLE(LAC_CAUSE_SYNC), IDLE(LAC_CAUSE_SYNC)}, LAC_CAUSE_SYNC},
-    {{LAC_PART_EXPOSED_COPY, IDLE(LAC_CAUSE_COPY_WAIT)}, LAC_CAUSE_COPY_WAIT},
-    {{LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)}, LAC_CAUSE_COMM},
-    {{IDLE(LAC_CAUSE_ALLOCATOR), IDLE(LAC_CAUSE_ALLOCATOR)}, LAC_CAUSE_ALLOCATOR},
-    {{IDLE(LAC_CAUSE_MODULE_LOAD), IDLE(LAC_CAUSE_MODULE_LOAD)}, LAC_CAUSE_MODULE_LOAD},
-    {{IDLE(LAC_CAUSE_DEPENDENCY), IDLE(LAC_CAUSE_DEPENDENCY)}, LAC_CAUSE_DEPENDENCY},
-    {{IDLE(LAC_CAUSE_PROFILER), IDLE(LAC_CAUSE_PROFILER)}, LAC_CAUSE_PROFILER},
-    {{IDLE(LAC_CAUSE_UNATTRIBUTED), IDLE(LAC_CAUSE_UNATTRIBUTED)}, LAC_CAUSE_UNATTRIBUTED},
-    {{LAC_PART_EXPOSED_MEMSET, LAC_PART_EXPOSED_MEMSET}, LAC_CAUSE_UNATTRIBUTED},
+    {{IDLE(LAC_CAUSE_DATA_WAIT), IDLE(LAC_CAUSE_DATA_WAIT)}, LAC_CAUSE_DATA_WAIT, {"", ""}},
+    {{IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)}, LAC_CAUSE_HOST, {"launches", "other work"}},
+    {{IDLE(LAC_CAUSE_SYNC), IDLE(LAC_CAUSE_SYNC)}, LAC_CAUSE_SYNC, {"", ""}},
+    {{LAC_PART_EXPOSED_COPY, IDLE(LAC_CAUSE_COPY_WAIT)},
+     LAC_CAUSE_COPY_WAIT,
+     {"copying", "waiting for copies"}},
+    {{LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)},
+     LAC_CAUSE_COMM,
+     {"kernels", "waiting on the host"}},
+    {{IDLE(LAC_CAUSE_ALLOCATOR), IDLE(LAC_CAUSE_ALLOCATOR)}, LAC_CAUSE_ALLOCATOR, {"", ""}},
+    {{IDLE(LAC_CAUSE_MODULE_LOAD), IDLE(LAC_CAUSE_MODULE_LOAD)}, LAC_CAUSE_MODULE_LOAD, {"", ""}},
+    {{IDLE(LAC_CAUSE_DEPENDENCY), IDLE(LAC_CAUSE_DEPENDENCY)}, LAC_CAUSE_DEPENDENCY, {"", ""}},
+    {{IDLE(LAC_CAUSE_PROFILER), IDLE(LAC_CAUSE_PROFILER)}, LAC_CAUSE_PROFILER, {"", ""}},
+    {{IDLE(LAC_CAUSE_UNATTRIBUTED), IDLE(LAC_CAUSE_UNATTRIBUTED)},
+     LAC_CAUSE_UNATTRIBUTED,
+     {"", ""}},
+    {{LAC_PART_EXPOSED_MEMSET, LAC_PART_EXPOSED_MEMSET}, LAC_CAUSE_UNATTRIBUTED, {"", ""}},
 #undef IDLE
 };
 
@@ -111,18 +118,13 @@ static uint32_t parts_of(const struct lac_time_partition *partition, const struc
 /** ": launches 11 ms + other work 17 ms" of a group said in one number; "" of one part. */
 static const char *say_sum(struct lac_facts *facts, const struct group *group, uint32_t parts)
 {
-    static const char *const names[][2] = {
-        [LAC_CAUSE_HOST] = {"launches", "other work"},
-        [LAC_CAUSE_COPY_WAIT] = {"copying", "waiting for copies"},
-        [LAC_CAUSE_COMM] = {"kernels", "waiting on the host"}};
     const int64_t *part_ns = facts->analysis->partition.part_ns;
     if (parts != (1U << group->parts[0] | 1U << group->parts[1]) ||
         group->parts[0] == group->parts[1]) {
         return "";
     }
-    const char *const *name = names[group->cause];
-    return lac_texts_add(&facts->analysis->texts, ": %s %s + %s %s", name[0],
-                         lac_format_ns(part_ns[group->parts[0]]).text, name[1],
+    return lac_texts_add(&facts->analysis->texts, ": %s %s + %s %s", group->names[0],
+                         lac_format_ns(part_ns[group->parts[0]]).text, group->names[1],
                          lac_format_ns(part_ns[group->parts[1]]).text);
 }
 
