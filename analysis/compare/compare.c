@@ -19,25 +19,6 @@ const char *lac_compare_verdict_name(enum lac_compare_verdict verdict)
     return names[verdict];
 }
 
-/** Why there is no step to compare, or "". */
-static const char *why_not(struct lac_text **texts, const struct lac_compare_side *sides)
-{
-    for (int i = 0; i < 2; i++) {
-        const struct lac_analysis *analysis = sides[i].analysis;
-        if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS) {
-            return lac_texts_add(texts, "%c has no %s to measure", "AB"[i],
-                                 analysis -> step_count > 0 ? "steady training step" : "step");
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        if (sides[i].analysis->device_count == 0) {
-            return lac_texts_add(texts, "%c has no GPU operations: time is not compared by part",
-                                 "AB"[i]);
-        }
-    }
-    return "";
-}
-
 /** "12 %", "0.4 %": two digits and a sign of its own, for changes. */
 static struct lac_text32 say_size(double pct)
 {
@@ -98,17 +79,18 @@ static void say_headline(const struct lac_compare_side *a, const struct lac_comp
         return;
     case LAC_COMPARE_FASTER:
     case LAC_COMPARE_SLOWER: {
+        bool is_by_ranks = change->low_pct <= 0.0 && change->high_pct >= 0.0;
         double near_pct = is_faster ? change->high_pct : change->low_pct;
         double far_pct = is_faster ? change->low_pct : change->high_pct;
         char band[80] = "";
-        if (strcmp(say_size(near_pct).text, say_size(far_pct).text) != 0) {
+        if (!is_by_ranks && strcmp(say_size(near_pct).text, say_size(far_pct).text) != 0) {
             (void)snprintf(band, sizeof(band), "%s-%s %%, ", say_size(near_pct).text,
                            say_size(far_pct).text);
         }
         comparison->headline = lac_texts_add(
-            texts, "B takes %s %% %s time per %s (%s%u and %u steps), more than noise",
+            texts, "B takes %s %% %s time per %s (%s%u and %u steps), more than noise%s",
             say_size(change->pct).text, is_faster ? "less" : "more", what, band, (unsigned)kept_a,
-            (unsigned)kept_b);
+            (unsigned)kept_b, is_by_ranks ? " by the order of their steps" : "");
         return;
     }
     }
@@ -134,18 +116,28 @@ static enum lac_status compare(const struct lac_compare_side *a, const struct la
                                struct lac_comparison *comparison)
 {
     const struct lac_compare_side sides[] = {*a, *b};
-    comparison->why_not = why_not(&comparison->texts, sides);
     comparison->headline = comparison->changed = comparison->prediction.text = "";
+    enum lac_status status = lac_compare_programs(sides, comparison);
+    if (status) {
+        return status;
+    }
+    lac_compare_relate(sides, comparison);
     compare_throughput(a->analysis, b->analysis, comparison);
-    enum lac_status status = lac_compare_noise(a, b, comparison);
-    for (int i = 0; i < 2; i++) {
+    status = lac_compare_noise(a, b, comparison);
+    bool is_comparable = comparison->refusal == LAC_COMPARE_COMPARABLE;
+    for (int i = 0; i < 2 && is_comparable; i++) {
         comparison->steps[i] = sides[i].facts->steps;
         lac_compare_kinds(&sides[i], comparison->kinds[i]);
     }
-    if (!status) {
+    if (!status && is_comparable) {
         status = lac_compare_operators(a->facts, b->facts, comparison);
     }
     lac_compare_outcome(a->facts, b->facts, comparison);
+    if (comparison->refusal == LAC_COMPARE_DIFFERENT_PROGRAMS) { /* nothing beyond that is meant */
+        comparison->changed = "another program";
+        say_headline(a, b, comparison);
+        return status ? status : lac_texts_failed(comparison->texts) ? LAC_ERR_NOMEM : LAC_OK;
+    }
     if (!status) {
         status = lac_compare_differences(a, b, comparison);
     }

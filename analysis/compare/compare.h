@@ -35,6 +35,29 @@ enum lac_compare_verdict {
 /** "unknown", "faster", "slower", "same", "too_few". */
 const char *lac_compare_verdict_name(enum lac_compare_verdict verdict);
 
+/** Why two traces are not compared. Names are stable: they stand in the API. */
+enum lac_compare_refusal {
+    LAC_COMPARE_COMPARABLE = 0,
+    LAC_COMPARE_NO_STEPS,
+    LAC_COMPARE_COLD_START,
+    LAC_COMPARE_PART_OF_STEP,
+    LAC_COMPARE_UNKNOWN_PERIOD, /**< something repeats; what it is is not known */
+    LAC_COMPARE_DIFFERENT_WORK, /**< one trains, the other does not */
+    LAC_COMPARE_DIFFERENT_PROGRAMS,
+};
+/** "" (comparable), "no_steps", "cold_start", "part_of_step", "unknown_period", "different_work",
+ *  "different_programs". */
+const char *lac_compare_refusal_name(enum lac_compare_refusal refusal);
+
+/** What the two are to each other. */
+enum lac_compare_relation {
+    LAC_COMPARE_RUNS = 0, /**< before and after */
+    LAC_COMPARE_RANKS,    /**< another rank */
+    LAC_COMPARE_HARDWARE, /**< another GPU */
+};
+/** "runs", "ranks", "hardware". */
+const char *lac_compare_relation_name(enum lac_compare_relation relation);
+
 /** What is compared: a step, or (batch sizes differ) the time of one sample. */
 enum lac_compare_basis { LAC_COMPARE_PER_STEP = 0, LAC_COMPARE_PER_SAMPLE };
 
@@ -162,11 +185,17 @@ struct lac_comparison {
     enum lac_compare_basis basis;
     const char *headline; /**< one sentence */
     const char *why_not;  /**< what cannot be compared and why; "" when all can */
+    enum lac_compare_refusal refusal;
+    enum lac_compare_relation relation;
+    bool is_one_run;           /**< of RANKS: recorded at the same time */
+    double kernels_common_pct; /**< time under the same names, each side's being 100; NaN unknown */
+    double operators_common_pct; /**< the same of the outermost operators */
 
     struct lac_compare_change step;       /**< of the basis: negative is faster */
     struct lac_compare_change throughput; /**< positive is faster */
     const char *throughput_unit;          /**< of both; "steps" when they differ */
     double throughput_per_s[2];
+    double rank_test_p;     /**< chance that steps of one kind fall like this (Mann-Whitney); NaN */
     double noise_floor_pct; /**< smallest difference that these steps can show */
     uint32_t steps_needed;  /**< of each for 2 %; 0 when they show it or it cannot be told */
 

@@ -2,6 +2,7 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
+#include "analysis/compare/compare_thresholds.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
@@ -11,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* numbers of workers that a job may have, where it is not known how many */
+enum { ANY_WORKERS_MAX = 16 };
 
 static void put(struct lac_comparison *comparison, struct lac_compare_finding *list,
                 uint32_t *count, const struct lac_finding *finding)
@@ -47,6 +51,13 @@ static void sort_findings(const struct lac_analysis *a, const struct lac_analysi
 
 /* -- predicted against achieved --------------------------------------------------------------- */
 
+/** "1 or more (how many is not recorded)": it differs, but its value is not known. */
+static bool is_vague(const struct lac_compare_difference *difference)
+{
+    return strstr(difference->a, "not recorded") != NULL ||
+           strstr(difference->b, "not recorded") != NULL;
+}
+
 /** A's finding whose advice changes a setting that differs. */
 static const struct lac_finding *matched(const struct lac_analysis *a,
                                          const struct lac_comparison *comparison,
@@ -67,15 +78,51 @@ static const struct lac_finding *matched(const struct lac_analysis *a,
     return NULL;
 }
 
-/** The change as it was made, replayed on A: advice may name another value than what was set. */
-static void retime(const struct lac_analysis *a, const struct lac_compare_difference *difference,
+/** The prediction for any number of workers, where all make the same step. */
+static bool retime_any(const struct lac_analysis *a, struct lac_comparison *comparison)
+{
+    struct lac_compare_prediction *prediction = &comparison->prediction;
+    int64_t low_ns = INT64_MAX;
+    int64_t high_ns = 0;
+    int64_t shortest_ns = INT64_MAX;
+    int64_t longest_ns = 0;
+    for (uint32_t w = 0; w < a->worker_step_count; w++) {
+        const struct lac_worker_step *step = &a->worker_steps[w];
+        if (w >= ANY_WORKERS_MAX) {
+            break;
+        }
+        if (step->mid_ns == LAC_UNKNOWN_NS) {
+            return false;
+        }
+        low_ns = step->low_ns < low_ns ? step->low_ns : low_ns;
+        high_ns = step->high_ns > high_ns ? step->high_ns : high_ns;
+        shortest_ns = step->mid_ns < shortest_ns ? step->mid_ns : shortest_ns;
+        longest_ns = step->mid_ns > longest_ns ? step->mid_ns : longest_ns;
+    }
+    bool are_alike = longest_ns > 0 &&
+                     (double)(longest_ns - shortest_ns) <= WORKERS_ALIKE_MAX * (double)longest_ns;
+    if (are_alike) {
+        prediction->low_ns = low_ns;
+        prediction->mid_ns = longest_ns;
+        prediction->high_ns = high_ns;
+        prediction->change = "num_workers=1 or more";
+    }
+    return are_alike;
+}
+
+/** The change as it was made, replayed on A: advice may name another value than what was set.
+ *  @return false when it is not known what was set, and it matters */
+static bool retime(const struct lac_analysis *a, const struct lac_compare_difference *difference,
                    struct lac_comparison *comparison)
 {
     struct lac_compare_prediction *prediction = &comparison->prediction;
+    if (is_vague(difference)) {
+        return strcmp(difference->key, "num_workers") == 0 && retime_any(a, comparison);
+    }
     long workers = strtol(difference->b, NULL, 10);
     if (strcmp(difference->key, "num_workers") != 0 || workers <= 0 ||
         workers > (long)a->worker_step_count || workers == a->loader.recommended_num_workers) {
-        return;
+        return true;
     }
     const struct lac_worker_step *step = &a->worker_steps[workers - 1];
     if (step->mid_ns != LAC_UNKNOWN_NS) {
@@ -84,6 +131,7 @@ static void retime(const struct lac_analysis *a, const struct lac_compare_differ
         prediction->high_ns = step->high_ns;
         prediction->change = lac_texts_add(&comparison->texts, "num_workers=%ld", workers);
     }
+    return true;
 }
 
 /** What grew, when the step came out longer than predicted. */
@@ -125,8 +173,7 @@ static void say_band(const struct lac_compare_prediction *it, char *out, size_t 
     (void)snprintf(out, capacity_bytes, "%s (%s-%s)", mid.text, low.text, high.text);
 }
 
-static const char *prediction_text(struct lac_comparison *comparison, int64_t achieved_ns,
-                                   bool is_vague)
+static const char *prediction_text(struct lac_comparison *comparison, int64_t achieved_ns)
 {
     struct lac_compare_prediction *it = &comparison->prediction;
     char missed[160] = "";
@@ -140,20 +187,26 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
                        lac_format_ns(grown_ns).text);
     }
     say_band(it, band, sizeof(band));
-    return lac_texts_add(&comparison->texts, "predicted %s, achieved %s: %s%s%s", band,
+    return lac_texts_add(&comparison->texts, "predicted %s, achieved %s: %s%s", band,
                          lac_format_ns(achieved_ns).text,
-                         it->is_within              ? "within the band"
+                         it->is_within              ? "within the band, it came true"
                          : achieved_ns < it->low_ns ? "better than the band"
                                                     : "missed",
-                         missed,
-                         it->is_matched ? ""
-                         : is_vague     ? " (as advised; the value in B is not recorded)"
-                                        : " (A's first finding; the change is not recorded)");
+                         missed);
 }
 
 /** Whether all that differs is what the finding advised. */
 static bool is_one_piece(const struct lac_finding *finding, const struct lac_comparison *comparison)
 {
+    if (comparison->relation != LAC_COMPARE_RUNS) {
+        return false; /* nobody changed anything */
+    }
+    for (uint32_t d = 0; d < comparison->difference_count; d++) {
+        const struct lac_compare_difference *difference = &comparison->differences[d];
+        if (difference->is_setting && (!difference->is_known || is_vague(difference))) {
+            return false; /* a side is not recorded: it may be more than one */
+        }
+    }
     if (comparison->change_count <= 1) {
         return comparison->change_count == 1;
     }
@@ -187,31 +240,22 @@ static void predict(const struct lac_compare_side *a, const struct lac_compare_s
         return;
     }
     const struct lac_finding *finding = matched(a->analysis, comparison, &difference);
-    /* "some (not recorded)": the setting differs, its value in B is unknown */
-    bool is_vague = difference != NULL && strstr(difference->b, "not recorded") != NULL;
-    it->is_matched = finding != NULL && !is_vague;
     comparison->is_one_change = is_one_piece(finding, comparison);
-    /* without any recorded difference the change may be the advised one, when there is an effect */
-    bool may_be_first = finding == NULL && comparison->setting_count == 0 &&
-                        comparison->verdict == LAC_COMPARE_FASTER && a->analysis->finding_count > 0;
-    if (may_be_first && a->analysis->findings[0].step_mid_ns != LAC_UNKNOWN_NS &&
-        a->analysis->findings[0].brief[0] != '\0') {
-        finding = &a->analysis->findings[0];
+    if (finding == NULL || comparison->relation != LAC_COMPARE_RUNS) {
+        return; /* a prediction is judged only where its change was made */
     }
-    if (finding == NULL) {
-        return;
-    }
-    it->finding = finding;
     it->change = lac_texts_add(&comparison->texts, "%s", finding->brief);
     it->low_ns = finding->step_low_ns;
     it->mid_ns = finding->step_mid_ns;
     it->high_ns = finding->step_high_ns;
-    if (difference != NULL) {
-        retime(a->analysis, difference, comparison);
+    if (!retime(a->analysis, difference, comparison)) {
+        return;
     }
     double achieved = (double)achieved_ns;
+    it->finding = finding;
+    it->is_matched = true;
     it->is_within = achieved >= 0.99 * (double)it->low_ns && achieved <= 1.01 * (double)it->high_ns;
-    it->text = prediction_text(comparison, achieved_ns, is_vague);
+    it->text = prediction_text(comparison, achieved_ns);
 }
 
 void lac_compare_findings(const struct lac_compare_side *a, const struct lac_compare_side *b,

@@ -7,6 +7,7 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
+#include "analysis/compare/compare_thresholds.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/status.h"
 
@@ -134,8 +135,101 @@ static struct lac_compare_change as_rate(const struct lac_compare_change *time)
     };
 }
 
-static void judge(const struct sample *a, const struct sample *b, struct lac_comparison *result)
+/* -- by ranks -- */
+
+enum { EXACT_MAX = 20 };
+
+/** Means of the blocks: cycles of the workers where steps depend on each other. */
+static uint32_t block_means(const struct sample *sample, double *out)
 {
+    for (uint32_t i = 0; i < sample->block_count; i++) {
+        double sum = 0.0;
+        for (uint32_t j = 0; j < sample->block; j++) {
+            sum += sample->step_ns[i * sample->block + j];
+        }
+        out[i] = sum / (double)sample->block;
+    }
+    return sample->block_count;
+}
+
+/** Chance of an order at least as uneven, of n and m values of one kind: all orders counted. U is
+ *  how often a value of the one side comes before one of the other, its lower half. */
+static double exact_p(uint32_t n, uint32_t m, double u)
+{
+    double ways[EXACT_MAX * EXACT_MAX + 1] = {1.0};
+    uint32_t most = n * m;
+    for (uint32_t i = 1; i <= n; i++) { /* times (1 - q^(m + i)) / (1 - q^i) */
+        for (uint32_t k = most; k >= m + i; k--) {
+            ways[k] -= ways[k - m - i];
+        }
+        for (uint32_t k = i; k <= most; k++) {
+            ways[k] += ways[k - i];
+        }
+    }
+    double all = 0.0;
+    double out = 0.0;
+    for (uint32_t k = 0; k <= most; k++) {
+        all += ways[k];
+        out += (double)k <= ceil(u) ? ways[k] : 0.0;
+    }
+    return fmin(1.0, 2.0 * out / all);
+}
+
+/** How often a value of `a` comes before one of `b`, equal ones by half; both ascend. */
+static double pairs_before(const double *a, uint32_t n, const double *b, uint32_t m)
+{
+    double pairs = 0.0;
+    uint32_t below = 0;
+    uint32_t up_to = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        while (below < m && b[below] < a[i]) {
+            below++;
+        }
+        up_to = up_to < below ? below : up_to;
+        while (up_to < m && b[up_to] <= a[i]) {
+            up_to++;
+        }
+        pairs += (double)(m - up_to) + 0.5 * (double)(up_to - below);
+    }
+    return pairs;
+}
+
+/** The test of Mann and Whitney, of two sides: the chance that steps of one kind fall like this. */
+static enum lac_status rank_test(const struct sample *a, const struct sample *b, double *ret_p,
+                                 bool *ret_is_shorter)
+{
+    double *of_a = malloc(a->block_count * sizeof(*of_a));
+    double *of_b = malloc(b->block_count * sizeof(*of_b));
+    if (of_a == NULL || of_b == NULL) {
+        free(of_a);
+        free(of_b);
+        return LAC_ERR_NOMEM;
+    }
+    uint32_t n = block_means(a, of_a);
+    uint32_t m = block_means(b, of_b);
+    qsort(of_a, n, sizeof(*of_a), ascending);
+    qsort(of_b, m, sizeof(*of_b), ascending);
+    double all = (double)n * (double)m;
+    double before = pairs_before(of_a, n, of_b, m);
+    double u = fmin(before, all - before);
+    *ret_is_shorter = before < all / 2.0; /* A's come later: B's are shorter */
+    if (n <= EXACT_MAX && m <= EXACT_MAX) {
+        *ret_p = exact_p(n, m, u);
+    } else {
+        double sigma = sqrt(all * ((double)n + (double)m + 1.0) / 12.0);
+        *ret_p = erfc(fmax(0.0, all / 2.0 - u - 0.5) / sigma / sqrt(2.0));
+    }
+    free(of_a);
+    free(of_b);
+    return LAC_OK;
+}
+
+/** Real is what the band of the mean tells, or the order of the steps where both point one way. */
+static enum lac_status judge(const struct sample *a, const struct sample *b,
+                             struct lac_comparison *result)
+{
+    bool is_shorter = false;
+    enum lac_status status = rank_test(a, b, &result->rank_test_p, &is_shorter);
     struct lac_compare_change *step = &result->step;
     double below = step->pct - step->low_pct;
     double above = step->high_pct - step->pct;
@@ -146,10 +240,13 @@ static void judge(const struct sample *a, const struct sample *b, struct lac_com
         double needed = (double)least * (half / 2.0) * (half / 2.0);
         result->steps_needed = needed < 1e6 ? (uint32_t)ceil(needed / 10.0) * 10 : 0;
     }
-    bool is_real = fabs(step->pct) > FLOOR_PCT && (step->low_pct > 0.0 || step->high_pct < 0.0);
+    bool is_by_ranks = result->rank_test_p <= RANK_TEST_P_MAX && is_shorter == (step->pct < 0.0);
+    bool is_real =
+        fabs(step->pct) > FLOOR_PCT && (step->low_pct > 0.0 || step->high_pct < 0.0 || is_by_ranks);
     result->verdict = !is_real          ? LAC_COMPARE_SAME
                       : step->pct < 0.0 ? LAC_COMPARE_FASTER
                                         : LAC_COMPARE_SLOWER;
+    return status;
 }
 
 enum lac_status lac_compare_noise(const struct lac_compare_side *a,
@@ -168,15 +265,18 @@ enum lac_status lac_compare_noise(const struct lac_compare_side *a,
     }
     const struct lac_compare_change none = {(double)NAN, (double)NAN, (double)NAN};
     comparison->step = comparison->throughput = none;
-    comparison->noise_floor_pct = (double)NAN;
-    if (!status && samples[0].mean_ns > 0.0 && samples[1].mean_ns > 0.0) {
+    comparison->noise_floor_pct = comparison->rank_test_p = (double)NAN;
+    bool is_comparable = comparison->refusal == LAC_COMPARE_COMPARABLE;
+    if (!status && is_comparable && samples[0].mean_ns > 0.0 && samples[1].mean_ns > 0.0) {
         comparison->step.pct = 100.0 * (samples[1].mean_ns / samples[0].mean_ns - 1.0);
         comparison->throughput.pct = as_rate(&comparison->step).pct;
         comparison->verdict = LAC_COMPARE_TOO_FEW;
         if (samples[0].count >= STEPS_MIN && samples[1].count >= STEPS_MIN) {
             status = interval(&samples[0], &samples[1], &comparison->step);
             comparison->throughput = as_rate(&comparison->step);
-            judge(&samples[0], &samples[1], comparison);
+            if (!status) {
+                status = judge(&samples[0], &samples[1], comparison);
+            }
         }
     }
     free(samples[0].step_ns);

@@ -20,6 +20,22 @@ LAC_MUST_USE enum lac_status lac_compare_operators_measure(const struct lac_mode
 LAC_MUST_USE enum lac_status lac_compare_ends(const struct lac_model *model,
                                               struct lac_compare_end *ends);
 
+/** Whether and why not: fills refusal, why_not, what both have in common. */
+LAC_MUST_USE enum lac_status lac_compare_programs(const struct lac_compare_side sides[2],
+                                                  struct lac_comparison *comparison);
+
+/** What the two are to each other: fills relation. */
+void lac_compare_relate(const struct lac_compare_side sides[2], struct lac_comparison *comparison);
+
+/** A setting that a recording shows by itself; "" on both sides where one does not. */
+struct lac_compare_trait {
+    const char *key;
+    const char *value[2];
+};
+enum { LAC_COMPARE_TRAITS = 5 };
+void lac_compare_traits(const struct lac_compare_side sides[2],
+                        struct lac_compare_trait traits[LAC_COMPARE_TRAITS]);
+
 /** The noise test: fills step, throughput, noise floor, verdict. */
 LAC_MUST_USE enum lac_status lac_compare_noise(const struct lac_compare_side *a,
                                                const struct lac_compare_side *b,

@@ -61,7 +61,7 @@ static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
     if (analysis->loader.num_workers >= 0 && !analysis->loader.are_workers_inferred) {
         add(pairs, true, "num_workers", "%d", (int)analysis->loader.num_workers);
     } else if (analysis->loader.is_present) {
-        add(pairs, true, "num_workers", "some (not recorded)");
+        add(pairs, true, "num_workers", "1 or more (how many is not recorded)");
     }
     if (model->info.world_size >= 0) {
         add(pairs, true, "world_size", "%d", (int)model->info.world_size);
@@ -88,6 +88,35 @@ static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
 static void add_setting(void *context, const char *key, const char *value)
 {
     add(context, true, key, "%s", value);
+}
+
+/** Whether the job's settings were recorded: then what its kernels show says nothing new. */
+static bool has_recorded(const struct pairs *pairs)
+{
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        bool is_measured = strcmp(pairs->at[i].key, "num_workers") == 0 ||
+                           strcmp(pairs->at[i].key, "batch_size") == 0 ||
+                           strcmp(pairs->at[i].key, "world_size") == 0;
+        if (pairs->at[i].is_setting && !is_measured) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_traits(const struct lac_compare_side sides[2], struct pairs *a, struct pairs *b)
+{
+    struct lac_compare_trait traits[LAC_COMPARE_TRAITS];
+    if (has_recorded(a) && has_recorded(b)) {
+        return;
+    }
+    lac_compare_traits(sides, traits);
+    for (int i = 0; i < LAC_COMPARE_TRAITS; i++) {
+        if (traits[i].value[0][0] != '\0') {
+            add(a, true, traits[i].key, "%s", traits[i].value[0]);
+            add(b, true, traits[i].key, "%s", traits[i].value[1]);
+        }
+    }
 }
 
 static enum lac_status pairs_init(struct pairs *pairs, const struct lac_compare_side *side)
@@ -174,9 +203,19 @@ void lac_compare_say_changed(struct lac_comparison *comparison)
         }
         used += (size_t)length;
     }
-    if (comparison->change_count == 0) {
+    if (comparison->relation == LAC_COMPARE_RANKS) {
+        comparison->changed =
+            lac_texts_add(texts, "%s: nothing was changed between them%s%s",
+                          comparison->is_one_run ? "two ranks of one run" : "two ranks",
+                          list[0] != '\0' ? "; " : "", list);
+    } else if (comparison->relation == LAC_COMPARE_HARDWARE) {
+        comparison->changed = lac_texts_add(texts, "hardware against hardware: %s", list);
+    } else if (comparison->change_count == 0) {
         comparison->changed =
             comparison->difference_count > 0 ? "nothing recorded in both" : "no recorded setting";
+    } else if (comparison->change_count == 1 && !comparison->is_one_change) {
+        comparison->changed =
+            lac_texts_add(texts, "%s; the rest is not recorded on both sides", list);
     } else if (comparison->is_one_change) {
         comparison->changed = lac_texts_add(texts, "%s (one change)", list);
     } else {
@@ -197,6 +236,8 @@ enum lac_status lac_compare_differences(const struct lac_compare_side *a,
         status = pairs_init(&of_b, b);
     }
     if (!status) {
+        const struct lac_compare_side sides[] = {*a, *b};
+        add_traits(sides, &of_a, &of_b);
         compare_pairs(comparison, &of_a, &of_b);
     }
     free(of_a.at);

@@ -64,9 +64,11 @@ static void write_step(struct lac_json *json, const struct lac_compare_side *a,
     lac_json_text(json, "basis", it->basis == LAC_COMPARE_PER_SAMPLE ? "sample" : "step");
     lac_json_ns(json, "a_ns", a_ns);
     lac_json_ns(json, "b_ns", b_ns);
+    is_known = is_known && it->refusal == LAC_COMPARE_COMPARABLE;
     lac_json_ns(json, "delta_ns", is_known ? b_ns - a_ns : LAC_UNKNOWN_NS);
     write_change(json, &it->step);
     put_real(json, "noise_floor_pct", it->noise_floor_pct);
+    put_real(json, "rank_test_p", it->rank_test_p);
     if (it->steps_needed > 0) {
         lac_json_uint(json, "steps_for_2_pct", it->steps_needed);
     } else {
@@ -312,6 +314,17 @@ void lac_compare_write_json(struct lac_buffer *out, const struct lac_compare_sid
     lac_json_text(&json, "verdict", lac_compare_verdict_name(comparison->verdict));
     lac_json_text(&json, "text", comparison->headline);
     lac_json_text(&json, "why_not", comparison->why_not);
+    const char *refusal = lac_compare_refusal_name(comparison->refusal);
+    if (refusal[0] != '\0') {
+        lac_json_text(&json, "refusal", refusal);
+    } else {
+        lac_json_null(&json, "refusal");
+    }
+    lac_json_text(&json, "relation", lac_compare_relation_name(comparison->relation));
+    lac_json_open(&json, "common", '{');
+    put_real(&json, "kernels_pct", comparison->kernels_common_pct);
+    put_real(&json, "operators_pct", comparison->operators_common_pct);
+    lac_json_close(&json, '}');
     write_step(&json, a, b, comparison);
     write_changed(&json, comparison);
     write_prediction(&json, comparison, b->analysis->step_mean_ns);

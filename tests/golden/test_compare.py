@@ -16,6 +16,7 @@ from real_traces import real_traces  # noqa: E402
 
 TRACES = real_traces()
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")
 
 passed = failed = 0
 
@@ -142,8 +143,14 @@ def check_real():
     expect("the wait is gone", change(document, "idle_by_cause", "data_wait") < -40, document["where"])
     expect("the band holds the difference", document["step"]["low_pct"] < document["step"]["change_pct"] < document["step"]["high_pct"])
     expect("six steps leave a wide band", document["step"]["noise_floor_pct"] > 2 and document["step"]["steps_for_2_pct"] > 6, document["step"])
+    # how many workers is not recorded, but any number of them makes the same step: the prediction is of all
     predicted = document["predicted"]
-    expect("how many workers is not recorded", predicted is None or (not predicted["is_the_change"] and "not recorded" in predicted["text"]), predicted)
+    expect("the prediction came true", predicted and predicted["is_the_change"] and predicted["within_band"], predicted)
+    expect("it says so", predicted and "came true" in predicted["text"], predicted)
+    expect("not one change when a side is not recorded", not document["changed"]["one_change"] and "not recorded" in document["changed"]["text"], document["changed"])
+    expect("a fifth and more", -35 < document["step"]["change_pct"] < -20, document["step"])
+    expect("one order of steps", document["step"]["rank_test_p"] < 0.02, document["step"])
+    expect("one program", document["refusal"] is None and document["relation"] == "runs" and document["common"]["kernels_pct"] > 80, document["common"])
     check_sums("workers 0 -> 4", document)
     check_text("workers 0 -> 4", none, four)
     same = compare(four, four)
@@ -151,6 +158,8 @@ def check_real():
     expect("what it could show", same["step"]["steps_for_2_pct"] is not None and "would resolve 2 %" in same["text"], same["text"])
     done = run(none, four, "--fail-if", "step_time>+3%")
     expect("no regression", done.returncode == 0, done.stderr)
+
+    check_unlike(find, none)
 
     no_gpu, no_steps = find("hta/rank_non_gpu*"), find("tf/*02_step_0*")
     document = compare(none, no_gpu)
@@ -172,10 +181,65 @@ def check_real():
     expect("no such file", run(none, "/nonexistent/x.json").returncode == 1)
 
 
+def check_unlike(find, none):
+    """Other programs, other work, ranks and GPUs are said as such, and never as one change."""
+    refused = (("tracelens/h100__google*", "tracelens/b200*", "different_programs"),
+               ("param/linear*", "hta/ns_resolution*", "different_programs"),
+               ("hta/amd_trace*", "hta/amd_trace*", "cold_start"),
+               ("nsys/nsysai_mfu*", "nsys/nsysai_mfu*", "part_of_step"))
+    for left, right, code in refused:
+        a, b = find(left), find(right)
+        if not a or not b:
+            print(f"skip: {left} or {right} is not there")
+            continue
+        document = compare(a, b)
+        what = f"{os.path.basename(a)[:20]} {os.path.basename(b)[:20]}"
+        expect(f"{what} refused", document["refusal"] == code and document["verdict"] == "unknown", document["refusal"])
+        expect(f"{what} without numbers", document["step"]["change_pct"] is None and document["step"]["delta_ns"] is None and document["predicted"] is None, document["step"])
+        expect(f"{what} no one change", not document["changed"]["one_change"], document["changed"])
+        expect(f"{what} says why", document["why_not"] in document["text"] and document["why_not"], document["text"])
+        check_text(what, a, b)
+    document = compare(find("tracelens/h100__google*"), find("tracelens/b200*"))
+    expect("how little they share", "% of the kernel time in common" in document["text"], document["text"])
+
+    related = (("hta/trace_filter__sampled_rank-0*", "hta/trace_filter__sampled_rank-1*", "ranks", "two ranks of one run"),
+               ("hta/trace_diff__control*", "hta/trace_diff__test*", "hardware", "hardware against hardware"))
+    for left, right, relation, words in related:
+        document = compare(find(left), find(right))
+        expect(f"{relation} as such", document["relation"] == relation and words in document["changed"]["text"], document["changed"])
+        expect(f"{relation} are no change", not document["changed"]["one_change"] and document["predicted"] is None, document["changed"])
+    document = compare(find("hta/trace_diff__control*"), find("hta/trace_diff__test*"))
+    shown = {row["key"]: (row["a"], row["b"]) for row in document["changed"]["differences"]}
+    expect("precision by kernels", shown.get("precision of products") == ("tf32", "fp32"), shown)
+    expect("graphs by launches", shown.get("CUDA graphs") == ("no", "yes"), shown)
+
+
+def check_simulated():
+    """Loops that never were: each is the same as itself, and two ranks of one are said as such."""
+    if not os.path.exists(SIMULATOR):
+        print("skip: build/release/simulator is not built")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([SIMULATOR, folder, "--count", "3", "--seed", "7100"], check=True, capture_output=True, timeout=300)
+        subprocess.run([SIMULATOR, folder, "--count", "2", "--seed", "7200", "--ranks"], check=True, capture_output=True, timeout=300)
+        traces = sorted(path for path in glob.glob(os.path.join(folder, "*.json")) if not path.endswith(".truth.json"))
+        for path in (path for path in traces if "-rank" not in path):
+            same = compare(path, path)
+            expect("a loop is itself", same["verdict"] in ("same", "too_few") and same["predicted"] is None and same["refusal"] is None, same["text"])
+            expect("and the order says so", same["step"]["rank_test_p"] in (1, None), same["step"])
+        ranks = [path for path in traces if "-rank" in path]
+        expect("two loops of ranks", len(ranks) >= 4, traces)
+        for first in (path for path in ranks if "-rank0." in path):
+            pair = compare(first, first.replace("-rank0.", "-rank1."))
+            expect("ranks of one run", pair["relation"] == "ranks" and not pair["changed"]["one_change"] and pair["predicted"] is None, pair["changed"])
+            expect("of one program", pair["refusal"] != "different_programs" and pair["common"]["kernels_pct"] > 50, pair["common"])
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True, timeout=300)
         check_series(folder)
+    check_simulated()
     check_real()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

@@ -360,11 +360,134 @@ START_TEST(hostile_conditions_are_refused_in_words)
 }
 END_TEST
 
+START_TEST(other_programs_are_not_compared)
+{
+    struct drawn a = draw(steady, 10, "{}");
+    struct drawn b = draw(steady, 10, "{}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_int_eq(it->refusal, LAC_COMPARE_COMPARABLE);
+    ck_assert_double_eq_tol(it->kernels_common_pct, 100.0, 1e-6);
+    ck_assert_double_eq_tol(it->operators_common_pct, 100.0, 1e-6);
+    lac_comparison_destroy(it);
+    /* the same loop with other kernels under other operators */
+    char other[4096] = "";
+    size_t used = 0;
+    for (int i = 0; i < 8; i++) {
+        int at = i * 1000;
+        used += (size_t)snprintf(other + used, sizeof(other) - used,
+                                 "main range %d 1000 ProfilerStep#%d\n"
+                                 "main op %d 20 aten::conv2d\n"
+                                 "main call %d 5 #%d cudaLaunchKernel\n"
+                                 "gpu0.7 kernel %d 500 #%d cudnn_infer_volta_scudnn_128x64\n"
+                                 "main op %d 20 Optimizer.step#SGD.step\n",
+                                 at, i, at + 10, at + 12, i + 1, at + 40, i + 1, at + 970);
+    }
+    struct drawn c = {.model = trace_draw(other)};
+    c.analysis = trace_diagnose(c.model);
+    it = compared(&a, &c);
+    ck_assert_int_eq(it->refusal, LAC_COMPARE_DIFFERENT_PROGRAMS);
+    ck_assert_str_eq(lac_compare_refusal_name(it->refusal), "different_programs");
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_UNKNOWN);
+    ck_assert(isnan(it->step.pct) && isnan(it->noise_floor_pct));
+    ck_assert(!it->is_one_change && it->difference_count == 0 && it->operator_count == 0);
+    ck_assert_ptr_null(it->prediction.finding);
+    ck_assert_ptr_nonnull(strstr(it->headline, "different programs"));
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+    erase(&c);
+}
+END_TEST
+
+START_TEST(the_order_of_steps_tells_what_one_long_step_hides)
+{
+    /* each step is a tenth shorter, but for one that waited for something else */
+    static const int disturbed[] = {900, 910, 890, 900, 905, 895, 2200, 902, 898, 900, 901, 899};
+    static const int calm[] = {1000, 1010, 990, 1000, 2300, 995, 1001, 1002, 998, 1003, 1004, 1000};
+    static const int fewer[] = {1000, 900, 1000, 900};
+    struct drawn a = draw(calm, 12, "{}");
+    struct drawn b = draw(disturbed, 12, "{}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_double_lt(it->step.low_pct, 0.0);
+    ck_assert_double_gt(it->step.high_pct, 0.0);
+    ck_assert_double_lt(it->rank_test_p, 0.01);
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_FASTER);
+    ck_assert_ptr_nonnull(strstr(it->headline, "by the order of their steps"));
+    lac_comparison_destroy(it);
+    it = compared(&a, &a);
+    ck_assert_double_eq_tol(it->rank_test_p, 1.0, 1e-9);
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_SAME);
+    lac_comparison_destroy(it);
+    /* ten against ten without a common value: 2 of 184756 orders */
+    struct drawn c = draw(steady, 10, "{}");
+    struct drawn d = draw(shorter, 10, "{}");
+    it = compared(&c, &d);
+    ck_assert_double_eq_tol(it->rank_test_p, 2.0 / 184756.0, 1e-9);
+    lac_comparison_destroy(it);
+    struct drawn e = draw(fewer, 4, "{}");
+    it = compared(&e, &e);
+    ck_assert_int_ne(it->verdict, LAC_COMPARE_FASTER);
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+    erase(&c);
+    erase(&d);
+    erase(&e);
+}
+END_TEST
+
+START_TEST(what_one_side_did_not_record_is_no_one_change)
+{
+    struct drawn a = draw(steady, 10, "{\"lr\":0.1,\"foreach\":false}");
+    struct drawn b = draw(shorter, 10, "{\"lr\":0.1,\"foreach\":true}");
+    struct drawn c = draw(shorter, 10, "{\"foreach\":true}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert(it->is_one_change);
+    lac_comparison_destroy(it);
+    it = compared(&a, &c);
+    ck_assert(!it->is_one_change);
+    ck_assert_ptr_nonnull(strstr(it->changed, "not recorded"));
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+    erase(&c);
+}
+END_TEST
+
+START_TEST(ranks_and_gpus_are_no_change)
+{
+    struct drawn a = draw(steady, 10, "{}");
+    struct drawn b = draw(shorter, 10, "{}");
+    a.model->info.rank = 0;
+    b.model->info.rank = 1;
+    a.model->info.world_size = b.model->info.world_size = 8;
+    a.model->info.t0_ns = INT64_C(1700000000000000000);
+    b.model->info.t0_ns = a.model->info.t0_ns + 1000;
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_int_eq(it->relation, LAC_COMPARE_RANKS);
+    ck_assert(it->is_one_run && !it->is_one_change);
+    ck_assert_ptr_nonnull(strstr(it->changed, "two ranks of one run"));
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_FASTER);
+    lac_comparison_destroy(it);
+    b.model->info.t0_ns += INT64_C(3600000000000); /* an hour later: of another run */
+    it = compared(&a, &b);
+    ck_assert(!it->is_one_run);
+    ck_assert_int_eq(it->relation, LAC_COMPARE_RANKS);
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("compare");
     TCase *cases = tcase_create("compare");
     tcase_add_test(cases, shorter_steps_are_faster);
+    tcase_add_test(cases, other_programs_are_not_compared);
+    tcase_add_test(cases, the_order_of_steps_tells_what_one_long_step_hides);
+    tcase_add_test(cases, what_one_side_did_not_record_is_no_one_change);
+    tcase_add_test(cases, ranks_and_gpus_are_no_change);
     tcase_add_test(cases, jumping_steps_show_no_small_difference);
     tcase_add_test(cases, two_steps_are_too_few);
     tcase_add_test(cases, other_batch_sizes_compare_samples);

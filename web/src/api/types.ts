@@ -628,6 +628,8 @@ export const comparisonShape = obj({
   verdict: str,
   text: or(str, ''),
   why_not: or(str, ''),
+  refusal: opt(str),
+  relation: or(str, 'runs'),
   step: obj({
     basis: or(str, 'step'),
     a_ns: opt(num),
