@@ -182,7 +182,10 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     if (analysis == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis");
     }
-    struct lac_facts facts = {.model = model, .analysis = analysis, .reterr = reterr};
+    struct lac_facts facts = {.model = model,
+                              .analysis = analysis,
+                              .reterr = reterr,
+                              .names = options != NULL ? options->names : NULL};
     enum lac_status status = lac_facts_find(&facts);
     if (!status) {
         status = lac_products_measure(&facts);

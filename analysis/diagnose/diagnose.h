@@ -16,7 +16,8 @@
 struct lac_diagnose_options {
     bool has_what_if;
     struct lac_what_if_changes what_if;
-    bool wants_worker_steps; /**< fill analysis->worker_steps: it is going to be compared */
+    const struct lac_names *names; /**< rows that come before the table's; borrowed; may be NULL */
+    bool wants_worker_steps;       /**< fill analysis->worker_steps: it is going to be compared */
 };
 
 /**

@@ -8,6 +8,7 @@
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
 #include "server/cli/options.h"
+#include "server/cli/own_names.h"
 #include "server/cli/read_ranks.h"
 #include "server/cli/report_text.h"
 #include "server/export/text_page.h"
@@ -38,6 +39,7 @@ static const struct lac_option options_table[] = {
      .value = "K=V,...",
      .help = "replay the steps with changes",
      .flag_only = true},
+    LAC_OPTION_NAMES,
     {.name = "color", .help = "color (default: on a terminal)"},
     {0},
 };
@@ -273,9 +275,15 @@ int lac_cmd_analyze(int argc, char **argv)
             status = 2;
         }
     }
+    struct lac_own_names own = {NULL, NULL};
+    if (status < 0 && lac_own_names_read("lacuna analyze", &options, &own)) {
+        status = EXIT_FAILURE;
+    }
     if (status < 0) {
+        diagnose.names = own.names;
         status = analyze(&diagnose, &options);
     }
+    lac_own_names_done(&own);
     lac_options_done(&options);
     return status;
 }

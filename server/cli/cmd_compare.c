@@ -7,6 +7,7 @@
 #include "server/cli/compare_text.h"
 #include "server/cli/complain.h"
 #include "server/cli/options.h"
+#include "server/cli/own_names.h"
 #include "server/cli/read_ranks.h"
 #include "server/json/compare_json.h"
 
@@ -34,6 +35,7 @@ static const char usage[] =
 
 static const struct lac_option options_table[] = {
     {.name = "json", .help = "print lacuna.compare/1", .flag_only = true},
+    LAC_OPTION_NAMES,
     {.name = "fail-if",
      .value = "CONDITION",
      .help = "exit 3 if true: 'step_time>+3%'",
@@ -101,9 +103,10 @@ struct reading {
     struct lac_run *run; /**< NULL: one trace */
 };
 
-static enum lac_status read_side(char *const *path, struct reading *ret)
+static enum lac_status read_side(char *const *path, const struct lac_names *names,
+                                 struct reading *ret)
 {
-    const struct lac_diagnose_options diagnose = {.wants_worker_steps = true};
+    const struct lac_diagnose_options diagnose = {.names = names, .wants_worker_steps = true};
     const struct lac_read_ranks_options options = {.command = "lacuna compare",
                                                    .paths = path,
                                                    .path_count = 1,
@@ -124,9 +127,10 @@ static int compare(const struct lac_options *options, struct conditions *conditi
     struct reading read[2] = {{.run = NULL}, {.run = NULL}};
     struct lac_comparison *comparison = NULL;
     int exit_status = EXIT_FAILURE;
-    enum lac_status status = read_side(&options->operands[0], &read[0]);
-    if (!status) {
-        status = read_side(&options->operands[1], &read[1]);
+    struct lac_own_names own = {NULL, NULL};
+    enum lac_status status = lac_own_names_read("lacuna compare", options, &own);
+    for (int i = 0; i < 2 && !status; i++) {
+        status = read_side(&options->operands[i], own.names, &read[i]);
     }
     if (!status) {
         struct lac_compare_side sides[2];
@@ -146,6 +150,7 @@ static int compare(const struct lac_options *options, struct conditions *conditi
         }
     }
     lac_comparison_destroy(comparison);
+    lac_own_names_done(&own);
     for (int i = 0; i < 2; i++) {
         lac_run_destroy(read[i].run);
         lac_read_ranks_done(&read[i].ranks);

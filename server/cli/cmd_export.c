@@ -8,6 +8,7 @@
 #include "server/cli/complain.h"
 #include "server/cli/ending.h"
 #include "server/cli/options.h"
+#include "server/cli/own_names.h"
 #include "server/cli/read_trace.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
@@ -37,6 +38,7 @@ static const char usage[] =
 
 static const struct lac_option options_table[] = {
     {.name = "to", .value = "FORM", .help = "what to write", .flag_only = true},
+    LAC_OPTION_NAMES,
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
@@ -61,6 +63,7 @@ struct export_job {
     const char *path;
     const char *output; /**< NULL: stdout */
     const char *redact; /**< NULL: nothing */
+    const struct lac_names *names;
 };
 
 /** Index of `text` in the list, or -1 with a line on stderr. */
@@ -213,7 +216,7 @@ static int export_trace(const struct export_job *job)
     struct lac_read_trace trace = {0};
     struct lac_redactor redactor = {0};
     struct lac_error error = {0};
-    if (lac_read_trace("lacuna export", job->path, &trace)) {
+    if (lac_read_trace("lacuna export", job->path, job->names, &trace)) {
         return EXIT_FAILURE;
     }
     int exit_status = EXIT_FAILURE;
@@ -281,7 +284,12 @@ int lac_cmd_export(int argc, char **argv)
     if (status < 0) {
         status = read_job(&options, &job);
     }
+    struct lac_own_names own = {NULL, NULL};
+    if (status < 0 && lac_own_names_read("lacuna export", &options, &own)) {
+        status = EXIT_FAILURE;
+    }
     if (status < 0) {
+        job.names = own.names;
         status = export_trace(&job);
     }
     lac_options_done(&options);

@@ -5,6 +5,7 @@
 #include "server/cli/complain.h"
 #include "server/cli/ending.h"
 #include "server/cli/options.h"
+#include "server/cli/own_names.h"
 #include "server/ingest/convert.h"
 #include "server/ingest/original.h"
 #include "server/ingest/recording_tar.h"
@@ -32,6 +33,7 @@ static const struct lac_option options_table[] = {
     {.name = "name", .value = "NAME", .help = "name of the trace (one PATH)", .flag_only = true},
     {.name = "project", .value = "NAME", .help = "project of the trace"},
     {.name = "keep-originals", .help = "keep the files as they are, compressed (default on)"},
+    LAC_OPTION_NAMES,
     {.name = "again", .help = "import even if already imported", .flag_only = true},
     {0},
 };
@@ -87,6 +89,7 @@ struct import_run {
     struct lac_store *store;
     const char *name;
     const char *project;
+    const struct lac_names *names;
     bool keep_originals;
     bool again;
 };
@@ -141,6 +144,7 @@ static enum lac_status convert_and_publish(const struct import_run *run, const c
     struct lac_convert_options convert = {.input_path = path,
                                           .output_dir = base->staging->path,
                                           .name = run->name,
+                                          .names = run->names,
                                           .progress = show_progress,
                                           .progress_context = meter};
     struct lac_convert_result result = {0};
@@ -284,6 +288,7 @@ int lac_cmd_import(int argc, char **argv)
     struct lac_store_options store_options = {
         .data_dir = data_dir, .sweep = true, .notice = tell_notice};
     struct import_run run = {0};
+    struct lac_own_names own = {NULL, NULL};
     struct lac_error error = {0};
     int status = lac_options_parse(&options, options_table, usage, argc, argv);
     bool good = true;
@@ -302,16 +307,20 @@ int lac_cmd_import(int argc, char **argv)
         status = 2;
     } else if (!lac_options_data_dir(&options, data_dir, sizeof(data_dir))) {
         status = 2;
+    } else if (lac_own_names_read("lacuna import", &options, &own)) {
+        status = 1;
     } else if (lac_store_open(&store_options, &run.store, &error) != LAC_OK) {
         lac_complain("lacuna import", data_dir, "%s", error.message);
         status = 1;
     } else {
+        run.names = own.names;
         for (int i = 0; i < options.operand_count; i++) {
             good = import_one(&run, options.operands[i]) && good;
         }
         status = good ? 0 : 1;
     }
     lac_store_close(run.store);
+    lac_own_names_done(&own);
     lac_options_done(&options);
     return status;
 }

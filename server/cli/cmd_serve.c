@@ -4,6 +4,7 @@
 #include "server/base/log.h"
 #include "server/cli/commands.h"
 #include "server/cli/options.h"
+#include "server/cli/own_names.h"
 #include "server/http/assets.h"
 #include "server/http/guard.h"
 #include "server/http/key.h"
@@ -43,6 +44,7 @@ static const struct lac_option option_table[] = {
     {.name = "allow-host", .value = "HOST,...", .help = "accept these Host names too"},
     {.name = "base-path", .value = "/X/Y", .help = "path prefix behind a proxy"},
     {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug (info)"},
+    LAC_OPTION_NAMES,
     {.name = "keep-originals", .help = "keep uploaded files, compressed (on)"},
     {.name = "upload-max", .value = "BYTES", .help = "largest upload (16G)"},
     {.name = "uploads-open", .value = "N", .help = "resumable uploads in progress (256)"},
@@ -88,6 +90,7 @@ struct service {
     char data_dir[PATH_MAX];
     char allow_hosts[2048];
     const char *port_file;
+    struct lac_own_names own_names;
 };
 
 static int fail(const char *what)
@@ -194,6 +197,10 @@ static bool read_options(struct service *service)
     http->base_path = lac_options_text(options, "base-path", "");
     service->port_file = lac_options_text(options, "port-file", NULL);
     ingest->keep_originals = lac_options_on(options, "keep-originals", true);
+    if (lac_own_names_read("lacuna serve", options, &service->own_names)) {
+        return false;
+    }
+    ingest->names_text = service->own_names.text;
     if (!read_http_numbers(service) || !read_upload_numbers(service) ||
         !read_allow_hosts(service) ||
         !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,
@@ -336,6 +343,7 @@ static void stop(struct service *service)
     lac_http_server_destroy(app->http);
     lac_document_cache_destroy(app->documents);
     lac_store_close(app->store);
+    lac_own_names_done(&service->own_names);
     lac_options_done(&service->options);
 }
 
@@ -449,6 +457,7 @@ int lac_cmd_serve(int argc, char **argv)
 
     exit_status = lac_options_parse(&service.options, option_table, usage, argc, argv);
     if (exit_status >= 0) {
+        lac_own_names_done(&service.own_names);
         lac_options_done(&service.options);
         return exit_status;
     }
@@ -456,10 +465,12 @@ int lac_cmd_serve(int argc, char **argv)
         if (service.options.operand_count > 0) {
             (void)fail("takes no files: use `lacuna import`, or drop them on the page");
         }
+        lac_own_names_done(&service.own_names);
         lac_options_done(&service.options);
         return 2;
     }
     if (!fit_descriptors(&service.http_options)) {
+        lac_own_names_done(&service.own_names);
         lac_options_done(&service.options);
         return 1;
     }

@@ -15,6 +15,7 @@
 struct reading {
     const char *path;
     struct lac_read_trace *trace;
+    const struct lac_names *names;
     uint32_t count;
     bool shows_progress;
     bool has_shown;
@@ -53,16 +54,19 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
         return LAC_OK;
     }
     reading->trace->model = model;
-    enum lac_status status = lac_diagnose(model, NULL, &reading->trace->analysis, reterr);
+    const struct lac_diagnose_options options = {.names = reading->names};
+    enum lac_status status = lac_diagnose(model, &options, &reading->trace->analysis, reterr);
     return status == LAC_ERR_NOMEM ? lac_fail(reterr, status, 0, "out of memory") : status;
 }
 
-enum lac_status lac_read_trace(const char *command, const char *path,
+enum lac_status lac_read_trace(const char *command, const char *path, const struct lac_names *names,
                                struct lac_read_trace *ret_trace)
 {
     struct lac_read_trace trace = {0};
-    struct reading reading = {
-        .path = path, .trace = &trace, .shows_progress = isatty(STDERR_FILENO) == 1};
+    struct reading reading = {.path = path,
+                              .names = names,
+                              .trace = &trace,
+                              .shows_progress = isatty(STDERR_FILENO) == 1};
     struct lac_import_options import = {.progress = show_progress, .progress_context = &reading};
     struct lac_error error = {0};
     lac_import_limits_default(&import.limits);

@@ -20,9 +20,11 @@ struct lac_read_trace {
  * Read and diagnose the one trace at `path`.
  *
  * @param command  "lacuna compare": begins the line on stderr that says what failed
+ * @param names    rows that come before the table's, or NULL
  * @return LAC_OK, or a failure that stderr was told
  */
 LAC_MUST_USE enum lac_status lac_read_trace(const char *command, const char *path,
+                                            const struct lac_names *names,
                                             struct lac_read_trace *ret_trace);
 
 /** A zeroed struct is allowed. */

@@ -95,7 +95,8 @@ static void packed_done(struct packed *packed)
 static enum lac_status take_model(void *context, struct lac_model *model, struct lac_error *reterr)
 {
     struct conversion *conversion = context;
-    const struct lac_diagnose_options diagnose = {.wants_worker_steps = true};
+    const struct lac_diagnose_options diagnose = {.names = conversion->options->names,
+                                                  .wants_worker_steps = true};
     struct lac_analysis *analysis = NULL;
     struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
     struct packed packed = {{NULL}, {0}};

@@ -6,6 +6,7 @@
  * does in its own process and the server in a limited child.
  */
 
+#include "analysis/diagnose/names/names.h"
 #include "analysis/import/import.h"
 #include "analysis/model/status.h"
 
@@ -16,7 +17,8 @@ struct lac_convert_options {
     const char *output_dir; /**< existing; gets trace-0.db, trace-1.db, ...; "." is taken as such */
     const char *name;       /**< of the trace; NULL: from the path */
     struct lac_import_limits limits;
-    lac_import_progress progress; /**< may be NULL */
+    const struct lac_names *names; /**< rows that come before the table's; may be NULL */
+    lac_import_progress progress;  /**< may be NULL */
     void *progress_context;
 };
 

@@ -127,12 +127,14 @@ static bool report_progress(void *context, uint64_t done_bytes, uint64_t total_b
 }
 
 static enum lac_status import(const struct lac_worker_limits *limits, const char *name,
-                              struct lac_convert_result *result, struct lac_error *error)
+                              const struct lac_names *names, struct lac_convert_result *result,
+                              struct lac_error *error)
 {
     double told_s = 0;
     struct lac_convert_options convert = {.input_path = INPUT_PATH,
                                           .output_dir = ".",
                                           .name = name,
+                                          .names = names,
                                           .progress = report_progress,
                                           .progress_context = &told_s};
     const struct lac_original_options original = {.input_path = INPUT_PATH,
@@ -153,27 +155,29 @@ static uint64_t number(const char *text)
     return strtoull(text, NULL, 10);
 }
 
-/** The trace's name, from standard input. @return NULL when it cannot be read */
+/** The trace's name and the names of kernels, each with a NUL behind it, from standard input. @return NULL when it cannot be read */
 static char *read_name(void)
 {
     enum { NAME_BYTES_MAX = 1 << 20 };
-    char *name = malloc(NAME_BYTES_MAX + 1);
+    char *name = malloc(NAME_BYTES_MAX + 2);
     const int64_t got = name != NULL ? lac_read_full(STDIN_FILENO, name, NAME_BYTES_MAX) : -1;
 
     if (name != NULL) {
         name[got > 0 ? got : 0] = '\0';
+        name[(got > 0 ? got : 0) + 1] = '\0';
     }
     return name;
 }
 
 /** argv: memory bytes, file bytes, CPU seconds, keep the original (0 or 1).
- *  Standard input: name. */
+ *  Standard input: name, NUL, names of kernels. */
 int lac_cmd_import_worker(int argc, char **argv)
 {
     struct lac_worker_limits limits;
     struct lac_convert_result result = {0};
     struct lac_error error = {0};
     enum lac_status status;
+    struct lac_names *names = NULL;
     char *name;
 
     if (argc != 5) {
@@ -190,8 +194,15 @@ int lac_cmd_import_worker(int argc, char **argv)
         return 1;
     }
     name = read_name();
-    status = name != NULL ? import(&limits, name[0] != '\0' ? name : "trace", &result, &error)
-                          : lac_fail(&error, LAC_ERR_NOMEM, 0, "out of memory");
+    status = name != NULL ? LAC_OK : lac_fail(&error, LAC_ERR_NOMEM, 0, "out of memory");
+    if (status == LAC_OK) {
+        const char *text = name + strlen(name) + 1; /* behind the name; read_name() ends it, too */
+        status = lac_names_parse(text, strlen(text), &names, &error);
+    }
+    if (status == LAC_OK) {
+        status = import(&limits, name[0] != '\0' ? name : "trace", names, &result, &error);
+    }
+    lac_names_destroy(names);
     free(name);
     status = lac_ingest_sort_io(status, &error);
     if (status != LAC_OK) {

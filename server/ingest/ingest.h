@@ -59,6 +59,7 @@ struct lac_ingest_options {
     uint32_t import_wall_seconds_max; /**< its time on the wall; 0: CPU time and 1 s a MiB */
     uint32_t queue_max;               /**< imports that wait; 0: 10,000 */
     bool keep_originals;
+    const char *names_text; /**< rows of names for the diagnosis, checked; borrowed; NULL none */
     lac_ingest_changed changed; /**< may be NULL */
     void *changed_context;
 };

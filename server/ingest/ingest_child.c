@@ -50,15 +50,18 @@ static int high_copy(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 16);
 }
 
-/** The trace's name for the child to read: arguments are for all users to see. @return a descriptor
- *  or -1 */
-static int name_to_read(const char *name)
+/** The trace's name for the child to read, and behind its end the site's names of kernels: arguments
+ *  are for all users to see. @return a descriptor or -1 */
+static int name_to_read(const char *name, const char *names_text)
 {
     int fd = memfd_create("name", MFD_CLOEXEC);
     size_t length = name != NULL ? strlen(name) : 0;
 
     if (fd >= 0 &&
-        (!lac_write_full(fd, name != NULL ? name : "", length) || lseek(fd, 0, SEEK_SET) != 0)) {
+        (!lac_write_full(fd, name != NULL ? name : "", length) || !lac_write_full(fd, "", 1) ||
+         !lac_write_full(fd, names_text != NULL ? names_text : "",
+                         names_text != NULL ? strlen(names_text) : 0) ||
+         lseek(fd, 0, SEEK_SET) != 0)) {
         (void)close(fd);
         fd = -1;
     }
@@ -183,7 +186,7 @@ static bool start(struct child *child, struct lac_job_outcome *outcome)
         high[0] = high_copy(own[0]);
         high[1] = high_copy(own[1]);
         high[2] = high_copy(pipes[1]);
-        high[3] = name_to_read(job->name);
+        high[3] = name_to_read(job->name, options->names_text);
         error = high[0] < 0 || high[1] < 0 || high[2] < 0 || high[3] < 0
                     ? errno
                     : spawn(program, argv, high, &child->pid);

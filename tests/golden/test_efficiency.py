@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
@@ -87,6 +88,38 @@ def check(path, flops, low, high, precision):
     return wrong
 
 
+def check_names():
+    """Names that a site adds: fewer kernels are unknown, and what is wrong in the file is said with its line."""
+    path = os.path.join(TRACES, "tracelens/b200__eager_trace.json.gz")
+    if not os.path.exists(path):
+        print("skip: the trace with unknown kernels is not there")
+        return []
+    row = 'LAC_NAME_ROW(FAMILY, LAC_FAMILY_MOE, "moe::dev::finalize", "void moe::dev::finalize::finalizeKernelVecLoad<x>(y)")'
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(os.path.join(folder, "lacuna"))
+        names = os.path.join(folder, "lacuna", "names")
+
+        def unknown(**environment):
+            out = subprocess.run([LACUNA, "analyze", "--json", path], check=True, capture_output=True,
+                                 env={**os.environ, "XDG_CONFIG_HOME": "/var/empty", **environment})
+            return json.loads(out.stdout)["kernels"]["unknown_pct"]
+
+        before = unknown()
+        with open(names, "w", encoding="utf-8") as file:
+            file.write(f"/* ours */\n{row}\n")
+        for how in ({"LACUNA_NAMES": names}, {"XDG_CONFIG_HOME": folder}):
+            after = unknown(**how)
+            if not 0 <= after < before - 1:
+                wrong.append(f"{list(how)}: {after} % unknown, {before} % before")
+        with open(names, "w", encoding="utf-8") as file:
+            file.write(f"{row}\nLAC_NAME_ROW(FAMILY, 7)\n")
+        done = subprocess.run([LACUNA, "analyze", "--names", names, path], capture_output=True, text=True)
+        if done.returncode == 0 or "line 2" not in done.stderr or done.stderr.count("\n") != 1:
+            wrong.append(f"a wrong file: {done.returncode} {done.stderr}")
+    return wrong
+
+
 def main():
     if not os.path.isdir(TRACES):
         print(f"skip: {NONE}")
@@ -99,6 +132,9 @@ def main():
         for text in check(path, *expected):
             failed += 1
             print(f"FAIL {path}: {text}")
+    for text in check_names():
+        failed += 1
+        print(f"FAIL names: {text}")
     print(f"efficiency: {len(ROWS)} traces, {failed} failed")
     return 1 if failed else 0
 

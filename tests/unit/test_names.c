@@ -158,6 +158,123 @@ START_TEST(short_name_fits_any_capacity)
 }
 END_TEST
 
+/* -- rows that somebody added -- */
+
+static struct lac_names *parsed(const char *text)
+{
+    struct lac_names *names = NULL;
+    struct lac_error error = {0};
+    enum lac_status status = lac_names_parse(text, strlen(text), &names, &error);
+    ck_assert_msg(status == LAC_OK, "%s", error.message);
+    return names;
+}
+
+START_TEST(added_rows_come_first)
+{
+    struct lac_names *names = parsed(
+        "/* ours */\nLAC_NAME_ROW(FAMILY, LAC_FAMILY_MOE, \"^acme_route\", \"acme_route_4\")\n"
+        "# products\nLAC_NAME_ROW( FAMILY , LAC_FAMILY_GEMM,\n \"^acme_mma&!slow\", \"acme_mma\")\n"
+        "LAC_NAME_ROW(TENSOR_YES, 1, \"^acme_mma\", \"acme_mma\") // on tensor cores\n"
+        "LAC_NAME_ROW(COMM, 1, \"~acme_ring\", \"Acme_Ring_4\")\n"
+        "LAC_NAME_ROW(FAMILY, LAC_FAMILY_NORM, \"my_softmax\", \"my_softmax\")\n"
+        "LAC_NAME_ROW(HOST, LAC_HOST_STEP, \"^turn \", \"turn 4\")");
+    struct lac_name_class is;
+    lac_names_classify_with(names, "acme_route_9", 12, &is);
+    ck_assert_int_eq(is.family, LAC_FAMILY_MOE);
+    lac_names_classify_with(names, "acme_mma_64", 11, &is);
+    ck_assert_int_eq(is.family, LAC_FAMILY_GEMM);
+    ck_assert_int_eq(is.tensor_core, LAC_TENSOR_CORE_YES);
+    ck_assert(is.is_eligible);
+    lac_names_classify_with(names, "acme_mma_slow", 13, &is);
+    ck_assert_int_eq(is.family, LAC_FAMILY_OTHER);
+    lac_names_classify_with(names, "acme_ring", 9, &is);
+    ck_assert(is.is_comm);
+    lac_names_classify_with(names, "my_softmax", 10, &is);
+    ck_assert_int_eq(is.family, LAC_FAMILY_NORM);
+    ck_assert_int_eq(lac_names_host_class_with(names, "turn 12", 7), LAC_HOST_STEP);
+    /* without them, all is as it was; with them, so is what they do not name */
+    lac_names_classify("my_softmax", 10, &is);
+    ck_assert_int_eq(is.family, LAC_FAMILY_SOFTMAX);
+    ck_assert_int_eq(lac_names_host_class("turn 12", 7), LAC_HOST_OTHER);
+    uint32_t count = 0;
+    const struct lac_names_row *rows = lac_names_rows(&count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct lac_name_class as_it_was;
+        size_t length = strlen(rows[i].example);
+        lac_names_classify(rows[i].example, length, &as_it_was);
+        lac_names_classify_with(names, rows[i].example, length, &is);
+        ck_assert_int_eq(is.family, as_it_was.family);
+        ck_assert_int_eq(is.tensor_core, as_it_was.tensor_core);
+    }
+    lac_names_destroy(names);
+}
+END_TEST
+
+START_TEST(files_that_are_wrong_are_refused_in_words)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"hello", "line 1: LAC_NAME_ROW"},
+        {"\n\nLAC_NAME_ROW", "line 3: ("},
+        {"LAC_NAME_ROW(KERNELS, 1, \"a\", \"a\")", "the table must be"},
+        {"LAC_NAME_ROW(FAMILY, LAC_FAMILY_LAYOUT, \"a\", \"a\")", "none of the table's"},
+        {"LAC_NAME_ROW(FAMILY, 3, \"a\", \"a\")", "none of the table's"},
+        {"LAC_NAME_ROW(COMM, 1, a, \"a\")", "a pattern in quotes"},
+        {"LAC_NAME_ROW(COMM, 1, \"\", \"a\")", "a pattern in quotes"},
+        {"LAC_NAME_ROW(COMM, 1, \"!^\", \"a\")", "a pattern in quotes"},
+        {"LAC_NAME_ROW(COMM, 1, \"a&\", \"a\")", "a pattern in quotes"},
+        {"LAC_NAME_ROW(COMM, 1, \"a&&b\", \"ab\")", "a pattern in quotes"},
+        {"LAC_NAME_ROW(COMM, 1, \"a&b&c&d&e&f&g&h&i\", \"abcdefghi\")", "a pattern in quotes"},
+        {"LAC_NAME_ROW(COMM, 1, \"a\", \"b\")", "does not match its example"},
+        {"LAC_NAME_ROW(COMM, 1, \"a\", \"a\"", "an example in quotes and )"},
+        {"LAC_NAME_ROW(COMM, 1, \"a", "a pattern in quotes"},
+        {"/* no end", ""},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        struct lac_names *names = NULL;
+        struct lac_error error = {0};
+        enum lac_status status =
+            lac_names_parse(cases[i].text, strlen(cases[i].text), &names, &error);
+        bool is_good = cases[i].says[0] == '\0';
+        ck_assert_msg((status == LAC_OK) == is_good, "%s", cases[i].text);
+        ck_assert_msg(is_good || strstr(error.message, cases[i].says) != NULL, "%s: %s",
+                      cases[i].text, error.message);
+        lac_names_destroy(names);
+    }
+}
+END_TEST
+
+START_TEST(a_file_of_names_has_limits)
+{
+    static const char row[] = "LAC_NAME_ROW(COMM, 1, \"a\", \"a\")\n";
+    enum { ROWS = LAC_NAMES_FILE_ROWS_MAX + 1 };
+    char *text = malloc(ROWS * sizeof(row));
+    struct lac_names *names = NULL;
+    struct lac_error error = {0};
+    ck_assert_ptr_nonnull(text);
+    for (size_t i = 0; i < ROWS; i++) {
+        memcpy(text + i * (sizeof(row) - 1), row, sizeof(row));
+    }
+    size_t length = strlen(text);
+    ck_assert_int_eq(lac_names_parse(text, length, &names, &error), LAC_ERR_LIMIT);
+    ck_assert_int_eq(lac_names_parse(text, length - (sizeof(row) - 1), &names, &error), LAC_OK);
+    lac_names_destroy(names);
+    /* cut at every byte of a row: refused, or a row less */
+    for (size_t cut = 0; cut < 2 * sizeof(row); cut++) {
+        names = NULL;
+        char *exact = malloc(cut ? cut : 1);
+        ck_assert_ptr_nonnull(exact);
+        memcpy(exact, text, cut);
+        if (lac_names_parse(exact, cut, &names, &error) == LAC_OK) {
+            lac_names_destroy(names);
+        }
+        free(exact);
+    }
+    free(text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("names");
@@ -170,6 +287,9 @@ int main(void)
     tcase_add_test(tcase, families_in_the_right_order);
     tcase_add_test(tcase, short_names_are_what_people_say);
     tcase_add_test(tcase, short_name_fits_any_capacity);
+    tcase_add_test(tcase, added_rows_come_first);
+    tcase_add_test(tcase, files_that_are_wrong_are_refused_in_words);
+    tcase_add_test(tcase, a_file_of_names_has_limits);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -132,6 +132,8 @@ struct lac_facts {
     struct lac_analysis *analysis;
     struct lac_error *reterr;
 
+    const struct lac_names *names; /**< rows that somebody added, or NULL */
+
     uint8_t *api_class;  /**< by string id; 0xff not looked up */
     uint8_t *host_class; /**< by string id; 0xff not looked up */
     uint32_t

@@ -570,11 +570,10 @@ static void finish_rates(struct walk *walk, double ns, double per)
         efficiency->model_flops_per_step = model / per;
     }
     if (efficiency->counted_pct < COUNTED_MIN_PCT) {
-        efficiency->why_not = lac_texts_add(
-            &walk->facts->analysis->texts,
-            "shapes are known for %s of the time of kernels that multiply; the rest runs inside "
-            "compiled code, CUDA graphs or operators without recorded shapes",
-            lac_format_pct(efficiency->counted_pct).text);
+        efficiency->why_not = lac_texts_add(&walk->facts->analysis->texts,
+                                            "shapes are known for %s of the time of products "
+                                            "(compiled code and CUDA graphs have none)",
+                                            lac_format_pct(efficiency->counted_pct).text);
         return;
     }
     efficiency->achieved_flops_per_s = model / ns * 1e9;

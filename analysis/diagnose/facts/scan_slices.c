@@ -15,8 +15,8 @@ enum lac_api_class lac_api_class_of(const struct lac_facts *facts, uint32_t id)
     uint8_t api_class = facts->api_class[id];
     if (api_class == NOT_LOOKED_UP) {
         const struct lac_strings *strings = &facts->model->strings;
-        api_class = (uint8_t)lac_names_api_class(lac_strings_get(strings, id),
-                                                 lac_strings_length(strings, id));
+        api_class = (uint8_t)lac_names_api_class_with(facts->names, lac_strings_get(strings, id),
+                                                      lac_strings_length(strings, id));
         facts->api_class[id] = api_class;
     }
     return (enum lac_api_class)api_class;
@@ -27,8 +27,8 @@ enum lac_host_class lac_host_class_of(const struct lac_facts *facts, uint32_t id
     uint8_t host_class = facts->host_class[id];
     if (host_class == NOT_LOOKED_UP) {
         const struct lac_strings *strings = &facts->model->strings;
-        host_class = (uint8_t)lac_names_host_class(lac_strings_get(strings, id),
-                                                   lac_strings_length(strings, id));
+        host_class = (uint8_t)lac_names_host_class_with(facts->names, lac_strings_get(strings, id),
+                                                        lac_strings_length(strings, id));
         facts->host_class[id] = host_class;
     }
     return (enum lac_host_class)host_class;
@@ -54,8 +54,8 @@ static enum lac_status kernel_row_add(struct lac_facts *facts, uint32_t name, ui
                                               .min_ns = INT64_MAX,
                                               .pct_of_peak = (double)NAN};
     const struct lac_strings *strings = &facts->model->strings;
-    lac_names_classify(lac_strings_get(strings, name), lac_strings_length(strings, name),
-                       &kernel_facts->names);
+    lac_names_classify_with(facts->names, lac_strings_get(strings, name),
+                            lac_strings_length(strings, name), &kernel_facts->names);
     facts->kernel_row[name] = row;
     *ret_row = row;
     return LAC_OK;

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/names/names.h"
 
+#include "analysis/diagnose/names/names_file.h"
 #include "collector/base/count_of.h"
 
 #include <assert.h>
@@ -219,9 +220,38 @@ const struct lac_names_row *lac_names_match(enum lac_names_table table, const ch
     return NULL;
 }
 
-static int match_value(enum lac_names_table table, const char *name, size_t length, int otherwise)
+/** The first row of that table that somebody added and that matches, or NULL. */
+static const struct lac_names_row *match_own(const struct lac_names *names,
+                                             enum lac_names_table table, const char *name,
+                                             size_t length)
 {
-    const struct lac_names_row *row = lac_names_match(table, name, length);
+    uint32_t count = 0;
+    const struct lac_names_row *own = lac_names_own_rows(names, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (own[i].table == table && pattern_matches(own[i].pattern, name, length)) {
+            return &own[i];
+        }
+    }
+    return NULL;
+}
+
+/** Rows that somebody added first, then the table's. */
+static const struct lac_names_row *match(const struct lac_names *names, enum lac_names_table table,
+                                         const char *name, size_t length)
+{
+    const struct lac_names_row *row = match_own(names, table, name, length);
+    return row != NULL ? row : lac_names_match(table, name, length);
+}
+
+bool lac_names_pattern_matches(const char *pattern, const char *name, size_t length)
+{
+    return pattern_matches(pattern, name, length);
+}
+
+static int match_value(const struct lac_names *names, enum lac_names_table table, const char *name,
+                       size_t length, int otherwise)
+{
+    const struct lac_names_row *row = match(names, table, name, length);
     return row != NULL ? row->value : otherwise;
 }
 
@@ -245,7 +275,8 @@ static bool is_strict_layout(const char *name, size_t length)
     return term_occurs(&transpose, name, own_name_length(name, length));
 }
 
-static enum lac_tensor_core tensor_core_of(const char *name, size_t length, enum lac_family family)
+static enum lac_tensor_core tensor_core_of(const struct lac_names *names, const char *name,
+                                           size_t length, enum lac_family family)
 {
     bool is_matrix_work =
         family == LAC_FAMILY_GEMM || family == LAC_FAMILY_CONV || family == LAC_FAMILY_ATTENTION;
@@ -253,7 +284,10 @@ static enum lac_tensor_core tensor_core_of(const char *name, size_t length, enum
         bool is_open = family == LAC_FAMILY_OTHER || family == LAC_FAMILY_TRITON;
         return is_open ? LAC_TENSOR_CORE_UNKNOWN : LAC_TENSOR_CORE_NO;
     }
-    if (lac_names_match(LAC_NAMES_TENSOR_VETO, name, length) != NULL) {
+    if (match_own(names, LAC_NAMES_TENSOR_YES, name, length) != NULL) {
+        return LAC_TENSOR_CORE_YES;
+    }
+    if (match(names, LAC_NAMES_TENSOR_VETO, name, length) != NULL) {
         return LAC_TENSOR_CORE_NO;
     }
     if (lac_names_match(LAC_NAMES_TENSOR_YES, name, length) != NULL) {
@@ -282,11 +316,18 @@ static bool is_eligible(const char *name, size_t length, enum lac_family family)
 
 void lac_names_classify(const char *name, size_t length, struct lac_name_class *ret_class)
 {
+    lac_names_classify_with(NULL, name, length, ret_class);
+}
+
+void lac_names_classify_with(const struct lac_names *names, const char *name, size_t length,
+                             struct lac_name_class *ret_class)
+{
     assert(ret_class != NULL);
     assert(name != NULL || length == 0);
     struct lac_name_class name_class = {0};
     name_class.is_strict_layout = is_strict_layout(name, length);
-    if (lac_names_match(LAC_NAMES_COMM, name, length) != NULL) {
+    const struct lac_names_row *own = match_own(names, LAC_NAMES_FAMILY, name, length);
+    if (match_value(names, LAC_NAMES_COMM, name, length, 0) != 0) {
         name_class.is_comm = true;
         name_class.family = LAC_FAMILY_COMM;
         name_class.tensor_core = LAC_TENSOR_CORE_NO;
@@ -294,23 +335,32 @@ void lac_names_classify(const char *name, size_t length, struct lac_name_class *
         return;
     }
     name_class.layout =
-        (enum lac_layout_class)match_value(LAC_NAMES_LAYOUT, name, length, LAC_LAYOUT_NONE);
-    if (name_class.layout == LAC_LAYOUT_L || name_class.layout == LAC_LAYOUT_PD) {
+        (enum lac_layout_class)match_value(names, LAC_NAMES_LAYOUT, name, length, LAC_LAYOUT_NONE);
+    if (own != NULL) { /* who says what it is, says that it is not something else */
+        name_class.family = (enum lac_family)own->value;
+        name_class.layout = LAC_LAYOUT_NONE;
+    } else if (name_class.layout == LAC_LAYOUT_L || name_class.layout == LAC_LAYOUT_PD) {
         name_class.family = LAC_FAMILY_LAYOUT;
     } else if (name_class.layout == LAC_LAYOUT_U || name_class.layout == LAC_LAYOUT_K) {
         name_class.family = LAC_FAMILY_COPY;
     } else {
         name_class.family =
-            (enum lac_family)match_value(LAC_NAMES_FAMILY, name, length, LAC_FAMILY_OTHER);
+            (enum lac_family)match_value(names, LAC_NAMES_FAMILY, name, length, LAC_FAMILY_OTHER);
     }
-    name_class.tensor_core = tensor_core_of(name, length, name_class.family);
+    name_class.tensor_core = tensor_core_of(names, name, length, name_class.family);
     name_class.is_eligible = is_eligible(name, length, name_class.family);
     *ret_class = name_class;
 }
 
 enum lac_api_class lac_names_api_class(const char *name, size_t length)
 {
-    return (enum lac_api_class)match_value(LAC_NAMES_API, name, length, LAC_API_OTHER);
+    return lac_names_api_class_with(NULL, name, length);
+}
+
+enum lac_api_class lac_names_api_class_with(const struct lac_names *names, const char *name,
+                                            size_t length)
+{
+    return (enum lac_api_class)match_value(names, LAC_NAMES_API, name, length, LAC_API_OTHER);
 }
 
 /** Skip `word` at the start, whatever its case. */
@@ -368,10 +418,20 @@ static bool is_iteration_of_engine(const char *name, size_t length)
 
 enum lac_host_class lac_names_host_class(const char *name, size_t length)
 {
+    return lac_names_host_class_with(NULL, name, length);
+}
+
+enum lac_host_class lac_names_host_class_with(const struct lac_names *names, const char *name,
+                                              size_t length)
+{
+    const struct lac_names_row *own = match_own(names, LAC_NAMES_HOST, name, length);
+    if (own != NULL) {
+        return (enum lac_host_class)own->value;
+    }
     if (is_step_like(name, length) || is_iteration_of_engine(name, length)) {
         return LAC_HOST_STEP_LIKE;
     }
-    return (enum lac_host_class)match_value(LAC_NAMES_HOST, name, length, LAC_HOST_OTHER);
+    return (enum lac_host_class)match_value(NULL, LAC_NAMES_HOST, name, length, LAC_HOST_OTHER);
 }
 
 const char *lac_tensor_core_name(enum lac_tensor_core tensor_core)

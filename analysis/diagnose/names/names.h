@@ -8,6 +8,8 @@
  * Names are untrusted bytes of any length. Pure functions; thread-safe.
  */
 
+#include "analysis/model/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -101,6 +103,32 @@ enum lac_host_class {
 };
 /** Classify a host slice's name (operators, ranges, overhead; not API calls or kernels). */
 enum lac_host_class lac_names_host_class(const char *name, size_t length);
+
+/** Rows that somebody added: they come before those of the table. */
+struct lac_names;
+
+enum { LAC_NAMES_FILE_BYTES_MAX = 1 << 18, LAC_NAMES_FILE_ROWS_MAX = 1000 };
+
+/**
+ * Read rows in the form of name_table.def: comments, and LAC_NAME_ROW(TABLE, VALUE, "PATTERN",
+ * "EXAMPLE"). Each example has to match its own pattern.
+ *
+ * @param text untrusted, LAC_NAMES_FILE_BYTES_MAX at most
+ * @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT, or LAC_ERR_CORRUPT with the line and what is wrong
+ */
+LAC_MUST_USE enum lac_status lac_names_parse(const char *text, size_t length,
+                                             struct lac_names **ret_names,
+                                             struct lac_error *reterr);
+/** NULL is allowed. */
+void lac_names_destroy(struct lac_names *names);
+
+/** As the functions without "_with" below; names may be NULL. */
+void lac_names_classify_with(const struct lac_names *names, const char *name, size_t length,
+                             struct lac_name_class *ret_class);
+enum lac_api_class lac_names_api_class_with(const struct lac_names *names, const char *name,
+                                            size_t length);
+enum lac_host_class lac_names_host_class_with(const struct lac_names *names, const char *name,
+                                              size_t length);
 
 /**
  * What a person calls this kernel: "gemm bf16 128x128", "nchw->nhwc", "flash forward",
