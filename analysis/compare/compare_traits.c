@@ -1,6 +1,7 @@
 /* Settings that a recording shows without anybody having written them down: in the names of its
  * kernels, in its calls and in its copies. Told only where both sides show them. */
 
+#include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
 #include "analysis/compare/compare_thresholds.h"
 #include "analysis/diagnose/names/names.h"

@@ -1,3 +1,4 @@
+#include "analysis/diagnose/names/names.h"
 #include "analysis/import/import.h"
 #include "analysis/model/status.h"
 #include "collector/base/terminal_text.h"

@@ -78,7 +78,7 @@ enum lac_status lac_own_names_read(const char *command, const struct lac_options
     }
     enum lac_status status = read_file(fd, &own.text, &error);
     (void)close(fd);
-    if (!status) {
+    if (!status && own.text != NULL) {
         status = lac_names_parse(own.text, strlen(own.text), &own.names, &error);
     }
     if (status) {

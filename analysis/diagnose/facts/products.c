@@ -9,6 +9,7 @@
 #include "analysis/diagnose/facts/step_operations.h"
 #include "collector/base/reserve.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -186,6 +187,7 @@ static enum lac_status collect_windows(struct walk *walk)
 
 static enum lac_status push(struct walk *walk, uint64_t slice, uint8_t name_class)
 {
+    assert(walk->stack != NULL);
     const struct lac_slices *slices = &walk->facts->model->slices;
     const struct frame *outer = walk->depth > 0 ? &walk->stack[walk->depth - 1] : NULL;
     int op = name_class >= FIRST_OP ? name_class - FIRST_OP : -1;
@@ -407,6 +409,7 @@ static enum lac_status sum_call(struct walk *walk, const struct frame *frame, in
 /** An operator ends: share its operations among its kernels. */
 static enum lac_status pop(struct walk *walk)
 {
+    assert(walk->stack != NULL && walk->depth > 0);
     struct frame *frame = &walk->stack[--walk->depth];
     struct frame *outer = walk->depth > 0 ? frame - 1 : NULL;
     if (outer != NULL) {

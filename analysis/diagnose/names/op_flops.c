@@ -3,12 +3,14 @@
 #include "analysis/diagnose/names/op_flops.h"
 
 #include "analysis/model/args.h"
+#include "analysis/model/model.h"
 #include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct flop_op {
     const char *name;
@@ -148,9 +150,9 @@ static bool find_element(struct place *place, int index)
 }
 
 /** Up to `capacity` lengths "[8,64]". @return how many, 0 when it is another list */
-static int8_t read_dims(struct place place, struct lac_flop_dim *dims)
+static int read_dims(struct place place, struct lac_flop_dim *dims)
 {
-    int8_t count = 0;
+    int count = 0;
     if (!take(&place, '[')) {
         return 0;
     }
@@ -299,7 +301,7 @@ static void read_mask(const char *text, size_t length, struct lac_flop_recipe *r
         directions += word[i] == 'T';
         entries += word[i] == ',';
     }
-    recipe->directions = (int8_t)directions;
+    recipe->directions = directions;
 }
 
 static bool is_attention(enum lac_flop_kind kind)

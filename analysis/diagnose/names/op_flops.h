@@ -48,12 +48,12 @@ struct lac_flop_dim {
 /** What the arguments of one operator say, read once for each distinct template. */
 struct lac_flop_recipe {
     int op;
-    int8_t count[LAC_FLOP_INPUTS]; /**< dimensions of each input, 0: none recorded */
+    int count[LAC_FLOP_INPUTS]; /**< dimensions of each input, 0: none recorded */
     struct lac_flop_dim dims[LAC_FLOP_INPUTS][LAC_FLOP_DIMS];
     uint8_t precision; /**< enum lac_precision, by the first input's type; float32 may be TF32 */
     int8_t element_bytes;
     int8_t is_transposed, is_causal;            /**< -1 not recorded */
-    int8_t directions;                          /**< of a backward pass; -1 not recorded */
+    int directions;                             /**< of a backward pass; -1 not recorded */
     bool has_window;                            /**< stride, padding and dilation are known */
     int32_t stride[3], padding[3], dilation[3]; /**< the last one given stands for the rest */
 };

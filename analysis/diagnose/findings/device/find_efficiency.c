@@ -9,6 +9,7 @@
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/names/op_shapes.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,7 +58,8 @@ static int64_t odd_length(const struct lac_facts *facts, const struct lac_produc
         group->longest == LAC_NONE ||
         lac_kernel_alignment(lac_model_str(facts->model, slices->name[group->longest])) > 0;
     for (int i = 1; i < 4 && is_plain_product(group) && multiple > 0 && !is_said; i++) {
-        if (group->size[i] > multiple && group->size[i] % multiple != 0) {
+        bool is_length = group->size[i] > multiple && group->size[i] <= LAC_NUMBER_MAX;
+        if (is_length && group->size[i] % multiple != 0) {
             return group->size[i];
         }
     }
@@ -176,6 +178,7 @@ static void propose_odd(const struct lac_facts *facts, struct lac_finding *findi
                         const struct lac_product_group *top)
 {
     int64_t multiple = multiple_of(top->precision);
+    assert(multiple > 0);
     int64_t size = odd_length(facts, top);
     int64_t padded = (size + multiple - 1) / multiple * multiple;
     finding->title =
