@@ -130,7 +130,7 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
     }
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.75;
-    bool is_inflated = facts->has_python || facts->model->info.has_python_stacks;
+    bool is_inflated = facts->has_python;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)%s",
         lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
@@ -142,6 +142,8 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
                                  lac_format_rate(per_step).text, short_kernels_pct(analysis),
                                  is_inflated ? " Python stacks were recorded, which slows the host "
                                                "severalfold: without them the wait may disappear."
+                                 : facts->model->info.has_python_stacks
+                                     ? " Call stacks were recorded, which slows the host somewhat."
                                  : facts->model->info.has_shapes
                                      ? " Shapes were recorded, which slows the host somewhat."
                                      : "");

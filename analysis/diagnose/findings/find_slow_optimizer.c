@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
+#include "analysis/diagnose/replay/edits.h"
 #include "collector/base/count_of.h"
 
 #include <math.h>
@@ -139,6 +140,34 @@ const char *lac_grouped_optimizer_line(const struct lac_facts *facts)
                : lac_texts_add(&facts->analysis->texts, "%s\n", change_of(facts, optimizer_class));
 }
 
+/**
+ * What a faster optimizer saves, the next copy from pageable memory may eat: its call waits until the
+ * device is through with the step. Whether that is so; then *changes also pin the memory.
+ */
+static bool needs_pinned(const struct lac_facts *facts, struct lac_change changes[LAC_CASE_COUNT_])
+{
+    double now_ns = facts->time->step_ns;
+    double alone_ns = lac_what_if_replay(facts, &changes[LAC_CASE_MID]);
+    struct lac_edits *edits = lac_pinned_copies(facts, LAC_FINDING_SLOW_OPTIMIZER);
+    struct lac_change pinned;
+    lac_change_clear(&pinned);
+    struct lac_change both = changes[LAC_CASE_MID];
+    if (edits == NULL) {
+        return false;
+    }
+    lac_change_edit(&pinned, edits, 1.0);
+    lac_change_edit(&both, edits, 1.0);
+    double saved_ns = lac_what_if_replay(facts, &pinned) - lac_what_if_replay(facts, &both);
+    if (saved_ns < EATEN_MIN * fmax(0.0, now_ns - alone_ns) ||
+        lac_pct_of_step(facts, saved_ns) < GAIN_MIN_PCT) {
+        return false;
+    }
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        lac_change_edit(&changes[which], edits, 1.0);
+    }
+    return true;
+}
+
 static void explain(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct optimizer *optimizer)
 {
@@ -201,9 +230,8 @@ bool lac_find_slow_optimizer(const struct lac_facts *facts, struct lac_finding *
     static const double kernels_saved[LAC_CASE_COUNT_] = {0.8, 0.5, 0.1};
     struct optimizer optimizer = {0};
     collect_kernels(facts, &optimizer);
-    /* a recording with Python stacks makes the host slow: it cannot tell */
-    if (!is_one_by_one(facts, &optimizer) || facts->has_python ||
-        facts->model->info.has_python_stacks) {
+    /* a recording of every Python function makes the host slow: it cannot tell */
+    if (!is_one_by_one(facts, &optimizer) || facts->has_python) {
         return false;
     }
     optimizer.range_ns = mean_range_ns(facts, &optimizer.longest_range);
@@ -213,6 +241,7 @@ bool lac_find_slow_optimizer(const struct lac_facts *facts, struct lac_finding *
         lac_change_from_saving(facts, &optimizer.saving, kernels_saved[which], &changes[which]);
         lac_change_optimizer(facts, host_saved[which], cost_ns, &changes[which]);
     }
+    bool pins_first = needs_pinned(facts, changes);
     /* what the device waits for it is what goes without it: other waits may take its place */
     double gone_ns = facts->time->step_ns - lac_what_if_replay(facts, &changes[LAC_CASE_BEST]);
     cost_ns = fmin(cost_ns, fmax(0.0, gone_ns));
@@ -221,5 +250,20 @@ bool lac_find_slow_optimizer(const struct lac_facts *facts, struct lac_finding *
     }
     finding->confidence = 0.7;
     explain(facts, finding, &optimizer);
+    if (pins_first) {
+        struct lac_text **texts = &facts->analysis->texts;
+        finding->brief = "pin_memory=True, foreach optimizer";
+        finding->why = lac_texts_add(texts,
+                                     "%s The copy of the batch comes from pageable memory and "
+                                     "waits for the GPU: pin it first, "
+                                     "else the copy eats what the optimizer saves.",
+                                     finding->why);
+        finding->change = lac_texts_add(texts,
+                                        "DataLoader(..., pin_memory=True)   # first, with "
+                                        "images.to(device, non_blocking=True)\n%s",
+                                        finding->change);
+        finding->costs =
+            lac_texts_add(texts, "%s Locked memory for the batches in flight.", finding->costs);
+    }
     return true;
 }

@@ -121,6 +121,8 @@
 /* What launches cost that is left by fewer of them: parts of a program resist, so that half of it is what
  * to count on. */
 #define LAUNCH_LEFT_MID 0.5
+/* A faster optimizer saves this many times as much where the copies do not wait: then these come first. */
+#define EATEN_MIN 2.0
 
 /* One thread does all of the host's work: percent of a core that it fills, and that
  * no other does. */

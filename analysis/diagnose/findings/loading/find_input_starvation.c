@@ -199,6 +199,11 @@ bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *find
                                     limit == BY_CORES    ? ", capped by the available CPU cores"
                                     : limit == BY_MEMORY ? ", capped by memory for their batches"
                                                          : "");
+    if (lac_is_inference(facts) && facts->settings.loader_at[0] == '\0') {
+        finding->change = lac_texts_add(&analysis->texts,
+                                        "%s\n# with Transformers: pipeline(..., num_workers=%d)",
+                                        finding->change, (int)wanted);
+    }
     finding->where = facts->settings.loader_at;
     finding->expect =
         lac_texts_add(&analysis->texts, "%s. Assumes that a batch still takes %s with %s.",
