@@ -188,6 +188,17 @@ def check_gains(row, analysis):
             yield f"gain of {finding_id}", holds, seen
 
 
+def check_plan(analysis):
+    """What the plan promises first is what the finding that proposes it does, and nothing later takes longer."""
+    briefs = {finding["brief"]: finding["step_ns"]["mid"] for finding in reversed(analysis["findings"]) if finding["change"]}
+    steps = [step["step_ns"] for step in analysis["plan"]]
+    holds = all(after <= before for before, after in zip(steps, steps[1:]))
+    if steps:
+        first = briefs.get(analysis["plan"][0]["brief"])
+        holds = holds and (first is None or abs(first - steps[0]) <= 1)
+    yield "plan", holds, f"{steps}"
+
+
 def main():
     if not os.path.isdir(TRACES):
         print(f"skip: {NONE}")
@@ -198,7 +209,7 @@ def main():
     for row in ROWS:
         is_right = True
         analysis = analyze(row.path)
-        for check, holds, seen in (*checks(row, analysis), *check_gains(row, analysis)):
+        for check, holds, seen in (*checks(row, analysis), *check_gains(row, analysis), *check_plan(analysis)):
             misses = [key for key in MISSES if row.path.startswith(key[0]) and check == key[1]]
             known.update(misses)
             is_right = is_right and holds

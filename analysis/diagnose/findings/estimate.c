@@ -102,6 +102,13 @@ void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_findin
     finding->gain_high_pct = 100.0 * fmax(0.0, now_ns - best_ns) / now_ns;
 }
 
+void lac_finding_note(const struct lac_facts *facts, enum lac_finding_kind kind,
+                      const struct lac_change *mid)
+{
+    facts->time->mids[kind] = *mid;
+    facts->time->has_mid[kind] = true;
+}
+
 /** Whether the change leaves the device's work as it is: then a step takes that long at least. */
 static bool keeps_device_work(const struct lac_what_if_changes *what_if)
 {
@@ -128,6 +135,9 @@ void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *fin
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
+        if (which == LAC_CASE_MID) {
+            lac_finding_note(facts, finding->kind, &change);
+        }
         step_ns[which] = fmax(least_ns, lac_what_if_replay(facts, &change));
     }
     lac_finding_estimate_steps(facts, finding, step_ns);
@@ -194,6 +204,7 @@ bool lac_finding_open_changes(const struct lac_facts *facts, struct lac_finding 
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         steps[which] = lac_what_if_replay(facts, &changes[which]);
     }
+    lac_finding_note(facts, finding->kind, &changes[LAC_CASE_MID]);
     lac_finding_estimate_steps(facts, &estimated, steps);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something else hides it: nothing to propose */
         return false;

@@ -107,6 +107,10 @@ static void estimate_pinned(const struct lac_facts *facts, struct lac_finding *f
         if (edits != NULL && which != LAC_CASE_WORST) {
             lac_change_edit(&change, edits, 1.0);
         }
+        if (which == LAC_CASE_MID) {
+            change.pins_copies = true;
+            lac_finding_note(facts, LAC_FINDING_PAGEABLE_COPY, &change);
+        }
         step_ns[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, step_ns);

@@ -17,6 +17,9 @@ bool lac_find_dependency_stall(const struct lac_facts *facts, struct lac_finding
         struct lac_change change;
         lac_change_clear(&change);
         change.idle_factor[LAC_CAUSE_DEPENDENCY] = left[which];
+        if (which == LAC_CASE_MID) {
+            lac_finding_note(facts, LAC_FINDING_DEPENDENCY_STALL, &change);
+        }
         steps[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, steps);

@@ -103,6 +103,9 @@ static double estimate(const struct lac_facts *facts, double host_ns, double ste
             double share = fmin(1.0, host_ns / time->idle_ns[LAC_CAUSE_HOST]);
             change.idle_factor[LAC_CAUSE_HOST] = 1.0 - share * (1.0 - left[which]);
         }
+        if (which == LAC_CASE_MID) {
+            lac_finding_note(facts, LAC_FINDING_LAUNCH_BOUND, &change);
+        }
         double least_ns = time->step_ns - (1.0 - left[which]) * all_idle_ns;
         steps[which] = fmax(lac_what_if_replay(facts, &change), least_ns);
     }

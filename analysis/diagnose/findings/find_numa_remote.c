@@ -34,6 +34,9 @@ bool lac_find_numa_remote(const struct lac_facts *facts, struct lac_finding *fin
         lac_change_clear(&change);
         change.factor[LAC_OP_COPY_PAGEABLE] = copies_left[which];
         change.factor[LAC_OP_COPY_PINNED] = copies_left[which];
+        if (which == LAC_CASE_MID) {
+            lac_finding_note(facts, LAC_FINDING_NUMA_REMOTE, &change);
+        }
         step_ns[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, step_ns);

@@ -164,6 +164,7 @@ static bool needs_pinned(const struct lac_facts *facts, struct lac_change change
     }
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         lac_change_edit(&changes[which], edits, 1.0);
+        changes[which].pins_copies = true;
     }
     return true;
 }

@@ -166,6 +166,9 @@ bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_find
         struct lac_change change;
         lac_change_clear(&change);
         change.factor[LAC_OP_UNUSED_TENSOR] = 1.0 / lac_tensor_speedup(facts, (enum lac_case)which);
+        if (which == LAC_CASE_MID) {
+            lac_finding_note(facts, LAC_FINDING_TENSOR_CORES_UNUSED, &change);
+        }
         steps[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, steps);

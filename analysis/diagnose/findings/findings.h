@@ -49,6 +49,10 @@ bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding
                       double cost_min_pct, const struct lac_what_if_changes *what_if);
 /** A finding that says a fact: no gain is known. */
 void lac_finding_open_fact(struct lac_finding *finding);
+/** The change as it was played for the expected case: the plan makes the same, also where it gains nothing
+ *  alone. */
+void lac_finding_note(const struct lac_facts *facts, enum lac_finding_kind kind,
+                      const struct lac_change *mid);
 /** What the change gains is not known, or nothing is proposed. */
 void lac_finding_forget_gain(struct lac_finding *finding);
 

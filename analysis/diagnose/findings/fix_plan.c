@@ -1,6 +1,8 @@
 /*
  * What to do after the first change: the changes that still gain when those before them are made,
- * played together. Gains of findings overlap; a plan never counts the same time twice.
+ * played together. Gains of findings overlap; a plan never counts the same time twice. It begins with
+ * the first finding, whose promise is its first step; each step behind it is as much shorter as the
+ * steps, played with all changes so far, become by one more.
  */
 
 #include "analysis/diagnose/findings/findings.h"
@@ -8,39 +10,67 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /** Changes made together. */
 struct state {
-    struct lac_what_if_changes what_if;
-    bool uses_tensor_cores;
-    bool hides_comm;
-    bool is_edited[LAC_FINDING_COUNT_]; /**< by the chosen slices of that finding (edits.h) */
-    double step_ns;
+    struct lac_change change;
+    bool is_made[LAC_FINDING_COUNT_]; /**< the change of that finding */
+    double replayed_ns;               /**< the steps played with them */
+    double step_ns;                   /**< the step that is promised */
 };
 
 /** A change that may come next: everything made so far, and this. */
 struct candidate {
     const char *brief;
+    enum lac_finding_kind kind; /**< whose change it is */
     struct state state;
-    double gain_min; /**< worth a step of the plan, as a part of the step */
+    double gain_min;   /**< worth a step of the plan, as a part of the step */
+    double confidence; /**< of the finding, where there is one */
 };
 
-enum { CANDIDATES_MAX = 10 + LAC_FINDING_COUNT_ };
+enum { CANDIDATES_MAX = LAC_FINDING_COUNT_ };
+
+/* How sure a change is that no finding proposes now. */
+#define CONFIDENCE_WITHOUT_FINDING 0.5
 
 static double replay(const struct lac_facts *facts, const struct state *state)
 {
-    struct lac_change change;
-    lac_change_from_what_if(facts, &state->what_if, LAC_CASE_MID, &change);
-    if (state->uses_tensor_cores) {
-        change.factor[LAC_OP_UNUSED_TENSOR] /= lac_tensor_speedup(facts, LAC_CASE_MID);
+    struct lac_change change = state->change;
+    double step_ns = lac_what_if_replay(facts, &change);
+    if (!state->is_made[LAC_FINDING_EXPOSED_COMMUNICATION]) {
+        return step_ns;
     }
-    change.hides_comm = state->hides_comm;
-    for (int kind = 0; kind < LAC_FINDING_COUNT_; kind++) {
-        if (state->is_edited[kind]) {
-            lac_change_edit(&change, facts->time->edits[kind], 1.0);
-        }
+    change.hides_comm = true; /* half of what fits, as its finding expects */
+    return 0.5 * (step_ns + lac_what_if_replay(facts, &change));
+}
+
+/** Both changes. */
+static void combine(struct lac_change *change, const struct lac_change *more)
+{
+    for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
+        change->factor[op_class] *= more->factor[op_class];
     }
-    return lac_what_if_replay(facts, &change);
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        change->idle_factor[cause] *= more->idle_factor[cause];
+    }
+    if (more->workers > 0) {
+        change->workers = more->workers;
+        change->fetch_factor = more->fetch_factor;
+        change->host_factor = more->host_factor;
+    }
+    change->layout_launches = fmin(change->layout_launches, more->layout_launches);
+    change->optimizer_factor *= more->optimizer_factor;
+    change->ahead_kept = more->copies_ahead ? more->ahead_kept : change->ahead_kept;
+    change->copies_ahead = change->copies_ahead || more->copies_ahead;
+    change->pins_copies = change->pins_copies || more->pins_copies;
+    change->saves_launches = change->saves_launches || more->saves_launches;
+    for (uint32_t i = 0; i < more->edits_count && change->edits_count < LAC_CHANGE_EDITS_MAX; i++) {
+        change->edits[change->edits_count++] = more->edits[i];
+        change->edits_share = change->edits_count == 1
+                                  ? more->edits_share
+                                  : fmin(change->edits_share, more->edits_share);
+    }
 }
 
 /** Whether more workers may be proposed: no finding is sure that they do not help. */
@@ -54,8 +84,8 @@ static bool may_add_workers(const struct lac_analysis *analysis)
     return true;
 }
 
-/** Workers that keep up with the step as it would be without waiting for data; 0:
- *  no more wanted. */
+/** Workers that keep up with the step as it would be without waiting for data; 0: no more wanted. The first
+ *  time it is what the finding asks for. */
 static int32_t workers_for(const struct lac_facts *facts, const struct state *state)
 {
     enum { PLENTY = 4096 };
@@ -64,9 +94,14 @@ static int32_t workers_for(const struct lac_facts *facts, const struct state *st
         !may_add_workers(facts->analysis)) {
         return 0;
     }
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.workers = PLENTY;
+    struct lac_change change;
+    lac_change_from_what_if(facts, &what_if, LAC_CASE_MID, &change);
     struct state plenty = *state;
-    int32_t now = plenty.what_if.workers > 0 ? plenty.what_if.workers : loader->num_workers;
-    plenty.what_if.workers = PLENTY;
+    combine(&plenty.change, &change);
+    int32_t now = state->change.workers > 0 ? state->change.workers : loader->num_workers;
     double s_ns = replay(facts, &plenty);
     double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
@@ -82,86 +117,183 @@ static const struct lac_finding *estimated(const struct lac_analysis *analysis,
 }
 
 struct list {
+    const struct lac_facts *facts;
+    const struct state *state; /**< what was made so far */
     struct candidate at[CANDIDATES_MAX];
     int count;
 };
 
-static struct candidate *add(struct list *list, const struct state *state, const char *brief)
+static void add(struct list *list, enum lac_finding_kind kind, const char *brief,
+                const struct lac_change *change, double gain_min)
 {
+    const struct lac_finding *finding = estimated(list->facts->analysis, kind);
+    if (list->count == CANDIDATES_MAX) {
+        return;
+    }
     struct candidate *candidate = &list->at[list->count++];
-    *candidate = (struct candidate){brief, *state, PLAN_GAIN_MIN};
-    return candidate;
+    *candidate =
+        (struct candidate){finding != NULL ? finding->brief : brief, kind, *list->state, gain_min,
+                           finding != NULL ? finding->confidence : CONFIDENCE_WITHOUT_FINDING};
+    combine(&candidate->state.change, change);
+    candidate->state.is_made[kind] = true;
 }
 
-/** Loading, conversions, copies, tensor cores. */
-static void list_work(const struct lac_facts *facts, const struct state *state, struct list *list)
+/** The change of that finding as it was estimated, else `otherwise`, which may be NULL. */
+static void add_of(struct list *list, enum lac_finding_kind kind, const char *brief,
+                   const struct lac_what_if_changes *otherwise, double gain_min)
 {
-    const struct lac_step_time *time = facts->time;
-    int32_t workers = workers_for(facts, state);
-    if (workers > 0) {
-        add(list, state, lac_texts_add(&facts->analysis->texts, "num_workers=%d", (int)workers))
-            ->state.what_if.workers = workers;
+    const struct lac_step_time *time = list->facts->time;
+    struct lac_change change;
+    if (list->state->is_made[kind]) {
+        return;
     }
-    if (time->class_ns[LAC_OP_LAYOUT] > 0.0 && state->what_if.layout_nhwc != 1) {
-        add(list, state, "channels-last")->state.what_if.layout_nhwc = 1;
+    if (time->has_mid[kind]) {
+        change = time->mids[kind];
+    } else if (otherwise != NULL) {
+        lac_change_from_what_if(list->facts, otherwise, LAC_CASE_MID, &change);
+    } else {
+        return;
     }
-    bool is_pageable = time->class_ns[LAC_OP_COPY_PAGEABLE] > 0.0;
-    if (is_pageable && state->what_if.pinned != 1) {
-        add(list, state, "pin_memory=True")->state.what_if.pinned = 1;
+    add(list, kind, brief, &change, gain_min);
+}
+
+static void add_workers(struct list *list)
+{
+    int32_t workers = workers_for(list->facts, list->state);
+    struct lac_what_if_changes what_if;
+    struct lac_change change;
+    if (workers <= 0) {
+        return;
     }
-    bool is_pinned = state->what_if.pinned == 1 || time->class_ns[LAC_OP_COPY_PINNED] > 0.0;
-    if (is_pinned && state->what_if.async_copies != 1) {
-        add(list, state, "copy one batch ahead")->state.what_if.async_copies = 1;
+    lac_what_if_clear(&what_if);
+    what_if.workers = workers;
+    lac_change_from_what_if(list->facts, &what_if, LAC_CASE_MID, &change);
+    add(list, LAC_FINDING_INPUT_STARVATION, "", &change, PLAN_GAIN_MIN);
+    list->at[list->count - 1].brief =
+        lac_texts_add(&list->facts->analysis->texts, "num_workers=%d", (int)workers);
+}
+
+/** Loading, conversions, copies, tensor cores: behind what hides them now they may gain, too. */
+static void list_work(struct list *list)
+{
+    const struct lac_step_time *time = list->facts->time;
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    add_workers(list);
+    if (time->class_ns[LAC_OP_LAYOUT] > 0.0) {
+        what_if.layout_nhwc = 1;
+        add_of(list, LAC_FINDING_LAYOUT_CONVERSION, "channels-last", &what_if, PLAN_GAIN_MIN);
+        lac_what_if_clear(&what_if);
     }
-    if (lac_has_unused_tensor_cores(facts) && !state->uses_tensor_cores) {
-        add(list, state, "tensor cores")->state.uses_tensor_cores = true;
+    bool pins = list->state->is_made[LAC_FINDING_PAGEABLE_COPY] ||
+                (list->state->is_made[LAC_FINDING_SLOW_OPTIMIZER] &&
+                 time->mids[LAC_FINDING_SLOW_OPTIMIZER].pins_copies);
+    if (time->class_ns[LAC_OP_COPY_PAGEABLE] > 0.0 && !pins) {
+        what_if.pinned = 1;
+        add_of(list, LAC_FINDING_PAGEABLE_COPY, "pin_memory=True", &what_if, PLAN_GAIN_MIN);
+        lac_what_if_clear(&what_if);
+    }
+    if (pins || time->class_ns[LAC_OP_COPY_PINNED] > 0.0) {
+        what_if.async_copies = 1;
+        add_of(list, LAC_FINDING_BLOCKING_COPY, "copy one batch ahead", &what_if, PLAN_GAIN_MIN);
+    }
+    if (lac_has_unused_tensor_cores(list->facts)) {
+        add_of(list, LAC_FINDING_TENSOR_CORES_UNUSED, "tensor cores", NULL, PLAN_GAIN_MIN);
     }
 }
 
 /**
- * What makes the host wait, and what it needs itself. Waits may be hidden behind another wait now:
- * they may come in without a finding of their own, but then have to gain as much as one would.
+ * What makes the host wait. Waits may be hidden behind another wait now: they may come in without a
+ * finding of their own, but then have to gain as much as one would.
  */
-static void list_waits(const struct lac_facts *facts, const struct state *state, struct list *list)
+static void list_waits(struct list *list)
 {
-    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_facts *facts = list->facts;
     bool is_played = lac_graph_trust(facts->time) != LAC_TRUST_NONE;
-    const struct lac_finding *sync = estimated(analysis, LAC_FINDING_SYNC_STALL);
-    const struct lac_finding *allocator = estimated(analysis, LAC_FINDING_ALLOCATOR_THRASH);
-    if ((sync != NULL || is_played) && state->what_if.no_sync != 1) {
-        struct candidate *next = add(list, state, "synchronize less often");
-        next->state.what_if.no_sync = 1;
-        next->gain_min = sync != NULL ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
+    bool has_sync = estimated(facts->analysis, LAC_FINDING_SYNC_STALL) != NULL;
+    bool has_allocator = estimated(facts->analysis, LAC_FINDING_ALLOCATOR_THRASH) != NULL;
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.no_sync = 1;
+    if (has_sync || is_played) {
+        add_of(list, LAC_FINDING_SYNC_STALL, "synchronize less often", &what_if,
+               has_sync ? PLAN_GAIN_MIN : PLAN_WITHOUT_FINDING_MIN);
     }
-    if ((allocator != NULL || (is_played && facts->alloc_marks.count > 0)) &&
-        state->what_if.no_allocator != 1) {
-        struct candidate *next =
-            add(list, state, allocator != NULL ? allocator->brief : "no allocation in the step");
-        next->state.what_if.no_allocator = 1;
-        next->gain_min = allocator != NULL ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
-    }
-    const struct lac_finding *module = estimated(analysis, LAC_FINDING_MODULE_LOAD);
-    if (module != NULL && state->what_if.no_module_load != 1) {
-        add(list, state, module->brief)->state.what_if.no_module_load = 1;
-    }
-    const struct lac_finding *launch = estimated(analysis, LAC_FINDING_LAUNCH_BOUND);
-    if (launch != NULL && state->what_if.no_launch != 1) {
-        add(list, state, launch->brief)->state.what_if.no_launch = 1;
-    }
-    if (estimated(analysis, LAC_FINDING_EXPOSED_COMMUNICATION) != NULL && !state->hides_comm) {
-        add(list, state, "overlap communication")->state.hides_comm = true;
+    lac_what_if_clear(&what_if);
+    what_if.no_allocator = 1;
+    if (has_allocator || (is_played && facts->alloc_marks.count > 0)) {
+        add_of(list, LAC_FINDING_ALLOCATOR_THRASH, "no allocation in the step", &what_if,
+               has_allocator ? PLAN_GAIN_MIN : PLAN_WITHOUT_FINDING_MIN);
     }
 }
 
-/** Findings whose change is one of chosen slices. */
-static void list_edits(const struct lac_facts *facts, const struct state *state, struct list *list)
+/** Whether a finding of that kind is listed above, with or without being found. */
+static bool is_listed(const struct list *list, enum lac_finding_kind kind)
 {
-    for (int kind = 0; kind < LAC_FINDING_COUNT_; kind++) {
-        const struct lac_finding *finding = estimated(facts->analysis, (enum lac_finding_kind)kind);
-        if (finding != NULL && facts->time->edits[kind] != NULL && !state->is_edited[kind]) {
-            add(list, state, finding->brief)->state.is_edited[kind] = true;
+    for (int i = 0; i < list->count; i++) {
+        if (list->at[i].kind == kind) {
+            return true;
         }
     }
+    return lac_finding_type(kind)->is_about_loading || kind == LAC_FINDING_PAGEABLE_COPY ||
+           list->state->is_made[kind];
+}
+
+/** All other findings that gain: their own change, else that of the slices they chose (edits.h). */
+static void list_findings(struct list *list)
+{
+    for (int k = 0; k < LAC_FINDING_COUNT_; k++) {
+        enum lac_finding_kind kind = (enum lac_finding_kind)k;
+        const struct lac_step_time *time = list->facts->time;
+        if (estimated(list->facts->analysis, kind) == NULL || is_listed(list, kind)) {
+            continue;
+        }
+        struct lac_change change;
+        lac_change_clear(&change);
+        if (time->has_mid[kind]) {
+            change = time->mids[kind];
+        } else if (time->edits[kind] != NULL) {
+            lac_change_edit(&change, time->edits[kind], 1.0);
+        } else if (kind != LAC_FINDING_EXPOSED_COMMUNICATION) {
+            continue;
+        }
+        add(list, kind, "", &change, PLAN_GAIN_MIN);
+    }
+}
+
+/** The step that a candidate promises: alone what its finding does. */
+static double promise_of(const struct lac_facts *facts, const struct state *state,
+                         const struct candidate *next)
+{
+    const struct lac_finding *finding = estimated(facts->analysis, next->kind);
+    if (facts->analysis->plan_count == 0 && finding != NULL &&
+        strcmp(finding->brief, next->brief) == 0) {
+        return (double)finding->step_mid_ns;
+    }
+    return state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns);
+}
+
+/** What comes next: first what the first finding proposes, then what gains most for sure. */
+static const struct candidate *choose(const struct lac_facts *facts, const struct state *state,
+                                      struct list *list, double seen_min)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct candidate *best = NULL;
+    double most = 0.0;
+    for (int i = 0; i < list->count; i++) {
+        struct candidate *next = &list->at[i];
+        next->state.replayed_ns = replay(facts, &next->state);
+        next->state.step_ns = fmin(state->step_ns, promise_of(facts, state, next));
+        double gain = 1.0 - next->state.step_ns / state->step_ns;
+        bool is_first = analysis->plan_count == 0 && analysis->finding_count > 0 &&
+                        next->kind == analysis->findings[0].kind;
+        double worth = is_first ? HUGE_VAL : gain * next->confidence;
+        if (gain > fmax(seen_min, next->gain_min) && worth > most) {
+            best = next;
+            most = worth;
+        }
+    }
+    return best;
 }
 
 void lac_plan_make(const struct lac_facts *facts)
@@ -172,22 +304,14 @@ void lac_plan_make(const struct lac_facts *facts)
                           ? analysis->step_uncertain_pct / 100.0
                           : PLAN_GAIN_MIN;
     struct state state = {.step_ns = facts->time->step_ns};
-    lac_what_if_clear(&state.what_if);
+    lac_change_clear(&state.change);
+    state.replayed_ns = replay(facts, &state);
     while (analysis->plan_count < LAC_PLAN_MAX) {
-        struct list list = {.count = 0};
-        list_work(facts, &state, &list);
-        list_waits(facts, &state, &list);
-        list_edits(facts, &state, &list);
-        struct candidate *best = NULL;
-        for (int i = 0; i < list.count; i++) {
-            struct candidate *next = &list.at[i];
-            next->state.step_ns = replay(facts, &next->state);
-            double gain_min = fmax(seen_min, next->gain_min);
-            bool is_worth_it = next->state.step_ns < (1.0 - gain_min) * state.step_ns;
-            if (is_worth_it && (best == NULL || next->state.step_ns < best->state.step_ns)) {
-                best = next;
-            }
-        }
+        struct list list = {.facts = facts, .state = &state, .count = 0};
+        list_work(&list);
+        list_waits(&list);
+        list_findings(&list);
+        const struct candidate *best = choose(facts, &state, &list, seen_min);
         if (best == NULL) {
             return;
         }

@@ -41,6 +41,29 @@ struct lac_replay_op {
     bool is_after_data; /**< the gap before it was (in part) a wait for data */
 };
 
+struct lac_edits;
+enum { LAC_CHANGE_EDITS_MAX = 12 }; /* sets of edits that one change may hold */
+
+/** A change as factors on operations. */
+struct lac_change {
+    double factor[LAC_OP_CLASS_COUNT_];   /**< 1: as it is */
+    double idle_factor[LAC_CAUSE_COUNT_]; /**< 0: idle time of that cause goes away */
+    int32_t workers;                      /**< LAC_WHAT_IF_UNSET: as they are */
+    double fetch_factor;                  /**< how much longer a fetch takes than its mean */
+    double layout_launches;               /**< conversions that are still launched: 1 all */
+    double host_factor;      /**< how much longer s takes because workers compete with the host */
+    double optimizer_factor; /**< on the host's work inside the optimizer's ranges */
+    bool copies_ahead;       /**< batches are copied one ahead, on a stream of their own */
+    bool pins_copies;        /**< from memory that is pinned now */
+    double ahead_kept;       /**< of a copy's time, what kernels beside it lose */
+    bool is_loader_free;     /**< every batch is there when it is asked for */
+    bool hides_comm;         /**< no computing waits for communication */
+    const struct lac_edits *edits[LAC_CHANGE_EDITS_MAX]; /**< changes of chosen slices */
+    uint32_t edits_count;
+    double edits_share;  /**< 1: all of their effect; 0.5: half */
+    bool saves_launches; /**< operations that get shorter are fewer: their launches go, too */
+};
+
 struct lac_graph;
 struct lac_step_time {
     double step_ns;    /**< mean kept step */
@@ -71,29 +94,10 @@ struct lac_step_time {
 
     struct lac_graph *graph; /**< NULL where the trace does not show enough for one */
     struct lac_edits *edits[LAC_FINDING_COUNT_]; /**< changes of chosen slices, or NULL (edits.h) */
+    struct lac_change mids[LAC_FINDING_COUNT_];  /**< what was expected of a finding's change ... */
+    bool has_mid[LAC_FINDING_COUNT_];            /**< ... where it was played */
 };
 
-enum { LAC_CHANGE_EDITS_MAX = 12 }; /* sets of edits that one change may hold */
-
-/** A change as factors on operations. */
-struct lac_change {
-    double factor[LAC_OP_CLASS_COUNT_];   /**< 1: as it is */
-    double idle_factor[LAC_CAUSE_COUNT_]; /**< 0: idle time of that cause goes away */
-    int32_t workers;                      /**< LAC_WHAT_IF_UNSET: as they are */
-    double fetch_factor;                  /**< how much longer a fetch takes than its mean */
-    double layout_launches;               /**< conversions that are still launched: 1 all */
-    double host_factor;      /**< how much longer s takes because workers compete with the host */
-    double optimizer_factor; /**< on the host's work inside the optimizer's ranges */
-    bool copies_ahead;       /**< batches are copied one ahead, on a stream of their own */
-    bool pins_copies;        /**< from memory that is pinned now */
-    double ahead_kept;       /**< of a copy's time, what kernels beside it lose */
-    bool is_loader_free;     /**< every batch is there when it is asked for */
-    bool hides_comm;         /**< no computing waits for communication */
-    const struct lac_edits *edits[LAC_CHANGE_EDITS_MAX]; /**< changes of chosen slices */
-    uint32_t edits_count;
-    double edits_share;  /**< 1: all of their effect; 0.5: half */
-    bool saves_launches; /**< operations that get shorter are fewer: their launches go, too */
-};
 void lac_change_clear(struct lac_change *change);
 
 /** Add a change of chosen slices (edits.h); NULL, or more than fit: nothing is added. `share` of
