@@ -263,7 +263,7 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
         lac_format_rate((double)worst.count / steps).text, worst.call,
         worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
-    finding->confidence = 0.6;
+    finding->confidence = 0.4; /* what the host then does instead is not seen */
     propose(facts, finding, &worst);
     /* a size or a choice that the host needs cannot wait: then nothing is gained */
     finding->step_high_ns = analysis->step_mean_ns;

@@ -86,6 +86,7 @@ struct lac_step_time {
 
     double *fetch_ns; /**< fetches in the order of their batches, NULL when too few */
     uint64_t fetch_count;
+    int32_t ahead;   /**< batches that a worker is asked for ahead; 0 not recorded */
     double cores_ns; /**< CPU time of a batch shared by the cores that the job may use; 0 unknown */
 
     struct lac_replay_op *ops;
@@ -141,7 +142,7 @@ void lac_change_optimizer(const struct lac_facts *facts, double saved, double co
 double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change *change);
 
 /** Mean step of a loop that needs `s_ns` a step, with `workers` that fetch as recorded, in turn and
- *  in order, two batches ahead each. */
+ *  in order, as many batches ahead as was recorded, else two. */
 double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t workers,
                        double factor);
 

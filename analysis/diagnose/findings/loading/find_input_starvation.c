@@ -176,20 +176,13 @@ static const char *workers_cost(const struct lac_facts *facts, int32_t all, doub
                          lac_shm_budget_text(facts, all));
 }
 
-bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *finding)
+/** That many workers, already estimated. */
+static void propose_count(const struct lac_facts *facts, struct lac_finding *finding,
+                          int32_t wanted, enum limit limit)
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
     int32_t now = loader->num_workers;
-    enum limit limit;
-    int32_t wanted = workers_wanted(facts, &limit);
-    if (wanted < 1 || wanted <= now) {
-        return false;
-    }
-    struct lac_what_if_changes what_if;
-    lac_what_if_clear(&what_if);
-    what_if.workers = wanted;
-    lac_finding_estimate(facts, finding, &what_if);
     finding->workers = wanted;
     const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
@@ -217,6 +210,48 @@ bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *find
     finding->check =
         lac_texts_add(&analysis->texts, "record ten steps with num_workers=%d; expect %s per step",
                       (int)wanted, lac_format_ns(finding->step_mid_ns).text);
+}
+
+static void estimate_workers(const struct lac_facts *facts, struct lac_finding *finding,
+                             int32_t workers)
+{
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.workers = workers;
+    lac_finding_estimate(facts, finding, &what_if);
+}
+
+bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    enum limit limit;
+    int32_t wanted = workers_wanted(facts, &limit);
+    if (wanted < 1 || wanted <= facts->analysis->loader.num_workers) {
+        return false;
+    }
+    estimate_workers(facts, finding, wanted);
+    propose_count(facts, finding, wanted, limit);
+    return true;
+}
+
+/** By the mean there are enough; a wait that returns may be one of batches that differ: one worker more,
+ *  played, tells. */
+static bool propose_one_more(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    const struct lac_loading_facts *loading_facts = &facts->analysis->loading;
+    int32_t wanted = facts->analysis->loader.num_workers + 1;
+    bool is_full =
+        (loading_facts->workers_by_cores > 0 && loading_facts->workers_by_cores < wanted) ||
+        (loading_facts->workers_by_memory >= 0 && loading_facts->workers_by_memory < wanted);
+    if (wanted < 2 || is_full || facts->time->fetch_ns == NULL) {
+        return false;
+    }
+    struct lac_finding more = *finding;
+    estimate_workers(facts, &more, wanted);
+    if (!(more.gain_mid_pct >= GAIN_MIN_PCT)) {
+        return false;
+    }
+    *finding = more;
+    propose_count(facts, finding, wanted, NO_LIMIT);
     return true;
 }
 
@@ -389,7 +424,8 @@ bool lac_find_input_starvation(const struct lac_facts *facts, struct lac_finding
     } else if (is_in_memory(facts)) {
         propose_whole_batches(facts, finding);
         finding->excludes_workers = true;
-    } else if (!propose_room(facts, finding) && !lac_propose_workers(facts, finding)) {
+    } else if (!propose_room(facts, finding) && !lac_propose_workers(facts, finding) &&
+               !propose_one_more(facts, finding)) {
         propose_cheaper_batch(facts, finding);
     }
     if (time->is_in_process || loader->fetch_count == 0) {
