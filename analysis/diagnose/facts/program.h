@@ -3,7 +3,7 @@
 
 /* What the program is made of, as far as advice has to know: what is there already is not proposed. */
 
-#include "analysis/diagnose/facts/facts.h"
+#include "analysis/diagnose/facts/facts.h" // IWYU pragma: export
 
 /** Which framework's code to show. */
 enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };

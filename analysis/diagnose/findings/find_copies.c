@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/replay/edits.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** The longest copy of the kind as evidence. */
