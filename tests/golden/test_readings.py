@@ -110,7 +110,6 @@ GAINS = {
     "tracelens/h100__google_owlv2": (("input-starvation", 155.0),),
     "tracelens/h100__facebook_timesformer": (("unfused-attention", 250.0),),
     "tracelens/h100__Qwen": (("unfused-elementwise", 30.6),),
-    "tracelens/b200": (("launch-bound", None),),
     "nsys/nsysai_mfu_2gpu_before": (("sync-per-layer", 16.0),),
     "nsys/pipit_perlmutter-cloverleaf": (("sync-per-layer", 29.8),),
 }
