@@ -104,8 +104,8 @@ def judge(truth, analysis):
             steps = wanted_steps(first, analysis, truth)
             scores["predicted"] = scores["middle"] = any(near(have, want, 0.1) for want in steps)
             # fetches are not in the trace, how many cores there will be is open, or how much of the communication can be
-            # hidden (truth: all of it): the band is the answer
-            if said == "exposed-communication" or said in LOADING and (not truth["shape"]["hook"]
+            # hidden, or of the launches saved (truth: all of it): the band is the answer
+            if said in ("exposed-communication", "launch-bound") or said in LOADING and (not truth["shape"]["hook"]
                                                                        or "won't help" in first["change"]):
                 band = first["step_ns"]
                 scores["predicted"] = any(band["low"] * 0.9 <= want <= band["high"] * 1.1 for want in steps)
