@@ -54,6 +54,22 @@ static bool has_real_steps(const struct lac_analysis *analysis)
            (!is_period || analysis->workload == LAC_WORKLOAD_TRAINING);
 }
 
+/** What a repetition of the loop is called: "step", "batch" or "iteration". */
+static const char *unit_of(const struct lac_analysis *analysis)
+{
+    return analysis->partition.of == LAC_OF_STEP ? analysis->partition.per : "step";
+}
+
+/** "1 step", "4 batches". */
+static void count_text(const struct lac_analysis *analysis, uint32_t count, char *out,
+                       size_t capacity_bytes)
+{
+    const char *unit = unit_of(analysis);
+    size_t length = strlen(unit);
+    const char *many = length > 0 && unit[length - 1] == 'h' ? "es" : "s";
+    (void)snprintf(out, capacity_bytes, "%u %s%s", (unsigned)count, unit, count == 1 ? "" : many);
+}
+
 /** "28 steps, 301 ms (+-1 %)   850 samples/s"; no rate where steps are too few for one. */
 static void steps_text(const struct lac_text_page *page, const struct lac_analysis *analysis,
                        char *out, size_t capacity_bytes)
@@ -63,22 +79,25 @@ static void steps_text(const struct lac_text_page *page, const struct lac_analys
         return;
     }
     if (analysis->step_kept_count == 0) {
-        (void)snprintf(out, capacity_bytes, "%u step%s", (unsigned)analysis->step_count,
-                       analysis->step_count == 1 ? "" : "s");
+        count_text(analysis, analysis->step_count, out, capacity_bytes);
         return;
     }
+    char count[48];
+    count_text(analysis, analysis->step_kept_count, count, sizeof(count));
     char spread[32] = "";
     if (isfinite(analysis->step_uncertain_pct) && analysis->step_uncertain_pct >= 0.1) {
         (void)snprintf(spread, sizeof(spread), " (%s%.*f %%)", page->is_ascii ? "+-" : "\u00b1",
                        analysis->step_uncertain_pct < 1.0 ? 1 : 0, analysis->step_uncertain_pct);
     }
-    int length =
-        snprintf(out, capacity_bytes, "%u step%s, %s%s", (unsigned)analysis->step_kept_count,
-                 analysis->step_kept_count == 1 ? "" : "s",
-                 lac_format_ns(analysis->step_mean_ns).text, spread);
+    int length = snprintf(out, capacity_bytes, "%s, %s%s", count,
+                          lac_format_ns(analysis->step_mean_ns).text, spread);
     if (isfinite(analysis->throughput_per_s) && length >= 0 && (size_t)length < capacity_bytes) {
+        char many[48]; /* the unit behind a number that is not 1 */
+        count_text(analysis, 2, many, sizeof(many));
+        bool is_of_steps = strcmp(analysis->throughput_unit, "steps") == 0;
         (void)snprintf(out + length, capacity_bytes - (size_t)length, "   %s %s/s",
-                       lac_format_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+                       lac_format_rate(analysis->throughput_per_s).text,
+                       is_of_steps ? many + 2 : analysis->throughput_unit);
     }
 }
 
@@ -177,7 +196,9 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
         (void)snprintf(data, sizeof(data), "in the training process");
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
-    lac_text_line(page, LAC_TEXT_DIM, "one step, ms  the step is %s",
+    char head[32];
+    (void)snprintf(head, sizeof(head), "one %s, ms", unit_of(analysis));
+    lac_text_line(page, LAC_TEXT_DIM, "%-13s the %s is %s", head, unit_of(analysis),
                   lac_format_ns(analysis->step_mean_ns).text);
     int64_t step_ns = analysis->step_mean_ns;
     write_need(page, LAC_NEED_DATA, needs->data_ns, step_ns, scale_ns, data);
@@ -240,7 +261,7 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
     place = place_length > 0 && !is_long ? place : 0;
     int what = place > 0 ? BOTH - place : BOTH + 1;
     lac_text_line(page, LAC_TEXT_DIM, "%-*s %-*s%9s  %s", what + 3, "do this", place,
-                  place > 0 ? "where" : "", "step", "less time");
+                  place > 0 ? "where" : "", unit_of(analysis), "less time");
     lac_text_line(page, LAC_TEXT_PLAIN, "1  %-*.*s %-*.*s%9s  %.*s%s%s%s", what, what, first->brief,
                   place, place, first->where, lac_format_ns(first->step_mid_ns).text,
                   is_wide ? (int)strlen(mid.text) - 2 : 8, mid.text, is_wide ? " (" : "",

@@ -272,7 +272,7 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
     if (analysis->has_kernels) {
         (void)snprintf(text, sizeof(text), "%s of the kernel time",
                        lac_format_pct(analysis->unknown_kernels_pct).text);
-        row(&list, "kernels of unknown name", text);
+        row(&list, "kernels of unknown name", analysis->unknown_kernels_pct > 0.0 ? text : "none");
     }
     row(&list, "Python stacks",
         model->info.has_python_stacks ? "recorded: host times are inflated" : "not recorded");
