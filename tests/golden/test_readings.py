@@ -31,7 +31,8 @@ Row = collections.namedtuple("Row", "path kind pace_ms never without first advis
 
 ROWS = [
     Row("kineto/resnet50_num_workers_0.worker0.1623143089861.pt.trace.json.gz", "training", 175.5,
-        ("inference", "31 % of the kernels"), (), "input-starvation", True),
+        ("inference", "31 % of the kernels"), (), "input-starvation", True, None,
+        ("resnet50_profiler_api.py:42",)),
     Row("kineto/resnet50_num_workers_4.worker0.1623212756351.pt.trace.json.gz", "training", 132.9, ("inference",), (),
         "slow-optimizer", True, None, ("set_to_none=True",)),
     # the last host mark is 85 ms late (the workers are joined), the first waits for work from before the recording
@@ -74,9 +75,13 @@ ROWS = [
         ("inference", "too few", "expandable_segments"), (), "allocator-thrash", True, None,
         ("unset PYTORCH_NO_CUDA_MEMORY_CACHING",)),
     Row("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "inference", 242.0,
-        ("optimizer=", "GradScaler", "bucket"), (), "input-starvation", True, None, ("pipeline(..., num_workers", "attn_implementation")),
+        ("optimizer=", "GradScaler", "bucket"), (), "input-starvation", True, None,
+        ("pipeline(..., num_workers", "attn_implementation", "zoom (scipy)", "image_processing_owlv2.py:301",
+         "106 ms of the 241 ms")),
     Row("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "inference", 382.5,
-        ("optimizer=", "GradScaler", "bucket"), (), None, True, None, ("attn_implementation",)),
+        ("optimizer=", "GradScaler", "bucket"), (), "python-frame", True, None,
+        ("attn_implementation", "normalize (transformers/image_transforms.py:390)",
+         "image_processing_videomae.py:178")),
     Row("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "inference", 47.2,
         ("optimizer=", "GradScaler", "bucket"), (), "unfused-elementwise", True, None, ("torch.compile(model)",)),
     # 87 ms an iteration for 12 ms of GPU
@@ -133,7 +138,7 @@ def said(analysis):
     """Everything that is said of a trace, as one text."""
     texts = [analysis["verdict"]["text"], analysis["verdict"].get("detail") or "", *analysis.get("caveats", ())]
     for finding in analysis["findings"]:
-        texts += [finding.get(key) or "" for key in ("title", "why", "change", "brief", "expect", "costs", "check")]
+        texts += [finding.get(key) or "" for key in ("title", "why", "change", "brief", "expect", "costs", "check", "where")]
     return "\n".join(texts).lower()
 
 
