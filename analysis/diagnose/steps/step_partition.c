@@ -129,8 +129,7 @@ static bool has_loop(const struct lac_analysis *analysis)
     return false;
 }
 
-/** What is repeated, in a word. */
-static const char *unit_of(const struct lac_analysis *analysis)
+const char *lac_step_unit(const struct lac_analysis *analysis)
 {
     if (analysis->workload != LAC_WORKLOAD_INFERENCE) {
         return "step";
@@ -146,7 +145,7 @@ void lac_partition_settle(struct lac_facts *facts)
         return;
     }
     if (partition->of == LAC_OF_STEP && has_loop(analysis)) {
-        partition->per = unit_of(analysis);
+        partition->per = lac_step_unit(analysis);
         return;
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];

@@ -36,6 +36,8 @@ LAC_MUST_USE enum lac_status lac_steps_add(struct lac_facts *facts, int64_t star
  * where there is no step to speak of */
 LAC_MUST_USE enum lac_status lac_partition_of_step(struct lac_facts *facts);
 void lac_partition_settle(struct lac_facts *facts);
+/** What is repeated, in a word: "step", "batch" or "iteration". */
+const char *lac_step_unit(const struct lac_analysis *analysis);
 /* workload_kind.c: what the trace is a recording of; before the phases */
 void lac_workload_kind_decide(struct lac_facts *facts);
 

@@ -1,6 +1,7 @@
 /* What a repetition is called: findings are written of steps; of inference and of programs that do not
  * train the same is said of batches and iterations. Code and commands stay as they are. */
 
+#include "analysis/diagnose/steps/steps.h"
 #include "analysis/diagnose/wording/wording.h"
 #include "collector/base/count_of.h"
 
@@ -22,7 +23,7 @@ static const struct unit *unit_of(const struct lac_facts *facts)
     static const struct unit repetition = {"repetition", "repetitions"};
     const struct lac_analysis *analysis = facts->analysis;
     if (analysis->workload == LAC_WORKLOAD_INFERENCE) {
-        return strcmp(analysis->step_method, "nvtx") == 0 ? &iteration : &batch;
+        return strcmp(lac_step_unit(analysis), batch.one) == 0 ? &batch : &iteration;
     }
     if (analysis->workload == LAC_WORKLOAD_NO_STEPS) {
         return facts->has_operators ? &repetition : &iteration;

@@ -12,7 +12,9 @@
 #include <string.h>
 
 /** What a name is to the walk; anything else: 1 + the string id of a frame that works. */
-enum { NOT_LOOKED_UP = UINT32_MAX, INHERITS = 0, WAITS = UINT32_MAX - 1 };
+#define NOT_LOOKED_UP UINT32_MAX
+#define WAITS         (UINT32_MAX - 1)
+enum { INHERITS = 0 };
 enum { NO_FRAME = 0 };
 
 /** An open slice. */
