@@ -109,6 +109,8 @@ def judge(truth, analysis):
                                                                        or "won't help" in first["change"]):
                 band = first["step_ns"]
                 scores["predicted"] = any(band["low"] * 0.9 <= want <= band["high"] * 1.1 for want in steps)
+                if said == "launch-bound":  # its middle is a promise, not the launches gone
+                    scores["middle"] = scores["predicted"]
             facts += f", promised {have} of {steps}"
     elif max((run["gain_pct"] for run in truth["counterfactuals"].values()), default=0.0) < 3.0:
         loud = [f["id"] for f in findings if f["severity"] != "info" and f["id"] != "gpu-bound"]

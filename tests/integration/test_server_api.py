@@ -154,7 +154,8 @@ class Api(unittest.TestCase):
         self.assertEqual(tracks["devices"][0]["compute_capability"], "8.0")
         self.assertEqual(tracks["devices"][0]["sm_count"], 108)
         self.assertEqual(len(tracks["steps"]["start_ns"]), STEPS)
-        self.assertEqual(tracks["steps"]["dur_ns"], [19990000] * STEPS)
+        self.assertEqual(tracks["steps"]["dur_ns"][:-1], [20000000] * (STEPS - 1))  # from kernel to kernel
+        self.assertEqual(tracks["steps"]["host_dur_ns"], [19990000] * STEPS)
         stream = next(track for track in tracks["tracks"] if track["kind"] == "stream")
         self.assertEqual(stream["count"], STEPS * (KERNELS + 1))
         self.assertEqual(stream["device"], 0)
@@ -165,7 +166,7 @@ class Api(unittest.TestCase):
         size = max(len(whole["tracks"]), len(whole["processes"]), len(whole["steps"]["name"]))
         for limit in (1, 2, 3, size - 1, size):
             joined, after, count = {key: [] for key in ("processes", "tracks", "devices")}, "", 0
-            steps = {"start_ns": [], "dur_ns": [], "name": []}
+            steps = {key: [] for key in whole["steps"]}
             while after is not None:
                 page = self.get(f"/tracks?limit={limit}" + (f"&after={after}" if count else ""))
                 self.assertLessEqual(max(len(page["tracks"]), len(page["processes"]), len(page["steps"]["name"])), limit)

@@ -5,6 +5,7 @@
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -177,6 +178,34 @@ START_TEST(advice_goes_by_the_kind_of_collective)
     finding = sheet_finding("exposed-communication");
     if (finding != NULL) {
         ck_assert_ptr_null(strstr(finding->change, "bucket"));
+    }
+}
+END_TEST
+
+START_TEST(exchanges_of_experts_have_nothing_to_overlap_with)
+{
+    for (int layers = 1; layers <= 4; layers += 3) {
+        begin();
+        for (int step = 0; step < 8; step++) {
+            double begin_us = host_us;
+            for (int k = 0; k < 4 * layers; k++) {
+                compute(500, gemm);
+                compute(500, gemm);
+                communicate(300, send_receive, "all_to_allv",
+                            "{\"Collective name\":\"all_to_allv\"}");
+            }
+            step_end(step, begin_us);
+        }
+        sheet_diagnose(NULL, 8);
+        const struct lac_finding *finding = sheet_finding("exposed-communication");
+        ck_assert_ptr_nonnull(finding);
+        if (layers == 1) { /* four a step: tables of embeddings exchange as many */
+            ck_assert(finding->gain_mid_pct > 1.0);
+            continue;
+        }
+        ck_assert(isnan(finding->gain_mid_pct));
+        ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
+        ck_assert_ptr_nonnull(strstr(finding->why, "the rank with the most tokens"));
     }
 }
 END_TEST
@@ -501,6 +530,7 @@ int main(void)
     tcase_add_test(tests, a_link_that_does_a_fraction_is_told_by_the_bytes);
     tcase_add_test(tests, a_message_that_went_through_acquits_the_link);
     tcase_add_test(tests, advice_goes_by_the_kind_of_collective);
+    tcase_add_test(tests, exchanges_of_experts_have_nothing_to_overlap_with);
     tcase_add_test(tests, without_a_size_no_link_is_accused);
     tcase_add_test(tests, a_wait_in_each_layer_names_its_operator);
     tcase_add_test(tests, a_wait_at_the_end_of_a_step_is_of_no_layer);

@@ -759,7 +759,7 @@ START_TEST(real_traces_come_back_and_are_small)
         (void)fseek(stream, 0, SEEK_END);
         size = ftell(stream);
         (void)fclose(stream);
-        if (imported.models[0]->info.event_count > 18000) {
+        if (imported.models[0]->info.event_count > 20000) {
             ck_assert_msg((double)size <= 7.0 * (double)imported.models[0]->info.event_count,
                           "%s: %ld bytes", found.gl_pathv[i], size);
         }

@@ -47,6 +47,5 @@ double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, i
 double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t workers,
                        double factor)
 {
-    return lac_loader_step_prefetch(time, s_ns, workers, time->ahead > 0 ? time->ahead : AHEAD,
-                                    factor);
+    return lac_loader_step_prefetch(time, s_ns, workers, AHEAD, factor);
 }

@@ -99,8 +99,6 @@ static void measure_data(const struct lac_facts *facts, struct lac_step_time *ti
 {
     const struct lac_loader_facts *loader = &facts->analysis->loader;
     time->data_ns = (double)NAN;
-    time->ahead =
-        (int32_t)fmax(0.0, (double)lac_setting_count(facts, "settings", "prefetch_factor", 4096));
     time->is_in_process = loader->num_workers == 0;
     time->is_starving = time->starved_ns >= STARVING_MIN * time->step_ns;
     if (loader->fetch_mean_ns != LAC_UNKNOWN_NS && loader->num_workers >= 0) {

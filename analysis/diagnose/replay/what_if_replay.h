@@ -86,7 +86,6 @@ struct lac_step_time {
 
     double *fetch_ns; /**< fetches in the order of their batches, NULL when too few */
     uint64_t fetch_count;
-    int32_t ahead;   /**< batches that a worker is asked for ahead; 0 not recorded */
     double cores_ns; /**< CPU time of a batch shared by the cores that the job may use; 0 unknown */
 
     struct lac_replay_op *ops;

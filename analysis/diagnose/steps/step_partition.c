@@ -134,7 +134,7 @@ const char *lac_step_unit(const struct lac_analysis *analysis)
     if (analysis->workload != LAC_WORKLOAD_INFERENCE) {
         return "step";
     }
-    return strcmp(analysis->step_method, "dataloader") == 0 ? "batch" : "iteration";
+    return strcmp(analysis->step_method, "nvtx") == 0 ? "iteration" : "batch";
 }
 
 void lac_partition_settle(struct lac_facts *facts)

@@ -503,7 +503,7 @@ static void say_no_gpu(struct lac_facts *facts)
     if (why != NULL) {
         analysis->verdict.text =
             lac_texts_add(&analysis->texts, "no GPU operation was recorded: %s", why);
-        analysis->verdict.detail = NULL;
+        analysis->verdict.detail = "";
     } else if (ranges != NULL) {
         analysis->verdict.text = lac_texts_add(
             &analysis->texts, "counters of %s, no times: CUPTI's range profiler was on",

@@ -38,6 +38,8 @@ function made(change: Partial<Comparison> = {}): Comparison {
     verdict: 'faster',
     text: '',
     why_not: '',
+    refusal: undefined,
+    relation: 'runs',
     step: {
       basis: 'step',
       a_ns: 1e8,

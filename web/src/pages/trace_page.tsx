@@ -190,10 +190,12 @@ function TraceBody(props: {
         </main>
       );
     case 'kernels':
-      return <KernelsPage
+      return (
+        <KernelsPage
           trace={trace}
           analysis={analysis.kind === 'ready' ? analysis.value : undefined}
-        />;
+        />
+      );
     case 'flame':
       return <FlamePage trace={trace} />;
     case 'overview':

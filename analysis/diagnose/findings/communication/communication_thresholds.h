@@ -44,6 +44,9 @@
 #define REST_MIN_PCT 3.0
 /* Part of the exposed time that the bytes do not need from which on that is said. */
 #define WAITING_SAID_MIN 0.3
+/* Exchanges a step from which on they are those of experts: two a layer, in both passes, of three
+ * layers. Tables of embeddings that are split over ranks exchange fewer. */
+#define EXPERT_EXCHANGES_MIN 12.0
 
 /* -- waits for the device in layers -- */
 

@@ -47,6 +47,20 @@ static void estimate(const struct lac_facts *facts, struct lac_finding *finding,
     lac_finding_estimate_steps(facts, finding, steps);
 }
 
+/** Whether these are exchanges of experts: what each brings is needed at once, and each waits for the rank
+ *  that has the most tokens, so that nothing is gained by launching it earlier. */
+static bool are_of_experts(const struct lac_facts *facts, enum lac_collective_kind kind)
+{
+    const struct lac_collectives *all = facts->collectives;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < all->count; i++) {
+        count += all->at[i].kind == LAC_COLLECTIVE_ALL_TO_ALL ||
+                 all->at[i].kind == LAC_COLLECTIVE_BETWEEN;
+    }
+    return (kind == LAC_COLLECTIVE_ALL_TO_ALL || kind == LAC_COLLECTIVE_BETWEEN) &&
+           all->steps > 0.0 && (double)count >= EXPERT_EXCHANGES_MIN * all->steps;
+}
+
 /** What overlaps it. Nothing where that gains nothing, and nothing for the layers of a model that is split
  *  over ranks and makes no gradients: each waits for the sum of the one before. */
 static void propose(const struct lac_facts *facts, struct lac_finding *finding,
@@ -119,7 +133,18 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
         "kernel also waits for the last rank. From one rank, a straggler and a slow network look "
         "the same.",
         fmax(0.0, hidden_pct), lac_collective_name(kind), waiting_text(facts, kind));
-    propose(facts, finding, kind);
+    if (are_of_experts(facts, kind)) {
+        finding->why = lac_texts_add(
+            &analysis->texts,
+            "%s The layers of experts need what they exchange at once, so that it cannot overlap. "
+            "Most of such time is a wait for the rank with the most tokens.",
+            finding->why);
+        finding->check = "analyze all ranks together";
+        lac_finding_forget_gain(finding);
+        finding->severity = LAC_SEVERITY_INFO;
+    } else {
+        propose(facts, finding, kind);
+    }
     finding->wrong_if = "the other ranks' collectives take as long: then the network is the limit.";
     point_at_longest(facts, finding);
     return true;
