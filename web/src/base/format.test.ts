@@ -112,6 +112,7 @@ test('a date is as short as it can be', () => {
 
 test('plurals', () => {
   assert.equal(plural(1, 'step'), '1 step');
+  assert.equal(plural(4, 'batch'), '4 batches');
   assert.equal(plural(6, 'step'), '6 steps');
   assert.equal(plural(2, 'copy', 'copies'), '2 copies');
 });

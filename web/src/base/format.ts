@@ -163,7 +163,11 @@ export function formatWhen(iso: string, now: Date): string {
 }
 
 /** "1 step", "6 steps" */
-export function plural(count: number, one: string, many = `${one}s`): string {
+export function plural(
+  count: number,
+  one: string,
+  many = one.endsWith('ch') ? `${one}es` : `${one}s`,
+): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 

@@ -66,7 +66,7 @@ export function needsSentence(analysis: Analysis): string | undefined {
     return VERDICT_PARTS[analysis.verdict.cause] === longest.key
       ? `The longest part sets the pace: ${longest.label}.`
       : undefined;
-  return `No part fills the step on its own; some run one after another. Longest: ${longest.label}.`;
+  return `No part fills the ${unitOf(analysis)} on its own; some run one after another. Longest: ${longest.label}.`;
 }
 
 /** Nice end of an axis that holds `max`, and the distance of its marks. */

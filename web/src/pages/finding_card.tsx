@@ -169,6 +169,8 @@ function Part({name, text, kind, where = '', effort = ''}: PartProps): JSX.Eleme
 
 export function FurtherFindings(props: {
   trace: TraceInfo;
+  /** What is repeated: "step", "batch" or "iteration". */
+  unit: string;
   findings: readonly Finding[];
   smaller: readonly Finding[];
 }): JSX.Element | null {
@@ -191,7 +193,7 @@ export function FurtherFindings(props: {
             )}
             {finding.cost_pct !== undefined && finding.cost_pct > 0 && (
               <span class="further-cost num" title="Share of the mean step that this costs">
-                {formatPct(finding.cost_pct)} of the step
+                {formatPct(finding.cost_pct)} of the {props.unit}
               </span>
             )}
             <Gain finding={finding} />

@@ -81,7 +81,12 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
               repeatsVerdict={sentence(groups.first.title) === sentence(verdict.text)}
             />
           )}
-          <FurtherFindings trace={trace} findings={groups.further} smaller={groups.smaller} />
+          <FurtherFindings
+            unit={unitOf(analysis)}
+            trace={trace}
+            findings={groups.further}
+            smaller={groups.smaller}
+          />
           <Checked trace={trace} analysis={analysis} />
         </div>
         <div class="overview-side">
