@@ -1,4 +1,5 @@
 #include "collector/base/debug.h"
+#include "collector/base/monotonic.h"
 #include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/cupti_graphs.h"
@@ -56,21 +57,13 @@ static uint64_t completed_at_return;
 static bool measures_graphs; /* only the thread that flushes, once it runs */
 static bool wants_whole_graphs;
 
-static uint64_t monotonic_ns(void)
-{
-    struct timespec time;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 /* What CUPTI is to stamp records with; that it asks shows whose clock it has. */
 static uint64_t stamp_count;
 
 static uint64_t stamp_ns(void)
 {
     (void)__atomic_add_fetch(&stamp_count, 1, __ATOMIC_RELAXED);
-    return monotonic_ns();
+    return lac_monotonic_ns();
 }
 
 /* Records that were made on the way to another callback come with CUPTI's own clock, so it is
@@ -183,7 +176,7 @@ static void watch_silence(void)
     static uint64_t since_ns;
     static bool is_told;
     const struct lac_spool_header *const header = lac_spool_header();
-    const uint64_t now_ns = monotonic_ns();
+    const uint64_t now_ns = lac_monotonic_ns();
     const uint64_t completed = lac_cupti_buffers_completed();
     const uint64_t steps = header != NULL ? header->step_count : 0;
 

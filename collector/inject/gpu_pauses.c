@@ -1,3 +1,4 @@
+#include "collector/base/monotonic.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
@@ -6,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 /*
  * Records come seconds after what they tell of, maybe two pauses later, so the last pauses are
@@ -26,14 +26,6 @@ static uint64_t pause_count;
 static bool is_paused;
 static uint64_t seen_paused_ns; /* when that was last looked at and so */
 
-static uint64_t monotonic_ns(void)
-{
-    struct timespec time = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 enum lac_spool_stop lac_gpu_watch_pause(void)
 {
     const struct lac_spool_header *const header = lac_spool_header();
@@ -43,7 +35,7 @@ enum lac_spool_stop lac_gpu_watch_pause(void)
     if (pauses_now != __atomic_load_n(&is_paused, __ATOMIC_RELAXED)) {
         (void)pthread_mutex_lock(&mutex);
         if (pauses_now && !is_paused) {
-            pauses[pause_count++ % PAUSES_KEPT] = (struct pause){monotonic_ns(), UINT64_MAX};
+            pauses[pause_count++ % PAUSES_KEPT] = (struct pause){lac_monotonic_ns(), UINT64_MAX};
         } else if (!pauses_now && is_paused) {
             /* it may have ended just after: rather a record too many */
             pauses[(pause_count - 1) % PAUSES_KEPT].end_ns = seen_paused_ns;
@@ -52,7 +44,7 @@ enum lac_spool_stop lac_gpu_watch_pause(void)
         (void)pthread_mutex_unlock(&mutex);
     }
     if (pauses_now) {
-        __atomic_store_n(&seen_paused_ns, monotonic_ns(), __ATOMIC_RELAXED);
+        __atomic_store_n(&seen_paused_ns, lac_monotonic_ns(), __ATOMIC_RELAXED);
     }
     return (enum lac_spool_stop)wish;
 }

@@ -12,13 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /** What is known of the steps before one clock is chosen. */
 struct clocks {
     struct lac_facts *facts;
@@ -136,7 +129,7 @@ static double lag_off(const struct clocks *clocks, bool by_first)
     if (count < 2 || length_ns <= 0) {
         return 0.0;
     }
-    qsort(clocks->scratch, count - 1, sizeof(*clocks->scratch), by_value);
+    qsort(clocks->scratch, count - 1, sizeof(*clocks->scratch), lac_by_int64);
     int64_t usual_ns = clocks->scratch[(count - 1 + 1) / 2 - 1];
     return fabs((double)usual_ns - (double)first_ns) / (double)length_ns;
 }

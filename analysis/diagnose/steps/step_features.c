@@ -1,6 +1,7 @@
 /* What the host did in each step, as far as it tells training from other work. */
 
 #include "analysis/diagnose/steps/step_kinds.h"
+#include "analysis/diagnose/steps/step_pace.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -159,16 +160,9 @@ static void add_waits(struct lac_kind_search *search)
 
 /* -- what is usual ----------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static int64_t median(int64_t *values, uint32_t count)
 {
-    qsort(values, count, sizeof(*values), by_value);
+    qsort(values, count, sizeof(*values), lac_by_int64);
     return count == 0 ? 0 : values[(count - 1) / 2];
 }
 

@@ -77,26 +77,6 @@ static enum lac_status measure_waits(struct lac_facts *facts)
 
 /* -- which are kept ---------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/** Nearest-rank percentile of sorted values. */
-static int64_t percentile(const int64_t *sorted, uint32_t count, uint32_t percent)
-{
-    uint64_t rank = ((uint64_t)count * percent + 99) / 100;
-    return sorted[rank == 0 ? 0 : rank - 1];
-}
-
-/** Time of a step that is not waiting for data. */
-static int64_t own_ns(const struct lac_step *step)
-{
-    return step->dur_ns - step->wait_ns;
-}
-
 static int64_t median_of(struct lac_facts *facts, int64_t *scratch, uint32_t first,
                          bool of_operations)
 {
@@ -106,11 +86,11 @@ static int64_t median_of(struct lac_facts *facts, int64_t *scratch, uint32_t fir
         if (!lac_step_is_timed(&analysis->steps[s])) {
             continue;
         }
-        scratch[count++] =
-            of_operations ? (int64_t)analysis->steps[s].op_count : own_ns(&analysis->steps[s]);
+        scratch[count++] = of_operations ? (int64_t)analysis->steps[s].op_count
+                                         : lac_step_fed_ns(&analysis->steps[s]);
     }
-    qsort(scratch, count, sizeof(*scratch), by_value);
-    return count == 0 ? 0 : percentile(scratch, count, 50);
+    qsort(scratch, count, sizeof(*scratch), lac_by_int64);
+    return count == 0 ? 0 : lac_percentile(scratch, count, 50);
 }
 
 /** Lengths of the second half of the steps, in order. @return how many */
@@ -119,17 +99,17 @@ static uint32_t sort_later(const struct lac_analysis *analysis, int64_t *lengths
     uint32_t count = 0;
     for (uint32_t s = analysis->step_count / 2; s < analysis->step_count; s++) {
         if (lac_step_is_timed(&analysis->steps[s])) {
-            lengths_ns[count++] = own_ns(&analysis->steps[s]);
+            lengths_ns[count++] = lac_step_fed_ns(&analysis->steps[s]);
         }
     }
-    qsort(lengths_ns, count, sizeof(*lengths_ns), by_value);
+    qsort(lengths_ns, count, sizeof(*lengths_ns), lac_by_int64);
     return count;
 }
 
 /** Whether steps as long as this one come again in the second half: then it is no warm-up. */
 static bool returns_later(const struct lac_step *step, const int64_t *later_ns, uint32_t count)
 {
-    double length = (double)own_ns(step);
+    double length = (double)lac_step_fed_ns(step);
     uint32_t low = 0;
     uint32_t high = count;
     while (low < high) { /* the first that is long enough */
@@ -179,7 +159,7 @@ void lac_steps_leave_out_warm_up(struct lac_facts *facts, int64_t *scratch)
             continue;
         }
         /* longer: first use of things; shorter: the host runs ahead until the queue is full */
-        double ratio = usual_ns > 0 ? (double)own_ns(step) / (double)usual_ns : 1.0;
+        double ratio = usual_ns > 0 ? (double)lac_step_fed_ns(step) / (double)usual_ns : 1.0;
         bool waited =
             ratio < WARM_UP_SHORT && step->dur_ns > usual_ns; /* for data: that is no warm-up */
         if ((ratio <= WARM_UP_LONG && ratio >= WARM_UP_SHORT) || waited ||

@@ -7,24 +7,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static int by_value(const void *a, const void *b)
+int lac_by_int64(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
 }
 
-/** Nearest-rank percentile of sorted values. */
-static int64_t percentile(const int64_t *sorted, uint32_t count, uint32_t percent)
+int64_t lac_percentile(const int64_t *sorted, uint32_t count, uint32_t percent)
 {
     uint64_t rank = ((uint64_t)count * percent + 99) / 100;
     return sorted[rank == 0 ? 0 : rank - 1];
-}
-
-/** Time of a step that is not waiting for data. */
-static int64_t own_ns(const struct lac_step *step)
-{
-    return step->dur_ns - step->wait_ns;
 }
 
 /* -- outliers ---------------------------------------------------------------------------------- */
@@ -44,8 +37,8 @@ static int64_t usual_operations(const struct lac_analysis *analysis, int64_t *sc
             scratch[count++] = (int64_t)analysis->steps[s].op_count;
         }
     }
-    qsort(scratch, count, sizeof(*scratch), by_value);
-    return percentile(scratch, count, 50);
+    qsort(scratch, count, sizeof(*scratch), lac_by_int64);
+    return lac_percentile(scratch, count, 50);
 }
 
 /** Longer than steps of their kind: those that did other work (a validation, an update after
@@ -55,14 +48,14 @@ void lac_steps_mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         if (is_compared(&analysis->steps[s])) {
-            scratch[count++] = own_ns(&analysis->steps[s]);
+            scratch[count++] = lac_step_fed_ns(&analysis->steps[s]);
         }
     }
     if (count < 2 * STEPS_MIN) {
         return;
     }
-    qsort(scratch, count, sizeof(*scratch), by_value);
-    int64_t median_ns = percentile(scratch, count, 50);
+    qsort(scratch, count, sizeof(*scratch), lac_by_int64);
+    int64_t median_ns = lac_percentile(scratch, count, 50);
     /* where the host runs ahead, a step on it says when the queue was full, not how long it took */
     int64_t busy_ns =
         analysis->main_device == LAC_NONE ? 0 : analysis->devices[analysis->main_device].busy_ns;
@@ -72,12 +65,13 @@ void lac_steps_mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
     for (uint32_t i = 0; i < count; i++) {
         scratch[i] = llabs(scratch[i] - median_ns);
     }
-    qsort(scratch, count, sizeof(*scratch), by_value);
-    double limit = (double)median_ns + OUTLIER_DEVIATIONS * (double)percentile(scratch, count, 50);
+    qsort(scratch, count, sizeof(*scratch), lac_by_int64);
+    double limit =
+        (double)median_ns + OUTLIER_DEVIATIONS * (double)lac_percentile(scratch, count, 50);
     int64_t usual_ops = usual_operations(analysis, scratch);
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_step *step = &analysis->steps[s];
-        double length = (double)own_ns(step);
+        double length = (double)lac_step_fed_ns(step);
         bool is_of_its_kind = llabs((int64_t)step->op_count - usual_ops) <= usual_ops / 20 + 2;
         step->is_outlier = is_compared(step) && is_of_its_kind && length > limit &&
                            length > OUTLIER_RATIO * (double)median_ns;
@@ -179,13 +173,13 @@ void lac_steps_summarise(struct lac_facts *facts, int64_t *scratch)
             starved_ns = lac_sum_ns(starved_ns, step->starved_ns);
         }
     }
-    qsort(scratch, count, sizeof(*scratch), by_value);
+    qsort(scratch, count, sizeof(*scratch), lac_by_int64);
     analysis->step_mean_ns = lac_round(mean.mean_ns);
     if (!facts->has_device_steps) {
         analysis->step_host_ns = lac_round((double)host_ns / (double)count);
     }
-    analysis->step_median_ns = percentile(scratch, count, 50);
-    analysis->step_p95_ns = percentile(scratch, count, 95);
+    analysis->step_median_ns = lac_percentile(scratch, count, 50);
+    analysis->step_p95_ns = lac_percentile(scratch, count, 95);
     analysis->step_without_starvation_ns =
         lac_round(mean.mean_ns - (double)starved_ns / (double)count);
     analysis->step_uncertain_pct = mean.uncertain_pct;

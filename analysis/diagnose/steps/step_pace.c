@@ -30,16 +30,9 @@ struct search {
     uint64_t usual_count; /* kernels of a step */
 };
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static int64_t median(int64_t *values, uint32_t count)
 {
-    qsort(values, count, sizeof(*values), by_value);
+    qsort(values, count, sizeof(*values), lac_by_int64);
     return values[(count - 1) / 2];
 }
 

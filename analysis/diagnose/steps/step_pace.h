@@ -51,6 +51,10 @@ void lac_steps_cut_to_cycles(struct lac_facts *facts, int64_t *scratch);
 LAC_MUST_USE enum lac_status lac_steps_choose_clock(struct lac_facts *facts, int64_t *scratch);
 
 /* step_numbers.c; scratch: room for a number a step */
+/** For qsort() of int64_t. */
+int lac_by_int64(const void *a, const void *b);
+/** Nearest-rank percentile of sorted values, of which there is one at least. */
+int64_t lac_percentile(const int64_t *sorted, uint32_t count, uint32_t percent);
 /** How well the mean of numbers is known, by sums of `at_once` of them: in 95 of 100 cases, in percent;
  *  NaN below two. */
 double lac_uncertain_pct(const int64_t *lengths_ns, uint32_t count, uint32_t at_once,
@@ -66,6 +70,12 @@ void lac_steps_summarise(struct lac_facts *facts, int64_t *scratch);
  * @param scratch room for a number a step
  */
 void lac_steps_find_rhythm(struct lac_facts *facts, int64_t *scratch);
+
+/** Time of a step that is not waiting for data. */
+static inline int64_t lac_step_fed_ns(const struct lac_step *step)
+{
+    return step->dur_ns - step->wait_ns;
+}
 
 /** Whether its length is that of a step. */
 static inline bool lac_step_is_timed(const struct lac_step *step)

@@ -6,6 +6,8 @@
 
 #include "analysis/diagnose/steps/steps.h"
 
+#include "analysis/diagnose/steps/step_pace.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,13 +186,6 @@ static enum lac_status between_marks(struct lac_facts *facts, const struct lac_m
     return LAC_OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /** Whether what repeats takes as different a time as parts of one pass do: prompts, masks, blocks. */
 static enum lac_status differ_like_parts(const struct lac_analysis *analysis, bool *ret_differ)
 {
@@ -209,7 +204,7 @@ static enum lac_status differ_like_parts(const struct lac_analysis *analysis, bo
     }
     double mean_ns = sum_ns / count;
     double variance = squares / count - mean_ns * mean_ns;
-    qsort(lengths_ns, count, sizeof(*lengths_ns), by_value);
+    qsort(lengths_ns, count, sizeof(*lengths_ns), lac_by_int64);
     int64_t median_ns = lengths_ns[(count - 1) / 2];
     *ret_differ = variance > REPEATS_DEVIATE_MAX * REPEATS_DEVIATE_MAX * mean_ns * mean_ns ||
                   mean_ns > REPEATS_MEAN_MAX * (double)median_ns;
