@@ -190,7 +190,7 @@ def importers(pid):
     for child in children(pid):
         try:
             with open(f"/proc/{child}/cmdline", "rb") as file:
-                if b"import-worker" in file.read():
+                if file.read().split(b"\0")[1:2] == [b"import-worker"]:  # before exec it has the server's own words
                     found.append(child)
         except OSError:
             pass
