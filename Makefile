@@ -54,7 +54,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -67,6 +67,7 @@ run: deps                                  ## build, serve, record and push an e
 
 test: deps                                 ## all tests that need no GPU, in less than 15 minutes on 2 cores
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
+	$(Q)$(MAKE) --no-print-directory aarch64
 	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
 	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
 	$(Q)python3 tests/run.py --filter "$(T)"
@@ -82,6 +83,7 @@ traces:                                    ## fetch the public real traces that 
 
 soak: deps                                 ## the checks of `make test` at full scale (an hour or more)
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
+	$(Q)$(MAKE) --no-print-directory aarch64
 	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
 	$(Q)$(MAKE) --no-print-directory -j2 SAN=thread thread-tests
 	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
@@ -165,6 +167,18 @@ NODE_SRCS := $(wildcard $(foreach room,base sample gather push launch,collector/
 $(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/base/old_symbols.h $(wildcard collector/*/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
+
+node-side: $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
+
+# all of that for aarch64, with what tests run of it under qemu-user
+AARCH64_CC ?= aarch64-linux-gnu-gcc
+HAVE_AARCH64 = $(shell echo 'int main(void) { return 0; }' | $(AARCH64_CC) -xc -o /dev/null - 2>/dev/null && echo yes)
+aarch64:                                   ## the collector for aarch64, into build/aarch64 (needs gcc-aarch64-linux-gnu)
+	$(Q)$(if $(HAVE_AARCH64),$(MAKE) --no-print-directory -j2 CC=$(AARCH64_CC) BUILD=build/aarch64 node-side aarch64-tests,echo "skip: no $(AARCH64_CC) with a C library: the collector for aarch64 is not built")
+aarch64-tests: $(BUILD)/workload-cpu $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/aarch64_job
+$(BUILD)/aarch64_job: tests/integration/aarch64_job.c collector/python/python_abi.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(INJECT_CFLAGS) -rdynamic $< -lpthread -ldl -o $@
 
 # a scriptable stand-in for libcupti, for tests of the conversation with it
 $(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c tests/stand_in/cupti_stand_in_gpu.c tests/stand_in/cupti_stand_in.h collector/inject/cupti_abi.h

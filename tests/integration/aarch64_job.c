@@ -1,0 +1,158 @@
+/*
+ * What the cross-built collector meets in a job, for test_aarch64.py; runs under qemu-user.
+ *
+ * usage: aarch64_job extension FILE      plays Python: loads the hook's extension and calls it
+ *        aarch64_job cupti STAND_IN N    plays libcuda: the stand-in for libcupti returns N launches
+ */
+#include "collector/python/python_abi.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- the little of Python that the extension calls; its objects are texts, numbers or arguments */
+
+struct object {
+    py_object head;
+    const char *text;
+    long number;
+    long long batch;
+    int worker;
+};
+
+EXPORT py_object _Py_NoneStruct;
+static struct py_module_definition *module;
+
+EXPORT py_object *PyModule_Create2(struct py_module_definition *definition, int abi_version)
+{
+    module = abi_version == PY_ABI_VERSION ? definition : NULL;
+    return &_Py_NoneStruct;
+}
+
+EXPORT int PyArg_ParseTuple(py_object *arguments, const char *format, ...)
+{
+    const struct object *const from = (const struct object *)arguments;
+    va_list list;
+
+    va_start(list, format);
+    if (strcmp(format, "sLi") == 0) {
+        *va_arg(list, const char **) = from->text;
+        *va_arg(list, long long *) = from->batch;
+        *va_arg(list, int *) = from->worker;
+    }
+    va_end(list);
+    return strcmp(format, "sLi") == 0;
+}
+
+EXPORT const char *PyUnicode_AsUTF8AndSize(py_object *text, ssize_t *ret_length)
+{
+    const char *const bytes = ((const struct object *)text)->text;
+
+    *ret_length = (ssize_t)strlen(bytes);
+    return bytes;
+}
+
+EXPORT py_object *PyLong_FromLong(long value)
+{
+    static struct object number;
+
+    number.number = value;
+    return &number.head;
+}
+
+EXPORT py_object *PyBool_FromLong(long value)
+{
+    return PyLong_FromLong(value);
+}
+
+EXPORT void PyErr_Clear(void)
+{
+}
+EXPORT void Py_IncRef(py_object *object)
+{
+    object->reference_count++;
+}
+
+static py_object *call(const char *name, py_object *argument)
+{
+    for (const struct py_method *method = module->methods; method->name != NULL; method++) {
+        if (strcmp(method->name, name) == 0) {
+            return method->function(NULL, argument);
+        }
+    }
+    (void)fprintf(stderr, "the extension has no %s\n", name);
+    exit(1);
+}
+
+static void *symbol(const char *path, const char *name)
+{
+    void *const library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    void *const found = library != NULL ? dlsym(library, name) : NULL;
+
+    if (found == NULL) {
+        (void)fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    return found;
+}
+
+static int play_python(const char *path)
+{
+    static struct object name = {.text = "read"};
+    static struct object batch = {.text = "loader.fetch", .batch = 7, .worker = 3};
+    static struct object setting = {.text = "machine=aarch64"};
+    py_object *(*init)(void);
+
+    *(void **)&init = symbol(path, "PyInit__lacuna");
+    if (init() == NULL || module == NULL) {
+        (void)fprintf(stderr, "the extension did not make its module\n");
+        return 1;
+    }
+    if (((struct object *)call("load", NULL))->number != 1) {
+        (void)fprintf(stderr, "the extension did not load the recorder\n");
+        return 1;
+    }
+    (void)call("setting", &setting.head);
+    for (int i = 0; i < 100; i++) {
+        (void)call("push_loader", &batch.head);
+        (void)call("push", &name.head);
+        (void)call("pop", NULL);
+        (void)call("pop", NULL);
+        (void)call("step", NULL);
+    }
+    return 0;
+}
+
+static int play_cuda(const char *stand_in, int launches)
+{
+    int (*initialize)(void);
+    void (*deliver)(int, uint32_t, int);
+
+    (void)setenv("LACUNA_CUPTI", stand_in, 1);
+    *(void **)&initialize = symbol(getenv("CUDA_INJECTION64_PATH"), "InitializeInjection");
+    *(void **)&deliver = symbol(stand_in, "stand_in_deliver");
+    if (initialize() != 1) {
+        return 1;
+    }
+    deliver(launches, (uint32_t)syscall(SYS_gettid), 0);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "extension") == 0) {
+        return play_python(argv[2]);
+    }
+    if (argc == 4 && strcmp(argv[1], "cupti") == 0) {
+        return play_cuda(argv[2], (int)strtol(argv[3], NULL, 10));
+    }
+    (void)fprintf(stderr, "usage: aarch64_job extension FILE | cupti STAND_IN N\n");
+    return 2;
+}
