@@ -429,6 +429,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 /** Called by libcuda when the process initializes CUDA. 1: we are there. */
 int InitializeInjection(void)
 {
+    lac_cuda_injection_chain(); /* first: what another tool has without us, it has with us */
     if (!lac_settings.enabled || session_epoch != 0) {
         return 1;
     }

@@ -57,6 +57,12 @@ void lac_gpu_yield(bool yield, const char *to);
  */
 bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *ret_number);
 
+/* ---- cuda_injection.c */
+
+/** Load the library that LACUNA_CUDA_INJECTION names and have it begin, as libcuda would. Once a
+ * process; without a lock of ours held, since it may do what it likes. */
+void lac_cuda_injection_chain(void);
+
 /* ---- cupti_buffers.c */
 
 /** Give CUPTI our callbacks. @return CUPTI's result */

@@ -4,10 +4,12 @@
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,6 +17,15 @@
  * clock is placed on the host's by interpolation. */
 static const uint64_t SLACK_BEFORE_NS = 60 * 1000000000ull;
 static const uint64_t SLACK_NS = 1000000000u;
+
+/* A name that is too long: its beginning, what tells it from others like it, and its end, which says
+ * what a template was made for. */
+enum {
+    NAME_READ_MAX = 1 << 20,
+    CUT_HEAD_BYTES = 2048,
+    CUT_MARK_BYTES = 14, /* "...89abcdef..." */
+    CUT_TAIL_BYTES = LAC_NAME_BYTES_MAX - CUT_HEAD_BYTES - CUT_MARK_BYTES,
+};
 
 struct lac_gpu_writer {
     pthread_mutex_t mutex;
@@ -31,6 +42,7 @@ struct lac_gpu_writer {
     bool kept_last; /* of the records with times, for those without that belong to them */
     struct lac_graphs graphs;
     struct lac_name_slot names[LAC_NAME_CACHE_SLOTS];
+    char cut_name[LAC_NAME_BYTES_MAX + 1];
 };
 
 static struct lac_gpu_writer writer = {.mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -94,6 +106,22 @@ void lac_gpu_writer_forget(void)
     writer.seq = 0;
 }
 
+static const char *cut_name(struct lac_gpu_writer *taken, const char *name)
+{
+    const size_t length = strnlen(name, NAME_READ_MAX);
+    char *const cut = taken->cut_name;
+
+    memcpy(cut, name, CUT_HEAD_BYTES);
+    (void)snprintf(cut + CUT_HEAD_BYTES, CUT_MARK_BYTES + 1, "...%08" PRIx32 "...",
+                   lac_names_hash(name, length));
+    memcpy(cut + CUT_HEAD_BYTES + CUT_MARK_BYTES, name + length - CUT_TAIL_BYTES, CUT_TAIL_BYTES);
+    cut[LAC_NAME_BYTES_MAX] = '\0';
+    if (lac_spool_header() != NULL) {
+        (void)__atomic_fetch_add(&lac_spool_header()->cut_name_count, 1u, __ATOMIC_RELAXED);
+    }
+    return cut;
+}
+
 uint32_t lac_gpu_writer_name(struct lac_gpu_writer *taken, const char *name)
 {
     struct lac_name_slot *slot;
@@ -105,7 +133,11 @@ uint32_t lac_gpu_writer_name(struct lac_gpu_writer *taken, const char *name)
     if (name == NULL || name[0] == '\0') {
         return 0;
     }
-    length = (uint32_t)strnlen(name, LAC_NAME_BYTES_MAX);
+    length = (uint32_t)strnlen(name, LAC_NAME_BYTES_MAX + 1);
+    if (length > LAC_NAME_BYTES_MAX) {
+        name = cut_name(taken, name);
+        length = LAC_NAME_BYTES_MAX;
+    }
     hash = lac_names_hash(name, length);
     slot = &taken->names[hash & (LAC_NAME_CACHE_SLOTS - 1)];
     if (slot->hash == hash && slot->length == length && slot->epoch == *lac_epoch_page &&

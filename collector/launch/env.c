@@ -24,15 +24,18 @@ static const char help[] =
     "\n"
     "Afterwards: lacuna gather DIR\n";
 
-enum { VARIABLES = 5 };
+enum { VARIABLES_MAX = 6 };
 
 struct variable {
     const char *name;
     char value[8300];
 };
 
+static int variable_count = VARIABLES_MAX - 1;
+
 static void fill(struct variable *variables, const struct lac_install *install, const char *spool)
 {
+    const char *const tool = lac_install_cuda_tool(install);
     const char *const python = getenv("PYTHONPATH");
 
     variables[0].name = "NVTX_INJECTION64_PATH";
@@ -46,6 +49,11 @@ static void fill(struct variable *variables, const struct lac_install *install, 
     (void)snprintf(variables[3].value, sizeof(variables[3].value), "%s", spool);
     (void)snprintf(variables[4].value, sizeof(variables[4].value), "%s%s%.4000s", install->python,
                    python != NULL && python[0] != '\0' ? ":" : "", python != NULL ? python : "");
+    if (tool[0] != '\0') {
+        variables[variable_count].name = "LACUNA_CUDA_INJECTION";
+        (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "%s", tool);
+        variable_count++;
+    }
 }
 
 /* In single quotes for a shell. */
@@ -64,7 +72,7 @@ static void print_quoted(const char *text)
 
 static void print_shell(const struct variable *variables)
 {
-    for (int i = 0; i < VARIABLES; i++) {
+    for (int i = 0; i < variable_count; i++) {
         (void)printf("export %s=", variables[i].name);
         print_quoted(variables[i].value);
         (void)putchar('\n');
@@ -74,7 +82,7 @@ static void print_shell(const struct variable *variables)
 /* Before each variable `before`, between name and value "=". */
 static void print_options(const struct variable *variables, const char *before)
 {
-    for (int i = 0; i < VARIABLES; i++) {
+    for (int i = 0; i < variable_count; i++) {
         (void)printf("%s%s=", before, variables[i].name);
         print_quoted(variables[i].value);
         (void)putchar(' ');
@@ -84,7 +92,7 @@ static void print_options(const struct variable *variables, const char *before)
 static void print_k8s(const struct variable *variables, const char *folder, const char *spool)
 {
     (void)printf("env:\n");
-    for (int i = 0; i < VARIABLES; i++) {
+    for (int i = 0; i < variable_count; i++) {
         (void)printf("- {name: %s, value: \"%s\"}\n", variables[i].name, variables[i].value);
     }
     (void)printf("volumeMounts:\n"
@@ -114,7 +122,7 @@ static void print_for(const char *what, const struct variable *variables, const 
         (void)putchar('\n');
     } else { /* --slurm: variables with commas or spaces must come from the environment */
         (void)printf("--export=ALL");
-        for (int i = 0; i < VARIABLES; i++) {
+        for (int i = 0; i < variable_count; i++) {
             (void)printf(",%s=%s", variables[i].name, variables[i].value);
         }
         (void)putchar('\n');
@@ -129,7 +137,7 @@ static int usage(const char *problem)
 
 int lac_env_command(int argc, char **argv)
 {
-    static struct variable variables[VARIABLES];
+    static struct variable variables[VARIABLES_MAX];
     static struct lac_install install;
     static const char *const forms[] = {"--docker", "--apptainer", "--k8s", "--mpirun", "--slurm"};
     const char *form = NULL;

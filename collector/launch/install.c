@@ -59,13 +59,32 @@ static void prepend(const char *variable, const char *value)
     }
 }
 
-void lac_install_environment(const struct lac_install *install, const char *spool_folder,
-                             char *displaced, size_t capacity)
+/* What an injection variable names beside us, or "". */
+static const char *other_tool(const struct lac_install *install, const char *variable)
 {
-    const char *const before = getenv("NVTX_INJECTION64_PATH");
+    const char *const before = getenv(variable);
 
-    (void)snprintf(displaced, capacity, "%s",
-                   before != NULL && strcmp(before, install->library) != 0 ? before : "");
+    return before != NULL && strcmp(before, install->library) != 0 ? before : "";
+}
+
+const char *lac_install_cuda_tool(const struct lac_install *install)
+{
+    const char *const before = other_tool(install, "CUDA_INJECTION64_PATH");
+
+    return strcmp(before, "none") != 0 ? before : ""; /* how tools write that there is none */
+}
+
+void lac_install_environment(const struct lac_install *install, const char *spool_folder,
+                             struct lac_displaced *displaced)
+{
+    const char *const cuda = lac_install_cuda_tool(install);
+
+    (void)snprintf(displaced->nvtx, sizeof(displaced->nvtx), "%s",
+                   other_tool(install, "NVTX_INJECTION64_PATH"));
+    (void)snprintf(displaced->cuda, sizeof(displaced->cuda), "%s", cuda);
+    if (cuda[0] != '\0') {
+        (void)setenv("LACUNA_CUDA_INJECTION", displaced->cuda, 1);
+    }
     LAC_DEBUG(LAUNCH, 1, "library %s, Python hook %s", install->library,
               install->python[0] != '\0' ? install->python : "(none)");
     (void)setenv("NVTX_INJECTION64_PATH", install->library, 1);

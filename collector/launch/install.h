@@ -16,12 +16,17 @@ struct lac_install {
  *  is in neither */
 bool lac_install_find(struct lac_install *install);
 
-/**
- * Set the variables of a recorded job in this process's environment.
- *
- * @param displaced set to the NVTX library that was configured before and is not used now, else ""
- */
+/** Tools that the environment named where we are now; "" none. */
+struct lac_displaced {
+    char nvtx[4096]; /**< is not used in this run */
+    char cuda[4096]; /**< our library loads it before it begins */
+};
+
+/** What CUDA_INJECTION64_PATH names beside our library; "" nothing. */
+const char *lac_install_cuda_tool(const struct lac_install *install);
+
+/** Set the variables of a recorded job in this process's environment. */
 void lac_install_environment(const struct lac_install *install, const char *spool_folder,
-                             char *displaced, size_t capacity);
+                             struct lac_displaced *displaced);
 
 #endif

@@ -491,12 +491,26 @@ static char **copy_environment(void)
     return copy;
 }
 
+static void say_displaced(const struct lac_displaced *displaced)
+{
+    if (displaced->nvtx[0] != '\0') {
+        (void)fprintf(stderr, "lacuna: replaces the NVTX tool %s for this run\n", displaced->nvtx);
+    }
+    if (displaced->cuda[0] != '\0') {
+        (void)fprintf(stderr,
+                      "lacuna: CUDA_INJECTION64_PATH names %s: it is loaded first, and if it takes "
+                      "CUPTI, the GPU is not recorded\n",
+                      displaced->cuda);
+    }
+}
+
 static int run(const struct lac_install *install, struct lac_run_options *options,
                const struct lac_push_target *target)
 {
     static char spools[4096];
     static char output[4096];
     static char text[5000];
+    static struct lac_displaced displaced;
     char **const environment = copy_environment();
     struct lac_job job = {0};
     struct recording recording = {
@@ -512,10 +526,8 @@ static int run(const struct lac_install *install, struct lac_run_options *option
     }
     LAC_DEBUG(LAUNCH, 1, "from %s into %s", spools, output);
     recording.drain = lac_drain_create(spools, output);
-    lac_install_environment(install, spools, text, sizeof(text));
-    if (text[0] != '\0') {
-        (void)fprintf(stderr, "lacuna: replaces the NVTX tool %s for this run\n", text);
-    }
+    lac_install_environment(install, spools, &displaced);
+    say_displaced(&displaced);
     errno = ENOMEM;
     has_started = recording.drain != NULL && lac_job_start(&job, options->command);
     if (!has_started) {

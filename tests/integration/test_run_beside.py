@@ -176,6 +176,18 @@ class Beside(unittest.TestCase):
             if extra or options:  # not recorded: nothing is added either
                 self.assertEqual({**variables, "PWD": ""}, {**self.environment, **extra, "PWD": ""})
 
+    def test_another_tools_cuda_injection_is_told_and_passed_on(self):
+        show = "echo $CUDA_INJECTION64_PATH $LACUNA_CUDA_INJECTION"
+        ours = os.path.join(os.path.dirname(NODE), "liblacuna.so")
+        for before, passed_on in (("/opt/tool/libinject.so", "/opt/tool/libinject.so"), ("none", ""), (ours, ""), ("", "")):
+            job = self.start(self.under("sh", "-c", show), {**self.environment, "CUDA_INJECTION64_PATH": before})
+            out, said = job.communicate(timeout=SECONDS)
+            self.assertEqual(out.split(), [ours, passed_on] if passed_on else [ours])
+            self.assertEqual(said.count(f"CUDA_INJECTION64_PATH names {passed_on}: it is loaded first"), 1 if passed_on else 0)
+            printed = subprocess.run([NODE, "env", "--spool", self.folder], env={**self.environment, "CUDA_INJECTION64_PATH": before},
+                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+            self.assertEqual(f"export LACUNA_CUDA_INJECTION='{passed_on}'" in printed, bool(passed_on))
+
     def test_a_package_named_lacuna_is_the_jobs(self):
         site = os.path.join(self.folder, "site")
         os.makedirs(os.path.join(site, "lacuna"))

@@ -18,6 +18,11 @@
  *   STAND_IN_VERSION=N          what cuptiGetVersion says (default 26)
  *   STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected: CLOCK_REALTIME, as CUPTI's own
  *   STAND_IN_BUSY=N             the result that says that another subscriber is there (default 39)
+ *
+ * It is an injection library of another tool as well, which the CUDA driver would load:
+ *
+ *   STAND_IN_INJECTION=subscribe  its InitializeInjection() takes CUPTI's one subscription
+ *   STAND_IN_INJECTION=fail       it returns 0
  */
 #include "tests/stand_in/cupti_stand_in.h"
 
@@ -38,6 +43,7 @@ static int registrations;
 static size_t device_buffers_max;
 static int subscribers;
 static int is_occupied;
+static int injections;
 
 static int refuses(const char *what)
 {
@@ -78,6 +84,8 @@ EXPORT void stand_in_deliver_device(uint32_t number, uint8_t uuid);
 EXPORT void stand_in_return_foreign(void);
 EXPORT void stand_in_return_twice(void);
 EXPORT int stand_in_subscribers(void);
+EXPORT int stand_in_injections(void);
+EXPORT int InitializeInjection(void);
 EXPORT int cuptiUnsubscribe(void *subscriber);
 EXPORT int cuptiActivityDisable(int kind);
 
@@ -155,6 +163,22 @@ void stand_in_occupy(int on)
 {
     subscribers += on - is_occupied;
     is_occupied = on;
+}
+
+int InitializeInjection(void)
+{
+    const char *const script = getenv("STAND_IN_INJECTION");
+
+    injections++;
+    if (script != NULL && strcmp(script, "subscribe") == 0) {
+        stand_in_occupy(1);
+    }
+    return script == NULL || strcmp(script, "fail") != 0;
+}
+
+int stand_in_injections(void)
+{
+    return injections;
 }
 
 int stand_in_subscribers(void)

@@ -33,6 +33,16 @@ static void sleep_ms(long ms)
     (void)nanosleep(&pause, NULL);
 }
 
+static bool reports(const char *code, uint64_t count)
+{
+    for (uint32_t i = 0; i < lac_cupti_model->report_count; i++) {
+        if (strcmp(lac_cupti_model->report[i].code, code) == 0) {
+            return lac_cupti_model->report[i].count == count;
+        }
+    }
+    return false;
+}
+
 static void job_ends_with_work_in_flight(void)
 {
     start_gpu();
@@ -320,6 +330,149 @@ START_TEST(a_device_has_the_number_that_its_counters_have)
 }
 END_TEST
 
+/* Names of C++ templates that only differ in the middle, twice each; and one that just fits. */
+enum { LONG_NAME = 9000, KEPT_NAME = 4096 };
+
+static void job_of_long_names(void)
+{
+    static char names[3][LONG_NAME + 1];
+    void (*name_kernels)(const char *);
+
+    start_gpu();
+    *(void **)&name_kernels = lac_cupti_stand_in("stand_in_name_kernels");
+    for (int i = 0; i < 3; i++) {
+        memset(names[i], 'x', sizeof(names[i]) - 1);
+        memcpy(names[i], "_ZN7cutlass6KernelI", 19);
+        memcpy(names[i] + LONG_NAME - 9, "EEvT_0_NS", 9);
+    }
+    names[1][LONG_NAME / 2] = 'y';
+    names[2][KEPT_NAME] = '\0';
+    for (int i = 0; i < 6; i++) {
+        name_kernels(names[i % 3]);
+        launch(1, 1000, 1);
+        sleep_ms(2);
+    }
+    sleep_ms(20);
+}
+
+START_TEST(long_names_of_kernels_stay_apart_and_are_counted)
+{
+    const char *names[6];
+    size_t count = 0;
+
+    ck_assert_int_eq(lac_job_run(job_of_long_names), 0);
+    lac_cupti_import();
+    for (uint64_t i = 0; i < lac_cupti_model->slices.count; i++) {
+        if (lac_cupti_model->slices.kind[i] == LAC_SLICE_KERNEL) {
+            ck_assert_uint_lt(count, 6);
+            names[count++] = lac_model_str(lac_cupti_model, lac_cupti_model->slices.name[i]);
+        }
+    }
+    ck_assert_uint_eq(count, 6);
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(strcmp(names[i], names[i + 3]), 0);
+        ck_assert_int_ne(strcmp(names[i], names[(i + 1) % 3]), 0);
+        ck_assert_int_eq(strncmp(names[i], "_ZN7cutlass6KernelI", 19), 0);
+        ck_assert_uint_eq(strlen(names[i]), KEPT_NAME);
+        ck_assert_int_eq(strcmp(names[i] + KEPT_NAME - 9, "EEvT_0_NS") == 0, i < 2);
+    }
+    ck_assert(reports("names_cut", 4));
+}
+END_TEST
+
+/* ---- another tool's library, in CUDA_INJECTION64_PATH before ours */
+
+static int (*injections)(void);
+
+static void start_beside(const char *path, const char *script)
+{
+    (void)setenv("LACUNA_CUDA_INJECTION", path, 1);
+    (void)setenv("STAND_IN_INJECTION", script, 1);
+    lac_cupti_initialize();
+    *(void **)&injections = lac_cupti_stand_in("stand_in_injections");
+}
+
+static void job_beside_another_tool(void)
+{
+    start_beside(lac_job_file("stand_in/libcupti_stand_in.so"), "");
+    ck_assert_int_eq(injections(), 1);
+    lac_cupti_deliver(5, 1, 0);
+}
+
+START_TEST(another_tools_injection_is_loaded_too)
+{
+    ck_assert_int_eq(lac_job_run(job_beside_another_tool), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 5);
+    ck_assert(lac_cupti_says("\"cuda_injection\":\"loaded: "));
+}
+END_TEST
+
+/* What it would have without us, it has: the subscription. */
+static void job_beside_a_tool_that_subscribes(void)
+{
+    start_beside(lac_job_file("stand_in/libcupti_stand_in.so"), "subscribe");
+}
+
+START_TEST(another_tools_injection_comes_first)
+{
+    ck_assert_int_eq(lac_job_run(job_beside_a_tool_that_subscribes), 0);
+    lac_cupti_import();
+    ck_assert(lac_cupti_says("\"gpu_recording\":\"ranges-only\""));
+    ck_assert(lac_cupti_says("another profiler holds CUPTI: nsys"));
+}
+END_TEST
+
+static void job_beside_a_tool_that_fails(void)
+{
+    start_beside(lac_job_file("stand_in/libcupti_stand_in.so"), "fail");
+    ck_assert_int_eq(injections(), 1);
+    lac_cupti_deliver(5, 1, 0);
+}
+
+static void job_beside_a_tool_that_is_gone(void)
+{
+    start_beside("/nowhere/libtool.so", "");
+    lac_cupti_deliver(5, 1, 0);
+}
+
+static void job_beside_no_tool(void)
+{
+    start_beside(lac_job_file("stand_in/nvml/libnvidia-ml.so.1"), ""); /* it has no entry point */
+    lac_cupti_deliver(5, 1, 0);
+}
+
+START_TEST(an_injection_that_fails_or_is_gone_does_not_harm_ours)
+{
+    static const struct {
+        void (*job)(void);
+        const char *said;
+    } rows[] = {{job_beside_a_tool_that_fails, "\"cuda_injection\":\"refused: "},
+                {job_beside_a_tool_that_is_gone, "\"cuda_injection\":\"not loaded: "},
+                {job_beside_no_tool, "\"cuda_injection\":\"not loaded: "}};
+
+    ck_assert_int_eq(lac_job_run(rows[_i].job), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 5);
+    ck_assert(lac_cupti_says(rows[_i].said));
+}
+END_TEST
+
+/* A part of the job that is not to be recorded keeps its other tool. */
+static void job_that_is_switched_off(void)
+{
+    (void)setenv("LACUNA_DISABLE", "1", 1);
+    start_beside(lac_job_file("stand_in/libcupti_stand_in.so"), "");
+    ck_assert_int_eq(injections(), 1);
+}
+
+START_TEST(another_tools_injection_is_loaded_where_nothing_is_recorded)
+{
+    ck_assert_int_eq(lac_job_run(job_that_is_switched_off), 0);
+    ck_assert_int_eq(lac_job_spool_count(), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("cupti_gpu");
@@ -339,6 +492,11 @@ int main(void)
     tcase_add_test(tcase, correlation_ids_are_of_one_process);
     tcase_add_test(tcase, devices_are_told_apart_by_uuid);
     tcase_add_test(tcase, a_device_has_the_number_that_its_counters_have);
+    tcase_add_test(tcase, long_names_of_kernels_stay_apart_and_are_counted);
+    tcase_add_test(tcase, another_tools_injection_is_loaded_too);
+    tcase_add_test(tcase, another_tools_injection_comes_first);
+    tcase_add_loop_test(tcase, an_injection_that_fails_or_is_gone_does_not_harm_ours, 0, 3);
+    tcase_add_test(tcase, another_tools_injection_is_loaded_where_nothing_is_recorded);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

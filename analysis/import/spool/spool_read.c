@@ -556,7 +556,8 @@ static void report_losses(struct lac_model *model, const struct lac_spool_header
     }
     if (header->cut_name_count > 0) {
         lac_model_report(model, LAC_REPORT_INFO, "names_cut", count_of(header->cut_name_count), 0,
-                         "events whose name is longer than 4096 bytes: its beginning is kept");
+                         "events whose name is longer than 4096 bytes: its beginning is kept, of a "
+                         "kernel's also the end");
     }
 }
 
