@@ -423,6 +423,7 @@ void lac_drain_round(struct lac_drain *drain, bool final)
     const uint64_t now_ns = lac_monotonic_ns();
     struct lac_drain_source **link = &drain->sources;
     uint64_t dropped = drain->ended_dropped;
+    uint64_t dropped_else = drain->ended_dropped_else;
 
     raise_limit(drain);
     if (final) {
@@ -437,16 +438,21 @@ void lac_drain_round(struct lac_drain *drain, bool final)
                       source->name, (unsigned long)source->output_segments,
                       (unsigned long)source->dropped);
             drain->ended_dropped = lac_drain_sum(drain->ended_dropped, source->dropped);
+            drain->ended_dropped_else =
+                lac_drain_sum(drain->ended_dropped_else, source->dropped_else);
             dropped = lac_drain_sum(dropped, source->dropped);
+            dropped_else = lac_drain_sum(dropped_else, source->dropped_else);
             remove_spool(drain, source);
             (void)unlink_source(drain, link);
             free_source(drain, source);
             continue;
         }
         dropped = lac_drain_sum(dropped, source->dropped);
+        dropped_else = lac_drain_sum(dropped_else, source->dropped_else);
         link = &source->next;
     }
     drain->counts.dropped = lac_drain_sum(dropped, drain->lost_events);
+    drain->counts.dropped_else = dropped_else;
     if (final) {
         LAC_DEBUG(GATHER, 1, "%lu processes, %lu segments, %lu events lost, %lu spools unopened",
                   (unsigned long)drain->counts.processes, (unsigned long)drain->counts.segments,
@@ -527,10 +533,22 @@ struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain)
     return drain->counts;
 }
 
-void lac_drain_say_missing(const struct lac_drain *drain, const char *who)
+void lac_drain_say_missing(const struct lac_drain *drain, const char *who, const char *limit)
 {
     assert(drain != NULL);
     const struct lac_drain_counts *const counts = &drain->counts;
+    const uint64_t no_space = counts->dropped - counts->dropped_else;
+
+    if (no_space > 0) {
+        (void)fprintf(stderr, "%s: %llu events were not recorded (no space, or %s)\n", who,
+                      (unsigned long long)no_space, limit);
+    }
+    if (counts->dropped_else > 0) {
+        (void)fprintf(stderr,
+                      "%s: %llu events were not recorded (GPU operations that had not ended, or "
+                      "that CUPTI dropped; very deep ranges)\n",
+                      who, (unsigned long long)counts->dropped_else);
+    }
 
     if (counts->unopened > 0) {
         (void)fprintf(stderr,

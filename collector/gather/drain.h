@@ -27,11 +27,18 @@ struct lac_drain_counts {
     uint64_t segments;      /**< moved */
     uint64_t bytes;         /**< of the files in the output folder, as `ls` shows them */
     uint64_t dropped;       /**< events that the recorders could not keep */
+    uint64_t dropped_else;  /**< of these, other than for want of space */
     uint64_t steps;         /**< training steps that the furthest process has ended */
     uint64_t failed_writes; /**< segments left in place because the output could not take them */
     uint64_t unopened;      /**< spools that the last final round could not open */
     uint64_t damaged;       /**< files named so that are no spools, in the last final round */
     bool is_full;           /**< the limit does not allow more events */
+};
+
+/** Trouble with recording a GPU. */
+struct lac_drain_gpu {
+    enum lac_gpu_state state; /**< LAC_GPU_STATE_NONE: none so far */
+    char reason[400];         /**< as the process wrote it: not checked; "" none */
 };
 
 /** @return NULL when out of memory. Both paths are borrowed for the drain's life. */
@@ -66,9 +73,13 @@ void lac_drain_exports(struct lac_drain *drain);
 /** Tell every recorded process, also those that come later, what to do. */
 void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish);
 
+/** Of the first process that cannot record its GPU, as soon as a round has seen that. */
+const struct lac_drain_gpu *lac_drain_gpu(const struct lac_drain *drain);
+
 struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain);
 
-/** Say on stderr what the last final round could not open, if anything: "who: ...". */
-void lac_drain_say_missing(const struct lac_drain *drain, const char *who);
+/** Say on stderr what was lost and what the last final round could not open, if anything:
+ * "who: ...". `limit` is what limits the size. */
+void lac_drain_say_missing(const struct lac_drain *drain, const char *who, const char *limit);
 
 #endif

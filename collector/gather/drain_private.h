@@ -38,7 +38,8 @@ struct lac_drain_source {
     size_t place_count;
     uint64_t output_segments;
     uint64_t ring_tail;
-    uint64_t dropped; /* as last seen */
+    uint64_t dropped;      /* as last seen */
+    uint64_t dropped_else; /* of these: not for want of space */
     uint64_t next_look_ns;
     uint64_t next_refresh_ns;
     struct lac_drain_source *next;        /* all */
@@ -59,12 +60,14 @@ struct lac_drain {
     struct lac_drain_counts counts;
     enum lac_spool_stop wish;
     uint64_t limit_bytes;
-    uint64_t others_bytes;     /* of files that others write */
-    uint64_t lost_events;      /* in segments that did not fit */
-    uint64_t ended_dropped;    /* of processes that have ended */
+    uint64_t others_bytes;  /* of files that others write */
+    uint64_t lost_events;   /* in segments that did not fit */
+    uint64_t ended_dropped; /* of processes that have ended */
+    uint64_t ended_dropped_else;
     uint64_t looked_at_ns;     /* when the folder was read last */
     int64_t folder_changed_ns; /* its time of change then */
     int open_error;            /* why a spool could not be opened; 0: all could */
+    struct lac_drain_gpu gpu;  /* of the first process that has trouble */
     bool looks_again;          /* something in the folder was not a spool yet */
     bool only_looks;           /* the processes are not ours to tell */
 };
@@ -81,6 +84,10 @@ bool lac_drain_fits(const struct lac_drain *drain, const struct lac_drain_source
 
 /** The output's header, for a source that was just opened. @return false: it cannot be written */
 bool lac_drain_begin(const struct lac_drain_source *source, const struct lac_spool_header *header);
+
+/** Note why a process cannot record its GPU, if its header says so. */
+void lac_drain_look_at_gpu(struct lac_drain *drain, const struct lac_drain_source *source,
+                           const struct lac_shared_look *look);
 
 /**
  * Move what is there, of an open source.

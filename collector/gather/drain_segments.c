@@ -327,6 +327,10 @@ bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bo
 
     source->is_complete = true;
     source->dropped = look.dropped_count;
+    source->dropped_else = look.dropped_count > look.dropped_disk_count
+                               ? look.dropped_count - look.dropped_disk_count
+                               : 0;
+    lac_drain_look_at_gpu(drain, source, &look);
     if (look.step_count > drain->counts.steps) {
         drain->counts.steps = look.step_count;
     }

@@ -56,7 +56,7 @@ static int gather(const char *from, const char *to)
     lac_drain_gather(drain);
     lac_drain_exports(drain);
     counts = lac_drain_counts(drain);
-    lac_drain_say_missing(drain, "lacuna gather");
+    lac_drain_say_missing(drain, "lacuna gather", "the limit LACUNA_SPOOL_LIMIT");
     lac_drain_destroy(drain);
     if (counts.failed_writes > 0) {
         (void)fprintf(stderr, "lacuna gather: %s could not be written completely: %s\n", to,
@@ -72,12 +72,6 @@ static int gather(const char *from, const char *to)
     }
     (void)printf("%s: %llu processes, %.1f MB\n", to, (unsigned long long)counts.processes,
                  (double)counts.bytes / 1e6);
-    if (counts.dropped > 0) {
-        (void)fprintf(stderr,
-                      "lacuna gather: %llu events were not recorded (no space, or the limit "
-                      "LACUNA_SPOOL_LIMIT)\n",
-                      (unsigned long long)counts.dropped);
-    }
     return 0;
 }
 

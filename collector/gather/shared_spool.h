@@ -32,8 +32,10 @@ enum lac_shared_opening {
 struct lac_shared_look {
     uint64_t segment_count;
     uint64_t dropped_count;
+    uint64_t dropped_disk_count; /**< of these */
     uint64_t step_count;
     uint64_t free_head;
+    uint32_t gpu_state; /**< whatever number stands there */
 };
 
 /**

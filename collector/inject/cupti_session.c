@@ -190,6 +190,7 @@ static void watch_silence(void)
         lac_setting("gpu_recording_silent",
                     "no GPU record came for 30 s although steps went on: another tool may have "
                     "taken CUPTI's buffers");
+        lac_gpu_tell_state(LAC_GPU_STATE_SILENT);
     }
 }
 
@@ -313,15 +314,24 @@ static void leave(void)
     tell_untimed();
 }
 
+static void tell_reached(const char *reached)
+{
+    lac_gpu_tell_state(strcmp(reached, "full") == 0              ? LAC_GPU_STATE_FULL
+                       : strcmp(reached, "without-kernels") == 0 ? LAC_GPU_STATE_NO_KERNELS
+                                                                 : LAC_GPU_STATE_REFUSED);
+}
+
 /* Activity records need no subscription, and releases of the other profiler that never give theirs
  * back are common: then we go on without one. */
 static void come_back(void)
 {
     const int result = subscribe();
+    const char *reached;
 
     if ((result != CUPTI_OK && !is_busy(result)) ||
         lac_cupti_buffers_register(&cupti, cupti_version) != CUPTI_OK) {
         lac_setting("gpu_recording_after_yield", "ranges-only");
+        lac_gpu_tell_state(LAC_GPU_STATE_ENDED);
         return;
     }
     if (is_busy(result)) {
@@ -331,7 +341,9 @@ static void come_back(void)
     doubts_clock = true;
     stamps_at_return = __atomic_load_n(&stamp_count, __ATOMIC_RELAXED);
     completed_at_return = lac_cupti_buffers_completed();
-    lac_setting("gpu_recording_after_yield", lac_cupti_enable(&cupti, wants_whole_graphs));
+    reached = lac_cupti_enable(&cupti, wants_whole_graphs);
+    lac_setting("gpu_recording_after_yield", reached);
+    tell_reached(reached);
     is_active = true;
 }
 
@@ -372,6 +384,7 @@ static void start(void)
 
     if (!start_library()) {
         lac_setting("gpu_recording", "ranges-only");
+        lac_gpu_tell_state(LAC_GPU_STATE_REFUSED);
         return;
     }
     lac_gpu_writer_give(lac_gpu_writer_take()); /* it notes since when times can be */
@@ -382,6 +395,7 @@ static void start(void)
     choose_graphs();
     reached = lac_cupti_enable(&cupti, wants_whole_graphs);
     lac_setting("gpu_recording", reached);
+    tell_reached(reached);
     if (strcmp(reached, "ranges-only") == 0 && cupti.unsubscribe != NULL) {
         (void)cupti.unsubscribe(subscriber); /* others may be luckier */
         subscriber = NULL;

@@ -122,6 +122,8 @@ enum lac_spool_stop lac_gpu_watch_pause(void);
 /** Whether what began at that time of CLOCK_MONOTONIC is to be recorded. */
 bool lac_gpu_was_recording(uint64_t monotonic_ns);
 
+/** Let the launcher see how far the recording came; after the settings that say why. */
+void lac_gpu_tell_state(enum lac_gpu_state state);
 /** Record "key=value" from any thread. */
 void lac_setting(const char *key, const char *value);
 

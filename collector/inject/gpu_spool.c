@@ -243,6 +243,15 @@ void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_recor
     taken->next += size_bytes;
 }
 
+void lac_gpu_tell_state(enum lac_gpu_state state)
+{
+    struct lac_spool_header *const header = lac_spool_header();
+
+    if (header != NULL) {
+        __atomic_store_n(&header->gpu_state, (uint32_t)state, __ATOMIC_RELEASE);
+    }
+}
+
 void lac_setting(const char *key, const char *value)
 {
     struct lac_thread *const self = lac_recorder_enter();

@@ -4,6 +4,7 @@
 #include "collector/base/entry.h"
 #include "collector/base/monotonic.h"
 #include "collector/base/progress_line.h"
+#include "collector/base/terminal_text.h"
 #include "collector/gather/drain.h"
 #include "collector/gather/spool_folder.h"
 #include "collector/gather/spool_owner.h"
@@ -68,6 +69,7 @@ struct recording {
     unsigned interrupts; /* Ctrl-C */
     bool goes_on;
     bool is_hurried;    /* somebody wants an end, and CMD has ended already */
+    bool has_told_gpu;  /* why it cannot be recorded */
     bool is_out_of_cpu; /* our own limit of CPU time is near: only the job is waited for */
 };
 
@@ -263,6 +265,26 @@ static void decide(struct recording *recording)
     lac_status_show(plan, &counts, elapsed_ns(recording) / 1000000, recording->options);
 }
 
+/* Once, and at once: who waits for a recording of the GPU need not wait for the end to learn that
+ * there will be none. */
+static void say_gpu_trouble(struct recording *recording)
+{
+    const struct lac_drain_gpu *const gpu = lac_drain_gpu(recording->drain);
+    char reason[sizeof(gpu->reason) * 4];
+
+    if (gpu->state == LAC_GPU_STATE_NONE || recording->has_told_gpu) {
+        return;
+    }
+    recording->has_told_gpu = true;
+    lac_progress_line_clear();
+    (void)fprintf(stderr, "lacuna: %s%s\n",
+                  gpu->state == LAC_GPU_STATE_NO_KERNELS ? ""
+                  : gpu->state == LAC_GPU_STATE_REFUSED  ? "the GPU is not recorded: "
+                                                         : "the GPU is no longer recorded: ",
+                  gpu->reason[0] != '\0' ? lac_terminal_string(gpu->reason, reason, sizeof(reason))
+                                         : "kernels cannot be recorded");
+}
+
 /* One round beside the job. @return whether it writes fast: then it gets its segments back fast */
 static bool work(struct recording *recording)
 {
@@ -270,6 +292,7 @@ static bool work(struct recording *recording)
     const uint64_t moved_before = lac_drain_counts(drain).segments;
 
     lac_drain_round(drain, false);
+    say_gpu_trouble(recording);
     lac_sampler_round(recording->goes_on ? recording->sampler : NULL);
     lac_drain_others(drain, lac_sampler_bytes(recording->sampler));
     return lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
@@ -325,6 +348,17 @@ static void follow_rest(struct recording *recording)
     }
 }
 
+/* For whoever reads the trace: it has no process in it that could tell. */
+static void note_nothing(struct recording *recording)
+{
+    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+
+    if (lac_drain_counts(recording->drain).processes == 0) {
+        lac_why_empty_reason(&why_empty, recording->job->exit_status, reason, sizeof(reason));
+        lac_sampler_note(recording->sampler, "nothing_recorded", reason);
+    }
+}
+
 static void begin_recording(struct recording *recording)
 {
     recording->start_ns = lac_monotonic_ns();
@@ -367,12 +401,7 @@ static void conclude(struct recording *recording)
                       "disk full, or the size of files limited (ulimit -f)?\n",
                       options->output);
     }
-    if (counts.dropped > 0) {
-        (void)fprintf(stderr,
-                      "lacuna: %llu events were not recorded (no space, or the size limit)\n",
-                      (unsigned long long)counts.dropped);
-    }
-    lac_drain_say_missing(recording->drain, "lacuna");
+    lac_drain_say_missing(recording->drain, "lacuna", "the size limit");
     if (counts.processes > 0) {
         say_steps_missing(options, counts.steps);
     }
@@ -422,8 +451,10 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     if (recording->goes_on) {
         note_cost(recording);
     }
-    lac_sampler_destroy(recording->sampler);
     lac_drain_round(recording->drain, true);
+    say_gpu_trouble(recording);
+    note_nothing(recording);
+    lac_sampler_destroy(recording->sampler);
     lac_drain_exports(recording->drain);
     lac_spool_owner_sweep(recording->spool_folder, options->quiet);
     conclude(recording);

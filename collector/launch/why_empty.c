@@ -231,87 +231,94 @@ void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms)
 }
 
 /* A reason in the process itself. @return whether there was one */
-static bool say_own_reason(const struct lac_why_empty *why)
+static bool own_reason(const struct lac_why_empty *why, char *out, size_t capacity)
 {
     if (why->is_musl) {
-        (void)fprintf(stderr, "A process uses musl instead of glibc: the recorder cannot be loaded "
-                              "there. Use an image with glibc 2.17 or later.\n");
+        (void)snprintf(out, capacity,
+                       "a process uses musl instead of glibc, so the recorder cannot be loaded "
+                       "there: use an image with glibc 2.17 or later");
     } else if (why->old_libc != 0) {
-        (void)fprintf(stderr,
-                      "A process uses glibc 2.%u: the recorder needs 2.17 or later. Use a newer "
-                      "image or module.\n",
-                      why->old_libc);
+        (void)snprintf(out, capacity,
+                       "a process uses glibc 2.%u: the recorder needs 2.17 or later, so use a "
+                       "newer image or module",
+                       why->old_libc);
     } else if (why->blind_name[0] != '\0') {
-        (void)fprintf(stderr,
-                      "%s runs where %s cannot be seen (in a container?): mount it there, as "
-                      "`lacuna env --docker` or\n`lacuna env --apptainer` print it.\n",
-                      why->blind_name, why->library);
+        (void)snprintf(out, capacity,
+                       "%s runs where %s cannot be seen (in a container?): mount it there, as "
+                       "`lacuna env --docker` or `lacuna env --apptainer` print it",
+                       why->blind_name, why->library);
     } else if (why->disabled_name[0] != '\0') {
-        (void)fprintf(stderr, "%s runs with LACUNA_DISABLE, which switches the recorder off.\n",
-                      why->disabled_name);
+        (void)snprintf(out, capacity,
+                       "%s runs with LACUNA_DISABLE, which switches the recorder off",
+                       why->disabled_name);
     } else if (why->starter[0] != '\0') {
-        (void)fprintf(stderr,
-                      "The job starts its work through %s, which does not pass the environment "
-                      "on: put `lacuna run` behind it,\nor add what `lacuna env --help` prints "
-                      "for it and use `lacuna gather` afterwards.\n",
-                      why->starter);
+        (void)snprintf(out, capacity,
+                       "the job starts its work through %s, which does not pass the environment "
+                       "on: put `lacuna run` behind it, or add what `lacuna env --help` prints "
+                       "for it and use `lacuna gather` afterwards",
+                       why->starter);
     } else if (why->environment_lost) {
-        (void)fprintf(stderr,
-                      "%s runs without the variables that load the recorder (env -i, srun "
-                      "--export=NONE and apptainer --cleanenv\nremove them): pass the environment "
-                      "on, or set there what `lacuna env` prints.\n",
-                      why->lost_name);
+        (void)snprintf(out, capacity,
+                       "%s runs without the variables that load the recorder (env -i, srun "
+                       "--export=NONE and apptainer --cleanenv remove them): pass the environment "
+                       "on, or set there what `lacuna env` prints",
+                       why->lost_name);
     } else if (why->foreign_name[0] != '\0') {
-        (void)fprintf(stderr,
-                      "%s runs with privileges of its own (sudo, setuid), so the recorder is not "
-                      "loaded: start `lacuna run` behind it.\n",
-                      why->foreign_name);
+        (void)snprintf(out, capacity,
+                       "%s runs with privileges of its own (sudo, setuid), so the recorder is not "
+                       "loaded: start `lacuna run` behind it",
+                       why->foreign_name);
     } else if (why->isolated_python) {
-        (void)fprintf(stderr, "Python was started with -I, -E or -S and ignores the environment: "
-                              "the DataLoader was not recorded. Start it without these options.\n");
+        (void)snprintf(out, capacity,
+                       "Python was started with -I, -E or -S and ignores the environment, so the "
+                       "DataLoader was not recorded: start it without these options");
     } else if (why->own_path_name[0] != '\0') {
-        (void)fprintf(stderr,
-                      "%s runs with a PYTHONPATH of its own, without the hook: add to the one that "
-                      "is there instead of replacing it.\n",
-                      why->own_path_name);
+        (void)snprintf(
+            out, capacity,
+            "%s runs with a PYTHONPATH of its own, without the hook: add to the one that "
+            "is there instead of replacing it",
+            why->own_path_name);
     } else {
         return false;
     }
     return true;
 }
 
-static void say_reason(const struct lac_why_empty *why, int exit_status)
+void lac_why_empty_reason(const struct lac_why_empty *why, int exit_status, char *out,
+                          size_t capacity)
 {
-    if (say_own_reason(why)) {
+    if (own_reason(why, out, capacity)) {
         return;
     }
     if (exit_status != 0) {
-        (void)fprintf(stderr,
-                      "The job ended with status %d: it may not have reached its first step.\n",
-                      exit_status);
+        (void)snprintf(out, capacity,
+                       "the job ended with status %d: it may not have reached its first step",
+                       exit_status);
     } else if (why->library_loaded) {
-        (void)fprintf(stderr,
-                      "The recorder was loaded but no range was opened: the job used no "
-                      "DataLoader, no optimizer and no NVTX range%s.\n",
-                      why->cuda_loaded ? ", and no GPU activity came from CUPTI" : "");
+        (void)snprintf(out, capacity,
+                       "the recorder was loaded but no range was opened: the job used no "
+                       "DataLoader, no optimizer and no NVTX range%s",
+                       why->cuda_loaded ? ", and no GPU activity came from CUPTI" : "");
     } else if (why->static_name[0] != '\0') {
-        (void)fprintf(stderr,
-                      "%s is statically linked, so the recorder cannot be loaded into it. Link it "
-                      "dynamically.\n",
-                      why->static_name);
+        (void)snprintf(out, capacity,
+                       "%s is statically linked, so the recorder cannot be loaded into it: link it "
+                       "dynamically",
+                       why->static_name);
     } else {
-        (void)fprintf(stderr,
-                      "No process used NVTX or CUDA, and none was Python with a DataLoader: "
-                      "there was nothing to record.\n");
+        (void)snprintf(out, capacity,
+                       "no process used NVTX or CUDA, and none was Python with a DataLoader: "
+                       "there was nothing to record");
     }
 }
 
 void lac_why_empty_say(const struct lac_why_empty *why, int exit_status)
 {
+    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+
+    lac_why_empty_reason(why, exit_status, reason, sizeof(reason));
     (void)fprintf(stderr,
-                  "lacuna: nothing was recorded. Processes seen: %u; with the recorder "
+                  "lacuna: nothing was recorded: %s.\nProcesses seen: %u; with the recorder "
                   "loaded: %s; with CUDA: %s.\n",
-                  why->process_count, why->library_loaded ? "yes" : "none",
+                  reason, why->process_count, why->library_loaded ? "yes" : "none",
                   why->cuda_loaded ? "yes" : "none");
-    say_reason(why, exit_status);
 }

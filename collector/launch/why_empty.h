@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LAC_WHY_EMPTY_NAME_BYTES = 65 }; /* 16 that are all escaped */
+enum {
+    LAC_WHY_EMPTY_NAME_BYTES = 65, /* 16 that are all escaped */
+    LAC_WHY_EMPTY_REASON_BYTES = 1024,
+};
 
 struct lac_why_empty {
     uint64_t next_look_ms;
@@ -40,8 +43,12 @@ struct lac_why_empty {
 /** Look, if it is time to. */
 void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms);
 
-/** One to four lines for stderr: what was seen, the likely reason and its remedy. `exit_status` is
+/** The likely reason and its remedy: one sentence, without capital and full stop. `exit_status` is
  * the job's. */
+void lac_why_empty_reason(const struct lac_why_empty *why, int exit_status, char *out,
+                          size_t capacity);
+
+/** What was seen, and the reason: two lines for stderr. */
 void lac_why_empty_say(const struct lac_why_empty *why, int exit_status);
 
 #endif

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SEGMENT_BYTES = 65536, PENDING_MAX = 4096, SERIES_BYTES_MAX = 512 };
+enum { SEGMENT_BYTES = 65536, PENDING_MAX = 4096, SERIES_BYTES_MAX = 1152 };
 
 /* A segment that is being filled with pwrite: the file holds zeros behind what was written. */
 struct open_segment {

@@ -576,7 +576,9 @@ void stand_in_deliver_kinds(uint32_t thread)
     }
     at = stand_in_add(at, &overhead, sizeof(overhead), CUPTI_KIND_OVERHEAD);
     at = stand_in_add(at, &memory, sizeof(memory), CUPTI_KIND_MEMORY2);
-    at = stand_in_add(at, &graph, sizeof(graph), CUPTI_KIND_GRAPH_TRACE);
+    if (!refuses("privileges")) {
+        at = stand_in_add(at, &graph, sizeof(graph), CUPTI_KIND_GRAPH_TRACE);
+    }
     delivery.valid_bytes = (size_t)(at - delivery.buffer);
     stand_in_give(&delivery);
 }

@@ -665,7 +665,8 @@ START_TEST(nesting_is_kept_or_counted_and_forks_do_not_mix_it_up)
 {
     check_alive(lac_job_run(job_deep));
     import_ok();
-    ck_assert_uint_eq(count_named("deep") + report_count("not_recorded"), 5000);
+    ck_assert_uint_eq(count_named("deep") + report_count("not_recorded") + report_count("not_kept"),
+                      5000);
     ck_assert_uint_eq(count_named("after"), 1);
     ck_assert_uint_eq(count_named("in a child"), 2);
     ck_assert_uint_eq(count_named("around the fork"), 1);

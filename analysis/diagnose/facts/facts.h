@@ -242,6 +242,14 @@ void lac_loader_infer_workers(struct lac_facts *facts);
 /** Order of struct lac_fetch for qsort: by batch, then slice. */
 int lac_fetch_by_batch(const void *a, const void *b);
 LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_facts *facts);
+/* gpu_recording.c: what our own recorder could not record, and why: sentences without their end,
+ * owned by the analysis or static; NULL where there is nothing to say, as for other traces */
+const char *lac_why_nothing(const struct lac_facts *facts);    /**< no process was recorded */
+const char *lac_why_no_gpu(const struct lac_facts *facts);     /**< where no GPU operation is */
+const char *lac_why_no_kernels(const struct lac_facts *facts); /**< others were recorded */
+const char *lac_why_gpu_ended(const struct lac_facts *facts);  /**< before the job did */
+/** Operations that had not ended when the recording did, and have no times. */
+int64_t lac_gpu_untimed(const struct lac_facts *facts);
 /* settings.c: what the metadata says, before anything that asks for it */
 void lac_settings_read(struct lac_facts *facts);
 /** Whether there is any of the job. */

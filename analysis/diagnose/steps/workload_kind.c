@@ -171,7 +171,7 @@ void lac_workload_kind_decide(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     bool has_step_names = strcmp(analysis->step_method, "period") != 0;
-    if (analysis->device_count == 0) {
+    if (analysis->device_count == 0 || lac_why_no_kernels(facts) != NULL) {
         bool is_training =
             facts->has_backward && facts->time != NULL && has_step_names && have_mean(analysis);
         analysis->workload = is_training ? LAC_WORKLOAD_HOST_TRAINING : LAC_WORKLOAD_NO_GPU;

@@ -125,18 +125,50 @@ static void missing(struct lac_analysis *analysis, enum lac_missing what)
         lac_word(LAC_WORDS_MISSING, what)->label;
 }
 
+/** The same with the reason that the recorder gave. */
+static void missing_since(struct lac_facts *facts, enum lac_missing what, const char *why)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    missing(analysis, what);
+    analysis->not_recorded[analysis->not_recorded_count - 1] =
+        lac_texts_add(&analysis->texts, "%s: %s", lac_word(LAC_WORDS_MISSING, what)->brief, why);
+}
+
+/** What our own recorder knows that it could not record of the GPU. */
+static void write_missing_gpu(struct lac_facts *facts)
+{
+    const char *kernels = lac_why_no_kernels(facts);
+    const char *end = kernels == NULL ? lac_why_gpu_ended(facts) : NULL;
+    int64_t untimed = lac_gpu_untimed(facts);
+    if (kernels != NULL) {
+        missing_since(facts, LAC_MISSING_KERNELS, kernels);
+    }
+    if (end != NULL) {
+        missing_since(facts, LAC_MISSING_GPU_END, end);
+    }
+    if (untimed > 0) {
+        missing_since(facts, LAC_MISSING_UNTIMED,
+                      lac_texts_add(&facts->analysis->texts,
+                                    "%s had not ended when the recording did",
+                                    lac_format_count(untimed, "operation").text));
+    }
+}
+
 static void write_missing(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_trace_info *info = &facts->model->info;
     if (analysis->device_count == 0) {
-        const char *why = lac_why_no_gpu(facts);
-        missing(analysis, LAC_MISSING_DEVICE);
+        const char *nothing = lac_why_nothing(facts);
+        const char *why = nothing != NULL ? nothing : lac_why_no_gpu(facts);
         if (why != NULL) {
-            analysis->not_recorded[0] = lac_texts_add(&analysis->texts, "GPU operations: %s", why);
+            missing_since(facts, LAC_MISSING_DEVICE, why);
+        } else {
+            missing(analysis, LAC_MISSING_DEVICE);
         }
         return;
     }
+    write_missing_gpu(facts);
     if (!facts->has_api) {
         missing(analysis, LAC_MISSING_CALLS);
     }

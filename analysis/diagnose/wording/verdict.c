@@ -5,6 +5,7 @@
 #include "analysis/diagnose/wording/wording.h"
 #include "collector/base/count_of.h"
 
+#include <ctype.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -412,6 +413,20 @@ static void say_about_trace(struct lac_facts *facts)
                           : "Mark iterations with NVTX ranges named step to see what one takes.";
 }
 
+/** "no kernel was recorded: " and why, where our own recorder says that; NULL for other traces. */
+static const char *why_no_gpu(struct lac_facts *facts)
+{
+    const char *nothing = lac_why_nothing(facts);
+    const char *kernels = lac_why_no_kernels(facts);
+    const char *why = lac_why_no_gpu(facts);
+    const char *what = nothing != NULL   ? "nothing"
+                       : kernels != NULL ? "no kernel"
+                                         : "no GPU operation";
+    why = nothing != NULL ? nothing : kernels != NULL ? kernels : why;
+    return why != NULL ? lac_texts_add(&facts->analysis->texts, "%s was recorded: %s", what, why)
+                       : NULL;
+}
+
 /** No GPU in the trace: only what the training process waits for is known. */
 static void say_about_host(struct lac_facts *facts)
 {
@@ -421,13 +436,12 @@ static void say_about_host(struct lac_facts *facts)
     double waits_pct = lac_pct_of_step(facts, time->starved_ns);
     const char *step =
         lac_texts_add(&analysis->texts, "%s", lac_format_ns(analysis->step_mean_ns).text);
-    const char *why = lac_why_no_gpu(facts);
+    const char *why = why_no_gpu(facts);
     verdict->detail =
-        why != NULL ? lac_texts_add(&analysis->texts,
-                                    "No GPU operation was recorded: %s. This is about the training "
-                                    "process only.",
-                                    why)
-                    : "No GPU operation was recorded. This is about the training process only.";
+        why != NULL
+            ? lac_texts_add(&analysis->texts, "%c%s. This is about the training process only.",
+                            toupper((unsigned char)why[0]), why + 1)
+            : "No GPU operation was recorded. This is about the training process only.";
     if (!analysis->loader.is_present) {
         *verdict = (struct lac_verdict){
             "unknown", '?',
@@ -495,14 +509,13 @@ static void say_no_gpu(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_report_line *ranges = report_line(facts->model, "profiler_ranges");
     const struct lac_report_line *unknown = report_line(facts->model, "category_not_known");
-    const char *why = lac_why_no_gpu(facts);
+    const char *why = why_no_gpu(facts);
     int64_t launches = count_launches(facts);
     analysis->verdict = (struct lac_verdict){
         "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
         "Record with CUDA activities to see what the GPU did.", 0};
     if (why != NULL) {
-        analysis->verdict.text =
-            lac_texts_add(&analysis->texts, "no GPU operation was recorded: %s", why);
+        analysis->verdict.text = why;
         analysis->verdict.detail = "";
     } else if (ranges != NULL) {
         analysis->verdict.text = lac_texts_add(

@@ -16,8 +16,4 @@ void lac_notes_write(struct lac_facts *facts);
 /** notes_samples.c: of those not recorded, what "lacuna run" samples. */
 void lac_note_missing_samples(struct lac_facts *facts);
 
-/** Why a recording of our own holds no GPU operation, a sentence without its end; NULL for other
- * traces, which do not say. Owned by the analysis, or static. */
-const char *lac_why_no_gpu(const struct lac_facts *facts);
-
 #endif

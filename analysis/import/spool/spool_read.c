@@ -538,10 +538,18 @@ static uint64_t count_of(uint64_t count)
 /* What the recorder could not keep. */
 static void report_losses(struct lac_model *model, const struct lac_spool_header *header)
 {
-    if (header->dropped_count > 0) {
-        lac_model_report(model, LAC_REPORT_DROPPED, "not_recorded", count_of(header->dropped_count),
-                         0,
+    const uint64_t dropped = count_of(header->dropped_count);
+    const uint64_t no_space =
+        header->dropped_disk_count < dropped ? header->dropped_disk_count : dropped;
+
+    if (no_space > 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "not_recorded", no_space, 0,
                          "events that the recorder could not keep (no space, or the size limit)");
+    }
+    if (dropped > no_space) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "not_kept", dropped - no_space, 0,
+                         "events that the recorder could not keep (GPU operations that had not "
+                         "ended, or that CUPTI dropped; very deep ranges)");
     }
     if (header->lost_process_count > 0) {
         lac_model_report(model, LAC_REPORT_DROPPED, "processes_not_recorded",

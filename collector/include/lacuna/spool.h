@@ -52,6 +52,16 @@ enum lac_spool_stop {
                               before it goes on, as switching on takes time */
 };
 
+/** How far the recording of the GPU came. A launcher tells of trouble while the job runs. */
+enum lac_gpu_state {
+    LAC_GPU_STATE_NONE = 0, /**< the process has not initialized CUDA */
+    LAC_GPU_STATE_FULL = 1,
+    LAC_GPU_STATE_NO_KERNELS = 2, /**< gpu_recording_reason */
+    LAC_GPU_STATE_REFUSED = 3,    /**< nothing; gpu_recording_reason */
+    LAC_GPU_STATE_ENDED = 4,      /**< another tool has CUPTI now; gpu_recording_reason */
+    LAC_GPU_STATE_SILENT = 5,     /**< no record comes any more; gpu_recording_silent */
+};
+
 /** One instant read on three clocks. `ticks` is the clock of the spool. */
 struct lac_sync_point {
     uint64_t ticks;
@@ -85,7 +95,8 @@ struct lac_spool_header {
     uint64_t step_count;         /**< training steps that a hook saw end; 0 none */
     uint64_t lost_process_count; /**< children that could not make a spool of their own */
     uint64_t cut_name_count;     /**< events whose name was longer than is kept */
-    uint32_t reserved[18];
+    uint32_t gpu_state;          /**< enum lac_gpu_state; what tells why is among the settings */
+    uint32_t reserved[17];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;

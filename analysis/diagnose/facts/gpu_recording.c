@@ -1,0 +1,124 @@
+/* What our own recorder could not record of the GPU, and why: it and its launcher write that down. */
+
+#include "analysis/diagnose/facts/facts.h"
+#include "analysis/diagnose/result/texts.h"
+#include "collector/base/count_of.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* What such a text may hold; a trace can hold anything. */
+static const char *const PLAIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
+                                 ".,:;!?'`()[]/_-+=%@#&*<>";
+
+static const char *setting(const struct lac_facts *facts, const char *key)
+{
+    return lac_setting_text(facts, "settings", key, PLAIN);
+}
+
+static bool is_ours(const struct lac_facts *facts)
+{
+    return facts->model->info.format == LAC_FORMAT_LACUNA;
+}
+
+/** Why the recorder could not record kernels or anything, without what it could not. */
+static const char *reason_of(const struct lac_facts *facts)
+{
+    static const char *const prefixes[] = {"kernels cannot be recorded: ",
+                                           "no GPU activity can be recorded: "};
+    const char *reason = setting(facts, "gpu_recording_reason");
+    for (size_t i = 0; i < LAC_COUNT_OF(prefixes); i++) {
+        if (strncmp(reason, prefixes[i], strlen(prefixes[i])) == 0) {
+            return reason + strlen(prefixes[i]);
+        }
+    }
+    return reason;
+}
+
+/** No process initialized CUDA, or CUPTI was another's all the time. */
+static const char *why_not_begun(const struct lac_facts *facts)
+{
+    const char *monitor = lac_setting_text(facts, "host", "gpu_monitor", PLAIN);
+    if (setting(facts, "gpu_recording_waited_for")[0] != '\0') {
+        return "the job's own profiler held CUPTI until the end";
+    }
+    if (strcmp(monitor, "nvml") == 0) {
+        return "no process of the job initialized CUDA, although the node has a GPU";
+    }
+    return monitor[0] != '\0'
+               ? lac_texts_add(
+                     &facts->analysis->texts,
+                     "no process of the job initialized CUDA, and the node shows no GPU (%s)",
+                     monitor)
+               : "no process of the job initialized CUDA";
+}
+
+/** It began, and nothing came. */
+static const char *why_nothing_came(const struct lac_facts *facts)
+{
+    const char *yielded_to = setting(facts, "gpu_recording_yielded_to");
+    if (lac_setting_count(facts, "settings", "gpu_recording_untimed", INT32_MAX) > 0) {
+        return "the recording ended before any of them did";
+    }
+    if (yielded_to[0] != '\0') {
+        return lac_texts_add(&facts->analysis->texts, "CUPTI was left to %s of the job",
+                             yielded_to);
+    }
+    return "CUDA was initialized, but no operation ended while it was recorded";
+}
+
+const char *lac_why_nothing(const struct lac_facts *facts)
+{
+    const char *reason = is_ours(facts) ? setting(facts, "nothing_recorded") : "";
+    return reason[0] != '\0' ? reason : NULL;
+}
+
+const char *lac_why_no_gpu(const struct lac_facts *facts)
+{
+    if (!is_ours(facts)) {
+        return NULL;
+    }
+    const char *reached = setting(facts, "gpu_recording");
+    const char *reason = reason_of(facts);
+    if (reached[0] == '\0') {
+        return why_not_begun(facts);
+    }
+    return reason[0] != '\0' && strcmp(reached, "full") != 0 ? reason : why_nothing_came(facts);
+}
+
+const char *lac_why_no_kernels(const struct lac_facts *facts)
+{
+    bool is_refused = is_ours(facts) && !facts->analysis->has_kernels &&
+                      strcmp(setting(facts, "gpu_recording"), "without-kernels") == 0;
+    return is_refused ? reason_of(facts) : NULL;
+}
+
+const char *lac_why_gpu_ended(const struct lac_facts *facts)
+{
+    const char *yielded_to = setting(facts, "gpu_recording_yielded_to");
+    const char *after = setting(facts, "gpu_recording_after_yield");
+    const char *silent = setting(facts, "gpu_recording_silent");
+    if (!is_ours(facts)) {
+        return NULL;
+    }
+    if (silent[0] != '\0') {
+        return silent;
+    }
+    if (after[0] != '\0' && strcmp(after, "full") != 0) {
+        const char *reason = reason_of(facts);
+        return lac_texts_add(&facts->analysis->texts, "%s of the job did not give CUPTI back%s%s",
+                             yielded_to[0] != '\0' ? yielded_to : "another profiler",
+                             reason[0] != '\0' ? ": " : "", reason);
+    }
+    return yielded_to[0] != '\0' && after[0] == '\0'
+               ? lac_texts_add(&facts->analysis->texts,
+                               "CUPTI was left to %s of the job until the end", yielded_to)
+               : NULL;
+}
+
+int64_t lac_gpu_untimed(const struct lac_facts *facts)
+{
+    int64_t count = lac_setting_count(facts, "settings", "gpu_recording_untimed", INT32_MAX);
+    return is_ours(facts) && count > 0 ? count : 0;
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Why a recording holds nothing, or not all, of the GPU: one sentence, the same on the terminal while the job runs, in `analyze`, in the JSON and in the page.
+
+A row is a job (cuda_job.c against the stand-in for libcupti), and what is said of it. Why nothing at all was recorded is in test_run.py.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, "build/release")
+NODE, LACUNA, CUPTI = (os.path.join(BUILD, name) for name in ("lacuna-node", "lacuna", "stand_in/libcupti_stand_in.so"))
+SECONDS = 120
+ALLOW = "the administrator allows it with: options nvidia NVreg_RestrictProfilingToAdminUsers=0"
+REFUSED = f"CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35); {ALLOW}"
+
+# name: (arguments of the job, variables, said at once, in the verdict, in what was not recorded)
+ROWS = {
+    "all of it": (("cuda", "steps=5", "deliver=50"), {}, "", "", ""),
+    "no CUDA": (("steps=5",), {}, "", "no process of the job initialized CUDA", "GPU operations: no process of the job initialized CUDA"),
+    "no libcupti": (("cuda", "steps=5"), {"LACUNA_CUPTI": "/nowhere/libcupti.so", "LD_LIBRARY_PATH": ""},
+                    "the GPU is not recorded: libcupti was not found; LACUNA_CUPTI=/path/to/libcupti.so names it",
+                    "no GPU operation was recorded: libcupti was not found", "GPU operations: libcupti was not found; LACUNA_CUPTI="),
+    "another profiler": (("cuda", "steps=5"), {"STAND_IN_REFUSE": "busy"}, "the GPU is not recorded: another profiler holds CUPTI: nsys",
+                         "another profiler holds CUPTI: nsys", "GPU operations: another profiler holds CUPTI: nsys"),
+    "another profiler, of old": (("cuda", "steps=5"), {"STAND_IN_REFUSE": "busy", "STAND_IN_BUSY": "12"},
+                                 "the GPU is not recorded: another profiler holds CUPTI: nsys", "another profiler holds CUPTI: nsys",
+                                 "GPU operations: another profiler holds CUPTI: nsys"),
+    "an error that nobody knows": (("cuda", "steps=5"), {"STAND_IN_REFUSE": "busy", "STAND_IN_BUSY": "999"},
+                                   "the GPU is not recorded: CUPTI refused us: CUPTI_ERROR (999)", "CUPTI refused us: CUPTI_ERROR (999)",
+                                   "GPU operations: CUPTI refused us: CUPTI_ERROR (999)"),
+    "nobody may subscribe": (("cuda", "steps=5"), {"STAND_IN_REFUSE": "subscribe"}, f"the GPU is not recorded: CUPTI refused us: {REFUSED}",
+                             f"CUPTI refused us: {REFUSED}", f"GPU operations: CUPTI refused us: {REFUSED}"),
+    "nothing may be recorded": (("cuda", "steps=5"), {"STAND_IN_REFUSE": "all"}, f"the GPU is not recorded: no GPU activity can be recorded: {REFUSED}",
+                                f"no GPU operation was recorded: {REFUSED}", f"GPU operations: {REFUSED}"),
+    "kernels may not be recorded": (("cuda", "steps=5", "copies"), {"STAND_IN_REFUSE": "privileges"}, f"kernels cannot be recorded: {REFUSED}",
+                                    f"no kernel was recorded: {REFUSED}", f"kernels: {REFUSED}"),
+    "its own profiler until the end": (("yield", "cuda", "steps=5"), {}, "", "the job's own profiler held CUPTI until the end",
+                                       "GPU operations: the job's own profiler held CUPTI until the end"),
+    "its own profiler from some time on": (("cuda", "steps=5", "deliver=50", "yield", "steps=5"), {}, "", "",
+                                           "GPU operations until the end: CUPTI was left to torch.profiler of the job until the end"),
+    "a kernel that never ends": (("cuda", "steps=5", "launch=3,60000000"), {}, "", "the recording ended before any of them did",
+                                 "GPU operations: the recording ended before any of them did"),
+    "some kernels that never end": (("cuda", "steps=5", "launch=20,100", "sleep=50", "launch=3,60000000"), {}, "", "",
+                                    "GPU operations in progress: 3 operations had not ended when the recording did"),
+    "no operation": (("cuda", "steps=5"), {}, "", "CUDA was initialized, but no operation ended while it was recorded",
+                     "GPU operations: CUDA was initialized, but no operation ended"),
+}
+EMPTY = {
+    "no variables": (("env", "-i", "sleep", "0.6"), "nothing was recorded: sleep runs without the variables that load the recorder"),
+    "nothing to record": (("sleep", "0.6"), "nothing was recorded: no process used NVTX or CUDA"),
+    "an early end": (("sh", "-c", "sleep 0.6; exit 3"), "nothing was recorded: the job ended with status 3"),
+}
+
+
+class Reasons(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="lacuna-test-")
+        cls.job = os.path.join(cls.folder, "cuda_job")
+        subprocess.run(["gcc", "-O1", "-iquote", ROOT, os.path.join(ROOT, "tests/integration/cuda_job.c"), os.path.join(ROOT, "kernels/ranges.c"),
+                        "-o", cls.job, "-ldl"], check=True, timeout=SECONDS)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def record(self, name, *command, **variables):
+        out = os.path.join(self.folder, name.replace(" ", "-"))
+        environment = {**os.environ, "LACUNA_CUPTI": CUPTI, **variables}
+        run = subprocess.run([NODE, "run", "--quiet", "-o", out, "--", *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, timeout=SECONDS)
+        return out, run
+
+    def analyze(self, out, *options):
+        return subprocess.run([LACUNA, "analyze", out, *options], stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=True).stdout
+
+    def is_said_everywhere(self, out, verdict, missing):
+        analysis = json.loads(self.analyze(out, "--json"))
+        text, page = " ".join(self.analyze(out).split()), out + ".html"
+        subprocess.run([LACUNA, "export", out, "--to", "html", "-o", page], stdout=subprocess.DEVNULL, check=True, timeout=SECONDS)
+        with open(page, encoding="utf-8") as file:
+            html = file.read().replace("&#39;", "'").replace("\\u0027", "'").replace("&quot;", '"')
+        said = analysis["verdict"]["text"] + " " + analysis["verdict"]["detail"]
+        self.assertIn(verdict.lower(), said.lower())
+        self.assertTrue(not missing or any(line.startswith(missing) for line in analysis["not_recorded"]), analysis["not_recorded"])
+        for where in (text, html):
+            self.assertIn(verdict.lower(), where.lower())
+            self.assertIn(missing.lower(), where.lower())
+        if not missing:
+            self.assertFalse([line for line in analysis["not_recorded"] if "GPU operations" in line or line.startswith("kernels")])
+        return analysis
+
+    def test_a_reason_for_each(self):
+        for name, (arguments, variables, at_once, verdict, missing) in ROWS.items():
+            with self.subTest(name):
+                out, run = self.record(name, self.job, *arguments, **variables)
+                self.assertEqual(run.returncode, 0, run.stderr)
+                said = [line for line in run.stderr.splitlines() if "events were not recorded (GPU operations that had not ended" not in line]
+                self.assertEqual(said, [f"lacuna: {at_once}"] if at_once else [])
+                self.is_said_everywhere(out, verdict, missing)
+
+    def test_copies_without_kernels_say_nothing_of_how_busy_the_gpu_was(self):
+        out, _ = self.record("copies", self.job, "cuda", "steps=30", "copies", STAND_IN_REFUSE="privileges")
+        analysis = json.loads(self.analyze(out, "--json"))
+        self.assertEqual(analysis["verdict"]["cause"], "unknown")
+        self.assertLessEqual({finding["id"] for finding in analysis["findings"]}, {"step-outliers"})
+
+    def test_a_reason_where_no_process_was_recorded(self):
+        for name, (command, verdict) in EMPTY.items():
+            with self.subTest(name):
+                out, run = self.record(name, *command)
+                self.assertEqual(run.stderr, "")
+                self.is_said_everywhere(out, verdict, "GPU operations: " + verdict.split(": ", 1)[1])
+
+    def test_trouble_is_told_while_the_job_runs(self):
+        out = os.path.join(self.folder, "at-once")
+        job = subprocess.Popen([NODE, "run", "--quiet", "-o", out, "--", self.job, "cuda", "wait"], env={**os.environ, "LACUNA_CUPTI": CUPTI, "STAND_IN_REFUSE": "busy"},
+                               stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(job.stderr.readline(), "lacuna: the GPU is not recorded: another profiler holds CUPTI: nsys\n")
+        self.assertIsNone(job.poll())  # it waits for us
+        self.assertEqual(job.communicate("", timeout=SECONDS)[1], "")  # once
+        self.assertEqual(job.returncode, 0)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=1).result
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed")
+    sys.exit(1 if bad else 0)
