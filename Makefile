@@ -36,7 +36,7 @@ CHECK_LIBS    = $(shell pkg-config --libs check)
 # ---- sources: every folder, however deep
 sources = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
 ANALYSIS_SRCS := $(call sources,collector/base analysis)
-SERVER_SRCS   := $(filter-out server/http/embed/%,$(call sources,server))
+SERVER_SRCS   := $(filter-out server/http/embed/% server/dist/%,$(call sources,server))
 SUPPORT_SRCS  := $(call sources,tests/support)
 WEB_SRCS      := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print 2>/dev/null)
 ANALYSIS_OBJS := $(ANALYSIS_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/finding_documents.o
@@ -191,6 +191,22 @@ $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: STAND_IN_FLAGS := -DWITHOUT_GPM
 $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/base/nvml_abi.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) $(STAND_IN_FLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 $< -o $@
+
+# ---- what is distributed (server/dist): the same program, which starts on every system from glibc 2.17 on
+DIST      := build/dist
+DIST_LIBC := 2.17
+LIBC_NONSHARED = $(shell $(CC) -print-file-name=libc_nonshared.a)
+$(DIST)/stubs/.stamp: server/dist/link_stubs.py
+	$(Q)python3 $< $(@D) $(DIST_LIBC) "$(CC)" && touch $@
+$(DIST)/tls_stubs.c: server/dist/tls_stubs.py
+	$(Q)mkdir -p $(@D)
+	$(Q)python3 $< $(call has_archive,microhttpd) >$@
+# -nostdlib: nothing may come from the C library of this machine but its code for every program (libc_nonshared.a)
+$(DIST)/lacuna: server/dist/old_libc.c collector/launch/start.S $(DIST)/tls_stubs.c $(DIST)/stubs/.stamp $(BUILD)/server/main.o $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+	$(Q)$(CC) $(BASE_CFLAGS) -fPIE -pie -nostdlib -DLAC_RUN_CONSTRUCTORS -s -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN' \
+	  $(filter %.c %.S %.o %.a,$^) $(foreach l,microhttpd json-c sodium zstd sqlite3,$(call has_archive,$(l))) -l:libisal.so.2 \
+	  -Wl,--no-as-needed $(addprefix $(DIST)/stubs/,libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2) -Wl,--as-needed $(DIST)/stubs/ld-linux-x86-64.so.2 \
+	  $(LIBC_NONSHARED) -lgcc -o $@
 
 # ---- kernels/: the example workload; the GPU's device needs nvcc, the rest builds anywhere
 NVCC         ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))

@@ -1,7 +1,7 @@
 /*
  * The entry point of lacuna-node. Our own, because the one of a recent C library asks for
  * __libc_start_main of glibc 2.34, and this program has to start on 2.17. There are no constructors
- * in the program itself, so none are passed.
+ * in the program itself, so none are passed; the distributed lacuna, which starts here too, has some.
  */
 #if defined(__x86_64__)
     .symver __libc_start_main, __libc_start_main@GLIBC_2.2.5
@@ -17,7 +17,11 @@ _start:
     push %rax
     push %rsp
     xor %r8d, %r8d          /* no destructors */
+#if defined(LAC_RUN_CONSTRUCTORS)
+    lea lac_run_constructors(%rip), %rcx
+#else
     xor %ecx, %ecx          /* no constructors */
+#endif
     lea main(%rip), %rdi
     call *__libc_start_main@GOTPCREL(%rip)
     hlt

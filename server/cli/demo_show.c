@@ -1,0 +1,392 @@
+#include "server/cli/demo_show.h"
+
+#include "analysis/model/status.h"
+#include "collector/base/count_of.h"
+#include "server/cli/ending.h"
+#include "server/demo/series.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    FOLDER_BYTES = 1024,
+    PATH_BYTES = FOLDER_BYTES + 64,
+    ADDRESS_BYTES = 1024,
+    KEY_BYTES = 128,
+    SAID_BYTES = 8192,
+    ARGUMENTS_MAX = 16,
+    FOLDERS_OPEN = 16,
+    START_S = 60, /* for the server to say its address */
+    LOOK_MS = 10,
+};
+
+struct demo {
+    char folder[FOLDER_BYTES];
+    volatile pid_t importing; /* read by the thread that removes */
+    volatile pid_t server;
+    char address[ADDRESS_BYTES]; /* without the key */
+    char remote[ADDRESS_BYTES];  /* the server's line on reaching it from another machine */
+    char key[KEY_BYTES];
+};
+
+static int complain(const char *what)
+{
+    (void)fprintf(stderr, "lacuna demo: %s: %s\n", what, strerror(errno));
+    return 1;
+}
+
+static void path_in(const struct demo *demo, const char *name, char *out)
+{
+    (void)snprintf(out, PATH_BYTES, "%s/%s", demo->folder, name);
+}
+
+/* ---- children: this program's other commands */
+
+static _Noreturn void become(const char *program, char *const *arguments, const char *output)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t none;
+    int fd = output != NULL ? open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    for (size_t i = 0; i < LAC_COUNT_OF(signals); i++) {
+        (void)signal(signals[i], SIG_DFL);
+    }
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (output == NULL || (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0)) {
+        (void)execvp(program, arguments);
+    }
+    _exit(127);
+}
+
+/* `output`: a file for its standard output; NULL: ours. @return -1 with errno set */
+static pid_t start(const char *program, const char *const *words, const char *output)
+{
+    char *arguments[ARGUMENTS_MAX] = {NULL};
+    pid_t pid;
+
+    for (int i = 0; i < ARGUMENTS_MAX - 1 && words[i] != NULL; i++) {
+        memcpy(&arguments[i], &words[i], sizeof(words[i])); /* execvp() leaves them as they are */
+    }
+    pid = fork();
+    if (pid == 0) {
+        become(program, arguments, output);
+    }
+    return pid;
+}
+
+/* @return its exit status; 128 and more: a signal; 127: it is not there, or never was */
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    pid_t ended = -1;
+
+    while (pid > 0 && (ended = waitpid(pid, &status, 0)) < 0 && errno == EINTR) {
+    }
+    return ended <= 0 ? 127 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* ---- the end */
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    (void)remove(path);
+    return 0;
+}
+
+static void stop_child(volatile pid_t *child)
+{
+    if (*child > 0) {
+        (void)kill(*child, SIGTERM);
+        (void)wait_for(*child);
+        *child = 0;
+    }
+}
+
+static void remove_all(void *context)
+{
+    struct demo *const demo = context;
+
+    stop_child(&demo->importing);
+    stop_child(&demo->server);
+    (void)nftw(demo->folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- the traces */
+
+static bool make_folder(struct demo *demo)
+{
+    const char *const base = getenv("TMPDIR");
+    const int length = snprintf(demo->folder, sizeof(demo->folder), "%s/lacuna-demo-XXXXXX",
+                                base != NULL && base[0] == '/' ? base : "/tmp");
+
+    return length > 0 && (size_t)length < sizeof(demo->folder) && mkdtemp(demo->folder) != NULL;
+}
+
+static bool write_traces(const struct demo *demo, uint64_t seed)
+{
+    struct lac_error error = {0};
+    char series[PATH_BYTES];
+
+    path_in(demo, "series", series);
+    if (lac_demo_write_series(series, false, seed, NULL, &error) != LAC_OK) {
+        (void)fprintf(stderr, "lacuna demo: %s\n", error.message);
+        return false;
+    }
+    return true;
+}
+
+/* All six into the data folder; what it says of each goes to "imported". */
+static bool start_import(struct demo *demo)
+{
+    char paths[LAC_DEMO_STAGE_COUNT][PATH_BYTES];
+    char data[PATH_BYTES];
+    char output[PATH_BYTES];
+    const char *words[ARGUMENTS_MAX] = {
+        "lacuna", "import", "--data", data, "--project", "demo", "--no-keep-originals"};
+    int count = 7;
+
+    path_in(demo, "data", data);
+    path_in(demo, "imported", output);
+    for (int i = 0; i < LAC_DEMO_STAGE_COUNT; i++) {
+        (void)snprintf(paths[i], PATH_BYTES, "%s/series/%s.json", demo->folder,
+                       lac_demo_stage(i)->name);
+        words[count++] = paths[i];
+    }
+    demo->importing = start("/proc/self/exe", words, output);
+    return demo->importing > 0;
+}
+
+static int print_report(const struct demo *demo)
+{
+    char path[PATH_BYTES];
+    const char *const words[] = {"lacuna", "analyze", path, NULL};
+
+    (void)snprintf(path, sizeof(path), "%s/series/%s.json", demo->folder, lac_demo_stage(0)->name);
+    (void)fflush(stdout);
+    return wait_for(start("/proc/self/exe", words, NULL));
+}
+
+/* ---- the page */
+
+/* What a file holds, cut at the room there is; "" when it cannot be read. */
+static void read_file(const struct demo *demo, const char *name, char *out, size_t capacity)
+{
+    char path[PATH_BYTES];
+    FILE *file;
+    size_t length = 0;
+
+    path_in(demo, name, path);
+    file = fopen(path, "re");
+    if (file != NULL) {
+        length = fread(out, 1, capacity - 1, file);
+        (void)fclose(file);
+    }
+    out[length] = '\0';
+}
+
+/* The rest of the line that begins with `head`; false without one. */
+static bool line_after(const char *text, const char *head, char *out, size_t capacity)
+{
+    const char *const at = strstr(text, head);
+    size_t length;
+
+    if (at == NULL) {
+        return false;
+    }
+    length = strcspn(at + strlen(head), "\n");
+    if (length >= capacity) {
+        return false;
+    }
+    memcpy(out, at + strlen(head), length);
+    out[length] = '\0';
+    return true;
+}
+
+/* Where the first trace is: the server's own address, and the trace's id as the import told it. */
+static bool make_address(struct demo *demo, const char *said)
+{
+    char imported[SAID_BYTES];
+    char open_line[ADDRESS_BYTES - 64];
+    char *const end = line_after(said, "\n  open     ", open_line, sizeof(open_line))
+                          ? strstr(open_line, "/#key=")
+                          : NULL;
+
+    if (end == NULL || !line_after(said, "\n  remote   ", demo->remote, sizeof(demo->remote))) {
+        return false;
+    }
+    *end = '\0';
+    read_file(demo, "imported", imported, sizeof(imported));
+    (void)snprintf(demo->address, sizeof(demo->address), "%s/t/%.*s", open_line,
+                   (int)strcspn(imported, " \n"), imported);
+    read_file(demo, "data/local.token", demo->key, sizeof(demo->key));
+    demo->key[strcspn(demo->key, "\n")] = '\0';
+    return true;
+}
+
+static bool start_server(struct demo *demo, const char *listen)
+{
+    static const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+    char data[PATH_BYTES];
+    char output[PATH_BYTES];
+    char said[SAID_BYTES] = "";
+    const char *const words[] = {"lacuna", "serve",       "--data", data, "--listen",
+                                 listen,   "--log-level", "error",  NULL};
+
+    path_in(demo, "data", data);
+    path_in(demo, "said", output);
+    demo->server = start("/proc/self/exe", words, output);
+    for (int ms = 0; demo->server > 0 && ms < START_S * 1000; ms += LOOK_MS) {
+        if (waitpid(demo->server, NULL, WNOHANG) != 0) {
+            demo->server = 0; /* it has said why */
+            break;
+        }
+        read_file(demo, "said", said, sizeof(said));
+        if (strstr(said, "\n  stop ") != NULL) {
+            return make_address(demo, said);
+        }
+        (void)nanosleep(&look, NULL);
+    }
+    return false;
+}
+
+/* The key is on the terminal and in files of this user alone, never among the arguments of a
+ * program: a page that leads to the address is what the browser is given. */
+static void open_browser(const struct demo *demo)
+{
+    const char *const chosen = getenv("BROWSER");
+    char path[PATH_BYTES];
+    const char *const words[] = {chosen != NULL && chosen[0] != '\0' ? chosen : "xdg-open", path,
+                                 NULL};
+    FILE *file;
+    int fd;
+
+    path_in(demo, "open.html", path);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (file == NULL) {
+        return;
+    }
+    (void)fprintf(file,
+                  "<!doctype html><title>Lacuna</title>"
+                  "<meta http-equiv=\"refresh\" content=\"0;url=%s#key=%s\">\n",
+                  demo->address, demo->key);
+    if (fclose(file) == 0) {
+        (void)start(words[0], words, "/dev/null");
+    }
+}
+
+static void print_address(const struct demo *demo)
+{
+    (void)printf("\nThis was a simulated job. All six traces of its tuning are on the page:\n\n");
+    if (isatty(STDOUT_FILENO) != 0) {
+        (void)printf("  open     %s#key=%s\n", demo->address, demo->key);
+    } else { /* a log that others may read */
+        (void)printf("  open     %s#key=...   with the key in %s/data/local.token\n", demo->address,
+                     demo->folder);
+    }
+    (void)printf("  remote   %s\n", demo->remote);
+    (void)printf("  stop     Ctrl-C, which also removes %s\n", demo->folder);
+    (void)printf("  yours    lacuna run -- python train.py\n");
+    (void)fflush(stdout);
+}
+
+static volatile sig_atomic_t ended_by;
+
+static void on_signal(int number)
+{
+    ended_by = number;
+}
+
+/* Until the server ends or a signal asks for it. A person's Ctrl-C is the normal end. */
+static int serve(struct demo *demo, struct lac_ending *ending)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction action = {.sa_handler = on_signal};
+    int status = 0;
+
+    for (size_t i = 0; i < LAC_COUNT_OF(signals); i++) {
+        (void)sigaction(signals[i], &action, NULL);
+    }
+    lac_ending_over(ending); /* signals that waited are ours from here on */
+    while (ended_by == 0) {
+        const pid_t pid = waitpid(-1, &status, 0);
+
+        if (pid == demo->server) {
+            demo->server = 0;
+            return ended_by != 0 ? 0 : 1;
+        }
+        if (pid < 0 && errno != EINTR) {
+            break;
+        }
+    }
+    return 0;
+}
+
+/* ---- all of it */
+
+static int run(struct demo *demo, const struct lac_demo_show *show, struct lac_ending *ending)
+{
+    const bool on_terminal = isatty(STDERR_FILENO) != 0;
+    int exit_status;
+
+    if (on_terminal) {
+        (void)fputs("simulating a training job", stderr);
+    }
+    exit_status = write_traces(demo, show->seed) ? 0 : 1;
+    if (on_terminal) {
+        (void)fputs("\r\033[K", stderr);
+    }
+    if (exit_status == 0 && !start_import(demo)) {
+        exit_status = complain("cannot start the import");
+    }
+    if (exit_status == 0) {
+        exit_status = print_report(demo);
+    }
+    if (exit_status == 0) {
+        exit_status = wait_for(demo->importing);
+        demo->importing = 0;
+    }
+    if (exit_status != 0) {
+        return exit_status;
+    }
+    if (!start_server(demo, show->listen)) {
+        return 1;
+    }
+    print_address(demo);
+    if (show->opens) {
+        open_browser(demo);
+    }
+    return serve(demo, ending);
+}
+
+int lac_demo_show(const struct lac_demo_show *show)
+{
+    struct demo demo = {.folder = ""};
+    struct lac_ending ending;
+    int exit_status;
+
+    if (!make_folder(&demo)) {
+        return complain("cannot make a temporary folder");
+    }
+    lac_ending_begin(&ending, remove_all, &demo);
+    exit_status = run(&demo, show, &ending);
+    lac_ending_over(&ending);
+    remove_all(&demo);
+    return exit_status;
+}
