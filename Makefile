@@ -54,7 +54,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: dist node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -201,12 +201,30 @@ $(DIST)/stubs/.stamp: server/dist/link_stubs.py
 $(DIST)/tls_stubs.c: server/dist/tls_stubs.py
 	$(Q)mkdir -p $(@D)
 	$(Q)python3 $< $(call has_archive,microhttpd) >$@
-# -nostdlib: nothing may come from the C library of this machine but its code for every program (libc_nonshared.a)
-$(DIST)/lacuna: server/dist/old_libc.c collector/launch/start.S $(DIST)/tls_stubs.c $(DIST)/stubs/.stamp $(BUILD)/server/main.o $(BUILD)/libserver.a $(BUILD)/libanalysis.a
-	$(Q)$(CC) $(BASE_CFLAGS) -fPIE -pie -nostdlib -DLAC_RUN_CONSTRUCTORS -s -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN' \
-	  $(filter %.c %.S %.o %.a,$^) $(foreach l,microhttpd json-c sodium zstd sqlite3,$(call has_archive,$(l))) -l:libisal.so.2 \
-	  -Wl,--no-as-needed $(addprefix $(DIST)/stubs/,libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2) -Wl,--as-needed $(DIST)/stubs/ld-linux-x86-64.so.2 \
-	  $(LIBC_NONSHARED) -lgcc -o $@
+# -nostdlib: nothing may come from the C library of this machine but its code for every program (libc_nonshared.a). Twice: for a package,
+# whose libraries the system has, and with its one library beside it
+DIST_ARCHIVES = $(foreach l,microhttpd json-c sodium zstd sqlite3,$(call has_archive,$(l))) $(LIBC_NONSHARED) $(shell $(CC) -print-libgcc-file-name)
+DIST_SHARED   = $(shell $(CC) -print-file-name=libisal.so.2)
+DIST_LACUNA  := server/dist/old_libc.c collector/launch/start.S $(DIST)/tls_stubs.c $(DIST)/stubs/.stamp $(BUILD)/server/main.o $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+$(DIST)/beside/lacuna: DIST_PATH = -Wl,-rpath,'$$ORIGIN'
+$(DIST)/lacuna $(DIST)/beside/lacuna: $(DIST_LACUNA)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(BASE_CFLAGS) -fPIE -pie -nostdlib -DLAC_RUN_CONSTRUCTORS -s -Wl,-z,relro,-z,now $(DIST_PATH) $(filter %.c %.S %.o,$^) \
+	  -Wl,--start-group $(filter %.a,$^) $(DIST_ARCHIVES) -Wl,--end-group -l:libisal.so.2 \
+	  -Wl,--no-as-needed $(addprefix $(DIST)/stubs/,libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2) -Wl,--as-needed $(DIST)/stubs/ld-linux-x86-64.so.2 -o $@
+
+DIST_MISSING = $(strip $(if $(filter x86_64,$(shell uname -m)),,x86-64) $(foreach l,microhttpd json-c sodium zstd sqlite3,$(if $(call has_archive,$(l)),,lib$(l).a)))
+DIST_OUT  := $(DIST)/out
+DIST_ONLY := # wheel: that alone
+.PHONY: dist-missing
+dist-missing:
+	@echo $(DIST_MISSING)
+dist: all                                  ## tarballs, wheel and .deb of what can be installed, with checksums and list of parts, into build/dist/out
+	$(Q)$(if $(DIST_MISSING),echo "make dist needs what is not here: $(DIST_MISSING)" >&2; exit 1)
+	$(Q)$(MAKE) --no-print-directory -j2 $(DIST)/lacuna $(DIST)/beside/lacuna
+	$(Q)$(if $(DIST_ONLY),,$(MAKE) --no-print-directory aarch64)
+	$(Q)python3 server/dist/make_dist.py --only "$(DIST_ONLY)" --version $(VERSION) --program $(DIST)/lacuna --beside $(DIST)/beside/lacuna --shared $(DIST_SHARED) \
+	  $(addprefix --archive ,$(DIST_ARCHIVES)) --node x86_64=$(BUILD)=strip $(if $(HAVE_AARCH64),--node aarch64=build/aarch64=$(AARCH64_CC:gcc=strip)) $(DIST_OUT)
 
 # ---- kernels/: the example workload; the GPU's device needs nvcc, the rest builds anywhere
 NVCC         ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))

@@ -19,8 +19,6 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "help";
     const struct lac_command *command;
 
-    /* a reader that goes away (`lacuna help | head`) is an error of the write, not a death */
-    (void)signal(SIGPIPE, SIG_IGN);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         name = "help";
     } else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
@@ -30,6 +28,11 @@ int main(int argc, char **argv)
     if (command == NULL) {
         (void)fprintf(stderr, "lacuna: no command '%s' (see lacuna help)\n", name);
         return 2;
+    }
+    /* a reader that goes away (`lacuna help | head`) is an error of the write, not a death; but a
+     * job of `run` would ignore what we ignore */
+    if (command->run != lac_cmd_run) {
+        (void)signal(SIGPIPE, SIG_IGN);
     }
     if (argc > 1) {
         return command->run(argc - 1, argv + 1);

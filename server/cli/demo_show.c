@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,6 +30,8 @@ enum {
     LOOK_MS = 10,
 };
 
+static const char SELF[] = "/proc/self/exe";
+
 struct demo {
     char folder[FOLDER_BYTES];
     volatile pid_t importing; /* read by the thread that removes */
@@ -51,7 +52,7 @@ static void path_in(const struct demo *demo, const char *name, char *out)
     (void)snprintf(out, PATH_BYTES, "%s/%s", demo->folder, name);
 }
 
-/* ---- children: this program's other commands */
+/* ---- children: this program's other commands, and a browser */
 
 static _Noreturn void become(const char *program, char *const *arguments, const char *output)
 {
@@ -59,7 +60,11 @@ static _Noreturn void become(const char *program, char *const *arguments, const 
     sigset_t none;
     int fd = output != NULL ? open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (strcmp(program, SELF) == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    } else {
+        (void)setsid(); /* a browser stays, and Ctrl-C is not for it */
+    }
     for (size_t i = 0; i < LAC_COUNT_OF(signals); i++) {
         (void)signal(signals[i], SIG_DFL);
     }
@@ -168,7 +173,7 @@ static bool start_import(struct demo *demo)
                        lac_demo_stage(i)->name);
         words[count++] = paths[i];
     }
-    demo->importing = start("/proc/self/exe", words, output);
+    demo->importing = start(SELF, words, output);
     return demo->importing > 0;
 }
 
@@ -179,7 +184,7 @@ static int print_report(const struct demo *demo)
 
     (void)snprintf(path, sizeof(path), "%s/series/%s.json", demo->folder, lac_demo_stage(0)->name);
     (void)fflush(stdout);
-    return wait_for(start("/proc/self/exe", words, NULL));
+    return wait_for(start(SELF, words, NULL));
 }
 
 /* ---- the page */
@@ -250,7 +255,7 @@ static bool start_server(struct demo *demo, const char *listen)
 
     path_in(demo, "data", data);
     path_in(demo, "said", output);
-    demo->server = start("/proc/self/exe", words, output);
+    demo->server = start(SELF, words, output);
     for (int ms = 0; demo->server > 0 && ms < START_S * 1000; ms += LOOK_MS) {
         if (waitpid(demo->server, NULL, WNOHANG) != 0) {
             demo->server = 0; /* it has said why */
@@ -310,30 +315,36 @@ static volatile sig_atomic_t ended_by;
 
 static void on_signal(int number)
 {
-    ended_by = number;
+    if (number != SIGCHLD) {
+        ended_by = number;
+    }
 }
 
-/* Until the server ends or a signal asks for it. A person's Ctrl-C is the normal end. */
-static int serve(struct demo *demo, struct lac_ending *ending)
+/* From here on a signal is the normal end, and comes only while we wait: in `open`. */
+static void take_signals(struct lac_ending *ending, sigset_t *open)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
     const struct sigaction action = {.sa_handler = on_signal};
-    int status = 0;
+    sigset_t set;
 
+    (void)sigemptyset(&set);
     for (size_t i = 0; i < LAC_COUNT_OF(signals); i++) {
+        (void)sigaddset(&set, signals[i]);
         (void)sigaction(signals[i], &action, NULL);
     }
-    lac_ending_over(ending); /* signals that waited are ours from here on */
-    while (ended_by == 0) {
-        const pid_t pid = waitpid(-1, &status, 0);
+    lac_ending_over(ending);
+    (void)pthread_sigmask(SIG_BLOCK, &set, open);
+}
 
-        if (pid == demo->server) {
+/* Until the server ends or a signal asks for it. @return the exit status */
+static int serve(struct demo *demo, const sigset_t *open)
+{
+    while (ended_by == 0) {
+        if (waitpid(demo->server, NULL, WNOHANG) != 0) {
             demo->server = 0;
-            return ended_by != 0 ? 0 : 1;
+            return 1;
         }
-        if (pid < 0 && errno != EINTR) {
-            break;
-        }
+        (void)sigsuspend(open);
     }
     return 0;
 }
@@ -343,6 +354,7 @@ static int serve(struct demo *demo, struct lac_ending *ending)
 static int run(struct demo *demo, const struct lac_demo_show *show, struct lac_ending *ending)
 {
     const bool on_terminal = isatty(STDERR_FILENO) != 0;
+    sigset_t open;
     int exit_status;
 
     if (on_terminal) {
@@ -368,11 +380,12 @@ static int run(struct demo *demo, const struct lac_demo_show *show, struct lac_e
     if (!start_server(demo, show->listen)) {
         return 1;
     }
+    take_signals(ending, &open);
     print_address(demo);
     if (show->opens) {
         open_browser(demo);
     }
-    return serve(demo, ending);
+    return serve(demo, &open);
 }
 
 int lac_demo_show(const struct lac_demo_show *show)

@@ -23,33 +23,35 @@ def number(version):
 
 
 def newest_symbols(path, limit):
-    """name -> (version, type, address, bytes): the newest up to the limit."""
+    """name -> (version, type, address, bytes, directive of its binding): the newest up to the limit."""
     table = subprocess.run(["readelf", "--dyn-syms", "-W", path], stdout=subprocess.PIPE, check=True, text=True).stdout
     found = {}
     for line in table.splitlines():
         row = ROW.match(line)
         if not row or row.group(5) == "UND" or number(row.group(7)) > limit:
             continue
-        address, size, kind, _, _, name, version = row.groups()
+        address, size, kind, binding, _, name, version = row.groups()
         if name not in found or number(found[name][0]) < number(version):
-            found[name] = (version, kind, int(address, 16), int(size, 0))
+            found[name] = (version, kind, int(address, 16), int(size, 0), ".weak" if binding == "WEAK" else ".globl")
     return found
 
 
 def assembler(symbols):
-    """Objects that share an address share it here too: with copy relocations that is what makes `environ` and `__environ` one."""
+    """Objects that share an address share it here too, the weak ones as such: that makes a linker that copies `environ` into the program
+    take `__environ` with it, which is what the C library itself uses."""
     lines, objects = [".text"], {}
-    for place, (name, (version, kind, address, size)) in enumerate(sorted(symbols.items())):
+    for place, (name, (version, kind, address, size, binding)) in enumerate(sorted(symbols.items())):
         if kind == "OBJECT":
-            objects.setdefault(address, []).append((place, name, version, size))
+            objects.setdefault(address, []).append((place, name, version, size, binding))
         else:
-            lines += [f".globl lac_stub_{place}", f".type lac_stub_{place},@function", f"lac_stub_{place}: .symver lac_stub_{place}, {name}@@{version}", "nop"]
+            lines += [f"{binding} lac_stub_{place}", f".type lac_stub_{place},@function", f"lac_stub_{place}: .symver lac_stub_{place}, {name}@@{version}", "nop"]
     lines.append(".data")
     for names in objects.values():
         lines.append(".balign 64")
-        for place, name, version, size in names:
-            lines += [f".globl lac_stub_{place}", f".type lac_stub_{place},@object", f".size lac_stub_{place},{size}", f"lac_stub_{place}: .symver lac_stub_{place}, {name}@@{version}"]
-        lines.append(f".skip {max(1, max(size for _, _, _, size in names))}")
+        for place, name, version, size, binding in names:
+            lines += [f"{binding} lac_stub_{place}", f".type lac_stub_{place},@object", f".size lac_stub_{place},{size}"]
+            lines.append(f"lac_stub_{place}: .symver lac_stub_{place}, {name}@@{version}")
+        lines.append(f".skip {max(1, max(row[3] for row in names))}")
     return "\n".join([*lines, '.section .note.GNU-stack,"",@progbits', ""])
 
 
@@ -57,7 +59,7 @@ def make(folder, name, symbols, compiler):
     source, script = os.path.join(folder, name + ".s"), os.path.join(folder, name + ".map")
     with open(source, "w", encoding="ascii") as file:
         file.write(assembler(symbols))
-    versions = sorted({version for version, _, _, _ in symbols.values()}, key=number)
+    versions = sorted({version for version, *_ in symbols.values()}, key=number)
     with open(script, "w", encoding="ascii") as file:
         file.write("".join(f"{version} {{ {'local: lac_stub_*;' if at == 0 else ''} }};\n" for at, version in enumerate(versions)))
     version_script = [f"-Wl,--version-script={script}"] if versions else []
