@@ -642,7 +642,7 @@ static void install(const struct nvtx_callbacks *callbacks, int module, const st
     LAC_DEBUG(NVTX, 1, "module %d: attached, a table of %u functions", module, count);
     for (size_t i = 0; i < hook_count; i++) {
         if (hooks[i].number < count) { /* older headers have shorter tables */
-            *table[hooks[i].number] = hooks[i].function;
+            lac_nvtx_take_slot(table[hooks[i].number], hooks[i].function);
         }
     }
 }
@@ -654,7 +654,7 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
 {
     const struct nvtx_callbacks *callbacks;
 
-    if (!lac_settings.enabled || get_export_table == NULL) {
+    if (!lac_settings.enabled || get_export_table == NULL || lac_nvtx_has_let_go()) {
         return 0;
     }
     callbacks = get_export_table(NVTX_EXPORT_CALLBACKS);
@@ -678,7 +678,7 @@ LAC_EXPORT int InitializeInjectionNvtxExtension(const struct nvtx_extension *ext
  */
 int InitializeInjectionNvtxExtension(const struct nvtx_extension *extension)
 {
-    if (lac_settings.enabled && extension != NULL &&
+    if (lac_settings.enabled && extension != NULL && !lac_nvtx_has_let_go() &&
         extension->module_id == NVTX_EXTENSION_PAYLOAD) {
         LAC_DEBUG(NVTX, 1, "payload extension: attached");
         lac_payload_install(extension);

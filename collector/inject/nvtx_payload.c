@@ -717,7 +717,7 @@ void lac_payload_install(const struct nvtx_extension *extension)
     }
     for (size_t i = 0; i < LAC_COUNT_OF(hooks); i++) {
         if (hooks[i].number < extension->segments->slot_count) {
-            extension->segments->slots[hooks[i].number] = (intptr_t)hooks[i].function;
+            lac_nvtx_take_slot(&extension->segments->slots[hooks[i].number], hooks[i].function);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/recorder.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,13 @@ static inline uint16_t lac_domain_index(const struct lac_domain *domain)
 void *lac_nvtx_allocate(size_t size_bytes);
 /** Id of the next range that may end elsewhere. */
 uint64_t lac_nvtx_range_id(struct lac_thread *self);
+
+/* ---- nvtx_slots.c: our functions in the tables of the program's NVTX */
+
+/** Put it into a slot of a table, and remember that. */
+void lac_nvtx_take_slot(void *slot, nvtx_function function);
+/** Whether lac_nvtx_let_go() was called: tables that appear now stay as they are. */
+bool lac_nvtx_has_let_go(void);
 
 /* ---- nvtx_payload.c */
 

@@ -207,8 +207,12 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
 
     uint32_t index;
 
-    if (*self->stop == LAC_SPOOL_STOP || (*self->stop != LAC_SPOOL_RECORD && !self->always)) {
-        return false; /* the launcher ended the recording: nothing is lost */
+    if (*self->stop == LAC_SPOOL_STOP) { /* the launcher ended the recording: nothing is lost */
+        lac_nvtx_let_go();
+        return false;
+    }
+    if (*self->stop != LAC_SPOOL_RECORD && !self->always) {
+        return false;
     }
     if (self->reserve > RESERVE_MAX) {
         LAC_DEBUG(SPOOL, 3, "thread %d loses an event: %u ends of ranges are open", (int)self->tid,

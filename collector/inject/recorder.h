@@ -325,6 +325,10 @@ static inline uint32_t lac_recorder_name_z(struct lac_thread *self, const char *
     return lac_recorder_name_new(self, text, place);
 }
 
+/* ---- nvtx_slots.c */
+/** Take our functions out of NVTX's tables: nothing is recorded in this process any more. */
+void lac_nvtx_let_go(void);
+
 /* ---- nvtx.c: tell a new spool what the domains are called; the caller is inside the recorder */
 void lac_domains_define(struct lac_thread *self);
 /* ---- categories.c: the same for categories; text lives forever */

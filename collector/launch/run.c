@@ -340,6 +340,9 @@ static void follow_rest(struct recording *recording)
         (void)work(recording);
         is_recorded = lac_spool_owner_is_recorded(recording->spool_folder);
     }
+    if (is_recorded) {
+        want(recording, LAC_SPOOL_STOP); /* nobody drains them any more: they are to cost nothing */
+    }
     if (is_recorded && !recording->options->quiet) {
         lac_progress_line_clear();
         (void)fputs(
