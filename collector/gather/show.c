@@ -98,6 +98,10 @@ static void show_header(FILE *out, const char *name, const struct lac_spool_head
                   " events lost, %" PRIu64 " names lost\n",
                   header->first.realtime_ns, header->step_count, header->dropped_count,
                   header->dropped_string_count);
+    if (header->rank != 0) {
+        (void)fprintf(out, "  rank %" PRIu64 " of %" PRIu64 ", group %016" PRIx64 "\n",
+                      header->rank & UINT32_MAX, header->rank >> 32, header->rank_group);
+    }
     for (uint32_t at = 0; at < header->text_bytes;) {
         const size_t length = strnlen(header->text + at, header->text_bytes - at);
 

@@ -107,10 +107,40 @@ static void api_gpu_yield(int yield, const char *to)
     lac_gpu_yield(yield != 0, to);
 }
 
+/* FNV-1a */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 14695981039346656037u;
+
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    }
+    return hash;
+}
+
+static void api_identity(int32_t rank, int32_t world_size, const char *group)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    LAC_DEBUG(HOOK, 1, "rank %d of %d", (int)rank, (int)world_size);
+    if (self == NULL) {
+        return;
+    }
+    if (rank >= 0 && rank < world_size) {
+        struct lac_spool_header *const header = lac_spool_header();
+
+        __atomic_store_n(&header->rank_group, hash_of(group), __ATOMIC_RELAXED);
+        __atomic_store_n(&header->rank, (uint64_t)world_size << 32 | (uint32_t)rank,
+                         __ATOMIC_RELEASE);
+    }
+    lac_recorder_leave(self);
+}
+
 const struct lacuna_api *lacuna_get_api(void)
 {
-    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,  api_pop,      api_setting,
-                                          api_step,           api_value, api_gpu_yield};
+    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,    api_pop,
+                                          api_setting,        api_step,    api_value,
+                                          api_gpu_yield,      api_identity};
 
     return lac_settings.enabled ? &api : NULL;
 }

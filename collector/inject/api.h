@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LACUNA_API_VERSION 1
+#define LACUNA_API_VERSION 2
 
 struct lacuna_api {
     uint32_t version;
@@ -25,6 +25,8 @@ struct lacuna_api {
     void (*value)(uint64_t number);
     /** Leave GPU activity to another profiler (`yield` 1), or take it back (0). */
     void (*gpu_yield)(int yield, const char *to);
+    /** Which rank of how many the process is; `group` names where they met, the same in each. */
+    void (*identity)(int32_t rank, int32_t world_size, const char *group);
 };
 
 /** NULL when nothing is recorded in this process. */

@@ -143,21 +143,32 @@ static size_t read_file(const char *name, char *out, size_t capacity)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so count from
- * its last ')'. */
-static uint64_t own_start_ticks(void)
+/* Fields 4 and 22 of a process's stat file, 0 where it cannot be read; the name in field 2 may hold
+ * anything, so count from its last ')'. */
+static uint64_t start_ticks_of(const char *stat_file, int *ret_parent)
 {
     char text[1024] = {0};
     char *at;
 
-    if (read_file("/proc/self/stat", text, sizeof(text) - 1) == 0) {
+    *ret_parent = 0;
+    if (read_file(stat_file, text, sizeof(text) - 1) == 0) {
         return 0;
     }
     at = strrchr(text, ')');
     for (int field = 2; at != NULL && field < 22; field++) {
         at = strchr(at + 1, ' ');
+        if (field + 1 == 4 && at != NULL) {
+            *ret_parent = (int)strtol(at + 1, NULL, 10);
+        }
     }
     return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static uint64_t own_start_ticks(void)
+{
+    int parent;
+
+    return start_ticks_of("/proc/self/stat", &parent);
 }
 
 static void read_boot_id(uint8_t *boot_id)
@@ -193,6 +204,33 @@ static void add_text(struct lac_spool_header *to, const char *key, const char *v
     memcpy(out + key_length + 1, value, length);
     out[key_length + 1 + length] = '\0';
     to->text_bytes += (uint32_t)(key_length + length + 2);
+}
+
+/* "pid:start ticks,..." from the parent upward. A worker belongs to the rank that is its nearest
+ * ancestor, which it may have through a fork server that records nothing. */
+static void add_ancestors(struct lac_spool_header *to)
+{
+    char text[LAC_SPOOL_ANCESTORS * 40];
+    size_t used = 0;
+    int pid = (int)getppid();
+
+    for (int i = 0; i < LAC_SPOOL_ANCESTORS && pid > 1; i++) {
+        char file[32];
+        int parent;
+
+        (void)snprintf(file, sizeof(file), "/proc/%d/stat", pid);
+        const uint64_t start_ticks = start_ticks_of(file, &parent);
+
+        if (start_ticks == 0) {
+            break;
+        }
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d:%llu", i > 0 ? "," : "",
+                                 pid, (unsigned long long)start_ticks);
+        pid = parent;
+    }
+    if (used > 0) {
+        add_text(to, "ancestors", text, used);
+    }
 }
 
 /* Whether the pid means anything to a launcher: it looks when the process has ended. */
@@ -235,6 +273,11 @@ static void add_environment(struct lac_spool_header *to)
                                         "OMPI_COMM_WORLD_RANK",
                                         "OMPI_COMM_WORLD_SIZE",
                                         "PMI_RANK",
+                                        "PMI_SIZE",
+                                        "MV2_COMM_WORLD_RANK",
+                                        "MV2_COMM_WORLD_SIZE",
+                                        "HOROVOD_RANK",
+                                        "HOROVOD_SIZE",
                                         "CUDA_VISIBLE_DEVICES",
                                         "OMP_NUM_THREADS",
                                         "CUDA_LAUNCH_BLOCKING",
@@ -281,6 +324,7 @@ static void fill_header(void)
     }
     add_text(header, "cwd", shown, lac_text_shown(text, length, shown, sizeof(shown)));
     add_pid_namespace(header);
+    add_ancestors(header);
     add_command_line(header);
     add_environment(header);
     __atomic_thread_fence(__ATOMIC_RELEASE);

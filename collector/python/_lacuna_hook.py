@@ -396,6 +396,18 @@ def _ffcv(module):
     _named_loader(module.EpochIterator, "FFCV")
 
 
+# ---- which rank the process is
+
+def _process_group(module):
+    import _lacuna_ranks
+    _lacuna_ranks.process_group(module)
+
+
+def _jax_distributed(module):
+    import _lacuna_ranks
+    _lacuna_ranks.jax_distributed(module)
+
+
 def _tensor(module):
     original = module.Tensor.backward
 
@@ -445,10 +457,12 @@ _PATCHES = {
     "torch": (_compile,),
     "torch.nn.modules.module": (_module,),
     "torch._dynamo.eval_frame": (_dynamo,),
+    "torch.distributed.distributed_c10d": (_process_group,),
     "torch.profiler.profiler": (_profiler,),
     "torch.autograd.profiler": (_autograd_profiler,),
     "nvidia.dali.plugin.pytorch": (_dali,),
     "ffcv.loader.epoch_iterator": (_ffcv,),
+    "jax._src.distributed": (_jax_distributed,),
 }
 
 _watch_collections()

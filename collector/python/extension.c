@@ -144,6 +144,22 @@ static py_object *py_gpu_yield(py_object *self, py_object *arguments)
     return none();
 }
 
+/* identity(rank, world_size, group) */
+static py_object *py_identity(py_object *self, py_object *arguments)
+{
+    int rank = -1;
+    int world_size = 0;
+    const char *group = "";
+
+    (void)self;
+    if (PyArg_ParseTuple(arguments, "iis", &rank, &world_size, &group)) {
+        api->identity(rank, world_size, group);
+    } else {
+        PyErr_Clear();
+    }
+    return none();
+}
+
 /* -- watching a generator that gives batches -----------------------------------------------------
  *
  * CPython's profile functions are not in the stable ABI, but every version exports them alike: they
@@ -262,6 +278,7 @@ static struct py_method methods[] = {
     {"value", py_value, PY_METHOD_VARARGS, "a number of the innermost range"},
     {"gpu_yield", py_gpu_yield, PY_METHOD_VARARGS,
      "leave the GPU to another profiler, or take it back"},
+    {"identity", py_identity, PY_METHOD_VARARGS, "which rank of how many, of which group"},
     {"watch", py_watch, PY_METHOD_ONE, "a loader.wait around the next run of a generator's code"},
     {"unwatch", py_unwatch, PY_METHOD_NOARGS, "watch no more: how many calls were looked at"},
     {NULL, NULL, 0, NULL},

@@ -29,10 +29,12 @@ class _Finder:
         "torch",
         "torch.nn.modules.module",
         "torch._dynamo.eval_frame",
+        "torch.distributed.distributed_c10d",
         "torch.profiler.profiler",
         "torch.autograd.profiler",
         "nvidia.dali.plugin.pytorch",
         "ffcv.loader.epoch_iterator",
+        "jax._src.distributed",
     ))
 
     def find_spec(self, name, path=None, target=None):

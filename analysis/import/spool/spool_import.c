@@ -4,6 +4,7 @@
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_events.h"
 #include "analysis/import/spool/spool_profiler.h"
+#include "analysis/import/spool/spool_ranks.h"
 #include "analysis/import/spool/spool_read.h"
 #include "analysis/import/spool/spool_space.h"
 #include "analysis/model/builder.h"
@@ -49,7 +50,8 @@ struct spool_files {
     size_t capacity;
     uint64_t unreadable;
     struct lac_error last_error;
-    struct place *profiles; /* what another profiler wrote */
+    struct lac_spool_ranks ranks; /* of the files in order of age */
+    struct place *profiles;       /* what another profiler wrote */
     size_t profile_count;
 };
 
@@ -103,6 +105,7 @@ static void files_done(struct spool_files *files)
         free(files->files[i].place.path);
     }
     free(files->files);
+    lac_spool_ranks_done(&files->ranks);
     for (size_t i = 0; i < files->profile_count; i++) {
         free(files->profiles[i].path);
     }
@@ -215,56 +218,26 @@ static enum lac_status list_folder(const char *path, struct spool_files *files,
 
 /* ---- ranks of one job that one launcher recorded, as under torchrun: a model each */
 
-struct ranks {
-    int32_t *numbers; /* in order, each once; none: the recording is one model */
-    size_t count;
-    int32_t world_size; /* what has another one is no rank, as the task that started them */
-};
-
 /* Of files that belong to no rank, as samples of the host, every rank has its part. */
-static bool is_part_of(const struct spool_file *file, const struct ranks *ranks, int32_t rank)
+static bool is_part_of(const struct spool_files *files, size_t file, uint32_t rank)
 {
-    return rank < 0 || file->info.rank < 0 || file->info.rank == rank ||
-           file->info.world_size != ranks->world_size;
+    return rank == LAC_SPOOL_NO_RANK || files->ranks.of_file[file] == rank ||
+           files->ranks.of_file[file] == LAC_SPOOL_NO_RANK;
 }
 
-static int by_number(const void *left, const void *right)
+static enum lac_status find_ranks(struct spool_files *files)
 {
-    const int32_t a = *(const int32_t *)left;
-    const int32_t b = *(const int32_t *)right;
+    struct lac_spool_info **const infos = calloc(files->count + 1, sizeof(*infos));
+    enum lac_status status = LAC_ERR_NOMEM;
 
-    return a < b ? -1 : a > b;
-}
-
-static enum lac_status find_ranks(const struct spool_files *files, struct ranks *ranks)
-{
-    size_t kept = 0;
-
-    *ranks = (struct ranks){.world_size = 1};
-    for (size_t i = 0; i < files->count; i++) {
-        const int32_t size = files->files[i].info.world_size;
-
-        ranks->world_size = size > ranks->world_size ? size : ranks->world_size;
+    for (size_t i = 0; i < files->count && infos != NULL; i++) {
+        infos[i] = &files->files[i].info;
     }
-    ranks->numbers = calloc(files->count + 1, sizeof(*ranks->numbers));
-    if (ranks->numbers == NULL) {
-        return LAC_ERR_NOMEM;
+    if (infos != NULL) {
+        status = lac_spool_ranks_find(infos, files->count, &files->ranks);
     }
-    for (size_t i = 0; i < files->count && ranks->world_size > 1; i++) {
-        const struct lac_spool_info *const info = &files->files[i].info;
-
-        if (info->rank >= 0 && info->world_size == ranks->world_size) {
-            ranks->numbers[ranks->count++] = info->rank;
-        }
-    }
-    qsort(ranks->numbers, ranks->count, sizeof(*ranks->numbers), by_number);
-    for (size_t i = 0; i < ranks->count; i++) {
-        if (kept == 0 || ranks->numbers[i] != ranks->numbers[kept - 1]) {
-            ranks->numbers[kept++] = ranks->numbers[i];
-        }
-    }
-    ranks->count = kept > 1 ? kept : 0;
-    return LAC_OK;
+    free(infos);
+    return status;
 }
 
 /* Launchers' spools first, for what they tell of the host. */
@@ -287,7 +260,7 @@ static enum lac_status read_hosts(struct spool_files *files, struct lac_builder 
     return status;
 }
 
-static enum lac_status read_all(struct spool_files *files, const struct ranks *ranks, int32_t rank,
+static enum lac_status read_all(struct spool_files *files, uint32_t rank,
                                 struct lac_builder *builder,
                                 const struct lac_import_options *options, struct lac_error *reterr)
 {
@@ -302,7 +275,7 @@ static enum lac_status read_all(struct spool_files *files, const struct ranks *r
         const struct spool_file *const file = &files->files[i];
         struct lac_spool_bytes spool;
 
-        if (!is_part_of(file, ranks, rank)) {
+        if (!is_part_of(files, i, rank)) {
             continue;
         }
         if (memcmp(file->info.boot_id, files->files[0].info.boot_id, sizeof(file->info.boot_id)) !=
@@ -321,9 +294,10 @@ static enum lac_status read_all(struct spool_files *files, const struct ranks *r
             files->unreadable++;
             status = LAC_OK;
         }
-        if (model->info.rank < 0) {
-            model->info.rank = rank >= 0 ? rank : file->info.rank;
-            model->info.world_size = rank >= 0 ? ranks->world_size : file->info.world_size;
+        if (model->info.rank < 0 &&
+            (rank == LAC_SPOOL_NO_RANK || files->ranks.of_file[i] == rank)) {
+            model->info.rank = file->info.rank;
+            model->info.world_size = file->info.world_size;
         }
         if (options->progress != NULL &&
             !options->progress(options->progress_context, i + 1, files->count,
@@ -338,14 +312,33 @@ static enum lac_status read_all(struct spool_files *files, const struct ranks *r
     return status != LAC_OK ? status : lac_spool_settings_store(&settings, model);
 }
 
-/* "DIR/resnet.lacuna/" -> "resnet": the last part of the path, without its ending. */
-static enum lac_status set_name(struct lac_model *model, const char *path, const char *name,
-                                int32_t rank)
+/* "rank 1"; of several jobs in one recording "rank 1 of 2", of such of the same size with the
+ * number of the job. */
+static void describe_rank(const struct spool_files *files, uint32_t rank, char *out,
+                          size_t capacity)
 {
-    const char *begin = name != NULL ? name : path;
+    const struct lac_spool_rank *const own = &files->ranks.at[rank];
+    const struct lac_spool_rank *const last = &files->ranks.at[files->ranks.count - 1];
+
+    if (own->group != 0) {
+        (void)snprintf(out, capacity, "rank %d of %d, job %u", (int)own->rank, (int)own->world_size,
+                       own->group);
+    } else if (files->ranks.at[0].world_size != last->world_size) {
+        (void)snprintf(out, capacity, "rank %d of %d", (int)own->rank, (int)own->world_size);
+    } else {
+        (void)snprintf(out, capacity, "rank %d", (int)own->rank);
+    }
+}
+
+/* "DIR/resnet.lacuna/" -> "resnet": the last part of the path, without its ending. */
+static enum lac_status set_name(struct lac_model *model, const struct spool_files *files,
+                                const char *name, uint32_t rank)
+{
+    const char *begin = name != NULL ? name : files->path;
     size_t length = strlen(begin);
     enum lac_status status;
     char *full = NULL;
+    char words[64];
 
     if (name == NULL) {
         while (length > 1 && begin[length - 1] == '/') {
@@ -359,11 +352,11 @@ static enum lac_status set_name(struct lac_model *model, const char *path, const
             }
         }
     }
-    if (rank < 0) {
+    if (rank == LAC_SPOOL_NO_RANK) {
         return lac_spool_intern(&model->strings, begin, length, &model->info.name);
     }
-    if (asprintf(&full, "%.*s rank %d", (int)(length < 4096 ? length : 4096), begin, (int)rank) <
-        0) {
+    describe_rank(files, rank, words, sizeof(words));
+    if (asprintf(&full, "%.*s %s", (int)(length < 4096 ? length : 4096), begin, words) < 0) {
         return LAC_ERR_NOMEM;
     }
     status = lac_spool_intern(&model->strings, full, strlen(full), &model->info.name);
@@ -404,38 +397,40 @@ static enum lac_status join_profile(struct spool_files *files, const struct plac
     return status;
 }
 
-/* What the files of one rank, or all (-1), say. */
-static enum lac_status fill(struct spool_files *files, const struct ranks *ranks, int32_t rank,
+/* What the files of one rank, or all, say. */
+static enum lac_status fill(struct spool_files *files, uint32_t rank,
                             const struct lac_import_options *options, struct lac_builder *builder,
                             struct lac_error *reterr)
 {
-    const struct spool_file *first = files->files;
     struct lac_model *const model = lac_builder_model(builder);
     enum lac_status status;
+    size_t first = 0;
 
-    while (!is_part_of(first, ranks, rank)) { /* every rank has a file */
+    while (!is_part_of(files, first, rank)) { /* every rank has a file */
         first++;
     }
+    const char *const host = files->files[first].info.host;
+
     model->info.format = LAC_FORMAT_LACUNA;
-    status = set_name(model, files->path, options->name, rank);
+    status = set_name(model, files, options->name, rank);
     if (status == LAC_OK) {
-        status = lac_spool_intern(&model->strings, first->info.host, strlen(first->info.host),
-                                  &model->info.host);
+        status = lac_spool_intern(&model->strings, host, strlen(host), &model->info.host);
     }
     if (status == LAC_OK) {
-        status = read_all(files, ranks, rank, builder, options, reterr);
+        status = read_all(files, rank, builder, options, reterr);
     }
     /* what a job's own profiler wrote does not say of which rank */
-    for (size_t i = 0; i < files->profile_count && status == LAC_OK && rank < 0; i++) {
+    for (size_t i = 0; i < files->profile_count && status == LAC_OK && rank == LAC_SPOOL_NO_RANK;
+         i++) {
         status = join_profile(files, &files->profiles[i], options, builder, reterr);
     }
     return status;
 }
 
-/* The files of one rank, or all (-1), as one model. */
-static enum lac_status import_rank(struct spool_files *files, const struct ranks *ranks,
-                                   int32_t rank, const struct lac_import_options *options,
-                                   lac_import_sink sink, void *context, struct lac_error *reterr)
+/* The files of one rank, or all, as one model. */
+static enum lac_status import_rank(struct spool_files *files, uint32_t rank,
+                                   const struct lac_import_options *options, lac_import_sink sink,
+                                   void *context, struct lac_error *reterr)
 {
     struct lac_builder *builder = NULL;
     struct lac_model *model = NULL;
@@ -444,7 +439,7 @@ static enum lac_status import_rank(struct spool_files *files, const struct ranks
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "model");
     }
-    status = fill(files, ranks, rank, options, builder, reterr);
+    status = fill(files, rank, options, builder, reterr);
     if (status == LAC_OK) {
         status = lac_builder_finish(builder, 0, &model);
     }
@@ -456,9 +451,9 @@ static enum lac_status import_rank(struct spool_files *files, const struct ranks
 }
 
 /* Each rank has its part of a few small spools, as samples of the host; hostile files have many. */
-static enum lac_status check_shared(const struct spool_files *files, const struct ranks *ranks,
-                                    struct lac_error *reterr)
+static enum lac_status check_shared(const struct spool_files *files, struct lac_error *reterr)
 {
+    const struct lac_spool_ranks *const ranks = &files->ranks;
     uint64_t all_bytes = 0;
     uint64_t shared_bytes = 0;
 
@@ -466,9 +461,7 @@ static enum lac_status check_shared(const struct spool_files *files, const struc
         const struct spool_file *const file = &files->files[i];
 
         all_bytes += file->size_bytes;
-        shared_bytes += file->info.rank < 0 || file->info.world_size != ranks->world_size
-                            ? file->size_bytes
-                            : 0;
+        shared_bytes += ranks->of_file[i] == LAC_SPOOL_NO_RANK ? file->size_bytes : 0;
     }
     if (ranks->count > 0 &&
         shared_bytes > (SHARED_FREE_BYTES + SHARED_RATIO * all_bytes) / ranks->count) {
@@ -484,31 +477,30 @@ static enum lac_status import_files(struct spool_files *files,
                                     const struct lac_import_options *options, lac_import_sink sink,
                                     void *context, struct lac_error *reterr)
 {
-    struct ranks ranks;
+    const struct lac_spool_ranks *const ranks = &files->ranks;
     enum lac_status status;
 
     if (files->files == NULL) {
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no spool in %s", files->path);
     }
     qsort(files->files, files->count, sizeof(*files->files), by_age);
-    status = find_ranks(files, &ranks);
+    status = find_ranks(files);
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "ranks");
     }
-    if (ranks.count > RANKS_MAX) {
+    if (ranks->count > RANKS_MAX) {
         status =
             lac_fail(reterr, LAC_ERR_LIMIT, 0, "more than %d ranks in %s", RANKS_MAX, files->path);
     }
     if (status == LAC_OK) {
-        status = check_shared(files, &ranks, reterr);
+        status = check_shared(files, reterr);
     }
-    if (ranks.count == 0 && status == LAC_OK) {
-        status = import_rank(files, &ranks, -1, options, sink, context, reterr);
+    if (ranks->count == 0 && status == LAC_OK) {
+        status = import_rank(files, LAC_SPOOL_NO_RANK, options, sink, context, reterr);
     }
-    for (size_t i = 0; i < ranks.count && status == LAC_OK; i++) {
-        status = import_rank(files, &ranks, ranks.numbers[i], options, sink, context, reterr);
+    for (uint32_t i = 0; i < ranks->count && status == LAC_OK; i++) {
+        status = import_rank(files, i, options, sink, context, reterr);
     }
-    free(ranks.numbers);
     return status;
 }
 

@@ -9,10 +9,13 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,18 +103,77 @@ static void copy_text(const struct lac_spool_header *header, const char *key, ch
     out[length] = '\0';
 }
 
-/* What the environment says: torchrun's word first, then the batch system's, then MPI's. */
-static int32_t number_of(const struct lac_spool_header *header, const char *const keys[3])
+static int32_t number_of(const struct lac_spool_header *header, const char *key)
 {
-    const char *text = "";
+    const char *const text = text_of(header, key);
     char *end = NULL;
-    long value;
+    const long value = strtol(text, &end, 10);
 
-    for (size_t i = 0; i < 3 && *text == '\0'; i++) {
-        text = text_of(header, keys[i]);
-    }
-    value = strtol(text, &end, 10);
     return end != text && *end == '\0' && value >= 0 && value < INT32_MAX ? (int32_t)value : -1;
+}
+
+/* What the environment says, by who sets it nearest to the process: torchrun and the launchers of
+ * DeepSpeed, accelerate and Ray first, then MPI's, which a batch system may have started. */
+static void find_rank(const struct lac_spool_header *header, struct lac_spool_info *info)
+{
+    static const struct {
+        const char *rank, *size;
+    } keys[] = {
+        {"env.RANK", "env.WORLD_SIZE"},
+        {"env.OMPI_COMM_WORLD_RANK", "env.OMPI_COMM_WORLD_SIZE"},
+        {"env.MV2_COMM_WORLD_RANK", "env.MV2_COMM_WORLD_SIZE"},
+        {"env.PMI_RANK", "env.PMI_SIZE"},
+        {"env.HOROVOD_RANK", "env.HOROVOD_SIZE"},
+        {"env.SLURM_PROCID", "env.SLURM_NTASKS"},
+    };
+
+    info->rank = -1;
+    info->world_size = -1;
+    for (size_t i = 0; i < LAC_COUNT_OF(keys) && info->rank < 0; i++) {
+        const int32_t rank = number_of(header, keys[i].rank);
+        const int32_t size = number_of(header, keys[i].size);
+
+        info->rank = size > 0 ? rank : -1;
+        info->world_size = info->rank >= 0 ? size : -1;
+    }
+}
+
+static void find_told_rank(const struct lac_spool_header *header, struct lac_spool_info *info)
+{
+    const uint64_t rank = header->rank & UINT32_MAX;
+    const uint64_t world_size = header->rank >> 32;
+    const bool is_told = world_size > 1 && world_size < INT32_MAX && rank < world_size;
+
+    info->told_rank = is_told ? (int32_t)rank : -1;
+    info->told_world_size = is_told ? (int32_t)world_size : -1;
+    info->told_group = is_told ? header->rank_group : 0;
+}
+
+/* "pid:start ticks,...": as many as are written as they should be. */
+static void find_ancestors(const struct lac_spool_header *header, struct lac_spool_info *info)
+{
+    const char *at = text_of(header, "ancestors");
+
+    while (info->ancestor_count < LAC_SPOOL_ANCESTORS) {
+        char *end = NULL;
+        const long pid = strtol(at, &end, 10);
+        uint64_t start_ticks;
+
+        if (end == at || *end != ':' || pid <= 0 || pid > INT32_MAX) {
+            break;
+        }
+        at = end + 1;
+        start_ticks = strtoull(at, &end, 10);
+        if (end == at) {
+            break;
+        }
+        info->ancestors[info->ancestor_count++] =
+            (struct lac_spool_ancestor){(int32_t)pid, start_ticks};
+        if (*end != ',') {
+            break;
+        }
+        at = end + 1;
+    }
 }
 
 static int64_t realtime_offset_ns(const struct lac_spool_header *header)
@@ -121,10 +183,6 @@ static int64_t realtime_offset_ns(const struct lac_spool_header *header)
 
 static void fill_info(const struct lac_spool_header *header, struct lac_spool_info *info)
 {
-    static const char *const rank[] = {"env.RANK", "env.SLURM_PROCID", "env.OMPI_COMM_WORLD_RANK"};
-    static const char *const size[] = {"env.WORLD_SIZE", "env.SLURM_NTASKS",
-                                       "env.OMPI_COMM_WORLD_SIZE"};
-
     *info = (struct lac_spool_info){
         .realtime_offset_ns = realtime_offset_ns(header),
         .made_ns = lac_spool_ns(header->first.realtime_ns),
@@ -132,9 +190,11 @@ static void fill_info(const struct lac_spool_header *header, struct lac_spool_in
         .parent_pid = header->parent_pid,
         .fork_depth = header->fork_depth,
         .dropped_count = header->dropped_count,
-        .rank = number_of(header, rank),
-        .world_size = number_of(header, size),
+        .start_ticks = header->start_ticks,
     };
+    find_rank(header, info);
+    find_told_rank(header, info);
+    find_ancestors(header, info);
     memcpy(info->boot_id, header->boot_id, sizeof(info->boot_id));
     copy_text(header, "host", info->host, sizeof(info->host));
     copy_text(header, "comm", info->comm, sizeof(info->comm));
@@ -459,8 +519,23 @@ static enum lac_status read_samples(struct reader *reader, struct lac_spool_proc
     return status;
 }
 
+/* What the process is called: one that told its rank by that, too. */
+static void name_process(const struct lac_spool_header *header, char *out, size_t capacity)
+{
+    struct lac_spool_info info;
+
+    copy_text(header, "comm", out, capacity);
+    find_told_rank(header, &info);
+    if (info.told_rank >= 0) {
+        const size_t length = strlen(out);
+
+        (void)snprintf(out + length, capacity - length, " rank %d", (int)info.told_rank);
+    }
+}
+
 static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
 {
+    char name[64];
     struct lac_spool_thread *thread = NULL;
     struct lac_spool_process process = {.builder = reader->builder,
                                         .string_of_id = reader->string_of_id,
@@ -476,9 +551,9 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
     /* a launcher, which records samples and nothing else, is no process of the job */
     if (reader->sample_segment_count == 0 ||
         reader->event_segment_count + reader->gpu_segment_count > 0) {
-        status =
-            lac_spool_process_open(&process, reader->header->pid, text_of(reader->header, "comm"),
-                                   text_of(reader->header, "argv"));
+        name_process(reader->header, name, sizeof(name));
+        status = lac_spool_process_open(&process, reader->header->pid, name,
+                                        text_of(reader->header, "argv"));
     }
 
     if (status == LAC_OK) {

@@ -11,11 +11,18 @@
 #include "analysis/import/spool/spool_space.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/status.h"
+#include "lacuna/spool.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct lac_spool_settings;
+
+/** A process as nothing else of one boot is called. */
+struct lac_spool_ancestor {
+    int32_t pid;
+    uint64_t start_ticks;
+};
 
 /** What the header of a spool says, checked. */
 struct lac_spool_info {
@@ -29,8 +36,15 @@ struct lac_spool_info {
     char host[256];
     char comm[64];
     char argv[1024];
+    uint64_t start_ticks;
+    struct lac_spool_ancestor ancestors[LAC_SPOOL_ANCESTORS]; /**< the parent first */
+    uint32_t ancestor_count;
     int32_t rank;       /**< -1 when not in the environment */
     int32_t world_size; /**< -1 */
+    /** What the process told, of more than one rank; -1: nothing. */
+    int32_t told_rank;
+    int32_t told_world_size;
+    uint64_t told_group; /**< the same in all ranks of a job */
 };
 
 /**

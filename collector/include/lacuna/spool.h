@@ -34,6 +34,7 @@
 #define LAC_SPOOL_TEXT_OFFSET     512u
 #define LAC_SPOOL_TEXT_BYTES      (LAC_SPOOL_HEADER_BYTES - LAC_SPOOL_TEXT_OFFSET)
 #define LAC_SPOOL_FREE_RING       64u
+#define LAC_SPOOL_ANCESTORS       8           /* of a process, in its header's text */
 #define LAC_SEGMENT_MAGIC         0x4745534cu /* "LSEG" */
 #define LAC_SEGMENT_HEADER_BYTES  64u
 
@@ -96,13 +97,18 @@ struct lac_spool_header {
     uint64_t lost_process_count; /**< children that could not make a spool of their own */
     uint64_t cut_name_count;     /**< events whose name was longer than is kept */
     uint32_t gpu_state;          /**< enum lac_gpu_state; what tells why is among the settings */
-    uint32_t reserved[17];
+    uint32_t reserved1;
+    uint64_t rank; /**< world size << 32 | rank, as the job's framework told; 0: not */
+    uint64_t
+        rank_group; /**< hash of where those ranks met, so that two jobs of one recording are told
+                            apart; stored before `rank` */
+    uint32_t reserved[12];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;
     uint32_t free_ring[LAC_SPOOL_FREE_RING];
     char text[LAC_SPOOL_TEXT_BYTES]; /**< NUL-terminated "key=value" strings: host, comm, argv, cwd,
-                                        env.RANK... */
+                                        ancestors, env.RANK... */
 };
 
 enum lac_segment_kind {
