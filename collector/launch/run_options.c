@@ -19,7 +19,7 @@ static const char help[] =
     "                  runs unrecorded, and one line says why)\n"
     "  --delay S       start recording after S seconds\n"
     "  --duration S    record for S seconds\n"
-    "  --steps A:B     record training steps A to B, counted from 1 (PyTorch optimizers)\n"
+    "  --steps A:B     record training steps A to B, counted from 1 (of optimizers or frameworks)\n"
     "  --all           record everything\n"
     "  --cost          measure the cost of recording early: after 20 steps, alternate ten steps\n"
     "                  with and ten without recording\n"

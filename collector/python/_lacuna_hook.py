@@ -159,14 +159,38 @@ class _StepRange:
 
 
 def _step_ended(optimizer, frame):
-    """Several optimizers make one step of training: the first one that steps counts."""
+    """Several optimizers make one step of training: the first one that steps counts, unless a framework says what a step is."""
     global _stepping
+    if _is_counted:
+        return
     if _stepping is None or _stepping() is None:
         _stepping = weakref.ref(optimizer)
     if _stepping() is optimizer:
         count_step()
         _after_first_step()
         _head_begins(frame)
+
+
+_is_counted = False  # by a framework
+
+
+def framework_counts():
+    """From now on steps are those that a framework ends."""
+    global _is_counted
+    _is_counted = True
+
+
+def framework_step_ended(frame):
+    count_step()
+    _after_first_step()
+    _head_begins(frame)
+
+
+def iteration_ended():
+    """Of an engine for inference: a step where nothing trains."""
+    if _stepping is None and not _is_counted:
+        count_step()
+        _after_first_step()
 
 
 # ---- forward: the outermost call of a module
@@ -358,18 +382,8 @@ def _after(holder, attribute, action):
     setattr(holder, attribute, wrapper)
 
 
-# ---- loaders of others, by name
+# ---- the head of a step
 
-def _named_loader(kind, name):
-    """The wait of an iterator that is not PyTorch's."""
-    import _lacuna_position
-    _lacuna_position.patch_next(kind)
-    _LOADERS.append(kind)
-    setting(f"loader={name}")
-
-
-# Classes whose instances are recorded loaders; PyTorch's loader is known once it has given a batch.
-_LOADERS = []
 _position = None  # _lacuna_position, once a step has ended
 
 
@@ -379,33 +393,10 @@ def _head_begins(frame):
     if _position is None:
         import _lacuna_position
         _position = _lacuna_position
-        if _lacuna_loader.is_known or _LOADERS:
+        if _lacuna_loader.is_known or _lacuna_loader.named:
             _position.known()
     if _position.is_watching():
         _position.step_ended(frame)
-
-
-def _dali(module):
-    for name in ("DALIGenericIterator", "DALIClassificationIterator"):
-        kind = getattr(module, name, None)
-        if kind is not None and "__next__" in kind.__dict__:
-            _named_loader(kind, "DALI")
-
-
-def _ffcv(module):
-    _named_loader(module.EpochIterator, "FFCV")
-
-
-# ---- which rank the process is
-
-def _process_group(module):
-    import _lacuna_ranks
-    _lacuna_ranks.process_group(module)
-
-
-def _jax_distributed(module):
-    import _lacuna_ranks
-    _lacuna_ranks.jax_distributed(module)
 
 
 def _tensor(module):
@@ -457,12 +448,53 @@ _PATCHES = {
     "torch": (_compile,),
     "torch.nn.modules.module": (_module,),
     "torch._dynamo.eval_frame": (_dynamo,),
-    "torch.distributed.distributed_c10d": (_process_group,),
     "torch.profiler.profiler": (_profiler,),
     "torch.autograd.profiler": (_autograd_profiler,),
-    "nvidia.dali.plugin.pytorch": (_dali,),
-    "ffcv.loader.epoch_iterator": (_ffcv,),
-    "jax._src.distributed": (_jax_distributed,),
 }
+
+
+def _from(name, *functions):
+    """Patches of a file that is loaded with the first module that it patches."""
+    def later(function):
+        def patch_later(module):
+            getattr(__import__(name), function)(module)
+
+        patch_later.__name__ = function
+        return patch_later
+
+    return tuple(later(function) for function in functions)
+
+
+_PATCHES.update({
+    "torch.distributed.distributed_c10d": _from("_lacuna_ranks", "process_group"),
+    "jax._src.distributed": _from("_lacuna_ranks", "jax_distributed"),
+    "lightning.pytorch.loops.training_epoch_loop": _from("_lacuna_frameworks", "lightning_loop"),
+    "lightning.pytorch.loops.evaluation_loop": _from("_lacuna_frameworks", "lightning_evaluation"),
+    "lightning.pytorch.trainer.trainer": _from("_lacuna_frameworks", "lightning_trainer"),
+    "pytorch_lightning.loops.training_epoch_loop": _from("_lacuna_frameworks", "lightning_loop"),
+    "pytorch_lightning.loops.epoch.training_epoch_loop": _from("_lacuna_frameworks", "lightning_loop"),
+    "pytorch_lightning.loops.evaluation_loop": _from("_lacuna_frameworks", "lightning_evaluation"),
+    "pytorch_lightning.loops.dataloader.evaluation_loop": _from("_lacuna_frameworks", "lightning_evaluation"),
+    "pytorch_lightning.trainer.trainer": _from("_lacuna_frameworks", "lightning_trainer"),
+    "transformers.trainer": _from("_lacuna_frameworks", "hf_trainer"),
+    "accelerate.accelerator": _from("_lacuna_frameworks", "accelerate"),
+    "deepspeed.runtime.engine": _from("_lacuna_frameworks", "deepspeed"),
+    "megatron.training": _from("_lacuna_frameworks", "megatron"),
+    "megatron.training.training": _from("_lacuna_frameworks", "megatron"),
+    "vllm.v1.worker.gpu_worker": _from("_lacuna_frameworks", "vllm"),
+    "vllm.worker.worker_base": _from("_lacuna_frameworks", "vllm"),
+    "jax._src.profiler": _from("_lacuna_frameworks", "jax_profiler"),
+    "keras.src.callbacks.callback_list": _from("_lacuna_frameworks", "keras"),
+    "keras.src.callbacks": _from("_lacuna_frameworks", "keras"),
+    "keras.callbacks": _from("_lacuna_frameworks", "keras"),
+    "tf_keras.src.callbacks": _from("_lacuna_frameworks", "keras"),
+    "tensorflow.python.keras.callbacks": _from("_lacuna_frameworks", "keras"),
+    "nvidia.dali.plugin.pytorch": _from("_lacuna_named", "dali"),
+    "nvidia.dali.plugin.jax.iterator": _from("_lacuna_named", "dali"),
+    "ffcv.loader.epoch_iterator": _from("_lacuna_named", "ffcv"),
+    "webdataset.pipeline": _from("_lacuna_named", "webdataset"),
+    "datasets.arrow_dataset": _from("_lacuna_named", "hf_datasets"),
+    "tensorflow.python.data.ops.iterator_ops": _from("_lacuna_named", "tf_data"),
+})
 
 _watch_collections()

@@ -31,10 +31,14 @@ class _Here(threading.local):
     in_module = False
     in_pin = False
     in_step = False
+    in_framework = False  # in a step that a framework says is one
+    in_named = False      # in a loader that is not PyTorch's
+    open_batches = ()     # ranges that callbacks opened
 
 
 here = _Here()
 is_known = False  # a loader of PyTorch gave a batch
+named = []        # loaders of others that did
 
 # Parts of batches are no longer recorded when they are so quick that recording them would slow the job.
 ITEM_NS_MIN = 40_000   # mean of ITEMS_WEIGHED items

@@ -9,6 +9,7 @@ import sys
 _FRAMEWORKS = (  # the one that is named first is the one the user sees
     ("lightning", "Lightning"), ("pytorch_lightning", "Lightning"), ("transformers.trainer", "HF Trainer"), ("accelerate", "Accelerate"),
     ("deepspeed", "DeepSpeed"), ("megatron", "Megatron"), ("composer", "Composer"), ("torchtitan", "torchtitan"), ("fastai", "fastai"),
+    ("torch", "PyTorch"), ("jax", "JAX"), ("tensorflow", "TensorFlow"),
 )
 _ENVIRONMENT = ("CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
                 "NCCL_DEBUG", "TORCH_DISTRIBUTED_DEBUG", "CUBLAS_WORKSPACE_CONFIG", "TORCH_CUDNN_V8_API_DISABLED",
@@ -16,7 +17,7 @@ _ENVIRONMENT = ("CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "P
 
 
 def framework():
-    return next((name for module, name in _FRAMEWORKS if module in sys.modules), "PyTorch")
+    return next((name for module, name in _FRAMEWORKS if module in sys.modules), "?")
 
 
 def _torch_settings(torch):
@@ -58,6 +59,8 @@ def collect(setting):
     except (AttributeError, OSError):
         pass
     setting(f"python_version={sys.version.split()[0]}")
+    if "ray.train" in sys.modules and "ray._private.worker" in sys.modules:
+        setting("started_by=Ray Train")
     torch = sys.modules.get("torch")
     for name, ask in (*(_torch_settings(torch) if torch is not None else ()), ("mixed_precision", _mixed_precision)):
         try:

@@ -1,0 +1,3 @@
+from .arrow_dataset import Dataset
+
+__all__ = ["Dataset"]

@@ -1,0 +1,3 @@
+from ._src.profiler import StepTraceAnnotation, TraceAnnotation
+
+__all__ = ["StepTraceAnnotation", "TraceAnnotation"]

@@ -1,0 +1,3 @@
+from .src.callbacks.callback_list import CallbackList
+
+__all__ = ["CallbackList"]

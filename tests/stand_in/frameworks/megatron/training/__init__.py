@@ -1,0 +1,3 @@
+from .training import pretrain
+
+__all__ = ["pretrain"]

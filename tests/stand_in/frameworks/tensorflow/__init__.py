@@ -1,0 +1,3 @@
+from .python.data.ops.iterator_ops import OwnedIterator
+
+__all__ = ["OwnedIterator"]
