@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +227,14 @@ START_TEST(busy_with_communication_is_not_gpu_bound)
 }
 END_TEST
 
+static const char *framework_is(const char *name)
+{
+    static char metadata[128];
+    (void)snprintf(metadata, sizeof(metadata), "{\"lacuna\":{\"settings\":{\"framework\":\"%s\"}}}",
+                   name);
+    return metadata;
+}
+
 START_TEST(tensor_cores_are_proposed_by_generation)
 {
     draw_busy(10, 10000.0, 0.0, 0.0, "volta_sgemm_128x64_nn_dgrad", 7);
@@ -235,8 +244,14 @@ START_TEST(tensor_cores_are_proposed_by_generation)
     ck_assert_ptr_null(strstr(finding->change, "bfloat16"));
     ck_assert(finding->gain_high_pct <
               100.0 * 5.0 / 6.0 + 1.0); /* only the eligible kernels' part */
+    sheet_diagnose(framework_is("Lightning"), 7);
+    ck_assert_ptr_nonnull(
+        strstr(sheet_finding("tensor-cores-unused")->change, "precision='16-mixed'"));
     draw_busy(10, 10000.0, 0.0, 0.0, "ampere_sgemm_128x64_nn_backward", 8);
     ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-unused")->change, "tf32"));
+    sheet_diagnose(framework_is("HF Trainer"), 8);
+    ck_assert_ptr_nonnull(
+        strstr(sheet_finding("tensor-cores-unused")->change, "TrainingArguments(..., tf32=True)"));
     draw_busy(10, 10000.0, 0.0, 0.0, "sgemm_128x64_nn_backward", 6); /* has no tensor cores */
     ck_assert_ptr_null(sheet_finding("tensor-cores-unused"));
     draw_busy(10, 10000.0, 0.0, 0.0, "somebodys_gemm_backward", 8); /* unknown is not "no" */
@@ -258,6 +273,9 @@ START_TEST(pageable_copies_in_line_are_priced_by_bandwidth)
     /* 12 MB at 12 GB/s: 1 ms instead of 4 */
     ck_assert(fabs((double)finding->step_mid_ns - 9.03e6) < 0.2e6);
     ck_assert_ptr_null(sheet_finding("blocking-copy"));
+    sheet_diagnose(framework_is("HF Trainer"), 7);
+    ck_assert_ptr_nonnull(
+        strstr(sheet_finding("pageable-copy")->change, "dataloader_pin_memory=True"));
 }
 END_TEST
 

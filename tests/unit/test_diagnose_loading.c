@@ -1,12 +1,14 @@
 /* Why batches come late: each verdict with a trace in which it holds, and one in which the naive
  * text ("increase num_workers", "the disk is slow") would appear but is wrong. */
 
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/loader_sheet.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -644,8 +646,20 @@ START_TEST(the_change_is_written_as_the_framework_wants_it)
 {
     struct loop loop = {.steps = 60, .workers = 2, .step = 10e3, .fetch = 60e3, .fetch_cpu = 30e3};
     loop_draw(&loop);
-    diagnose("{\"lacuna\":{\"settings\":{\"framework\":\"HF Trainer\"}}}");
-    says(first_is("input-starvation")->change, "TrainingArguments(..., dataloader_num_workers=7)");
+    static const char *const cases[][2] = {
+        {"HF Trainer", "TrainingArguments(..., dataloader_num_workers=7)"},
+        {"Lightning", "DataLoader(..., num_workers=7)   # in train_dataloader()"},
+        {"Megatron", "--num-workers 7"},
+        {"Keras", "num_parallel_calls=7"},
+        {"Accelerate", "DataLoader(..., num_workers=7)"}, /* which has no switch of its own */
+        {"PyTorch", "DataLoader(..., num_workers=7)"}};
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        char metadata[128];
+        (void)snprintf(metadata, sizeof(metadata),
+                       "{\"lacuna\":{\"settings\":{\"framework\":\"%s\"}}}", cases[i][0]);
+        diagnose(metadata);
+        says(first_is("input-starvation")->change, cases[i][1]);
+    }
 }
 END_TEST
 

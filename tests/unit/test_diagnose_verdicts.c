@@ -174,6 +174,11 @@ START_TEST(a_read_that_drains_the_queue_costs_what_follows_it)
     ck_assert_ptr_nonnull(strstr(finding->costs, "early stopping")); /* what it may guard */
     /* the call lasts 6 ms a step: that is not what it costs */
     ck_assert_int_lt(finding->cost_ns_per_step, 2200000);
+    ck_assert_ptr_nonnull(strstr(finding->change, "total.item() / 50"));
+    sheet_diagnose("{\"lacuna\":{\"settings\":{\"framework\":\"HF Trainer\"}}}", 8);
+    finding = sheet_finding("sync-stall");
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "logging_nan_inf_filter=False"));
 }
 END_TEST
 

@@ -1,5 +1,6 @@
 #include "analysis/diagnose/facts/program.h"
 
+#include "analysis/model/setting_rows.h"
 #include "collector/base/count_of.h"
 
 #include <stddef.h>
@@ -20,10 +21,27 @@ static bool has_name(const struct lac_model *model, const char *const *parts, si
     return false;
 }
 
+/** Whether the recorder named that framework. */
+static bool is_named(const struct lac_model *model, const char *framework)
+{
+    const struct lac_setting_rows *rows = &model->settings;
+    uint32_t root = lac_settings_find(rows, LAC_NONE, "settings");
+    uint32_t row = root == LAC_NONE ? LAC_NONE : lac_settings_find(rows, root, "framework");
+    return row != LAC_NONE && rows->at[row].type == LAC_SETTING_TEXT &&
+           strcmp(lac_settings_value(rows, row), framework) == 0;
+}
+
 enum lac_framework lac_framework_of(const struct lac_model *model)
 {
     static const char *const of_pytorch[] = {"at::native::", "aten::", "torch::autograd"};
     enum lac_trace_format format = model->info.format;
+    if (format == LAC_FORMAT_LACUNA && is_named(model, "JAX")) {
+        return LAC_FRAMEWORK_UNKNOWN;
+    }
+    if (format == LAC_FORMAT_LACUNA &&
+        (is_named(model, "Keras") || is_named(model, "TensorFlow"))) {
+        return LAC_FRAMEWORK_TENSORFLOW;
+    }
     if (format == LAC_FORMAT_KINETO || format == LAC_FORMAT_LACUNA) {
         return LAC_FRAMEWORK_PYTORCH;
     }

@@ -7,7 +7,7 @@
 
 /** Which framework's code to show. */
 enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };
-/** By the format of the trace, else by the names of its kernels and ranges. O(names). */
+/** By what the recorder named and the format of the trace, else by the names of its kernels and ranges. O(names). */
 enum lac_framework lac_framework_of(const struct lac_model *model);
 
 /** Whether a model is compiled, and whether the compiler makes its kernels. */

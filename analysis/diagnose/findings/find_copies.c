@@ -147,6 +147,8 @@ bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *f
         finding->brief = "prefetch to the device";
         finding->change = "dataset.apply(tf.data.experimental.prefetch_to_device('/gpu:0'))";
     }
+    const char *own = lac_framework_advice(facts, LAC_SWITCH_PIN_MEMORY, "True");
+    finding->change = own != NULL ? own : finding->change;
     finding->where = facts->settings.loader_at;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s. On a stream of their own, the copies can also overlap with kernels.",

@@ -154,6 +154,12 @@ static const char *change_for(const struct lac_facts *facts, const struct culpri
     bool is_sized =
         strstr(culprit->around, "nonzero") != NULL || strstr(culprit->around, "index") != NULL ||
         strstr(culprit->around, "unique") != NULL || strstr(culprit->around, "masked") != NULL;
+    const char *own = is_item && !lac_is_inference(facts)
+                          ? lac_framework_advice(facts, LAC_SWITCH_READ_LESS, "")
+                          : NULL;
+    if (own != NULL) {
+        return own;
+    }
     if (is_item && !lac_is_inference(facts)) {
         return "total += loss.detach()          # stays on the GPU\n"
                "if step % 50 == 0:\n"

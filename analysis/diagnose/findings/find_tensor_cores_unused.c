@@ -61,6 +61,14 @@ static double conv_share(const struct lac_analysis *analysis)
     return all > 0.0 ? conv / all : 0.0;
 }
 
+/** The framework's own switch instead of autocast, which it turns on itself. */
+static void propose_switch(const struct lac_facts *facts, struct lac_finding *finding,
+                           enum lac_switch which)
+{
+    const char *own = lac_is_inference(facts) ? NULL : lac_framework_advice(facts, which, "");
+    finding->change = own != NULL ? own : finding->change;
+}
+
 static void propose(const struct lac_facts *facts, struct lac_finding *finding, int32_t generation)
 {
     if (generation < 8) {
@@ -81,6 +89,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
         finding->costs =
             "Half precision changes results: compare the loss curve. This GPU's tensor cores "
             "support float16, not TF32 or bfloat16. Weights and optimizer state stay in float32.";
+        propose_switch(facts, finding, LAC_SWITCH_FLOAT16);
         return;
     }
     if (has_fast_tf32(facts) && conv_share(facts->analysis) < MOSTLY_CONV_MIN) {
@@ -89,6 +98,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
             "torch.set_float32_matmul_precision('high')   # before PyTorch 2.9\n"
             "torch.backends.cuda.matmul.fp32_precision = 'tf32'   # from 2.9 on; use one";
         finding->costs = "GEMMs use 10 bits of mantissa instead of 23: compare results.";
+        propose_switch(facts, finding, LAC_SWITCH_TF32);
         return;
     }
     finding->brief = "autocast bfloat16";
@@ -103,6 +113,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
                       "    loss = criterion(model(images), labels)";
     finding->costs = "bfloat16 changes results: compare the loss curve. Weights and optimizer "
                      "state stay in float32.";
+    propose_switch(facts, finding, LAC_SWITCH_BFLOAT16);
 }
 
 /** The three kernels that take most of it. */

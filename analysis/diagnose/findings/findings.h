@@ -122,6 +122,23 @@ static inline bool lac_is_inference(const struct lac_facts *facts)
     return facts->analysis->workload == LAC_WORKLOAD_INFERENCE;
 }
 
+/** What a framework's own switch can set. */
+enum lac_switch {
+    LAC_SWITCH_NUM_WORKERS = 0,
+    LAC_SWITCH_PREFETCH_FACTOR,
+    LAC_SWITCH_PERSISTENT_WORKERS,
+    LAC_SWITCH_PIN_MEMORY,
+    LAC_SWITCH_BFLOAT16,  /**< mixed precision; takes no value */
+    LAC_SWITCH_FLOAT16,   /**< mixed precision; takes no value */
+    LAC_SWITCH_TF32,      /**< takes no value */
+    LAC_SWITCH_READ_LESS, /**< values of the GPU that are logged; takes no value */
+    LAC_SWITCH_COUNT_
+};
+/** The lines that set it to `value` in the framework which the recording names; NULL where there are none,
+ *  so that PyTorch's own are shown. */
+const char *lac_framework_advice(const struct lac_facts *facts, enum lac_switch which,
+                                 const char *value);
+
 /** The line that groups the updates of an optimizer which makes them one by one; "" where none does. */
 const char *lac_grouped_optimizer_line(const struct lac_facts *facts);
 

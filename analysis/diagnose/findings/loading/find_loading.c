@@ -130,15 +130,19 @@ void lac_loading_evidence(const struct lac_facts *facts, struct lac_finding *fin
 
 const char *lac_loader_code(const struct lac_facts *facts, const char *argument, const char *value)
 {
-    struct lac_text **texts = &facts->analysis->texts;
-    bool is_trainer = lac_setting_is(facts, "settings", "framework", "HF Trainer");
-    static const char *const of_trainer[] = {"num_workers", "prefetch_factor", "persistent_workers",
-                                             "pin_memory"};
-    for (size_t i = 0; i < LAC_COUNT_OF(of_trainer) && is_trainer; i++) {
-        if (strcmp(argument, of_trainer[i]) == 0) {
-            return lac_texts_add(texts, "TrainingArguments(..., dataloader_%s=%s)", argument,
-                                 value);
-        }
+    static const struct {
+        const char *argument;
+        enum lac_switch which;
+    } switches[] = {{"num_workers", LAC_SWITCH_NUM_WORKERS},
+                    {"prefetch_factor", LAC_SWITCH_PREFETCH_FACTOR},
+                    {"persistent_workers", LAC_SWITCH_PERSISTENT_WORKERS}};
+    const char *code = NULL;
+    for (size_t i = 0; i < LAC_COUNT_OF(switches) && code == NULL; i++) {
+        code = strcmp(argument, switches[i].argument) == 0
+                   ? lac_framework_advice(facts, switches[i].which, value)
+                   : NULL;
     }
-    return lac_texts_add(texts, "DataLoader(..., %s=%s)", argument, value);
+    return code != NULL
+               ? code
+               : lac_texts_add(&facts->analysis->texts, "DataLoader(..., %s=%s)", argument, value);
 }
