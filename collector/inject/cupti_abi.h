@@ -50,6 +50,7 @@ enum cupti_domain { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
 /** API versions (cuptiGetVersion) at which records grew. */
 enum cupti_version {
     CUPTI_VERSION_GRAPH_NODES = 14,   /* CUDA 11.1: graph node in kernel records */
+    CUPTI_VERSION_MIG = 17,           /* CUDA 11.6: parts of devices */
     CUPTI_VERSION_GRAPH_END = 26,     /* CUDA 12.8: where a graph ends */
     CUPTI_VERSION_REFUSE_BUFFER = 27, /* CUDA 12.9: a refused buffer no longer crashes */
 };
@@ -216,6 +217,12 @@ struct cupti_device {
     uint32_t ecc;
     uint8_t uuid[16];
     const char *name;
+    uint8_t is_visible; /* to CUDA; this and the rest from CUPTI_VERSION_MIG on */
+    uint8_t is_divided; /* the process sees a part of it, by MIG */
+    uint8_t reserved[6];
+    uint32_t gpu_instance;
+    uint32_t compute_instance;
+    uint8_t mig_uuid[16]; /* of that part */
 } __attribute__((packed, aligned(8)));
 
 struct cupti_graph_trace {

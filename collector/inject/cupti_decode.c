@@ -179,12 +179,12 @@ static void put_memory(struct lac_gpu_writer *writer, const struct cupti_memory 
 }
 
 /* As NVML writes it, so that the two can be compared. */
-static void write_uuid(const uint8_t *uuid, char *out)
+static void write_uuid(const char *prefix, const uint8_t *uuid, char *out)
 {
     static const char digits[] = "0123456789abcdef";
     char *at = out;
 
-    memcpy(at, "GPU-", 4);
+    memcpy(at, prefix, 4);
     at += 4;
     for (int i = 0; i < 16; i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10) {
@@ -196,13 +196,24 @@ static void write_uuid(const uint8_t *uuid, char *out)
     *at = '\0';
 }
 
-static void put_device(const struct cupti_device *from)
+/* Two processes may each see a part of one device: parts are devices of their own. What CUDA does not
+ * show to this process has no number here. */
+static void put_device(uint32_t version, const struct cupti_device *from)
 {
+    static const uint8_t none[16];
+    const bool has_parts = version >= CUPTI_VERSION_MIG;
     char key[32];
     char text[300];
     char uuid[48];
 
-    write_uuid(from->uuid, uuid);
+    if (has_parts && from->is_visible == 0) {
+        return;
+    }
+    if (has_parts && from->is_divided != 0 && memcmp(from->mig_uuid, none, sizeof(none)) != 0) {
+        write_uuid("MIG-", from->mig_uuid, uuid);
+    } else {
+        write_uuid("GPU-", from->uuid, uuid);
+    }
     (void)snprintf(key, sizeof(key), "gpu_device.%u", from->id);
     (void)snprintf(text, sizeof(text), "%s|%.127s|%llu|%u|%u.%u", uuid,
                    from->name != NULL ? from->name : "", (unsigned long long)from->memory_bytes,
@@ -249,7 +260,7 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, uint32_t version,
         put_memory(writer, body);
         break;
     case CUPTI_KIND_DEVICE:
-        put_device(body);
+        put_device(version, body);
         break;
     case CUPTI_KIND_GRAPH_TRACE:
         put_graph(writer, version, body);

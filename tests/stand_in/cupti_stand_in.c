@@ -81,6 +81,7 @@ EXPORT void stand_in_take_clock(void);
 EXPORT int cuptiActivitySetAttribute(int attribute, size_t *size_bytes, void *value);
 EXPORT size_t stand_in_device_buffers_max(void);
 EXPORT void stand_in_deliver_device(uint32_t number, uint8_t uuid);
+EXPORT void stand_in_deliver_part(uint32_t number, uint8_t uuid, uint8_t part);
 EXPORT void stand_in_return_foreign(void);
 EXPORT void stand_in_return_twice(void);
 EXPORT int stand_in_subscribers(void);
@@ -737,13 +738,22 @@ void stand_in_return_twice(void)
 /* What CUPTI tells of a device that the process sees as `number`. */
 void stand_in_deliver_device(uint32_t number, uint8_t uuid)
 {
+    stand_in_deliver_part(number, uuid, 0);
+}
+
+/* part 0: the whole device; 255: one that CUDA_VISIBLE_DEVICES hides */
+void stand_in_deliver_part(uint32_t number, uint8_t uuid, uint8_t part)
+{
     const struct cupti_device device = {.kind = CUPTI_KIND_DEVICE,
                                         .memory_bytes = 85899345920u,
                                         .sm_count = 132,
                                         .capability_major = 9,
                                         .id = number,
                                         .uuid = {[15] = uuid},
-                                        .name = "Stand-in H100"};
+                                        .name = "Stand-in H100",
+                                        .is_visible = part != 255,
+                                        .is_divided = part != 0,
+                                        .mig_uuid = {[15] = part}};
     struct delivery delivery = {0};
 
     stand_in_ask(&delivery);

@@ -330,6 +330,44 @@ START_TEST(a_device_has_the_number_that_its_counters_have)
 }
 END_TEST
 
+/* Two processes that each see a part of the same GPU, which the monitor knows as a whole, as device 0;
+ * the first is also told of a device that it may not use. */
+static void job_of_parts(void)
+{
+    for (uint8_t part = 1; part <= 2; part++) {
+        const pid_t pid = fork();
+
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+            void (*deliver_part)(uint32_t, uint8_t, uint8_t);
+
+            lac_cupti_api()->setting(
+                "host.gpu_uuid.0=GPU-00000000-0000-0000-0000-0000000000a0",
+                strlen("host.gpu_uuid.0=GPU-00000000-0000-0000-0000-0000000000a0"));
+            lac_cupti_initialize();
+            *(void **)&deliver_part = lac_cupti_stand_in("stand_in_deliver_part");
+            deliver_part(0, 0xa0, part);
+            deliver_part(0, 0xb1, 255);
+            lac_cupti_deliver(5, 1, 0);
+            exit(0);
+        }
+    }
+    while (wait(NULL) > 0) {
+    }
+}
+
+START_TEST(parts_of_a_gpu_stay_apart_and_are_not_the_gpu)
+{
+    ck_assert_int_eq(lac_job_run(job_of_parts), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 10);
+    ck_assert_uint_eq(lac_cupti_model->device_count, 2);
+    ck_assert(lac_cupti_says("gpu_uuid.0\":\"MIG-00000000-0000-0000-0000-000000000001") ||
+              lac_cupti_says("gpu_uuid.0\":\"MIG-00000000-0000-0000-0000-000000000002"));
+    ck_assert(!lac_cupti_says("0000000000b1"));
+}
+END_TEST
+
 /* Names of C++ templates that only differ in the middle, twice each; and one that just fits. */
 enum { LONG_NAME = 9000, KEPT_NAME = 4096 };
 
@@ -491,6 +529,7 @@ int main(void)
     tcase_add_test(tcase, cupti_may_take_little_of_the_devices_memory);
     tcase_add_test(tcase, correlation_ids_are_of_one_process);
     tcase_add_test(tcase, devices_are_told_apart_by_uuid);
+    tcase_add_test(tcase, parts_of_a_gpu_stay_apart_and_are_not_the_gpu);
     tcase_add_test(tcase, a_device_has_the_number_that_its_counters_have);
     tcase_add_test(tcase, long_names_of_kernels_stay_apart_and_are_counted);
     tcase_add_test(tcase, another_tools_injection_is_loaded_too);

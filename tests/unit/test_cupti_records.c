@@ -346,7 +346,7 @@ START_TEST(a_graph_that_begins_on_the_host_is_placed_where_it_ends)
 }
 END_TEST
 
-#define DEVICE(struct_of)                                                                          \
+#define DEVICE(struct_of, version)                                                                 \
     do {                                                                                           \
         struct_of from;                                                                            \
         fill(&from, sizeof(from), CUPTI_ACTIVITY_KIND_DEVICE);                                     \
@@ -359,17 +359,49 @@ END_TEST
         for (int i = 0; i < 16; i++) {                                                             \
             from.uuid.bytes[i] = (char)(0xf0 + i);                                                 \
         }                                                                                          \
-        lac_cupti_decode(&writer, CUPTI_API_VERSION, (const void *)&from);                         \
+        lac_cupti_decode(&writer, version, (const void *)&from);                                   \
         ck_assert_str_eq(last_setting, "gpu_device.3=GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff|"    \
                                        "a GPU|85899345920|132|9.0");                               \
     } while (0)
 
 START_TEST(devices_of_every_version_are_read)
 {
-    DEVICE(CUpti_ActivityDevice2);
-    DEVICE(CUpti_ActivityDevice3);
-    DEVICE(CUpti_ActivityDevice4);
-    DEVICE(CUpti_ActivityDevice5);
+    DEVICE(CUpti_ActivityDevice2, 12);
+    DEVICE(CUpti_ActivityDevice3, 16);
+    DEVICE(CUpti_ActivityDevice4, 16); /* which does not look at parts */
+    DEVICE(CUpti_ActivityDevice5, 16);
+}
+END_TEST
+
+#define PART_OF_DEVICE(struct_of, version)                                                         \
+    do {                                                                                           \
+        struct_of from;                                                                            \
+        memset(&from, 0, sizeof(from));                                                            \
+        from.kind = CUPTI_ACTIVITY_KIND_DEVICE;                                                    \
+        from.id = 1;                                                                               \
+        from.name = "";                                                                            \
+        from.uuid.bytes[15] = 7;                                                                   \
+        from.isCudaVisible = 1;                                                                    \
+        lac_cupti_decode(&writer, version, (const void *)&from);                                   \
+        ck_assert_str_eq(last_setting,                                                             \
+                         "gpu_device.1=GPU-00000000-0000-0000-0000-000000000007||0|0|0.0");        \
+        from.isMigEnabled = 1; /* of a device of which this process sees no part */                \
+        lac_cupti_decode(&writer, version, (const void *)&from);                                   \
+        ck_assert_ptr_nonnull(strstr(last_setting, "=GPU-"));                                      \
+        from.migUuid.bytes[15] = 9;                                                                \
+        lac_cupti_decode(&writer, version, (const void *)&from);                                   \
+        ck_assert_str_eq(last_setting,                                                             \
+                         "gpu_device.1=MIG-00000000-0000-0000-0000-000000000009||0|0|0.0");        \
+        from.id = 2;                                                                               \
+        from.isCudaVisible = 0;                                                                    \
+        lac_cupti_decode(&writer, version, (const void *)&from);                                   \
+        ck_assert_ptr_nonnull(strstr(last_setting, "gpu_device.1="));                              \
+    } while (0)
+
+START_TEST(parts_of_a_device_are_devices_and_hidden_ones_are_none)
+{
+    PART_OF_DEVICE(CUpti_ActivityDevice4, CUPTI_VERSION_MIG);
+    PART_OF_DEVICE(CUpti_ActivityDevice5, CUPTI_API_VERSION);
 }
 END_TEST
 
@@ -786,6 +818,7 @@ int main(void)
     tcase_add_test(tcase, synchronisations_overhead_calls_and_graphs_of_every_version_are_read);
     tcase_add_test(tcase, a_graph_that_begins_on_the_host_is_placed_where_it_ends);
     tcase_add_test(tcase, devices_of_every_version_are_read);
+    tcase_add_test(tcase, parts_of_a_device_are_devices_and_hidden_ones_are_none);
     tcase_add_test(tcase, ids_of_the_program_are_read);
     tcase_add_test(tcase, the_real_libcupti_and_our_decoder_see_the_same_records);
 #else

@@ -189,6 +189,32 @@ START_TEST(tensor_cores_that_work_without_a_name_make_it_less_sure)
 }
 END_TEST
 
+/* A job that may use one of the node's three GPUs; "own" is what CUDA called that one. */
+static const char *why_of_device(const char *own)
+{
+    static char metadata[256];
+
+    (void)snprintf(metadata, sizeof(metadata),
+                   "{\"lacuna\":{\"settings\":{\"gpu_uuid.0\":\"%s\"},\"host\":{\"gpu_uuid.0\":"
+                   "\"GPU-a\",\"gpu_uuid.1\":\"GPU-b\",\"gpu_uuid.2\":\"GPU-c\"}}}",
+                   own);
+    draw_steps(HALF_GEMM, 4);
+    draw_counter(2, "SMs active", 11, 0, 81, 1);
+    draw_counter(1, "SMs active", 33, 0, 81, 1);
+    draw_counter(0, "SMs active", 77, 0, 81, 1);
+    sheet_diagnose(metadata, 8);
+    ck_assert_ptr_nonnull(sheet_finding("gpu-bound"));
+    return sheet_finding("gpu-bound")->why;
+}
+
+START_TEST(counters_of_the_same_uuid_are_the_device_s_among_any_number)
+{
+    check_has(why_of_device("GPU-a"), "77 % of the SMs have work");
+    check_lacks(why_of_device("MIG-a1"), "counters"); /* a part of it */
+    check_lacks(why_of_device("GPU-d"), "counters");  /* of another container */
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("diagnose: counters of the GPU");
@@ -204,6 +230,7 @@ int main(void)
     tcase_add_test(tests, samples_outside_of_kept_steps_are_not_counted);
     tcase_add_test(tests, one_mean_a_second_is_enough);
     tcase_add_test(tests, samples_of_gpus_that_nobody_can_tell_apart_are_not_used);
+    tcase_add_test(tests, counters_of_the_same_uuid_are_the_device_s_among_any_number);
     tcase_add_test(tests, small_grids_are_confirmed_by_the_counters);
     tcase_add_test(tests, small_grids_beside_others_leave_nothing_unused);
     tcase_add_test(tests, unused_tensor_cores_are_confirmed_by_the_counters);

@@ -1,5 +1,7 @@
 #include "analysis/diagnose/facts/gpu_memory.h"
 
+#include "analysis/model/setting_rows.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -79,6 +81,18 @@ void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory
 
 /* -- samples ----------------------------------------------------------------------------------- */
 
+/** The UUID that this part of the settings has for the device of that number, or NULL. */
+static const char *uuid_of(const struct lac_model *model, const char *part, int64_t id)
+{
+    const struct lac_setting_rows *rows = &model->settings;
+    char key[32];
+    (void)snprintf(key, sizeof(key), "gpu_uuid.%lld", (long long)id);
+    uint32_t root = lac_settings_find(rows, LAC_NONE, part);
+    uint32_t row = root == LAC_NONE ? LAC_NONE : lac_settings_find(rows, root, key);
+    return row != LAC_NONE && rows->at[row].type == LAC_SETTING_TEXT ? lac_settings_value(rows, row)
+                                                                     : NULL;
+}
+
 bool lac_gpu_series_find(const struct lac_facts *facts, const char *what,
                          struct lac_gpu_series *ret_series)
 {
@@ -90,6 +104,7 @@ bool lac_gpu_series_find(const struct lac_facts *facts, const char *what,
     int64_t id = analysis->devices[analysis->main_device].id;
     uint32_t found = LAC_NONE;
     uint32_t count = 0;
+    bool is_own = false;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         const char *name = lac_model_str(model, track->name);
@@ -102,10 +117,19 @@ bool lac_gpu_series_find(const struct lac_facts *facts, const char *what,
             continue;
         }
         count++;
+        is_own = is_own || number == id;
         found = number == id || found == LAC_NONE ? t : found;
     }
-    /* the sampler counts all GPUs of the node, the recording those that the job may use */
-    if (found == LAC_NONE || (count > 1 && count != analysis->device_count)) {
+    /* the sampler counts all GPUs of the node, the recording those that the job may use: by UUID they
+     * are the same ones, or are not, as a part of a GPU is not the GPU */
+    const char *own = uuid_of(model, "settings", id);
+    const char *seen = uuid_of(model, "host", id);
+    if (own != NULL && uuid_of(model, "host", 0) != NULL) {
+        is_own = is_own && seen != NULL && strcmp(own, seen) == 0;
+    } else {
+        is_own = count == 1 || count == analysis->device_count;
+    }
+    if (found == LAC_NONE || !is_own) {
         return false;
     }
     *ret_series = (struct lac_gpu_series){.ts_ns = model->sample_ts_ns + model->tracks[found].first,

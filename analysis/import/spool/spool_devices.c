@@ -125,6 +125,22 @@ static enum lac_status describe(struct lac_spool_process *process,
                             &device->name);
 }
 
+/* So that the diagnosis sees whether counters of that number are of this device. */
+static enum lac_status tell_uuid(struct lac_spool_process *process,
+                                 const struct lac_spool_known_device *device)
+{
+    struct lac_strings *const strings = &lac_builder_model(process->builder)->strings;
+    char text[LAC_SPOOL_UUID_BYTES + 32];
+    uint32_t id = 0;
+    const int length = snprintf(text, sizeof(text), "gpu_uuid.%d=%s", device->number, device->uuid);
+    const enum lac_status status = lac_spool_intern(strings, text, (size_t)length, &id);
+
+    if (status == LAC_OK) {
+        lac_spool_settings_add(process->settings, strings, id);
+    }
+    return status;
+}
+
 enum lac_status lac_spool_device_setting(struct lac_spool_process *process, const char *setting,
                                          bool *ret_is_device)
 {
@@ -132,6 +148,7 @@ enum lac_status lac_spool_device_setting(struct lac_spool_process *process, cons
     struct lac_spool_known_device *device;
     char uuid[LAC_SPOOL_UUID_BYTES];
     const char *fields;
+    enum lac_status status;
 
     *ret_is_device = own >= 0;
     if (own < 0) {
@@ -144,7 +161,8 @@ enum lac_status lac_spool_device_setting(struct lac_spool_process *process, cons
         return LAC_OK;
     }
     process->devices.of[own] = (uint8_t)(device->number + 1);
-    return describe(process, device, fields);
+    status = tell_uuid(process, device);
+    return status == LAC_OK ? describe(process, device, fields) : status;
 }
 
 void lac_spool_devices_store(const struct lac_spool_process *process)
