@@ -41,10 +41,11 @@
 
 /** What a slice is. Values are stored in trace files: never renumber. */
 enum lac_slice_kind {
-    LAC_SLICE_OTHER = 0,     /**< an interval of no other kind */
-    LAC_SLICE_KERNEL = 1,    /**< GPU kernel, communication included; detail -> kernels */
-    LAC_SLICE_COPY = 2,      /**< GPU memory copy; detail -> copies */
-    LAC_SLICE_MEMSET = 3,    /**< GPU memory set; detail -> copies (bytes only) */
+    LAC_SLICE_OTHER = 0,  /**< an interval of no other kind */
+    LAC_SLICE_KERNEL = 1, /**< GPU kernel, communication included, or a CUDA graph that was recorded
+                             as a whole ("CUDA graph..."); detail -> kernels */
+    LAC_SLICE_COPY = 2,   /**< GPU memory copy; detail -> copies */
+    LAC_SLICE_MEMSET = 3, /**< GPU memory set; detail -> copies (bytes only) */
     LAC_SLICE_GPU_RANGE = 4, /**< a host range projected onto a stream: not GPU work */
     LAC_SLICE_API = 5,       /**< CUDA or HIP runtime or driver call; detail -> return value */
     LAC_SLICE_SYNC = 6,      /**< synchronization record (CUPTI), not the call */

@@ -5,10 +5,21 @@
 
 #include <check.h>
 #include <math.h>
+#include <string.h>
 
 static int64_t part(uint32_t device, enum lac_partition which)
 {
     return analysis->devices[device].partition_ns[which];
+}
+
+static bool is_missing(const char *start)
+{
+    for (uint32_t i = 0; i < analysis->not_recorded_count; i++) {
+        if (strncmp(analysis->not_recorded[i], start, strlen(start)) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 START_TEST(busy_is_the_union_over_streams)
@@ -108,6 +119,36 @@ START_TEST(kernels_order_by_time_then_name)
 }
 END_TEST
 
+START_TEST(a_graph_recorded_as_a_whole_computes_and_is_no_kernel)
+{
+    /* replays back to back, beside one kernel: the GPU is busy, and what the graph runs is unknown */
+    sheet_blank();
+    for (int i = 0; i < 20; i++) {
+        sheet_add("main call %d 10 #%u cudaGraphLaunch\n", i * 1000, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 990 #%u CUDA graph\n", i * 1000 + 20, sheet_corr);
+    }
+    sheet_add("gpu0.7 kernel 20010 10 #%u void sgemm(int)\n", ++sheet_corr);
+    sheet_diagnose(NULL, 9);
+    ck_assert_uint_eq(analysis->kernel_count, 1);
+    ck_assert_uint_eq(analysis->kernel_name_count, 1);
+    ck_assert_int_eq(analysis->kernel_total_ns, 10000);
+    ck_assert_double_eq(analysis->unknown_kernels_pct, 0.0);
+    ck_assert_int_eq(analysis->devices[0].busy_ns, 20 * 990000 + 10000);
+    ck_assert_int_eq(part(0, LAC_PART_COMPUTE), 20 * 990000 + 10000);
+    ck_assert(is_missing("kernels in CUDA graphs"));
+    ck_assert_str_ne(analysis->verdict.cause, "launch");
+
+    /* nothing but graphs: no kernel is known */
+    sheet_draw("gpu0.7 kernel 0 900 CUDA Graph 3\n"
+               "gpu0.7 kernel 905 900 CUDA graph\n");
+    ck_assert(!analysis->has_kernels);
+    ck_assert_uint_eq(analysis->kernel_name_count, 0);
+    ck_assert_int_eq(analysis->devices[0].busy_ns, 1800000);
+    sheet_draw("gpu0.7 kernel 0 900 CUDA graphics of a user\n");
+    ck_assert_uint_eq(analysis->kernel_count, 1);
+}
+END_TEST
+
 START_TEST(layout_time_that_something_hides_is_not_exposed)
 {
     sheet_draw("gpu0.1 kernel  0 10 void nchwToNhwcKernel<float>(int)\n"
@@ -200,6 +241,7 @@ int main(void)
     tcase_add_test(tcase, no_gap_of_ten_microseconds_has_no_longest);
     tcase_add_test(tcase, devices_stand_apart_in_order);
     tcase_add_test(tcase, kernels_order_by_time_then_name);
+    tcase_add_test(tcase, a_graph_recorded_as_a_whole_computes_and_is_no_kernel);
     tcase_add_test(tcase, layout_time_that_something_hides_is_not_exposed);
     tcase_add_test(tcase, tensor_cores_share_only_what_is_eligible);
     tcase_add_test(tcase, copies_group_and_know_what_kernels_hide);

@@ -296,7 +296,9 @@ START_TEST(what_cannot_be_is_repaired_or_dropped_and_counted)
     uint32_t sync = find(model, "Stream Sync", 0);
     ck_assert_int_eq(model->slices.kind[sync], LAC_SLICE_SYNC);
     ck_assert_int_eq(track_of(model, sync)->kind, LAC_TRACK_GPU_RANGE);
-    ck_assert_int_eq(model->slices.kind[find(model, "CUDA graph", 0)], LAC_SLICE_GPU_RANGE);
+    uint32_t graph = find(model, "CUDA graph", 0);
+    ck_assert_int_eq(model->slices.kind[graph], LAC_SLICE_KERNEL);
+    ck_assert_int_eq(track_of(model, graph)->kind, LAC_TRACK_STREAM);
     ck_assert_uint_eq(model->info.event_count, 15);
     lac_model_destroy(model);
     ck_assert_int_eq(unlink(m.path), 0);

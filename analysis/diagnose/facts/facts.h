@@ -138,6 +138,7 @@ struct lac_facts {
     uint8_t *host_class; /**< by string id; 0xff not looked up */
     uint32_t
         *kernel_row; /**< by string id: row of analysis->kernels, LAC_NONE not a kernel's name */
+    uint32_t kernel_row_count; /**< of these rows: kernels, then CUDA graphs recorded as a whole */
     uint32_t kernel_capacity, step_capacity;
     uint8_t *track_flags; /**< by track */
 

@@ -1,4 +1,5 @@
-/* Kernels by name: totals and the order in which they are shown. */
+/* Kernels by name: totals and the order in which they are shown. CUDA graphs that were recorded as
+ * a whole compute, and are no kernels: their rows come last, beyond what the analysis counts. */
 
 #include "analysis/diagnose/facts/facts.h"
 
@@ -11,6 +12,9 @@ static int by_total(const void *a, const void *b, void *context)
     const struct lac_kernel_facts *x = a;
     const struct lac_kernel_facts *y = b;
     const struct lac_model *model = ((const struct lac_facts *)context)->model;
+    if (x->names.is_graph != y->names.is_graph) {
+        return x->names.is_graph ? 1 : -1;
+    }
     if (x->total_ns != y->total_ns) {
         return x->total_ns > y->total_ns ? -1 : 1;
     }
@@ -24,9 +28,14 @@ void lac_kernels_sort(struct lac_facts *facts)
         qsort_r(analysis->kernels, analysis->kernel_name_count, sizeof(*analysis->kernels),
                 by_total, facts);
     }
-    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+    facts->kernel_row_count = analysis->kernel_name_count;
+    for (uint32_t row = 0; row < facts->kernel_row_count; row++) {
         const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
         facts->kernel_row[kernel_facts->name] = row;
+        if (kernel_facts->names.is_graph) {
+            analysis->kernel_name_count--;
+            continue;
+        }
         analysis->kernel_count += kernel_facts->count;
         analysis->kernel_total_ns = lac_sum_ns(analysis->kernel_total_ns, kernel_facts->total_ns);
     }

@@ -662,7 +662,7 @@ static enum lac_status count(struct lac_facts *facts)
 {
     const struct lac_model *model = facts->model;
     size_t names = model->strings.count ? model->strings.count : 1;
-    size_t rows = facts->analysis->kernel_name_count ? facts->analysis->kernel_name_count : 1;
+    size_t rows = facts->kernel_row_count ? facts->kernel_row_count : 1;
     struct walk walk = {.facts = facts, .products = facts->products, .window_capacity = 1 << 12};
     walk.name_class = calloc(names, sizeof(*walk.name_class));
     walk.recipe_of = calloc(names, sizeof(*walk.recipe_of));

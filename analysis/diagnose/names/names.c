@@ -319,6 +319,18 @@ void lac_names_classify(const char *name, size_t length, struct lac_name_class *
     lac_names_classify_with(NULL, name, length, ret_class);
 }
 
+/** "CUDA graph", "CUDA Graph 3": what recorders call a graph that has one record. No kernel's name
+ *  begins like that. */
+static bool is_whole_graph(const char *name, size_t length)
+{
+    static const char words[] = "cuda graph";
+    size_t at = 0;
+    while (at < length && at < sizeof(words) - 1 && fold(name[at]) == words[at]) {
+        at++;
+    }
+    return at == sizeof(words) - 1 && (length == at || name[at] == ' ');
+}
+
 void lac_names_classify_with(const struct lac_names *names, const char *name, size_t length,
                              struct lac_name_class *ret_class)
 {
@@ -326,6 +338,7 @@ void lac_names_classify_with(const struct lac_names *names, const char *name, si
     assert(name != NULL || length == 0);
     struct lac_name_class name_class = {0};
     name_class.is_strict_layout = is_strict_layout(name, length);
+    name_class.is_graph = is_whole_graph(name, length);
     const struct lac_names_row *own = match_own(names, LAC_NAMES_FAMILY, name, length);
     if (match_value(names, LAC_NAMES_COMM, name, length, 0) != 0) {
         name_class.is_comm = true;

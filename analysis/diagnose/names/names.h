@@ -64,6 +64,7 @@ struct lac_name_class {
     enum lac_tensor_core tensor_core;
     bool is_eligible; /**< work that tensor cores can do: matrix product, convolution, attention */
     bool is_comm;     /**< communication between devices: not computing */
+    bool is_graph;    /**< a CUDA graph that was recorded as a whole: computing, and no kernel */
     bool is_strict_layout; /**< counts in layout.kernel_count (the narrow rule of the analysis
                               format) */
 };

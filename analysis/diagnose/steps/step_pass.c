@@ -43,7 +43,7 @@ static enum lac_status read_contents(const struct lac_facts *facts, struct conte
 {
     const struct lac_analysis *analysis = facts->analysis;
     struct lac_sequence sequence;
-    uint8_t *trains = calloc((size_t)analysis->kernel_name_count + 1, 1);
+    uint8_t *trains = calloc((size_t)facts->kernel_row_count + 1, 1);
     if (trains == NULL) {
         return LAC_ERR_NOMEM;
     }
@@ -95,7 +95,7 @@ enum lac_status lac_steps_judge_repetition(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     struct contents contents = {0};
-    if (analysis->main_device == LAC_NONE || analysis->kernel_name_count == 0) {
+    if (analysis->main_device == LAC_NONE || facts->kernel_row_count == 0) {
         return LAC_OK;
     }
     enum lac_status status = read_contents(facts, &contents);

@@ -22,7 +22,7 @@ bool lac_sequence_begin(const struct lac_facts *facts, struct lac_sequence *ret_
 {
     const struct lac_model *model = facts->model;
     const struct lac_analysis *analysis = facts->analysis;
-    if (analysis->main_device == LAC_NONE || analysis->kernel_name_count == 0) {
+    if (analysis->main_device == LAC_NONE || facts->kernel_row_count == 0) {
         return false;
     }
     int64_t most_ns = -1;

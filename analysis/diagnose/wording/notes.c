@@ -187,11 +187,8 @@ static void write_missing(struct lac_facts *facts)
     if (loading != NULL && loading->workers > 0 && !loading->samples.has_threads) {
         missing(analysis, LAC_MISSING_THREADS);
     }
-    for (uint32_t i = 0; i < facts->model->report_count; i++) {
-        if (strcmp(facts->model->report[i].code, "graphs_as_a_whole") == 0) {
-            missing(analysis, LAC_MISSING_IN_GRAPHS);
-            break; /* once, of however many processes */
-        }
+    if (facts->kernel_row_count > analysis->kernel_name_count) {
+        missing(analysis, LAC_MISSING_IN_GRAPHS);
     }
 }
 

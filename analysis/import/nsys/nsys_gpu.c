@@ -274,18 +274,18 @@ static enum lac_status on_sync(struct lac_nsys *nsys, const struct lac_nsys_rows
     return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
-/* A graph recorded as a whole says when it ran, not what: it is no kernel and has a row of
- * its own. */
+/* A graph recorded as a whole says when it ran, not what: an operation of its stream, by whose name
+ * everybody knows that it is no kernel. */
 static enum lac_status on_graph(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     struct lac_slice_in slice;
     struct lac_number_args args = {.used = 0};
     bool is_good = false;
-    enum lac_status status = common(nsys, rows, LAC_NSYS_ROW_GRAPHS, &slice, &args, &is_good);
+    enum lac_status status = common(nsys, rows, LAC_NSYS_ROW_STREAM, &slice, &args, &is_good);
     if (status != LAC_OK || !is_good) {
         return status;
     }
-    slice.kind = LAC_SLICE_GPU_RANGE;
+    slice.kind = LAC_SLICE_KERNEL;
     lac_number_args_add(&args, "graph", lac_nsys_rows_integer_or(rows, GRAPH_ID, 0));
     lac_model_report(nsys->model, LAC_REPORT_INFO, "graphs_as_a_whole", 1, 0,
                      "CUDA graphs were recorded as a whole: their kernels are not in the file "
@@ -410,16 +410,19 @@ enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys)
         const char *table;
         const char *const *columns;
         enum lac_status (*on_row)(struct lac_nsys *nsys, const struct lac_nsys_rows *rows);
+        bool is_work; /* who has a row used a GPU */
     } TABLES[] = {
-        {"CUPTI_ACTIVITY_KIND_KERNEL", KERNEL_COLUMNS, on_kernel},
-        {"CUPTI_ACTIVITY_KIND_MEMCPY", COPY_COLUMNS, on_copy},
-        {"CUPTI_ACTIVITY_KIND_MEMSET", MEMSET_COLUMNS, on_memset},
-        {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", SYNC_COLUMNS, on_sync},
-        {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", GRAPH_COLUMNS, on_graph},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", KERNEL_COLUMNS, on_kernel, true},
+        {"CUPTI_ACTIVITY_KIND_MEMCPY", COPY_COLUMNS, on_copy, true},
+        {"CUPTI_ACTIVITY_KIND_MEMSET", MEMSET_COLUMNS, on_memset, true},
+        {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", SYNC_COLUMNS, on_sync, false},
+        {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", GRAPH_COLUMNS, on_graph, true},
     };
     enum lac_status status = LAC_OK;
-    for (size_t i = 0; i < 3 && status == LAC_OK; i++) {
-        status = find_processes(nsys, TABLES[i].table);
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK; i++) {
+        if (TABLES[i].is_work) {
+            status = find_processes(nsys, TABLES[i].table);
+        }
     }
     if (status == LAC_OK && nsys->gpu_pid_count > 1) {
         status = find_processes(nsys, "CUPTI_ACTIVITY_KIND_RUNTIME");

@@ -116,7 +116,7 @@ static inline uint64_t lac_nsys_thread_key(uint32_t process, int64_t global_tid,
 LAC_MUST_USE enum lac_status lac_nsys_async(struct lac_nsys *nsys, int64_t global_id,
                                             const char *group, uint32_t *ret_track);
 /** The rows of a stream: its work, and what is shown next to it. */
-enum lac_nsys_row { LAC_NSYS_ROW_STREAM = 0, LAC_NSYS_ROW_SYNC, LAC_NSYS_ROW_GRAPHS };
+enum lac_nsys_row { LAC_NSYS_ROW_STREAM = 0, LAC_NSYS_ROW_SYNC };
 /** A row of a stream of a process. device < LAC_NSYS_DEVICES, stream fits 32 bits. */
 LAC_MUST_USE enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row,
                                              int64_t device, int64_t global_pid, int64_t stream,

@@ -129,7 +129,7 @@ static enum lac_status device_process(struct lac_nsys *nsys, int64_t device, uin
 enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row, int64_t device,
                                 int64_t global_pid, int64_t stream, uint32_t *ret_track)
 {
-    static const char *const SUFFIX[] = {"", " sync", " graphs"};
+    static const char *const SUFFIX[] = {"", " sync"};
     enum lac_track_kind kind = row == LAC_NSYS_ROW_STREAM ? LAC_TRACK_STREAM : LAC_TRACK_GPU_RANGE;
     uint32_t owner = 0;
     enum lac_status status = lac_nsys_process(nsys, global_pid, &owner);

@@ -50,6 +50,19 @@ static void fill_kernel(const struct lac_trace_file *file, const struct lac_name
                    lac_word(LAC_WORDS_LAYOUT, class.layout)->id);
 }
 
+/** Whether the name is that of a kernel: a CUDA graph that was recorded as a whole is none. */
+static bool is_kernel(const struct lac_trace_file *file, const struct lac_name_stat *stat)
+{
+    struct lac_name_class class = {0};
+
+    if (stat->kind != LAC_SLICE_KERNEL) {
+        return false;
+    }
+    lac_names_classify(lac_model_str(&file->head, stat->name),
+                       lac_strings_length(&file->head.strings, stat->name), &class);
+    return !class.is_graph;
+}
+
 /** With lazy_lock held. */
 static enum lac_status load_kernels(struct lac_trace_file *file, const struct lac_name_stat *stats,
                                     uint32_t stat_count)
@@ -58,7 +71,7 @@ static enum lac_status load_kernels(struct lac_trace_file *file, const struct la
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < stat_count; i++) {
-        if (stats[i].kind == LAC_SLICE_KERNEL) {
+        if (is_kernel(file, &stats[i])) {
             count++;
             if (__builtin_add_overflow(table->total_ns, stats[i].total_ns, &table->total_ns)) {
                 table->total_ns = INT64_MAX;
@@ -71,7 +84,7 @@ static enum lac_status load_kernels(struct lac_trace_file *file, const struct la
         return LAC_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < stat_count; i++) {
-        if (stats[i].kind == LAC_SLICE_KERNEL) {
+        if (is_kernel(file, &stats[i])) {
             fill_kernel(file, &stats[i], table->total_ns, &table->rows[table->count++]);
         }
     }
