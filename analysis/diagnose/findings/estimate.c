@@ -127,6 +127,15 @@ static bool is_bound_by_loader(const struct lac_facts *facts,
            step_ns > ENDS_AT_LOADER_MIN * lac_what_if_replay(facts, &change);
 }
 
+/** A wait that a change takes away is not gone for all of them: a call in a library, a batch of another
+ *  size. What is asked for (`sync=0`) is answered without it. */
+static void leave_a_rest(struct lac_change *change)
+{
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        change->idle_factor[cause] = fmax(change->idle_factor[cause], WAITS_LEFT_MID);
+    }
+}
+
 void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *finding,
                           const struct lac_what_if_changes *what_if)
 {
@@ -136,6 +145,7 @@ void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *fin
         struct lac_change change;
         lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
         if (which == LAC_CASE_MID) {
+            leave_a_rest(&change);
             lac_finding_note(facts, finding->kind, &change);
         }
         step_ns[which] = fmax(least_ns, lac_what_if_replay(facts, &change));

@@ -106,7 +106,7 @@ static void estimate_pinned(const struct lac_facts *facts, struct lac_finding *f
         struct lac_change change;
         lac_change_from_what_if(facts, &what_if, (enum lac_case)which, &change);
         if (edits != NULL && which != LAC_CASE_WORST) {
-            lac_change_edit(&change, edits, 1.0);
+            lac_change_edit(&change, edits, which == LAC_CASE_MID ? PINNED_FREE_MID : 1.0);
         }
         if (which == LAC_CASE_MID) {
             change.pins_copies = true;

@@ -10,6 +10,8 @@
 
 /* What gains less is no change to propose: steps of one run differ by as much. */
 #define GAIN_MIN_PCT 1.0
+/* What is expected to be left of waits that a change takes away. */
+#define WAITS_LEFT_MID 0.05
 /* What costs less is not looked at; and where a change also costs work, three times that. */
 #define COST_MIN_PCT         1.0
 #define COST_OF_WORK_MIN_PCT 3.0
@@ -162,5 +164,8 @@
 #define DRIFT_QUARTER_MIN 0.1
 /* Copies that stay this much slower than measured once they are pinned are not pinned. */
 #define PINNED_FASTER_MIN 1.1
+/* Of what the host is held up by copies from pageable memory, the part that is expected to go: a tensor
+ * that a transform makes anew is pinned only by another copy. */
+#define PINNED_FREE_MID 0.9
 
 #endif

@@ -297,18 +297,31 @@ static double idle_beside_graph(const struct lac_step_time *time, const struct l
     return removed_ns;
 }
 
-/** The window with the change; where synchronizations go in part, between waiting as now and not. */
-static double sync_window(const struct lac_graph *graph, const struct lac_change *change)
+/** The window with the change; where waits of that cause go in part, between waiting as now and not.
+ *  `inner` plays either. */
+static double
+partly(const struct lac_graph *graph, const struct lac_change *change, enum lac_cause cause,
+       double (*inner)(const struct lac_graph *graph, const struct lac_change *change))
 {
-    double sync = change->idle_factor[LAC_CAUSE_SYNC];
-    if (sync <= 0.0 || sync >= 1.0) {
-        return lac_graph_replay(graph, change);
+    double left = change->idle_factor[cause];
+    if (left <= 0.0 || left >= 1.0) {
+        return inner(graph, change);
     }
     struct lac_change without = *change;
-    without.idle_factor[LAC_CAUSE_SYNC] = 0.0;
+    without.idle_factor[cause] = 0.0;
     struct lac_change with = *change;
-    with.idle_factor[LAC_CAUSE_SYNC] = 1.0;
-    return sync * lac_graph_replay(graph, &with) + (1.0 - sync) * lac_graph_replay(graph, &without);
+    with.idle_factor[cause] = 1.0;
+    return left * inner(graph, &with) + (1.0 - left) * inner(graph, &without);
+}
+
+static double allocator_window(const struct lac_graph *graph, const struct lac_change *change)
+{
+    return partly(graph, change, LAC_CAUSE_ALLOCATOR, lac_graph_replay);
+}
+
+static double sync_window(const struct lac_graph *graph, const struct lac_change *change)
+{
+    return partly(graph, change, LAC_CAUSE_SYNC, allocator_window);
 }
 
 /** The same; where edits come true in part, between all of them and none. */

@@ -230,7 +230,8 @@ static void explain_unfused(const struct lac_facts *facts, struct lac_finding *f
 static bool open_change(const struct lac_facts *facts, struct lac_finding *finding,
                         const struct compiled *seen)
 {
-    static const double shares[2][LAC_CASE_COUNT_] = {{1.0, 1.0, 0.5}, {1.0, 1.0, 0.3}};
+    static const double shares[2][LAC_CASE_COUNT_] = {{1.0, INPUTS_KEPT_MID, 0.5},
+                                                      {1.0, UNFUSED_GONE_MID, 0.3}};
     bool are_copies = copies_inputs(seen);
     struct lac_edits *edits = lac_edits_begin(facts, finding->kind);
     struct compiled again = {.example = LAC_NONE, .longest = LAC_NONE};

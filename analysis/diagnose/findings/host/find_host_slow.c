@@ -156,7 +156,7 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
 
 bool lac_find_host_slow(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    static const double share[LAC_CASE_COUNT_] = {1.0, 1.0, 0.6};
+    static const double share[LAC_CASE_COUNT_] = {1.0, HOST_CURED_MID, 0.6};
     /* what recording Python stacks adds cannot be told from what is wrong */
     if (facts->has_python || facts->model->info.has_python_stacks) {
         return false;

@@ -235,7 +235,7 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
 static bool find(const struct lac_facts *facts, struct lac_finding *finding,
                  struct touches *touches)
 {
-    static const double share[LAC_CASE_COUNT_] = {1.0, 1.0, 0.5};
+    static const double share[LAC_CASE_COUNT_] = {1.0, FILLS_SPARED_MID, 0.5};
     double steps = lac_host_walk(facts, visit, touches);
     if (touches->is_lost || steps <= 0.0) {
         return false;

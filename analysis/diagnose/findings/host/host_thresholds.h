@@ -12,6 +12,9 @@
 #define FILLS_ADDED_MIN 0.3
 /* Of the time in zero_grad() beside the fills, what setting attributes to None still takes. */
 #define ZERO_GRAD_LEFT 0.15
+/* Of what fills and additions take, the part that is expected to go: the first gradient of a step is
+ * allocated now, and the optimizer looks at which parameters have one. */
+#define FILLS_SPARED_MID 0.9
 
 /* -- host-slow -- */
 
@@ -27,6 +30,8 @@
 #define VIEW_LIMIT_US       15.0
 #define DETACH_USUAL_US     1.5
 #define DETACH_LIMIT_US     15.0
+/* Of the way to a usual host, the part that is expected: the usual is a median. */
+#define HOST_CURED_MID 0.97
 
 /* -- host-work -- */
 
@@ -49,6 +54,10 @@
  * through memory between operators, and of the host's time for operators that are launched together. */
 #define FUSED_TIME_LEFT 0.33
 #define FUSED_HOST_LEFT 0.25
+/* Of the copies and of what is not fused, the part that is expected to go: some inputs are new
+ * tensors in every step, and what a backend cannot express stays as it is. */
+#define INPUTS_KEPT_MID  0.9
+#define UNFUSED_GONE_MID 0.9
 /* Compiled regions with numbers of their own from which on the model is in pieces: two are a model and
  * its loss. */
 #define REGIONS_MANY_MIN 3.0
