@@ -92,12 +92,8 @@ static void steps_text(const struct lac_text_page *page, const struct lac_analys
     int length = snprintf(out, capacity_bytes, "%s, %s%s", count,
                           lac_format_ns(analysis->step_mean_ns).text, spread);
     if (isfinite(analysis->throughput_per_s) && length >= 0 && (size_t)length < capacity_bytes) {
-        char many[48]; /* the unit behind a number that is not 1 */
-        count_text(analysis, 2, many, sizeof(many));
-        bool is_of_steps = strcmp(analysis->throughput_unit, "steps") == 0;
         (void)snprintf(out + length, capacity_bytes - (size_t)length, "   %s %s/s",
-                       lac_format_rate(analysis->throughput_per_s).text,
-                       is_of_steps ? many + 2 : analysis->throughput_unit);
+                       lac_format_rate(analysis->throughput_per_s).text, lac_rate_unit(analysis));
     }
 }
 
@@ -193,7 +189,8 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
                        lac_format_count(loader->num_workers, "worker").text,
                        lac_format_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
-        (void)snprintf(data, sizeof(data), "in the training process");
+        bool trains = analysis->workload != LAC_WORKLOAD_INFERENCE;
+        (void)snprintf(data, sizeof(data), "in the %s process", trains ? "training" : "main");
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
     char head[32];

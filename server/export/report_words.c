@@ -91,8 +91,11 @@ const char *lac_report_name(const struct lac_report_source *source)
 void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t capacity_bytes)
 {
     bool has_rate = isfinite(analysis->throughput_per_s); /* steps that mean something */
-    if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS ||
-        (!has_rate && analysis->workload != LAC_WORKLOAD_FEW_STEPS)) {
+    bool is_loop =
+        has_rate || analysis->workload == LAC_WORKLOAD_FEW_STEPS ||
+        (analysis->workload == LAC_WORKLOAD_INFERENCE && analysis->partition.of == LAC_OF_STEP);
+    const char *unit = lac_loop_unit(analysis);
+    if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS || !is_loop) {
         (void)snprintf(out, capacity_bytes, "no steady step in this trace");
         return;
     }
@@ -101,7 +104,7 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
     char batch[48] = "";
     if (has_rate) {
         (void)snprintf(rate, sizeof(rate), "%s %s/s, ",
-                       lac_format_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+                       lac_format_rate(analysis->throughput_per_s).text, lac_rate_unit(analysis));
     }
     if (isfinite(analysis->step_uncertain_pct) && analysis->step_uncertain_pct >= 0.1) {
         (void)snprintf(spread, sizeof(spread), " (\u00b1%.*f %%)",
@@ -110,9 +113,12 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
     if (analysis->batch_size != LAC_UNKNOWN_NS) {
         (void)snprintf(batch, sizeof(batch), ", batch %lld", (long long)analysis->batch_size);
     }
-    (void)snprintf(out, capacity_bytes, "%s%s per step%s, %u step%s%s", rate,
-                   lac_format_ns(analysis->step_mean_ns).text, spread,
-                   (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
+    (void)snprintf(out, capacity_bytes, "%s%s per %s%s, %u %s%s%s", rate,
+                   lac_format_ns(analysis->step_mean_ns).text, unit, spread,
+                   (unsigned)analysis->step_kept_count, unit,
+                   analysis->step_kept_count == 1 ? ""
+                   : strcmp(unit, "batch") == 0   ? "es"
+                                                  : "s",
                    batch);
 }
 

@@ -77,7 +77,7 @@ ROWS = [
     Row("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "inference", 242.0,
         ("optimizer=", "GradScaler", "bucket"), (), "input-starvation", True, None,
         ("pipeline(..., num_workers", "attn_implementation", "zoom (scipy)", "image_processing_owlv2.py:301",
-         "106 ms of the 241 ms")),
+         "106 ms of every 241 ms")),
     Row("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "inference", 382.5,
         ("optimizer=", "GradScaler", "bucket"), (), "python-frame", True, None,
         ("attn_implementation", "normalize (transformers/image_transforms.py:390)",

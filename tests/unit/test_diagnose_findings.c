@@ -319,7 +319,8 @@ START_TEST(inference_gets_no_advice_for_training)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "inference_mode"));
     ck_assert_ptr_null(strstr(finding->change, "GradScaler"));
-    ck_assert_ptr_nonnull(strstr(finding->title, "per batch"));
+    ck_assert_ptr_nonnull(strstr(finding->title, "of every 1 ms batch"));
+    ck_assert_str_eq(lac_rate_unit(analysis), "batches");
     ck_assert_ptr_null(strstr(finding->title, "step"));
     ck_assert_ptr_null(strstr(finding->expect, "step"));
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "inference"));

@@ -218,7 +218,7 @@ START_TEST(three_steps_give_advice_as_far_as_they_are_alike)
     ck_assert_uint_gt(analysis->finding_count, 0);
     ck_assert_str_ne(analysis->findings[0].change, "");
     ck_assert_str_eq(analysis->caveats[analysis->caveat_count - 1],
-                     "3 steps: effects below 1 % cannot be seen");
+                     "3 steps: a change of less than 1 % cannot be told from noise");
     sheet_blank();
     for (int i = 0, at = 0; i < 3; i++) { /* the mean is known to 60 % of it: it may be chance */
         int length = i == 1 ? 1600 : 1000;

@@ -45,7 +45,9 @@ static int64_t claim(const struct lac_time_partition *partition, struct lac_find
                      int64_t cost_ns)
 {
     bool is_work = lac_finding_type(finding->kind)->cause == LAC_CAUSE_COUNT_;
-    uint32_t parts[LAC_TIME_PART_COUNT] = {LAC_PART_COMPUTE};
+    /* less work on the device may be less to launch, too */
+    uint32_t parts[LAC_TIME_PART_COUNT] = {LAC_PART_COMPUTE, LAC_PART_IDLE + LAC_CAUSE_LAUNCH,
+                                           LAC_PART_IDLE + LAC_CAUSE_HOST};
     int64_t left_ns = cost_ns;
     memset(finding->part_ns, 0, sizeof(finding->part_ns));
     if (!is_work) {

@@ -162,6 +162,23 @@ double lac_not_computing_pct(const struct lac_analysis *analysis)
                      (double)partition->total_ns;
 }
 
+const char *lac_loop_unit(const struct lac_analysis *analysis)
+{
+    bool repeats = analysis->partition.of == LAC_OF_STEP && analysis->partition.per != NULL;
+    return repeats ? analysis->partition.per : "step";
+}
+
+const char *lac_rate_unit(const struct lac_analysis *analysis)
+{
+    if (strcmp(analysis->throughput_unit, "steps") != 0) {
+        return analysis->throughput_unit;
+    }
+    const char *one = lac_loop_unit(analysis);
+    return strcmp(one, "batch") == 0       ? "batches"
+           : strcmp(one, "iteration") == 0 ? "iterations"
+                                           : "steps";
+}
+
 int64_t lac_verdict_ns(const struct lac_analysis *analysis)
 {
     if (analysis->verdict.parts == 0) {

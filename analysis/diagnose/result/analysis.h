@@ -504,6 +504,10 @@ struct lac_verdict {
 };
 /** What of the partition no compute kernel ran in, in percent; NaN without a device. */
 double lac_not_computing_pct(const struct lac_analysis *analysis);
+/** What repeats, "step", "batch" or "iteration", and what its rate counts: "samples", "tokens", else that
+ *  in the plural. */
+const char *lac_loop_unit(const struct lac_analysis *analysis);
+const char *lac_rate_unit(const struct lac_analysis *analysis);
 /** The number of the verdict: the sum of its parts; LAC_UNKNOWN_NS without one. */
 int64_t lac_verdict_ns(const struct lac_analysis *analysis);
 

@@ -223,7 +223,8 @@ static void write_caveats(struct lac_facts *facts)
     }
     if (analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count < 10) {
         caveat(analysis,
-               lac_texts_add(&analysis->texts, "%s: effects below %s cannot be seen",
+               lac_texts_add(&analysis->texts,
+                             "%s: a change of less than %s cannot be told from noise",
                              lac_format_count(analysis->step_kept_count, "step").text,
                              lac_format_pct(fmax(1.0, analysis->step_uncertain_pct)).text));
     }

@@ -13,14 +13,16 @@
 
 struct unit {
     const char *one, *many;
+    const char
+        *trains; /**< what the process that trains is called where nothing does; NULL as it is */
 };
 
 /** What a repetition is; NULL where it is a step. */
 static const struct unit *unit_of(const struct lac_facts *facts)
 {
-    static const struct unit batch = {"batch", "batches"};
-    static const struct unit iteration = {"iteration", "iterations"};
-    static const struct unit repetition = {"repetition", "repetitions"};
+    static const struct unit batch = {"batch", "batches", "main process"};
+    static const struct unit iteration = {"iteration", "iterations", "main process"};
+    static const struct unit repetition = {"repetition", "repetitions", NULL};
     const struct lac_analysis *analysis = facts->analysis;
     if (analysis->workload == LAC_WORKLOAD_INFERENCE) {
         return strcmp(lac_step_unit(analysis), batch.one) == 0 ? &batch : &iteration;
@@ -67,7 +69,7 @@ static size_t word_at(const char *text, size_t at)
     return is_of_word(next) && !(is_end && !is_of_word(text[at + length + 1])) ? 0 : length;
 }
 
-/** "of every 242 ms step" at `at`: the bytes of the time in it, else 0. */
+/** "of every 242 ms step" at `at`: the bytes of the time in it, else 0. Of one there is no "every". */
 static size_t time_of_each(const char *text, size_t at, const char *of_every)
 {
     size_t from = at + strlen(of_every);
@@ -83,24 +85,30 @@ static size_t time_of_each(const char *text, size_t at, const char *of_every)
 }
 
 /** The text said of that unit. */
-static const char *say_of(struct lac_text **texts, const struct unit *unit, const char *text)
+static const char *say_of(struct lac_text **texts, const struct unit *unit, bool is_one,
+                          const char *text)
 {
     static const char of_every[] = "of every ";
+    static const char trains[] = "training process";
     struct writer writer = {.length = 0};
     size_t length = strlen(text);
     for (size_t at = 0; at < length;) {
-        size_t time = time_of_each(text, at, of_every);
+        size_t time = is_one ? time_of_each(text, at, of_every) : 0;
         size_t word = time > 0 ? 0 : word_at(text, at);
         if (time > 0) {
             put(&writer, "of the ", 7);
             put(&writer, text + at + sizeof(of_every) - 1, time);
-            put(&writer, " per ", 5);
+            put(&writer, " ", 1);
             put(&writer, unit->one, strlen(unit->one));
             at += sizeof(of_every) - 1 + time + sizeof(" step") - 1;
         } else if (word > 0) {
             const char *name = word == 5 ? unit->many : unit->one;
             put(&writer, name, strlen(name));
             at += word;
+        } else if (unit->trains != NULL && strncmp(text + at, trains, sizeof(trains) - 1) == 0) {
+            put(&writer, unit->trains, strlen(unit->trains));
+            at += sizeof(trains) - 1;
+            word = sizeof(trains);
         } else {
             put(&writer, text + at, 1);
             at++;
@@ -114,22 +122,24 @@ void lac_unit_words_apply(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct unit *unit = unit_of(facts);
+    bool is_one = analysis->step_kept_count == 1;
     for (uint32_t i = 0; i < analysis->finding_count && unit != NULL; i++) {
         struct lac_finding *finding = &analysis->findings[i];
         const char **parts[] = {&finding->title,  &finding->why,   &finding->brief,
                                 &finding->expect, &finding->costs, &finding->wrong_if,
                                 &finding->check};
         for (size_t p = 0; p < LAC_COUNT_OF(parts); p++) {
-            *parts[p] = say_of(&analysis->texts, unit, *parts[p]);
+            *parts[p] = say_of(&analysis->texts, unit, is_one, *parts[p]);
         }
         if (finding->change_kind == LAC_CHANGE_TEXT) {
-            finding->change = say_of(&analysis->texts, unit, finding->change);
+            finding->change = say_of(&analysis->texts, unit, is_one, finding->change);
         }
         for (uint32_t e = 0; e < finding->evidence_count; e++) {
-            finding->evidence[e].text = say_of(&analysis->texts, unit, finding->evidence[e].text);
+            finding->evidence[e].text =
+                say_of(&analysis->texts, unit, is_one, finding->evidence[e].text);
         }
     }
     for (uint32_t i = 0; i < analysis->plan_count && unit != NULL; i++) {
-        analysis->plan[i].brief = say_of(&analysis->texts, unit, analysis->plan[i].brief);
+        analysis->plan[i].brief = say_of(&analysis->texts, unit, is_one, analysis->plan[i].brief);
     }
 }

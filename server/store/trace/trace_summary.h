@@ -17,7 +17,8 @@ struct lac_trace_summary {
     char text[512];
     int64_t step_mean_ns; /**< LAC_UNKNOWN_NS (INT64_MIN) when there are no steps */
     double throughput_per_s;
-    char throughput_unit[16]; /**< "samples", "tokens", "steps" */
+    char throughput_unit[16]; /**< "samples", "tokens", "steps"; "batches" or "iterations" of
+                                 what does not train */
     double not_computing_pct;
     char next_change[128];
     double gain_low_pct, gain_mid_pct, gain_high_pct;

@@ -269,7 +269,7 @@ static enum lac_status write_summary(struct lac_trace_writer *writer)
         {"summary_cause", analysis->verdict.cause},
         {"summary_letter", letter},
         {"summary_text", analysis->verdict.text},
-        {"summary_throughput_unit", analysis->throughput_unit},
+        {"summary_throughput_unit", lac_rate_unit(analysis)},
         {"summary_next_change", has_change ? first->brief : NULL},
         {"summary_finding_id", first != NULL ? first->id : NULL},
     };

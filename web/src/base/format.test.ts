@@ -128,3 +128,19 @@ test('how often is told in words where it is rare', () => {
   assert.equal(formatPerStep(1 / 28), 'once in 28 steps');
   assert.equal(formatPerStep(0), 'outside the steps');
 });
+
+test('a line begins with a capital letter, a name of code as it is written', () => {
+  assert.equal(sentence('the GPU waits 12 ms (62 %)'), 'The GPU waits 12 ms (62 %)');
+  assert.equal(sentence('aten::to stops the host'), 'aten::to stops the host');
+  assert.equal(
+    sentence('normalize (transformers/a.py:390) fills 47 %'),
+    'normalize (transformers/a.py:390) fills 47 %',
+  );
+  assert.equal(sentence('num_workers=2'), 'num_workers=2');
+  assert.equal(
+    sentence('exposed (non-overlapped) communication'),
+    'Exposed (non-overlapped) communication',
+  );
+  assert.equal(sentence('step 3 sums'), 'Step 3 sums');
+  assert.equal(sentence(''), '');
+});

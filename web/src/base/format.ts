@@ -176,7 +176,10 @@ export function rateUnit(unit: string): string {
   return `${unit}/s`;
 }
 
-/** What stands at the start of a line or alone on it. */
+/** What stands at the start of a line or alone on it. Names of code keep their letters. */
 export function sentence(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
+  const first = /^\S*/.exec(text)?.[0] ?? '';
+  const isCode = /::|[_.(]\S/.test(first) || /^\S+ \([^)]*\.py:\d/.test(text);
+  const start = isCode ? first : first.slice(0, 1).toUpperCase() + first.slice(1);
+  return start + text.slice(first.length);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {traceShape} from '../api/types';
-import {describeDevices, matches, withoutOwnUploads} from './list_rows';
+import {describeDevices, loopUnit, matches, withoutOwnUploads} from './list_rows';
 import {begunAgain, canRetry, laterOf, mergePage, mergeTrace} from './traces';
 
 const trace = (part: Record<string, unknown>) =>
@@ -12,6 +12,19 @@ test('every word must be somewhere', () => {
   assert.ok(matches(t, {text: 'RESNET v100', hideSimulated: false}));
   assert.ok(!matches(t, {text: 'resnet a100', hideSimulated: false}));
   assert.ok(!matches(t, {text: '', hideSimulated: true}));
+});
+
+test('what does not train is a loop of batches or iterations', () => {
+  const unit = (letter: string, throughput_unit: string) =>
+    loopUnit(trace({summary: {letter, throughput_unit, step_mean_ns: 5}}).summary);
+  assert.equal(unit('D', 'steps'), 'step');
+  assert.equal(unit('D', 'samples'), 'step');
+  assert.equal(unit('i', 'batches'), 'batch');
+  assert.equal(unit('i', 'samples'), 'batch');
+  assert.equal(unit('i', 'iterations'), 'iteration');
+  assert.equal(unit('i', 'steps'), undefined); // a repetition that may be a layer
+  assert.equal(unit('~', 'steps'), undefined);
+  assert.equal(loopUnit(undefined), undefined);
 });
 
 test('devices are counted by name', () => {

@@ -31,11 +31,21 @@ export function hasGpuWork(trace: TraceInfo): boolean {
 }
 
 /**
- * Whether steps of the trace say something about training: not where the verdict is that there are
- * too few (~), or that it is not training (i). Then neither a step nor a throughput is shown.
+ * What the mean step of the trace is one of: a step of training, a batch or an iteration of a loop
+ * that does not train (i). Undefined where nothing is known to repeat, or too little was recorded
+ * (~): then neither its time nor a throughput is shown.
  */
-export function stepsCount(summary: TraceSummary | undefined): boolean {
-  return summary !== undefined && summary.letter !== '~' && summary.letter !== 'i';
+export function loopUnit(summary: TraceSummary | undefined): string | undefined {
+  if (summary === undefined || summary.letter === '~') return undefined;
+  if (summary.letter !== 'i') return 'step';
+  switch (summary.throughput_unit) {
+    case 'steps':
+      return undefined;
+    case 'iterations':
+      return 'iteration';
+    default:
+      return 'batch';
+  }
 }
 
 /** Traces that are not yet one of our own uploads, which have a row of their own meanwhile. */

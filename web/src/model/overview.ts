@@ -112,7 +112,8 @@ export function sumOf(analysis: Analysis, device: DeviceAnalysis): TimeSum {
 
 /** What is repeated: "step", "batch" or "iteration". */
 export function unitOf({partition}: Analysis): string {
-  return partition === undefined || partition.per === 'recording' ? 'step' : partition.per;
+  if (partition === undefined) return 'step';
+  return partition.per === 'recording' ? 'repetition' : partition.per;
 }
 
 /** Percent of the sum in which no compute kernel runs. */

@@ -3,7 +3,7 @@ import {signal} from '@preact/signals';
 import {getRunAnalysis, listRuns} from '../api/client';
 import type {RunAnalysis, RunInfo, TraceInfo} from '../api/types';
 import {plural} from '../base/format';
-import {stepsCount} from './list_rows';
+import {loopUnit} from './list_rows';
 
 /** What is known of runs, by id. */
 export const runs = signal<ReadonlyMap<string, RunInfo>>(new Map());
@@ -106,13 +106,17 @@ export function summarizeRun(
 ): RunSummary {
   const ready = members.filter(trace => trace.state === 'ready');
   const summaries = ready.map(trace => trace.summary).filter(s => s !== undefined);
-  const rates = known(summaries.filter(stepsCount).map(s => s.throughput_per_s));
+  const looping = summaries.filter(s => loopUnit(s) !== undefined);
+  const rates = known(looping.map(s => s.throughput_per_s));
   const units = new Set(summaries.map(s => s.throughput_unit));
-  const counts = rates.length === ready.length && rates.length > 0 && !units.has('steps');
+  const counts =
+    rates.length === ready.length &&
+    rates.length > 0 &&
+    !['steps', 'batches', 'iterations'].some(unit => units.has(unit));
   const shares = known(summaries.map(s => s.not_computing_pct));
   return {
     ...verdictOf(ready, analysis),
-    stepNs: middle(known(summaries.filter(stepsCount).map(s => s.step_mean_ns))),
+    stepNs: middle(known(looping.map(s => s.step_mean_ns))),
     throughput: counts && units.size === 1 ? rates.reduce((sum, rate) => sum + rate, 0) : undefined,
     throughputUnit: [...units][0] ?? 'steps',
     notComputingPct:

@@ -212,10 +212,10 @@ function DeviceFacts({device}: {device: DeviceAnalysis}): JSX.Element {
       {device.busy_pct !== undefined && (
         <Explain
           title="Busy"
-          text="Share of the time in which anything runs, including copies and waiting collectives. Utilization meters show this; it says little about how well the GPU is used."
+          text="Share of the time between its first and its last operation in which anything runs, including copies and waiting collectives. Utilization meters show this; it says little about how well the GPU is used."
           exact={`${device.busy_pct} %`}
         >
-          busy {formatPct(device.busy_pct)}
+          busy {formatPct(device.busy_pct)} from first to last operation
         </Explain>
       )}
       {gaps && gaps.count_10us > 0 && (

@@ -188,7 +188,7 @@ export function FurtherFindings(props: {
             </span>
             <FindingChip finding={finding} />
             <span class="further-title">{sentence(finding.title)}</span>
-            {finding.severity === 'info' && (
+            {finding.severity === 'info' && finding.gain_pct?.mid === undefined && (
               <span class="tag">{word('severities', finding.severity).label}</span>
             )}
             {finding.cost_pct !== undefined && finding.cost_pct > 0 && (

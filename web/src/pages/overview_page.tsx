@@ -16,7 +16,7 @@ import {
 } from '../base/format';
 import {word} from '../base/vocabulary';
 import {buildTree, layoutTree, tableOf} from '../model/flame_tree';
-import {stepsCount} from '../model/list_rows';
+import {loopUnit} from '../model/list_rows';
 import {groupFindings, hasNeeds, notComputingPct, unitOf} from '../model/overview';
 import {traces} from '../model/traces';
 import {DEFAULT_VIEW} from '../model/view_state';
@@ -179,26 +179,27 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
   const {throughput, steps, devices, partition} = analysis;
   if (steps.mean_ns === undefined && devices.length === 0) return null;
   const unit = unitOf(analysis);
+  const counted = throughput.unit === 'steps' ? plural(2, unit).slice(2) : throughput.unit;
   const notComputing = notComputingPct(analysis);
   const of = partition?.per === 'recording' ? 'the recording' : `the ${unit}`;
   return (
     <section class="headline" aria-label="The run in numbers">
-      {throughput.per_s !== undefined && stepsCount(trace.summary) && (
+      {throughput.per_s !== undefined && loopUnit(trace.summary) !== undefined && (
         <div class="stat">
           <Explain
             class="stat-value"
             title="Throughput"
-            text={`${sentence(throughput.unit)} per second, from the mean step${
+            text={`${sentence(counted)} per second, from the mean ${unit}${
               throughput.batch_size === undefined
                 ? ''
-                : ` and ${formatCount(throughput.batch_size)} samples per step`
+                : ` and ${formatCount(throughput.batch_size)} samples per ${unit}`
             }.`}
-            exact={`${throughput.per_s} ${rateUnit(throughput.unit)}`}
+            exact={`${throughput.per_s} ${rateUnit(counted)}`}
           >
             {formatNumber(throughput.per_s)}
           </Explain>
           <span class="stat-label">
-            {rateUnit(throughput.unit)}
+            {rateUnit(counted)}
             {throughput.batch_size !== undefined && `, batch ${formatCount(throughput.batch_size)}`}
             {throughput.padding_pct !== undefined &&
               `, ${formatPct(throughput.padding_pct)} of it padding`}
@@ -209,8 +210,8 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
         <div class="stat">
           <Explain
             class="stat-value"
-            title="Mean step"
-            text={`Mean of ${plural(steps.kept_count, 'kept step')}${
+            title={`Mean ${unit}`}
+            text={`Mean of ${plural(steps.kept_count, `kept ${unit}`)}${
               steps.count > steps.kept_count
                 ? `; ${formatCount(steps.count - steps.kept_count)} of ${formatCount(steps.count)} left out (warm-up, truncated, of another kind, or of unknown length)`
                 : ''
@@ -273,24 +274,36 @@ function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
   const {efficiency} = analysis;
   const unknown = analysis.kernels?.unknown_pct;
   if (efficiency === undefined || efficiency.text === '') return null;
+  if (efficiency.mfu_pct === undefined)
+    return unknown === undefined ? null : (
+      <div class="stat" data-testid="compute">
+        <Explain
+          class="stat-value"
+          title="Unknown kernels"
+          text={`Share of the kernel time in kernels whose names say nothing. ${sentence(efficiency.text)}.`}
+          exact={`${unknown} %`}
+        >
+          {formatPct(unknown)}
+        </Explain>
+        <span class="stat-label">of the kernel time is in unknown kernels</span>
+      </div>
+    );
   return (
     <div class="stat" data-testid="compute">
       <Explain
         class="stat-value"
         title="Model FLOP/s used"
         text={`${sentence(efficiency.text)}.${
-          efficiency.mfu_pct === undefined || efficiency.source === ''
+          efficiency.source === ''
             ? ''
             : ` Counted from the shapes of products, convolutions and attention. Peak: ${efficiency.source}.`
         }`}
-        exact={efficiency.mfu_pct === undefined ? 'not known' : `${efficiency.mfu_pct} %`}
+        exact={`${efficiency.mfu_pct} %`}
       >
-        {efficiency.mfu_pct === undefined ? '–' : formatPct(efficiency.mfu_pct)}
+        {formatPct(efficiency.mfu_pct)}
       </Explain>
       <span class="stat-label">
-        {efficiency.mfu_pct === undefined
-          ? 'of the peak FLOP/s: not known'
-          : `of the GPU’s peak in ${efficiency.peak_precision ?? ''}`}
+        of the GPU’s peak in {efficiency.peak_precision ?? ''}
         {unknown !== undefined && (
           <span class="stat-more">{` · unknown kernels: ${formatPct(unknown)} of the time`}</span>
         )}

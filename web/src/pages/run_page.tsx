@@ -13,7 +13,7 @@ import {
   plural,
   sentence,
 } from '../base/format';
-import {describeDevices, stepsCount} from '../model/list_rows';
+import {describeDevices, loopUnit} from '../model/list_rows';
 import {describeMembers, inOrder, rankName, runName, stampOf, summarizeRun} from '../model/runs';
 import {isUnderWay, takeReply, traces} from '../model/traces';
 import {DEFAULT_VIEW, runId} from '../model/view_state';
@@ -261,7 +261,7 @@ function RankRow(props: {
   const summary = trace.summary;
   const isLate = trace.rank !== undefined && trace.rank === analysis?.late_rank;
   const lateNs = isLate ? analysis?.findings[0]?.cost_ns_per_step : undefined;
-  const step = stepsCount(summary) ? summary?.step_mean_ns : undefined;
+  const step = loopUnit(summary) === undefined ? undefined : summary?.step_mean_ns;
   return (
     <tr class={isLate ? 'rank-late' : ''} data-rank={trace.rank}>
       <th scope="row">

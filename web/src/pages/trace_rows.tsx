@@ -13,7 +13,7 @@ import {
   sentence,
 } from '../base/format';
 import {pick} from '../model/comparison';
-import {describeDevices, stepsCount} from '../model/list_rows';
+import {describeDevices, loopUnit} from '../model/list_rows';
 import {comparisonOf, describeMembers, runName, runs, summarizeRun} from '../model/runs';
 import {isUnderWay} from '../model/traces';
 import {DEFAULT_VIEW} from '../model/view_state';
@@ -250,6 +250,7 @@ function RowEnd({trace}: {trace: TraceInfo}): JSX.Element {
 
 function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
   const summary = trace.summary;
+  const unit = loopUnit(summary);
   return (
     <div class="trace-row" role="row">
       <VerdictCell
@@ -262,11 +263,19 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
         <Throughput summary={summary} />
       </span>
       <span class="cell-num cell-step num" role="cell">
-        {summary?.step_mean_ns === undefined || !stepsCount(summary) ? (
-          <Dash title="no training steps found, or too few" />
+        {summary?.step_mean_ns === undefined || unit === undefined ? (
+          <Dash title="no steps or batches found, or too few" />
         ) : (
           <>
-            {formatDuration(summary.step_mean_ns)} <span class="unit step-unit">per step</span>
+            {formatDuration(summary.step_mean_ns)}
+            {unit === 'step' ? (
+              <span class="unit step-unit"> per step</span>
+            ) : (
+              <>
+                <wbr />
+                <span class="unit">/{unit}</span>
+              </>
+            )}
           </>
         )}
       </span>
@@ -293,7 +302,7 @@ function Dash({title}: {title: string}): JSX.Element {
 }
 
 function Throughput({summary}: {summary: TraceSummary | undefined}): JSX.Element {
-  if (summary?.throughput_per_s === undefined || !stepsCount(summary))
+  if (summary?.throughput_per_s === undefined || loopUnit(summary) === undefined)
     return <Dash title="unknown without steps" />;
   return (
     <span class="num">

@@ -341,7 +341,7 @@ static bool find_slow_link(const struct lac_facts *facts, struct lac_finding *fi
     finding->expect =
         lac_texts_add(&analysis->texts, "%s. No gain from the link where a rank is late.",
                       lac_finding_expect(facts, finding));
-    finding->costs = "none";
+    finding->costs = "None.";
     finding->wrong_if = "the other ranks' traces show that one of them enters last every time.";
     finding->check = "all_reduce_perf of nccl-tests with a message of the same size";
     lac_evidence_slice(facts, finding, facts->step_operations->ops[largest->at].slice,
