@@ -238,6 +238,75 @@ START_TEST(rows_of_gpus_are_possible)
 }
 END_TEST
 
+/** A multiprocessor's float32 additions and multiplications a clock: lanes of its generation. */
+static double lanes_of(const char *name)
+{
+    static const char *const of_64[] = {"P100",      "GP100",      "V100", "T4",   "RTX 20",
+                                        "TITAN RTX", "Quadro RTX", "A100", "A800", "A30"};
+    for (size_t i = 0; i < LAC_COUNT_OF(of_64); i++) {
+        if (strstr(name, of_64[i]) != NULL) {
+            return 64.0;
+        }
+    }
+    return 128.0;
+}
+
+START_TEST(rows_of_gpus_follow_from_their_multiprocessors)
+{
+    /* what a row says of float32 is multiprocessors x lanes x 2 x clock: another number of
+     * multiprocessors, or of dies, gives a clock that no GPU has */
+    uint32_t count = 0;
+    const struct lac_device_peak *peaks = lac_device_peaks(&count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct lac_device_peak *peak = &peaks[i];
+        if (strstr(peak->name, "Instinct") != NULL) {
+            continue;
+        }
+        double ghz = peak->tflops[LAC_PRECISION_FP32] * 1e3 /
+                     (peak->multiprocessors * lanes_of(peak->name) * 2.0);
+        ck_assert_msg(ghz > 1.25 && ghz < 2.65, "%s: %.2f GHz", peak->name, ghz);
+        /* tensor cores: a power of two of operations a clock, at that clock or up to 14 % below it */
+        double each = peak->tflops[LAC_PRECISION_FP16] * 1e3 / (peak->multiprocessors * ghz);
+        double power = log2(each);
+        ck_assert_msg(peak->tflops[LAC_PRECISION_FP16] == 0.0 ||
+                          fabs(power - floor(power + 0.5)) < 0.22,
+                      "%s: %.0f FLOP a clock", peak->name, each);
+        double half = peak->tflops[LAC_PRECISION_BF16];
+        ck_assert_msg(half == 0.0 || half == peak->tflops[LAC_PRECISION_FP16], "%s", peak->name);
+    }
+}
+END_TEST
+
+START_TEST(gpus_that_are_easily_mistaken_have_their_own_figures)
+{
+    static const struct {
+        const char *name;
+        int32_t multiprocessors;
+        double fp16, fp64, memory_gb_s;
+    } cases[] = {
+        {"NVIDIA GB200", 152, 2500, 40, 8000}, /* 152, not the 148 of a B200 */
+        {"NVIDIA GB200", 148, 0, 0, 0},
+        {"NVIDIA B200", 148, 2250, 37, 7700},
+        {"NVIDIA A10G", 80, 70, 0, 600}, /* more lanes than an A10, half its tensor cores' rate */
+        {"NVIDIA A10", 72, 125, 0, 600},
+        {"NVIDIA A100-PG509-200", 108, 312, 19.5, 1555},
+        {"NVIDIA GH200 480GB", 132, 989.5, 67, 4000},
+        {"NVIDIA L4", 58, 121, 0, 300},
+        {"NVIDIA H100 NVL", 132, 835.5, 60, 3900},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        const struct lac_device_peak *peak =
+            lac_device_peak_of(cases[i].name, strlen(cases[i].name), cases[i].multiprocessors);
+        const struct lac_device_peak none = {.name = ""};
+        peak = peak != NULL ? peak : &none;
+        ck_assert_msg(peak->tflops[LAC_PRECISION_FP16] == cases[i].fp16 &&
+                          peak->tflops[LAC_PRECISION_FP64] == cases[i].fp64 &&
+                          peak->memory_gb_s == cases[i].memory_gb_s,
+                      "%s", cases[i].name);
+    }
+}
+END_TEST
+
 /* -- in a trace -- */
 
 #define FLOATS  ",\"Input type\":[\"float\",\"float\"]"
@@ -408,6 +477,8 @@ int main(void)
     tcase_add_test(tcase, lengths_may_be_numbers_of_the_event);
     tcase_add_test(tcase, gpus_by_their_whole_name);
     tcase_add_test(tcase, rows_of_gpus_are_possible);
+    tcase_add_test(tcase, rows_of_gpus_follow_from_their_multiprocessors);
+    tcase_add_test(tcase, gpus_that_are_easily_mistaken_have_their_own_figures);
     tcase_add_test(tcase, operations_belong_to_the_innermost_operator);
     tcase_add_test(tcase, what_has_no_shape_makes_the_share_unknown);
     tcase_add_test(tcase, without_shapes_there_is_a_reason);
