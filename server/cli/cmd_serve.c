@@ -201,6 +201,7 @@ static bool read_options(struct service *service)
         return false;
     }
     ingest->names_text = service->own_names.text;
+    store->names = service->own_names.names;
     if (!read_http_numbers(service) || !read_upload_numbers(service) ||
         !read_allow_hosts(service) ||
         !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,

@@ -293,6 +293,7 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
     }
     if (status == LAC_OK) {
         store->is_live = options->is_live;
+        store->names = options->names;
         store->notice = options->notice;
         store->notice_context = options->notice_context;
         status = open_catalog(store, options->sweep && !options->is_live, reterr);

@@ -24,6 +24,7 @@
 
 struct lac_store;
 struct lac_model;
+struct lac_names;
 
 struct lac_store_options {
     const char *data_dir;
@@ -34,6 +35,8 @@ struct lac_store_options {
     /** Told in one line each what `sweep` found and did; may be NULL. */
     void (*notice)(void *context, const char *line);
     void *notice_context;
+    const struct lac_names *names; /**< rows that somebody added, for the table of kernels; borrowed
+                                      for as long as the store is open; NULL: none */
 };
 
 /**

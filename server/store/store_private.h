@@ -27,6 +27,7 @@ struct lac_store {
     int catalog_lock;  /**< shared while the catalog is open: nobody replaces it then */
     void (*notice)(void *context, const char *line);
     void *notice_context;
+    const struct lac_names *names; /**< of the options */
 };
 
 /** Paths below the data folder. @return false when too long */

@@ -1,7 +1,8 @@
 /*
  * Diagnosis of a large model: 20 M slices (argument: how many million) as a training loop makes
  * them: operators, launches, kernels with gaps between, a copy, a synchronization and a wait for
- * data in every step. Prints one line of JSON; medians of five.
+ * data in every step. With a second argument "python", calls of Python functions around each
+ * operator, and in the wait, are most of them. Prints one line of JSON; medians of five.
  */
 
 #include "analysis/diagnose/diagnose.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPS_PER_STEP = 1500, RUNS = 5, NAMES = 120 };
+enum { OPS_PER_STEP = 1500, RUNS = 5, NAMES = 120, FRAMES = 24, LOADING_FRAMES = 400 };
 
 static void require(bool holds, const char *what)
 {
@@ -61,6 +62,8 @@ struct loop {
     uint32_t main, streams[2];
     uint32_t kernels[NAMES], ops[NAMES];
     uint32_t launch, sync, wait, step;
+    uint32_t frames[NAMES]; /**< of Python functions */
+    bool has_python;
     uint32_t corr;
     int64_t t_ns;
 };
@@ -89,10 +92,33 @@ static void loop_init(struct lac_builder *builder, struct loop *loop)
         loop->kernels[i] = name_id(builder, text);
         snprintf(text, sizeof(text), "aten::op_%d", i);
         loop->ops[i] = name_id(builder, text);
+        snprintf(text, sizeof(text), "torch/nn/modules/part_%d.py(%d): call_%d", i / 4, 10 + i, i);
+        loop->frames[i] = name_id(builder, text);
     }
     loop->launch = name_id(builder, "cudaLaunchKernel");
     loop->sync = name_id(builder, "cudaStreamSynchronize");
     loop->wait = name_id(builder, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+}
+
+/** Calls within each other from `begin_ns` to `end_ns`, each a little shorter than the one around it. */
+static uint64_t add_frames(struct lac_builder *builder, const struct loop *loop, int first,
+                           int count, int64_t begin_ns, int64_t end_ns)
+{
+    for (int f = 0; f < count; f++) {
+        put(builder, loop->main, LAC_SLICE_PYTHON, loop->frames[(first + f * 5) % NAMES],
+            begin_ns + f, end_ns - begin_ns - 2 * f, 0);
+    }
+    return (uint64_t)count;
+}
+
+/** What a batch takes while the loop waits for it: a function called for each sample. */
+static uint64_t add_loading(struct lac_builder *builder, const struct loop *loop, int64_t begin_ns)
+{
+    uint64_t made = 0;
+    for (int i = 0; i < LOADING_FRAMES / 4; i++) {
+        made += add_frames(builder, loop, i, 4, begin_ns + i * 390, begin_ns + i * 390 + 380);
+    }
+    return made;
 }
 
 /** One step: every third kernel after a gap, every tenth on the second stream. */
@@ -103,12 +129,16 @@ static uint64_t add_step(struct lac_builder *builder, struct loop *loop, int num
     snprintf(text, sizeof(text), "ProfilerStep#%d", number);
     uint32_t step = name_id(builder, text);
     put(builder, loop->main, LAC_SLICE_OP, loop->wait, begin_ns + 100, 40000, 0);
+    uint64_t made = loop->has_python ? add_loading(builder, loop, begin_ns + 200) : 0;
     loop->t_ns += 41000;
     int64_t device_ns = loop->t_ns + 6000;
     for (int i = 0; i < OPS_PER_STEP; i++) {
         uint32_t name = (uint32_t)(i * 7 % NAMES);
         loop->corr++;
         int64_t t = loop->t_ns;
+        if (loop->has_python) {
+            made += add_frames(builder, loop, i, FRAMES, t - 100, t + 9100);
+        }
         put(builder, loop->main, LAC_SLICE_OP, loop->ops[name], t, 9000, 0);
         put(builder, loop->main, LAC_SLICE_OP, loop->ops[(name + 1) % NAMES], t + 500, 8000, 0);
         put(builder, loop->main, LAC_SLICE_API, loop->launch, t + 2000, 4000, loop->corr);
@@ -122,7 +152,7 @@ static uint64_t add_step(struct lac_builder *builder, struct loop *loop, int num
         0);
     loop->t_ns = device_ns + 2000;
     put(builder, loop->main, LAC_SLICE_RANGE, step, begin_ns, loop->t_ns - begin_ns, 0);
-    return OPS_PER_STEP * 4 + 3;
+    return made + OPS_PER_STEP * 4 + 3;
 }
 
 static double now_s(void)
@@ -172,6 +202,7 @@ int main(int argc, char **argv)
     struct loop loop = {0};
     require(lac_builder_create(&builder) == LAC_OK, "out of memory");
     loop_init(builder, &loop);
+    loop.has_python = argc > 2 && strcmp(argv[2], "python") == 0;
     uint64_t made = 0;
     for (int step = 0; (double)made < millions * 1e6; step++) {
         made += add_step(builder, &loop, step);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What was acknowledged stays: an import that failed for reasons of the machine keeps the upload and is tried again; the clock may jump."""
 import hashlib
+import json
 import os
 import resource
 import shutil
@@ -109,6 +110,29 @@ class Kept(unittest.TestCase):
         wait_for(lambda: client.head(place).headers["Lacuna-Trace-Id"])
         row = server.request("POST", "/api/v1/traces?name=same&reuse=1", body=self.small)
         self.assertEqual((row.status, row.json()), (200, {"id": first, "state": "ready"}))
+
+    def test_names_that_a_site_adds_reach_analysis_and_kernels(self):
+        folder = tempfile.mkdtemp(prefix="lacuna-names-")
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "names")
+        events = [{"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at * 100, "dur": 90,
+                   "args": {"device": 0, "stream": 7}} for at in range(20) for name in ("acme_mma_64",)]
+        trace = json.dumps({"deviceProperties": [{"id": 0, "name": "Test GPU"}], "traceEvents": events}).encode()
+
+        def seen(server):
+            id = server.upload(trace)
+            self.assertEqual(server.wait_ready(id)["state"], "ready")
+            return (server.api(f"/traces/{id}/analysis")["kernels"]["unknown_pct"],
+                    server.api(f"/traces/{id}/kernels")["kernels"][0]["family"])
+
+        self.assertEqual(seen(self.start()), (100.0, "other"))
+        with open(path, "w") as file:
+            file.write('LAC_NAME_ROW(FAMILY, LAC_FAMILY_GEMM, "^acme_mma", "acme_mma_4")\n')
+        self.assertEqual(seen(self.start("--names", path)), (0.0, "gemm"))
+        with open(path, "w") as file:
+            file.write("LAC_NAME_ROW(FAMILY, 7)\n")
+        with self.assertRaisesRegex(RuntimeError, "names: line 1"):
+            self.start("--names", path)
 
     def test_a_clock_that_jumps_ends_no_upload(self):
         folder = tempfile.mkdtemp(prefix="lacuna-clock-")

@@ -24,7 +24,7 @@ static void fill_kernel(const struct lac_trace_file *file, const struct lac_name
     size_t length = lac_strings_length(&file->head.strings, stat->name);
     struct lac_name_class class = {0};
 
-    lac_names_classify(name, length, &class);
+    lac_names_classify_with(file->names, name, length, &class);
     *row = (struct lac_kernel_row){
         .name = stat->name,
         .count = stat->count,
@@ -58,8 +58,8 @@ static bool is_kernel(const struct lac_trace_file *file, const struct lac_name_s
     if (stat->kind != LAC_SLICE_KERNEL) {
         return false;
     }
-    lac_names_classify(lac_model_str(&file->head, stat->name),
-                       lac_strings_length(&file->head.strings, stat->name), &class);
+    lac_names_classify_with(file->names, lac_model_str(&file->head, stat->name),
+                            lac_strings_length(&file->head.strings, stat->name), &class);
     return !class.is_graph;
 }
 

@@ -93,6 +93,7 @@ struct lac_trace_file {
     uint8_t level_max;
     uint64_t file_bytes;
     struct lac_trace_summary summary;
+    const struct lac_names *names; /**< rows that somebody added, or NULL; borrowed */
 
     struct lac_chunk_entry *chunks; /**< ascending first */
     uint32_t chunk_count;
