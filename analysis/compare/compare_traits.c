@@ -4,6 +4,7 @@
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
 #include "analysis/compare/compare_thresholds.h"
+#include "analysis/diagnose/names/kernel_precision.h"
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
@@ -13,40 +14,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/** Whether the name holds one of the words. */
-static bool holds(const char *name, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strstr(name, words[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/** What a kernel's name says it multiplies, or NULL. */
-static const char *precision_of(const char *name)
-{
-    static const char *const fp8[] = {"e4m3", "e5m2", "fp8", "MxE"};
-    static const char *const bf16[] = {"bf16", "BFloat16", "bfloat16", "_BBS_", "_BSS_"};
-    static const char *const tf32[] = {"tf32", "s1688gemm", "_S1688"};
-    static const char *const fp16[] = {"fp16", "f16", "h884", "h1688", "half", "hgemm", "_HHS_"};
-    static const char *const fp32[] = {"sgemm", "f32f32", "float", "fp32", "scudnn", "_SB_"};
-    if (holds(name, fp8, LAC_COUNT_OF(fp8))) {
-        return "fp8";
-    }
-    if (holds(name, bf16, LAC_COUNT_OF(bf16))) {
-        return "bf16";
-    }
-    if (holds(name, tf32, LAC_COUNT_OF(tf32))) {
-        return "tf32";
-    }
-    if (holds(name, fp16, LAC_COUNT_OF(fp16))) {
-        return "fp16";
-    }
-    return holds(name, fp32, LAC_COUNT_OF(fp32)) ? "fp32" : NULL;
-}
-
 /** Precision of most of the products, or "". */
 static const char *precision(const struct lac_compare_side *side)
 {
@@ -55,11 +22,12 @@ static const char *precision(const struct lac_compare_side *side)
     double all = 0.0;
     for (uint32_t row = 0; row < side->analysis->kernel_name_count; row++) {
         const struct lac_kernel_facts *kernel = &side->analysis->kernels[row];
-        const char *is = kernel->names.is_eligible
-                             ? precision_of(lac_model_str(side->model, kernel->name))
-                             : NULL;
+        const char *is =
+            lac_precision_name(kernel->names.is_eligible
+                                   ? lac_kernel_precision(lac_model_str(side->model, kernel->name))
+                                   : LAC_PRECISION_UNKNOWN);
         all += kernel->names.is_eligible ? (double)kernel->total_ns : 0.0;
-        for (size_t i = 0; is != NULL && i < LAC_COUNT_OF(names); i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
             ns[i] += strcmp(is, names[i]) == 0 ? (double)kernel->total_ns : 0.0;
         }
     }

@@ -142,8 +142,13 @@ static void add_evidence(const struct lac_facts *facts, struct lac_finding *find
 bool lac_has_unused_tensor_cores(const struct lac_facts *facts)
 {
     const struct lac_step_time *time = facts->time;
-    return nvidia_generation(facts) >= 7 && time->busy_ns > 0.0 &&
-           time->class_ns[LAC_OP_UNUSED_TENSOR] >= UNUSED_TENSOR_MIN * time->busy_ns;
+    if (nvidia_generation(facts) < 7 || !(time->busy_ns > 0.0) ||
+        time->class_ns[LAC_OP_UNUSED_TENSOR] < UNUSED_TENSOR_MIN * time->busy_ns) {
+        return false;
+    }
+    /* what is left of it in a loop of half precision is wide-precision's */
+    enum lac_precision loop = lac_products_precision(facts);
+    return loop != LAC_PRECISION_FP16 && loop != LAC_PRECISION_BF16 && loop != LAC_PRECISION_FP8;
 }
 
 /** What the GPU's own counters say of it; where they see work that no name tells of, the names are

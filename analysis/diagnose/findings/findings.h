@@ -10,6 +10,7 @@
 #include "analysis/diagnose/facts/program.h"                // IWYU pragma: export
 #include "analysis/diagnose/facts/step_operations.h"        // IWYU pragma: export
 #include "analysis/diagnose/findings/findings_thresholds.h" // IWYU pragma: export
+#include "analysis/diagnose/names/device_peaks.h"           // IWYU pragma: export
 #include "analysis/diagnose/replay/what_if_replay.h"        // IWYU pragma: export
 
 /** All findings, in order, and the plan. After the subject, the phases and the loading. */
@@ -152,6 +153,8 @@ const char *lac_unfused_attention_text(const struct lac_facts *facts);
 
 /** How much faster matrix work is expected to get on tensor cores. */
 double lac_tensor_speedup(const struct lac_facts *facts, enum lac_case which);
+/** The type that most of the matrix work is in; LAC_PRECISION_UNKNOWN without one. */
+enum lac_precision lac_products_precision(const struct lac_facts *facts);
 /** Whether the device has tensor cores that a notable part of its time could use. */
 bool lac_has_unused_tensor_cores(const struct lac_facts *facts);
 

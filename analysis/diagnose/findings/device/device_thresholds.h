@@ -6,6 +6,11 @@
  * of the mean kept step where nothing else is said.
  */
 
+/* -- work in a wider type -- */
+
+/* Of the time of matrix work, the part in one type that makes it the type of the loop. */
+#define LOOP_PRECISION_MIN 0.5
+
 /* -- products against the peak -- */
 
 /* Products are spoken of from this part of the step on: below it their speed decides little. */
