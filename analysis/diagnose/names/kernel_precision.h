@@ -3,7 +3,7 @@
 
 /* What a kernel computes in, as far as its name says. */
 
-#include "analysis/diagnose/names/device_peaks.h"
+#include "analysis/diagnose/names/device_peaks.h" // IWYU pragma: export
 
 /** LAC_PRECISION_UNKNOWN where the name does not say. Cost: about a microsecond; ask each distinct name
  *  once. */
