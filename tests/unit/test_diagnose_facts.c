@@ -149,6 +149,41 @@ START_TEST(a_graph_recorded_as_a_whole_computes_and_is_no_kernel)
 }
 END_TEST
 
+/** 200 launches; one of so many calls, or of so many kernels, has no row. Whether a caveat holds the words. */
+static bool says_thinned(int calls_lack, int kernels_lack, const char *words)
+{
+    sheet_blank();
+    for (int i = 0; i < 200; i++) {
+        sheet_corr++;
+        if (calls_lack == 0 || i % calls_lack != 1) {
+            sheet_add("main call %d 5 #%u cudaLaunchKernel\n", 2000 + i * 100, sheet_corr);
+        }
+        if (kernels_lack == 0 || i % kernels_lack != 1) {
+            sheet_add("gpu0.7 kernel %d 80 #%u k%d\n", 2010 + i * 100, sheet_corr, i % 4);
+        }
+    }
+    for (int i = 0; i < 40; i++) { /* launched before the recording, and after its last row */
+        sheet_add("gpu0.7 kernel %d 20 #%u early\n", i * 30, ++sheet_corr);
+        sheet_add("main call %d 2 #%u cudaLaunchKernel\n", 22100 + i * 5, ++sheet_corr);
+    }
+    sheet_diagnose(NULL, 8);
+    for (uint32_t i = 0; i < analysis->caveat_count; i++) {
+        if (strstr(analysis->caveats[i], words) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(rows_that_were_left_out_are_told_by_their_other_end)
+{
+    ck_assert(says_thinned(0, 5, "of the launches have no operation"));
+    ck_assert(says_thinned(5, 0, "operations have no call that launched them"));
+    ck_assert(!says_thinned(0, 0, "were left out"));
+    ck_assert(!says_thinned(0, 100, "were left out")); /* two of 200 */
+}
+END_TEST
+
 START_TEST(layout_time_that_something_hides_is_not_exposed)
 {
     sheet_draw("gpu0.1 kernel  0 10 void nchwToNhwcKernel<float>(int)\n"
@@ -242,6 +277,7 @@ int main(void)
     tcase_add_test(tcase, devices_stand_apart_in_order);
     tcase_add_test(tcase, kernels_order_by_time_then_name);
     tcase_add_test(tcase, a_graph_recorded_as_a_whole_computes_and_is_no_kernel);
+    tcase_add_test(tcase, rows_that_were_left_out_are_told_by_their_other_end);
     tcase_add_test(tcase, layout_time_that_something_hides_is_not_exposed);
     tcase_add_test(tcase, tensor_cores_share_only_what_is_eligible);
     tcase_add_test(tcase, copies_group_and_know_what_kernels_hide);

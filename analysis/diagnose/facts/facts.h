@@ -151,9 +151,12 @@ struct lac_facts {
     struct lac_spans pauses;         /**< when ranges were not recorded (pauses.c) */
     struct lac_spans before_capture; /**< when the main device was not seen (before_capture.c) */
     struct lac_spans
-        queued;           /**< when it was idle although work was queued: what it did is not in the
+        queued; /**< when it was idle although work was queued: what it did is not in the
                                   recording */
-    bool launches_graphs; /**< which may hide what the device did then */
+    struct {    /**< rows with a correlation id, and those whose other end is not there */
+        uint64_t launches, launches_alone, operations, operations_alone;
+    } pairs;
+    bool launches_graphs;   /**< which may hide what the device did then */
     struct lac_spans waits; /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */

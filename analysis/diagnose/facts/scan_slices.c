@@ -90,6 +90,32 @@ static enum lac_status count_kernel(struct lac_facts *facts, uint64_t slice)
     return LAC_OK;
 }
 
+/** Launches without their operation and operations without their launch, between those that have both:
+ *  at the ends of a recording the other one lies outside. */
+struct pairing {
+    uint64_t alone; /**< launches since the last that has its operation */
+    bool has_pair;
+};
+
+static void count_pair(struct lac_facts *facts, uint64_t slice, struct pairing *pairing)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    bool has_pair = slices->link[slice] != LAC_NONE;
+    if (slices->corr == NULL || slices->corr[slice] == 0) {
+        return;
+    }
+    if (slices->kind[slice] != LAC_SLICE_API) {
+        facts->pairs.operations++;
+        facts->pairs.operations_alone += !has_pair && pairing->has_pair;
+    } else if (lac_api_class_of(facts, slices->name[slice]) == LAC_API_LAUNCH &&
+               strstr(lac_model_str(facts->model, slices->name[slice]), "Graph") == NULL) {
+        facts->pairs.launches++;
+        facts->pairs.launches_alone += has_pair ? pairing->alone : 0;
+        pairing->alone = has_pair ? 0 : pairing->alone + 1;
+    }
+    pairing->has_pair = pairing->has_pair || has_pair;
+}
+
 /** What the slices of one track make it: a stream with work, a thread that launches or trains. */
 static enum lac_status scan_track(struct lac_facts *facts, uint32_t track)
 {
@@ -97,8 +123,12 @@ static enum lac_status scan_track(struct lac_facts *facts, uint32_t track)
     const struct lac_slices *slices = &model->slices;
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
     uint8_t flags = 0;
+    struct pairing pairing = {.has_pair = false};
     for (uint64_t i = model->tracks[track].first; i < end; i++) {
         uint8_t kind = slices->kind[i];
+        if (kind == LAC_SLICE_API || lac_is_gpu_work(kind)) {
+            count_pair(facts, i, &pairing);
+        }
         if (kind == LAC_SLICE_KERNEL) {
             enum lac_status status = count_kernel(facts, i);
             if (status) {

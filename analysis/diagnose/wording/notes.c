@@ -198,6 +198,32 @@ static void caveat(struct lac_analysis *analysis, const char *text)
     analysis->caveats[analysis->caveat_count++] = text;
 }
 
+/** Rows that somebody left out: calls and operations carry one number, so that either tells of the
+ *  other. */
+static void write_thinned(struct lac_facts *facts)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    double ops_pct =
+        lac_pct((int64_t)facts->pairs.operations_alone, (int64_t)facts->pairs.operations);
+    double launches_pct =
+        lac_pct((int64_t)facts->pairs.launches_alone, (int64_t)facts->pairs.launches);
+    if (facts->has_api && facts->pairs.launches_alone >= THINNED_MIN &&
+        launches_pct >= THINNED_MIN_PCT) {
+        caveat(analysis,
+               lac_texts_add(&analysis->texts,
+                             "%s of the launches have no operation: rows were left out, and the "
+                             "GPU is less idle than shown",
+                             lac_format_pct(launches_pct).text));
+    } else if (facts->has_api && facts->pairs.operations_alone >= THINNED_MIN &&
+               ops_pct >= THINNED_MIN_PCT) {
+        caveat(analysis,
+               lac_texts_add(&analysis->texts,
+                             "%s of the GPU's operations have no call that launched them: calls "
+                             "were left out, and some causes of idle time with them",
+                             lac_format_pct(ops_pct).text));
+    }
+}
+
 static void write_caveats(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -228,6 +254,7 @@ static void write_caveats(struct lac_facts *facts)
                              lac_format_count(analysis->step_kept_count, "step").text,
                              lac_format_pct(fmax(1.0, analysis->step_uncertain_pct)).text));
     }
+    write_thinned(facts);
     if (fabs(analysis->replay.error_pct) > REPLAY_ERROR_SAID_PCT) {
         bool is_rejected = lac_graph_trust(facts->time) == LAC_TRUST_NONE;
         caveat(analysis,

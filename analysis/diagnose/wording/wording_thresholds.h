@@ -26,4 +26,9 @@
 /* Waiting that makes the training process of a trace without a device starve. */
 #define HOST_STARVES_PCT 5.0
 
+/* Rows whose other end is not in the recording, from which on some were left out: this many, and this
+ * percent of them. In recordings that keep all rows there are none between two that have both. */
+#define THINNED_MIN     20
+#define THINNED_MIN_PCT 2.0
+
 #endif
