@@ -518,6 +518,7 @@ void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish)
               wish == LAC_SPOOL_RECORD  ? "record"
               : wish == LAC_SPOOL_PAUSE ? "pause"
               : wish == LAC_SPOOL_OFF   ? "pause, with the GPU's recording off"
+              : wish == LAC_SPOOL_WAIT  ? "wait for a range"
                                         : "stop");
     drain->wish = wish;
     for (struct lac_drain_source *source = drain->sources; source != NULL; source = source->next) {
@@ -526,6 +527,45 @@ void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish)
             close_surplus(drain, source);
         }
     }
+}
+
+bool lac_drain_follow_captures(struct lac_drain *drain)
+{
+    assert(drain != NULL);
+    bool is_any_open = false;
+
+    for (const struct lac_drain_source *source = drain->sources; source != NULL;
+         source = source->next) {
+        is_any_open =
+            is_any_open || (is_open(source) && lac_shared_look(&source->spool).captures_open > 0);
+    }
+    drain->wish = is_any_open ? LAC_SPOOL_RECORD : LAC_SPOOL_WAIT;
+    for (const struct lac_drain_source *source = drain->sources; source != NULL;
+         source = source->next) {
+        if (is_open(source)) {
+            const struct lac_shared_look look = lac_shared_look(&source->spool);
+            const bool decides = look.captures_begun > 0;
+            const enum lac_spool_stop wish = (decides ? look.captures_open > 0 : is_any_open)
+                                                 ? LAC_SPOOL_RECORD
+                                                 : LAC_SPOOL_WAIT;
+
+            drain->has_captured = drain->has_captured || decides;
+            if (look.stop != (uint32_t)wish) {
+                lac_shared_tell(&source->spool, wish);
+            }
+        }
+    }
+    return is_any_open;
+}
+
+bool lac_drain_has_captured(const struct lac_drain *drain)
+{
+    return drain->has_captured;
+}
+
+uint64_t lac_drain_loader_wait_ns(const struct lac_drain *drain)
+{
+    return drain->loader_wait_ns;
 }
 
 struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain)

@@ -76,6 +76,20 @@ void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish);
 /** Of the first process that cannot record its GPU, as soon as a round has seen that. */
 const struct lac_drain_gpu *lac_drain_gpu(const struct lac_drain *drain);
 
+/**
+ * Let the processes record that have a range to capture open, and while one has, those that never
+ * had one (workers of a loader); to be asked every few milliseconds.
+ *
+ * @return whether any is open
+ */
+bool lac_drain_follow_captures(struct lac_drain *drain);
+
+/** Whether a process ever opened one. */
+bool lac_drain_has_captured(const struct lac_drain *drain);
+
+/** What the process with the most steps spent waiting for batches. */
+uint64_t lac_drain_loader_wait_ns(const struct lac_drain *drain);
+
 struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain);
 
 /** Say on stderr what was lost and what the last final round could not open, if anything:

@@ -49,6 +49,9 @@ struct lac_drain_source {
 struct lac_drain {
     const char *spool_folder;
     const char *output_folder;
+    uint64_t loader_wait_ns; /* of the process with the most steps, for batches */
+    bool has_captured;       /* some process opened a range to capture */
+
     struct lac_drain_source *sources; /* of processes that may still write */
     struct lac_drain_source *buckets[LAC_DRAIN_BUCKETS];
     size_t source_count;

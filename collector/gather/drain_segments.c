@@ -334,6 +334,10 @@ bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bo
     if (look.step_count > drain->counts.steps) {
         drain->counts.steps = look.step_count;
     }
+    if (look.step_count > 0 && look.step_count == drain->counts.steps) {
+        drain->loader_wait_ns = look.loader_wait_ns;
+    }
+    drain->has_captured = drain->has_captured || look.captures_begun > 0;
     scan = scan_segments(source, &look, final, refreshes);
     /* names before the events that use them, so that the output never refers to what it lacks */
     for (uint64_t i = 0; i < scan.end && scan.wants_names; i++) {

@@ -1,6 +1,8 @@
 #include "collector/gather/gather.h"
 
 #include "collector/gather/drain.h"
+#include "collector/gather/launcher_note.h"
+#include "collector/gather/spool_owner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,13 +13,19 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const char help[] = "usage: lacuna gather DIR [-o OUT]\n"
+static const char help[] = "usage: lacuna gather [DIR [-o OUT]]\n"
                            "\n"
                            "Collects the spools in DIR into the recording OUT (default: "
                            "./gathered-TIME.lacuna). Such spools\n"
                            "come from processes that had the variables of `lacuna env` but were "
                            "not started by `lacuna run`.\n"
-                           "Processes may still be running: gather again later for the rest.\n";
+                           "Processes may still be running: gather again later for the rest.\n"
+                           "\n"
+                           "DIR may also be a recording whose launcher was killed: the rest of it "
+                           "is collected (OUT: DIR-rest).\n"
+                           "Without DIR: lists what was left on this host and how to collect it. "
+                           "After 10 days\n"
+                           "(LACUNA_KEEP_DAYS; 0: never) the next `lacuna run` removes it.\n";
 
 static int usage(const char *problem)
 {
@@ -75,6 +83,44 @@ static int gather(const char *from, const char *to)
     return 0;
 }
 
+/* Of a recording that was not completed: the spools, which are elsewhere. @return false: they
+ * cannot be had, which was said */
+static bool find_rest(const char **from, const char **to)
+{
+    static struct lac_launcher_note note;
+    static char rest[4096 + 8];
+    const enum lac_launcher_state state = lac_launcher_note_read(*from, &note);
+    const char *problem = NULL;
+
+    if (state == LAC_LAUNCHER_NONE) {
+        return true;
+    }
+    if (state == LAC_LAUNCHER_RUNS) {
+        problem = "it is still being recorded";
+    } else if (note.spools[0] == '\0') {
+        problem = "its launcher was killed before it recorded anything";
+    } else if (!is_folder(note.spools)) {
+        problem = "the rest of it is gone, or on another host";
+    }
+    if (problem != NULL) {
+        (void)fprintf(stderr, "lacuna gather: %s: %s (launcher on %s, process %d, spools in %s)\n",
+                      *from, problem, note.host, (int)note.pid, note.spools);
+        return false;
+    }
+    if (*to == NULL) {
+        size_t length = strlen(*from);
+
+        while (length > 1 && (*from)[length - 1] == '/') {
+            length--;
+        }
+        (void)snprintf(rest, sizeof(rest), "%.*s-rest", (int)(length < 4096 ? length : 4096),
+                       *from);
+        *to = rest;
+    }
+    *from = note.spools;
+    return true;
+}
+
 int lac_gather_command(int argc, char **argv)
 {
     const char *from = NULL;
@@ -97,11 +143,20 @@ int lac_gather_command(int argc, char **argv)
             from = argv[i];
         }
     }
+    if (from == NULL && to == NULL) {
+        if (lac_spool_owner_list() == 0) {
+            (void)puts("nothing was left on this host by killed launchers or lacuna env");
+        }
+        return 0;
+    }
     if (from == NULL) {
         return usage("give the folder with the spools");
     }
     if (!is_folder(from)) {
         (void)fprintf(stderr, "lacuna gather: %s is not a folder\n", from);
+        return 1;
+    }
+    if (!find_rest(&from, &to)) {
         return 1;
     }
     if (to == NULL) {

@@ -146,6 +146,10 @@ struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool)
     look.step_count = __atomic_load_n(&shared->step_count, __ATOMIC_RELAXED);
     look.gpu_state = __atomic_load_n(&shared->gpu_state, __ATOMIC_ACQUIRE);
     look.free_head = __atomic_load_n(&shared->free_head, __ATOMIC_ACQUIRE);
+    look.loader_wait_ns = __atomic_load_n(&shared->loader_wait_ns, __ATOMIC_RELAXED);
+    look.captures_begun = __atomic_load_n(&shared->captures_begun, __ATOMIC_RELAXED);
+    look.captures_open = __atomic_load_n(&shared->captures_open, __ATOMIC_RELAXED);
+    look.stop = __atomic_load_n(&shared->stop, __ATOMIC_RELAXED);
     untouch();
     return look;
 }

@@ -36,6 +36,10 @@ struct lac_shared_look {
     uint64_t step_count;
     uint64_t free_head;
     uint32_t gpu_state; /**< whatever number stands there */
+    uint64_t loader_wait_ns;
+    uint32_t captures_begun;
+    uint32_t captures_open;
+    uint32_t stop; /**< anything: the process may have stored it */
 };
 
 /**

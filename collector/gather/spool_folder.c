@@ -60,6 +60,17 @@ const char *lac_spool_folder_obstacle(const char *path)
     return NULL;
 }
 
+const char *lac_spool_folder_place(unsigned index)
+{
+    static const char *const variables[LAC_SPOOL_FOLDER_PLACES] = {
+        "LACUNA_SPOOL_DIR", "SLURM_TMPDIR", "JOBSCRATCH", "TMPDIR", NULL};
+    const char *const place = index < LAC_SPOOL_FOLDER_PLACES && variables[index] != NULL
+                                  ? getenv(variables[index])
+                                  : "/tmp";
+
+    return place != NULL && place[0] == '/' ? place : NULL;
+}
+
 static bool make_in(const char *base, char *out, size_t capacity)
 {
     return snprintf(out, capacity, "%s/lacuna-%u-XXXXXX", base, (unsigned)getuid()) <
@@ -71,17 +82,15 @@ bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reas
 {
     assert(out != NULL && reason != NULL);
     assert(capacity > 0 && reason_capacity > 0);
-    static const char *const variables[] = {"LACUNA_SPOOL_DIR", "SLURM_TMPDIR", "JOBSCRATCH",
-                                            "TMPDIR", NULL};
     size_t used = 0;
 
     reason[0] = '\0';
-    for (size_t i = 0; i < LAC_COUNT_OF(variables); i++) {
-        const char *const base = variables[i] == NULL ? "/tmp" : getenv(variables[i]);
+    for (unsigned i = 0; i < LAC_SPOOL_FOLDER_PLACES; i++) {
+        const char *const base = lac_spool_folder_place(i);
         const char *obstacle;
         int length;
 
-        if (base == NULL || base[0] != '/') {
+        if (base == NULL) {
             continue;
         }
         obstacle = strncmp(base, "/dev/shm", 8) == 0 ? "the loader's workers need its space"
@@ -113,6 +122,24 @@ static bool holds_a_recording(int folder, const char *name)
         (void)close(fd);
     }
     return holds;
+}
+
+void lac_spool_folder_drop(const char *path)
+{
+    assert(path != NULL);
+    DIR *const folder = opendir(path);
+    const int fd = folder != NULL ? dirfd(folder) : -1;
+
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (fd >= 0 && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            (void)unlinkat(fd, entry->d_name, 0);
+        }
+    }
+    (void)closedir(folder);
+    (void)rmdir(path);
 }
 
 unsigned lac_spool_folder_remove(const char *path)

@@ -23,6 +23,13 @@ bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reas
  */
 unsigned lac_spool_folder_remove(const char *path);
 
+/** The same whatever they hold: nobody wants it any more. */
+void lac_spool_folder_drop(const char *path);
+
+enum { LAC_SPOOL_FOLDER_PLACES = 5 };
+/** Place number `index` in which such folders are made, NULL: its variable is not set. */
+const char *lac_spool_folder_place(unsigned index);
+
 /** What keeps spools from living in `path`, or NULL. Static text. */
 const char *lac_spool_folder_obstacle(const char *path);
 

@@ -15,11 +15,18 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char lock_name[] = "launcher";
 
-enum { PATH_BYTES = 4096, ENVIRON_BYTES = 1 << 18, SWEPT_MAX = 16 };
+enum {
+    PATH_BYTES = 4096,
+    ENVIRON_BYTES = 1 << 18,
+    LEFT_MAX = 64,
+    KEEP_DAYS = 10, /* as long as systems keep temporary files */
+    SECONDS_A_DAY = 24 * 3600,
+};
 
 /* ---- one's own */
 
@@ -51,8 +58,7 @@ bool lac_spool_owner_take(const char *folder, const char *output)
     return is_ours; /* the descriptor stays open on purpose */
 }
 
-/* Its process by number and start, as the recorder names the file. */
-static bool is_written(const char *name)
+bool lac_spool_owner_is_written(const char *name)
 {
     char *end = NULL;
     const long pid = strtol(name, &end, 10);
@@ -73,7 +79,7 @@ bool lac_spool_owner_is_recorded(const char *path)
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
          entry = readdir(folder)) {
-        found = is_written(entry->d_name);
+        found = lac_spool_owner_is_written(entry->d_name);
     }
     (void)closedir(folder);
     return found;
@@ -101,14 +107,17 @@ static int lock_of_dead(int folder)
     return fd;
 }
 
-/* A folder of a launcher that is dead. */
-struct dead {
+/* A folder that no launcher holds. */
+struct left {
     char name[64];
-    int lock;
+    int lock;     /* of a launcher that is dead; -1: there never was one (`lacuna env`) */
     bool is_used; /* the environment of a process names it: something may be recorded there yet */
+    unsigned spools;
+    uint64_t bytes;
+    int64_t days; /* since somebody wrote there */
 };
 
-static void look_at_environment(int32_t pid, struct dead *all, unsigned count)
+static void look_at_environment(int32_t pid, struct left *all, unsigned count)
 {
     static char text[ENVIRON_BYTES];
     char path[64];
@@ -126,7 +135,7 @@ static void look_at_environment(int32_t pid, struct dead *all, unsigned count)
     }
 }
 
-static void look_who_uses(struct dead *all, unsigned count)
+static void look_who_uses(struct left *all, unsigned count)
 {
     DIR *const folder = opendir("/proc");
 
@@ -144,101 +153,213 @@ static void look_who_uses(struct dead *all, unsigned count)
     (void)closedir(folder);
 }
 
-static unsigned count_spools(const char *path)
+/* What is in it, and how old that is. */
+static void look_inside(const char *path, struct left *left)
 {
     DIR *const folder = opendir(path);
-    unsigned count = 0;
+    const int folder_fd = folder != NULL ? dirfd(folder) : -1;
+    struct stat status = {0};
+    int64_t newest = 0;
 
     if (folder == NULL) {
-        return 0;
+        return;
+    }
+    if (lac_file_status(folder_fd, &status)) {
+        newest = status.st_mtime;
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        count += lac_spool_is_name(entry->d_name);
+        const int fd =
+            folder_fd >= 0 && lac_spool_is_name(entry->d_name)
+                ? openat(folder_fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+                : -1;
+
+        left->spools += lac_spool_is_name(entry->d_name);
+        if (fd >= 0 && lac_file_status(fd, &status)) {
+            left->bytes += (uint64_t)status.st_blocks * 512;
+            newest = status.st_mtime > newest ? status.st_mtime : newest;
+        }
+        if (fd >= 0) {
+            (void)close(fd);
+        }
     }
     (void)closedir(folder);
-    return count;
+    left->days = (time(NULL) - newest) / SECONDS_A_DAY;
 }
 
-static void say_where(const char *path, unsigned spools, int lock)
+/* Where its recording went, as its launcher noted it. */
+static void read_output(int lock, char *output)
 {
-    char output[PATH_BYTES];
-    const ssize_t length = pread(lock, output, sizeof(output) - 1, 0);
+    const ssize_t length = lock >= 0 ? pread(lock, output, PATH_BYTES - 1, 0) : 0;
 
     output[length > 0 ? length : 0] = '\0';
     for (char *at = output; *at != '\0'; at++) {
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
     }
+}
+
+static void say_where(const char *path, const struct left *left)
+{
+    char output[PATH_BYTES];
+
+    read_output(left->lock, output);
     (void)fprintf(stderr,
                   "lacuna: a launcher that was killed left the last records of %u processes; to "
                   "keep them: lacuna gather %s -o %s-rest; to remove them: rm -r %s\n",
-                  spools, path, output[0] != '\0' ? output : "DIR", path);
+                  left->spools, path, output[0] != '\0' ? output : "DIR", path);
 }
 
-/* Those beside our own, up to SWEPT_MAX; their locks are ours then. */
-static unsigned find_dead(DIR *folder, const char *own_name, struct dead *all)
+/* Those of this user in `base`, up to LEFT_MAX; locks of dead launchers are ours then. */
+static unsigned find_left(const char *base, const char *own_name, struct left *all)
 {
-    const int fd = dirfd(folder);
+    DIR *const folder = opendir(base[0] != '\0' ? base : "/");
+    const int fd = folder != NULL ? dirfd(folder) : -1;
     char prefix[32];
     unsigned count = 0;
 
     (void)snprintf(prefix, sizeof(prefix), "lacuna-%u-", (unsigned)getuid());
-    for (const struct dirent *entry = readdir(folder);
-         fd >= 0 && entry != NULL && count < SWEPT_MAX; entry = readdir(folder)) {
+    for (const struct dirent *entry = fd >= 0 ? readdir(folder) : NULL;
+         entry != NULL && count < LEFT_MAX; entry = readdir(folder)) {
+        struct left *const left = &all[count];
         int one;
 
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            strlen(entry->d_name) >= sizeof(all[0].name) || strcmp(entry->d_name, own_name) == 0) {
+            strlen(entry->d_name) >= sizeof(left->name) || strcmp(entry->d_name, own_name) == 0) {
             continue;
         }
         one = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (one < 0) {
             continue;
         }
-        all[count].lock = is_own_file(one, true) ? lock_of_dead(one) : -1;
-        memcpy(all[count].name, entry->d_name, strlen(entry->d_name) + 1);
-        count += all[count].lock >= 0;
+        *left = (struct left){.lock = -1};
+        memcpy(left->name, entry->d_name, strlen(entry->d_name) + 1);
+        if (is_own_file(one, true)) {
+            left->lock = lock_of_dead(one);
+            count += left->lock >= 0 || faccessat(one, lock_name, F_OK, 0) != 0;
+        }
         (void)close(one);
     }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        char path[PATH_BYTES + sizeof(all[0].name)];
+
+        (void)snprintf(path, sizeof(path), "%.4000s/%.63s", base, all[i].name);
+        look_inside(path, &all[i]);
+    }
+    if (count > 0) {
+        look_who_uses(all, count);
+    }
     return count;
+}
+
+/* LACUNA_KEEP_DAYS; 0: for ever. */
+static int64_t keep_days(void)
+{
+    const char *const asked = getenv("LACUNA_KEEP_DAYS");
+    char *end = NULL;
+    const long days = asked != NULL ? strtol(asked, &end, 10) : KEEP_DAYS;
+
+    return asked == NULL || (end != asked && *end == '\0' && days >= 0 && days < 100000)
+               ? days
+               : KEEP_DAYS;
 }
 
 void lac_spool_owner_sweep(const char *own, bool is_quiet)
 {
     assert(own != NULL);
-    struct dead all[SWEPT_MAX];
+    const int64_t most_days = keep_days();
+    struct left all[LEFT_MAX];
     char base[PATH_BYTES];
     unsigned count;
     unsigned told = 0;
-    DIR *folder;
 
     (void)snprintf(base, sizeof(base), "%.4000s", own);
     if (strrchr(base, '/') == NULL) {
         return;
     }
     *strrchr(base, '/') = '\0';
-    folder = opendir(base[0] != '\0' ? base : "/");
-    if (folder == NULL) {
-        return;
-    }
-    count = find_dead(folder, own + strlen(base) + 1, all);
-    (void)closedir(folder);
-    if (count > 0) {
-        look_who_uses(all, count);
-    }
+    count = find_left(base, own + strlen(base) + 1, all);
     for (unsigned i = 0; i < count; i++) {
-        char path[PATH_BYTES + sizeof(all[0].name)];
-        unsigned spools;
+        const struct left *const left = &all[i];
+        char path[PATH_BYTES + sizeof(left->name)];
 
-        (void)snprintf(path, sizeof(path), "%s/%s", base, all[i].name);
-        spools = all[i].is_used ? 0 : count_spools(path);
-        if (spools > 0 && !is_quiet && told++ == 0) {
-            say_where(path, spools, all[i].lock);
-        } else if (spools == 0 && !all[i].is_used) {
+        (void)snprintf(path, sizeof(path), "%.4000s/%.63s", base, left->name);
+        if (left->is_used || lac_spool_owner_is_recorded(path)) {
+            continue;
+        }
+        if (most_days > 0 && left->days >= most_days) {
+            if (left->spools > 0) {
+                (void)fprintf(stderr,
+                              "lacuna: removed %s, %u spools (%.1f MB) that nobody gathered in %d "
+                              "days (LACUNA_KEEP_DAYS)\n",
+                              path, left->spools, (double)left->bytes / 1e6, (int)left->days);
+            }
+            lac_spool_folder_drop(path);
+        } else if (left->lock >= 0 && left->spools > 0 && !is_quiet && told++ == 0) {
+            say_where(path, left);
+        } else if (left->lock >= 0 && left->spools == 0) {
             (void)lac_spool_folder_remove(path);
         }
-        (void)close(all[i].lock);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (all[i].lock >= 0) {
+            (void)close(all[i].lock);
+        }
     }
     if (told > 1) {
-        (void)fprintf(stderr, "lacuna: %u more are in %s\n", told - 1, base);
+        (void)fprintf(stderr, "lacuna: %u more are in %s: lacuna gather lists them\n", told - 1,
+                      base);
     }
+}
+
+/* One line for each. @return how many */
+static unsigned list_in(const char *base)
+{
+    struct left all[LEFT_MAX];
+    const unsigned count = find_left(base, "", all);
+    unsigned listed = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        const struct left *const left = &all[i];
+        char output[PATH_BYTES];
+        char path[PATH_BYTES + sizeof(left->name)];
+
+        (void)snprintf(path, sizeof(path), "%.4000s/%.63s", base, left->name);
+        read_output(left->lock, output);
+        if (left->spools > 0) {
+            const bool is_recorded = left->is_used || lac_spool_owner_is_recorded(path);
+
+            (void)printf("%s  %u spools, %.1f MB, %s%s\n", path, left->spools,
+                         (double)left->bytes / 1e6,
+                         is_recorded       ? "still recorded to"
+                         : left->lock >= 0 ? "its launcher was killed: the end of "
+                                           : "recorded with the variables of lacuna env",
+                         is_recorded ? "" : output);
+            (void)printf("  lacuna gather %s%s%s%s\n", path, output[0] != '\0' ? " -o " : "",
+                         output, output[0] != '\0' ? "-rest" : "");
+            listed++;
+        }
+        if (left->lock >= 0) {
+            (void)close(left->lock);
+        }
+    }
+    return listed;
+}
+
+unsigned lac_spool_owner_list(void)
+{
+    unsigned listed = 0;
+
+    for (unsigned i = 0; i < LAC_SPOOL_FOLDER_PLACES; i++) {
+        const char *const place = lac_spool_folder_place(i);
+        bool is_new = place != NULL;
+
+        for (unsigned k = 0; k < i && is_new; k++) {
+            is_new =
+                lac_spool_folder_place(k) == NULL || strcmp(lac_spool_folder_place(k), place) != 0;
+        }
+        listed += is_new ? list_in(place) : 0;
+    }
+    return listed;
 }

@@ -5,8 +5,7 @@
  * Whose a folder of spools is: its launcher's, as long as that holds a lock in it, and the
  * processes' that record there. What a launcher left that was killed is found by the next one.
  *
- * Folders without the file "launcher" are not a launcher's (`lacuna env` makes such) and are left
- * alone.
+ * Folders without the file "launcher" are not a launcher's: `lacuna env` makes such.
  */
 
 #include <stdbool.h>
@@ -20,14 +19,23 @@
  */
 bool lac_spool_owner_take(const char *folder, const char *output);
 
+/** Whether the process that records into a spool of that name still runs: a look into /proc, by the
+ * number and the start that the recorder names the file with. */
+bool lac_spool_owner_is_written(const char *name);
+
 /** Whether a process that records there still runs: costs a look into /proc for each spool. */
 bool lac_spool_owner_is_recorded(const char *folder);
+
+/** Print those that hold spools, in all places where they may be, and how to gather each. @return
+ * how many */
+unsigned lac_spool_owner_list(void);
 
 /**
  * Look beside `own` for those of launchers of this user that were killed. Where nothing was
  * recorded, the folder is removed; where something was, it stays and one line says how to keep or
- * remove the first. A look at all processes if there is any. A folder that a process of such a job
- * may still use is left alone.
+ * remove the first. What nobody gathered in LACUNA_KEEP_DAYS (default 10) days goes, also of jobs
+ * without a launcher, and a line says so. A look at all processes if there is any. A folder that a
+ * process of such a job may still use is left alone.
  */
 void lac_spool_owner_sweep(const char *own, bool is_quiet);
 

@@ -1,7 +1,9 @@
 #include "collector/inject/api.h"
 
 #include "collector/base/debug.h"
+#include "collector/inject/capture.h"
 #include "collector/inject/gpu.h"
+#include "collector/inject/loader_waits.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
@@ -29,6 +31,10 @@ static void api_push(const char *name, size_t length, int64_t batch, int32_t wor
     }
     if (LAC_DEBUG_IS_ON(HOOK, 1)) {
         tell_worker(name, length, batch, worker);
+    }
+    lac_loader_wait_begins(self, name, length);
+    if (LAC_UNLIKELY(lac_capture.range_length > 0)) {
+        lac_capture_pushed(self, 0, lac_recorder_name(self, name, length));
     }
     if (lac_recorder_opens(self, &self->depth[0], 2)) {
         const uint32_t id = lac_recorder_name(self, name, length);
@@ -59,6 +65,8 @@ static void api_pop(int64_t cpu_ns)
         }
         lac_recorder_put(self, lac_clock_now(), 0, 0, 0, LAC_EVENT_POP);
     }
+    lac_capture_pop(self, 0);
+    lac_loader_wait_ends(self);
     lac_recorder_leave(self);
 }
 

@@ -246,6 +246,17 @@ typedef void (*cupti_buffer_completed)(void *context, uint32_t stream, uint8_t *
 typedef void (*cupti_callback)(void *user, int domain, uint32_t number, const void *data);
 typedef uint64_t (*cupti_timestamp)(void);
 
+/* Where in a call a callback is made: the first member of its data. */
+enum { CUPTI_SITE_ENTER = 0, CUPTI_SITE_EXIT = 1 };
+
+/* Calls that mark a range to capture. */
+enum {
+    CUPTI_DRIVER_PROFILER_START = 308,
+    CUPTI_DRIVER_PROFILER_STOP = 309,
+    CUPTI_RUNTIME_PROFILER_START = 171,
+    CUPTI_RUNTIME_PROFILER_STOP = 172,
+};
+
 struct cupti_subscriber_parameters {
     size_t size_bytes;
     const char *name;
@@ -276,6 +287,8 @@ struct cupti_functions {
     int (*get_stream_id)(void *context, const void *stream, uint8_t per_thread,
                          uint32_t *id);                    /* may be NULL */
     int (*get_device_id)(void *context, uint32_t *device); /* may be NULL */
+    int (*enable_callback)(uint32_t on, void *subscriber, int domain,
+                           uint32_t number); /* may be NULL */
 };
 
 #endif

@@ -121,6 +121,7 @@ static bool would_do(struct search *search, void *library)
     FIND(set_thread_id_type, "cuptiSetThreadIdType");
     FIND(get_stream_id, "cuptiGetStreamIdEx");
     FIND(get_device_id, "cuptiGetDeviceId");
+    FIND(enable_callback, "cuptiEnableCallback");
 #undef FIND
     if (functions->get_version == NULL || functions->subscribe == NULL ||
         functions->enable == NULL || functions->get_callback_name == NULL ||

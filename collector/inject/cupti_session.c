@@ -1,6 +1,8 @@
+#include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/monotonic.h"
 #include "collector/base/old_symbols.h"
+#include "collector/inject/capture.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/cupti_graphs.h"
 #include "collector/inject/gpu.h"
@@ -75,13 +77,51 @@ static void register_clock(void)
     }
 }
 
-/* CUPTI wants a callback even from those who enable none. */
-static void ignore_callback(void *user, int domain, uint32_t number, const void *data)
+/* Nothing is enabled but calls that mark a range to capture, and those only where that is wanted:
+ * CUPTI wants a callback even from those who enable none. */
+static void on_callback(void *user, int domain, uint32_t number, const void *data)
 {
+    int32_t site = CUPTI_SITE_ENTER;
+
     (void)user;
-    (void)domain;
-    (void)number;
-    (void)data;
+    if (data != NULL) {
+        memcpy(&site, data, sizeof(site));
+    }
+    if (domain == CUPTI_DOMAIN_DRIVER || domain == CUPTI_DOMAIN_RUNTIME) {
+        const bool is_driver = domain == CUPTI_DOMAIN_DRIVER;
+
+        if (site == CUPTI_SITE_EXIT &&
+            number == (is_driver ? CUPTI_DRIVER_PROFILER_START : CUPTI_RUNTIME_PROFILER_START)) {
+            lac_capture_profiler(true);
+        } else if (site == CUPTI_SITE_ENTER &&
+                   number ==
+                       (is_driver ? CUPTI_DRIVER_PROFILER_STOP : CUPTI_RUNTIME_PROFILER_STOP)) {
+            lac_capture_profiler(false);
+        }
+    }
+}
+
+/* Calls of cudaProfilerStart and cudaProfilerStop, for a job that says itself what to record. */
+static void hear_profiler_calls(void)
+{
+    static const struct {
+        int domain;
+        uint32_t number;
+    } calls[] = {
+        {CUPTI_DOMAIN_DRIVER, CUPTI_DRIVER_PROFILER_START},
+        {CUPTI_DOMAIN_DRIVER, CUPTI_DRIVER_PROFILER_STOP},
+        {CUPTI_DOMAIN_RUNTIME, CUPTI_RUNTIME_PROFILER_START},
+        {CUPTI_DOMAIN_RUNTIME, CUPTI_RUNTIME_PROFILER_STOP},
+    };
+    bool is_heard = lac_capture.profiler_api && cupti.enable_callback != NULL;
+
+    for (size_t i = 0; i < LAC_COUNT_OF(calls) && is_heard; i++) {
+        is_heard =
+            cupti.enable_callback(1, subscriber, calls[i].domain, calls[i].number) == CUPTI_OK;
+    }
+    if (lac_capture.profiler_api && !is_heard) {
+        lac_setting("capture_profiler_api", "CUPTI does not tell of these calls");
+    }
 }
 
 /* Before error 39 existed, 12 said so. */
@@ -100,10 +140,10 @@ static int subscribe(void)
     int result = CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
 
     if (cupti.subscribe_named != NULL) {
-        result = cupti.subscribe_named(&subscriber, ignore_callback, NULL, &parameters);
+        result = cupti.subscribe_named(&subscriber, on_callback, NULL, &parameters);
     }
     if (cupti.subscribe_named == NULL || (result != CUPTI_OK && !is_busy(result))) {
-        result = cupti.subscribe(&subscriber, ignore_callback, NULL);
+        result = cupti.subscribe(&subscriber, on_callback, NULL);
     }
     if (is_busy(result)) {
         char line[200];
@@ -114,7 +154,9 @@ static int subscribe(void)
     } else if (result != CUPTI_OK) {
         lac_cupti_note_result(&cupti, "CUPTI refused us", result);
     }
-    if (result != CUPTI_OK) {
+    if (result == CUPTI_OK) {
+        hear_profiler_calls();
+    } else {
         subscriber = NULL;
     }
     return result;

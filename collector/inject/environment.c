@@ -1,3 +1,4 @@
+#include "collector/inject/capture.h"
 #include "collector/inject/recorder.h"
 
 #include <stdbool.h>
@@ -63,6 +64,7 @@ void lac_settings_read(void)
 {
     const char *const directory = getenv("LACUNA_SPOOL");
     const char *const disable = getenv("LACUNA_DISABLE");
+    const char *const on_demand = getenv("LACUNA_ON_DEMAND");
     uint64_t segment_bytes = read_bytes("LACUNA_SPOOL_SEGMENT", SEGMENT_BYTES_DEFAULT);
 
     segment_bytes = segment_bytes < SEGMENT_BYTES_MIN ? SEGMENT_BYTES_MIN : segment_bytes;
@@ -70,6 +72,8 @@ void lac_settings_read(void)
     /* pages of up to 64 KiB (aarch64) must divide it: segments are mapped one by one */
     lac_settings.segment_bytes = (uint32_t)((segment_bytes + 65535) / 65536 * 65536);
     lac_settings.size_limit_bytes = read_bytes("LACUNA_SPOOL_LIMIT", (uint64_t)4 << 30);
+    lac_capture_read();
+    lac_settings.on_demand = on_demand != NULL && strcmp(on_demand, "1") == 0;
     lac_settings.enabled = directory != NULL && directory[0] != '\0' && keep_directory(directory) &&
                            (disable == NULL || disable[0] == '\0' || strcmp(disable, "0") == 0);
 }

@@ -6,6 +6,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/utf8.h"
+#include "collector/inject/capture.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
@@ -119,6 +120,7 @@ static int push(struct lac_thread *self, const struct lac_domain *domain, uint32
     const uint16_t index = lac_domain_index(domain);
     int depth = LAC_NVTX_NO_DEPTH;
 
+    lac_capture_push(self, index, name);
     if (lac_recorder_opens(self, &self->depth[index], 3)) {
         const uint64_t now = lac_clock_now();
 
@@ -144,6 +146,7 @@ static int pop(const struct lac_domain *domain)
         lac_recorder_put(self, lac_clock_now(), 0, index, 0, LAC_EVENT_POP);
         depth = self->depth[index].open;
     }
+    lac_capture_pop(self, index);
     lac_recorder_leave(self);
     return depth;
 }
@@ -239,6 +242,7 @@ uint64_t lac_nvtx_range_id(struct lac_thread *self)
 static uint64_t start(struct lac_thread *self, const struct lac_domain *domain, uint32_t name,
                       const struct nvtx_attributes *attributes)
 {
+    const bool is_captured = lac_capture_starts(self, name);
     uint64_t id = 0;
 
     if (lac_recorder_room(self, 4)) {
@@ -246,6 +250,9 @@ static uint64_t start(struct lac_thread *self, const struct lac_domain *domain, 
         lac_recorder_put(self, lac_clock_now(), name, lac_domain_index(domain), 0, LAC_EVENT_START);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
         put_attributes(self, attributes, lac_domain_index(domain), LAC_EVENT_START);
+    }
+    if (LAC_UNLIKELY(is_captured)) {
+        lac_capture_started(id);
     }
     lac_recorder_leave(self);
     return id;
@@ -288,6 +295,9 @@ static void domain_end(const struct lac_domain *domain, uint64_t id)
     if (lac_recorder_room_always(self, 2)) {
         lac_recorder_put(self, lac_clock_now(), 0, lac_domain_index(domain), 0, LAC_EVENT_END);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
+    }
+    if (LAC_UNLIKELY(lac_capture.range_length > 0)) {
+        lac_capture_ended(id);
     }
     lac_recorder_leave(self);
 }

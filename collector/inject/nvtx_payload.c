@@ -5,6 +5,7 @@
  */
 #include "collector/base/count_of.h"
 #include "collector/base/utf8.h"
+#include "collector/inject/capture.h"
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
 #include "collector/inject/nvtx_schema.h"
@@ -624,13 +625,15 @@ static int push(const struct lac_domain *domain, const struct nvtx_data *data, s
     struct lac_thread *const self = lac_recorder_enter();
     const uint16_t index = lac_domain_index(domain);
     int depth = LAC_NVTX_NO_DEPTH;
+    uint32_t name;
 
     if (self == NULL) {
         return LAC_NVTX_NO_DEPTH;
     }
+    name = name_in(self, index, data, count);
+    lac_capture_push(self, index, name);
     if (lac_recorder_opens(self, &self->depth[index], 1)) {
-        lac_recorder_put(self, lac_clock_now(), name_in(self, index, data, count), index, 0,
-                         LAC_EVENT_PUSH);
+        lac_recorder_put(self, lac_clock_now(), name, index, 0, LAC_EVENT_PUSH);
         lac_payload_put(self, index, LAC_EVENT_PUSH, data, count);
         depth = self->depth[index].open - 1;
     }
@@ -655,6 +658,7 @@ static int pop(const struct lac_domain *domain, const struct nvtx_data *data, si
         lac_recorder_put(self, lac_clock_now(), 0, index, 0, LAC_EVENT_POP);
         depth = self->depth[index].open;
     }
+    lac_capture_pop(self, index);
     lac_recorder_leave(self);
     return depth;
 }
@@ -664,16 +668,22 @@ static uint64_t start(const struct lac_domain *domain, const struct nvtx_data *d
     struct lac_thread *const self = lac_recorder_enter();
     const uint16_t index = lac_domain_index(domain);
     uint64_t id = 0;
+    bool is_captured;
+    uint32_t name;
 
     if (self == NULL) {
         return 0;
     }
+    name = name_in(self, index, data, count);
+    is_captured = lac_capture_starts(self, name);
     if (lac_recorder_room(self, 2)) {
         id = lac_nvtx_range_id(self);
-        lac_recorder_put(self, lac_clock_now(), name_in(self, index, data, count), index, 0,
-                         LAC_EVENT_START);
+        lac_recorder_put(self, lac_clock_now(), name, index, 0, LAC_EVENT_START);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
         lac_payload_put(self, index, LAC_EVENT_START, data, count);
+    }
+    if (LAC_UNLIKELY(is_captured)) {
+        lac_capture_started(id);
     }
     lac_recorder_leave(self);
     return id;
@@ -692,6 +702,9 @@ static void end(const struct lac_domain *domain, uint64_t id, const struct nvtx_
         lac_recorder_put(self, lac_clock_now(), 0, index, 0, LAC_EVENT_END);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
         lac_payload_put(self, index, LAC_EVENT_END, data, count);
+    }
+    if (LAC_UNLIKELY(lac_capture.range_length > 0)) {
+        lac_capture_ended(id);
     }
     lac_recorder_leave(self);
 }

@@ -251,6 +251,16 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
     return true;
 }
 
+bool lac_recorder_resumes(struct lac_thread *self, struct lac_depth *depth)
+{
+    if (depth->open > 0 || depth->is_loss || *self->stop != LAC_SPOOL_RECORD) {
+        return false;
+    }
+    depth->below += depth->skipped;
+    depth->skipped = 0;
+    return true;
+}
+
 void lac_recorder_skip(struct lac_thread *self, struct lac_depth *depth)
 {
     if (depth->skipped == 0) {

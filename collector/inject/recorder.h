@@ -49,6 +49,7 @@ struct lac_name_slot {
 struct lac_depth {
     int32_t open;    /**< recorded: their ends will be */
     int32_t skipped; /**< innermost ones that were not recorded: their ends are not either */
+    int32_t below;   /**< of a pause, outside of those that are recorded: their ends are not */
     bool is_loss;    /**< the outermost of the skipped ones had no room */
 };
 
@@ -66,6 +67,10 @@ struct lac_thread {
     bool always;       /**< record although recording pauses */
     volatile int busy; /**< inside the recorder: an event from a signal handler is dropped */
     struct lac_depth depth[LAC_DOMAINS_MAX];
+    uint32_t capture_level; /**< ranges of `capture_domain` open from the captured one on; 0 none */
+    uint16_t capture_domain;
+    uint32_t wait_level; /**< ranges of the hook open from a loader.wait on; 0: it does not wait */
+    uint64_t wait_began_ns;
     uint64_t retry_ticks;   /**< after a full disk: when to ask for room again */
     uint64_t dropped_count; /**< not yet told by a LAC_EVENT_DROPPED */
     uint64_t dropped_told;
@@ -141,11 +146,16 @@ static inline bool lac_recorder_room_always(struct lac_thread *self, uint32_t co
 /** A push range that is not recorded: counted when it is lost, not when recording pauses. */
 void lac_recorder_skip(struct lac_thread *self, struct lac_depth *depth);
 
+/** Whether recording went on since the ranges around this one were opened, which are not recorded:
+ * this one can be. */
+bool lac_recorder_resumes(struct lac_thread *self, struct lac_depth *depth);
+
 /** Whether to record the push range being opened, which takes `count` events. */
 static inline bool lac_recorder_opens(struct lac_thread *self, struct lac_depth *depth,
                                       uint32_t count)
 {
-    if (LAC_LIKELY(depth->skipped == 0) && lac_recorder_room(self, count + LAC_RANGE_END_EVENTS)) {
+    if ((LAC_LIKELY(depth->skipped == 0) || lac_recorder_resumes(self, depth)) &&
+        lac_recorder_room(self, count + LAC_RANGE_END_EVENTS)) {
         depth->open++;
         self->reserve += LAC_RANGE_END_EVENTS;
         return true;
@@ -163,6 +173,7 @@ static inline bool lac_recorder_closes(struct lac_thread *self, struct lac_depth
     }
     /* a range that was opened before we recorded has no beginning here: its end says nothing */
     if (LAC_UNLIKELY(depth->open == 0)) {
+        depth->below -= depth->below > 0;
         return false;
     }
     depth->open--;
@@ -344,6 +355,7 @@ struct lac_recorder_settings {
     char directory[512];       /**< LACUNA_SPOOL */
     uint64_t size_limit_bytes; /**< LACUNA_SPOOL_LIMIT */
     uint32_t segment_bytes;
+    bool on_demand; /**< LACUNA_ON_DEMAND=1: nothing until somebody asks for it */
 };
 extern struct lac_recorder_settings lac_settings;
 void lac_settings_read(void);

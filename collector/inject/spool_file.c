@@ -1,6 +1,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/write_signals.h"
+#include "collector/inject/capture.h"
 #include "collector/inject/recorder.h"
 #include "collector/inject/secrets.h"
 #include "lacuna/spool.h"
@@ -312,6 +313,7 @@ static void fill_header(void)
     read_boot_id(header->boot_id);
     header->first = lac_clock_sync();
     header->size_limit_bytes = lac_settings.size_limit_bytes;
+    header->stop = lac_settings.on_demand ? LAC_SPOOL_OFF : lac_capture_first();
     if (gethostname(text, sizeof(text) - 1) == 0) {
         text[sizeof(text) - 1] = '\0';
         add_text(header, "host", text, strlen(text));

@@ -90,6 +90,9 @@ void lac_install_environment(const struct lac_install *install, const char *spoo
     (void)setenv("NVTX_INJECTION64_PATH", install->library, 1);
     (void)setenv("CUDA_INJECTION64_PATH", install->library, 1);
     (void)setenv("LACUNA_SPOOL", spool_folder, 1);
+    (void)unsetenv("LACUNA_ON_DEMAND"); /* the launcher says when */
+    (void)unsetenv("LACUNA_RANGE");
+    (void)unsetenv("LACUNA_PROFILER_API");
     (void)setenv("LACUNA_LIBRARY", install->library, 1);
     if (install->python[0] != '\0') {
         prepend("PYTHONPATH", install->python);

@@ -3,6 +3,7 @@
 #include "collector/base/debug.h"
 #include "collector/gather/gather.h"
 #include "collector/launch/run.h"
+#include "collector/launch/window.h"
 #include "collector/push/push.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@
 static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
                            "\n"
                            "  run       run a job under the collector\n"
+                           "  window    record a window now, in a job that runs\n"
                            "  env       environment variables for jobs started some other way\n"
                            "  gather    collect their recordings into one folder\n"
                            "  show      show the contents of a recording\n"
@@ -34,6 +36,9 @@ int main(int argc, char **argv)
     }
     if (argc >= 2 && strcmp(argv[1], "env") == 0) {
         return lac_env_command(argc - 1, argv + 1);
+    }
+    if (argc >= 2 && strcmp(argv[1], "window") == 0) {
+        return lac_window_command(argc - 1, argv + 1);
     }
     if (argc >= 2 && strcmp(argv[1], "show") == 0) {
         return lac_show_command(argc - 1, argv + 1);

@@ -1,82 +1,29 @@
 #include "collector/launch/output_folder.h"
 
-#include "collector/base/count_of.h"
+#include "collector/gather/launcher_note.h"
+#include "collector/launch/old_recordings.h"
+#include "collector/launch/output_name.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { TRIES_MAX = 1000, JOB_BYTES = 100 };
-
-/* ---- which of several launchers of one job this is */
-
-static const char *variable(const char *name)
-{
-    const char *const value = getenv(name);
-
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
-bool lac_output_folder_job(char *out, size_t capacity)
-{
-    const char *const slurm = variable("SLURM_JOB_ID");
-    const char *const step = variable("SLURM_STEP_ID");
-    const char *const elastic = variable("TORCHELASTIC_RUN_ID");
-    const char *const pbs = variable("PBS_JOBID");
-    const char *const lsf = variable("LSB_JOBID");
-
-    if (slurm != NULL) {
-        (void)snprintf(out, capacity, "slurm-%.40s%s%.20s", slurm, step != NULL ? "." : "",
-                       step != NULL ? step : "");
-    } else if (pbs != NULL) {
-        (void)snprintf(out, capacity, "pbs-%.60s", pbs);
-    } else if (lsf != NULL) {
-        (void)snprintf(out, capacity, "lsf-%.60s", lsf);
-    } else if (elastic != NULL && strcmp(elastic, "none") != 0) {
-        (void)snprintf(out, capacity, "torchrun-%.60s", elastic);
-    } else {
-        out[0] = '\0';
-        return false;
-    }
-    for (char *at = out; *at != '\0'; at++) {
-        *at = *at == '/' ? '-' : *at;
-    }
-    return true;
-}
-
-/* "rank-3", or "" for the only launcher. A task of the batch system may hold several ranks. */
-static void name_of_rank(char *out, size_t capacity)
-{
-    static const struct {
-        const char *number, *count, *word;
-    } kinds[] = {
-        {"RANK", "WORLD_SIZE", "rank"},
-        {"SLURM_PROCID", "SLURM_NTASKS", "task"},
-        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "rank"},
-        {"PMI_RANK", "PMI_SIZE", "rank"},
-    };
-
-    out[0] = '\0';
-    for (size_t i = 0; i < LAC_COUNT_OF(kinds) && out[0] == '\0'; i++) {
-        const char *const number = variable(kinds[i].number);
-        const char *const count = variable(kinds[i].count);
-
-        if (number != NULL && count != NULL && strtol(count, NULL, 10) > 1 &&
-            strspn(number, "0123456789") == strlen(number)) {
-            (void)snprintf(out, capacity, "%s-%.10s", kinds[i].word, number);
-        }
-    }
-}
+enum { TRIES_MAX = 1000, SETTLE_MS = 2000, EMPTY_MS = 200, LOOK_MS = 10 };
 
 /* ---- what is there already */
+
+static bool is_rank(const char *name)
+{
+    return strncmp(name, "rank-", 5) == 0 || strncmp(name, "task-", 5) == 0;
+}
 
 static bool holds_recording(const char *path, bool of_ranks)
 {
@@ -88,24 +35,26 @@ static bool holds_recording(const char *path, bool of_ranks)
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
          entry = readdir(folder)) {
-        found = lac_spool_is_name(entry->d_name) ||
-                (of_ranks && (strncmp(entry->d_name, "rank-", 5) == 0 ||
-                              strncmp(entry->d_name, "task-", 5) == 0));
+        found = lac_spool_is_name(entry->d_name) || (of_ranks && is_rank(entry->d_name));
     }
     (void)closedir(folder);
     return found;
 }
 
-/* Ours until we end; file systems that know no locks count as free. */
-static bool lock(const char *path)
+enum lock { LOCK_OURS, LOCK_OF_ANOTHER, LOCK_UNKNOWN };
+
+/* Until we end. File systems on a network may know no locks. */
+static enum lock lock(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        (void)close(fd);
-        return false;
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        return fd < 0 ? LOCK_UNKNOWN : LOCK_OURS; /* the descriptor stays open on purpose */
     }
-    return true; /* the descriptor stays open on purpose */
+    const int problem = errno;
+
+    (void)close(fd);
+    return problem == EWOULDBLOCK ? LOCK_OF_ANOTHER : LOCK_UNKNOWN;
 }
 
 /* 0, or an errno. A folder that is there is fine. */
@@ -136,14 +85,44 @@ static bool join(char *out, size_t capacity, const char *base, const char *end, 
     return length > 0 && (size_t)length < capacity;
 }
 
-/* The recording in BASE/RANK to BASE.old/RANK. */
+/* What a killed launcher left of the recording that is in PATH now. */
+static void say_rest(const char *path)
+{
+    struct lac_launcher_note note;
+
+    if (lac_launcher_note_read(path, &note) == LAC_LAUNCHER_DEAD && note.spools[0] != '\0' &&
+        access(note.spools, F_OK) == 0) {
+        (void)fprintf(stderr,
+                      "lacuna: its launcher was killed; to keep the rest of it: lacuna gather %s "
+                      "-o %s-rest\n",
+                      note.spools, path);
+    }
+}
+
+/* The note there, if it is this launcher's. */
+static void release(const char *path)
+{
+    struct lac_launcher_note note;
+
+    if (lac_launcher_note_read(path, &note) == LAC_LAUNCHER_RUNS && note.pid == (int32_t)getpid()) {
+        lac_launcher_note_remove(path);
+    }
+}
+
+/* The recording in BASE/RANK to BASE.old/RANK. Numbers only grow, so that ranks stay together and
+ * the newest one is the last. */
 static int move_away(const char *base, const char *rank, const char *path)
 {
+    const unsigned last = lac_old_recordings_last(base);
     char folder[4096];
     char to[4096];
-    char end[32] = ".old";
 
-    for (int i = 2; i < TRIES_MAX; i++) {
+    for (unsigned i = rank[0] != '\0' && last > 0 ? last : last + 1; i < last + TRIES_MAX; i++) {
+        char end[32] = ".old";
+
+        if (i > 1) {
+            (void)snprintf(end, sizeof(end), ".old%u", i);
+        }
         if (!join(folder, sizeof(folder), base, end, "") ||
             !join(to, sizeof(to), base, end, rank)) {
             return ENAMETOOLONG;
@@ -155,11 +134,116 @@ static int move_away(const char *base, const char *rank, const char *path)
                 return problem != 0 ? problem : errno;
             }
             (void)fprintf(stderr, "lacuna: the recording that was in %s is now in %s\n", path, to);
+            say_rest(to);
+            release(to);
+            lac_old_recordings_trim(base);
             return 0;
         }
-        (void)snprintf(end, sizeof(end), ".old%d", i);
     }
     return EEXIST;
+}
+
+enum claim {
+    CLAIM_OURS,
+    CLAIM_OF_ANOTHER,
+    CLAIM_OF_DEAD, /* its launcher was killed, and nobody else can take it now */
+    CLAIM_FAILED
+};
+
+/* Takes the folder for this launcher. The note alone decides; a lock only tells that whoever made
+ * a note is dead and that nobody else is about to find out. */
+static enum claim claim(const char *path, int *ret_problem)
+{
+    const enum lock locked = lock(path);
+    struct lac_launcher_note note;
+    enum lac_launcher_state state;
+
+    if (locked == LOCK_OF_ANOTHER) {
+        return CLAIM_OF_ANOTHER;
+    }
+    *ret_problem = lac_launcher_note_make(path);
+    if (*ret_problem != EEXIST) {
+        return *ret_problem == 0 ? CLAIM_OURS : CLAIM_FAILED;
+    }
+    *ret_problem = 0;
+    state = lac_launcher_note_read(path, &note);
+    for (int ms = 0; state == LAC_LAUNCHER_NONE && ms < EMPTY_MS; ms += LOOK_MS) {
+        (void)usleep(LOOK_MS * 1000); /* it is being written */
+        state = lac_launcher_note_read(path, &note);
+    }
+    if ((state == LAC_LAUNCHER_DEAD || state == LAC_LAUNCHER_NONE) && locked == LOCK_OURS) {
+        if (holds_recording(path, true)) {
+            return CLAIM_OF_DEAD;
+        }
+        lac_launcher_note_remove(path);
+        return lac_launcher_note_make(path) == 0 ? CLAIM_OURS : CLAIM_OF_ANOTHER;
+    }
+    if (state == LAC_LAUNCHER_ELSEWHERE || state == LAC_LAUNCHER_DEAD) {
+        (void)fprintf(stderr,
+                      "lacuna: a launcher on %s (process %d) records into %s, or was killed there; "
+                      "this recording gets a folder of its own\n",
+                      note.host, (int)note.pid, path);
+    }
+    return CLAIM_OF_ANOTHER;
+}
+
+/* A recording that is in BASE itself, moved away for those of ranks. One of them does it and the
+ * others wait for that; a launcher that records there stays. @return whether BASE can be used */
+static bool clear_base(const char *folder)
+{
+    for (int ms = 0; holds_recording(folder, false); ms += LOOK_MS) {
+        struct lac_launcher_note note;
+        int problem = 0;
+
+        switch (claim(folder, &problem)) {
+        case CLAIM_OURS:
+        case CLAIM_OF_DEAD:
+            if (holds_recording(folder, false)) {
+                (void)move_away(folder, "", folder);
+            } else {
+                lac_launcher_note_remove(folder);
+            }
+            break;
+        case CLAIM_FAILED:
+            return true; /* the folder of the rank may do all the same */
+        case CLAIM_OF_ANOTHER:
+            if (ms >= SETTLE_MS || (lac_launcher_note_read(folder, &note) == LAC_LAUNCHER_RUNS &&
+                                    note.spools[0] != '\0')) {
+                return false;
+            }
+            (void)usleep(LOOK_MS * 1000);
+            break;
+        }
+        if (make_folder(folder) != 0) {
+            return true;
+        }
+    }
+    return true;
+}
+
+/* Whether a launcher records a rank within. */
+static bool has_ranks_recorded(const char *path)
+{
+    DIR *const folder = opendir(path);
+    bool found = false;
+
+    if (folder == NULL) {
+        return false;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
+         entry = readdir(folder)) {
+        struct lac_launcher_note note;
+        char rank[4096 + 256];
+
+        if (is_rank(entry->d_name)) {
+            (void)snprintf(rank, sizeof(rank), "%.4000s/%s", path, entry->d_name);
+            const enum lac_launcher_state state = lac_launcher_note_read(rank, &note);
+
+            found = state == LAC_LAUNCHER_RUNS || state == LAC_LAUNCHER_ELSEWHERE;
+        }
+    }
+    (void)closedir(folder);
+    return found;
 }
 
 /* BASE/RANK, empty and ours: 0, or an errno. */
@@ -169,50 +253,41 @@ static int take(const char *base, const char *rank, char *out, size_t capacity)
     int problem = 0;
 
     for (int i = 2; i < TRIES_MAX && problem == 0; i++) {
+        enum claim claimed = CLAIM_OF_ANOTHER;
         char folder[4096];
 
         if (!join(folder, sizeof(folder), base, end, "") || !join(out, capacity, base, end, rank)) {
             return ENAMETOOLONG;
         }
         problem = make_folder(folder);
-        if (problem == 0 && rank[0] != '\0') {
-            if (holds_recording(folder, false) && move_away(folder, "", folder) == 0) {
-                problem = make_folder(folder);
-            }
-            problem = problem == 0 ? make_folder(out) : problem;
+        if (problem == 0 && (rank[0] == '\0' || clear_base(folder))) {
+            problem = rank[0] != '\0' ? make_folder(out) : 0;
+            claimed = problem == 0 ? claim(out, &problem) : CLAIM_FAILED;
         }
-        if (problem == 0 && lock(out)) {
-            if (!holds_recording(out, rank[0] == '\0')) {
-                return access(out, W_OK | X_OK) == 0 ? 0 : errno;
-            }
+        if (claimed == CLAIM_OURS && !holds_recording(out, rank[0] == '\0')) {
+            return 0;
+        }
+        if (claimed == CLAIM_OURS && rank[0] == '\0' && has_ranks_recorded(out)) {
+            release(out);
+            claimed = CLAIM_OF_ANOTHER;
+        }
+        if (claimed == CLAIM_OURS || claimed == CLAIM_OF_DEAD) {
             problem = move_away(folder, rank, out);
             i -= problem == 0; /* again, with the same name */
-        } else if (problem == 0) {
+        } else if (claimed == CLAIM_OF_ANOTHER) {
             (void)snprintf(end, sizeof(end), "-%d", i);
         }
     }
     return problem != 0 ? problem : EEXIST;
 }
 
-/* ---- names */
-
-static void default_name(const char *command, char *out, size_t capacity)
+void lac_output_folder_drop(const char *path)
 {
-    const char *const slash = strrchr(command, '/');
-    const char *const name = slash != NULL ? slash + 1 : command;
-    const time_t now = time(NULL);
-    struct tm parts;
-    char stamp[JOB_BYTES];
-
-    /* the ranks of a job find one name, whenever each of them starts */
-    if (!lac_output_folder_job(stamp, sizeof(stamp))) {
-        if (localtime_r(&now, &parts) == NULL ||
-            strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts) == 0) {
-            stamp[0] = '\0';
-        }
-    }
-    (void)snprintf(out, capacity, "%.64s-%s.lacuna", name, stamp);
+    lac_launcher_note_remove(path);
+    (void)rmdir(path);
 }
+
+/* ---- names */
 
 static bool cannot_be_written(int problem)
 {
@@ -220,34 +295,58 @@ static bool cannot_be_written(int problem)
            problem == EDQUOT;
 }
 
+/* The folders above that a pattern may stand for. */
+static void make_parents(const char *path)
+{
+    char above[4096];
+
+    for (const char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        (void)snprintf(above, sizeof(above), "%.*s", (int)(slash - path), path);
+        (void)mkdir(above, 0700);
+    }
+}
+
+/* What -o says, without slashes at its end. @return false: too long */
+static bool name_asked_for(const char *asked, char *base, size_t capacity, char *rank)
+{
+    bool tells_ranks_apart = false;
+    size_t length;
+
+    if (!lac_output_name_fill(asked, base, capacity, &tells_ranks_apart)) {
+        return false;
+    }
+    if (tells_ranks_apart) {
+        rank[0] = '\0';
+    }
+    length = strlen(base);
+    while (length > 1 && base[length - 1] == '/') {
+        base[--length] = '\0';
+    }
+    if (strchr(asked, '%') != NULL) {
+        make_parents(base);
+    }
+    return true;
+}
+
 bool lac_output_folder_make(const char *asked, const char *command, char *out, size_t capacity,
                             char *problem, size_t problem_capacity)
 {
-    const char *const temporary = variable("TMPDIR");
+    const char *const temporary = getenv("TMPDIR");
     char rank[32];
     char base[4096];
     char elsewhere[4096];
-    int error;
+    int error = 0;
 
-    name_of_rank(rank, sizeof(rank));
-    if (asked != NULL) {
-        size_t length = strlen(asked);
-
-        while (length > 1 && asked[length - 1] == '/') {
-            length--;
-        }
-        if (length >= sizeof(base)) {
-            length = sizeof(base) - 1;
-        }
-        memcpy(base, asked, length);
-        base[length] = '\0';
-    } else {
-        default_name(command, base, sizeof(base));
+    lac_output_name_rank(rank, sizeof(rank));
+    if (asked == NULL) {
+        lac_output_name_default(command, base, sizeof(base));
+    } else if (!name_asked_for(asked, base, sizeof(base), rank)) {
+        error = ENAMETOOLONG;
     }
-    error = take(base, rank, out, capacity);
+    error = error != 0 ? error : take(base, rank, out, capacity);
     if (asked == NULL && cannot_be_written(error)) {
         (void)snprintf(elsewhere, sizeof(elsewhere), "%.3900s/%.180s",
-                       temporary != NULL ? temporary : "/tmp", base);
+                       temporary != NULL && temporary[0] != '\0' ? temporary : "/tmp", base);
         error = take(elsewhere, rank, out, capacity);
         if (error == 0) {
             (void)fprintf(stderr,
@@ -259,7 +358,7 @@ bool lac_output_folder_make(const char *asked, const char *command, char *out, s
     problem[0] = '\0';
     if (error != 0) {
         (void)snprintf(problem, problem_capacity, "cannot make %s: %s",
-                       asked != NULL ? asked : base, strerror(error));
+                       asked != NULL && error == ENAMETOOLONG ? asked : base, strerror(error));
     }
     return error == 0;
 }

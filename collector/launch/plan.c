@@ -13,7 +13,9 @@ enum {
     FIRST_MS = 60 * 1000,
     WINDOW_STEPS = 20,
     WINDOW_EVERY_MS = 600 * 1000,
-    WARM_STEPS = 20, /* before --cost measures */
+    WARM_STEPS = 20,            /* before --cost measures */
+    ASKED_MS = 10 * 1000,       /* a window on demand where no steps are seen */
+    ASKED_MS_MAX = 3600 * 1000, /* and where they stop to come */
     SWITCH_ON_MS =
         2000, /* before a window: by then CUPTI has enabled all again, on a busy node too */
 };
@@ -21,8 +23,43 @@ enum {
 void lac_plan_begin(struct lac_plan *plan, const struct lac_run_options *options)
 {
     *plan = (struct lac_plan){.options = options, .windows = 1};
-    plan->wish =
-        options->delay_ms > 0 || options->step_first > 1 ? LAC_SPOOL_PAUSE : LAC_SPOOL_RECORD;
+    plan->wish = options->on_demand                                 ? LAC_SPOOL_OFF
+                 : options->delay_ms > 0 || options->step_first > 1 ? LAC_SPOOL_PAUSE
+                                                                    : LAC_SPOOL_RECORD;
+}
+
+void lac_plan_open_window(struct lac_plan *plan, uint64_t elapsed_ns, uint64_t step_count,
+                          uint64_t duration_ms, uint64_t steps, char *words, size_t capacity)
+{
+    const uint64_t elapsed_ms = elapsed_ns / 1000000;
+
+    if (steps == 0 && duration_ms == 0) {
+        steps = step_count > 0 ? WINDOW_STEPS : 0;
+        duration_ms = step_count > 0 ? 0 : ASKED_MS;
+    }
+    plan->asked_until_ms = elapsed_ms + (duration_ms > 0 ? duration_ms : ASKED_MS_MAX);
+    plan->asked_until_step = steps > 0 ? step_count + steps : UINT64_MAX;
+    plan->was_asked = plan->was_asked || plan->is_over;
+    if (!plan->was_measured) { /* blocks of steps that it compares would not be what they seem */
+        plan->cost = (struct lac_cost){0};
+        plan->is_measuring = false;
+    }
+    if (steps > 0) {
+        (void)snprintf(words, capacity, "records %" PRIu64 " steps now%s", steps,
+                       step_count > 0 ? "" : ", but no step was seen yet");
+    } else {
+        (void)snprintf(words, capacity, "records %.1f s now", (double)duration_ms / 1e3);
+    }
+}
+
+/* The window that was asked for. @return false: there is none */
+static bool is_asked_open(struct lac_plan *plan, uint64_t elapsed_ms, uint64_t step_count)
+{
+    if (plan->asked_until_ms > 0 &&
+        (elapsed_ms >= plan->asked_until_ms || step_count >= plan->asked_until_step)) {
+        plan->asked_until_ms = 0;
+    }
+    return plan->asked_until_ms > 0;
 }
 
 /* A pause of which so much is left. */
@@ -99,8 +136,11 @@ enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ns, ui
     const struct lac_run_options *const options = plan->options;
     const uint64_t elapsed_ms = elapsed_ns / 1000000;
 
-    if (plan->wish == LAC_SPOOL_STOP) {
-        return LAC_SPOOL_STOP;
+    if (is_asked_open(plan, elapsed_ms, step_count)) {
+        return plan->wish = LAC_SPOOL_RECORD;
+    }
+    if (plan->is_over || options->on_demand) {
+        return plan->wish = plan->was_asked || options->on_demand ? LAC_SPOOL_OFF : LAC_SPOOL_STOP;
     }
     if (elapsed_ms < options->delay_ms) {
         plan->wish = pause(options->delay_ms - elapsed_ms);
@@ -119,6 +159,7 @@ enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ns, ui
     } else {
         plan->wish = next_window(plan, elapsed_ns, step_count);
     }
+    plan->is_over = plan->wish == LAC_SPOOL_STOP;
     return plan->wish;
 }
 
@@ -146,7 +187,17 @@ void lac_plan_describe(const struct lac_plan *plan, char *out, size_t capacity)
     if (options->delay_ms > 0) {
         (void)snprintf(delay, sizeof(delay), "after %.1f s, ", (double)options->delay_ms / 1e3);
     }
-    if (options->step_first > 0) {
+    if (options->range != NULL || options->profiler_api) {
+        const bool is_both = options->range != NULL && options->profiler_api;
+
+        (void)snprintf(delay, sizeof(delay), "inside of %s%.20s%s%s, ",
+                       options->range != NULL ? "ranges " : "",
+                       options->range != NULL ? options->range : "", is_both ? " and " : "",
+                       options->profiler_api ? "cudaProfilerStart" : "");
+    }
+    if (options->on_demand) {
+        (void)snprintf(out, capacity, "when lacuna window asks for it");
+    } else if (options->step_first > 0) {
         (void)snprintf(out, capacity, "%ssteps %" PRIu64 " to %" PRIu64, delay, options->step_first,
                        options->step_last);
     } else if (options->duration_ms > 0) {

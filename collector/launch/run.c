@@ -6,17 +6,21 @@
 #include "collector/base/progress_line.h"
 #include "collector/base/terminal_text.h"
 #include "collector/gather/drain.h"
+#include "collector/gather/launcher_note.h"
 #include "collector/gather/spool_folder.h"
 #include "collector/gather/spool_owner.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
+#include "collector/launch/metrics_file.h"
 #include "collector/launch/output_folder.h"
+#include "collector/launch/output_name.h"
 #include "collector/launch/plan.h"
 #include "collector/launch/run_options.h"
 #include "collector/launch/signals.h"
 #include "collector/launch/status_line.h"
 #include "collector/launch/terminal.h"
 #include "collector/launch/why_empty.h"
+#include "collector/launch/window.h"
 #include "collector/push/push.h"
 #include "collector/sample/sampler.h"
 #include "lacuna/spool.h"
@@ -48,6 +52,7 @@ enum {
     BUSY_ROUND_MS = 2,
     STEP_LOOK_MS = 2,
     IDLE_ROUND_MS = 500,
+    REQUEST_LOOK_MS = 500,
     BUSY_SEGMENTS = 8,
     RECORDERS_WAIT_MS = 5000,
 };
@@ -65,6 +70,12 @@ struct recording {
     struct lac_sampler *sampler;
     struct lac_plan plan;
     struct lac_terminal terminal;
+    struct lac_metrics_file *metrics;
+    struct lac_window_request window; /* the last one */
+    uint64_t next_request_look_ms;
+    bool is_window_open;
+    uint64_t window_began_ns; /* since the start */
+    uint64_t window_began_step;
     uint64_t start_ns;
     unsigned interrupts; /* Ctrl-C */
     bool goes_on;
@@ -154,10 +165,22 @@ static void show_verdict(struct recording *recording)
 
 /* ---- recording */
 
+static bool is_by_range(const struct lac_run_options *options)
+{
+    return options->range != NULL || options->profiler_api;
+}
+
 static void want(struct recording *recording, enum lac_spool_stop wish)
 {
-    lac_drain_want(recording->drain, wish);
-    lac_sampler_recording(recording->sampler, wish == LAC_SPOOL_RECORD);
+    bool is_on = wish == LAC_SPOOL_RECORD;
+
+    /* a window on demand needs no range, and nobody may end it with one */
+    if (is_on && is_by_range(recording->options) && recording->plan.asked_until_ms == 0) {
+        is_on = lac_drain_follow_captures(recording->drain);
+    } else {
+        lac_drain_want(recording->drain, wish);
+    }
+    lac_sampler_recording(recording->sampler, is_on);
 }
 
 /* What recording costs, for the line at the end and for whoever reads the trace. */
@@ -298,11 +321,114 @@ static bool work(struct recording *recording)
     return lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
 }
 
+/* ---- figures for Prometheus */
+
+static void write_metrics(struct recording *recording)
+{
+    static struct lac_job_figures metrics;
+    const uint64_t now_ns = lac_monotonic_ns();
+    struct lac_drain_counts counts;
+
+    if (!lac_metrics_file_is_due(recording->metrics, now_ns)) {
+        return;
+    }
+    counts = lac_drain_counts(recording->drain);
+    metrics = (struct lac_job_figures){
+        .is_recording = recording->goes_on && recording->plan.wish == LAC_SPOOL_RECORD,
+        .steps = counts.steps,
+        .loader_wait_ns = lac_drain_loader_wait_ns(recording->drain),
+        .processes = counts.processes,
+        .recorded_bytes = counts.bytes + lac_sampler_bytes(recording->sampler),
+        .lost_events = counts.dropped,
+        .failed_writes = counts.failed_writes,
+        .launcher_cpu_ns = lac_sampler_own_cpu_ns()};
+    metrics.gpu_count =
+        lac_sampler_gpu_busy(recording->sampler, metrics.gpu_busy, LAC_METRICS_GPUS_MAX);
+    lac_metrics_file_write(recording->metrics, &metrics, now_ns);
+}
+
+/* ---- windows on demand */
+
+/* Why none can be had; NULL: it can. */
+static const char *why_no_window(const struct recording *recording)
+{
+    return recording->is_out_of_cpu ? "the launcher's CPU time is used up (ulimit -t)"
+           : lac_drain_counts(recording->drain).is_full
+               ? "the size limit of the recording is reached (--limit)"
+           : !recording->goes_on && recording->interrupts > 0 ? "Ctrl-C has ended the recording"
+                                                              : NULL;
+}
+
+static void open_window(struct recording *recording)
+{
+    const struct lac_drain_counts counts = lac_drain_counts(recording->drain);
+    const char *const obstacle = why_no_window(recording);
+    char words[LAC_WINDOW_WORDS_BYTES];
+
+    recording->is_window_open = obstacle == NULL;
+    recording->window_began_ns = elapsed_ns(recording);
+    recording->window_began_step = counts.steps;
+    if (obstacle == NULL) {
+        lac_plan_open_window(&recording->plan, elapsed_ns(recording), counts.steps,
+                             recording->window.duration_ms, recording->window.steps, words,
+                             sizeof(words));
+        recording->goes_on = true;
+        decide(recording);
+    } else {
+        (void)snprintf(words, sizeof(words), "%s", obstacle);
+    }
+    LAC_DEBUG(LAUNCH, 1, "a window was asked for: %s", words);
+    (void)lac_window_answer(recording->options->output, recording->window.id,
+                            obstacle == NULL ? LAC_WINDOW_RECORDING : LAC_WINDOW_REFUSED, words);
+    if (obstacle == NULL && !recording->options->quiet) {
+        lac_progress_line_clear();
+        (void)fprintf(stderr, "lacuna: %s, as lacuna window asked\n", words);
+    }
+}
+
+static void close_window(struct recording *recording)
+{
+    const uint64_t steps = lac_drain_counts(recording->drain).steps - recording->window_began_step;
+    char words[LAC_WINDOW_WORDS_BYTES];
+    const int length = snprintf(words, sizeof(words), "the window has ended: %.1f s",
+                                (double)(elapsed_ns(recording) - recording->window_began_ns) / 1e9);
+
+    if (steps > 0) {
+        (void)snprintf(words + length, sizeof(words) - (size_t)length, ", %llu steps",
+                       (unsigned long long)steps);
+    }
+    recording->is_window_open = false;
+    (void)lac_window_answer(recording->options->output, recording->window.id, LAC_WINDOW_DONE,
+                            words);
+}
+
+/* Whether somebody asks for a window, or the one that was asked for is over. */
+static void look_for_request(struct recording *recording)
+{
+    const uint64_t now_ms = elapsed_ns(recording) / 1000000;
+    const char *const output = recording->options->output;
+
+    if (recording->is_window_open && (recording->plan.asked_until_ms == 0 || !recording->goes_on)) {
+        close_window(recording);
+    }
+    if (now_ms >= recording->next_request_look_ms) {
+        struct lac_window_request request;
+
+        recording->next_request_look_ms = now_ms + REQUEST_LOOK_MS;
+        if (lac_window_take(output, recording->window.id, &request)) {
+            recording->window = request;
+            open_window(recording);
+        }
+    }
+}
+
 /* Until CMD has ended. */
 static void follow(struct recording *recording)
 {
     struct lac_job *const job = recording->job;
-    const long round_ms = recording->options->step_first > 0 ? STEP_ROUND_MS : ROUND_MS;
+    const long round_ms = recording->options->step_first > 0 || is_by_range(recording->options)
+                              ? STEP_ROUND_MS
+                              : ROUND_MS;
     bool is_busy = false;
     unsigned asked_to_end = 1;
 
@@ -319,6 +445,8 @@ static void follow(struct recording *recording)
         if (recording->goes_on) {
             decide(recording);
         }
+        look_for_request(recording);
+        write_metrics(recording);
         if (recording->interrupts > asked_to_end) {
             asked_to_end = recording->interrupts;
             /* one that does not listen is told more plainly */
@@ -392,6 +520,21 @@ static void say_steps_missing(const struct lac_run_options *options, uint64_t st
     }
 }
 
+/* Ranges that were to be recorded never came. */
+static void say_ranges_missing(const struct lac_run_options *options)
+{
+    if (options->range != NULL) {
+        (void)fprintf(stderr,
+                      "lacuna: no range named \"%s\" was opened, so --range recorded none\n",
+                      options->range);
+    }
+    if (options->profiler_api) {
+        (void)fputs("lacuna: no call of cudaProfilerStart was seen, so --profiler-api recorded "
+                    "none; it is seen where CUPTI is there (lacuna doctor)\n",
+                    stderr);
+    }
+}
+
 static void conclude(struct recording *recording)
 {
     const struct lac_run_options *const options = recording->options;
@@ -407,6 +550,9 @@ static void conclude(struct recording *recording)
     lac_drain_say_missing(recording->drain, "lacuna", "the size limit");
     if (counts.processes > 0) {
         say_steps_missing(options, counts.steps);
+        if (is_by_range(options) && !lac_drain_has_captured(recording->drain)) {
+            say_ranges_missing(options);
+        }
     }
     if (options->quiet) {
         return;
@@ -445,10 +591,13 @@ static int record(struct recording *recording, const struct lac_push_target *tar
         target != NULL ? lac_push_run_begin(target, options->output) : NULL;
     bool is_empty;
 
+    recording->metrics = lac_metrics_file_begin(options->metrics, options->output);
     lac_terminal_open(&recording->terminal);
     recording->sampler = lac_sampler_create(options->output);
     begin_recording(recording);
     follow(recording);
+    lac_window_clear(options->output);
+    lac_metrics_file_end(recording->metrics);
     lac_terminal_close(&recording->terminal);
     follow_rest(recording);
     if (recording->goes_on) {
@@ -463,7 +612,9 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     conclude(recording);
     is_empty = lac_drain_counts(recording->drain).processes == 0;
     lac_drain_destroy(recording->drain);
-    (void)lac_spool_folder_remove(recording->spool_folder);
+    if (lac_spool_folder_remove(recording->spool_folder) == 0) {
+        lac_launcher_note_remove(options->output);
+    }
     send_rest(push, options, recording->job, is_empty);
     return lac_job_exit_status(recording->job);
 }
@@ -503,9 +654,10 @@ static bool make_folders(struct lac_run_options *options, char *spools, char *ou
     if (!lac_spool_owner_take(spools, output)) {
         (void)snprintf(why, why_capacity, "cannot lock %s: %s", spools, strerror(errno));
         (void)lac_spool_folder_remove(spools);
-        (void)rmdir(output);
+        lac_output_folder_drop(output);
         return false;
     }
+    lac_launcher_note_spools(output, spools);
     return true;
 }
 
@@ -538,6 +690,20 @@ static void say_displaced(const struct lac_displaced *displaced)
     }
 }
 
+/* What the job's processes look for themselves. */
+static void set_captures(const struct lac_run_options *options)
+{
+    if (options->range != NULL) {
+        (void)setenv("LACUNA_RANGE", options->range, 1);
+    }
+    if (options->profiler_api) {
+        (void)setenv("LACUNA_PROFILER_API", "1", 1);
+    }
+    if (is_by_range(options) && (options->delay_ms > 0 || options->step_first > 1)) {
+        (void)setenv("LACUNA_ON_DEMAND", "1", 1); /* not even in a range, before its time */
+    }
+}
+
 static int run(const struct lac_install *install, struct lac_run_options *options,
                const struct lac_push_target *target)
 {
@@ -562,6 +728,7 @@ static int run(const struct lac_install *install, struct lac_run_options *option
     recording.drain = lac_drain_create(spools, output);
     lac_install_environment(install, spools, &displaced);
     say_displaced(&displaced);
+    set_captures(options);
     errno = ENOMEM;
     has_started = recording.drain != NULL && lac_job_start(&job, options->command);
     if (!has_started) {
@@ -569,7 +736,7 @@ static int run(const struct lac_install *install, struct lac_run_options *option
                        strerror(errno));
         lac_drain_destroy(recording.drain);
         (void)lac_spool_folder_remove(spools);
-        (void)rmdir(output);
+        lac_output_folder_drop(output);
         environ = environment;
         return run_unrecorded(options, text);
     }
@@ -584,14 +751,14 @@ static bool find_server(const struct lac_run_options *options, struct lac_push_t
     const char *const project = getenv("LACUNA_PROJECT");
     const char *const server = getenv("LACUNA_SERVER");
     const char *const run = getenv("LACUNA_RUN");
-    static char job[100];
+    static char job[256];
     char problem[700];
     bool is_found = true;
 
     *target = (struct lac_push_target){
         .is_quiet = options->quiet,
         .project = options->project != NULL ? options->project : project,
-        .run = run != NULL || !lac_output_folder_job(job, sizeof(job)) ? run : job};
+        .run = run != NULL || !lac_output_name_job(job, sizeof(job)) ? run : job};
     if (options->server != NULL || (server != NULL && server[0] != '\0')) {
         is_found = lac_push_target_make(target, options->server, options->token_file, problem,
                                         sizeof(problem));

@@ -1,10 +1,14 @@
 #include "collector/launch/run_options.h"
 
+#include "collector/launch/output_name.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { RANGE_BYTES = 256 };
 
 static const char help[] =
     "usage: lacuna run [OPTION]... -- CMD [ARG]...\n"
@@ -13,7 +17,9 @@ static const char help[] =
     "the DataLoader with its workers. The exit status is CMD's.\n"
     "\n"
     "  -o DIR          folder for the recording (default: ./CMD-TIME.lacuna); an existing one\n"
-    "                  moves to DIR.old; several tasks or ranks each get a folder inside\n"
+    "                  moves to DIR.old (the newest 8 or 16g of such are kept: LACUNA_OLD_MAX,\n"
+    "                  LACUNA_OLD_BYTES); several tasks or ranks each get a folder inside.\n"
+    "                  In DIR: %h host, %p process, %j job, %t rank or task, %q{VARIABLE}, %%\n"
     "  --quiet         print nothing unless something is wrong\n"
     "  --strict        if nothing can be recorded, exit with 1 and do not run CMD (default: CMD\n"
     "                  runs unrecorded, and one line says why)\n"
@@ -21,12 +27,22 @@ static const char help[] =
     "  --duration S    record for S seconds\n"
     "  --steps A:B     record training steps A to B, counted from 1 (of optimizers or frameworks)\n"
     "  --all           record everything\n"
+    "  --range NAME    record only inside of NVTX ranges of this name\n"
+    "  --profiler-api  record only from cudaProfilerStart to cudaProfilerStop\n"
+    "  --on-demand     record only when asked: lacuna window DIR\n"
     "  --cost          measure the cost of recording early: after 20 steps, alternate ten steps\n"
     "                  with and ten without recording\n"
     "  --limit BYTES   largest size of the recording, such as 500m or 4g (default: 4g)\n"
+    "  --metrics-file F  write figures of the job to F every 10 s, for the textfile collector of\n"
+    "                  Prometheus' node_exporter (or LACUNA_METRICS_FILE; patterns as in -o)\n"
     "  --server URL    send the recording there while the job runs (or LACUNA_SERVER)\n"
     "  --token-file F  file with the server's token (or LACUNA_TOKEN_FILE, LACUNA_TOKEN)\n"
     "  --project P     project on the server (or LACUNA_PROJECT)\n"
+    "\n"
+    "With --range or --profiler-api (with both: inside of either) every such range is recorded,\n"
+    "as far as --delay, --duration and --steps allow. Loader workers record meanwhile.\n"
+    "\n"
+    "`lacuna window DIR` opens a window now in a job that runs, whatever the plan.\n"
     "\n"
     "Without --duration, --steps and --all: records everything until 60 steps and one minute\n"
     "have passed, then alternates ten steps with and ten without until the cost of recording\n"
@@ -125,6 +141,14 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
     if (strcmp(name, "--steps") == 0) {
         return parse_steps(value, &options->step_first, &options->step_last);
     }
+    if (strcmp(name, "--metrics-file") == 0) {
+        options->metrics = value;
+        return value[0] != '\0';
+    }
+    if (strcmp(name, "--range") == 0) {
+        options->range = value;
+        return value[0] != '\0' && strlen(value) < RANGE_BYTES;
+    }
     if (strcmp(name, "--limit") == 0) {
         return parse_bytes(value, &options->limit_bytes);
     }
@@ -141,6 +165,44 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
         return true;
     }
     *ret_known = false;
+    return true;
+}
+
+/* What goes with what. @return false: something does not, which was said */
+static bool settle(struct lac_run_options *options)
+{
+    char problem[300];
+    const char *const metrics = getenv("LACUNA_METRICS_FILE");
+
+    if (options->metrics != NULL &&
+        !lac_output_name_check(options->metrics, problem, sizeof(problem))) {
+        (void)usage(problem, "");
+        return false;
+    }
+    if (options->metrics == NULL && metrics != NULL) { /* it stands in the way of no job */
+        if (lac_output_name_check(metrics, problem, sizeof(problem))) {
+            options->metrics = metrics;
+        } else {
+            (void)fprintf(stderr, "lacuna: LACUNA_METRICS_FILE: %s\n", problem);
+        }
+    }
+    if (options->output != NULL &&
+        !lac_output_name_check(options->output, problem, sizeof(problem))) {
+        (void)usage(problem, "");
+        return false;
+    }
+    if (options->range != NULL || options->profiler_api) {
+        if (options->cost || options->on_demand) {
+            (void)usage("--range and --profiler-api do not go with --cost or --on-demand", "");
+            return false;
+        }
+        options->all = true; /* of what is inside */
+    }
+    if (options->on_demand && (options->all || options->cost || options->delay_ms > 0 ||
+                               options->duration_ms > 0 || options->step_first > 0)) {
+        (void)usage("--on-demand does not go with another plan", "");
+        return false;
+    }
     return true;
 }
 
@@ -167,6 +229,10 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
             ret->strict = true;
         } else if (strcmp(argv[i], "--all") == 0) {
             ret->all = true;
+        } else if (strcmp(argv[i], "--profiler-api") == 0) {
+            ret->profiler_api = true;
+        } else if (strcmp(argv[i], "--on-demand") == 0) {
+            ret->on_demand = true;
         } else if (strcmp(argv[i], "--cost") == 0) {
             ret->cost = true;
         } else if (argv[i][0] != '-') {
@@ -180,6 +246,9 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
         } else {
             i++;
         }
+    }
+    if (!settle(ret)) {
+        return 2;
     }
     return ret->command == NULL || ret->command[0] == NULL ? usage("no command to run after --", "")
                                                            : -1;

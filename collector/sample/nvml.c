@@ -389,6 +389,18 @@ static void tell_gpm_off(struct lac_nvml *nvml, struct lac_sample_spool *spool,
     }
 }
 
+unsigned lac_nvml_busy(struct lac_nvml *nvml, double *out, unsigned capacity)
+{
+    unsigned count = 0;
+
+    (void)pthread_mutex_lock(&nvml->mutex);
+    for (; nvml->state == OPEN && count < nvml->count && count < capacity; count++) {
+        out[count] = nvml->devices[count].values[LAC_NVML_GPU_USE] / 100;
+    }
+    (void)pthread_mutex_unlock(&nvml->mutex);
+    return count;
+}
+
 void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool)
 {
     (void)pthread_mutex_lock(&nvml->mutex);

@@ -17,6 +17,10 @@ struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool);
 /** Write what is not written yet, and what readings of counters took. Waits 2 s at most for a
  * driver that hangs; its thread is left behind then. NULL is allowed. */
 void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool);
+/** The share of time that each GPU had work when last asked, 0 to 1, NAN where that is not known.
+ * @return how many GPUs; at most `capacity` */
+unsigned lac_nvml_busy(struct lac_nvml *nvml, double *out, unsigned capacity);
+
 /** Write what changed since the last time. */
 void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool);
 

@@ -488,6 +488,12 @@ void lac_sampler_recording(struct lac_sampler *sampler, bool is_on)
     lac_sample_spool_flush(sampler->spool);
 }
 
+unsigned lac_sampler_gpu_busy(struct lac_sampler *sampler, double *out, unsigned capacity)
+{
+    return sampler != NULL && sampler->nvml != NULL ? lac_nvml_busy(sampler->nvml, out, capacity)
+                                                    : 0;
+}
+
 void lac_sampler_round(struct lac_sampler *sampler)
 {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);

@@ -37,4 +37,8 @@ uint64_t lac_sampler_bytes(const struct lac_sampler *sampler);
 /** CPU time that this process has used, in ns. */
 uint64_t lac_sampler_own_cpu_ns(void);
 
+/** The share of time that each GPU of the host had work, 0 to 1, NAN: not known. @return how many;
+ * 0 where another launcher samples the host */
+unsigned lac_sampler_gpu_busy(struct lac_sampler *sampler, double *out, unsigned capacity);
+
 #endif

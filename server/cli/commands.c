@@ -7,6 +7,7 @@
 /* Apart from cmd_help.c, so that a test that wants a command's helpers does not link them all. */
 static const struct lac_command commands[] = {
     {"run", "run a job under the collector: lacuna run -- CMD", lac_cmd_run},
+    {"window", "record a window now, in a job that runs", lac_cmd_run},
     {"gather", "collect recordings made without lacuna run into one folder", lac_cmd_run},
     {"env", "environment variables for jobs started some other way", lac_cmd_run},
     {"show", "show the contents of a recording", lac_cmd_run},

@@ -1,10 +1,15 @@
 #include "collector/base/count_of.h"
+#include "lacuna/spool.h"
 #include "server/doctor/doctor.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -81,6 +86,71 @@ static void check_space(struct lac_doctor *doctor, const char *folder)
     }
 }
 
+/* Whether it holds spools and no launcher any more. */
+static bool is_left_over(const char *path)
+{
+    DIR *const folder = opendir(path);
+    const int fd = folder != NULL ? dirfd(folder) : -1;
+    bool holds = false;
+
+    if (folder == NULL) {
+        return false;
+    }
+    for (const struct dirent *entry = readdir(folder);       /* NOLINT(concurrency-mt-unsafe) */
+         entry != NULL && !holds; entry = readdir(folder)) { /* NOLINT(concurrency-mt-unsafe) */
+        holds = lac_spool_is_name(entry->d_name);
+    }
+    const int lock =
+        fd >= 0 ? openat(fd, "launcher", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+
+    if (lock >= 0) {
+        holds = holds && flock(lock, LOCK_SH | LOCK_NB) == 0;
+        (void)close(lock);
+    } else {
+        holds = false; /* of `lacuna env`: its job may go on */
+    }
+    (void)closedir(folder);
+    return holds;
+}
+
+/* What launchers that were killed left among temporary files. */
+static void check_left_over(struct lac_doctor *doctor)
+{
+    static const char *const variables[] = {"LACUNA_SPOOL_DIR", "SLURM_TMPDIR", "JOBSCRATCH",
+                                            "TMPDIR"};
+    const char *base = "/tmp";
+    char prefix[32];
+    unsigned count = 0;
+
+    for (size_t i = LAC_COUNT_OF(variables); i > 0; i--) {
+        const char *const value = getenv(variables[i - 1]);
+
+        base = value != NULL && value[0] == '/' ? value : base;
+    }
+    (void)snprintf(prefix, sizeof(prefix), "lacuna-%u-", (unsigned)getuid());
+    DIR *const folder = opendir(base);
+
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder);
+         entry != NULL;             /* NOLINT(concurrency-mt-unsafe) */
+         entry = readdir(folder)) { /* NOLINT(concurrency-mt-unsafe) */
+        char path[4096];
+
+        count +=
+            strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+            (size_t)snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) < sizeof(path) &&
+            is_left_over(path);
+    }
+    (void)closedir(folder);
+    if (count > 0) {
+        lac_doctor_add(doctor, "left-over", LAC_DOCTOR_AMBER,
+                       "lacuna gather lists them and says how to keep each",
+                       "%u recordings in %.120s whose launcher was killed", count, base);
+    }
+}
+
 void lac_doctor_disk(struct lac_doctor *doctor)
 {
     char folder[4096];
@@ -111,4 +181,5 @@ void lac_doctor_disk(struct lac_doctor *doctor)
                        doctor->data_dir, name);
     }
     check_space(doctor, folder);
+    check_left_over(doctor);
 }

@@ -8,6 +8,7 @@
  *   STAND_IN_REFUSE=busy        another subscriber holds CUPTI, by the name "nsys"
  *   STAND_IN_REFUSE=privileges  kernels may not be recorded
  *   STAND_IN_REFUSE=all         nothing may be recorded, for want of privileges
+ *   STAND_IN_REFUSE=callbacks   no callback of a call can be had
  *   STAND_IN_REFUSE=subscribe   nor may anybody subscribe
  *   STAND_IN_REFUSE=external    ids that the program pushed are not told
  *   STAND_IN_REFUSE=graphs      graphs cannot be recorded whole
@@ -44,6 +45,8 @@ static size_t device_buffers_max;
 static int subscribers;
 static int is_occupied;
 static int injections;
+static cupti_callback subscriber_callback;
+static uint8_t called[2][1024]; /* callbacks that are enabled, by domain and number */
 
 static int refuses(const char *what)
 {
@@ -58,6 +61,8 @@ EXPORT int cuptiSubscribe(void **subscriber, cupti_callback callback, void *user
 EXPORT int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *user,
                              struct cupti_subscriber_parameters *parameters);
 EXPORT int cuptiActivityEnable(int kind);
+EXPORT int cuptiEnableCallback(uint32_t on, void *subscriber, int domain, uint32_t number);
+EXPORT void stand_in_profiler(int on);
 EXPORT int cuptiGetCallbackName(int domain, uint32_t number, const char **name);
 EXPORT int cuptiActivityRegisterCallbacks(cupti_buffer_requested on_requested,
                                           cupti_buffer_completed on_completed);
@@ -116,8 +121,47 @@ int cuptiSubscribe(void **subscriber, cupti_callback callback, void *user)
                                                : CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
     }
     *subscriber = &requested;
+    subscriber_callback = callback;
     subscribers += callback != NULL;
     return callback == NULL ? 1 : CUPTI_OK;
+}
+
+int cuptiEnableCallback(uint32_t on, void *subscriber, int domain, uint32_t number)
+{
+    if (subscriber != &requested || subscribers == 0 || domain < 1 || domain > 2 ||
+        number >= sizeof(called[0])) {
+        return 1;
+    }
+    if (refuses("callbacks")) {
+        return CUPTI_RESULT_INSUFFICIENT_PRIVILEGES;
+    }
+    called[domain - 1][number] = on != 0;
+    return CUPTI_OK;
+}
+
+static void call_back(int domain, uint32_t number, int site)
+{
+    const struct {
+        int site;
+        int unused;
+        const char *function;
+    } data = {site, 0, "as CUPTI's callback data begin"};
+
+    if (subscribers > 0 && called[domain - 1][number]) {
+        subscriber_callback(NULL, domain, number, &data);
+    }
+}
+
+/* The program calls cudaProfilerStart or cudaProfilerStop: the runtime's call makes the driver's. */
+void stand_in_profiler(int on)
+{
+    const uint32_t runtime = on ? CUPTI_RUNTIME_PROFILER_START : CUPTI_RUNTIME_PROFILER_STOP;
+    const uint32_t driver = on ? CUPTI_DRIVER_PROFILER_START : CUPTI_DRIVER_PROFILER_STOP;
+
+    call_back(2, runtime, CUPTI_SITE_ENTER);
+    call_back(1, driver, CUPTI_SITE_ENTER);
+    call_back(1, driver, CUPTI_SITE_EXIT);
+    call_back(2, runtime, CUPTI_SITE_EXIT);
 }
 
 int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *user,

@@ -65,6 +65,71 @@ START_TEST(without_wishes_there_are_windows_and_the_cost_is_measured)
 }
 END_TEST
 
+START_TEST(a_window_on_demand_comes_on_top_of_any_plan)
+{
+    const struct lac_run_options options = {0};
+    struct job job = {0};
+    char words[200];
+
+    lac_plan_begin(&job.plan, &options);
+    run_ms(&job, 62000, 50, 0.02); /* the cost is being measured */
+    ck_assert(job.plan.is_measuring);
+    lac_plan_open_window(&job.plan, job.now_ms * MS, job.steps, 0, 30, words, sizeof(words));
+    ck_assert_str_eq(words, "records 30 steps now");
+    job.recorded_steps = 0;
+    run_ms(&job, 1500, 50, 0.02);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_RECORD);
+    ck_assert_uint_ge(job.recorded_steps, 28);
+    run_ms(&job, 40000, 50, 0.02); /* from the beginning, and not with steps of the window */
+    ck_assert(job.plan.was_measured);
+    lac_plan_cost(&job.plan, words, sizeof(words));
+    ck_assert_msg(strncmp(words, "2.", 2) == 0 || strncmp(words, "1.9", 3) == 0, "%s", words);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_OFF);
+    lac_plan_open_window(&job.plan, job.now_ms * MS, job.steps, 3000, 0, words, sizeof(words));
+    ck_assert_str_eq(words, "records 3.0 s now");
+    run_ms(&job, 2900, 50, 0.02);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_RECORD);
+    run_ms(&job, 200, 50, 0.02);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_OFF);
+}
+END_TEST
+
+START_TEST(a_window_on_demand_is_had_after_the_plan_is_over)
+{
+    const struct lac_run_options options = {.duration_ms = 1000};
+    struct job job = {0};
+    char words[200];
+
+    lac_plan_begin(&job.plan, &options);
+    run_ms(&job, 2000, 50, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_STOP);
+    lac_plan_open_window(&job.plan, job.now_ms * MS, job.steps, 0, 0, words, sizeof(words));
+    ck_assert_str_eq(words, "records 20 steps now");
+    run_ms(&job, 500, 50, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_RECORD);
+    run_ms(&job, 700, 50, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_OFF); /* not the end: there may be more of them */
+}
+END_TEST
+
+START_TEST(on_demand_alone_records_nothing_unasked)
+{
+    const struct lac_run_options options = {.on_demand = true};
+    struct job job = {0};
+    char words[200];
+
+    lac_plan_begin(&job.plan, &options);
+    run_ms(&job, 700000, 50, 0);
+    ck_assert_uint_eq(job.recorded_steps, 0);
+    lac_plan_open_window(&job.plan, job.now_ms * MS, 0, 0, 0, words, sizeof(words));
+    ck_assert_str_eq(words, "records 10.0 s now"); /* no steps are seen */
+    run_ms(&job, 9900, 0, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_RECORD);
+    run_ms(&job, 200, 0, 0);
+    ck_assert_int_eq(job.plan.wish, LAC_SPOOL_OFF);
+}
+END_TEST
+
 START_TEST(a_job_without_steps_is_recorded_in_full)
 {
     const struct lac_run_options options = {0};
@@ -223,6 +288,9 @@ int main(void)
     TCase *const tests = tcase_create("plan");
 
     tcase_add_test(tests, without_wishes_there_are_windows_and_the_cost_is_measured);
+    tcase_add_test(tests, a_window_on_demand_comes_on_top_of_any_plan);
+    tcase_add_test(tests, a_window_on_demand_is_had_after_the_plan_is_over);
+    tcase_add_test(tests, on_demand_alone_records_nothing_unasked);
     tcase_add_test(tests, a_job_without_steps_is_recorded_in_full);
     tcase_add_test(tests, steps_that_are_too_long_are_not_compared_for_ever);
     tcase_add_test(tests, cost_first_measures_first_and_then_goes_on_as_asked);

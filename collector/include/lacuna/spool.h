@@ -51,6 +51,8 @@ enum lac_spool_stop {
     LAC_SPOOL_PAUSE = 2, /**< not now */
     LAC_SPOOL_OFF = 3,   /**< not for long: the GPU's recording is switched off, too; a PAUSE comes
                               before it goes on, as switching on takes time */
+    LAC_SPOOL_WAIT = 4,  /**< not before a range to capture opens: the process then stores RECORD
+                             itself, and WAIT again behind it */
 };
 
 /** How far the recording of the GPU came. A launcher tells of trouble while the job runs. */
@@ -102,7 +104,10 @@ struct lac_spool_header {
     uint64_t
         rank_group; /**< hash of where those ranks met, so that two jobs of one recording are told
                             apart; stored before `rank` */
-    uint32_t reserved[12];
+    uint64_t loader_wait_ns; /**< that threads of the hook spent waiting for batches */
+    uint32_t captures_begun; /**< ranges to capture that the process opened */
+    uint32_t captures_open;  /**< of these, now: it records itself meanwhile */
+    uint32_t reserved[8];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;
