@@ -222,16 +222,6 @@ class Run(unittest.TestCase):
         self.assertEqual(empty.returncode, 1)
         self.assertIn("no spool in", empty.stderr)
 
-    def test_env_has_a_form_for_every_launcher(self):
-        for form, start in (("--docker", "-e NVTX_INJECTION64_PATH="), ("--apptainer", "--env "), ("--k8s", "env:\n- {name: "),
-                            ("--mpirun", "-x "), ("--slurm", "--export=ALL,")):
-            run = subprocess.run([NODE, "env", "--spool", "/tmp", form], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-            self.assertEqual(run.returncode, 0)
-            self.assertTrue(run.stdout.startswith(start), run.stdout)
-            for name in ("CUDA_INJECTION64_PATH", "LACUNA_LIBRARY", "LACUNA_SPOOL", "PYTHONPATH"):
-                self.assertIn(name, run.stdout)
-        self.assertEqual(subprocess.run([NODE, "env", "--docker", "--k8s"], stderr=subprocess.DEVNULL).returncode, 2)
-
     def test_a_limit_ends_the_recording_and_not_the_job(self):
         run = subprocess.run([NODE, "run", "-o", self.out, "--limit", "1m", "--", BENCH, "1"], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, timeout=60)
