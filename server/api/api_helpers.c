@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void lac_api_fail(struct lac_response *response, const struct lac_error *error)
@@ -141,4 +142,47 @@ bool lac_api_path_number(const struct lac_request *request, struct lac_response 
     lac_response_error(response, 404, "not_found", "no such address: '%.20s' is not a number here",
                        request->param[index]);
     return false;
+}
+
+bool lac_api_tracks_asked(const struct lac_request *request, struct lac_response *response,
+                          uint32_t track_count, uint32_t **ret_tracks, uint32_t *ret_count)
+{
+    const char *text = lac_target_get(request->target, "tracks");
+    struct lac_id_range *ranges;
+    uint32_t *tracks;
+    struct lac_error error = {0};
+    unsigned range_count = 0;
+    uint32_t count = 0;
+    enum lac_status status = LAC_ERR_NOMEM;
+
+    if (text == NULL) {
+        lac_response_error(response, 400, "bad_request", "tracks is missing: tracks=1,4-9");
+        return false;
+    }
+    ranges = malloc(LAC_QUERY_RANGES_MAX * sizeof(*ranges));
+    tracks = malloc(LAC_TILE_TRACKS_MAX * sizeof(*tracks));
+    if (ranges == NULL || tracks == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+    } else {
+        status = lac_parse_ranges(text, LAC_TILE_TRACKS_MAX, ranges, LAC_QUERY_RANGES_MAX,
+                                  &range_count, &error);
+        if (status != LAC_OK) {
+            lac_response_error(response, status == LAC_ERR_LIMIT ? 413 : 400,
+                               status == LAC_ERR_LIMIT ? "limit" : "bad_request", "tracks: %s",
+                               error.message);
+        }
+    }
+    for (unsigned i = 0; i < range_count && status == LAC_OK; i++) {
+        for (uint64_t t = ranges[i].first; t <= ranges[i].last && t < track_count; t++) {
+            tracks[count++] = (uint32_t)t;
+        }
+    }
+    free(ranges);
+    if (status != LAC_OK) {
+        free(tracks);
+        return false;
+    }
+    *ret_tracks = tracks;
+    *ret_count = count;
+    return true;
 }

@@ -219,45 +219,6 @@ void lac_api_tracks(void *app, const struct lac_request *request, struct lac_res
 
 /* -- tiles ------------------------------------------------------------------------------------- */
 
-/* `tracks=1,4-9`: the indexes that exist, ascending. */
-static bool read_tracks(const struct lac_request *request, struct lac_response *response,
-                        uint32_t track_count, uint32_t *tracks, uint32_t *ret_count)
-{
-    const char *text = lac_target_get(request->target, "tracks");
-    struct lac_id_range *ranges;
-    struct lac_error error = {0};
-    unsigned range_count = 0;
-    uint32_t count = 0;
-    enum lac_status status;
-
-    if (text == NULL) {
-        lac_response_error(response, 400, "bad_request", "tracks is missing: tracks=1,4-9");
-        return false;
-    }
-    ranges = malloc(LAC_QUERY_RANGES_MAX * sizeof(*ranges));
-    if (ranges == NULL) {
-        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
-        return false;
-    }
-    status = lac_parse_ranges(text, LAC_TILE_TRACKS_MAX, ranges, LAC_QUERY_RANGES_MAX, &range_count,
-                              &error);
-    if (status != LAC_OK) {
-        lac_response_error(response, status == LAC_ERR_LIMIT ? 413 : 400,
-                           status == LAC_ERR_LIMIT ? "limit" : "bad_request", "tracks: %s",
-                           error.message);
-        free(ranges);
-        return false;
-    }
-    for (unsigned i = 0; i < range_count; i++) {
-        for (uint64_t t = ranges[i].first; t <= ranges[i].last && t < track_count; t++) {
-            tracks[count++] = (uint32_t)t;
-        }
-    }
-    free(ranges);
-    *ret_count = count;
-    return true;
-}
-
 static void answer_tiles(struct lac_trace_file *file, const struct lac_request *request,
                          struct lac_response *response)
 {
@@ -267,7 +228,7 @@ static void answer_tiles(struct lac_trace_file *file, const struct lac_request *
     uint64_t level;
     uint64_t first;
     uint64_t last;
-    uint32_t *tracks;
+    uint32_t *tracks = NULL;
     uint32_t track_count = 0;
     uint8_t *bytes = NULL;
     size_t size_bytes = 0;
@@ -283,12 +244,7 @@ static void answer_tiles(struct lac_trace_file *file, const struct lac_request *
                            generation);
         return;
     }
-    tracks = malloc(LAC_TILE_TRACKS_MAX * sizeof(*tracks));
-    if (tracks == NULL) {
-        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
-        return;
-    }
-    if (read_tracks(request, response, head->track_count, tracks, &track_count) &&
+    if (lac_api_tracks_asked(request, response, head->track_count, &tracks, &track_count) &&
         !lac_api_is_unchanged(request, file, response)) {
         if (lac_trace_file_tiles(file, (uint8_t)level, (uint32_t)first, (uint32_t)last, tracks,
                                  track_count, &bytes, &size_bytes, &error) == LAC_OK) {

@@ -84,6 +84,11 @@ bool lac_api_int(const struct lac_request *request, struct lac_response *respons
 bool lac_api_path_number(const struct lac_request *request, struct lac_response *response,
                          unsigned index, uint64_t high, uint64_t *ret_value);
 
+/** Parameter `tracks`, as in "1,4-9": the indexes that exist, ascending; at most
+ *  LAC_TILE_TRACKS_MAX. The caller frees. @return false: the response says why */
+bool lac_api_tracks_asked(const struct lac_request *request, struct lac_response *response,
+                          uint32_t track_count, uint32_t **ret_tracks, uint32_t *ret_count);
+
 /* handlers, by file */
 void lac_api_healthz(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_metrics(void *app, const struct lac_request *request, struct lac_response *response);
@@ -131,6 +136,7 @@ void lac_api_search(void *app, const struct lac_request *request, struct lac_res
 void lac_api_kernels(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_gaps(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_flame(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_area(void *app, const struct lac_request *request, struct lac_response *response);
 
 void lac_api_runs(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_run(void *app, const struct lac_request *request, struct lac_response *response);

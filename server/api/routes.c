@@ -42,6 +42,7 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/traces/{id}/search", KEY, SLOW, 0, lac_api_search, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/kernels", KEY, QUICK, 0, lac_api_kernels, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/gaps", KEY, QUICK, 0, lac_api_gaps, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/area", KEY, SLOW, 0, lac_api_area, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/flame", KEY, SLOW, 0, lac_api_flame, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/report", KEY, SLOW, 0, lac_api_report, NULL),
     LAC_ROUTE(GET, "/api/v1/runs", KEY, QUICK, 0, lac_api_runs, NULL),

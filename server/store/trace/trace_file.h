@@ -286,6 +286,73 @@ LAC_MUST_USE enum lac_status lac_trace_file_gaps(struct lac_trace_file *file,
                                                  struct lac_error *reterr);
 void lac_gap_page_done(struct lac_gap_page *page);
 
+/* ---- an area ---- */
+
+enum lac_area_sort {
+    LAC_AREA_SORT_TOTAL = 0,
+    LAC_AREA_SORT_SELF,
+    LAC_AREA_SORT_COUNT,
+    LAC_AREA_SORT_MEAN,
+    LAC_AREA_SORT_MAX,
+    LAC_AREA_SORT_NAME,
+};
+struct lac_area_query {
+    int64_t t0_ns, t1_ns;   /**< t0 <= t1 */
+    const uint32_t *tracks; /**< ascending indexes; NULL: all */
+    uint32_t track_count;
+};
+/** Slices of one name and kind; times are those inside the area. */
+struct lac_area_name {
+    uint32_t name;
+    uint8_t kind;
+    uint64_t count;
+    int64_t total_ns;
+    int64_t self_ns; /**< without what lies inside other slices of the same thread */
+    int64_t max_ns;
+    uint32_t longest; /**< slice */
+};
+struct lac_area_track {
+    uint32_t track;
+    uint64_t count;
+    int64_t total_ns; /**< self time: of nested slices each nanosecond once */
+};
+struct lac_area_device {
+    int64_t id;
+    int64_t span_ns; /**< of the area, between the device's first and last operation */
+    int64_t idle_ns;
+    /** Of a gap that is cut by the area's edge, in proportion. Sums to idle_ns. */
+    int64_t cause_ns[LAC_GAP_CAUSES];
+    uint64_t kind_count[LAC_SLICE_KIND_COUNT_];
+    int64_t kind_ns[LAC_SLICE_KIND_COUNT_]; /**< summed over streams, which may overlap */
+};
+struct lac_area {
+    struct lac_area_name *names; /**< longest total first */
+    uint32_t name_count;
+    struct lac_area_track *tracks; /**< those with slices in it, ascending */
+    uint32_t track_count;
+    struct lac_area_device *devices; /**< all that were recorded, whatever tracks were asked for */
+    uint32_t device_count;
+    uint64_t slice_count;
+};
+
+/**
+ * What lies in an area: by name, by track, by device. Steps and gaps, which are derived, are counted
+ * if their tracks are asked for by number.
+ *
+ * @param ret_area the caller gives it to lac_area_done()
+ * @return LAC_OK, LAC_ERR_MISUSE (no such track, t1 before t0), LAC_ERR_NOMEM, LAC_ERR_CORRUPT
+ * Cost: chunks that lie inside as a whole are added up once and kept in the cache; the others, two
+ * a track or so, are counted slice by slice. All gaps are read.
+ */
+LAC_MUST_USE enum lac_status lac_trace_file_area(struct lac_trace_file *file,
+                                                 const struct lac_area_query *query,
+                                                 struct lac_area *ret_area,
+                                                 struct lac_error *reterr);
+/** Order `names`; ties by total, then by name id. */
+void lac_area_sort(struct lac_area *area, const struct lac_model *head, enum lac_area_sort sort,
+                   bool descending);
+void lac_area_done(struct lac_area *area);
+
 /* ---- counters ---- */
 
 /** A counter seen through at most `points` equal bins of time; bins without samples

@@ -350,9 +350,12 @@ static enum lac_status read_signatures(struct lac_trace_file *file, struct lac_g
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-/** With both locks held: the gaps of `floor_ns` and longer, every one of all checked. */
-static enum lac_status read_gaps(struct lac_trace_file *file, struct lac_gap_table *table,
-                                 int64_t floor_ns, struct lac_error *reterr)
+/** Takes a block of gaps, checked and laid out. */
+typedef enum lac_status take_gaps_fn(void *context, const struct lac_gap_table *block);
+
+/** With db_lock held: all gaps, block by block, every one checked. */
+static enum lac_status read_gaps(struct lac_trace_file *file, take_gaps_fn *take, void *context,
+                                 struct lac_error *reterr)
 {
     struct lac_gap_table block = {0};
     uint64_t first = 0;
@@ -370,7 +373,7 @@ static enum lac_status read_gaps(struct lac_trace_file *file, struct lac_gap_tab
             status = index_gaps(file, &block);
         }
         if (status == LAC_OK) {
-            status = keep_long(table, &block, floor_ns);
+            status = take(context, &block);
             first += block.count;
         }
     }
@@ -379,15 +382,29 @@ static enum lac_status read_gaps(struct lac_trace_file *file, struct lac_gap_tab
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
+/** Gaps of `floor_ns` and longer are kept. */
+struct long_gaps {
+    struct lac_gap_table *table;
+    int64_t floor_ns;
+};
+
+static enum lac_status take_long(void *context, const struct lac_gap_table *block)
+{
+    const struct long_gaps *kept = context;
+
+    return keep_long(kept->table, block, kept->floor_ns);
+}
+
 /** With lazy_lock held. */
 static enum lac_status load_gaps(struct lac_trace_file *file, int64_t floor_ns,
                                  struct lac_gap_table *ret_table, struct lac_error *reterr)
 {
     struct lac_gap_table table = {0};
+    struct long_gaps kept = {&table, floor_ns};
     enum lac_status status;
 
     (void)pthread_mutex_lock(&file->db_lock);
-    status = read_gaps(file, &table, floor_ns, reterr);
+    status = read_gaps(file, take_long, &kept, reterr);
     if (status == LAC_OK) {
         status = read_signatures(file, &table, reterr);
     }
@@ -532,6 +549,65 @@ enum lac_status lac_trace_file_gaps(struct lac_trace_file *file, const struct la
     }
     *ret_page = page;
     return LAC_OK;
+}
+
+/* -- the gaps of an area ----------------------------------------------------------------------- */
+
+struct area_gaps {
+    const struct lac_area_query *query;
+    struct lac_area *area;
+};
+
+/** `part_ns` of a gap's `dur_ns` lie in the area: its shares in proportion, the rest to the last,
+ *  so that they add up. */
+static void add_shares(const struct lac_gap_table *block, uint64_t i, int64_t part_ns,
+                       struct lac_area_device *device)
+{
+    const int64_t dur_ns = block->columns[GAP_DUR][i];
+    int64_t left_ns = part_ns;
+    uint64_t cause = (uint64_t)block->columns[GAP_CAUSE][i];
+
+    for (uint64_t s = block->share_first[i]; s < block->share_first[i + 1]; s++) {
+        const int64_t ns = (int64_t)((double)block->share_ns[s] * (double)part_ns / (double)dur_ns);
+        const int64_t taken_ns = ns < 0 ? 0 : ns < left_ns ? ns : left_ns;
+
+        cause = (uint64_t)block->share_cause[s];
+        device->cause_ns[cause] += taken_ns;
+        left_ns -= taken_ns;
+    }
+    device->cause_ns[cause] += left_ns;
+    device->idle_ns += part_ns;
+}
+
+static enum lac_status take_area(void *context, const struct lac_gap_table *block)
+{
+    const struct area_gaps *gaps = context;
+
+    for (uint64_t i = 0; i < block->count; i++) {
+        const int64_t start_ns = block->columns[GAP_START][i];
+        const int64_t end_ns = start_ns + block->columns[GAP_DUR][i];
+        const int64_t from_ns = start_ns > gaps->query->t0_ns ? start_ns : gaps->query->t0_ns;
+        const int64_t to_ns = end_ns < gaps->query->t1_ns ? end_ns : gaps->query->t1_ns;
+        struct lac_area_device *device =
+            from_ns < to_ns ? lac_area_device_of(gaps->area, block->columns[GAP_DEVICE][i]) : NULL;
+
+        if (device != NULL) {
+            add_shares(block, i, to_ns - from_ns, device);
+        }
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_trace_area_gaps(struct lac_trace_file *file, const struct lac_area_query *query,
+                                    struct lac_area *area, struct lac_error *reterr)
+{
+    struct area_gaps gaps = {query, area};
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&file->db_lock);
+    status = read_gaps(file, take_area, &gaps, reterr);
+    (void)pthread_mutex_unlock(&file->db_lock);
+    return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "gaps") : status;
 }
 
 void lac_gap_page_done(struct lac_gap_page *page)

@@ -233,6 +233,14 @@ LAC_MUST_USE enum lac_status lac_trace_find_stat(struct lac_trace_file *file, ui
 
 void lac_gap_table_done(struct lac_gap_table *table);
 
+/** NULL: the area has no such device. */
+struct lac_area_device *lac_area_device_of(struct lac_area *area, int64_t id);
+
+/** Add the idle time inside [t0_ns, t1_ns) to the devices of an area (trace_gaps.c). */
+LAC_MUST_USE enum lac_status lac_trace_area_gaps(struct lac_trace_file *file,
+                                                 const struct lac_area_query *query,
+                                                 struct lac_area *area, struct lac_error *reterr);
+
 /** Case-insensitive (ASCII) search. @return whether `word` (lower case) is in text */
 bool lac_text_contains(const char *text, size_t length, const char *word, size_t word_length);
 

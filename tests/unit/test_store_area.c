@@ -1,0 +1,364 @@
+/* What an area of the timeline holds, against a plain computation over its slices. */
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/import/import.h"
+#include "analysis/model/chunk.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_writer.h"
+#include "tests/support/check_main.h"
+#include "tests/support/rich_model.h"
+
+#include <check.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { INNER = 80000, IN_MIDDLE = 1000 };
+
+static char folder[64];
+static char path[128];
+static struct lac_model *model;
+static struct lac_analysis *analysis;
+static struct lac_trace_file *file;
+
+static void store(void)
+{
+    struct lac_trace_write_options options = {.path = path, .generation = 1};
+    struct lac_error error = {0};
+
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/trace.db", folder);
+    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
+    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
+    options.analysis = analysis;
+    ck_assert_msg(lac_trace_write(model, &options, &error) == LAC_OK, "%s", error.message);
+    ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
+}
+
+static void setup(void)
+{
+    ck_assert_int_eq(rich_model_create(3, 50000, &model), LAC_OK);
+    store();
+}
+
+static enum lac_status keep(void *context, struct lac_model *imported, struct lac_error *reterr)
+{
+    (void)context;
+    (void)reterr;
+    model = imported;
+    return LAC_OK;
+}
+
+/** Three levels on one thread: what is open where a chunk begins started chunks before. */
+static void setup_nested(void)
+{
+    const size_t capacity = (size_t)INNER * 120;
+    char *text = malloc(capacity);
+    struct lac_import_options options = {0};
+    size_t length;
+
+    ck_assert_ptr_nonnull(text);
+    length = (size_t)snprintf(text, capacity,
+                              "[{\"ph\":\"X\",\"name\":\"outer\",\"pid\":1,\"tid\":1,"
+                              "\"ts\":1,\"dur\":%d}",
+                              INNER * 10);
+    for (int i = 0; i < INNER; i++) {
+        if (i % IN_MIDDLE == 0) {
+            length += (size_t)snprintf(text + length, capacity - length,
+                                       ",{\"ph\":\"X\",\"name\":\"middle %d\",\"pid\":1,"
+                                       "\"tid\":1,\"ts\":%d,\"dur\":%d}",
+                                       i / IN_MIDDLE % 7, 2 + i * 10, IN_MIDDLE * 10 - 3);
+        }
+        length += (size_t)snprintf(text + length, capacity - length,
+                                   ",{\"ph\":\"X\",\"name\":\"i%d\",\"pid\":1,\"tid\":1,"
+                                   "\"ts\":%d,\"dur\":%d}",
+                                   i % 13, 3 + i * 10, 1 + i % 6);
+    }
+    length += (size_t)snprintf(text + length, capacity - length, "]");
+    lac_import_limits_default(&options.limits);
+    ck_assert_int_eq(
+        lac_import_bytes((const uint8_t *)text, length, &options, keep, NULL, NULL), LAC_OK);
+    free(text);
+    store();
+}
+
+static void teardown(void)
+{
+    lac_trace_file_close(file);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+    (void)unlink(path);
+    (void)rmdir(folder);
+}
+
+/** Plainly, by (name, kind): index name * kinds + kind. */
+struct plain {
+    uint64_t count;
+    int64_t total_ns, self_ns, max_ns;
+};
+
+static bool is_asked(const struct lac_area_query *query, uint32_t track)
+{
+    const enum lac_track_kind kind = model->tracks[track].kind;
+
+    if (query->tracks == NULL) {
+        return kind != LAC_TRACK_COUNTER && kind != LAC_TRACK_STEPS && kind != LAC_TRACK_GAPS;
+    }
+    for (uint32_t i = 0; i < query->track_count; i++) {
+        if (query->tracks[i] == track) {
+            return kind != LAC_TRACK_COUNTER;
+        }
+    }
+    return false;
+}
+
+static int64_t inside_ns(const struct lac_area_query *query, uint64_t slice)
+{
+    const int64_t start = model->slices.start_ns[slice];
+    const int64_t end = start + model->slices.dur_ns[slice];
+
+    if (start == end) {
+        return start >= query->t0_ns && start < query->t1_ns ? 0 : -1;
+    }
+    if (start >= query->t1_ns || end <= query->t0_ns) {
+        return -1;
+    }
+    return (end < query->t1_ns ? end : query->t1_ns) -
+           (start > query->t0_ns ? start : query->t0_ns);
+}
+
+/** The innermost slice around one on a lower lane of the same thread, looked for from the back. */
+static uint64_t parent_of(const struct lac_track *track, uint64_t slice)
+{
+    const struct lac_slices *at = &model->slices;
+    const int64_t end = at->start_ns[slice] + at->dur_ns[slice];
+    const uint64_t near = at->lane[slice] > 1 ? 2 * IN_MIDDLE : UINT64_MAX;
+    const uint64_t stop = slice - track->first > near ? slice - near : track->first;
+
+    for (uint64_t i = slice; at->lane[slice] > 0 && i > stop; i--) {
+        if (at->lane[i - 1] < at->lane[slice] && at->start_ns[i - 1] + at->dur_ns[i - 1] >= end) {
+            return i - 1;
+        }
+    }
+    return UINT64_MAX;
+}
+
+static uint64_t count_plainly(const struct lac_area_query *query, struct plain *plain)
+{
+    const struct lac_slices *at = &model->slices;
+    uint64_t total = 0;
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+
+        for (uint64_t i = track->first; is_asked(query, t) && i < track->first + track->count;
+             i++) {
+            const int64_t ns = inside_ns(query, i);
+            struct plain *row = &plain[(size_t)at->name[i] * LAC_SLICE_KIND_COUNT_ + at->kind[i]];
+            const uint64_t parent =
+                track->kind == LAC_TRACK_THREAD ? parent_of(track, i) : UINT64_MAX;
+
+            if (ns < 0) {
+                continue;
+            }
+            total++;
+            row->count++;
+            row->total_ns += ns;
+            row->self_ns += ns;
+            row->max_ns = ns > row->max_ns ? ns : row->max_ns;
+            if (parent != UINT64_MAX) {
+                plain[(size_t)at->name[parent] * LAC_SLICE_KIND_COUNT_ + at->kind[parent]]
+                    .self_ns -= ns;
+            }
+        }
+    }
+    return total;
+}
+
+static void compare_with_plain(const struct lac_area_query *query)
+{
+    const size_t rows = (size_t)model->strings.count * LAC_SLICE_KIND_COUNT_;
+    struct plain *plain = calloc(rows, sizeof(*plain));
+    struct lac_area area = {0};
+    struct lac_error error = {0};
+    uint64_t names = 0;
+    uint64_t total;
+
+    ck_assert_ptr_nonnull(plain);
+    total = count_plainly(query, plain);
+    ck_assert_msg(lac_trace_file_area(file, query, &area, &error) == LAC_OK, "%s", error.message);
+    ck_assert_uint_eq(area.slice_count, total);
+    for (size_t r = 0; r < rows; r++) {
+        names += plain[r].count > 0;
+    }
+    ck_assert_uint_eq(area.name_count, names);
+    for (uint32_t i = 0; i < area.name_count; i++) {
+        const struct lac_area_name *row = &area.names[i];
+        const struct plain *is = &plain[(size_t)row->name * LAC_SLICE_KIND_COUNT_ + row->kind];
+
+        ck_assert_uint_eq(row->count, is->count);
+        ck_assert_int_eq(row->total_ns, is->total_ns);
+        ck_assert_int_eq(row->self_ns, is->self_ns);
+        ck_assert_int_eq(row->max_ns, is->max_ns);
+        ck_assert_int_eq(inside_ns(query, row->longest), is->max_ns);
+        ck_assert(i == 0 || area.names[i - 1].total_ns >= row->total_ns);
+    }
+    lac_area_done(&area);
+    free(plain);
+}
+
+START_TEST(test_an_area_is_what_a_plain_count_says)
+{
+    const int64_t end_ns = model->info.duration_ns;
+    uint64_t seed = 7;
+
+    compare_with_plain(&(struct lac_area_query){.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS});
+    compare_with_plain(
+        &(struct lac_area_query){.t0_ns = end_ns * 7 / 10, .t1_ns = end_ns * 7 / 10 + 500});
+    for (int round = 0; round < 12; round++) {
+        int64_t edge[2];
+
+        for (int e = 0; e < 2; e++) {
+            seed = seed * 6364136223846793005U + 1442695040888963407U;
+            edge[e] = (int64_t)((seed >> 20) % (uint64_t)(end_ns + 1));
+            if (round % 3 == 0) { /* exactly at a slice's start */
+                edge[e] = model->slices.start_ns[(seed >> 20) % model->slices.count];
+            }
+        }
+        compare_with_plain(
+            &(struct lac_area_query){.t0_ns = edge[0] < edge[1] ? edge[0] : edge[1],
+                                     .t1_ns = edge[0] < edge[1] ? edge[1] : edge[0]});
+    }
+}
+END_TEST
+
+START_TEST(test_rows_can_be_chosen)
+{
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const uint32_t tracks[1] = {t};
+
+        compare_with_plain(&(struct lac_area_query){.t0_ns = model->info.duration_ns / 3,
+                                                    .t1_ns = model->info.duration_ns / 2,
+                                                    .tracks = tracks,
+                                                    .track_count = 1});
+    }
+}
+END_TEST
+
+START_TEST(test_idle_time_of_a_device)
+{
+    const struct lac_device_facts *device = &analysis->devices[0];
+    struct lac_area area = {0};
+    struct lac_area parts[2] = {{0}, {0}};
+    struct lac_error error = {0};
+    const int64_t middle = model->info.duration_ns * 2 / 5;
+
+    ck_assert_int_eq(
+        lac_trace_file_area(file, &(struct lac_area_query){.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS},
+                            &area, &error),
+        LAC_OK);
+    ck_assert_uint_ge(area.device_count, 1);
+    ck_assert_int_eq(area.devices[0].id, device->id);
+    ck_assert_int_eq(area.devices[0].span_ns, device->span_ns);
+    ck_assert_int_eq(area.devices[0].idle_ns, device->idle_ns);
+    ck_assert_int_gt(device->idle_ns, 0);
+    for (unsigned cause = 0; cause < LAC_GAP_CAUSES; cause++) {
+        ck_assert_int_eq(area.devices[0].cause_ns[cause], device->idle_by_cause_ns[cause]);
+    }
+    ck_assert_uint_gt(area.devices[0].kind_count[LAC_SLICE_KERNEL], 0);
+    /* two halves add up */
+    ck_assert_int_eq(lac_trace_file_area(file, &(struct lac_area_query){.t1_ns = middle}, &parts[0],
+                                         &error),
+                     LAC_OK);
+    ck_assert_int_eq(
+        lac_trace_file_area(
+            file, &(struct lac_area_query){.t0_ns = middle, .t1_ns = LAC_TIME_MAX_NS}, &parts[1],
+            &error),
+        LAC_OK);
+    ck_assert_int_eq(parts[0].devices[0].idle_ns + parts[1].devices[0].idle_ns, device->idle_ns);
+    ck_assert_int_eq(parts[0].devices[0].span_ns + parts[1].devices[0].span_ns, device->span_ns);
+    ck_assert_int_eq(parts[0].devices[0].kind_ns[LAC_SLICE_KERNEL] +
+                         parts[1].devices[0].kind_ns[LAC_SLICE_KERNEL],
+                     area.devices[0].kind_ns[LAC_SLICE_KERNEL]);
+    lac_area_done(&area);
+    lac_area_done(&parts[0]);
+    lac_area_done(&parts[1]);
+}
+END_TEST
+
+START_TEST(test_order_of_names)
+{
+    struct lac_area area = {0};
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(
+        lac_trace_file_area(file, &(struct lac_area_query){.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS},
+                            &area, &error),
+        LAC_OK);
+    ck_assert_uint_gt(area.name_count, 3);
+    lac_area_sort(&area, model, LAC_AREA_SORT_COUNT, false);
+    for (uint32_t i = 1; i < area.name_count; i++) {
+        ck_assert_uint_le(area.names[i - 1].count, area.names[i].count);
+    }
+    lac_area_sort(&area, model, LAC_AREA_SORT_NAME, false);
+    for (uint32_t i = 1; i < area.name_count; i++) {
+        ck_assert_int_le(strcmp(lac_model_str(model, area.names[i - 1].name),
+                                lac_model_str(model, area.names[i].name)),
+                         0);
+    }
+    lac_area_sort(&area, model, LAC_AREA_SORT_MEAN, true);
+    for (uint32_t i = 1; i < area.name_count; i++) {
+        ck_assert_double_ge((double)area.names[i - 1].total_ns / (double)area.names[i - 1].count,
+                            (double)area.names[i].total_ns / (double)area.names[i].count);
+    }
+    lac_area_done(&area);
+}
+END_TEST
+
+START_TEST(test_what_cannot_be_asked)
+{
+    const uint32_t beyond[1] = {UINT32_MAX - 1};
+    const uint32_t twice[2] = {0, 0};
+    struct lac_area area = {0};
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_trace_file_area(file, &(struct lac_area_query){.t0_ns = 5, .t1_ns = 4},
+                                         &area, &error),
+                     LAC_ERR_MISUSE);
+    ck_assert_int_eq(
+        lac_trace_file_area(
+            file, &(struct lac_area_query){.t1_ns = 9, .tracks = beyond, .track_count = 1}, &area,
+            &error),
+        LAC_ERR_MISUSE);
+    ck_assert_int_eq(
+        lac_trace_file_area(file,
+                            &(struct lac_area_query){.t1_ns = 9, .tracks = twice, .track_count = 2},
+                            &area, &error),
+        LAC_ERR_MISUSE);
+    ck_assert_ptr_null(area.names);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_area");
+    TCase *area = tcase_create("area");
+    TCase *nested = tcase_create("nested");
+
+    tcase_add_unchecked_fixture(area, setup, teardown);
+    tcase_set_timeout(area, 300);
+    tcase_add_test(area, test_an_area_is_what_a_plain_count_says);
+    tcase_add_test(area, test_rows_can_be_chosen);
+    tcase_add_test(area, test_idle_time_of_a_device);
+    tcase_add_test(area, test_order_of_names);
+    tcase_add_test(area, test_what_cannot_be_asked);
+    suite_add_tcase(suite, area);
+    tcase_add_unchecked_fixture(nested, setup_nested, teardown);
+    tcase_set_timeout(nested, 300);
+    tcase_add_test(nested, test_an_area_is_what_a_plain_count_says);
+    suite_add_tcase(suite, nested);
+    return check_main(suite);
+}
