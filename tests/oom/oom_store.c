@@ -125,6 +125,8 @@ static enum lac_status read_tables(struct lac_trace_file *file)
     struct lac_search_hits hits;
     struct lac_kernel_page kernels;
     struct lac_gap_page gaps;
+    const struct lac_area_query area_query = {.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS};
+    struct lac_area area;
     struct lac_counter_points points;
     struct lac_error error;
     enum lac_status status = lac_trace_file_search(file, &search, &hits, &error);
@@ -140,6 +142,11 @@ static enum lac_status read_tables(struct lac_trace_file *file)
     }
     if (status == LAC_OK) {
         lac_gap_page_done(&gaps);
+        status = lac_trace_file_area(file, &area_query, &area, &error);
+    }
+    if (status == LAC_OK) {
+        oom_require(area.name_count > 0, "names of the area are missing");
+        lac_area_done(&area);
         for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
             if (model->tracks[t].kind == LAC_TRACK_COUNTER) {
                 status = lac_trace_file_counter(file, t, 0, 1000000000, 10, &points, &error);

@@ -122,7 +122,7 @@ START_TEST(made_up_bytes_are_errors_or_harmless)
 }
 END_TEST
 
-/** The answers of ten kinds of questions, as one hash; false when one of them was an error. */
+/** The answers of eleven kinds of questions, as one hash; false when one of them was an error. */
 static bool answers(uint64_t *ret_hash, struct lac_error *error)
 {
     struct lac_trace_file *file = NULL;
@@ -133,7 +133,9 @@ static bool answers(uint64_t *ret_hash, struct lac_error *error)
     const struct lac_gap_query gap_query = {.device = -1, .limit = 50};
     struct lac_search_hits hits = {0};
     struct lac_kernel_page kernels = {0};
+    const struct lac_area_query area_query = {.t0_ns = 1000, .t1_ns = LAC_TIME_MAX_NS};
     struct lac_gap_page gaps = {0};
+    struct lac_area area = {0};
     uint8_t *tiles = NULL;
     char *text = NULL;
     size_t size = 0;
@@ -161,6 +163,10 @@ static bool answers(uint64_t *ret_hash, struct lac_error *error)
         hash = hash * 31 + (uint64_t)gaps.count;
     }
     if (status == LAC_OK) {
+        status = lac_trace_file_area(file, &area_query, &area, error);
+        hash = hash * 31 + area.slice_count + area.name_count;
+    }
+    if (status == LAC_OK) {
         status = lac_trace_file_whole_model(file, &whole, error);
     }
     if (status == LAC_OK) {
@@ -172,6 +178,7 @@ static bool answers(uint64_t *ret_hash, struct lac_error *error)
     lac_search_hits_done(&hits);
     lac_kernel_page_done(&kernels);
     lac_gap_page_done(&gaps);
+    lac_area_done(&area);
     free(tiles);
     free(text);
     lac_trace_file_close(file);

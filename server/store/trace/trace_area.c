@@ -146,8 +146,7 @@ static enum lac_status add_whole_chunk(struct counting *counting, uint32_t chunk
     struct lac_trace_file *file = counting->file;
     const struct lac_cache_key key = {.owner = file->owner, .index = chunk, .type = TOTALS_TYPE};
     struct lac_cache_entry *entry = lac_cache_get(file->cache, &key);
-    enum lac_status status =
-        entry != NULL ? LAC_OK : make_totals(counting, chunk, &key, &entry);
+    enum lac_status status = entry != NULL ? LAC_OK : make_totals(counting, chunk, &key, &entry);
 
     if (status == LAC_OK) {
         const struct kept_totals *kept = lac_cache_data(entry);
@@ -279,14 +278,15 @@ static enum lac_status count_tracks(struct counting *counting)
     const struct lac_area_query *query = counting->query;
     enum lac_status status = LAC_OK;
 
-    for (uint32_t i = 0; i < (query->tracks != NULL ? query->track_count : head->track_count) &&
-                         status == LAC_OK;
+    for (uint32_t i = 0;
+         i < (query->tracks != NULL ? query->track_count : head->track_count) && status == LAC_OK;
          i++) {
         const uint32_t track = query->tracks != NULL ? query->tracks[i] : i;
         const bool is_derived = head->tracks[track].kind == LAC_TRACK_STEPS ||
                                 head->tracks[track].kind == LAC_TRACK_GAPS;
 
-        if (head->tracks[track].kind != LAC_TRACK_COUNTER && (query->tracks != NULL || !is_derived)) {
+        if (head->tracks[track].kind != LAC_TRACK_COUNTER &&
+            (query->tracks != NULL || !is_derived)) {
             status = count_track(counting, track);
         }
     }

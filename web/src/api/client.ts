@@ -208,6 +208,18 @@ export const getGaps = (
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/gaps`, shapes.gapsShape, query, s);
 
+export interface AreaQuery {
+  readonly t0: number;
+  readonly t1: number;
+  /** "1,4-9"; all rows without it. */
+  readonly tracks?: string;
+  readonly sort?: string;
+  readonly order?: 'asc' | 'desc';
+  readonly limit?: number;
+}
+export const getArea = (id: string, query: AreaQuery, s?: AbortSignal) =>
+  getJson(`${trace(id)}/area`, shapes.areaShape, {...query}, s);
+
 export const getFlame = (
   id: string,
   query: {metric: string; by: string; t0?: number; t1?: number},

@@ -323,6 +323,38 @@ const gapShape = obj({
 export type GapInfo = Infer<typeof gapShape>;
 export const gapsShape = obj({total: num, gaps: list(gapShape), next: opt(str)});
 
+const areaNameShape = obj({
+  name_id: num,
+  name: str,
+  short: or(str, ''),
+  kind: or(str, 'other'),
+  count: num,
+  total_ns: time,
+  self_ns: time,
+  mean_ns: time,
+  max_ns: time,
+  longest_slice: num,
+});
+export type AreaName = Infer<typeof areaNameShape>;
+const areaDeviceShape = obj({
+  id: num,
+  span_ns: time,
+  busy_ns: time,
+  idle_ns: time,
+  idle_by_cause_ns: or(dict(opt(num)), {}),
+  kinds: list(obj({kind: str, count: num, total_ns: time})),
+});
+export type AreaDevice = Infer<typeof areaDeviceShape>;
+export const areaShape = obj({
+  slice_count: num,
+  name_count: num,
+  names: list(areaNameShape),
+  next: opt(str),
+  tracks: list(obj({track: num, count: num, total_ns: time})),
+  devices: list(areaDeviceShape),
+});
+export type AreaInfo = Infer<typeof areaShape>;
+
 // ---- flame
 
 export const flameShape = obj({

@@ -3,6 +3,7 @@
 //
 //   BASE/?q=text&sim=0                the list of traces, filtered, without simulated ones
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
+//   BASE/t/ID?view=timeline&sel=a:T0,T1&tab=gpu
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=kernels&sort=-count&f=text
 //   BASE/r/ID                         a run: its ranks side by side
@@ -42,6 +43,9 @@ export type Selection =
 export const THEMES = ['auto', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
+export const AREA_TABS = ['slices', 'gpu', 'idle', 'steps', 'counters'] as const;
+export type AreaTab = (typeof AREA_TABS)[number];
+
 /** Everything that the address carries. */
 export interface ViewState {
   readonly page: Page;
@@ -60,6 +64,8 @@ export interface ViewState {
   /** Kernel table: column, with "-" before it for ascending order. */
   readonly tableSort: string;
   readonly tableFilter: string;
+  /** What is shown of a selected area. */
+  readonly areaTab: AreaTab;
   /** List: without simulated traces. */
   readonly hideSimulated: boolean;
   /** The traces that are compared, before and after. */
@@ -84,6 +90,7 @@ export const DEFAULT_VIEW: ViewState = {
   flameForm: 'graph',
   tableSort: 'total',
   tableFilter: '',
+  areaTab: 'slices',
   hideSimulated: false,
   compareA: '',
   compareB: '',
@@ -105,6 +112,7 @@ export const flameDropped = signal<readonly number[]>([]);
 export const flameForm = signal<'graph' | 'table'>('graph');
 export const tableSort = signal(DEFAULT_VIEW.tableSort);
 export const tableFilter = signal('');
+export const areaTab = signal<AreaTab>('slices');
 export const hideSimulated = signal(false);
 export const compareA = signal('');
 export const compareB = signal('');
@@ -127,6 +135,7 @@ export function currentView(): ViewState {
     flameForm: flameForm.value,
     tableSort: tableSort.value,
     tableFilter: tableFilter.value,
+    areaTab: areaTab.value,
     hideSimulated: hideSimulated.value,
     compareA: compareA.value,
     compareB: compareB.value,
@@ -151,6 +160,7 @@ export function show(change: Partial<ViewState>): void {
     flameForm.value = next.flameForm;
     tableSort.value = next.tableSort;
     tableFilter.value = next.tableFilter;
+    areaTab.value = next.areaTab;
     hideSimulated.value = next.hideSimulated;
     compareA.value = next.compareA;
     compareB.value = next.compareB;
@@ -206,6 +216,7 @@ export function formatLocation(view: ViewState): string {
   put('as', view.flameForm, DEFAULT_VIEW.flameForm);
   put('sort', view.tableSort, DEFAULT_VIEW.tableSort);
   put('f', view.tableFilter, '');
+  put('tab', view.areaTab, DEFAULT_VIEW.areaTab);
   return withParams(`t/${encodeURIComponent(view.traceId)}`);
 }
 
@@ -252,6 +263,7 @@ export function parseLocation(path: string, search: string): ViewState {
     flameForm: params.get('as') === 'table' ? 'table' : 'graph',
     tableSort: params.get('sort') ?? DEFAULT_VIEW.tableSort,
     tableFilter: params.get('f') ?? '',
+    areaTab: AREA_TABS.find(tab => tab === params.get('tab')) ?? DEFAULT_VIEW.areaTab,
   };
 }
 

@@ -2,6 +2,7 @@
 import type {JSX} from 'preact';
 import {formatCount, formatDuration, formatNumber} from '../base/format';
 import {CopyButton} from '../ui/copy_button';
+import {AreaDock} from './area_dock';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
 
 export function AreaDetails({
@@ -39,6 +40,7 @@ export function AreaDetails({
           </Fact>
         )}
       </dl>
+      <AreaDock model={model} navigator={navigator} t0={t0} t1={t1} />
     </>
   );
 }

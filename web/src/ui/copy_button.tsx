@@ -9,7 +9,7 @@ function pasteable(text: string): string {
   return text.replaceAll('\u202f', ' ').replaceAll('\u2212', '-');
 }
 
-async function copyText(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;

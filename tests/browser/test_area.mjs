@@ -1,0 +1,124 @@
+// What lies in a selected area: the dock's tabs against what the server counts, and as links.
+import assert from 'node:assert/strict';
+import {mkdirSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const demo = join(scratch, 'demo');
+mkdirSync(data);
+run('demo', demo);
+run('import', join(demo, '1-two-workers.json'), '--data', data);
+const server = await startServer(data);
+const {browser, page, complaints, answered} = await startBrowser();
+await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+const dock = page.getByTestId('area-dock');
+const param = (key) => new URL(page.url()).searchParams.get(key);
+const tab = (name) => dock.getByRole('link', {name, exact: true});
+const rows = () => dock.locator('tbody tr');
+/** What the server says of the selected area. */
+const counted = (query = '') => page.evaluate(async (more) => {
+  const [t0, t1] = new URL(location.href).searchParams.get('sel').slice(2).split(',');
+  const id = location.pathname.split('/').pop();
+  return (await fetch(`/api/v1/traces/${id}/area?t0=${t0}&t1=${t1}${more}`)).json();
+}, query);
+
+const steps = [
+  ['a drag opens the dock: the slices of the area by name, longest total first', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.locator('.trace-row .row-link').first().click();
+    await page.getByRole('link', {name: 'Timeline', exact: true}).click();
+    const stage = await page.locator('.tl-stage').boundingBox();
+    await page.mouse.move(stage.x + stage.width * 0.3, stage.y + stage.height * 0.7);
+    await page.mouse.down();
+    await page.mouse.move(stage.x + stage.width * 0.6, stage.y + stage.height * 0.7, {steps: 5});
+    await page.mouse.up();
+    await rows().first().waitFor();
+    const area = await counted();
+    assert.ok(area.name_count > 5);
+    assert.equal(await rows().count(), Math.min(200, area.name_count));
+    assert.ok((await rows().first().innerText()).includes(area.names[0].short));
+    assert.match(await dock.locator('.tl-dock-sum').innerText(), /slices, .* names/);
+  }],
+  ['a press on a head sorts by it, once more the other way round', async () => {
+    for (const [order, pick] of [['desc', 0], ['asc', 0]]) {
+      const before = await rows().first().innerText();
+      await dock.getByRole('button', {name: 'count'}).click();
+      const area = await counted(`&sort=count&order=${order}`);
+      await page.waitForFunction((want) => document.querySelector('.tl-dock-table tbody td')?.textContent?.replace(/\D/g, '') === want, String(area.names[pick].count));
+      assert.notEqual(await rows().first().innerText(), before);
+    }
+    await dock.getByRole('button', {name: 'total'}).click();
+  }],
+  ['a name is a link that finds all its slices', async () => {
+    const area = await counted();
+    const name = area.names.find((n) => n.kind === 'kernel');
+    await dock.getByRole('link', {name: name.short, exact: true}).first().click();
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('q') === want, name.name);
+    await dock.locator('.tl-dock-lit').first().waitFor();
+    await dock.locator('.tl-dock-lit a').first().click();
+    await page.waitForFunction(() => !new URL(location.href).searchParams.has('q'));
+  }],
+  ['only the rows shown: fewer slices', async () => {
+    const all = await counted();
+    const shown = await dock.locator('.tl-dock-sum').innerText();
+    await dock.getByRole('checkbox').check();
+    await page.waitForFunction((old) => document.querySelector('.tl-dock-sum')?.textContent !== old, shown);
+    assert.ok(Number((await dock.locator('.tl-dock-sum').innerText()).match(/^[\d\s  ]+/)[0].replace(/\D/g, '')) <= all.slice_count * 2);
+    await dock.getByRole('checkbox').uncheck();
+  }],
+  ['the table is copied whole, as CSV and as Markdown', async () => {
+    const area = await counted();
+    await dock.getByRole('button', {name: 'copy as CSV'}).click();
+    await dock.getByText('names copied').waitFor();
+    const csv = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(csv.trimEnd().split('\n').length, area.name_count + 1);
+    assert.ok(csv.includes(`,${area.names[0].total_ns},`));
+    await dock.getByRole('button', {name: 'copy as Markdown'}).click();
+    await page.waitForFunction(async () => (await navigator.clipboard.readText()).startsWith('| name'));
+  }],
+  ['GPU and idle time are those of the area, and each tab is an address', async () => {
+    const area = await counted();
+    const [device] = area.devices;
+    assert.equal(device.busy_ns + device.idle_ns, device.span_ns);
+    await tab('GPU').click();
+    await dock.getByText(/GPU 0: busy/).waitFor();
+    await page.waitForFunction(() => new URL(location.href).searchParams.get('tab') === 'gpu');
+    await tab('Idle by cause').click();
+    await dock.getByText(/GPU 0: idle/).waitFor();
+    assert.equal(Object.values(device.idle_by_cause_ns).reduce((a, b) => a + b, 0), device.idle_ns);
+    await answered();
+    await page.reload();
+    await dock.getByText(/GPU 0: idle/).waitFor();
+  }],
+  ['a step of the list becomes the area', async () => {
+    await tab('Steps').click();
+    const before = param('sel');
+    await rows().first().getByRole('link').click();
+    await page.waitForFunction((old) => new URL(location.href).searchParams.get('sel') !== old, before);
+    await rows().first().waitFor();
+    assert.match(await rows().first().innerText(), /100/);
+  }],
+  ['the longest slice of a name is one press away', async () => {
+    await tab('Slices').click();
+    await rows().first().waitFor();
+    const area = await counted();
+    await rows().first().getByRole('button').click();
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${area.names[0].longest_slice}`);
+  }],
+  ['nothing complained', async () => assert.deepEqual(complaints, [])],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});

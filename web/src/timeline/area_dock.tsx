@@ -1,0 +1,504 @@
+// What lies in a selected area: its slices by name, the GPUs, why they were idle, steps, counters.
+import type {JSX} from 'preact';
+import {useEffect, useState} from 'preact/hooks';
+import {getArea, getCounter, type AreaQuery} from '../api/client';
+import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
+import {CAUSES, causeWord} from '../base/causes';
+import {exactNs, formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
+import {word} from '../base/vocabulary';
+import {
+  areaCsv,
+  areaMarkdown,
+  pressAreaSort,
+  type AreaColumn,
+  type AreaSort,
+} from '../model/area_table';
+import {areaTab, AREA_TABS, query as searchText, type AreaTab} from '../model/view_state';
+import {formatIndexSet} from '../render/tile_plan';
+import {Chip, topicOf} from '../ui/cause_mark';
+import {copyText} from '../ui/copy_button';
+import {ViewLink} from '../ui/link';
+import {useResource, type Resource} from '../ui/resource';
+import {Failed, Loading} from '../ui/states';
+import type {TimelineModel} from './data/timeline_model';
+import {trackLabel} from './data/rows';
+import type {DetailsProps} from './details_parts';
+
+/** Names shown; a copy takes more. */
+const NAMES_SHOWN = 200;
+const NAMES_COPIED = 10000;
+/** A step or counter beyond these is one too many to read. */
+const STEPS_SHOWN = 200;
+const COUNTERS_SHOWN = 24;
+const COUNTER_POINTS = 512;
+const STREAMS_SHOWN = 32;
+
+const TAB_LABELS: Readonly<Record<AreaTab, string>> = {
+  slices: 'Slices',
+  gpu: 'GPU',
+  idle: 'Idle by cause',
+  steps: 'Steps',
+  counters: 'Counters',
+};
+
+interface Area {
+  readonly t0: number;
+  readonly t1: number;
+}
+
+export function AreaDock({model, navigator, t0, t1}: DetailsProps & Area): JSX.Element {
+  const [sort, setSort] = useState<AreaSort>({column: 'total', ascending: false});
+  const [isShownOnly, setShownOnly] = useState(false);
+  const tracks = isShownOnly ? shownTracks(model) : undefined;
+  const ask: AreaQuery = {
+    t0,
+    t1,
+    ...(tracks === undefined ? {} : {tracks}),
+    sort: sort.column,
+    order: sort.ascending ? 'asc' : 'desc',
+  };
+  const area = useResource(
+    tracks === ''
+      ? undefined
+      : `${model.trace.id}/${model.trace.generation} ${JSON.stringify(ask)}`,
+    signal => getArea(model.trace.id, {...ask, limit: NAMES_SHOWN}, signal),
+  );
+  const tab = hasTab(model, areaTab.value) ? areaTab.value : 'slices';
+  return (
+    <div class="tl-dock" data-testid="area-dock">
+      <div class="tl-dock-bar">
+        <nav class="tl-dock-tabs" aria-label="What to show of the area">
+          {AREA_TABS.filter(t => hasTab(model, t)).map(t => (
+            <ViewLink key={t} class="tl-dock-tab" view={{areaTab: t}} current={t === tab}>
+              {TAB_LABELS[t]}
+            </ViewLink>
+          ))}
+        </nav>
+        {tab === 'slices' && (
+          <>
+            <label class="tl-dock-rows">
+              <input
+                type="checkbox"
+                checked={isShownOnly}
+                onChange={event => setShownOnly(event.currentTarget.checked)}
+              />
+              only the rows shown
+            </label>
+            <Copies model={model} ask={ask} />
+          </>
+        )}
+      </div>
+      <TabBody
+        model={model}
+        navigator={navigator}
+        tab={tab}
+        area={area}
+        span={{t0, t1}}
+        sort={sort}
+        onSort={column => setSort(pressAreaSort(sort, column))}
+      />
+    </div>
+  );
+}
+
+/** Tracks of slices among the rows shown, as the server wants them; '': none. */
+function shownTracks(model: TimelineModel): string {
+  const indexes = model.rows.value
+    .filter(row => row.kind === 'slices' || row.kind === 'gaps' || row.kind === 'steps')
+    .flatMap(row => (row.track === undefined ? [] : [row.track]));
+  return formatIndexSet([...new Set(indexes)].sort((a, b) => a - b));
+}
+
+function hasTab(model: TimelineModel, tab: AreaTab): boolean {
+  const has = (kind: string): boolean =>
+    model.tracks.tracks.some(t => t.kind === kind && t.count > 0);
+  switch (tab) {
+    case 'slices':
+      return true;
+    case 'gpu':
+      return has('stream');
+    case 'idle':
+      return has('gaps');
+    case 'steps':
+      return model.steps.all.length > 0;
+    case 'counters':
+      return has('counter');
+  }
+}
+
+function TabBody(
+  props: DetailsProps & {
+    tab: AreaTab;
+    area: Resource<AreaInfo>;
+    span: Area;
+    sort: AreaSort;
+    onSort: (column: AreaColumn) => void;
+  },
+): JSX.Element {
+  const {area, model, span} = props;
+  if (props.tab === 'steps') return <Steps {...props} />;
+  if (props.tab === 'counters') return <Counters model={model} span={span} />;
+  if (area.kind === 'error')
+    return <Failed title="The area cannot be counted" text={area.text} retry={area.retry} />;
+  const info = area.kind === 'ready' ? area.value : area.stale;
+  if (info === undefined) return <Loading what="the area" />;
+  switch (props.tab) {
+    case 'slices':
+      return <Slices {...props} info={info} />;
+    case 'gpu':
+      return <Devices model={model} info={info} />;
+    case 'idle':
+      return <Idle model={model} info={info} />;
+  }
+}
+
+// ---- slices by name
+
+const HEADS: readonly {column: AreaColumn; label: string; definition: string}[] = [
+  {column: 'name', label: 'name', definition: 'Press a name to find all its slices'},
+  {column: 'count', label: 'count', definition: 'Slices that lie in the area at least in part'},
+  {column: 'total', label: 'total', definition: 'Time inside the area, added up'},
+  {
+    column: 'self',
+    label: 'self',
+    definition: 'The same without what lies inside other slices of the same thread',
+  },
+  {column: 'mean', label: 'mean', definition: 'Total divided by count'},
+  {column: 'max', label: 'max', definition: 'The longest time of one slice inside the area'},
+];
+
+function Slices(
+  props: DetailsProps & {info: AreaInfo; sort: AreaSort; onSort: (column: AreaColumn) => void},
+): JSX.Element {
+  const {info, sort, navigator} = props;
+  return (
+    <div class="tl-dock-body">
+      <table class="tl-dock-table">
+        <thead>
+          <tr>
+            {HEADS.map(head => {
+              const isSorted = sort.column === head.column;
+              return (
+                <th
+                  key={head.column}
+                  scope="col"
+                  aria-sort={isSorted ? (sort.ascending ? 'ascending' : 'descending') : 'none'}
+                >
+                  <button
+                    type="button"
+                    title={head.definition}
+                    onClick={() => props.onSort(head.column)}
+                  >
+                    {head.label}
+                    <span aria-hidden="true">{isSorted ? (sort.ascending ? ' ↑' : ' ↓') : ''}</span>
+                  </button>
+                </th>
+              );
+            })}
+            <th scope="col">kind</th>
+          </tr>
+        </thead>
+        <tbody>
+          {info.names.map(row => (
+            <NameRow key={`${row.kind} ${row.name_id}`} row={row} navigator={navigator} />
+          ))}
+        </tbody>
+      </table>
+      <p class="tl-muted tl-dock-sum" role="status">
+        {info.slice_count === 0
+          ? 'No slices in this area.'
+          : `${formatCount(info.slice_count)} slices, ${formatCount(info.name_count)} names` +
+            (info.names.length < info.name_count
+              ? `; the first ${formatCount(info.names.length)} are shown`
+              : '')}
+      </p>
+    </div>
+  );
+}
+
+function NameRow({row, navigator}: {row: AreaName} & Pick<DetailsProps, 'navigator'>): JSX.Element {
+  const isLit = searchText.value !== '' && searchText.value === row.name;
+  return (
+    <tr class={isLit ? 'tl-dock-lit' : ''}>
+      <th scope="row" title={row.name}>
+        <ViewLink view={{query: isLit ? '' : row.name}} title={row.name}>
+          {row.short || row.name || '(no name)'}
+        </ViewLink>
+      </th>
+      <td>{formatCount(row.count)}</td>
+      <Time ns={row.total_ns} />
+      <Time ns={row.self_ns} />
+      <Time ns={row.mean_ns} />
+      <td title={exactNs(row.max_ns)}>
+        <button
+          type="button"
+          class="tl-dock-go"
+          title="Go to the longest"
+          onClick={() => navigator.goToSlice(row.longest_slice, undefined)}
+        >
+          {formatDuration(row.max_ns)}
+        </button>
+      </td>
+      <td class="tl-muted tl-dock-kind">{word('slice_kinds', row.kind).label}</td>
+    </tr>
+  );
+}
+
+const Time = ({ns}: {ns: number}): JSX.Element => <td title={exactNs(ns)}>{formatDuration(ns)}</td>;
+
+/** The whole table, not only what is shown of it. */
+function Copies({model, ask}: {model: TimelineModel; ask: AreaQuery}): JSX.Element {
+  const [said, setSaid] = useState('');
+  useEffect(() => {
+    if (said === '') return undefined;
+    const timer = setTimeout(() => setSaid(''), 2500);
+    return () => clearTimeout(timer);
+  }, [said]);
+  const copy = async (format: (rows: readonly AreaName[]) => string): Promise<void> => {
+    try {
+      const {names, name_count} = await getArea(model.trace.id, {...ask, limit: NAMES_COPIED});
+      const isDone = await copyText(format(names));
+      setSaid(
+        !isDone
+          ? 'The browser did not allow the copy.'
+          : `${formatCount(names.length)}${names.length < name_count ? ` of ${formatCount(name_count)}` : ''} names copied`,
+      );
+    } catch {
+      setSaid('The area could not be loaded.');
+    }
+  };
+  return (
+    <span class="tl-dock-copies">
+      <button type="button" class="tl-button" onClick={() => void copy(areaCsv)}>
+        copy as CSV
+      </button>
+      <button type="button" class="tl-button" onClick={() => void copy(areaMarkdown)}>
+        copy as Markdown
+      </button>
+      <span class="tl-muted" role="status">
+        {said}
+      </span>
+    </span>
+  );
+}
+
+// ---- devices
+
+function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
+  return (
+    <div class="tl-dock-body tl-dock-cards">
+      {usedDevices(model, info).map(device => (
+        <section key={device.id} aria-label={`GPU ${device.id}`}>
+          <h3>
+            GPU {device.id}: {busyText(device)}
+          </h3>
+          <ul class="tl-dock-list">
+            {device.kinds.map(kind => (
+              <li key={kind.kind}>
+                <span>{word('slice_kinds', kind.kind).label}</span>
+                <span>{formatCount(kind.count)}</span>
+                <span title={exactNs(kind.total_ns)}>{formatDuration(kind.total_ns)}</span>
+              </li>
+            ))}
+          </ul>
+          <Streams model={model} info={info} device={device.id} />
+        </section>
+      ))}
+    </div>
+  );
+}
+
+/** Those on which anything ran in this trace: a file lists all that the host has. */
+function usedDevices(model: TimelineModel, info: AreaInfo): readonly AreaDevice[] {
+  const used = new Set(
+    model.tracks.tracks.flatMap(t => (t.kind === 'stream' && t.count > 0 ? [t.device] : [])),
+  );
+  return info.devices.filter(device => used.has(device.id));
+}
+
+function busyText(device: AreaDevice): string {
+  if (device.span_ns <= 0) return 'nothing ran in this area';
+  const share = formatPct((100 * device.busy_ns) / device.span_ns);
+  return `busy ${formatDuration(device.busy_ns)} of ${formatDuration(device.span_ns)} (${share})`;
+}
+
+function Streams(props: {model: TimelineModel; info: AreaInfo; device: number}): JSX.Element {
+  const {model, info} = props;
+  const streams = info.tracks
+    .flatMap(t => {
+      const track = model.track(t.track);
+      return track?.kind === 'stream' && track.device === props.device ? [{...t, info: track}] : [];
+    })
+    .sort((a, b) => b.total_ns - a.total_ns);
+  return (
+    <ul class="tl-dock-list">
+      {streams.slice(0, STREAMS_SHOWN).map(stream => (
+        <li key={stream.track}>
+          <span>{trackLabel(model.tracks, stream.info).label}</span>
+          <span>{formatCount(stream.count)}</span>
+          <span title={exactNs(stream.total_ns)}>{formatDuration(stream.total_ns)}</span>
+        </li>
+      ))}
+      {streams.length > STREAMS_SHOWN && (
+        <li class="tl-muted">{formatCount(streams.length - STREAMS_SHOWN)} more streams</li>
+      )}
+    </ul>
+  );
+}
+
+function Idle({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
+  return (
+    <div class="tl-dock-body tl-dock-cards">
+      {usedDevices(model, info).map(device => {
+        const causes = CAUSES.map(cause => ({cause, ns: device.idle_by_cause_ns[cause] ?? 0}))
+          .filter(c => c.ns > 0)
+          .sort((a, b) => b.ns - a.ns);
+        return (
+          <section key={device.id} aria-label={`GPU ${device.id}`}>
+            <h3>
+              GPU {device.id}:{' '}
+              {device.span_ns <= 0
+                ? 'nothing ran in this area'
+                : `idle ${formatDuration(device.idle_ns)} of ${formatDuration(device.span_ns)} (${formatPct((100 * device.idle_ns) / device.span_ns)})`}
+            </h3>
+            {causes.length > 0 && (
+              <div class="tl-pieces">
+                <div class="tl-pieces-bar" aria-hidden="true">
+                  {causes.map(({cause, ns}) => (
+                    <span
+                      key={cause}
+                      class={`cause-${cause} tl-piece`}
+                      style={{width: `${(100 * ns) / device.idle_ns}%`}}
+                    />
+                  ))}
+                </div>
+                <ul>
+                  {causes.map(({cause, ns}) => (
+                    <li key={cause} title={exactNs(ns)}>
+                      <Chip topic={topicOf(cause)} /> {formatDuration(ns)} {causeWord(cause).waits}
+                    </li>
+                  ))}
+                </ul>
+              </div>
+            )}
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+// ---- steps and counters
+
+function Steps({model, span}: DetailsProps & {span: Area}): JSX.Element {
+  const inside = model.steps.all.filter(s => s.start < span.t1 && s.start + s.dur > span.t0);
+  return (
+    <div class="tl-dock-body">
+      <table class="tl-dock-table">
+        <thead>
+          <tr>
+            <th scope="col">step</th>
+            <th scope="col">starts at</th>
+            <th scope="col">duration</th>
+            <th scope="col">in the area</th>
+          </tr>
+        </thead>
+        <tbody>
+          {inside.slice(0, STEPS_SHOWN).map(step => {
+            const part = Math.min(step.start + step.dur, span.t1) - Math.max(step.start, span.t0);
+            const t0 = Math.floor(step.start);
+            const t1 = Math.max(t0 + 1, Math.ceil(step.start + step.dur));
+            return (
+              <tr key={step.index}>
+                <th scope="row">
+                  <ViewLink
+                    view={{
+                      selection: {
+                        kind: 'area',
+                        t0: t0 as typeof model.trace.duration_ns,
+                        t1: t1 as typeof model.trace.duration_ns,
+                      },
+                    }}
+                    title="Select this step"
+                  >
+                    {step.name || `step ${step.index}`}
+                  </ViewLink>
+                </th>
+                <Time ns={step.start} />
+                <Time ns={step.dur} />
+                <td>{step.dur > 0 ? formatPct((100 * part) / step.dur) : ''}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      <p class="tl-muted tl-dock-sum" role="status">
+        {inside.length === 0
+          ? 'No step in this area.'
+          : `${formatCount(inside.length)} steps` +
+            (inside.length > STEPS_SHOWN ? `; the first ${STEPS_SHOWN} are shown` : '')}
+      </p>
+    </div>
+  );
+}
+
+interface CounterSums {
+  readonly label: string;
+  readonly min: number;
+  readonly max: number;
+  readonly last: number;
+}
+
+function Counters({model, span}: {model: TimelineModel; span: Area}): JSX.Element {
+  const tracks = model.tracks.tracks
+    .filter(t => t.kind === 'counter' && t.count > 0)
+    .slice(0, COUNTERS_SHOWN);
+  const sums = useResource(
+    `${model.trace.id}/${model.trace.generation} ${span.t0} ${span.t1}`,
+    async signal => {
+      const all = await Promise.all(
+        tracks.map(async (track): Promise<CounterSums | undefined> => {
+          const ask = {t0: Math.floor(span.t0), t1: Math.ceil(span.t1), points: COUNTER_POINTS};
+          const points = await getCounter(model.trace.id, track.index, ask, signal);
+          if (points.last.length === 0) return undefined;
+          return {
+            label: trackLabel(model.tracks, track).label,
+            min: Math.min(...points.min),
+            max: Math.max(...points.max),
+            last: points.last[points.last.length - 1] ?? NaN,
+          };
+        }),
+      );
+      return all.filter(c => c !== undefined);
+    },
+  );
+  if (sums.kind === 'error')
+    return <Failed title="The counters cannot be shown" text={sums.text} retry={sums.retry} />;
+  const rows = sums.kind === 'ready' ? sums.value : sums.stale;
+  if (rows === undefined) return <Loading what="the counters" />;
+  return (
+    <div class="tl-dock-body">
+      <table class="tl-dock-table">
+        <thead>
+          <tr>
+            <th scope="col">counter</th>
+            <th scope="col">min</th>
+            <th scope="col">max</th>
+            <th scope="col">last</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(row => (
+            <tr key={row.label}>
+              <th scope="row">{row.label}</th>
+              <td>{formatNumber(row.min)}</td>
+              <td>{formatNumber(row.max)}</td>
+              <td>{formatNumber(row.last)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length === 0 && <p class="tl-muted">No sample in this area.</p>}
+    </div>
+  );
+}
