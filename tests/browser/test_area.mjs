@@ -114,6 +114,22 @@ const steps = [
     await rows().first().getByRole('button').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${area.names[0].longest_slice}`);
   }],
+  ['rows that were pinned, folded, opened and filtered are there after a reload', async () => {
+    await page.keyboard.press('Escape');
+    const labels = () => page.locator('.tl-labels').innerText();
+    await page.getByRole('button', {name: /^rows: /}).click();
+    await page.getByLabel('Filter rows by name').fill('worker');
+    await page.waitForFunction(() => /only=worker/.test(new URL(location.href).searchParams.get('rows') ?? ''));
+    const filtered = await labels();
+    await answered();
+    await page.reload();
+    await page.waitForFunction((want) => document.querySelector('.tl-labels')?.innerText === want, filtered);
+    assert.equal(await page.getByLabel('Filter rows by name').inputValue(), 'worker');
+    await page.getByLabel('Filter rows by name').fill('');
+    await page.waitForFunction(() => new URL(location.href).searchParams.get('rows') === 'all');
+    await page.getByRole('button', {name: /^rows: /}).click();
+    await page.waitForFunction(() => !new URL(location.href).searchParams.has('rows'));
+  }],
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];
 

@@ -53,6 +53,7 @@ test('every view survives its address', () => {
       selection: {kind: 'gap', device: 3, t0: ns(5), t1: ns(9)},
     },
     {...DEFAULT_VIEW, traceId: 'a', page: 'kernels', tableSort: '-count', tableFilter: 'nchw'},
+    {...DEFAULT_VIEW, traceId: 'a', page: 'timeline', rows: 'all;pin=t3;only=a=b', areaTab: 'idle'},
   ];
   for (const view of views) assert.deepEqual(roundTrip(view), view);
 });

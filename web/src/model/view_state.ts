@@ -3,7 +3,7 @@
 //
 //   BASE/?q=text&sim=0                the list of traces, filtered, without simulated ones
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
-//   BASE/t/ID?view=timeline&sel=a:T0,T1&tab=gpu
+//   BASE/t/ID?view=timeline&sel=a:T0,T1&tab=gpu&rows=all;pin=t3
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=kernels&sort=-count&f=text
 //   BASE/r/ID                         a run: its ranks side by side
@@ -64,6 +64,8 @@ export interface ViewState {
   /** Kernel table: column, with "-" before it for ascending order. */
   readonly tableSort: string;
   readonly tableFilter: string;
+  /** What was changed about the timeline's rows (timeline/data/row_state.ts). */
+  readonly rows: string;
   /** What is shown of a selected area. */
   readonly areaTab: AreaTab;
   /** List: without simulated traces. */
@@ -90,6 +92,7 @@ export const DEFAULT_VIEW: ViewState = {
   flameForm: 'graph',
   tableSort: 'total',
   tableFilter: '',
+  rows: '',
   areaTab: 'slices',
   hideSimulated: false,
   compareA: '',
@@ -112,6 +115,7 @@ export const flameDropped = signal<readonly number[]>([]);
 export const flameForm = signal<'graph' | 'table'>('graph');
 export const tableSort = signal(DEFAULT_VIEW.tableSort);
 export const tableFilter = signal('');
+export const rowsShown = signal('');
 export const areaTab = signal<AreaTab>('slices');
 export const hideSimulated = signal(false);
 export const compareA = signal('');
@@ -135,6 +139,7 @@ export function currentView(): ViewState {
     flameForm: flameForm.value,
     tableSort: tableSort.value,
     tableFilter: tableFilter.value,
+    rows: rowsShown.value,
     areaTab: areaTab.value,
     hideSimulated: hideSimulated.value,
     compareA: compareA.value,
@@ -160,6 +165,7 @@ export function show(change: Partial<ViewState>): void {
     flameForm.value = next.flameForm;
     tableSort.value = next.tableSort;
     tableFilter.value = next.tableFilter;
+    rowsShown.value = next.rows;
     areaTab.value = next.areaTab;
     hideSimulated.value = next.hideSimulated;
     compareA.value = next.compareA;
@@ -216,6 +222,7 @@ export function formatLocation(view: ViewState): string {
   put('as', view.flameForm, DEFAULT_VIEW.flameForm);
   put('sort', view.tableSort, DEFAULT_VIEW.tableSort);
   put('f', view.tableFilter, '');
+  put('rows', view.rows, '');
   put('tab', view.areaTab, DEFAULT_VIEW.areaTab);
   return withParams(`t/${encodeURIComponent(view.traceId)}`);
 }
@@ -263,6 +270,7 @@ export function parseLocation(path: string, search: string): ViewState {
     flameForm: params.get('as') === 'table' ? 'table' : 'graph',
     tableSort: params.get('sort') ?? DEFAULT_VIEW.tableSort,
     tableFilter: params.get('f') ?? '',
+    rows: params.get('rows') ?? '',
     areaTab: AREA_TABS.find(tab => tab === params.get('tab')) ?? DEFAULT_VIEW.areaTab,
   };
 }

@@ -2,6 +2,7 @@
 // others one key away, grouped by process. Pure: runs in node.
 
 import type {TrackInfo, TracksInfo} from '../../api/types';
+import {parseRows, type RowChoice} from './row_state';
 
 export type RowKind = 'steps' | 'gaps' | 'slices' | 'counter' | 'group' | 'more';
 
@@ -25,26 +26,13 @@ export interface Row {
   readonly device: number | undefined;
 }
 
-/** What a person changed about the rows. */
-export interface RowState {
-  readonly showAll: boolean;
-  readonly collapsed: ReadonlySet<string>;
-  /** Rows that show all their lanes. */
-  readonly expanded: ReadonlySet<string>;
-  readonly pinned: ReadonlySet<string>;
+/** What a person changed about the rows, and what selections did. */
+export interface RowState extends RowChoice {
   /** Rows shown because something in them was selected. */
   readonly revealed: ReadonlySet<string>;
-  readonly filter: string;
 }
 
-export const ROWS_AT_START: RowState = {
-  showAll: false,
-  collapsed: new Set(),
-  expanded: new Set(),
-  pinned: new Set(),
-  revealed: new Set(),
-  filter: '',
-};
+export const ROWS_AT_START: RowState = {...parseRows(''), revealed: new Set()};
 
 /** Deeper lanes show on demand. */
 export const LANES_SHOWN = 8;

@@ -9,6 +9,7 @@ import {formatDuration} from '../../base/format';
 import {ns} from '../../base/units';
 import {
   query,
+  rowsShown,
   sameSelection,
   selection,
   show,
@@ -23,7 +24,8 @@ import {CounterStore} from './counter_store';
 import {GapList} from './gap_list';
 import type {Hover} from './hover';
 import {NameStore} from './name_store';
-import {buildRows, ROWS_AT_START, rowTops, trackLabel, type RowState} from './rows';
+import {formatRows, parseRows, type RowChoice} from './row_state';
+import {buildRows, rowTops, trackLabel, type RowState} from './rows';
 import {SEARCH_BINS, SearchHits} from './search_hits';
 import {Steps} from './steps';
 import {TileStore} from './tile_store';
@@ -59,7 +61,11 @@ export class TimelineModel {
   /** Comes a little after the rows. */
   private readonly diagnosis = signal<Analysis | undefined>(undefined);
   private readonly stepList = computed(() => new Steps(this.tracks.steps, this.diagnosis.value));
-  readonly rowState = signal<RowState>(ROWS_AT_START);
+  private readonly revealed = signal<ReadonlySet<string>>(new Set());
+  readonly rowState = computed<RowState>(() => ({
+    ...parseRows(rowsShown.value),
+    revealed: this.revealed.value,
+  }));
   readonly rows = computed(() => buildRows(this.tracks, this.rowState.value));
   readonly tops = computed(() => rowTops(this.rows.value));
   readonly windowText = computed(() => {
@@ -209,8 +215,8 @@ export class TimelineModel {
     return {t0: ns(round(t0)), t1: ns(Math.max(round(t1), round(t0) + 1))};
   }
 
-  changeRows(change: Partial<RowState>): void {
-    this.rowState.value = {...this.rowState.value, ...change};
+  changeRows(change: Partial<RowChoice>): void {
+    rowsShown.value = formatRows({...this.rowState.peek(), ...change});
     this.requestFrame();
   }
 
@@ -225,7 +231,8 @@ export class TimelineModel {
     const key = `t${track}`;
     const state = this.rowState.value;
     if (!this.rows.value.some(row => row.key === key)) {
-      this.changeRows({revealed: new Set([...state.revealed, key]), filter: ''});
+      this.revealed.value = new Set([...state.revealed, key]);
+      this.changeRows({filter: ''});
     }
     const row = this.rows.value.find(r => r.key === key);
     // A collapsed row shows its first lane well enough.

@@ -1,0 +1,53 @@
+// What a person changed about the rows, as the address carries it: "all;pin=t3,t5;only=gpu".
+// Pure: runs in node.
+
+/** Sets hold keys of rows. */
+export interface RowChoice {
+  readonly showAll: boolean;
+  readonly collapsed: ReadonlySet<string>;
+  /** Rows that show all their lanes. */
+  readonly expanded: ReadonlySet<string>;
+  readonly pinned: ReadonlySet<string>;
+  readonly filter: string;
+}
+
+const SETS = {pin: 'pinned', open: 'expanded', fold: 'collapsed'} as const;
+const KEY = /^(t\d+|g[dp]-?\d*)$/;
+/** An address beyond this is not ours. */
+const TEXT_MAX = 100_000;
+
+export function formatRows(rows: RowChoice): string {
+  const parts: string[] = [];
+  if (rows.showAll) parts.push('all');
+  for (const [word, set] of Object.entries(SETS) as [keyof typeof SETS, (typeof SETS)['pin']][])
+    if (rows[set].size > 0) parts.push(`${word}=${[...rows[set]].join(',')}`);
+  if (rows.filter !== '') parts.push(`only=${rows.filter}`);
+  return parts.join(';');
+}
+
+/** What cannot be read is left out. The filter comes last, so that it may hold anything. */
+export function parseRows(text: string): RowChoice {
+  const rows = {
+    showAll: false,
+    collapsed: new Set<string>(),
+    expanded: new Set<string>(),
+    pinned: new Set<string>(),
+    filter: '',
+  };
+  let rest = text.length <= TEXT_MAX ? text : '';
+  while (rest !== '') {
+    if (rest.startsWith('only=')) {
+      rows.filter = rest.slice('only='.length);
+      break;
+    }
+    const end = rest.indexOf(';');
+    const part = end < 0 ? rest : rest.slice(0, end);
+    rest = end < 0 ? '' : rest.slice(end + 1);
+    if (part === 'all') rows.showAll = true;
+    const match = /^(pin|open|fold)=(.*)$/.exec(part);
+    if (!match) continue;
+    const set = rows[SETS[match[1] as keyof typeof SETS]];
+    for (const key of (match[2] ?? '').split(',')) if (KEY.test(key)) set.add(key);
+  }
+  return rows;
+}
