@@ -1,8 +1,7 @@
-#include "server/store/trace/name_totals.h"
-
 #include "analysis/model/model.h"
 #include "collector/base/reserve.h"
 #include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_private.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -4,7 +4,6 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/store/trace/cache.h"
-#include "server/store/trace/name_totals.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
