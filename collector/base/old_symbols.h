@@ -21,6 +21,7 @@ LAC_OLD(pthread_key_create);
 LAC_OLD(pthread_once);
 LAC_OLD(pthread_setspecific);
 LAC_OLD(pthread_sigmask);
+LAC_OLD(dlerror);
 LAC_OLD(dlopen);
 LAC_OLD(dlsym);
 #endif

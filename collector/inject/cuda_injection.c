@@ -1,6 +1,7 @@
 /* Another tool's library, which CUDA_INJECTION64_PATH named before the launcher put ours there. */
 
 #include "collector/base/debug.h"
+#include "collector/base/old_symbols.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 
