@@ -8,11 +8,44 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static bool is_program(const char *path)
+{
+    struct stat state;
+
+    return stat(path, &state) == 0 && S_ISREG(state.st_mode) && access(path, X_OK) == 0;
+}
+
+bool lac_job_is_there(const char *command)
+{
+    const char *const variable = getenv("PATH");
+    const char *at = variable != NULL ? variable : "/bin:/usr/bin"; /* as execvp() */
+
+    if (strchr(command, '/') != NULL) {
+        return is_program(command);
+    }
+    for (;;) {
+        const int length = (int)strcspn(at, ":");
+        char path[4096];
+
+        if (snprintf(path, sizeof(path), "%.*s%s%s", length, at, length > 0 ? "/" : "", command) <
+                (int)sizeof(path) &&
+            is_program(path)) {
+            return true;
+        }
+        if (at[length] == '\0') {
+            return false;
+        }
+        at += length + 1;
+    }
+}
 
 int lac_job_become(char *const *argv)
 {

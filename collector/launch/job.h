@@ -28,6 +28,9 @@ struct lac_job {
  */
 bool lac_job_start(struct lac_job *job, char *const *argv);
 
+/** Whether there is an executable file of that name, where execvp() looks. */
+bool lac_job_is_there(const char *command);
+
 /** Become `argv`. @return 126 or 127 when it cannot be run, which was said on stderr */
 int lac_job_become(char *const *argv);
 

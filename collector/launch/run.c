@@ -793,6 +793,10 @@ int lac_run_command(int argc, char **argv)
         return 2;
     }
     lac_entry_take();
+    if (!lac_job_is_there(options.command[0])) { /* before anything is moved or made for it */
+        (void)unsetenv("LACUNA_PROGRAM");
+        return lac_job_become(options.command);
+    }
     if (!lac_install_find(&install)) {
         return run_unrecorded(
             &options, "liblacuna.so is not next to this program; is the installation complete?");

@@ -123,6 +123,18 @@ class Beside(unittest.TestCase):
             shell = subprocess.run(["sh", "-c", command], stderr=subprocess.DEVNULL).returncode
             self.assertEqual(self.start(self.under(command)).wait(timeout=SECONDS), shell, command)
 
+    def test_a_program_that_is_not_there_leaves_the_old_recording_and_no_folder(self):
+        out = os.path.join(self.folder, "out")
+        for command in ("./no-such-program", "no-such-program", "/etc/passwd"):
+            self.assertIn(self.start(self.under(command)).wait(timeout=SECONDS), (126, 127))
+            self.assertEqual((os.path.exists(out), self.left()), (False, []), command)
+        os.mkdir(out)
+        with open(os.path.join(out, "1-1-0.spool"), "w"):
+            pass
+        self.assertEqual(self.start(self.under("./no-such-program")).wait(timeout=SECONDS), 127)
+        self.assertEqual(os.listdir(out), ["1-1-0.spool"])
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("out")], ["out"])
+
     # ---- what it finds
 
     def changed(self):
