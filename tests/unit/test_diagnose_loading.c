@@ -482,6 +482,36 @@ START_TEST(workers_started_for_every_epoch_are_named)
 }
 END_TEST
 
+/* forkserver: three seconds until a worker is there, at the beginning and for the one new epoch. More
+ * of them are no faster there. */
+START_TEST(workers_that_start_slowly_are_not_given_company)
+{
+    static const char *const settings[] = {
+        "{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-7\"}}}",
+        "{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":false}}}",
+        "{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":true}}}"};
+    struct loop loop = {.steps = 32,
+                        .workers = 2,
+                        .step = 20e3,
+                        .fetch = 30e3,
+                        .fetch_cpu = 1e3,
+                        .epoch = 16,
+                        .start = 3e6,
+                        .has_no_gpu = true};
+
+    loop_draw(&loop);
+    diagnose(settings[_i]);
+    ck_assert_ptr_null(sheet_finding("input-starvation"));
+    if (_i < 2) { /* the processes are new ones: once is enough */
+        const struct lac_finding *finding = first_is("worker-respawn");
+        says(finding->change, "persistent_workers=True");
+        says(finding->title, "The first batch of the next epoch is 3");
+        says(finding->why, "1 epoch began in this trace");
+        ck_assert(finding->gain_mid_pct < 60.0); /* the first start stays */
+    }
+}
+END_TEST
+
 START_TEST(workers_that_stay_are_not_to_be_made_to_stay)
 {
     /* as late at every epoch, but the workers are the same: something else is slow there */
@@ -737,6 +767,7 @@ int main(void)
     tcase_add_test(tests, slow_samples_hold_up_the_queue);
     tcase_add_test(tests, a_short_tail_is_absorbed_by_more_batches_ahead);
     tcase_add_test(tests, workers_started_for_every_epoch_are_named);
+    tcase_add_loop_test(tests, workers_that_start_slowly_are_not_given_company, 0, 3);
     tcase_add_test(tests, workers_that_stay_are_not_to_be_made_to_stay);
     tcase_add_test(tests, batches_that_lie_about_are_handed_over_slowly);
     tcase_add_test(tests, padding_that_was_counted_is_said_and_tokens_are_the_rate);

@@ -60,6 +60,7 @@ struct lac_late_batches {
     double first_ns; /**< for the first batch of an epoch that began inside the trace */
     double first_saved_ns; /**< of that: what a batch by workers that are ready would not take */
     uint32_t epochs;       /**< such epochs */
+    double begin_ns; /**< for the first batch of the recording, whose workers have just started */
     uint32_t longest_first, longest_done; /**< slices of such waits, or LAC_NONE */
 };
 

@@ -72,6 +72,9 @@ void lac_loading_late(const struct lac_facts *facts, double median_ns,
         int64_t end_ns = wait->start_ns + wait->dur_ns;
         double felt = felt_ns(facts, wait->start_ns, end_ns);
         bool is_first = batch == 0 && batch_before > 0;
+        if (batch == 0 && i == 0) {
+            ret_late->begin_ns = felt;
+        }
         batch_before = batch;
         if (is_first && felt > 0.0) {
             ret_late->epochs++;
@@ -104,4 +107,5 @@ void lac_loading_late(const struct lac_facts *facts, double median_ns,
     ret_late->done_ns /= steps;
     ret_late->first_ns /= steps;
     ret_late->first_saved_ns /= steps;
+    ret_late->begin_ns /= steps;
 }

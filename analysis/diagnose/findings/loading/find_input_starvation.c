@@ -326,6 +326,48 @@ static bool propose_times_as_many(const struct lac_facts *facts, struct lac_find
     return true;
 }
 
+/** A loader of the job's own that our recorder found where the training waits: a generator, or one
+ *  that has no workers which it knows. */
+static bool is_own_loader(const struct lac_facts *facts)
+{
+    return facts->model->info.format == LAC_FORMAT_LACUNA &&
+           lac_setting_is(facts, "settings", "loader_found", "by position");
+}
+
+/** It was recorded: to record it would show nothing new. */
+static void propose_loading_ahead(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    double free_ns = facts->loading->free_ns;
+    double ahead_ns = fmax(free_ns, time->step_ns - free_ns);
+    const char *at = facts->settings.loader_at;
+    const char *name = lac_setting_text(facts, "settings", "loader",
+                                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789_.");
+    name = name[0] != '\0' ? name : "the loader";
+    lac_loading_estimate(facts, finding, free_ns, 0.5 * (free_ns + ahead_ns), ahead_ns);
+    finding->brief = "load ahead of the step";
+    finding->effort = LAC_EFFORT_LINES;
+    finding->where = at;
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "# The training process waits in %s%s%s. Where it makes each batch itself, nothing else\n"
+        "# runs meanwhile: let workers make the next ones during a step, each a share of them\n"
+        "# (torch.utils.data.get_worker_info()):\n"
+        "DataLoader(IterableDataset around %s, batch_size=None, num_workers=2)\n"
+        "# One that has threads or workers of its own needs more of them.",
+        name, at[0] != '\0' ? ", " : "", at, name);
+    finding->expect = lac_texts_add(
+        &analysis->texts,
+        "%s. Between one worker, which loads a batch while a step runs, and as many as keep up.",
+        lac_finding_expect(facts, finding));
+    finding->costs = "A process a worker, and memory for the batches that wait.";
+    finding->wrong_if = "the wait persists when the same cached batch is reused.";
+    finding->check = lac_texts_add(&analysis->texts,
+                                   "time next() of %s alone: it takes what a step waits now", name);
+}
+
 /** The workers' time was not recorded: no number can be given. */
 static void propose_recording(const struct lac_facts *facts, struct lac_finding *finding)
 {
@@ -410,15 +452,28 @@ static void propose_whole_batches(const struct lac_facts *facts, struct lac_find
     finding->check = "record ten steps with num_workers=2 and compare";
 }
 
+/** Most of the waiting is for workers that have just started: more of them start no faster. */
+static bool is_for_start(const struct lac_facts *facts)
+{
+    const struct lac_late_batches *late = &facts->loading->late;
+    return !facts->time->is_in_process && late->epochs > 0 &&
+           late->first_ns + late->begin_ns >= MAIN_PART_MIN * facts->time->starved_ns;
+}
+
 bool lac_find_input_starvation(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_time *time = facts->time;
     const struct lac_loader_facts *loader = &analysis->loader;
+    if (is_for_start(facts)) {
+        return false;
+    }
     lac_loading_open(facts, finding);
     finding->why = time->is_in_process ? why_in_process(facts) : why_workers(facts);
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
-        if (!propose_times_as_many(facts, finding)) {
+        if (is_own_loader(facts)) {
+            propose_loading_ahead(facts, finding);
+        } else if (!propose_times_as_many(facts, finding)) {
             propose_recording(facts, finding);
         }
     } else if (is_in_memory(facts)) {

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { EPOCHS_MIN = 2 };
+/** Epochs that begin inside the recording; one is enough where workers were seen to be replaced. */
+enum { EPOCHS_MIN = 2, EPOCHS_MIN_REPLACED = 1 };
 
 bool lac_find_worker_respawn(const struct lac_facts *facts, struct lac_finding *finding)
 {
@@ -15,11 +16,12 @@ bool lac_find_worker_respawn(const struct lac_facts *facts, struct lac_finding *
     const struct lac_step_time *time = facts->time;
     int persistent = lac_setting_truth(facts, "settings", "persistent_workers");
     bool is_anew = loading->workers > 0 && loading->respawned >= loading->workers;
-    if (late->epochs < EPOCHS_MIN || persistent == 1 || loading->is_threads ||
-        !(is_anew || (persistent == 0 && loading->workers > 0))) {
+    if (late->epochs < (is_anew ? EPOCHS_MIN_REPLACED : EPOCHS_MIN) || persistent == 1 ||
+        loading->is_threads || !(is_anew || (persistent == 0 && loading->workers > 0))) {
         return false;
     }
-    bool is_main = late->first_ns >= MAIN_PART_MIN * time->starved_ns;
+    /* the first epoch's start is the job's: nothing would shorten it */
+    bool is_main = late->first_ns >= MAIN_PART_MIN * (time->starved_ns - late->begin_ns);
     if (!is_main || lac_pct_of_step(facts, late->first_saved_ns) < COST_MIN_PCT) {
         return false;
     }
@@ -29,15 +31,15 @@ bool lac_find_worker_respawn(const struct lac_facts *facts, struct lac_finding *
     lac_loading_estimate(facts, finding, time->step_ns - late->first_ns, time->step_ns - saved_ns,
                          time->step_ns - RESPAWN_WORST * saved_ns);
     double each_ns = late->first_ns * (double)analysis->step_kept_count / (double)late->epochs;
-    finding->title =
-        lac_texts_add(&analysis->texts,
-                      "The first batch of every epoch is %s late: its workers have just started",
-                      lac_format_ns(lac_round(each_ns)).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "The first batch of %s epoch is %s late: its workers have just started",
+        late->epochs > 1 ? "every" : "the next", lac_format_ns(lac_round(each_ns)).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%u epochs began in this trace. Their first batch was awaited for %s on average (%s of all "
+        "%u epoch%s began in this trace. The first batch was awaited for %s on average (%s of all "
         "waiting for data); a later batch takes %s per worker. %s",
-        (unsigned)late->epochs, lac_format_ns(lac_round(each_ns)).text,
+        (unsigned)late->epochs, late->epochs == 1 ? "" : "s",
+        lac_format_ns(lac_round(each_ns)).text,
         lac_format_pct(100.0 * late->first_ns / time->starved_ns).text,
         lac_format_ns(lac_round(loading->median_ns)).text,
         is_anew ? lac_texts_add(&analysis->texts, "%u worker processes replaced others.",
