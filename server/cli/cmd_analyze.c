@@ -44,13 +44,21 @@ static const struct lac_option options_table[] = {
     {0},
 };
 
-/** The report of the lowest rank behind the run's. */
-static enum lac_status add_lowest(const struct lac_analysed *lowest,
-                                  const struct lac_report_options *report, char **text)
+/** The report of one rank behind the run's: of the lowest, or of one that the others wait for. */
+static enum lac_status add_rank(const struct lac_read_ranks *read,
+                                const struct lac_report_options *report, char **text)
 {
+    const struct lac_analysed kept = {read->model, read->analysis};
+    char name[80] = "The lowest rank alone";
     char *own = NULL, *both = NULL;
-    enum lac_status status = lac_report_text(lowest, report, &own);
-    if (!status && asprintf(&both, "%s\nThe lowest rank alone:\n\n%s", *text, own) < 0) {
+    enum lac_status status = lac_report_text(&kept, report, &own);
+    if (read->is_waiting && read->kept_key[0] != INT32_MAX) {
+        (void)snprintf(name, sizeof(name), "Rank %d alone, which waits the most for data",
+                       (int)read->kept_key[0]);
+    } else if (read->is_waiting) {
+        (void)snprintf(name, sizeof(name), "The rank that waits the most for data, alone");
+    }
+    if (!status && asprintf(&both, "%s\n%s:\n\n%s", *text, name, own) < 0) {
         both = NULL;
         status = LAC_ERR_NOMEM;
     }
@@ -106,7 +114,7 @@ static enum lac_status make_text(const struct answer *answer, const struct lac_o
     }
     /* where no rank stands out, what there is to change is in each of them */
     enum lac_status status = lac_report_run_text(run, &report, ret_text);
-    return status || run->has_finding ? status : add_lowest(&only, &report, ret_text);
+    return status || run->has_finding ? status : add_rank(read, &report, ret_text);
 }
 
 static enum lac_status print(const struct answer *answer, const struct lac_options *options)
@@ -239,6 +247,7 @@ static int analyze(const struct lac_diagnose_options *diagnose, const struct lac
         .diagnose = diagnose,
         .wants_documents = lac_options_on(options, "json", false),
         .keeps_lowest = !lac_options_on(options, "json", false),
+        .keeps_waiting = true,
     };
     struct lac_read_ranks read = {0};
     struct answer answer = {.read = &read,

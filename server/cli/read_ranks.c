@@ -8,6 +8,7 @@
 #include "server/json/analysis_json.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,7 +39,7 @@ struct reading {
     bool has_failed;
     struct lac_read_ranks result;
     size_t capacity;
-    int64_t kept_key[3]; /**< of result.model: rank, path, member */
+    int64_t lowest_key[3]; /**< rank, path, member */
     bool shows_progress, has_shown;
     struct timespec last_shown;
 };
@@ -231,15 +232,36 @@ static enum lac_status take_rank(const struct reader *reader, const struct lac_m
     return LAC_OK;
 }
 
-/** Whether the model with this key comes before the kept one. */
-static bool is_lower(const struct reading *reading, const int64_t key[3])
+/** Whether the rank with this key comes before the other one. */
+static bool is_lower(const int64_t key[3], const int64_t other[3])
 {
     for (int i = 0; i < 3; i++) {
-        if (key[i] != reading->kept_key[i]) {
-            return key[i] < reading->kept_key[i];
+        if (key[i] != other[i]) {
+            return key[i] < other[i];
         }
     }
     return false;
+}
+
+/** Share of its own steps in which a rank waits for data, in percent; 0 where that is unknown. */
+static double own_wait_pct(const struct lac_analysis *analysis)
+{
+    double pct = analysis->loader.is_present ? analysis->loader.wait_pct_of_steps : 0.0;
+    return isfinite(pct) ? pct : 0.0;
+}
+
+/** Whether this rank is to be shown, and not the kept one: the others wait for the one that waits for
+ *  data, and it alone shows for what. */
+static bool shows_more(const struct reading *reading, const int64_t key[3],
+                       const struct lac_analysis *analysis)
+{
+    enum { WAITS_MORE_PCT = 10 }; /* of its steps: less is chance */
+    const struct lac_read_ranks *result = &reading->result;
+    double more_pct = own_wait_pct(analysis) - own_wait_pct(result->analysis);
+    if (reading->options->keeps_waiting && fabs(more_pct) >= WAITS_MORE_PCT) {
+        return more_pct > 0.0;
+    }
+    return is_lower(key, result->kept_key);
 }
 
 static void drop_kept(struct lac_read_ranks *result)
@@ -262,14 +284,19 @@ static enum lac_status add_rank(struct reading *reading, const struct lac_read_r
         return LAC_ERR_NOMEM;
     }
     result->ranks[result->count++] = *rank;
-    bool is_kept = result->count == 1 || (reading->options->keeps_lowest && is_lower(reading, key));
+    bool is_first = result->count == 1;
+    bool is_kept =
+        is_first || (reading->options->keeps_lowest && shows_more(reading, key, analysis));
+    if (is_first || is_lower(key, reading->lowest_key)) {
+        memcpy(reading->lowest_key, key, sizeof(key));
+    }
     if (is_kept || !reading->options->keeps_lowest) {
         drop_kept(result);
     }
     if (is_kept) {
         result->model = model;
         result->analysis = analysis;
-        memcpy(reading->kept_key, key, sizeof(key));
+        memcpy(result->kept_key, key, sizeof(key));
     } else {
         lac_analysis_destroy(analysis);
         lac_model_destroy(model);
@@ -441,6 +468,8 @@ enum lac_status lac_read_ranks(const struct lac_read_ranks_options *options,
         lac_read_ranks_done(&reading.result);
         return status;
     }
+    reading.result.is_waiting =
+        memcmp(reading.result.kept_key, reading.lowest_key, sizeof(reading.lowest_key)) != 0;
     put_in_order(&reading.result);
     *ret_ranks = reading.result;
     return LAC_OK;

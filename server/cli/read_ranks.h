@@ -33,14 +33,17 @@ struct lac_read_ranks_options {
     size_t path_count;
     const struct lac_diagnose_options *diagnose; /**< may be NULL */
     bool wants_documents;                        /**< when there is more than one rank */
-    bool keeps_lowest; /**< keep model and analysis of the lowest rank, not of a single one only */
+    bool keeps_lowest;  /**< keep model and analysis of the lowest rank, not of a single one only */
+    bool keeps_waiting; /**< the same, but of a rank that waits for data for much longer */
 };
 
 struct lac_read_ranks {
     struct lac_read_rank *ranks; /**< by rank when each knows its own, else as given */
     size_t count;
-    struct lac_model *model; /**< of ranks[0] when it is the only one, or `keeps_lowest` */
+    struct lac_model *model; /**< of ranks[0] when it is the only one, or the one that is kept */
     struct lac_analysis *analysis;
+    int64_t kept_key[3]; /**< of that one: its rank, path and member */
+    bool is_waiting;     /**< it is not the lowest: it waits for data */
 };
 
 /** @return LAC_OK with one rank at least, or a failure that stderr was told */

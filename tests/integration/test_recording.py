@@ -52,6 +52,15 @@ class Recording(unittest.TestCase):
         self.assertIn("is already imported", again.stdout)
         self.assertEqual(len(os.listdir(os.path.join(data, "traces"))), 1)
 
+    def test_the_rank_that_waits_for_its_loader_is_shown(self):
+        out = os.path.join(self.folder, "ranks")
+        script = ("for r in 0 1; do RANK=$r LOCAL_RANK=$r WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none "
+                  f"{WORKLOAD} --cpu --batch 1 --steps 12 --workers 1 --fetch-ms $((r * 120 + 1)) & done; wait")
+        self.assertEqual(lacuna("run", "--quiet", "-o", out, "--", "sh", "-c", script).returncode, 0)
+        text = lacuna("analyze", out).stdout
+        self.assertIn("Rank 1 alone, which waits the most for data:", text)
+        self.assertNotIn("The lowest rank alone", text)
+
     def test_a_folder_without_a_recording_is_refused_with_a_reason(self):
         empty = os.path.join(self.folder, "empty")
         os.makedirs(empty, exist_ok=True)
