@@ -9,6 +9,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -71,6 +72,9 @@ static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
     }
     if (model->info.host != 0) {
         add(pairs, false, "host", "%s", lac_model_str(model, model->info.host));
+    }
+    if (isfinite(analysis->throughput_per_s)) { /* unlike ones are compared in steps */
+        add(pairs, false, "throughput counts", "%s", lac_rate_unit(analysis));
     }
     add(pairs, false, "recorded by", "%s", lac_trace_format_name(model->info.format));
     add(pairs, false, "Python stacks", "%s", model->info.has_python_stacks ? "on" : "off");

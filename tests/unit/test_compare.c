@@ -124,6 +124,30 @@ START_TEST(other_batch_sizes_compare_samples)
 }
 END_TEST
 
+START_TEST(tokens_are_not_divided_by_samples)
+{
+    struct drawn a = draw(steady, 10, "{\"batch_size\":32}");
+    struct drawn b = draw(shorter, 10, "{\"batch_size\":32}");
+    b.analysis->throughput_unit = "tokens";
+    b.analysis->throughput_per_s = 4e6;
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_str_eq(it->throughput_unit, "steps");
+    ck_assert_double_lt(fabs(it->throughput_per_s[0] - 1000.0), 10.0);
+    ck_assert_double_lt(fabs(it->throughput_per_s[1] - 1111.0), 12.0);
+    bool is_said = false;
+    for (uint32_t i = 0; i < it->difference_count; i++) {
+        const struct lac_compare_difference *difference = &it->differences[i];
+        is_said = is_said || (strcmp(difference->key, "throughput counts") == 0 &&
+                              strcmp(difference->a, "samples") == 0 &&
+                              strcmp(difference->b, "tokens") == 0 && !difference->is_setting);
+    }
+    ck_assert(is_said);
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
 START_TEST(differences_are_named)
 {
     struct drawn a =
@@ -491,6 +515,7 @@ int main(void)
     tcase_add_test(cases, jumping_steps_show_no_small_difference);
     tcase_add_test(cases, two_steps_are_too_few);
     tcase_add_test(cases, other_batch_sizes_compare_samples);
+    tcase_add_test(cases, tokens_are_not_divided_by_samples);
     tcase_add_test(cases, differences_are_named);
     tcase_add_test(cases, settings_that_are_no_json_end_quietly);
     tcase_add_test(cases, parts_sum_to_the_step);
