@@ -407,7 +407,7 @@ enum lac_status lac_report_run_text(const struct lac_run *run,
     lac_text_paragraph(&page, LAC_TEXT_BOLD, "", text, 0, 3);
     if (run->has_finding) {
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "", run->finding.why, 0, 7);
-        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "do this", run->finding.change, 12, 3);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "do this", run->finding.change, 12, 5);
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "expect", run->finding.expect, 12, 2);
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "verify", run->finding.check, 12, 2);
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "caveats", run->note, 12, 2);

@@ -84,7 +84,7 @@ void lac_text_paragraph(struct lac_text_page *page, enum lac_text_style style, c
 {
     size_t room = (size_t)(LAC_TEXT_COLUMNS - indent);
     for (int i = 0; i < lines_max && *text != '\0'; i++) {
-        size_t length = strlen(text);
+        size_t length = strcspn(text, "\n");
         if (length > room) {
             length = room;
             while (length > 0 && text[length] != ' ') {
@@ -99,6 +99,6 @@ void lac_text_paragraph(struct lac_text_page *page, enum lac_text_style style, c
         lac_text_line(page, style, "%-*s%.*s%s", indent, i == 0 ? label : "", (int)length, text,
                       is_cut ? " ..." : "");
         text += length;
-        text += strspn(text, " ");
+        text += strspn(text, " \n");
     }
 }

@@ -241,6 +241,14 @@ static void read_args(const struct lac_model *model, uint64_t slice, struct lac_
                                           : bytes_of_count(in > out ? in : out, element);
 }
 
+enum lac_collective_kind lac_collective_kind_of(const struct lac_model *model, uint64_t slice)
+{
+    struct lac_message message = {.ranks = -1, .bytes = -1, .kind = LAC_COLLECTIVE_OTHER};
+    read_args(model, slice, &message);
+    refine_kind(&message, kind_of(lac_model_str(model, model->slices.name[slice])));
+    return (enum lac_collective_kind)message.kind;
+}
+
 /** The operators around a launch, innermost first; the last that is about communication is what the
  *  host spends on it. */
 static void read_around(const struct lac_facts *facts, uint32_t op, struct lac_message *collective)

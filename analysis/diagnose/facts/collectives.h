@@ -43,6 +43,9 @@ struct lac_collectives {
 /** "all-reduce", ... */
 const char *lac_collective_name(enum lac_collective_kind kind);
 
+/** By what is recorded with a kernel that communicates, and by its name. O(its arguments) */
+enum lac_collective_kind lac_collective_kind_of(const struct lac_model *model, uint64_t slice);
+
 /** After lac_step_operations_collect(). Empty where nothing is communicated. */
 LAC_MUST_USE enum lac_status lac_collectives_collect(struct lac_facts *facts);
 void lac_collectives_destroy(struct lac_collectives *collectives);

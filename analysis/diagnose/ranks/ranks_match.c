@@ -169,9 +169,11 @@ static enum lac_status make_group(struct grouping *g, uint32_t leader)
         g->shift[r] = shift;
         group->members[member_count++] = r;
     }
+    group->kind = g->rows[leader]->kind;
     for (uint32_t m = 0; m < member_count; m++) {
         uint32_t r = group->members[m];
         group->first[m] = g->rows[r]->first + (uint64_t)(first + g->shift[r]);
+        group->kind = g->rows[r]->kind == group->kind ? group->kind : LAC_COLLECTIVE_BETWEEN;
     }
     group->member_count = member_count;
     group->count = (uint64_t)(end - first);

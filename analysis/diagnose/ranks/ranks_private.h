@@ -7,10 +7,12 @@
  *   ranks_table.c   a rank's collectives, and what its device did between them
  *   ranks_store.c   the same as bytes, and from bytes
  *   ranks_match.c   which collectives of several ranks are the same one
- *   ranks_replay.c  the run played again with a rank that comes earlier
+ *   ranks_replay.c  the run played again with a rank that comes earlier, or with all as one
  *   straggler.c     who is late, why, and what it costs
+ *   imbalance.c     where nobody is: who is late in turns, why, and what that costs
  */
 
+#include "analysis/diagnose/facts/collectives.h" // IWYU pragma: export
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks.h"            // IWYU pragma: export
 #include "analysis/diagnose/ranks/ranks_thresholds.h" // IWYU pragma: export
@@ -31,6 +33,7 @@ struct lac_collective {
 struct lac_collective_row {
     char *name;
     uint64_t first, count;
+    uint8_t kind; /**< enum lac_collective_kind; of several under one name: BETWEEN */
 };
 
 /** A kernel that computes, to tell slower from more. */
@@ -75,6 +78,7 @@ struct lac_rank_group {
     uint32_t *members; /**< index of the rank */
     uint64_t *first;   /**< in the table of that rank */
     uint64_t count;
+    uint8_t kind; /**< enum lac_collective_kind; BETWEEN where the members' differ */
 };
 
 /** One collective of a group. */
@@ -99,24 +103,39 @@ lac_rank_collective(const struct lac_rank_table *const *tables, const struct lac
     return &tables[group->members[member]]->at[group->first[member] + index];
 }
 
+/** Whether it goes from one rank to another, or may: those do not begin when all are there. */
+static inline bool lac_rank_group_is_transfer(const struct lac_rank_group *group)
+{
+    return group->kind == LAC_COLLECTIVE_SEND || group->kind == LAC_COLLECTIVE_RECEIVE ||
+           (group->kind == LAC_COLLECTIVE_BETWEEN && group->member_count < 3);
+}
+
 /** Ranks that `is_left_out` names are not looked at. */
 LAC_MUST_USE enum lac_status lac_ranks_match(const struct lac_rank_table *const *tables,
                                              uint32_t rank_count, const bool *is_left_out,
                                              struct lac_rank_match *ret_match);
 void lac_rank_match_done(struct lac_rank_match *match);
 
+/** What is changed when the run is played again. */
+enum lac_ranks_change {
+    LAC_RANKS_AS_RECORDED = 0,
+    LAC_RANKS_ONE_FASTER, /**< a rank comes when the median of the others does, where that is earlier */
+    LAC_RANKS_EVEN, /**< every rank needs what their mean is now: the work stays, its shares do
+                               not differ. Transfers from one rank to another stay as they are */
+};
+
 /**
  * Time from the first matched collective to the last. Every rank needs its own time from the end of
  * one to the start of the next; a collective begins when its last rank is there and takes its
  * transfer.
  *
- * @param faster  rank that comes when the median of the others does, where that is earlier; or
- *                LAC_NONE: as recorded
- * @param with_first  whether it comes earlier to its first collective too
+ * @param faster      the rank that ONE_FASTER is about
+ * @param with_first  whether the change is to the first collective too
  */
 LAC_MUST_USE enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables,
                                               uint32_t rank_count,
-                                              const struct lac_rank_match *match, uint32_t faster,
+                                              const struct lac_rank_match *match,
+                                              enum lac_ranks_change change, uint32_t faster,
                                               bool with_first, int64_t *ret_ns);
 
 /** Lower median; sorts. 0 without values. */
@@ -124,6 +143,17 @@ int64_t lac_median_ns(int64_t *values, uint32_t count);
 
 /** Fill late, finding and note of a run whose collectives are matched. */
 LAC_MUST_USE enum lac_status lac_straggler_find(struct lac_run *run,
+                                                const struct lac_rank_table *const *tables,
+                                                const struct lac_rank_match *match);
+
+/** Whether so many exchanges repeat in a step that they are those of experts' tokens. */
+bool lac_ranks_exchange_tokens(const struct lac_rank_match *match, uint32_t step_count);
+
+/** What evens out the ranks' work: brief, change, costs, effort. */
+void lac_even_work_advise(struct lac_finding *finding, bool is_experts);
+
+/** Fill the finding of a run in which no rank is the late one. */
+LAC_MUST_USE enum lac_status lac_imbalance_find(struct lac_run *run,
                                                 const struct lac_rank_table *const *tables,
                                                 const struct lac_rank_match *match);
 

@@ -30,6 +30,7 @@ struct replay {
     int64_t *ready_ns; /**< by rank: the same in the replay; -1 before its first */
     int64_t *own_ns;   /**< by member: from there to its arrival */
     int64_t *scratch;
+    enum lac_ranks_change change;
     uint32_t faster;
     bool with_first;
 };
@@ -74,13 +75,33 @@ static void hurry(struct replay *replay, const struct lac_rank_group *group)
     }
 }
 
+/** All need as long as their mean. */
+static void even_out(struct replay *replay, const struct lac_rank_group *group)
+{
+    double sum_ns = 0.0;
+    if (lac_rank_group_is_transfer(group)) {
+        return;
+    }
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        if (replay->ready_ns[group->members[m]] < 0 && !replay->with_first) {
+            return;
+        }
+        sum_ns += (double)replay->own_ns[m];
+    }
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        replay->own_ns[m] = lac_round(sum_ns / group->member_count);
+    }
+}
+
 static void play(struct replay *replay, const struct lac_rank_group *group, uint64_t index)
 {
     int64_t begin_ns = 0;
     int64_t transfer_ns = INT64_MAX;
     measure(replay, group, index);
-    if (replay->faster != LAC_NONE) {
+    if (replay->change == LAC_RANKS_ONE_FASTER) {
         hurry(replay, group);
+    } else if (replay->change == LAC_RANKS_EVEN) {
+        even_out(replay, group);
     }
     for (uint32_t m = 0; m < group->member_count; m++) {
         const struct lac_collective *it = lac_rank_collective(replay->tables, group, m, index);
@@ -98,8 +119,8 @@ static void play(struct replay *replay, const struct lac_rank_group *group, uint
 }
 
 enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables, uint32_t rank_count,
-                                 const struct lac_rank_match *match, uint32_t faster,
-                                 bool with_first, int64_t *ret_ns)
+                                 const struct lac_rank_match *match, enum lac_ranks_change change,
+                                 uint32_t faster, bool with_first, int64_t *ret_ns)
 {
     int64_t *memory = calloc((size_t)rank_count * 4 + 1, sizeof(*memory));
     if (memory == NULL) {
@@ -110,6 +131,7 @@ enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables, uin
                             .ready_ns = memory + rank_count,
                             .own_ns = memory + (size_t)rank_count * 2,
                             .scratch = memory + (size_t)rank_count * 3,
+                            .change = change,
                             .faster = faster,
                             .with_first = with_first};
     for (uint32_t r = 0; r < rank_count; r++) {

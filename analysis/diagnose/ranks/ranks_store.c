@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     TEXT_BYTES_MAX = 1 << 20,
     PCT_MAX = 1000,
     COLLECTIVE_BYTES = 16 + 4 * LAC_RANK_PART_COUNT
@@ -115,6 +115,7 @@ static void put_table(struct packer *packer, const struct lac_rank_table *table)
         put_text(packer, table->rows[row].name);
         put(packer, table->rows[row].first, 8);
         put(packer, table->rows[row].count, 8);
+        put(packer, table->rows[row].kind, 1);
     }
     int64_t before_ns = 0;
     for (uint64_t i = 0; i < table->count; i++) {
@@ -326,6 +327,7 @@ static void get_rows(struct unpacker *unpacker, struct lac_rank_table *table)
         table->row_count++;
         row->first = get_upto(unpacker, 8, table->count);
         row->count = get_upto(unpacker, 8, table->count - row->first);
+        row->kind = (uint8_t)get_upto(unpacker, 1, LAC_COLLECTIVE_KIND_COUNT_ - 1);
         covered += row->count;
         if (row->count == 0 || (r > 0 && strcmp(table->rows[r - 1].name, row->name) >= 0)) {
             refuse(unpacker);

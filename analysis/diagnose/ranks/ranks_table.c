@@ -111,9 +111,30 @@ static enum lac_status add(struct lac_rank_table *table, struct lac_collective c
     return LAC_OK;
 }
 
+/** What kernels of one name communicate, by their string's id. */
+struct comm_names {
+    bool *is_comm;
+    uint8_t *kind; /**< enum lac_collective_kind: of those that were looked at */
+    uint8_t *looked_at;
+};
+
+/** The first ones of a name say what it does; those that differ say only that something goes over. */
+static void look_at(struct comm_names *names, const struct lac_model *model, uint64_t slice)
+{
+    enum { LOOKS_MAX = 32 };
+    uint32_t name = model->slices.name[slice];
+    if (names->looked_at[name] == LOOKS_MAX) {
+        return;
+    }
+    uint8_t kind = (uint8_t)lac_collective_kind_of(model, slice);
+    bool is_other = names->looked_at[name] > 0 && names->kind[name] != kind;
+    names->kind[name] = is_other ? LAC_COLLECTIVE_BETWEEN : kind;
+    names->looked_at[name]++;
+}
+
 /** Communication kernels of the device; `name` is the string's id until the rows are made. */
 static enum lac_status gather(struct lac_rank_table *table, const struct lac_model *model,
-                              const bool *is_comm)
+                              struct comm_names *names)
 {
     const struct lac_slices *slices = &model->slices;
     enum lac_status status = LAC_OK;
@@ -123,7 +144,8 @@ static enum lac_status gather(struct lac_rank_table *table, const struct lac_mod
             continue;
         }
         for (uint64_t i = track->first; i < track->first + track->count && !status; i++) {
-            if (slices->kind[i] == LAC_SLICE_KERNEL && is_comm[slices->name[i]]) {
+            if (slices->kind[i] == LAC_SLICE_KERNEL && names->is_comm[slices->name[i]]) {
+                look_at(names, model, i);
                 status = add(table, (struct lac_collective){.start_ns = slices->start_ns[i],
                                                             .end_ns = slices->start_ns[i] +
                                                                       slices->dur_ns[i],
@@ -241,7 +263,8 @@ static int row_by_name(const void *a, const void *b)
 }
 
 /** Order by name and cut into rows. */
-static enum lac_status make_rows(struct lac_rank_table *table, const struct lac_model *model)
+static enum lac_status make_rows(struct lac_rank_table *table, const struct lac_model *model,
+                                 const uint8_t *kinds)
 {
     uint32_t names = 0;
     if (table->count == 0) {
@@ -259,7 +282,8 @@ static enum lac_status make_rows(struct lac_rank_table *table, const struct lac_
         if (i == 0 || table->at[i].name != table->at[i - 1].name) {
             struct lac_collective_row *row = &table->rows[table->row_count];
             *row = (struct lac_collective_row){.name = copy_text(model, table->at[i].name),
-                                               .first = i};
+                                               .first = i,
+                                               .kind = kinds[table->at[i].name]};
             if (row->name == NULL) {
                 return LAC_ERR_NOMEM;
             }
@@ -274,21 +298,28 @@ static enum lac_status make_rows(struct lac_rank_table *table, const struct lac_
 static enum lac_status take_collectives(struct lac_rank_table *table, const struct lac_model *model,
                                         const struct lac_analysis *analysis)
 {
-    bool *is_comm = calloc((size_t)model->strings.count + 1, sizeof(*is_comm));
-    if (is_comm == NULL) {
-        return LAC_ERR_NOMEM;
+    size_t count = (size_t)model->strings.count + 1;
+    struct comm_names names = {.is_comm = calloc(count, sizeof(*names.is_comm)),
+                               .kind = calloc(count, sizeof(*names.kind)),
+                               .looked_at = calloc(count, sizeof(*names.looked_at))};
+    enum lac_status status = names.is_comm != NULL && names.kind != NULL && names.looked_at != NULL
+                                 ? LAC_OK
+                                 : LAC_ERR_NOMEM;
+    for (uint32_t row = 0; row < analysis->kernel_name_count && !status; row++) {
+        names.is_comm[analysis->kernels[row].name] = analysis->kernels[row].names.is_comm;
     }
-    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
-        is_comm[analysis->kernels[row].name] = analysis->kernels[row].names.is_comm;
+    if (!status) {
+        status = gather(table, model, &names);
     }
-    enum lac_status status = gather(table, model, is_comm);
     if (!status && table->count > 0) {
         qsort(table->at, table->count, sizeof(*table->at), by_start);
-        add_work(table, model, is_comm);
+        add_work(table, model, names.is_comm);
         fill_parts(table, analysis);
-        status = make_rows(table, model);
+        status = make_rows(table, model, names.kind);
     }
-    free(is_comm);
+    free(names.is_comm);
+    free(names.kind);
+    free(names.looked_at);
     return status;
 }
 

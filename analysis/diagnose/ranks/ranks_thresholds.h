@@ -35,4 +35,14 @@
 #define SLOWER_KERNELS_MIN 1.03
 #define ALIKE_SPREAD_MAX   1.15
 
+/* -- late in turns -- */
+
+/* Three quarters of the recording each wait at least this part of a quarter's share. */
+#define IMBALANCE_STEADY_MIN 0.5
+/* What the last rank's device did longer before it came is this part of what the others waited. */
+#define IMBALANCE_COVERS_MIN 0.6
+/* Part of the gain that is expected, and at worst: no router and no sampler is even. */
+#define IMBALANCE_SHARE_MID   0.85
+#define IMBALANCE_SHARE_WORST 0.3
+
 #endif

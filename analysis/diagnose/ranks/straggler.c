@@ -40,6 +40,11 @@ struct lateness {
     int64_t late_ns;    /**< of it, caused by the late rank */
     int64_t before_ns;  /**< of it, from before the recording */
     int64_t lead_ns;    /**< the late rank's recorded time up to its first collective */
+    int reason;         /**< enum lac_rank_part, or -1 */
+    int64_t excess_ns;  /**< what its device does longer for that reason, */
+    int64_t covered_ns; /**< and for all reasons */
+    bool can_tell;      /**< these explain what the others lose */
+    bool is_uneven;     /**< it has more work than the others: made less, theirs gets more */
 };
 
 /* -- who -------------------------------------------------------------------------------------- */
@@ -258,7 +263,8 @@ static double kernel_ratio(struct lateness *l, double *ret_spread)
     return sum_usual > 0.0 ? sum_own / sum_usual : (double)NAN;
 }
 
-/** More kernels, the same ones all slower, or copies. */
+/** More kernels, the same ones all slower, or some of them longer: "" where none of it shows. Whether
+ *  its work is more, not slower, is told with it. */
 static const char *about_work(struct lateness *l)
 {
     struct lac_run *run = l->run;
@@ -273,6 +279,7 @@ static const char *about_work(struct lateness *l)
     }
     double usual = (double)lac_median_ns(l->scratch, count);
     if ((double)own->kernel_count > MORE_KERNELS_MIN * usual) {
+        l->is_uneven = true;
         return lac_texts_add(&run->texts,
                              " It runs %s, the median of the others %s: its share of the work is "
                              "larger.",
@@ -286,6 +293,7 @@ static const char *about_work(struct lateness *l)
                              ratio);
     }
     if (isfinite(ratio) && ratio > SLOWER_KERNELS_MIN) {
+        l->is_uneven = true;
         return " It runs as many kernels as the others, but some take longer: larger inputs "
                "(longer sequences, an uneven shard).";
     }
@@ -341,41 +349,50 @@ static const char *say_second(struct lateness *l)
                          steps_of(l->tables[l->run->late]) > 1.0 ? " per step" : "");
 }
 
-static void write_reason(struct lateness *l, const char *split)
+/** Find the reason, before anything is said or estimated. @return what its work shows, or "" */
+static const char *find_why(struct lateness *l)
+{
+    l->reason = find_reason(l, &l->excess_ns, &l->covered_ns);
+    int64_t rest_ns = lost_ns(l);
+    l->can_tell = l->before_ns * 2 < l->late_ns && l->reason >= 0 &&
+                  l->reason != LAC_CAUSE_UNATTRIBUTED &&
+                  (double)l->covered_ns >= REASON_COVERS_MIN * (double)rest_ns &&
+                  (double)l->excess_ns >= REASON_SHARE_MIN * (double)rest_ns;
+    return l->can_tell && l->reason == LAC_RANK_WORK ? about_work(l) : "";
+}
+
+static void write_reason(struct lateness *l, const char *split, const char *work)
 {
     struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
     int rank = (int)run->ranks[run->late].rank;
     const char *per = steps_of(l->tables[run->late]) > 1.0 ? " per step" : "";
-    int64_t excess_ns = 0;
-    int64_t covered_ns = 0;
-    int reason = find_reason(l, &excess_ns, &covered_ns);
-    int64_t rest_ns = lost_ns(l);
     bool is_recorded = l->before_ns * 2 < l->late_ns;
-    bool can_tell = is_recorded && reason >= 0 && reason != LAC_CAUSE_UNATTRIBUTED &&
-                    (double)covered_ns >= REASON_COVERS_MIN * (double)rest_ns &&
-                    (double)excess_ns >= REASON_SHARE_MIN * (double)rest_ns;
     finding->brief = "inspect that rank";
-    finding->confidence = can_tell ? 0.7 : 0.4;
+    finding->confidence = l->can_tell ? 0.7 : 0.4;
     const char *before = say_before(l);
     const char *second = say_second(l);
-    if (can_tell) {
+    if (l->can_tell) {
         finding->why = lac_texts_add(
             &run->texts, "%s Between collectives %s than the median rank, by %s%s.%s%s%s", split,
-            reasons[reason], a_step(l, excess_ns).text, per,
-            reason == LAC_RANK_WORK ? about_work(l) : "", before, second);
+            reasons[l->reason], a_step(l, l->excess_ns).text, per, work, before, second);
         finding->change_kind = LAC_CHANGE_COMMAND;
         finding->change = lac_texts_add(
             &run->texts, "lacuna analyze TRACE_OF_RANK_%d   # on its own: %s; not the network",
-            rank, reasons[reason]);
+            rank, reasons[l->reason]);
+        if (l->is_uneven) {
+            lac_even_work_advise(
+                finding, lac_ranks_exchange_tokens(l->match, l->tables[run->late]->step_count));
+        }
         return;
     }
     const char *shown =
-        !is_recorded ? ""
-                     : lac_texts_add(
-                           &run->texts,
-                           " The traces do not show why: extra GPU time over %s explains %s of %s.",
-                           usual_rank(l), a_step(l, covered_ns).text, a_step(l, rest_ns).text);
+        !is_recorded
+            ? ""
+            : lac_texts_add(
+                  &run->texts,
+                  " The traces do not show why: extra GPU time over %s explains %s of %s.",
+                  usual_rank(l), a_step(l, l->covered_ns).text, a_step(l, lost_ns(l)).text);
     finding->why = lac_texts_add(&run->texts, "%s%s%s%s", split, before, shown, second);
     finding->change =
         lac_texts_add(&run->texts,
@@ -387,7 +404,7 @@ static void write_reason(struct lateness *l, const char *split)
     finding->effort = LAC_EFFORT_SETTING; /* recording more takes no other hardware */
 }
 
-static void write_texts(struct lateness *l)
+static void write_texts(struct lateness *l, const char *work)
 {
     struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
@@ -408,8 +425,8 @@ static void write_texts(struct lateness *l)
         lac_format_count(matched, "rank").text,
         matched == 2 ? "the other" : "the median of the others", a_step(l, l->late_ns).text,
         has_steps ? " per step" : "");
-    write_reason(l, split);
     finding->costs = "None: training results are unaffected.";
+    write_reason(l, split, work);
     finding->wrong_if = "that rank's collectives move less data than the others'.";
     finding->check =
         "swap its node or data shard with another rank's: the straggler should move with it";
@@ -492,14 +509,15 @@ static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_
     /* what it is late by from before the recording returns only if this is every step's begin */
     bool is_shown = l->before_ns * 5 < l->late_ns;
     bool is_one_step = steps_of(l->tables[late]) <= 1.0;
-    enum lac_status status =
-        lac_ranks_replay(l->tables, l->run->rank_count, l->match, LAC_NONE, false, &recorded_ns);
+    enum lac_ranks_change change = l->is_uneven ? LAC_RANKS_EVEN : LAC_RANKS_ONE_FASTER;
+    enum lac_status status = lac_ranks_replay(l->tables, l->run->rank_count, l->match,
+                                              LAC_RANKS_AS_RECORDED, LAC_NONE, false, &recorded_ns);
     if (!status) {
-        status =
-            lac_ranks_replay(l->tables, l->run->rank_count, l->match, late, is_shown, &later_ns);
+        status = lac_ranks_replay(l->tables, l->run->rank_count, l->match, change, late, is_shown,
+                                  &later_ns);
     }
     if (!status) {
-        status = lac_ranks_replay(l->tables, l->run->rank_count, l->match, late,
+        status = lac_ranks_replay(l->tables, l->run->rank_count, l->match, change, late,
                                   is_shown || is_one_step, &all_ns);
     }
     int64_t low_ns = 0;
@@ -558,6 +576,10 @@ static void say_expected(struct lateness *l)
     struct lac_finding *finding = &l->run->finding;
     struct lac_text **texts = &l->run->texts;
     struct lac_text32 band = lac_format_band(finding->gain_low_pct, finding->gain_high_pct);
+    const char *wish = l->is_uneven
+                           ? "as much work on every rank"
+                           : lac_texts_add(texts, "rank %d as fast as %s",
+                                           (int)l->run->ranks[l->run->late].rank, usual_rank(l));
     if (finding->step_mid_ns != LAC_UNKNOWN_NS && finding->gain_high_pct < GAIN_MIN_PCT) {
         finding->expect = lac_texts_add(texts,
                                         "No gain yet: the other ranks need %s per step themselves, "
@@ -565,15 +587,13 @@ static void say_expected(struct lateness *l)
                                         lac_format_ns(finding->step_mid_ns).text);
         finding->severity = LAC_SEVERITY_INFO;
     } else if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
-        finding->expect =
-            lac_texts_add(texts, "%s per step instead of %s (%s less), with rank %d as fast as %s.",
-                          lac_format_ns(finding->step_mid_ns).text,
-                          lac_format_ns(l->tables[l->run->late]->step_mean_ns).text, band.text,
-                          (int)l->run->ranks[l->run->late].rank, usual_rank(l));
+        finding->expect = lac_texts_add(texts, "%s per step instead of %s (%s less), with %s.",
+                                        lac_format_ns(finding->step_mid_ns).text,
+                                        lac_format_ns(l->tables[l->run->late]->step_mean_ns).text,
+                                        band.text, wish);
     } else {
         finding->expect = lac_texts_add(
-            texts, "%s less time over this recording, with rank %d as fast as %s%s.", band.text,
-            (int)l->run->ranks[l->run->late].rank, usual_rank(l),
+            texts, "%s less time over this recording, with %s%s.", band.text, wish,
             l->before_ns > 0 ? "; the upper end only if it is as late in every step" : "");
     }
 }
@@ -632,11 +652,14 @@ static enum lac_status judge(struct lateness *l)
         matched += run->ranks[r].is_matched;
     }
     if (!stands_out(l, most, matched) || !is_steady(l, most)) {
-        run->note = lac_texts_add(&run->texts,
-                                  "No straggler: no rank delays the others by 2 %% of the time, or "
-                                  "they are late in turns.%s%s",
-                                  run->note[0] != '\0' ? " " : "", run->note);
-        return LAC_OK;
+        enum lac_status found = lac_imbalance_find(run, l->tables, l->match);
+        const char *why = run->has_finding
+                              ? "No straggler: the ranks are late in turns."
+                              : "No straggler: no rank delays the others by 2 % of the time, or "
+                                "they are late in turns.";
+        run->note =
+            lac_texts_add(&run->texts, "%s%s%s", why, run->note[0] != '\0' ? " " : "", run->note);
+        return found;
     }
     run->late = most;
     run->has_finding = true;
@@ -644,8 +667,9 @@ static enum lac_status judge(struct lateness *l)
     l->late_ns = l->caused_ns[most];
     sum_parts(l);
     find_before(l);
+    const char *work = find_why(l);
     enum lac_status status = estimate(l);
-    write_texts(l);
+    write_texts(l, work);
     say_expected(l);
     add_evidence(l);
     return status;

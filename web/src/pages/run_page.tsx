@@ -125,7 +125,9 @@ function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): J
         ? analysis.stale
         : undefined;
   const finding = value?.findings[0];
+  // what is seen of a finding is on the late rank; where they are late in turns, on the first
   const late = members.find(trace => trace.rank === value?.late_rank);
+  const shown = late ?? members.find(trace => trace.id === value?.ranks[0]?.trace);
   return (
     <>
       {isDone ? (
@@ -137,7 +139,7 @@ function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): J
             : 'None of the traces could be read.'}
         </p>
       )}
-      {finding && late && <FindingCard trace={late} finding={finding} repeatsVerdict />}
+      {finding && shown && <FindingCard trace={shown} finding={finding} repeatsVerdict />}
       <RankTable members={members} analysis={value} />
       {value && <CannotTell analysis={value} members={members} />}
     </>
