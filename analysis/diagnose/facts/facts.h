@@ -273,6 +273,13 @@ const char *lac_setting_text(const struct lac_facts *facts, const char *part, co
 int32_t lac_setting_cores(const struct lac_facts *facts, const char *key);
 /** Whether two such lists were recorded and have no core in common. */
 bool lac_setting_cores_apart(const struct lac_facts *facts, const char *key, const char *other);
+/** Queries of a thread that are one wait. */
+struct lac_spin {
+    uint64_t last; /**< slice of the last one */
+    int64_t end_ns;
+};
+/** Whether the query in slice `first` begins a wait (spins.c). O(slices of it) */
+bool lac_spin_at(const struct lac_facts *facts, uint64_t first, struct lac_spin *ret_spin);
 /** Class of the name `id`, looked up once. */
 enum lac_api_class lac_api_class_of(const struct lac_facts *facts, uint32_t id);
 enum lac_host_class lac_host_class_of(const struct lac_facts *facts, uint32_t id);

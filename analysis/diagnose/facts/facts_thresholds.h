@@ -19,6 +19,12 @@ enum {
     FIRST_LAUNCH_MIN_NS = 1000000, /**< a first launch this long loads its module */
     SYNC_RETURN_NS =
         10000, /**< clock slack: a sync that returned this long before the gap opened it */
+    QUERIES_APART_MAX_NS = 2000000, /**< a loop that asks and sleeps a millisecond still waits; a
+                                         watchdog that looks ten times a second does not */
+    SPIN_QUERIES_MIN = 3,           /**< an allocator asks once or twice on its way */
+    SPIN_MIN_NS = 50000,            /**< ... or for a few events in a row, a microsecond each */
+    LAUNCH_LEAST_NS =
+        2000, /**< no launch takes less until the device starts; clocks are as far apart */
     COPY_SMALL_BYTES =
         65536,     /**< copies up to this size are never a finding: a launch costs as much */
     STEPS_MIN = 3, /**< fewer kept steps say nothing about a step */

@@ -199,6 +199,8 @@ static enum lac_status add_call(struct lac_facts *facts, struct lac_host *host, 
         }
         facts->has_module_work = true;
         return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
+    case LAC_API_QUERY: /* a row of them is one wait: add_spin() */
+        return LAC_OK;
     case LAC_API_WAIT_EVENT:
         return lac_spans_add_unsorted(&host->waits_event, start_ns, start_ns + 1);
     case LAC_API_OTHER:
@@ -206,6 +208,22 @@ static enum lac_status add_call(struct lac_facts *facts, struct lac_host *host, 
         break;
     }
     return LAC_OK;
+}
+
+/** The row of queries that begins there, as a call that waits. @return the slice behind it */
+static enum lac_status add_spin(const struct lac_facts *facts, struct lac_host *host,
+                                uint64_t slice, uint64_t *ret_behind)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    struct lac_spin spin;
+    bool is_query = slices->kind[slice] == LAC_SLICE_API &&
+                    lac_api_class_of(facts, slices->name[slice]) == LAC_API_QUERY;
+    if (slice < *ret_behind || !is_query) {
+        return LAC_OK;
+    }
+    bool is_spin = lac_spin_at(facts, slice, &spin);
+    *ret_behind = spin.last + 1;
+    return is_spin ? add_blocking(host, slices->start_ns[slice], spin.end_ns, slice) : LAC_OK;
 }
 
 /** Whether a range's name says work beside the training itself. Looked up once a name. */
@@ -348,12 +366,14 @@ static enum lac_status collect_track(struct lac_facts *facts, uint32_t track,
         }
     }
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
+    uint64_t spun = 0; /* queries before this slice were seen */
     for (uint64_t i = model->tracks[track].first; i < end; i++) {
         uint8_t kind = slices->kind[i];
         enum lac_status status = LAC_OK;
         if (kind == LAC_SLICE_API) {
             if (host != NULL) {
                 status = add_call(facts, host, i);
+                status = status ? status : add_spin(facts, host, i, &spun);
             }
         } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
             status = add_range(facts, host, i, track);

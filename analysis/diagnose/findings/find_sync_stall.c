@@ -100,6 +100,27 @@ static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst
     return worst_of(culprits, count, ret_worst);
 }
 
+/** Whether the wait is a loop that asks. */
+static bool is_spin(const struct culprit *culprit)
+{
+    return strstr(culprit->call, "Query") != NULL;
+}
+
+/** Ask once, and go on. */
+static const char *change_of_spin(const struct lac_facts *facts, const struct culprit *culprit)
+{
+    if (lac_framework_of(facts->model) == LAC_FRAMEWORK_UNKNOWN) {
+        return lac_texts_add(&facts->analysis->texts,
+                             "// ask once per step, for the step before, and go on:\n"
+                             "if (%.*s(done) == %sSuccess) { ... }",
+                             (int)strcspn(culprit->call, "_"), culprit->call,
+                             strncmp(culprit->call, "hip", 3) == 0 ? "hip" : "cuda");
+    }
+    return "if event.query():               # once per step, of the step before; then go on\n"
+           "    print(value.item())\n"
+           "# no `while not event.query(): ...`: it waits, and keeps a core busy";
+}
+
 /** Without a framework: the calls of the runtime are the program's own. */
 static const char *change_of_runtime(const struct lac_facts *facts, const struct culprit *culprit)
 {
@@ -143,6 +164,9 @@ static bool is_copy_to_device(const struct lac_facts *facts, const struct culpri
 static const char *change_for(const struct lac_facts *facts, const struct culprit *culprit)
 {
     enum lac_framework framework = lac_framework_of(facts->model);
+    if (is_spin(culprit)) {
+        return change_of_spin(facts, culprit);
+    }
     if (framework == LAC_FRAMEWORK_UNKNOWN) {
         return change_of_runtime(facts, culprit);
     }
@@ -264,10 +288,12 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
         lac_format_pct(finding->cost_pct).text, lac_finding_parts(facts, finding));
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s times per step, %.60s%s%.60s waits for the GPU (%s in all). Without it, the host would "
+        "%s times per step, %s%.60s%s%.60s %s the GPU (%s in all). Without it, the host would "
         "load, allocate and launch the next step in that time; now the GPU is idle for it.",
-        lac_format_rate((double)worst.count / steps).text, worst.call,
+        lac_format_rate((double)worst.count / steps).text,
+        is_spin(&worst) ? "the host spins in " : "", worst.call,
         worst.around[0] != '\0' ? " in " : "", worst.around,
+        is_spin(&worst) ? "and waits for" : "waits for",
         lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
     finding->confidence = 0.4; /* what the host then does instead is not seen */
     propose(facts, finding, &worst);
@@ -305,14 +331,18 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
         "The GPU idles %s of every %s step after host-device synchronization (%s)",
         lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
+    struct lac_text32 idles =
+        lac_format_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1));
     finding->why = lac_texts_add(
         &analysis->texts,
-        "The most costly call is %.60s%s%.60s, %s times per step: the queue is empty when it "
-        "returns, "
-        "and the GPU idles %s until the next launch. The wait inside the call costs nothing.",
+        is_spin(&worst)
+            ? "The host spins in %.60s%s%.60s, %s times per step, until the GPU is done: the queue "
+              "is empty then, and the GPU idles %s until the next launch. The wait costs nothing."
+            : "The most costly call is %.60s%s%.60s, %s times per step: the queue is empty when it "
+              "returns, and the GPU idles %s until the next launch. The wait inside the call costs "
+              "nothing.",
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
-        lac_format_rate(per_step).text,
-        lac_format_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1)).text);
+        lac_format_rate(per_step).text, idles.text);
     propose(facts, finding, &worst);
     lac_evidence_gaps(facts, finding, LAC_CAUSE_SYNC, 3);
     return true;

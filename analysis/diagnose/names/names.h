@@ -82,6 +82,7 @@ enum lac_api_class {
     LAC_API_ALLOC,
     LAC_API_MODULE,     /**< loads or compiles code, creates contexts */
     LAC_API_WAIT_EVENT, /**< makes a stream wait for another */
+    LAC_API_QUERY,      /**< asks whether the device is done, and returns at once */
     LAC_API_CLASS_COUNT_
 };
 /** Classify a CUDA or HIP runtime or driver call. */

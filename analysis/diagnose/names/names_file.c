@@ -56,10 +56,10 @@ static const struct word *words_of(enum lac_names_table table, size_t *ret_count
     static const struct word layouts[] = {WORD(LAC_LAYOUT_NONE), WORD(LAC_LAYOUT_L),
                                           WORD(LAC_LAYOUT_PD), WORD(LAC_LAYOUT_U),
                                           WORD(LAC_LAYOUT_K)};
-    static const struct word calls[] = {WORD(LAC_API_OTHER),         WORD(LAC_API_LAUNCH),
-                                        WORD(LAC_API_SYNC),          WORD(LAC_API_COPY),
-                                        WORD(LAC_API_COPY_BLOCKING), WORD(LAC_API_ALLOC),
-                                        WORD(LAC_API_MODULE),        WORD(LAC_API_WAIT_EVENT)};
+    static const struct word calls[] = {
+        WORD(LAC_API_OTHER),  WORD(LAC_API_LAUNCH),        WORD(LAC_API_SYNC),
+        WORD(LAC_API_COPY),   WORD(LAC_API_COPY_BLOCKING), WORD(LAC_API_ALLOC),
+        WORD(LAC_API_MODULE), WORD(LAC_API_WAIT_EVENT),    WORD(LAC_API_QUERY)};
     static const struct word hosts[] = {
         WORD(LAC_HOST_OTHER),     WORD(LAC_HOST_LOADER_WAIT), WORD(LAC_HOST_STEP),
         WORD(LAC_HOST_OPTIMIZER), WORD(LAC_HOST_COMM),        WORD(LAC_HOST_COMPILE),

@@ -228,6 +228,7 @@ static enum lac_status see_call(struct walk *walk, const struct lac_graph_call *
     case LAC_API_LAUNCH:
     case LAC_API_MODULE:
     case LAC_API_WAIT_EVENT:
+    case LAC_API_QUERY:
     case LAC_API_CLASS_COUNT_:
         break;
     }
@@ -236,7 +237,9 @@ static enum lac_status see_call(struct walk *walk, const struct lac_graph_call *
 
 /**
  * How far back events lie: as many operations as were not done when such a wait returned. When none
- * ever waited the event is not known to be a recent one: it then lies a step back.
+ * ever waited the event is not known to be a recent one: it then lies a step back. Where nothing was
+ * left to do when any of them returned, they are synchronizations like those of a stream: else they
+ * keep the host from running ahead too far, and stay whatever is changed.
  */
 static void place_events(struct walk *walk)
 {
@@ -266,7 +269,7 @@ static void place_events(struct walk *walk)
         uint32_t op = builder->by_stream[at - back];
         if (graph->ops[op].start_ns <= graph->nodes[event->node].at_ns) {
             graph->nodes[event->node].waits = (int32_t)((int64_t)op - graph->first);
-            graph->nodes[event->node].wait = LAC_WAIT_OTHER;
+            graph->nodes[event->node].wait = back == 0 ? LAC_WAIT_SYNC : LAC_WAIT_OTHER;
         }
     }
 }

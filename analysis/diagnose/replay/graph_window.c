@@ -131,7 +131,7 @@ static bool call_of(struct lac_graph_builder *builder, uint64_t slice, struct la
     }
     enum lac_api_class op_class = lac_api_class_of(facts, slices->name[slice]);
     bool is_short_look_up = op_class == LAC_API_MODULE && slices->dur_ns[slice] < MODULE_MIN_NS;
-    if (op_class == LAC_API_OTHER || is_short_look_up) {
+    if (op_class == LAC_API_OTHER || op_class == LAC_API_QUERY || is_short_look_up) {
         return false;
     }
     call->api_class = (uint8_t)op_class;
@@ -141,6 +141,29 @@ static bool call_of(struct lac_graph_builder *builder, uint64_t slice, struct la
     call->last_op = LAC_NONE;
     call->batch = LAC_NONE;
     return true;
+}
+
+/** A row of queries as the wait that it is, in one call. @return whether it is one; the last of the
+ *  row in either case */
+static bool spin_of(struct lac_graph_builder *builder, uint64_t slice, struct lac_graph_call *call,
+                    uint64_t *ret_last)
+{
+    const struct lac_slices *slices = &builder->facts->model->slices;
+    struct lac_spin spin;
+    bool is_query = slices->kind[slice] == LAC_SLICE_API &&
+                    lac_api_class_of(builder->facts, slices->name[slice]) == LAC_API_QUERY;
+    if (!is_query) {
+        return false;
+    }
+    bool is_spin = lac_spin_at(builder->facts, slice, &spin);
+    *ret_last = spin.last;
+    call->api_class = LAC_API_SYNC;
+    call->start_ns = slices->start_ns[slice] - builder->graph->start_ns;
+    call->end_ns = spin.end_ns - builder->graph->start_ns;
+    call->slice = (uint32_t)slice;
+    call->last_op = LAC_NONE;
+    call->batch = LAC_NONE;
+    return is_spin;
 }
 
 static enum lac_status collect_calls(struct lac_graph_builder *builder)
@@ -155,7 +178,7 @@ static enum lac_status collect_calls(struct lac_graph_builder *builder)
         uint64_t i = lac_model_lower_bound(model, t, builder->graph->start_ns);
         for (; i < end && slices->start_ns[i] < builder->graph->end_ns; i++) {
             struct lac_graph_call call = {.track = t};
-            if (!call_of(builder, i, &call)) {
+            if (!call_of(builder, i, &call) && !spin_of(builder, i, &call, &i)) {
                 continue;
             }
             if (builder->call_count == LAC_GRAPH_CALLS_MAX) {

@@ -91,6 +91,7 @@ static void name_call_work(const struct lac_graph_builder *builder, struct lac_n
         return;
     case LAC_API_OTHER:
     case LAC_API_SYNC:
+    case LAC_API_QUERY:
     case LAC_API_COPY_BLOCKING:
     case LAC_API_CLASS_COUNT_:
         break;

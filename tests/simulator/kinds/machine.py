@@ -16,7 +16,7 @@ QUEUE_MAX = 1000  # operations that may wait on a stream before launching blocks
 
 CALL_IDS = {"cudaLaunchKernel": 211, "cudaLaunchKernelExC": 430, "cudaMemcpyAsync": 41, "cudaMemsetAsync": 51, "cudaGraphLaunch": 311,
             "cudaStreamSynchronize": 131, "cudaDeviceSynchronize": 165, "cudaEventSynchronize": 137, "cudaEventRecord": 135,
-            "cudaStreamWaitEvent": 147, "cudaMalloc": 20, "cudaFree": 22, "cuModuleLoadData": 62}
+            "cudaStreamWaitEvent": 147, "cudaEventQuery": 136, "cudaStreamQuery": 132, "cudaMalloc": 20, "cudaFree": 22, "cuModuleLoadData": 62}
 
 Row = collections.namedtuple("Row", "cat name pid tid start end args launched")
 
@@ -221,6 +221,16 @@ class Machine:
     def wait_device(self, cause="sync"):
         last = max((s.free_ns for s in self.streams.values()), default=0)
         self.call("cudaDeviceSynchronize", max(self.now + CALL_NS, last + RETURN_NS), cause)
+
+    def spin(self, name, pause_ns, stream=COMPUTE):
+        """The host asks again and again whether the stream is done, and pauses between."""
+        done_ns = self.streams[stream].free_ns + RETURN_NS
+        while True:
+            is_done = self.now >= done_ns
+            self.call(name, self.now + 2_000, "sync")
+            if is_done:
+                return
+            self.go(pause_ns, "sync")
 
     def stream_waits(self, stream, event_ns):
         """cudaStreamWaitEvent: nothing of the stream starts before that."""
