@@ -1,7 +1,6 @@
 /* Batches whose copies do not overlap with kernels: from pageable memory, or from pinned. */
 
 #include "analysis/diagnose/findings/findings.h"
-#include "analysis/diagnose/replay/edits.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,46 +36,6 @@ static double gb_per_s(const struct lac_step_time *time, enum lac_op_class op_cl
                : 0.0;
 }
 
-/** The synchronization that a blocking copy ends with, behind its call; LAC_NONE without one. */
-static uint32_t wait_behind(const struct lac_facts *facts, uint32_t call)
-{
-    enum { LOOK_AHEAD = 8 };
-    const struct lac_model *model = facts->model;
-    const struct lac_track *track = &model->tracks[lac_model_track_of(model, call)];
-    for (uint64_t at = (uint64_t)call + 1;
-         at <= (uint64_t)call + LOOK_AHEAD && at < track->first + track->count; at++) {
-        if (model->slices.kind[at] == LAC_SLICE_API) {
-            bool is_wait = lac_api_class_of(facts, model->slices.name[at]) == LAC_API_SYNC;
-            return is_wait ? (uint32_t)at : LAC_NONE;
-        }
-    }
-    return LAC_NONE;
-}
-
-struct lac_edits *lac_pinned_copies(const struct lac_facts *facts, enum lac_finding_kind kind)
-{
-    const struct lac_model *model = facts->model;
-    const struct lac_step_operations *work = facts->step_operations;
-    struct lac_edits *edits = NULL;
-    for (uint64_t i = 0; i < work->count; i++) {
-        uint32_t slice = work->ops[i].slice;
-        uint32_t row = model->slices.detail[slice];
-        if (model->slices.kind[slice] != LAC_SLICE_COPY || row >= model->copy_count ||
-            model->copies[row].copy_kind != LAC_COPY_HTOD ||
-            model->copies[row].src != LAC_MEMORY_PAGEABLE ||
-            model->slices.link[slice] == LAC_NONE) {
-            continue;
-        }
-        edits = edits != NULL ? edits : lac_edits_begin(facts, kind);
-        lac_edits_no_wait(edits, model->slices.link[slice]);
-        uint32_t wait = wait_behind(facts, model->slices.link[slice]);
-        if (wait != LAC_NONE) {
-            lac_edits_no_wait(edits, wait);
-        }
-    }
-    return edits;
-}
-
 /** Whether the copies of that class are worth a finding; estimates it. */
 static bool open_finding(const struct lac_facts *facts, struct lac_finding *finding,
                          enum lac_op_class op_class, const struct lac_what_if_changes *what_if)
@@ -94,29 +53,6 @@ static bool open_finding(const struct lac_facts *facts, struct lac_finding *find
     return true;
 }
 
-/** Pinned, and not blocking: the host goes on. At worst it does not, as what follows waits as well. */
-static void estimate_pinned(const struct lac_facts *facts, struct lac_finding *finding)
-{
-    struct lac_what_if_changes what_if;
-    lac_what_if_clear(&what_if);
-    what_if.pinned = 1;
-    struct lac_edits *edits = lac_pinned_copies(facts, LAC_FINDING_PAGEABLE_COPY);
-    double step_ns[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        struct lac_change change;
-        lac_change_from_what_if(facts, &what_if, (enum lac_case)which, &change);
-        if (edits != NULL && which != LAC_CASE_WORST) {
-            lac_change_edit(&change, edits, which == LAC_CASE_MID ? PINNED_FREE_MID : 1.0);
-        }
-        if (which == LAC_CASE_MID) {
-            change.pins_copies = true;
-            lac_finding_note(facts, LAC_FINDING_PAGEABLE_COPY, &change);
-        }
-        step_ns[which] = lac_what_if_replay(facts, &change);
-    }
-    lac_finding_estimate_steps(facts, finding, step_ns);
-}
-
 bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -127,8 +63,6 @@ bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *f
     if (!open_finding(facts, finding, LAC_OP_COPY_PAGEABLE, &what_if)) {
         return false;
     }
-    estimate_pinned(facts, finding);
-    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE];
     finding->title = lac_texts_add(
         &analysis->texts,

@@ -143,11 +143,6 @@ const char *lac_framework_advice(const struct lac_facts *facts, enum lac_switch 
 /** The line that groups the updates of an optimizer which makes them one by one; "" where none does. */
 const char *lac_grouped_optimizer_line(const struct lac_facts *facts);
 
-struct lac_edits;
-/** Copies to the device from pageable memory, whose calls wait until they are done: pinned and not blocking,
- *  they do not. For that finding; NULL where there are none. */
-struct lac_edits *lac_pinned_copies(const struct lac_facts *facts, enum lac_finding_kind kind);
-
 /** Attention in separate kernels as a fact, where no advice is given: a sentence or two, or "". */
 const char *lac_unfused_attention_text(const struct lac_facts *facts);
 

@@ -164,8 +164,5 @@
 #define DRIFT_QUARTER_MIN 0.1
 /* Copies that stay this much slower than measured once they are pinned are not pinned. */
 #define PINNED_FASTER_MIN 1.1
-/* Of what the host is held up by copies from pageable memory, the part that is expected to go: a tensor
- * that a transform makes anew is pinned only by another copy. */
-#define PINNED_FREE_MID 0.9
 
 #endif

@@ -59,4 +59,11 @@ void lac_edits_launched_with(struct lac_edits *edits, uint64_t operation, uint64
  *  it launched none). */
 void lac_edits_drop(struct lac_edits *edits, uint64_t call, uint64_t operation);
 
+/* -- ready made -- */
+
+/** Copies to the device from pageable memory, whose calls wait until they are done: pinned and not
+ *  blocking, they do not (pinned_copies.c). Of that kind of finding, chosen once; NULL where there
+ *  are none. What `pinned=1` and the finding pageable-copy play, too. */
+struct lac_edits *lac_pinned_copies(const struct lac_facts *facts, enum lac_finding_kind kind);
+
 #endif

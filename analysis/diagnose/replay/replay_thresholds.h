@@ -21,4 +21,8 @@ enum { GRAPH_STEPS_MIN = 1 };
 /* A band that is wider says nothing. */
 #define REPLAY_ERROR_MOST 0.5
 
+/* Of what the host is held up by copies from pageable memory, the part that is expected to go: a tensor
+ * that a transform makes anew is pinned only by another copy. */
+#define PINNED_FREE_MID 0.9
+
 #endif

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/replay/what_if_replay.h"
 
 #include "analysis/diagnose/facts/step_operations.h"
+#include "analysis/diagnose/replay/edits.h"
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
 #include "collector/base/count_of.h"
@@ -377,10 +378,10 @@ static double pinned_factor(const struct lac_step_time *time, double gb_s)
     return fmin(1.0, then_ns / now_ns);
 }
 
-static void change_copies(const struct lac_step_time *time,
-                          const struct lac_what_if_changes *what_if, enum lac_case which,
-                          struct lac_change *change)
+static void change_copies(const struct lac_facts *facts, const struct lac_what_if_changes *what_if,
+                          enum lac_case which, struct lac_change *change)
 {
+    const struct lac_step_time *time = facts->time;
     static const double bandwidth[LAC_CASE_COUNT_] = {1.1, 1.0, 0.75};
     /* copies beside kernels slow them a little: what they lose of their gain */
     static const double kept[LAC_CASE_COUNT_] = {0.0, 0.03, 0.15};
@@ -389,6 +390,10 @@ static void change_copies(const struct lac_step_time *time,
     if (is_pinned) {
         double certain = time->is_pinned_seen ? 1.0 : bandwidth[which];
         change->factor[LAC_OP_COPY_PAGEABLE] = pinned_factor(time, certain * time->pinned_gb_s);
+        if (which != LAC_CASE_WORST) { /* the host goes on; at worst what follows waits as well */
+            lac_change_edit(change, lac_pinned_copies(facts, LAC_FINDING_PAGEABLE_COPY),
+                            which == LAC_CASE_MID ? PINNED_FREE_MID : 1.0);
+        }
     }
     change->copies_ahead = is_async;
     change->pins_copies = is_pinned;
@@ -455,7 +460,7 @@ void lac_change_from_what_if(const struct lac_facts *facts,
         change.factor[LAC_OP_LAYOUT] = layout_left[which];
         change.layout_launches = layout_left[which];
     }
-    change_copies(time, what_if, which, &change);
+    change_copies(facts, what_if, which, &change);
     change.idle_factor[LAC_CAUSE_SYNC] = what_if->no_sync == 1 ? idle_left[which] : 1.0;
     change.idle_factor[LAC_CAUSE_ALLOCATOR] = what_if->no_allocator == 1 ? idle_left[which] : 1.0;
     change.idle_factor[LAC_CAUSE_MODULE_LOAD] =
