@@ -288,6 +288,65 @@ START_TEST(results_that_are_copied_in_a_row_wait_once)
 }
 END_TEST
 
+/** A mask from pageable memory: its copy begins behind all that was launched, and the call lasts until
+ *  it is done; then the host makes the next one. */
+static void copy_mask(double works_us)
+{
+    sheet_corr++;
+    double start = compute_us > host_us + 10.0 ? compute_us : host_us + 10.0;
+    compute_us = start + 30.0;
+    double end = compute_us + 2.0;
+    sheet_add("main op %.3f %.3f aten::to\n", host_us, end + 3.0 - host_us);
+    sheet_add("main call %.3f %.3f #%u cudaMemcpyAsync\n", host_us + 1.0, end - host_us - 1.0,
+              sheet_corr);
+    sheet_add("gpu0.7 copy %.3f 30 #%u HtoD pageable 200000\n", start, sheet_corr);
+    sheet_add("main call %.3f 2 cudaStreamSynchronize\n", end);
+    host_us = end + 4.0 + works_us;
+}
+
+/** Blocks of one pass, or of steps of training, that make a mask each. */
+static void draw_masks(int steps, int blocks)
+{
+    begin();
+    for (int step = 0; step < steps; step++) {
+        double begin_us = host_us;
+        for (int block = 0; block < blocks; block++) {
+            sheet_add("main op %.3f 10 aten::addmm\n", host_us);
+            compute(400, gemm);
+            compute(300, "softmax_warp_forward");
+            copy_mask(150.0);
+        }
+        if (steps > 1) {
+            step_end(step, begin_us);
+        }
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(copies_that_wait_in_each_layer_are_waits)
+{
+    draw_masks(8, 8);
+    const struct lac_finding *finding = sheet_finding("sync-per-layer");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->title, "aten::to stops the host 8 times per step"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "pin_memory()"));
+    ck_assert(finding->gain_high_pct > 10.0 && finding->gain_high_pct < 25.0);
+    sheet_check_grammar(finding);
+}
+END_TEST
+
+/** Nothing names a step: what repeats is a block of one pass, and one wait in each is enough. */
+START_TEST(one_pass_through_blocks_is_spoken_of_by_the_block)
+{
+    draw_masks(1, 24);
+    ck_assert_str_eq(analysis->step_method, "period");
+    const struct lac_finding *finding = sheet_finding("sync-per-layer");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->title, "aten::to stops the host once per repetition"));
+    ck_assert(finding->gain_high_pct > 10.0 && finding->gain_high_pct < 25.0);
+}
+END_TEST
+
 /* -- gathers of weights ----------------------------------------------------------------------- */
 
 static const char all_gather[] = "ncclDevKernel_AllGather_RING_LL(args)";
@@ -535,6 +594,8 @@ int main(void)
     tcase_add_test(tests, a_wait_in_each_layer_names_its_operator);
     tcase_add_test(tests, a_wait_at_the_end_of_a_step_is_of_no_layer);
     tcase_add_test(tests, results_that_are_copied_in_a_row_wait_once);
+    tcase_add_test(tests, copies_that_wait_in_each_layer_are_waits);
+    tcase_add_test(tests, one_pass_through_blocks_is_spoken_of_by_the_block);
     tcase_add_test(tests, gathers_that_layers_wait_for_come_one_layer_earlier);
     tcase_add_test(tests, gathers_beside_computing_are_fine);
     tcase_add_test(tests, the_bubble_follows_from_stages_and_micro_batches);

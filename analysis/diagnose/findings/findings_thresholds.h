@@ -141,10 +141,10 @@
 #define WAITS_MANY_MIN     5.0
 #define WAITS_IN_GRAPH_MIN 1.5
 #define CAPTURED_MIN_PCT   1.0
-/* A wait of every step comes in half of them at least; behind other names it has to gain this much,
+/* A wait of every step comes in half of them at least; behind other names it has to gain what a warning does,
  * and no finding that names the idle time may gain this part of it. */
 #define EVERY_STEP_MIN   0.5
-#define BEHIND_GAIN_PCT  5.0
+#define BEHIND_GAIN_PCT  3.0
 #define SAID_ALREADY_MIN 0.8
 
 /* -- beside the steps -- */

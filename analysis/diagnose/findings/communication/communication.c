@@ -110,7 +110,10 @@ double lac_time_at_rate(const struct lac_message *collective, double gb_s)
 
 bool lac_is_step(const struct lac_analysis *analysis)
 {
-    return analysis->workload != LAC_WORKLOAD_NO_STEPS;
+    /* what repeats by its kernels alone may be a block of one pass; with gradients that was judged */
+    bool is_unnamed = strcmp(analysis->step_method, "period") == 0;
+    return analysis->workload != LAC_WORKLOAD_NO_STEPS &&
+           !(analysis->workload == LAC_WORKLOAD_INFERENCE && is_unnamed);
 }
 
 double lac_communication_said_ns(const struct lac_facts *facts)

@@ -354,7 +354,9 @@ static bool find_slow_link(const struct lac_facts *facts, struct lac_finding *fi
 bool lac_find_collective_efficiency(const struct lac_facts *facts, struct lac_finding *finding)
 {
     const struct lac_collectives *all = facts->collectives;
-    if (all->count == 0 || all->steps <= 0.0) {
+    bool is_training = facts->analysis->workload == LAC_WORKLOAD_TRAINING ||
+                       facts->analysis->workload == LAC_WORKLOAD_FEW_STEPS;
+    if (!is_training || all->count == 0 || all->steps <= 0.0) {
         return false;
     }
     return find_small(facts, finding) || find_slow_link(facts, finding) ||

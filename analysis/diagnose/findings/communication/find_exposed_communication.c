@@ -104,6 +104,9 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_time *time = facts->time;
+    if (analysis->workload == LAC_WORKLOAD_NO_STEPS) { /* a part of a step has no share of it */
+        return false;
+    }
     double said_ns = lac_communication_said_ns(facts);
     double cost_ns = fmax(0.0, time->exposed_comm_ns - said_ns);
     double cost_pct = lac_pct_of_step(facts, cost_ns);

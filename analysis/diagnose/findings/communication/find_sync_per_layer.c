@@ -74,6 +74,25 @@ static struct group *group_of(struct groups *groups, const char *call, const cha
     return group;
 }
 
+static uint64_t wait_count(const struct lac_host *host)
+{
+    return host->blocking_count + host->copy_blocking_count;
+}
+
+/** The i-th call that waits, in no order: synchronizations, and copies to the device that last until
+ *  they are done, because they begin when the device has done what was launched before. NULL where it
+ *  waits for room in the queue. */
+static const struct lac_blocking_call *wait_at(const struct lac_facts *facts, uint64_t i)
+{
+    const struct lac_host *host = &facts->hosts[facts->main_host];
+    if (i < host->blocking_count) {
+        return &host->blocking[i];
+    }
+    const struct lac_blocking_call *call = &host->copy_blocking[i - host->blocking_count];
+    uint32_t name = facts->model->slices.name[call->slice];
+    return lac_api_class_of(facts, name) == LAC_API_LAUNCH ? NULL : call;
+}
+
 /** The calls of kept steps that wait, by where they are. */
 static void collect(const struct lac_facts *facts, struct groups *groups)
 {
@@ -81,9 +100,11 @@ static void collect(const struct lac_facts *facts, struct groups *groups)
     const struct lac_host *host = &facts->hosts[facts->main_host];
     const struct lac_spans *kernels = &facts->device_sets[facts->analysis->main_device].kernels;
     uint64_t seen = 0;
-    for (uint64_t i = 0; i < host->blocking_count && seen < CALLS_MAX; i++) {
-        const struct lac_blocking_call *call = &host->blocking[i];
-        int64_t ns = lac_spans_length_inside(&facts->host_kept, call->start_ns, call->end_ns);
+    for (uint64_t i = 0; i < wait_count(host) && seen < CALLS_MAX; i++) {
+        const struct lac_blocking_call *call = wait_at(facts, i);
+        int64_t ns = call != NULL
+                         ? lac_spans_length_inside(&facts->host_kept, call->start_ns, call->end_ns)
+                         : 0;
         if (ns == 0) {
             continue;
         }
@@ -117,9 +138,9 @@ static struct lac_edits *edit(const struct lac_facts *facts, struct groups *grou
     int64_t end_ns = 0;
     lac_edits_window(facts, &start_ns, &end_ns);
     uint64_t seen = 0;
-    for (uint64_t i = 0; i < host->blocking_count && seen < CALLS_MAX; i++) {
-        const struct lac_blocking_call *call = &host->blocking[i];
-        if (call->end_ns <= start_ns || call->start_ns >= end_ns) {
+    for (uint64_t i = 0; i < wait_count(host) && seen < CALLS_MAX; i++) {
+        const struct lac_blocking_call *call = wait_at(facts, i);
+        if (call == NULL || call->end_ns <= start_ns || call->start_ns >= end_ns) {
             continue;
         }
         seen++;

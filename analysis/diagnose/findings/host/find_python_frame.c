@@ -311,6 +311,25 @@ static void claim_loading(const struct lac_facts *facts, const struct lac_python
     }
 }
 
+/** How sure it is. A function that loads is a part of what the finding about the wait for data takes
+ *  away with a setting: where that gains as much, the function's share of it is no surer. */
+static double confidence_of(const struct lac_facts *facts, const struct lac_python_frame *row,
+                            const struct lac_finding *finding)
+{
+    const double usual = 0.75;
+    const struct lac_analysis *analysis = facts->analysis;
+    for (uint32_t i = 0; i < analysis->finding_count && 2 * row->loading_ns >= row->idle_ns; i++) {
+        const struct lac_finding *other = &analysis->findings[i];
+        bool is_whole = lac_finding_type(other->kind)->is_about_loading &&
+                        other->change[0] != '\0' && other->effort == LAC_EFFORT_SETTING &&
+                        other->gain_mid_pct >= finding->gain_mid_pct;
+        if (is_whole) {
+            return fmin(usual, other->confidence);
+        }
+    }
+    return usual;
+}
+
 bool lac_find_python_frame(const struct lac_facts *facts, struct lac_finding *finding)
 {
     const struct lac_python_frame *row = hot_frame(facts);
@@ -325,7 +344,7 @@ bool lac_find_python_frame(const struct lac_facts *facts, struct lac_finding *fi
     lac_finding_cost(facts, finding, cost_ns);
     claim_loading(facts, row, finding);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
-    finding->confidence = 0.75;
+    finding->confidence = confidence_of(facts, row, finding);
     say(facts, row, &frame, caller, cost_ns, finding);
     propose(facts, row, &frame, caller, finding);
     if (row->longest != LAC_NONE) {
