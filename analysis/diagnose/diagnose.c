@@ -139,6 +139,9 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
     facts->main_host = LAC_NONE;
     enum lac_status status = find_facts(facts);
     if (!status) {
+        status = lac_optimizer_infer(facts);
+    }
+    if (!status) {
         status = lac_step_time_measure(facts);
     }
     if (!status) {

@@ -203,7 +203,12 @@ END_TEST
 
 /* -- the optimizer ----------------------------------------------------------------------------- */
 
-/** The host needs `each_us` for each of 200 updates; the device has 2 ms of work beside. */
+/** What the updates are called, how many there are, and whether a range is around them. */
+static const char *update_name = "aten::add_";
+static int update_count = 200;
+static bool is_unnamed;
+
+/** The host needs `each_us` for each update; the device has 2 ms of work beside. */
 static void draw_optimizer(double each_us, const char *kernel, double ahead_us, bool has_python)
 {
     blank();
@@ -211,11 +216,13 @@ static void draw_optimizer(double each_us, const char *kernel, double ahead_us, 
         double begin = host_us;
         launch("main", "aten::addmm", ahead_us, HALF_GEMM);
         double from = host_us;
-        for (int k = 0; k < 200; k++) {
-            launch("main", "aten::add_", 3, kernel);
+        for (int k = 0; k < update_count; k++) {
+            launch("main", update_name, 3, kernel);
             host_us += each_us - 4.0;
         }
-        sheet_add("main op %.1f %.1f Optimizer.step#Adam.step\n", from - 0.5, host_us - from);
+        sheet_add("main op %.1f %.1f %s\n", from - 0.5, is_unnamed ? 0.3 : host_us - from,
+                  is_unnamed ? "autograd::engine::evaluate_function: AddmmBackward0"
+                             : "Optimizer.step#Adam.step");
         if (has_python) {
             sheet_add("main python %.1f 1 optim.py(3): step\n", host_us);
         }
@@ -238,6 +245,31 @@ START_TEST(an_optimizer_without_groups_is_found)
     ck_assert_ptr_nonnull(strstr(finding->change, "torch.optim.Adam("));
     ck_assert_ptr_nonnull(strstr(finding->change, "fused=True"));
     ck_assert(finding->gain_high_pct < 70.0);
+}
+END_TEST
+
+/** No range around them: dozens of updates in place, one after the other, are an optimizer. */
+START_TEST(an_optimizer_without_a_range_is_known_by_its_updates)
+{
+    is_unnamed = true;
+    draw_optimizer(20, ADD, 100, false);
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("slow-optimizer");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "No range names it"));
+    ck_assert(finding->gain_high_pct > 20.0 && finding->gain_high_pct < 70.0);
+    update_name = "aten::relu"; /* as many of a layer */
+    draw_optimizer(20, ADD, 100, false);
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("slow-optimizer"));
+    update_name = "aten::add_"; /* and few */
+    update_count = 40;
+    draw_optimizer(100, ADD, 100, false);
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("slow-optimizer"));
+    update_count = 200;
+    is_unnamed = false;
 }
 END_TEST
 
@@ -374,6 +406,7 @@ int main(void)
     tcase_add_test(tcase, a_chain_of_elementwise_kernels_can_be_fused);
     tcase_add_test(tcase, what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused);
     tcase_add_test(tcase, an_optimizer_without_groups_is_found);
+    tcase_add_test(tcase, an_optimizer_without_a_range_is_known_by_its_updates);
     tcase_add_test(tcase, an_optimizer_that_the_device_does_not_notice_costs_nothing);
     tcase_add_test(tcase, kernels_with_fewer_blocks_than_multiprocessors_are_said);
     tcase_add_test(tcase, grids_that_fill_the_gpu_or_were_not_recorded_are_not);

@@ -169,6 +169,7 @@ struct lac_facts {
     uint64_t fetch_count, fetch_capacity;
     bool has_api, has_backward, has_single_process_wait;
     bool has_module_work, has_python, has_operators;
+    bool is_optimizer_inferred; /**< optimizer_marks are rows of updates (optimizer_runs.c) */
     uint32_t profiler_count;
     struct lac_python_frames *python_frames; /**< while the device had nothing to do
                                                   (python_frames.h); NULL without rows of them */
@@ -273,6 +274,12 @@ const char *lac_setting_text(const struct lac_facts *facts, const char *part, co
 int32_t lac_setting_cores(const struct lac_facts *facts, const char *key);
 /** Whether two such lists were recorded and have no core in common. */
 bool lac_setting_cores_apart(const struct lac_facts *facts, const char *key, const char *other);
+/** By start. */
+void lac_marks_sort(struct lac_marks *marks);
+/** Where no range names the optimizer: mark the rows of its updates (optimizer_runs.c). O(slices) */
+LAC_MUST_USE enum lac_status lac_optimizer_infer(struct lac_facts *facts);
+/** Whether a host slice begins in such a row. O(log rows) */
+bool lac_in_inferred_optimizer(const struct lac_facts *facts, uint64_t slice);
 /** Queries of a thread that are one wait. */
 struct lac_spin {
     uint64_t last; /**< slice of the last one */

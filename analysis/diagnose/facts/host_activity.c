@@ -460,7 +460,7 @@ static int by_fetch_start(const void *a, const void *b)
     return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
-static void sort_marks(struct lac_marks *marks)
+void lac_marks_sort(struct lac_marks *marks)
 {
     if (marks->count > 1) {
         qsort(marks->at, marks->count, sizeof(*marks->at), by_mark_start);
@@ -578,14 +578,14 @@ static enum lac_status hosts_finish(struct lac_facts *facts, const struct lac_sp
     }
     lac_spans_normalize(&facts->profiler, 0);
     lac_spans_normalize(&facts->waits, 0);
-    sort_marks(&facts->wait_marks);
+    lac_marks_sort(&facts->wait_marks);
     join_nested_waits(facts);
-    sort_marks(&facts->step_marks);
-    sort_marks(&facts->other_work_marks);
-    sort_marks(&facts->step_like_marks);
-    sort_marks(&facts->optimizer_marks);
-    sort_marks(&facts->loader_parts);
-    sort_marks(&facts->alloc_marks);
+    lac_marks_sort(&facts->step_marks);
+    lac_marks_sort(&facts->other_work_marks);
+    lac_marks_sort(&facts->step_like_marks);
+    lac_marks_sort(&facts->optimizer_marks);
+    lac_marks_sort(&facts->loader_parts);
+    lac_marks_sort(&facts->alloc_marks);
     enum lac_status status = name_workers(facts);
     if (facts->fetch_count > 1) {
         qsort(facts->fetches, facts->fetch_count, sizeof(*facts->fetches), by_fetch_start);

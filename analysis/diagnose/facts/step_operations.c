@@ -177,6 +177,7 @@ static uint64_t walk_thread(struct lac_facts *facts, const struct launch *launch
             struct lac_step_operation *op = &facts->step_operations->ops[launches[taken].at];
             op->op = depth > 0 ? stack[depth - 1].slice : LAC_NONE;
             op->context = depth > 0 ? stack[depth - 1].context : 0;
+            op->context |= lac_in_inferred_optimizer(facts, i) ? LAC_OPERATION_IN_OPTIMIZER : 0;
         }
         bool is_named = kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER;
         if (is_named && depth < DEPTH_MAX) {

@@ -184,13 +184,16 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
         lac_format_pct(finding->cost_pct).text, lac_finding_parts(facts, finding));
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s%s launches %s kernels per step, %s of them one by one, and takes %s on the host.",
+        "%s%s launches %s kernels per step, %s of them one by one, and takes %s on the host.%s",
         optimizer_class, optimizer_class[0] == '\0' ? "It" : "",
         lac_format_rate((double)optimizer->count / steps).text,
         lac_format_pct(lac_pct((int64_t)(optimizer->count - optimizer->grouped_count),
                                (int64_t)optimizer->count))
             .text,
-        lac_format_ns(lac_round(optimizer->range_ns)).text);
+        lac_format_ns(lac_round(optimizer->range_ns)).text,
+        facts->is_optimizer_inferred
+            ? " No range names it: dozens of updates in place follow each other."
+            : "");
     finding->brief = "foreach or fused optimizer";
     finding->change = change_of(facts, optimizer_class);
     finding->expect = lac_finding_expect(facts, finding);

@@ -316,6 +316,44 @@ static void put_in_order(struct lac_analysis *analysis)
     }
 }
 
+/** Time of a step that both claim: of each part of the partition what they cannot have beside each
+ *  other. */
+static int64_t claimed_by_both(const struct lac_analysis *analysis, const struct lac_finding *a,
+                               const struct lac_finding *b)
+{
+    int64_t both_ns = 0;
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        int64_t there_ns = analysis->partition.part_ns[part];
+        int64_t over_ns = lac_sum_ns(a->part_ns[part], b->part_ns[part]) - there_ns;
+        both_ns = over_ns > 0 ? lac_sum_ns(both_ns, over_ns) : both_ns;
+    }
+    return both_ns;
+}
+
+/** Two changes that take away the same time are alternatives: the later one says so. */
+static void tell_alternatives(struct lac_analysis *analysis)
+{
+    for (uint32_t i = 1; i < analysis->finding_count; i++) {
+        struct lac_finding *finding = &analysis->findings[i];
+        const struct lac_finding *other = NULL;
+        int64_t most_ns = 0;
+        for (uint32_t before = 0; before < i && finding->expect[0] != '\0'; before++) {
+            const struct lac_finding *at = &analysis->findings[before];
+            int64_t both_ns = claimed_by_both(analysis, finding, at);
+            if (at->brief[0] != '\0' && !isnan(at->gain_mid_pct) && both_ns > most_ns) {
+                other = at;
+                most_ns = both_ns;
+            }
+        }
+        if (other != NULL && (double)most_ns >= SAME_TIME_MIN * (double)finding->cost_ns_per_step) {
+            const char *stop = finding->expect[strlen(finding->expect) - 1] == '.' ? "" : ".";
+            finding->expect = lac_texts_add(
+                &analysis->texts, "%s%s The same %s as \"%s\" takes away: the gains do not add up.",
+                finding->expect, stop, lac_format_ns(most_ns).text, other->brief);
+        }
+    }
+}
+
 void lac_findings_make(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -330,6 +368,7 @@ void lac_findings_make(struct lac_facts *facts)
     weigh_few_steps(analysis);
     drop_gains_of_facts(analysis);
     put_in_order(analysis);
+    tell_alternatives(analysis);
     lac_findings_place(facts);
     if ((subjects & FOR_BATCHES) != 0) {
         lac_plan_make(facts);

@@ -25,6 +25,8 @@
 /* Severity by gain. */
 #define CRITICAL_GAIN_PCT 20.0
 #define WARNING_GAIN_PCT  3.0
+/* Part of what a finding costs that one before it claims as well, from which on they are alternatives. */
+#define SAME_TIME_MIN 0.8
 /* Ranks are percent gained times confidence. "GPU-bound" stands where one percent would; a remark that
  * the trace cannot confirm right behind it, then what is paid once, what has no gain last. Of two within a third of each other the one that takes less
  * comes first. */
