@@ -22,6 +22,7 @@
  *   NONE -> (cuInit) -> FULL | WITHOUT_KERNELS | RANGES_ONLY
  *    |                    |  \
  *    |                    |   +-> (the launcher switches off) kinds disabled -> back
+ *    |                    |   +-> (it ends the recording) ENDED: CUPTI is given back for good
  *    |                    +-> (another profiler asks) YIELDED -> (it is done) back
  *    |                    +-> (fork) the child: DEAD, it may touch neither CUDA nor CUPTI
  *    +-> (another profiler asks first) YIELDED before the start
@@ -51,6 +52,7 @@ static pthread_mutex_t session_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool is_active;
 static bool was_active;      /* at the start: there is something to come back to */
 static bool waits_for_other; /* the start was put off until another profiler is done */
+static bool has_ended;       /* nothing is recorded in this process any more */
 static bool is_off;          /* active, but the launcher wants no kind enabled */
 /* since CUPTI came back from another profiler, until it is known whose clock it has */
 static bool doubts_clock;
@@ -236,16 +238,25 @@ static void watch_silence(void)
     }
 }
 
-/* The launcher wants nothing for long: CUPTI is to cost nothing meanwhile. */
+static void leave(void);
+
+/* The launcher wants nothing for long, or no more: CUPTI is to cost nothing then. */
 static void obey_launcher(void)
 {
-    const bool wants_off = lac_gpu_watch_pause() == LAC_SPOOL_OFF;
+    const enum lac_spool_stop wish = lac_gpu_watch_pause();
+    const bool wants_off = wish == LAC_SPOOL_OFF;
 
-    if (wants_off == is_off || cupti.disable == NULL) {
+    if ((wants_off == is_off && wish != LAC_SPOOL_STOP) || cupti.disable == NULL) {
         return;
     }
     (void)pthread_mutex_lock(&session_mutex);
-    if (is_active) {
+    if (wish == LAC_SPOOL_STOP) {
+        LAC_DEBUG(CUPTI, 1, "the launcher ends the recording");
+        has_ended = true;
+        if (is_active) {
+            leave();
+        }
+    } else if (is_active) {
         LAC_DEBUG(CUPTI, 1, "the launcher switches %s", wants_off ? "off" : "on");
         is_off = wants_off;
         if (wants_off) {
@@ -278,10 +289,10 @@ static void *flush_now_and_then(void *unused)
     (void)unused;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL); /* the job's signals are the job's */
-    while (!flusher_stop) {
+    while (!flusher_stop && !has_ended) {
         const struct timespec pause = {.tv_nsec = WATCH_EVERY_MS * 1000000L};
 
-        for (int ms = 0; ms < FLUSH_EVERY_MS && !flusher_stop; ms += WATCH_EVERY_MS) {
+        for (int ms = 0; ms < FLUSH_EVERY_MS && !flusher_stop && !has_ended; ms += WATCH_EVERY_MS) {
             (void)nanosleep(&pause, NULL);
             obey_launcher();
         }
@@ -348,7 +359,7 @@ static void leave(void)
 {
     lac_cupti_disable(&cupti);
     lac_cupti_flush_patiently(IN_PROGRESS_WAIT_MS);
-    if (subscriber != NULL) {
+    if (subscriber != NULL && cupti.unsubscribe != NULL) {
         (void)cupti.unsubscribe(subscriber);
         subscriber = NULL;
     }
@@ -462,7 +473,9 @@ void lac_gpu_yield(bool yield, const char *to)
         yielded_epoch = *lac_epoch_page; /* also before CUDA is initialized: the wish is kept */
     } else {
         yielded_epoch = 0;
-        if (has_session && !is_active && was_active && cupti.unsubscribe != NULL) {
+        if (has_ended) {
+            waits_for_other = false;
+        } else if (has_session && !is_active && was_active && cupti.unsubscribe != NULL) {
             come_back();
         } else if (has_session && waits_for_other) {
             waits_for_other = false;

@@ -1,10 +1,11 @@
-"""What recording costs a step: without us, with ranges only, in full, and under torch.profiler."""
+"""What recording costs a step: without us, with ranges only, in full, behind its end, and under torch.profiler."""
 import os
 import re
 import shutil
 import statistics
 
 GOAL_PERCENT = 2.0
+ENDED_PERCENT = 0.5  # nothing, within what two runs of the same differ
 
 
 def report_costs(bench, name, turns):
@@ -19,7 +20,9 @@ def report_costs(bench, name, turns):
         percent = statistics.median(ratios)
         bench.note(f"{name}_cost_percent_{kind}", round(percent, 2))
         bench.say(f"{name}: {kind} costs {percent:+.2f} % of a step of {means['off']:.2f} ms (turns: {', '.join(f'{ratio:+.2f}' for ratio in ratios)})")
-        if kind != "torch.profiler" and not bench.args.rehearse:
+        if kind == "ended" and not bench.args.rehearse:
+            bench.check(f"{name}: a job whose recording has ended runs as without one", percent <= ENDED_PERCENT, f"{percent:.2f} %")
+        elif kind != "torch.profiler" and not bench.args.rehearse:
             bench.check(f"{name}: cost of recording ({kind}) is {GOAL_PERCENT:.0f} % or less", percent <= GOAL_PERCENT, f"{percent:.2f} %")
 
 
@@ -50,12 +53,14 @@ def torch_costs(bench):
         command = bench.train(*job, "--steps", steps)
         if kind == "torch.profiler":
             command += ["--torch-profiler", os.path.join(bench.scratch, "cost.json")]
+        elif kind == "ended":  # the steps that count come long after
+            command = bench.recorded(folder, command, "--steps", "1:3", gpu=True)
         elif kind != "off":
             command = bench.recorded(folder, command, gpu=kind == "full")
         return bench.torch_steps(f"cost {kind}", command, warm_up)
 
     switched(bench, job)
-    costs(bench, "torch", ("off", "ranges", "full", "torch.profiler"), measure, 15)
+    costs(bench, "torch", ("off", "ranges", "full", "ended", "torch.profiler"), measure, 15)
 
 
 def switched(bench, job):

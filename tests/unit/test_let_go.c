@@ -1,6 +1,6 @@
 /*
  * When the launcher ends the recording and the job goes on, nothing of us is left in it that costs
- * anything: no function in NVTX's tables.
+ * anything: no function in NVTX's tables, no thread, no timer, nothing that CUPTI records.
  */
 #include "collector/inject/nvtx_abi.h"
 #include "lacuna/spool.h"
@@ -10,11 +10,17 @@
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { WAIT_MS = 60000, LOOK_MS = 5, KINDS = 60 };
 
 static int count_functions(void)
 {
@@ -25,6 +31,28 @@ static int count_functions(void)
         count += core2[i] != NULL;
     }
     return count;
+}
+
+static int count_entries(const char *path)
+{
+    DIR *const folder = opendir(path);
+    int count = 0;
+
+    for (const struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
+         entry = readdir(folder)) {
+        count += entry->d_name[0] != '.';
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    return count;
+}
+
+static void rest(void)
+{
+    const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+
+    (void)nanosleep(&look, NULL);
 }
 
 static void end_recording(void)
@@ -172,6 +200,55 @@ START_TEST(a_pause_takes_nothing_out)
 }
 END_TEST
 
+/* ---- all of it, with a GPU */
+
+static void job_with_a_gpu(void)
+{
+    int (*is_enabled)(int kind);
+    int (*count_subscribers)(void);
+    int waited_ms = 0;
+    int kinds = 0;
+
+    check(inject(), 60);
+    lac_cupti_initialize();
+    *(void **)&is_enabled = lac_cupti_stand_in("stand_in_enabled");
+    *(void **)&count_subscribers = lac_cupti_stand_in("stand_in_subscribers");
+    for (int kind = 0; kind < KINDS; kind++) {
+        kinds += is_enabled(kind) != 0;
+    }
+    check(kinds > 5, 61);
+    check(count_subscribers() == 1, 62);
+    check(count_entries("/proc/self/task") == 2, 63); /* ours flushes */
+    (void)push("before");
+    (void)pop();
+    lac_cupti_deliver(1000, (uint32_t)syscall(SYS_gettid), 0);
+    end_recording();
+    while (count_entries("/proc/self/task") > 1 && waited_ms < WAIT_MS) {
+        rest();
+        waited_ms += LOOK_MS;
+    }
+    check(count_entries("/proc/self/task") == 1, 64);
+    for (int kind = 0; kind < KINDS; kind++) {
+        check(is_enabled(kind) == 0, 65);
+    }
+    check(count_subscribers() == 0, 66);
+    /* the job's own profiler ends: that brings nothing back */
+    lac_cupti_api()->gpu_yield(1, "torch.profiler");
+    lac_cupti_api()->gpu_yield(0, "torch.profiler");
+    (void)push("behind");
+    check(count_functions() == 0, 68);
+    check(count_subscribers() == 0 && is_enabled(10) == 0, 69);
+    check(count_entries("/proc/self/task") == 1, 70);
+}
+
+START_TEST(no_thread_no_subscription_and_no_kind_is_left)
+{
+    ck_assert_int_eq(lac_job_run(job_with_a_gpu), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 1000);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("let_go");
@@ -184,6 +261,7 @@ int main(void)
     tcase_add_test(tcase, tables_of_a_library_that_was_unloaded_are_not_touched);
     tcase_add_test(tcase, a_function_that_another_tool_put_there_stays);
     tcase_add_test(tcase, a_pause_takes_nothing_out);
+    tcase_add_test(tcase, no_thread_no_subscription_and_no_kind_is_left);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
