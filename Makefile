@@ -163,7 +163,7 @@ $(BUILD)/python/.stamp: collector/python/extension.c collector/python/python_abi
 	$(Q)rm -f $(@D)/*.py && cp collector/python/*.py $(@D)/ && touch $@
 
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
-NODE_SRCS := $(wildcard $(foreach room,base sample gather push launch,collector/$(room)/*.c))
+NODE_SRCS := $(wildcard $(foreach room,base sample gather hang push launch,collector/$(room)/*.c))
 $(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/base/old_symbols.h $(wildcard collector/*/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
@@ -282,7 +282,7 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(B
 # fuzzers: clang's libFuzzer over instrumented objects of their own; server/ code they need is named in FUZZ_SERVER_SRCS
 FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/framing.c server/store/*.c server/store/trace/*.c server/base/buffer.c server/json/json_*.c) server/ingest/upload_metadata.c server/api/tus_request.c
 FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
-FUZZ_NODE_SRCS := $(filter-out %/node_main.c,$(wildcard $(foreach room,sample gather push launch,collector/$(room)/*.c)))
+FUZZ_NODE_SRCS := $(filter-out %/node_main.c,$(wildcard $(foreach room,sample gather hang push launch,collector/$(room)/*.c)))
 FUZZ_OBJS   := $(patsubst %.c,build/fuzz/%.o,$(ANALYSIS_SRCS) $(FUZZ_SERVER_SRCS) $(FUZZ_NODE_SRCS) $(SUPPORT_SRCS))
 HAVE_FUZZER  = $(shell find "$$($(CLANG) -print-resource-dir 2>/dev/null)/lib" -name 'libclang_rt.fuzzer*' 2>/dev/null | head -n 1)
 .PHONY: fuzzers have-fuzzer

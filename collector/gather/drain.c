@@ -318,6 +318,7 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
     source->segment_bytes = header.segment_bytes;
     source->ring_tail = header.free_tail;
     source->pid = header.pid;
+    lac_drain_know(source, &header);
     source->can_end =
         header.pid > 0 && drain->pid_namespace[0] != '\0' && is_in_our_namespace(drain, &header);
     source->next_refresh_ns = lac_monotonic_ns() + REFRESH_NS;

@@ -41,6 +41,16 @@ struct lac_drain_gpu {
     char reason[400];         /**< as the process wrote it: not checked; "" none */
 };
 
+/** A recorded process that has not ended, in our pid namespace. */
+struct lac_drain_process {
+    int32_t pid;
+    int32_t parent_pid;
+    int32_t rank;         /**< as its environment says; -1: it does not */
+    int32_t training_tid; /**< the thread that ends steps; 0: none is known. The process may lie */
+    uint64_t steps;       /**< that it has ended */
+    uint64_t progress;    /**< grows while it goes on */
+};
+
 /** @return NULL when out of memory. Both paths are borrowed for the drain's life. */
 struct lac_drain *lac_drain_create(const char *spool_folder, const char *output_folder);
 /** Removes the spools of which the last final round left nothing behind, unless it gathered. */
@@ -54,6 +64,15 @@ void lac_drain_round(struct lac_drain *drain, bool final);
 
 /** Only look how many steps have ended: cheap enough for every millisecond. @return that */
 uint64_t lac_drain_steps(struct lac_drain *drain);
+
+/** All that are open right now: cheap enough for several times a second. */
+void lac_drain_visit(struct lac_drain *drain,
+                     void (*visit)(void *context, const struct lac_drain_process *process),
+                     void *context);
+
+/** Ask each of them for the stacks of its threads: a Python process whose hook listens leaves them in
+ * the spool folder, as "hang-<pid>-<n>.stacks". A store and a system call for each. */
+void lac_drain_ask(struct lac_drain *drain);
 
 /** The files never become larger than this, all together; 0: no limit. A sixteenth of it is kept
  * for names. Events that find no room are counted as dropped. */

@@ -32,6 +32,8 @@ struct lac_drain_source {
     int output_fd;                 /* -1 likewise */
     uint32_t segment_bytes;        /* as it was when the spool was first seen */
     int32_t pid;
+    int32_t parent_pid;
+    int32_t rank;     /* -1: its environment does not say */
     bool can_end;     /* it is in our pid namespace: we see when it ends */
     bool is_complete; /* moved by the last round, nothing failed */
     struct lac_drain_place *places;
@@ -80,6 +82,9 @@ static inline uint64_t lac_drain_sum(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
 }
+
+/** What of a fresh source's header says who it is. */
+void lac_drain_know(struct lac_drain_source *source, const struct lac_spool_header *header);
 
 /** Room for the segment in the limit? Names may use what events may not. */
 bool lac_drain_fits(const struct lac_drain *drain, const struct lac_drain_source *source,

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -146,6 +149,8 @@ struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool)
     look.step_count = __atomic_load_n(&shared->step_count, __ATOMIC_RELAXED);
     look.gpu_state = __atomic_load_n(&shared->gpu_state, __ATOMIC_ACQUIRE);
     look.free_head = __atomic_load_n(&shared->free_head, __ATOMIC_ACQUIRE);
+    look.progress_count = __atomic_load_n(&shared->progress_count, __ATOMIC_RELAXED);
+    look.training_tid = __atomic_load_n(&shared->training_tid, __ATOMIC_RELAXED);
     look.loader_wait_ns = __atomic_load_n(&shared->loader_wait_ns, __ATOMIC_RELAXED);
     look.captures_begun = __atomic_load_n(&shared->captures_begun, __ATOMIC_RELAXED);
     look.captures_open = __atomic_load_n(&shared->captures_open, __ATOMIC_RELAXED);
@@ -172,6 +177,16 @@ void lac_shared_tell(const struct lac_shared_spool *spool, enum lac_spool_stop w
     if (spool->is_writable) {
         touch(spool);
         __atomic_store_n(&spool->shared->stop, (uint32_t)wish, __ATOMIC_RELEASE);
+        untouch();
+    }
+}
+
+void lac_shared_ask(const struct lac_shared_spool *spool)
+{
+    if (spool->is_writable) {
+        touch(spool);
+        (void)__atomic_fetch_add(&spool->shared->ask_count, 1u, __ATOMIC_RELEASE);
+        (void)syscall(SYS_futex, &spool->shared->ask_count, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         untouch();
     }
 }

@@ -40,6 +40,8 @@ struct lac_shared_look {
     uint32_t captures_begun;
     uint32_t captures_open;
     uint32_t stop; /**< anything: the process may have stored it */
+    uint64_t progress_count;
+    int32_t training_tid;
 };
 
 /**
@@ -66,6 +68,9 @@ bool lac_shared_read(const struct lac_shared_spool *spool, void *bytes, size_t s
 
 /** Tell the process what to do. */
 void lac_shared_tell(const struct lac_shared_spool *spool, enum lac_spool_stop wish);
+
+/** Ask it for the stacks of its threads, and wake who waits for that. */
+void lac_shared_ask(const struct lac_shared_spool *spool);
 
 /** Put a segment at place `tail` of the ring of emptied ones and store tail + 1. The caller is the
  * only one who does, keeps count of `tail` and has seen that there is room. */

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Which worker of the data loader a process is shows in its ranges. */
 static __attribute__((cold, noinline)) void tell_worker(const char *name, size_t length,
@@ -22,6 +23,25 @@ static __attribute__((cold, noinline)) void tell_worker(const char *name, size_t
     LAC_DEBUG(HOOK, 3, "%.*s, batch %lld", (int)length, name, (long long)batch);
 }
 
+/* The thread that trains goes on: a launcher sees by it whether a job hangs. Plain stores of one
+ * thread; before that is known, a count that two lose between them says enough. A loader asks its
+ * workers' queue again every few seconds, also in vain. */
+static inline void note_progress(const struct lac_thread *self, const char *name, size_t length)
+{
+    static const char asks[] = "loader.unpack";
+    struct lac_spool_header *const header = lac_spool_header();
+    const int32_t training = __atomic_load_n(&header->training_tid, __ATOMIC_RELAXED);
+
+    if (length == sizeof(asks) - 1 && memcmp(name, asks, length) == 0) {
+        return;
+    }
+    if (training == 0 || training == self->tid) {
+        const uint64_t count = __atomic_load_n(&header->progress_count, __ATOMIC_RELAXED);
+
+        __atomic_store_n(&header->progress_count, count + 1, __ATOMIC_RELAXED);
+    }
+}
+
 static void api_push(const char *name, size_t length, int64_t batch, int32_t worker)
 {
     struct lac_thread *const self = lac_recorder_enter();
@@ -29,6 +49,7 @@ static void api_push(const char *name, size_t length, int64_t batch, int32_t wor
     if (self == NULL) {
         return;
     }
+    note_progress(self, name, length);
     if (LAC_DEBUG_IS_ON(HOOK, 1)) {
         tell_worker(name, length, batch, worker);
     }
@@ -92,6 +113,7 @@ static void api_step(void)
     LAC_DEBUG(HOOK, 3, "a step has ended");
     if (self != NULL) {
         (void)__atomic_fetch_add(&lac_spool_header()->step_count, 1u, __ATOMIC_RELAXED);
+        __atomic_store_n(&lac_spool_header()->training_tid, self->tid, __ATOMIC_RELAXED);
         lac_recorder_leave(self);
     }
 }
@@ -144,11 +166,22 @@ static void api_identity(int32_t rank, int32_t world_size, const char *group)
     lac_recorder_leave(self);
 }
 
+static const uint32_t *api_asked(void)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return NULL;
+    }
+    lac_recorder_leave(self);
+    return &lac_spool_header()->ask_count;
+}
+
 const struct lacuna_api *lacuna_get_api(void)
 {
-    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,    api_pop,
-                                          api_setting,        api_step,    api_value,
-                                          api_gpu_yield,      api_identity};
+    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,     api_pop,
+                                          api_setting,        api_step,     api_value,
+                                          api_gpu_yield,      api_identity, api_asked};
 
     return lac_settings.enabled ? &api : NULL;
 }

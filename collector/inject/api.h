@@ -27,6 +27,9 @@ struct lacuna_api {
     void (*gpu_yield)(int yield, const char *to);
     /** Which rank of how many the process is; `group` names where they met, the same in each. */
     void (*identity)(int32_t rank, int32_t world_size, const char *group);
+    /** Where a launcher asks for stacks: a number that grows, and a futex. NULL: nowhere. It stays
+     * where it is until this process ends or forks. */
+    const uint32_t *(*asked)(void);
 };
 
 /** NULL when nothing is recorded in this process. */

@@ -9,6 +9,7 @@
 #include "collector/gather/launcher_note.h"
 #include "collector/gather/spool_folder.h"
 #include "collector/gather/spool_owner.h"
+#include "collector/hang/hang_watch.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
 #include "collector/launch/metrics_file.h"
@@ -68,6 +69,7 @@ struct recording {
     struct lac_job *job;
     struct lac_drain *drain;
     struct lac_sampler *sampler;
+    struct lac_hang_watch *hang;
     struct lac_plan plan;
     struct lac_terminal terminal;
     struct lac_metrics_file *metrics;
@@ -317,6 +319,9 @@ static bool work(struct recording *recording)
     lac_drain_round(drain, false);
     say_gpu_trouble(recording);
     lac_sampler_round(recording->goes_on ? recording->sampler : NULL);
+    if (!recording->job->ended) {
+        lac_hang_watch_round(recording->hang, drain, recording->sampler);
+    }
     lac_drain_others(drain, lac_sampler_bytes(recording->sampler));
     return lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
 }
@@ -594,6 +599,9 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     recording->metrics = lac_metrics_file_begin(options->metrics, options->output);
     lac_terminal_open(&recording->terminal);
     recording->sampler = lac_sampler_create(options->output);
+    if (!options->no_hang) {
+        recording->hang = lac_hang_watch_create(recording->spool_folder, options->quiet);
+    }
     begin_recording(recording);
     follow(recording);
     lac_window_clear(options->output);
@@ -603,6 +611,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     if (recording->goes_on) {
         note_cost(recording);
     }
+    lac_hang_watch_destroy(recording->hang);
     lac_drain_round(recording->drain, true);
     say_gpu_trouble(recording);
     note_nothing(recording);
@@ -727,6 +736,9 @@ static int run(const struct lac_install *install, struct lac_run_options *option
     LAC_DEBUG(LAUNCH, 1, "from %s into %s", spools, output);
     recording.drain = lac_drain_create(spools, output);
     lac_install_environment(install, spools, &displaced);
+    if (options->no_hang) {
+        (void)setenv("LACUNA_HANG", "0", 1);
+    }
     say_displaced(&displaced);
     set_captures(options);
     errno = ENOMEM;

@@ -32,6 +32,7 @@ static const char help[] =
     "  --on-demand     record only when asked: lacuna window DIR\n"
     "  --cost          measure the cost of recording early: after 20 steps, alternate ten steps\n"
     "                  with and ten without recording\n"
+    "  --no-hang       do not watch whether the job goes on (or LACUNA_HANG=0)\n"
     "  --limit BYTES   largest size of the recording, such as 500m or 4g (default: 4g)\n"
     "  --metrics-file F  write figures of the job to F every 10 s, for the textfile collector of\n"
     "                  Prometheus' node_exporter (or LACUNA_METRICS_FILE; patterns as in -o)\n"
@@ -48,6 +49,10 @@ static const char help[] =
     "have passed, then alternates ten steps with and ten without until the cost of recording\n"
     "is known, then records 20 steps every 10 minutes. A job whose steps are not seen is\n"
     "recorded in full. Threads, processes and GPUs are sampled all the time.\n"
+    "\n"
+    "A job that makes no progress for longer than its own pace explains (8 seconds at least) is\n"
+    "reported on stderr and in the recording: which rank, what it does and in which line, and\n"
+    "where the others wait. The job gets no signal and continues.\n"
     "\n"
     "Ctrl-C once ends the recording and shows the verdict, and the job continues; twice ends the\n"
     "job. A job that reads the terminal gets it, and Ctrl-C with it. Ctrl-Z stops both. Signals\n"
@@ -209,8 +214,10 @@ static bool settle(struct lac_run_options *options)
 int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
 {
     const char *const limit = getenv("LACUNA_LIMIT");
+    const char *const hang = getenv("LACUNA_HANG");
 
-    *ret = (struct lac_run_options){.limit_bytes = (uint64_t)4 << 30};
+    *ret = (struct lac_run_options){.limit_bytes = (uint64_t)4 << 30,
+                                    .no_hang = hang != NULL && strcmp(hang, "0") == 0};
     if (limit != NULL && !parse_bytes(limit, &ret->limit_bytes)) {
         return usage("LACUNA_LIMIT is not a size: ", limit);
     }
@@ -235,6 +242,8 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
             ret->on_demand = true;
         } else if (strcmp(argv[i], "--cost") == 0) {
             ret->cost = true;
+        } else if (strcmp(argv[i], "--no-hang") == 0) {
+            ret->no_hang = true;
         } else if (argv[i][0] != '-') {
             ret->command = &argv[i];
         } else if (i + 1 >= argc || strcmp(argv[i + 1], "--") == 0) {

@@ -11,6 +11,7 @@ struct lac_run_options {
     bool quiet;
     bool strict;          /**< without a recording the job is not run either */
     bool all;             /**< record everything, no windows */
+    bool no_hang;         /**< do not watch whether the job goes on */
     bool cost;            /**< measure first what recording costs */
     bool profiler_api;    /**< record from cudaProfilerStart to cudaProfilerStop */
     const char *metrics;  /**< file for Prometheus; NULL: none */

@@ -80,6 +80,11 @@ def _after_first_step():
     """By now the script has made all its settings."""
     global _settings_seen
     if not _settings_seen:
+        try:
+            import _lacuna_hang
+            _lacuna_hang.listen(is_training=True)
+        except Exception:
+            setting("hook.missing=hang")
         _settings_seen = True
         try:
             _lacuna_loader.tell_settings()
@@ -466,7 +471,7 @@ def _from(name, *functions):
 
 
 _PATCHES.update({
-    "torch.distributed.distributed_c10d": _from("_lacuna_ranks", "process_group"),
+    "torch.distributed.distributed_c10d": (*_from("_lacuna_ranks", "process_group"), *_from("_lacuna_hang", "distributed")),
     "jax._src.distributed": _from("_lacuna_ranks", "jax_distributed"),
     "lightning.pytorch.loops.training_epoch_loop": _from("_lacuna_frameworks", "lightning_loop"),
     "lightning.pytorch.loops.evaluation_loop": _from("_lacuna_frameworks", "lightning_evaluation"),

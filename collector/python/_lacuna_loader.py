@@ -362,6 +362,8 @@ def _patch_loop(module, name, is_thread):
             if not is_thread:
                 _watch_files()
                 _watch_packing(given["data_queue"], number)
+                import _lacuna_hang
+                _lacuna_hang.listen()
         except Exception:
             setting(f"hook.missing={module.__name__}.{name}")
         return original(*args, **kwargs)

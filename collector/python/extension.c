@@ -7,11 +7,15 @@
 #include "collector/python/python_abi.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { DEPTH_MAX = 64 };
 
@@ -245,6 +249,36 @@ static py_object *py_unwatch(py_object *self, py_object *unused)
             : watched_calls);
 }
 
+/*
+ * wait_asked(seen, ms): sleep without Python's lock until a launcher asks for stacks again. The
+ * number of times that it asked; `seen` after so many ms (0: no limit), -1 where nobody can ask.
+ */
+static py_object *py_wait_asked(py_object *self, py_object *arguments)
+{
+    unsigned seen = 0;
+    unsigned ms = 0;
+    const uint32_t *const asked = api->asked();
+    uint32_t now;
+
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "II", &seen, &ms)) {
+        PyErr_Clear();
+    }
+    if (asked == NULL) {
+        return PyLong_FromLong(-1);
+    }
+    now = __atomic_load_n(asked, __ATOMIC_ACQUIRE);
+    if (now == seen) {
+        const struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+        void *const thread = PyEval_SaveThread();
+
+        (void)syscall(SYS_futex, asked, FUTEX_WAIT, seen, ms > 0 ? &limit : NULL, NULL, 0);
+        PyEval_RestoreThread(thread);
+        now = __atomic_load_n(asked, __ATOMIC_ACQUIRE);
+    }
+    return PyLong_FromLong((long)(now & INT_MAX));
+}
+
 /* load(): True when this process records */
 static py_object *py_load(py_object *self, py_object *unused)
 {
@@ -281,6 +315,8 @@ static struct py_method methods[] = {
     {"identity", py_identity, PY_METHOD_VARARGS, "which rank of how many, of which group"},
     {"watch", py_watch, PY_METHOD_ONE, "a loader.wait around the next run of a generator's code"},
     {"unwatch", py_unwatch, PY_METHOD_NOARGS, "watch no more: how many calls were looked at"},
+    {"wait_asked", py_wait_asked, PY_METHOD_VARARGS,
+     "sleep until a launcher asks for stacks: seen, ms"},
     {NULL, NULL, 0, NULL},
 };
 

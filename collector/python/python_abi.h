@@ -51,6 +51,8 @@ extern const char *PyUnicode_AsUTF8AndSize(py_object *text, ssize_t *ret_length)
 extern py_object *PyBool_FromLong(long value);
 extern py_object *PyLong_FromLong(long value);
 extern void PyErr_Clear(void);
+extern void *PyEval_SaveThread(void);
+extern void PyEval_RestoreThread(void *thread);
 extern py_object _Py_NoneStruct;
 extern void Py_IncRef(py_object *object);
 

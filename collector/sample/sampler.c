@@ -87,6 +87,7 @@ struct lac_sampler {
     uint64_t round_ms;
     struct process *processes;
     size_t process_count;
+    uint64_t births; /* processes found so far */
     size_t thread_total;
     struct lac_cgroup_throttling throttling;
     bool has_throttling;
@@ -177,6 +178,7 @@ void lac_sampler_note(struct lac_sampler *sampler, const char *key, const char *
 {
     if (sampler != NULL) {
         lac_sample_spool_setting(sampler->spool, key, value);
+        lac_sample_spool_flush(sampler->spool);
     }
 }
 
@@ -223,6 +225,7 @@ static struct process *process_of(struct lac_sampler *sampler, const struct foun
     }
     sampler->processes = grown;
     grown += sampler->process_count++;
+    sampler->births++;
     *grown = (struct process){.pid = found->pid, .start_ticks = lac_proc_start_ticks(found->pid)};
     (void)snprintf(grown->name, sizeof(grown->name), "%s", found->name);
     return grown;
@@ -463,6 +466,11 @@ static void sample_host(struct lac_sampler *sampler, double seconds)
     if (sampler->nvml != NULL) {
         lac_nvml_write(sampler->nvml, sampler->spool);
     }
+}
+
+uint64_t lac_sampler_births(const struct lac_sampler *sampler)
+{
+    return sampler != NULL ? sampler->births : 0;
 }
 
 uint64_t lac_sampler_bytes(const struct lac_sampler *sampler)

@@ -25,11 +25,14 @@ void lac_sampler_destroy(struct lac_sampler *sampler);
 /** Take samples of the processes below this one if it is time to. */
 void lac_sampler_round(struct lac_sampler *sampler);
 
-/** A fact that belongs beside those of the host, "key", "value". */
+/** A fact that belongs beside those of the host, "key", "value", written at once. */
 void lac_sampler_note(struct lac_sampler *sampler, const char *key, const char *value);
 
 /** Whether ranges are recorded from now on. Steps in which they were not say nothing. */
 void lac_sampler_recording(struct lac_sampler *sampler, bool is_on);
+
+/** Processes of the job that were found so far; those that end between two looks are not. */
+uint64_t lac_sampler_births(const struct lac_sampler *sampler);
 
 /** Of its spool, as `ls` shows it. */
 uint64_t lac_sampler_bytes(const struct lac_sampler *sampler);

@@ -99,15 +99,19 @@ struct lac_spool_header {
     uint64_t lost_process_count; /**< children that could not make a spool of their own */
     uint64_t cut_name_count;     /**< events whose name was longer than is kept */
     uint32_t gpu_state;          /**< enum lac_gpu_state; what tells why is among the settings */
-    uint32_t reserved1;
-    uint64_t rank; /**< world size << 32 | rank, as the job's framework told; 0: not */
+    uint32_t ask_count; /**< a launcher adds one, and wakes who waits for it (futex), to ask for
+                             the stacks of all threads */
+    uint64_t rank;      /**< world size << 32 | rank, as the job's framework told; 0: not */
     uint64_t
         rank_group; /**< hash of where those ranks met, so that two jobs of one recording are told
                             apart; stored before `rank` */
     uint64_t loader_wait_ns; /**< that threads of the hook spent waiting for batches */
     uint32_t captures_begun; /**< ranges to capture that the process opened */
     uint32_t captures_open;  /**< of these, now: it records itself meanwhile */
-    uint32_t reserved[8];
+    uint64_t
+        progress_count; /**< ranges that a hook opened in the thread that trains, also in pauses */
+    int32_t training_tid; /**< the thread that ends steps; 0: none is known */
+    uint32_t reserved[5];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;

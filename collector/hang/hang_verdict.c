@@ -1,0 +1,446 @@
+#include "collector/hang/hang_verdict.h"
+
+#include "collector/base/count_of.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum doing {
+    DOING_ELSE,       /* what its stack says */
+    DOING_COLLECTIVE, /* waits for other ranks */
+    DOING_BACKWARD,   /* so it may, in gradients that are reduced on the way */
+    DOING_WAIT,       /* for its loader's workers */
+    DOING_BATCH,      /* makes one */
+    DOING_IDLE,       /* a worker without an order */
+    DOING_COMPILE,
+    DOING_SAVE,
+    DOING_CHILD, /* waits for a program that it started */
+    DOING_SILENT,
+    DOING_STOPPED,
+    DOING_ENDED,
+};
+
+/* What a frame says of all those around it: a part of its path, its function or any. */
+static const struct {
+    const char *path;
+    const char *function;
+    enum doing doing;
+} signs[] = {
+    {"/torch/distributed/distributed_c10d.py", NULL, DOING_COLLECTIVE},
+    {"/torch/nn/parallel/distributed.py", NULL, DOING_COLLECTIVE},
+    {"/torch/distributed/fsdp/", NULL, DOING_COLLECTIVE},
+    {"/torch/_dynamo/", NULL, DOING_COMPILE},
+    {"/torch/_inductor/", NULL, DOING_COMPILE},
+    {"/torch/utils/cpp_extension.py", NULL, DOING_COMPILE},
+    {"/triton/compiler", NULL, DOING_COMPILE},
+    {"/triton/runtime/jit.py", NULL, DOING_COMPILE},
+    {"/jax/_src/compiler.py", NULL, DOING_COMPILE},
+    {"/torch/serialization.py", NULL, DOING_SAVE},
+    {"/torch/distributed/checkpoint/", NULL, DOING_SAVE},
+    {"/safetensors/", NULL, DOING_SAVE},
+    {"/torch/utils/data/_utils/fetch.py", NULL, DOING_BATCH},
+    {"/torch/utils/data/_utils/worker.py", NULL, DOING_IDLE},
+    {"/torch/utils/data/dataloader.py", "_try_get_data", DOING_WAIT},
+    {"/torch/utils/data/dataloader.py", "_get_data", DOING_WAIT},
+    {"/torch/autograd/", "backward", DOING_BACKWARD},
+    {"/torch/autograd/", "grad", DOING_BACKWARD},
+    {"/subprocess.py", NULL, DOING_CHILD},
+};
+
+static enum doing sign_of(const struct lac_hang_frame *frame)
+{
+    for (size_t i = 0; i < LAC_COUNT_OF(signs); i++) {
+        if (strstr(frame->path, signs[i].path) != NULL &&
+            (signs[i].function == NULL || strcmp(frame->function, signs[i].function) == 0)) {
+            return signs[i].doing;
+        }
+    }
+    return DOING_ELSE;
+}
+
+static bool is_library(const char *path)
+{
+    return strstr(path, "-packages/") != NULL || strstr(path, "/lib/python") != NULL ||
+           path[0] == '<';
+}
+
+/* The innermost sign counts: a dataset that compiles compiles. A call of the script inside of it
+ * does not change that: a batch is made by the script's own code. */
+static enum doing doing_of(const struct lac_hang_process *process)
+{
+    const struct lac_hang_thread *const thread = lac_hang_process_training(process);
+
+    if (process->has_ended || process->native.state == 0) {
+        return DOING_ENDED;
+    }
+    if (process->native.state == 'Z' || process->native.state == 'X') {
+        return DOING_ENDED;
+    }
+    if (process->native.state == 'T' || process->native.state == 't') {
+        return DOING_STOPPED;
+    }
+    if (thread == NULL) {
+        return DOING_SILENT;
+    }
+    for (uint32_t i = 0; i < thread->frame_count; i++) {
+        const enum doing doing = sign_of(&thread->frames[i]);
+
+        if (doing != DOING_ELSE) {
+            return doing;
+        }
+    }
+    return DOING_ELSE;
+}
+
+static bool waits_for_others(enum doing doing)
+{
+    return doing == DOING_COLLECTIVE || doing == DOING_BACKWARD;
+}
+
+/* ---- words */
+
+static void add(char *text, size_t capacity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void add(char *text, size_t capacity, const char *format, ...)
+{
+    const size_t used = strlen(text);
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(text + used, capacity - used, format, arguments);
+    va_end(arguments);
+}
+
+/* The innermost frame of the script; else the innermost; NULL without a stack. */
+static const struct lac_hang_frame *place_of(const struct lac_hang_process *process)
+{
+    const struct lac_hang_thread *const thread = lac_hang_process_training(process);
+
+    if (thread == NULL || process->native.state == 0) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < thread->frame_count; i++) {
+        if (!is_library(thread->frames[i].path)) {
+            return &thread->frames[i];
+        }
+    }
+    return &thread->frames[0];
+}
+
+static const char *file_name(const char *path)
+{
+    const char *const slash = strrchr(path, '/');
+
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+/* The call of a collective that the script made, or a library in its place. */
+static const char *collective_of(const struct lac_hang_process *process)
+{
+    const struct lac_hang_thread *const thread = lac_hang_process_training(process);
+    const char *name = "a collective";
+
+    if (process->is_in_collective && process->collective[0] != '\0') {
+        return process->collective;
+    }
+    for (uint32_t i = 0; thread != NULL && i < thread->frame_count; i++) {
+        if (sign_of(&thread->frames[i]) == DOING_COLLECTIVE) {
+            name = thread->frames[i].function;
+        }
+    }
+    return name;
+}
+
+static void add_call(char *text, size_t capacity, const struct lac_hang_process *process)
+{
+    const struct lac_hang_native *const native = &process->native;
+    const struct lac_hang_thread *const thread = lac_hang_process_training(process);
+    const bool imports = thread != NULL && strstr(thread->frames[0].path, "importlib") != NULL &&
+                         strcmp(thread->frames[0].function, "acquire") == 0;
+
+    if (imports) {
+        add(text, capacity, "waits for another thread's import");
+    } else if (process->is_busy) {
+        add(text, capacity, "computes");
+    } else if (native->is_sleeping) {
+        add(text, capacity, "sleeps");
+    } else if (strcmp(native->call, "futex") == 0) {
+        add(text, capacity, "waits for a lock or another thread");
+    } else if (native->call[0] != '\0') {
+        add(text, capacity, "waits in %s%s%s", native->call, native->file[0] != '\0' ? " of " : "",
+            native->file);
+    } else if (native->state == 'D') {
+        add(text, capacity, "waits for storage");
+    } else {
+        add(text, capacity, "waits");
+    }
+}
+
+static void add_doing(char *text, size_t capacity, const struct lac_hang_process *process,
+                      enum doing doing)
+{
+    switch (doing) {
+    case DOING_COLLECTIVE:
+        add(text, capacity, "waits in %s", collective_of(process));
+        break;
+    case DOING_BACKWARD:
+        add(text, capacity, process->is_busy ? "is in backward" : "waits in backward");
+        break;
+    case DOING_WAIT:
+        add(text, capacity, "waits for a batch of its workers");
+        break;
+    case DOING_BATCH:
+        add_call(text, capacity, process);
+        add(text, capacity, " while it makes a batch");
+        break;
+    case DOING_IDLE:
+        add(text, capacity, "waits for an order");
+        break;
+    case DOING_COMPILE:
+        add(text, capacity, "compiles");
+        break;
+    case DOING_SAVE:
+        add_call(text, capacity, process);
+        add(text, capacity, " in a checkpoint");
+        break;
+    case DOING_STOPPED:
+        add(text, capacity, "is stopped (by SIGSTOP or a debugger)");
+        break;
+    case DOING_ENDED:
+        add(text, capacity, "has ended");
+        break;
+    case DOING_SILENT:
+        add_call(text, capacity, process);
+        add(text, capacity, " and holds Python's lock");
+        break;
+    case DOING_CHILD:
+        add(text, capacity, "waits for a program that it started");
+        break;
+    case DOING_ELSE:
+        add_call(text, capacity, process);
+        break;
+    }
+}
+
+static void add_place(char *text, size_t capacity, const struct lac_hang_process *process)
+{
+    const struct lac_hang_frame *const place = place_of(process);
+
+    if (place != NULL) {
+        add(text, capacity, " at %s:%u (%s)", file_name(place->path), place->line, place->function);
+    }
+}
+
+static void add_who(char *text, size_t capacity, const struct lac_hang_process *process)
+{
+    if (process->rank >= 0) {
+        add(text, capacity, "rank %d", (int)process->rank);
+    } else {
+        add(text, capacity, "process %d", (int)process->pid);
+    }
+}
+
+/* ---- whom the others wait for */
+
+/* Of ranks that all wait: the one whose call is the rarest among them, then the one that made it least
+ * often, then the one with the fewest steps. */
+static bool is_odder(const struct lac_hang_process *processes, uint32_t count, uint32_t a,
+                     uint32_t b)
+{
+    uint32_t like[2] = {0, 0};
+    const uint32_t which[2] = {a, b};
+    const enum doing doing[2] = {doing_of(&processes[a]), doing_of(&processes[b])};
+
+    for (int k = 0; k < 2; k++) {
+        const struct lac_hang_process *const self = &processes[which[k]];
+
+        for (uint32_t i = 0; i < count; i++) {
+            like[k] += processes[i].is_rank && doing_of(&processes[i]) == doing[k] &&
+                       (doing[k] == DOING_BACKWARD ||
+                        strcmp(collective_of(&processes[i]), collective_of(self)) == 0);
+        }
+    }
+    if (like[0] != like[1]) {
+        return like[0] < like[1];
+    }
+    if (doing[0] != doing[1]) { /* one has left the loop */
+        return doing[1] == DOING_BACKWARD;
+    }
+    if (processes[a].collective_count != processes[b].collective_count) {
+        return processes[a].collective_count < processes[b].collective_count;
+    }
+    return processes[a].steps < processes[b].steps;
+}
+
+/* What makes a rank the one that the others wait for; the more the surer. */
+static int weight_of(enum doing doing)
+{
+    switch (doing) {
+    case DOING_STOPPED:
+        return 5;
+    case DOING_ENDED:
+        return 4;
+    case DOING_SILENT:
+    case DOING_ELSE:
+    case DOING_WAIT:
+    case DOING_BATCH:
+    case DOING_CHILD:
+    case DOING_COMPILE:
+    case DOING_SAVE:
+    case DOING_IDLE:
+        return 3;
+    case DOING_BACKWARD:
+    case DOING_COLLECTIVE:
+        break;
+    }
+    return 1;
+}
+
+/* Index of the rank that is waited for; `count`: nobody trains. */
+static uint32_t find_culprit(const struct lac_hang_process *processes, uint32_t count)
+{
+    uint32_t culprit = count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        int more;
+
+        if (!processes[i].is_rank) {
+            continue;
+        }
+        if (culprit == count) {
+            culprit = i;
+            continue;
+        }
+        more = weight_of(doing_of(&processes[i])) - weight_of(doing_of(&processes[culprit]));
+        if (more > 0 || (more == 0 && waits_for_others(doing_of(&processes[i])) &&
+                         is_odder(processes, count, i, culprit))) {
+            culprit = i;
+        }
+    }
+    return culprit;
+}
+
+/* Of a rank that waits for a batch: the worker that does not give it. */
+static const struct lac_hang_process *find_worker(const struct lac_hang_process *processes,
+                                                  uint32_t count,
+                                                  const struct lac_hang_process *rank)
+{
+    const struct lac_hang_process *worker = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const enum doing doing = doing_of(&processes[i]);
+
+        if (processes[i].parent == rank->pid && !processes[i].is_rank && doing != DOING_IDLE &&
+            (worker == NULL || doing == DOING_BATCH)) {
+            worker = &processes[i];
+        }
+    }
+    return worker;
+}
+
+/* How long what this process does may last. */
+static enum lac_hang_kind kind_of(const struct lac_hang_process *process, enum doing doing)
+{
+    const struct lac_hang_native *const native = &process->native;
+
+    if (doing == DOING_COMPILE || doing == DOING_SAVE || native->is_syncing) {
+        return LAC_HANG_LONG;
+    }
+    if (doing == DOING_WAIT || doing == DOING_BATCH) {
+        return LAC_HANG_LOADING;
+    }
+    if (doing == DOING_CHILD || native->is_for_child || native->is_sleeping || process->is_busy) {
+        return doing == DOING_COLLECTIVE ? LAC_HANG_BLOCKED : LAC_HANG_BUSY;
+    }
+    return LAC_HANG_BLOCKED;
+}
+
+/* The kind of the one that may take longest; a rank that spins in a collective only waits. */
+static enum lac_hang_kind kind_of_all(const struct lac_hang_process *processes, uint32_t count)
+{
+    enum lac_hang_kind kind = LAC_HANG_UNKNOWN;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const enum doing doing = doing_of(&processes[i]);
+
+        if (processes[i].is_rank && doing != DOING_ENDED && doing != DOING_STOPPED) {
+            const enum lac_hang_kind its = kind_of(&processes[i], doing);
+
+            kind = its > kind ? its : kind;
+        }
+    }
+    return kind;
+}
+
+static void name_others(const struct lac_hang_process *processes, uint32_t count, uint32_t culprit,
+                        struct lac_hang_verdict *ret)
+{
+    enum { TOLD_MAX = 3 };
+    uint32_t told = 0;
+    uint32_t more = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!processes[i].is_rank || i == culprit) {
+            continue;
+        }
+        if (told == TOLD_MAX) {
+            more++;
+            continue;
+        }
+        add(ret->others, sizeof(ret->others), told++ > 0 ? ", " : "");
+        add_who(ret->others, sizeof(ret->others), &processes[i]);
+        add(ret->others, sizeof(ret->others), " ");
+        add_doing(ret->others, sizeof(ret->others), &processes[i], doing_of(&processes[i]));
+        add_place(ret->others, sizeof(ret->others), &processes[i]);
+    }
+    if (more > 0) {
+        add(ret->others, sizeof(ret->others), " and %u more", more);
+    }
+}
+
+void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
+                    struct lac_hang_verdict *ret)
+{
+    assert((processes != NULL || count == 0) && ret != NULL);
+    const uint32_t culprit = find_culprit(processes, count);
+    const struct lac_hang_process *at;
+    const struct lac_hang_frame *place;
+
+    memset(ret, 0, sizeof(*ret));
+    ret->rank = -1;
+    if (culprit == count) {
+        return;
+    }
+    at = &processes[culprit];
+    ret->kind = kind_of_all(processes, count);
+    ret->rank = at->rank;
+    add_who(ret->doing, sizeof(ret->doing), at);
+    add(ret->doing, sizeof(ret->doing), " ");
+    add_doing(ret->doing, sizeof(ret->doing), at, doing_of(at));
+    if (doing_of(at) == DOING_WAIT) {
+        const struct lac_hang_process *const worker = find_worker(processes, count, at);
+
+        if (worker != NULL) {
+            at = worker;
+            add(ret->doing, sizeof(ret->doing), ", of which process %d ", (int)at->pid);
+            add_doing(ret->doing, sizeof(ret->doing), at, doing_of(at));
+        }
+    }
+    ret->pid = at->pid;
+    add_place(ret->doing, sizeof(ret->doing), at);
+    place = place_of(at);
+    if (place != NULL) {
+        const struct lac_hang_thread *const thread = lac_hang_process_training(at);
+
+        add(ret->where, sizeof(ret->where), "%s:%u", place->path, place->line);
+        if (place == &thread->frames[thread->source_frame]) {
+            add(ret->source, sizeof(ret->source), "%s", thread->source);
+        }
+    }
+    name_others(processes, count, culprit, ret);
+}

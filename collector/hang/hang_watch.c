@@ -1,0 +1,444 @@
+#include "collector/hang/hang_watch.h"
+
+#include "collector/base/debug.h"
+#include "collector/base/io_full.h"
+#include "collector/base/monotonic.h"
+#include "collector/base/progress_line.h"
+#include "collector/hang/hang_process.h"
+#include "collector/hang/hang_rule.h"
+#include "collector/hang/hang_verdict.h"
+#include "collector/sample/proc_files.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum {
+    LOOK_MS = 250,
+    CPU_MS = 1000,     /* over which a thread counts as busy or not */
+    BUSY_PERCENT = 40, /* of a core */
+    ANSWER_MS = 1500,
+    PROCESSES_MAX = 256,
+    STACKS_TOLD = 32,   /* in the recording, of all threads */
+    ANSWERS_MAX = 4096, /* files looked at, a round */
+};
+
+struct watched {
+    struct lac_hang_process it;
+    bool is_there; /* in the last look */
+    uint64_t cpu_looked_ns;
+};
+
+struct lac_hang_watch {
+    const char *spool_folder;
+    bool is_quiet;
+    struct lac_hang_rule rule;
+    struct lac_hang_verdict verdict;
+    struct watched processes[PROCESSES_MAX];
+    struct lac_hang_process judged[PROCESSES_MAX]; /* copies of these, side by side */
+    uint32_t count;
+    uint64_t next_look_ns;
+    uint64_t asked_ns;      /* 0: no answer is waited for */
+    uint64_t gone_progress; /* of processes that have ended */
+    unsigned alarms;
+};
+
+/* LACUNA_HANG_SCALE is for tests, which cannot wait. */
+static double scale(void)
+{
+    const char *const value = getenv("LACUNA_HANG_SCALE");
+    const double number = value != NULL ? strtod(value, NULL) : 1;
+
+    return number > 0.01 && number <= 100 ? number : 1;
+}
+
+struct lac_hang_watch *lac_hang_watch_create(const char *spool_folder, bool is_quiet)
+{
+    assert(spool_folder != NULL);
+    struct lac_hang_watch *const watch = calloc(1, sizeof(*watch));
+
+    if (watch != NULL) {
+        watch->spool_folder = spool_folder;
+        watch->is_quiet = is_quiet;
+        lac_hang_rule_begin(&watch->rule, scale());
+    }
+    return watch;
+}
+
+static void free_answer(struct lac_hang_process *process)
+{
+    free(process->text);
+    free(process->threads);
+    process->text = NULL;
+    process->threads = NULL;
+    process->has_answered = false;
+}
+
+void lac_hang_watch_destroy(struct lac_hang_watch *watch)
+{
+    if (watch != NULL) {
+        for (uint32_t i = 0; i < watch->count; i++) {
+            free_answer(&watch->processes[i].it);
+        }
+        free(watch);
+    }
+}
+
+/* ---- who is there */
+
+static void see(void *context, const struct lac_drain_process *process)
+{
+    struct lac_hang_watch *const watch = context;
+    struct watched *found = NULL;
+
+    for (uint32_t i = 0; i < watch->count && found == NULL; i++) {
+        found = watch->processes[i].it.pid == process->pid ? &watch->processes[i] : NULL;
+    }
+    if (found == NULL && watch->count < PROCESSES_MAX) {
+        found = &watch->processes[watch->count++];
+        memset(found, 0, sizeof(*found));
+        found->it.pid = process->pid;
+        found->it.rank = process->rank;
+    }
+    if (found == NULL) {
+        return;
+    }
+    found->is_there = true;
+    found->it.has_ended = false;
+    found->it.parent = process->parent_pid;
+    found->it.tid = process->training_tid > 0 ? process->training_tid : process->pid;
+    found->it.steps = process->steps;
+    found->it.progress = process->progress;
+    found->it.is_rank = process->steps > 0;
+}
+
+/* A rank that has ended is one that the others may wait for; anything else is forgotten. So are all
+ * when none trains any more. */
+static void forget(struct lac_hang_watch *watch)
+{
+    uint32_t kept = 0;
+    bool is_training = false;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        is_training =
+            is_training || (watch->processes[i].is_there && watch->processes[i].it.is_rank);
+    }
+    for (uint32_t i = 0; i < watch->count; i++) {
+        struct watched *const at = &watch->processes[i];
+
+        if (!at->is_there && (!at->it.is_rank || !is_training)) {
+            watch->gone_progress += at->it.progress;
+            free_answer(&at->it);
+            continue;
+        }
+        at->it.has_ended = !at->is_there;
+        watch->processes[kept++] = *at;
+    }
+    watch->count = kept;
+}
+
+/* Whether the thread that trains has had a core in the last second. */
+static bool look_at_cpu(struct watched *at, uint64_t now_ns)
+{
+    struct lac_thread_counters counters;
+
+    if (now_ns - at->cpu_looked_ns < CPU_MS * UINT64_C(1000000)) {
+        return at->it.is_busy;
+    }
+    if (lac_proc_thread(at->it.pid, at->it.tid, &counters)) {
+        at->it.is_busy =
+            at->cpu_looked_ns != 0 && counters.run_ns > at->it.cpu_ns &&
+            (counters.run_ns - at->it.cpu_ns) * 100 > (now_ns - at->cpu_looked_ns) * BUSY_PERCENT;
+        at->it.cpu_ns = counters.run_ns;
+        at->it.native.state = counters.state;
+    }
+    at->cpu_looked_ns = now_ns;
+    return at->it.is_busy;
+}
+
+static struct lac_hang_look look_at(struct lac_hang_watch *watch, struct lac_drain *drain,
+                                    const struct lac_sampler *sampler, uint64_t now_ns)
+{
+    const bool is_quiet = lac_hang_rule_quiet_ns(&watch->rule, now_ns) > UINT64_C(1000000000);
+    struct lac_hang_look look = {.progress = watch->gone_progress,
+                                 .births = lac_sampler_births(sampler)};
+    bool has_running = false;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        watch->processes[i].is_there = false;
+    }
+    lac_drain_visit(drain, see, watch);
+    forget(watch);
+    look.progress = watch->gone_progress;
+    for (uint32_t i = 0; i < watch->count; i++) {
+        struct watched *const at = &watch->processes[i];
+
+        look.progress += at->it.progress;
+        look.steps += at->it.steps;
+        if (is_quiet && !at->it.has_ended) { /* while it goes on, that is not needed */
+            look.io_bytes += lac_hang_native_io(at->it.pid);
+            look.is_working = look_at_cpu(at, now_ns) || look.is_working;
+            has_running = has_running || (at->it.native.state != 'T' && at->it.native.state != 't');
+        }
+    }
+    look.is_stopped = is_quiet && !has_running;
+    return look;
+}
+
+/* ---- answers */
+
+static struct watched *process_of(struct lac_hang_watch *watch, long pid)
+{
+    for (uint32_t i = 0; i < watch->count; i++) {
+        if (watch->processes[i].it.pid == pid && !watch->processes[i].it.has_ended) {
+            return &watch->processes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool reserve_answer(struct lac_hang_process *process)
+{
+    if (process->text == NULL) {
+        process->text = malloc(LAC_HANG_TEXT_BYTES);
+    }
+    if (process->threads == NULL) {
+        process->threads = calloc(LAC_HANG_THREADS, sizeof(*process->threads));
+    }
+    return process->text != NULL && process->threads != NULL;
+}
+
+/* One file, which is removed; it may be anything. */
+static void take_answer(struct lac_hang_watch *watch, int folder, const char *name)
+{
+    const long pid = strtol(name + 5, NULL, 10);
+    struct watched *const at = process_of(watch, pid);
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int64_t length = -1;
+
+    if (fd >= 0 && at != NULL && lac_file_is_regular(fd) && reserve_answer(&at->it)) {
+        length = lac_read_full(fd, at->it.text, LAC_HANG_TEXT_BYTES - 1);
+    }
+    if (length >= 0) {
+        at->it.text[length] = '\0';
+        lac_hang_process_parse(&at->it);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    (void)unlinkat(folder, name, 0);
+}
+
+static void take_answers(struct lac_hang_watch *watch)
+{
+    static const char ending[] = ".stacks";
+    DIR *const folder = opendir(watch->spool_folder);
+    unsigned looked = 0;
+
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL && looked < ANSWERS_MAX;
+         entry = readdir(folder), looked++) {
+        const size_t length = strlen(entry->d_name);
+
+        if (strncmp(entry->d_name, "hang-", 5) == 0 && length > sizeof(ending) &&
+            strcmp(entry->d_name + length - (sizeof(ending) - 1), ending) == 0) {
+            take_answer(watch, dirfd(folder), entry->d_name);
+        }
+    }
+    (void)closedir(folder);
+}
+
+static bool have_all_answered(const struct lac_hang_watch *watch)
+{
+    for (uint32_t i = 0; i < watch->count; i++) {
+        if (!watch->processes[i].it.has_ended && !watch->processes[i].it.has_answered) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void ask(struct lac_hang_watch *watch, struct lac_drain *drain, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < watch->count; i++) {
+        watch->processes[i].it.has_answered = false;
+    }
+    watch->asked_ns = now_ns;
+    LAC_DEBUG(LAUNCH, 1, "no progress for %lu ms, the pace is %lu ms: asks %u processes",
+              (unsigned long)(lac_hang_rule_quiet_ns(&watch->rule, now_ns) / 1000000),
+              (unsigned long)(lac_hang_rule_pace_ns(&watch->rule) / 1000000),
+              (unsigned)watch->count);
+    lac_drain_ask(drain);
+}
+
+/* A job that has made no step has ranks, too: who called a collective, else all that were not forked. */
+static void find_ranks(struct lac_hang_watch *watch)
+{
+    bool has_ranks = false;
+    bool has_collectives = false;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        has_ranks = has_ranks || watch->judged[i].is_rank;
+        has_collectives = has_collectives || watch->judged[i].collective_total > 0;
+    }
+    for (uint32_t i = 0; i < watch->count && !has_ranks; i++) {
+        watch->judged[i].is_rank =
+            has_collectives ? watch->judged[i].collective_total > 0 : watch->judged[i].rank >= 0;
+    }
+}
+
+static void judge(struct lac_hang_watch *watch, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < watch->count; i++) {
+        lac_hang_native_read(&watch->processes[i].it);
+        watch->judged[i] = watch->processes[i].it;
+    }
+    find_ranks(watch);
+    lac_hang_judge(watch->judged, watch->count, &watch->verdict);
+    watch->asked_ns = 0;
+    lac_hang_rule_answer(&watch->rule, now_ns, watch->verdict.kind);
+    LAC_DEBUG(LAUNCH, 1, "%s%s%s", watch->verdict.doing,
+              watch->verdict.others[0] != '\0' ? "; " : "", watch->verdict.others);
+}
+
+/* ---- the alarm */
+
+static void note(struct lac_sampler *sampler, const char *what, const char *value)
+{
+    char key[64];
+
+    (void)snprintf(key, sizeof(key), "hang.%s", what);
+    if (value[0] != '\0') {
+        lac_sampler_note(sampler, key, value);
+    }
+}
+
+/* "rank 1 [123] MainThread: f (a.py:3) < g (a.py:9)", innermost first, of every thread. */
+static void note_stacks(const struct lac_hang_watch *watch, struct lac_sampler *sampler)
+{
+    unsigned told = 0;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        const struct lac_hang_process *const process = &watch->judged[i];
+
+        for (uint32_t k = 0; process->has_answered && k < process->thread_count; k++) {
+            const struct lac_hang_thread *const thread = &process->threads[k];
+            char key[32];
+            char who[24] = "";
+            char text[480];
+            size_t used;
+
+            if (told == STACKS_TOLD) {
+                return;
+            }
+            if (process->rank >= 0) {
+                (void)snprintf(who, sizeof(who), "rank %d ", (int)process->rank);
+            }
+            (void)snprintf(text, sizeof(text), "%s[%d] %.40s:", who, (int)process->pid,
+                           thread->name);
+            used = strlen(text);
+            for (uint32_t f = 0; f < thread->frame_count && used < sizeof(text) - 1; f++) {
+                const int length = snprintf(text + used, sizeof(text) - used, "%s%s (%s:%u)",
+                                            f > 0 ? " < " : " ", thread->frames[f].function,
+                                            thread->frames[f].path, thread->frames[f].line);
+
+                used += length > 0 ? (size_t)length : 0;
+            }
+            (void)snprintf(key, sizeof(key), "stack.%u", told++);
+            note(sampler, key, text);
+        }
+    }
+}
+
+static bool is_shm_full(void)
+{
+    struct statvfs space;
+
+    return statvfs("/dev/shm", &space) == 0 && space.f_blocks > 0 &&
+           space.f_bavail < space.f_blocks / 100;
+}
+
+static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sampler, uint64_t now_ns)
+{
+    const struct lac_hang_verdict *const verdict = &watch->verdict;
+    const double quiet_s = (double)lac_hang_rule_quiet_ns(&watch->rule, now_ns) / 1e9;
+    const char *const others = verdict->others;
+    const char *const shm = is_shm_full() ? "; /dev/shm is full" : "";
+    const char *const doing = verdict->doing[0] != '\0' ? verdict->doing : "no process trains";
+    char text[32];
+
+    if (watch->alarms++ == 0) { /* the first of a job is the one to understand */
+        (void)snprintf(text, sizeof(text), "%.1f", quiet_s);
+        note(sampler, "after_s", text);
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)watch->rule.last.steps);
+        note(sampler, "steps", text);
+        (void)snprintf(text, sizeof(text), "%d", (int)verdict->rank);
+        note(sampler, "rank", verdict->rank >= 0 ? text : "");
+        note(sampler, "doing", doing);
+        note(sampler, "where", verdict->where);
+        note(sampler, "source", verdict->source);
+        note(sampler, "others", others);
+        note(sampler, "shm", shm[0] != '\0' ? "full" : "");
+        note_stacks(watch, sampler);
+    }
+    if (!watch->is_quiet) {
+        lac_progress_line_clear();
+        (void)fprintf(stderr, "lacuna: no progress for %.0f s: %s%s%s%s%s%s\n", quiet_s, doing,
+                      verdict->source[0] != '\0' ? ": " : "", verdict->source,
+                      others[0] != '\0' ? "; " : "", others, shm);
+    }
+}
+
+static void say_resumed(const struct lac_hang_watch *watch, struct lac_sampler *sampler)
+{
+    if (watch->alarms == 1) {
+        note(sampler, "resumed", "True");
+    }
+    if (!watch->is_quiet) {
+        lac_progress_line_clear();
+        (void)fputs("lacuna: the job goes on\n", stderr);
+    }
+}
+
+void lac_hang_watch_round(struct lac_hang_watch *watch, struct lac_drain *drain,
+                          struct lac_sampler *sampler)
+{
+    const uint64_t now_ns = lac_monotonic_ns();
+    struct lac_hang_look look;
+
+    if (watch == NULL || now_ns < watch->next_look_ns) {
+        return;
+    }
+    watch->next_look_ns = now_ns + LOOK_MS * UINT64_C(1000000);
+    look = look_at(watch, drain, sampler, now_ns);
+    if (watch->asked_ns != 0) {
+        take_answers(watch);
+        if (!have_all_answered(watch) && now_ns - watch->asked_ns < ANSWER_MS * UINT64_C(1000000)) {
+            return;
+        }
+        judge(watch, now_ns);
+    }
+    switch (lac_hang_rule_next(&watch->rule, now_ns, &look)) {
+    case LAC_HANG_ASK:
+        ask(watch, drain, now_ns);
+        break;
+    case LAC_HANG_ALARM:
+        alarm_about(watch, sampler, now_ns);
+        break;
+    case LAC_HANG_RESUMED:
+        say_resumed(watch, sampler);
+        break;
+    case LAC_HANG_GO_ON:
+        break;
+    }
+}

@@ -1,0 +1,246 @@
+"""Jobs that hang, and jobs that only look like it: `hang_jobs.py CASE FOLDER` runs one, with torch's gloo where it has ranks.
+
+    hang_jobs.py CASE FOLDER            starts the ranks of the case and waits for them
+    hang_jobs.py CASE FOLDER RANK       is one of them
+A line that hangs carries the mark HANGS and the name of its case, which the test looks for.
+"""
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+STEPS = int(os.environ.get("HANG_STEPS", "80"))  # before the hang, or in all
+PACE_S = 0.02
+LONG_S = float(os.environ.get("HANG_LONG", "6"))  # of what only looks like a hang
+RANKS = {"diverged": 2, "dead": 2, "stopped": 2, "uneven": 2, "swallowed": 2, "compile": 2, "evaluation": 2, "checkpoint": 2}
+
+
+def start(case, folder):
+    count = RANKS.get(case, 1)
+    environment = dict(os.environ, MASTER_ADDR="127.0.0.1", WORLD_SIZE=str(count), OMP_NUM_THREADS="1")
+    ranks = [subprocess.Popen([sys.executable, __file__, case, folder, str(rank)], env=dict(environment, RANK=str(rank)))
+             for rank in range(count)]
+
+    def end(*unused):
+        for rank in ranks:
+            rank.kill()
+
+    signal.signal(signal.SIGTERM, end)
+    statuses = [rank.wait() for rank in ranks]
+    sys.exit(max(statuses, key=abs))
+
+
+class Items:
+    """A data set whose 40th item does what the case says."""
+
+    def __init__(self, case, folder):
+        self.case, self.folder = case, folder
+
+    def __len__(self):
+        return 10_000
+
+    def __getitem__(self, index):
+        import torch
+        if index == 2 * STEPS:
+            if self.case == "read":
+                open(os.path.join(self.folder, "fifo"), "rb").read()  # HANGS read
+            elif self.case == "decode":
+                while index:  # HANGS decode
+                    time.perf_counter()
+        time.sleep(PACE_S / 8)
+        return torch.full((4,), float(index))
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+
+class Job:
+    def __init__(self, case, folder, rank):
+        import torch
+        import torch.distributed as dist
+        self.case, self.folder, self.rank, self.torch, self.dist = case, folder, rank, torch, dist
+        torch.set_num_threads(1)
+        self.count = RANKS.get(case, 1)
+        model = torch.nn.Linear(4, 4)
+        if self.count > 1:
+            dist.init_process_group("gloo", init_method="file://" + os.path.join(folder, "store"), rank=rank, world_size=self.count)
+            if case not in ("diverged", "dead", "stopped"):
+                model = torch.nn.parallel.DistributedDataParallel(model)
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        self.step = 0
+
+    def reduce(self):
+        for parameter in self.model.parameters():
+            self.dist.all_reduce(parameter.grad)
+
+    def train(self, x):
+        self.optimizer.zero_grad()
+        self.model(x).sum().backward()
+        if self.count > 1 and self.case in ("diverged", "dead", "stopped"):
+            if self.step == STEPS and self.rank == 1 and self.case == "diverged":
+                self.dist.barrier()  # HANGS diverged
+            self.reduce()
+        self.optimizer.step()
+        self.step += 1
+        time.sleep(PACE_S)
+
+    def batches(self, count):
+        for _ in range(count):
+            yield self.torch.ones(2, 4)
+
+    # ---- what hangs
+
+    def run_diverged(self):
+        for x in self.batches(3 * STEPS):
+            self.train(x)
+
+    def run_dead(self):
+        for x in self.batches(3 * STEPS):
+            if self.step == STEPS and self.rank == 1:
+                helper = os.fork()  # keeps the connections open, as an orphaned worker does
+                if helper == 0:
+                    time.sleep(600)
+                os._exit(9)
+            self.train(x)
+
+    def run_stopped(self):
+        for x in self.batches(3 * STEPS):
+            if self.step == STEPS and self.rank == 1:
+                os.kill(os.getpid(), signal.SIGSTOP)  # HANGS stopped
+            self.train(x)
+
+    def run_uneven(self):
+        for x in self.batches(STEPS + (20 if self.rank == 0 else 0)):
+            self.train(x)
+        self.dist.barrier()  # HANGS uneven
+
+    def run_swallowed(self):
+        for x in self.batches(2 * STEPS):
+            try:
+                if self.step == STEPS and self.rank == 1:
+                    self.step += 1
+                    raise ValueError("a bad sample")
+                self.train(x)
+            except ValueError:
+                pass
+        self.dist.barrier()  # HANGS swallowed
+
+    def run_lock(self):
+        first, second, ready = threading.Lock(), threading.Lock(), threading.Event()
+
+        def other():
+            with second:
+                ready.set()
+                time.sleep(0.2)
+                with first:
+                    pass
+
+        for x in self.batches(3 * STEPS):
+            if self.step == STEPS:
+                with first:
+                    threading.Thread(target=other, daemon=True).start()
+                    ready.wait()
+                    with second:  # HANGS lock
+                        pass
+            self.train(x)
+
+    def run_import(self):
+        sys.path.insert(0, self.folder)
+        with open(os.path.join(self.folder, "slow_module.py"), "w") as file:
+            file.write("import time\ntime.sleep(600)\n")
+        for x in self.batches(3 * STEPS):
+            if self.step == STEPS:
+                threading.Thread(target=lambda: __import__("slow_module"), daemon=True).start()
+                time.sleep(0.3)
+                __import__("slow_module")  # HANGS import
+            self.train(x)
+
+    def run_shm(self):
+        import queue
+        waiting = queue.Queue()
+
+        def fill():
+            with open("/dev/shm/full", "wb") as file:
+                try:
+                    while True:
+                        file.write(bytes(65536))
+                except OSError:
+                    return  # and nobody hears of it
+
+        for x in self.batches(3 * STEPS):
+            if self.step == STEPS:
+                threading.Thread(target=fill, daemon=True).start()
+                waiting.get()  # HANGS shm
+            self.train(x)
+
+    def _load(self, workers):
+        from torch.utils.data import DataLoader
+        for x in DataLoader(Items(self.case, self.folder), batch_size=2, num_workers=workers):
+            self.train(x)
+
+    def run_read(self):
+        os.mkfifo(os.path.join(self.folder, "fifo"))
+        self._load(1)
+
+    def run_decode(self):
+        self._load(1)
+
+    # ---- what does not
+
+    def run_gc(self):
+        for x in self.batches(2 * STEPS):
+            if self.step == STEPS:
+                nodes = []
+                for _ in range(300_000):
+                    node = [nodes]
+                    nodes.append(node)
+                end = time.monotonic() + LONG_S
+                while time.monotonic() < end:
+                    gc.collect()
+            self.train(x)
+
+    def run_compile(self):
+        for x in self.batches(2 * STEPS):
+            if self.step == STEPS and self.rank == 0:
+                spin(LONG_S)
+            self.train(x)
+
+    def run_checkpoint(self):
+        for x in self.batches(2 * STEPS):
+            if self.step == STEPS:
+                if self.rank == 0:
+                    end = time.monotonic() + LONG_S
+                    with open(os.path.join(self.folder, "checkpoint"), "wb") as file:
+                        while time.monotonic() < end:
+                            file.write(bytes(1 << 20))
+                            file.flush()
+                            os.fsync(file.fileno())
+                            time.sleep(0.3)
+                self.dist.barrier()
+            self.train(x)
+
+    def run_evaluation(self):
+        for x in self.batches(2 * STEPS):
+            if self.step == STEPS:
+                if self.rank == 0:
+                    end = time.monotonic() + LONG_S
+                    with self.torch.no_grad():
+                        while time.monotonic() < end:
+                            self.model.module(x)
+                            time.sleep(PACE_S)
+                self.dist.barrier()
+            self.train(x)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        start(sys.argv[1], sys.argv[2])
+    else:
+        getattr(Job(sys.argv[1], sys.argv[2], int(sys.argv[3])), "run_" + sys.argv[1])()
