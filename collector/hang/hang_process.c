@@ -15,7 +15,16 @@ static uint32_t number_of(const char *text)
     return value > 0 && value < LINE_MAX_ ? (uint32_t)value : 0;
 }
 
-/* The next line, cut off; NULL at the end. Control characters become blanks, a tab stays. */
+/* Text that may be printed. */
+static char *clean(char *text)
+{
+    for (char *c = text; *c != '\0'; c++) {
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? ' ' : *c;
+    }
+    return text;
+}
+
+/* The next line, cut off; NULL at the end. */
 static char *next_line(char **at)
 {
     char *const line = *at;
@@ -28,9 +37,6 @@ static char *next_line(char **at)
     *at = end != NULL ? end + 1 : NULL;
     if (end != NULL) {
         *end = '\0';
-    }
-    for (char *c = line; *c != '\0'; c++) {
-        *c = (unsigned char)*c < ' ' && *c != '\t' ? ' ' : *c;
     }
     return line;
 }
@@ -51,7 +57,7 @@ static struct lac_hang_thread *add_thread(struct lac_hang_process *process, char
     memset(thread, 0, sizeof(*thread));
     thread->tid = (int32_t)strtol(words, NULL, 10);
     thread->is_training = strcmp(role, "training") == 0;
-    thread->name = name;
+    thread->name = clean(name);
     thread->source = "";
     return thread;
 }
@@ -68,8 +74,8 @@ static void add_frame(struct lac_hang_thread *thread, char *words)
     *function++ = '\0';
     *path++ = '\0';
     if (strstr(path, "/_lacuna_") == NULL) {
-        thread->frames[thread->frame_count++] =
-            (struct lac_hang_frame){.function = function, .path = path, .line = number_of(words)};
+        thread->frames[thread->frame_count++] = (struct lac_hang_frame){
+            .function = clean(function), .path = clean(path), .line = number_of(words)};
     }
 }
 
@@ -81,7 +87,7 @@ static void set_collective(struct lac_hang_process *process, char *words)
     process->collective_total = (uint32_t)strtoul(end, &end, 10);
     process->collective_count = (uint32_t)strtoul(end, &end, 10);
     process->is_in_collective = strtoul(end, &end, 10) != 0;
-    process->collective = *end == ' ' ? end + 1 : "";
+    process->collective = *end == ' ' ? clean(end + 1) : "";
 }
 
 static char *behind(char *line, const char *key)
@@ -114,7 +120,7 @@ void lac_hang_process_parse(struct lac_hang_process *process)
             add_frame(thread, words);
         } else if ((words = behind(line, "source ")) != NULL && thread != NULL &&
                    thread->frame_count > 0) {
-            thread->source = words;
+            thread->source = clean(words);
             thread->source_frame = thread->frame_count - 1;
         } else if ((words = behind(line, "collective ")) != NULL) {
             set_collective(process, words);

@@ -157,7 +157,10 @@ enum lac_hang_wish lac_hang_rule_next(struct lac_hang_rule *rule, uint64_t now_n
         rule->progress_ns = rule->active_ns = now_ns;
         return LAC_HANG_GO_ON;
     }
-    if (look->progress != rule->last.progress || look->steps != rule->last.steps) {
+    if (look->steps < rule->last.steps) { /* a rank has ended: that is no progress */
+        rule->last.steps = look->steps;
+    }
+    if (look->progress > rule->last.progress || look->steps > rule->last.steps) {
         const enum lac_hang_wish wish = note_progress(rule, now_ns);
 
         rule->last = *look;

@@ -121,7 +121,7 @@ static const struct lac_hang_frame *place_of(const struct lac_hang_process *proc
 {
     const struct lac_hang_thread *const thread = lac_hang_process_training(process);
 
-    if (thread == NULL || process->native.state == 0) {
+    if (thread == NULL || process->native.state == 0 || process->has_ended) {
         return NULL;
     }
     for (uint32_t i = 0; i < thread->frame_count; i++) {

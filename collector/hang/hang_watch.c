@@ -360,6 +360,17 @@ static void note_stacks(const struct lac_hang_watch *watch, struct lac_sampler *
     }
 }
 
+/* Of the rank that came furthest. */
+static uint64_t most_steps(const struct lac_hang_watch *watch)
+{
+    uint64_t most = 0;
+
+    for (uint32_t i = 0; i < watch->count; i++) {
+        most = watch->judged[i].steps > most ? watch->judged[i].steps : most;
+    }
+    return most;
+}
+
 static bool is_shm_full(void)
 {
     struct statvfs space;
@@ -380,7 +391,7 @@ static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sample
     if (watch->alarms++ == 0) { /* the first of a job is the one to understand */
         (void)snprintf(text, sizeof(text), "%.1f", quiet_s);
         note(sampler, "after_s", text);
-        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)watch->rule.last.steps);
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)most_steps(watch));
         note(sampler, "steps", text);
         (void)snprintf(text, sizeof(text), "%d", (int)verdict->rank);
         note(sampler, "rank", verdict->rank >= 0 ? text : "");

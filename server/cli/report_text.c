@@ -283,6 +283,11 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
         const struct lac_finding *finding = &analysis->findings[i];
         bool is_shown = finding->brief[0] != '\0' && finding->gain_mid_pct >= 1.0;
         bool is_verdict = finding->kind == LAC_FINDING_GPU_BOUND;
+        if (i == 0 && finding->kind == LAC_FINDING_HANG) { /* no gain, and yet the first to mend */
+            lac_text_paragraph(page, LAC_TEXT_PLAIN, "do this", finding->brief, 12, 2);
+            lac_text_paragraph(page, LAC_TEXT_PLAIN, "where", finding->where, 12, 1);
+            return;
+        }
         if (is_shown) {
             continue;
         }

@@ -4,6 +4,7 @@
 Needs /usr/bin/python3 with torch (gloo); skips in one line without. Floors are scaled down, so that a case takes seconds; with
 LACUNA_SOAK=1 every case runs, at full scale.
 """
+import json
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
+LACUNA = os.path.join(ROOT, "build/release/lacuna")
 JOBS = os.path.join(ROOT, "tests/integration/hang_jobs.py")
 TORCH_PYTHON = "/usr/bin/python3"
 HAVE_TORCH = os.path.exists(TORCH_PYTHON) and subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL,
@@ -82,6 +84,13 @@ class Hangs(unittest.TestCase):
 
     def test_two_locks(self):
         self.check_hang("lock", 0, "waits for a lock")
+        said = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=120, check=True).stdout)
+        first = said["findings"][0]
+        self.assertEqual((first["id"], first["severity"], first["where"]), ("hang", "critical", f"hang_jobs.py:{line_of('lock')}"))
+        self.assertIn("rank 0 waits for a lock", said["verdict"]["text"])
+        stacks = " ".join(value for key, value in said["settings"].items() if key.startswith("hang.stack."))
+        self.assertIn("run_lock", stacks)
+        self.assertRegex(stacks, r"other \([^ ]*hang_jobs.py:[0-9]+\)")  # what the other thread does
 
     def test_a_slow_checkpoint_is_no_hang(self):
         self.check_calm("checkpoint")

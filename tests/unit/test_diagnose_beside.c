@@ -482,6 +482,74 @@ START_TEST(each_switch_is_named_with_what_it_does)
 }
 END_TEST
 
+/* -- hangs: what the launcher saw ---------------------------------------------------------------- */
+
+START_TEST(a_hang_is_the_verdict_with_rank_and_place)
+{
+    blank();
+    draw_steps(8, 10000, 9500);
+    diagnose("{\"lacuna\":{\"settings\":{\"hang.after_s\":\"9.2\",\"hang.steps\":80,"
+             "\"hang.doing\":\"rank 1 waits in barrier at train.py:31 (main)\","
+             "\"hang.where\":\"/home/a/train.py:31\",\"hang.source\":\"dist.barrier()\","
+             "\"hang.others\":\"rank 0 waits in all_reduce at train.py:40 (main)\"}}}");
+    ck_assert_str_eq(analysis->findings[0].id, "hang");
+    ck_assert_int_eq((int)analysis->findings[0].severity, (int)LAC_SEVERITY_CRITICAL);
+    ck_assert_str_eq(analysis->findings[0].where, "train.py:31");
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "rank 1 waits in barrier"));
+    ck_assert_ptr_nonnull(strstr(analysis->findings[0].why, "9 s after 80 steps; rank 0 waits in"));
+    ck_assert_ptr_nonnull(strstr(analysis->findings[0].why, "dist.barrier()"));
+    ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "Join"));
+    /* nothing else of the trace becomes less true */
+    ck_assert_ptr_nonnull(sheet_finding("gpu-bound"));
+}
+END_TEST
+
+START_TEST(a_hang_says_what_to_do_by_what_the_rank_does)
+{
+    static const struct {
+        const char *doing, *more, *change;
+    } cases[] = {
+        {"rank 0 waits for a batch of its workers, of which process 7 waits in read", "",
+         "timeout=60"},
+        {"rank 1 is stopped (by SIGSTOP or a debugger)", "", "kill -CONT"},
+        {"rank 1 has ended", "", "last output"},
+        {"rank 0 waits for a lock or another thread", "", "same order"},
+        {"rank 0 waits in read of /data/pipe", "", "timeout"},
+        {"rank 0 computes", "", "look at the line"},
+        {"rank 0 waits for a lock or another thread", ",\"hang.shm\":\"full\"", "--shm-size"},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        char metadata[512];
+        (void)snprintf(metadata, sizeof(metadata),
+                       "{\"lacuna\":{\"settings\":{\"hang.after_s\":10,\"hang.doing\":\"%s\"%s}}}",
+                       cases[i].doing, cases[i].more);
+        blank();
+        draw_steps(8, 10000, 9500);
+        diagnose(metadata);
+        const struct lac_finding *finding = sheet_finding("hang");
+        ck_assert_msg(finding != NULL, "%s", metadata);
+        ck_assert_msg(strstr(finding->change, cases[i].change) != NULL ||
+                          strstr(finding->brief, cases[i].change) != NULL,
+                      "%s", finding->change);
+    }
+}
+END_TEST
+
+START_TEST(a_hang_that_ended_is_a_warning_and_a_text_with_control_codes_none)
+{
+    blank();
+    draw_steps(8, 10000, 9500);
+    diagnose("{\"lacuna\":{\"settings\":{\"hang.after_s\":9,\"hang.resumed\":true,"
+             "\"hang.doing\":\"rank 1 computes\"}}}");
+    ck_assert_int_eq((int)sheet_finding("hang")->severity, (int)LAC_SEVERITY_WARNING);
+    ck_assert_ptr_null(strstr(analysis->verdict.text, "rank 1 computes"));
+    diagnose("{\"lacuna\":{\"settings\":{\"hang.after_s\":9,\"hang.doing\":\"rank\\u001b[31m\"}}}");
+    ck_assert_ptr_null(sheet_finding("hang"));
+    diagnose("{\"lacuna\":{\"settings\":{\"hang.doing\":\"rank 1 computes\"}}}");
+    ck_assert_ptr_null(sheet_finding("hang"));
+}
+END_TEST
+
 /* -- padding ----------------------------------------------------------------------------------- */
 
 START_TEST(padding_is_said_where_the_job_counted_it)
@@ -524,6 +592,9 @@ int main(void)
     tcase_add_test(tcase, one_thread_at_all_of_a_core_is_the_limit);
     tcase_add_test(tcase, a_switch_that_distorts_is_the_only_thing_said);
     tcase_add_test(tcase, each_switch_is_named_with_what_it_does);
+    tcase_add_test(tcase, a_hang_is_the_verdict_with_rank_and_place);
+    tcase_add_test(tcase, a_hang_says_what_to_do_by_what_the_rank_does);
+    tcase_add_test(tcase, a_hang_that_ended_is_a_warning_and_a_text_with_control_codes_none);
     tcase_add_test(tcase, padding_is_said_where_the_job_counted_it);
     Suite *suite = suite_create("diagnose_beside");
     suite_add_tcase(suite, tcase);

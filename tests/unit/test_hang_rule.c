@@ -270,6 +270,24 @@ START_TEST(a_slow_pace_is_a_pace)
 }
 END_TEST
 
+/* The ends of its processes are no progress: a job that is killed has not gone on. */
+START_TEST(a_killed_job_has_not_gone_on)
+{
+    struct job job;
+
+    begin(&job, 5);
+    train(&job, 100, 0.1, 0.2);
+    quiet(&job, 30, LAC_HANG_BLOCKED, false, 0);
+    ck_assert_uint_eq(job.alarms, 1);
+    job.look.steps /= 2;
+    pass(&job, 1);
+    ck_assert(job.rule.is_alarmed);
+    job.look.progress++;
+    pass(&job, 1);
+    ck_assert(!job.rule.is_alarmed);
+}
+END_TEST
+
 /* Bytes alone keep a job alive for a quarter of an hour, no longer: it may only write its log. */
 START_TEST(a_job_that_only_writes_hangs_in_the_end)
 {
@@ -293,6 +311,7 @@ int main(void)
     tcase_add_loop_test(tests, hangs_are_told_within_fifteen_seconds, 0, LAC_COUNT_OF(hangs));
     tcase_add_test(tests, a_job_that_goes_on_can_hang_again);
     tcase_add_loop_test(tests, what_looks_like_a_hang_does_not_alarm, 0, CALM_COUNT);
+    tcase_add_test(tests, a_killed_job_has_not_gone_on);
     tcase_add_test(tests, a_slow_pace_is_a_pace);
     tcase_add_test(tests, a_job_that_only_writes_hangs_in_the_end);
     suite_add_tcase(suite, tests);

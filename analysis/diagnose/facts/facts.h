@@ -270,6 +270,8 @@ int lac_setting_truth(const struct lac_facts *facts, const char *part, const cha
 /** Text of those characters alone; "" when it was not recorded or has others. */
 const char *lac_setting_text(const struct lac_facts *facts, const char *part, const char *key,
                              const char *allowed);
+/** A line of text; "" when it was not recorded or is no line. */
+const char *lac_setting_line(const struct lac_facts *facts, const char *part, const char *key);
 /** Cores of a list about the host, "0-3,8": 5; -1 when it was not recorded. */
 int32_t lac_setting_cores(const struct lac_facts *facts, const char *key);
 /** Whether two such lists were recorded and have no core in common. */

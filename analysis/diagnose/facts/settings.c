@@ -90,6 +90,17 @@ const char *lac_setting_text(const struct lac_facts *facts, const char *part, co
     return is_whole ? lac_texts_add(&facts->analysis->texts, "%s", value) : "";
 }
 
+const char *lac_setting_line(const struct lac_facts *facts, const char *part, const char *key)
+{
+    const char *value = text_of(facts, part, key);
+    for (const char *at = value; at != NULL && *at != '\0'; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+            return "";
+        }
+    }
+    return value != NULL ? lac_texts_add(&facts->analysis->texts, "%s", value) : "";
+}
+
 /** "train.py:83" of a path with a line; plain characters only. */
 static const char *place_of(const struct lac_facts *facts, const char *key)
 {
