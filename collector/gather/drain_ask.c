@@ -4,8 +4,11 @@
 #include "collector/gather/drain.h"
 #include "collector/gather/drain_private.h"
 #include "collector/gather/shared_spool.h"
+#include "lacuna/spool.h"
 
 #include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 #include "collector/hang/hang_process.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,11 +91,45 @@ static void set_collective(struct lac_hang_process *process, char *words)
     process->collective = *end == ' ' ? clean(end + 1) : "";
 }
 
-static char *behind(char *line, const char *key)
+static bool begins(const char *line, const char *key)
 {
-    const size_t length = strlen(key);
+    return strncmp(line, key, strlen(key)) == 0;
+}
 
-    return strncmp(line, key, length) == 0 ? line + length : NULL;
+/* "RANK WORLD", as the framework told. */
+static void set_rank(struct lac_hang_process *process, char *words)
+{
+    char *end = words;
+    const long rank = strtol(words, &end, 10);
+    const long world = strtol(end, NULL, 10);
+
+    if (rank >= 0 && world > rank && world < LINE_MAX_) {
+        process->rank = (int32_t)rank;
+        process->world = (int32_t)world;
+    }
+}
+
+/* One line. @return the thread that it belongs to */
+static struct lac_hang_thread *parse_line(struct lac_hang_process *process,
+                                          struct lac_hang_thread *thread, char *line)
+{
+    char *const space = strchr(line, ' ');
+    char *const words = space != NULL ? space + 1 : line;
+
+    if (begins(line, "thread ")) {
+        return add_thread(process, words);
+    }
+    if (begins(line, "frame ") && thread != NULL) {
+        add_frame(thread, words);
+    } else if (begins(line, "source ") && thread != NULL && thread->frame_count > 0) {
+        thread->source = clean(words);
+        thread->source_frame = thread->frame_count - 1;
+    } else if (begins(line, "collective ")) {
+        set_collective(process, words);
+    } else if (begins(line, "rank ")) {
+        set_rank(process, words);
+    }
+    return thread;
 }
 
 void lac_hang_process_parse(struct lac_hang_process *process)
@@ -107,33 +142,9 @@ void lac_hang_process_parse(struct lac_hang_process *process)
     process->thread_count = 0;
     process->collective = "";
     process->has_answered = first != NULL && strcmp(first, "lacuna-stacks 1") == 0;
-    while (process->has_answered) {
-        char *const line = next_line(&at);
-        char *words;
-
-        if (line == NULL) {
-            break;
-        }
-        if ((words = behind(line, "thread ")) != NULL) {
-            thread = add_thread(process, words);
-        } else if ((words = behind(line, "frame ")) != NULL && thread != NULL) {
-            add_frame(thread, words);
-        } else if ((words = behind(line, "source ")) != NULL && thread != NULL &&
-                   thread->frame_count > 0) {
-            thread->source = clean(words);
-            thread->source_frame = thread->frame_count - 1;
-        } else if ((words = behind(line, "collective ")) != NULL) {
-            set_collective(process, words);
-        } else if ((words = behind(line, "rank ")) != NULL) {
-            char *end = words;
-            const long rank = strtol(words, &end, 10);
-            const long world = strtol(end, NULL, 10);
-
-            if (rank >= 0 && world > rank && world < LINE_MAX_) {
-                process->rank = (int32_t)rank;
-                process->world = (int32_t)world;
-            }
-        }
+    for (char *line = process->has_answered ? next_line(&at) : NULL; line != NULL;
+         line = next_line(&at)) {
+        thread = parse_line(process, thread, line);
     }
 }
 

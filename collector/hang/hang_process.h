@@ -55,7 +55,7 @@ struct lac_hang_process {
     bool is_rank;   /**< it trains; else it is a loader's worker, or something beside */
     uint64_t steps; /**< that it has ended */
     uint64_t progress;
-    uint64_t cpu_ns; /**< of that thread, so far */
+    uint64_t cpu_ns; /**< of that thread so far, with its waits for a core */
     bool is_busy;    /**< it has had a core lately */
     bool has_ended;
     bool has_answered;

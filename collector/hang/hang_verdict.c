@@ -1,6 +1,8 @@
 #include "collector/hang/hang_verdict.h"
 
 #include "collector/base/count_of.h"
+#include "collector/hang/hang_process.h"
+#include "collector/hang/hang_rule.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -165,7 +167,7 @@ static void add_call(char *text, size_t capacity, const struct lac_hang_process 
 
     if (imports) {
         add(text, capacity, "waits for another thread's import");
-    } else if (process->is_busy) {
+    } else if (process->is_busy || native->state == 'R') {
         add(text, capacity, "computes");
     } else if (native->is_sleeping) {
         add(text, capacity, "sleeps");
@@ -354,7 +356,8 @@ static enum lac_hang_kind kind_of(const struct lac_hang_process *process, enum d
     if (doing == DOING_WAIT || doing == DOING_BATCH) {
         return LAC_HANG_LOADING;
     }
-    if (doing == DOING_CHILD || native->is_for_child || native->is_sleeping || process->is_busy) {
+    if (doing == DOING_CHILD || native->is_for_child || native->is_sleeping || process->is_busy ||
+        native->state == 'R') {
         return doing == DOING_COLLECTIVE ? LAC_HANG_BLOCKED : LAC_HANG_BUSY;
     }
     return LAC_HANG_BLOCKED;

@@ -4,16 +4,16 @@
 #include "collector/base/io_full.h"
 #include "collector/base/monotonic.h"
 #include "collector/base/progress_line.h"
+#include "collector/gather/drain.h"
 #include "collector/hang/hang_process.h"
 #include "collector/hang/hang_rule.h"
 #include "collector/hang/hang_verdict.h"
 #include "collector/sample/proc_files.h"
+#include "collector/sample/sampler.h"
 
 #include <assert.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +145,7 @@ static void forget(struct lac_hang_watch *watch)
     watch->count = kept;
 }
 
-/* Whether the thread that trains has had a core in the last second. */
+/* Whether the thread that trains has had a core in the last second, or wanted one. */
 static bool look_at_cpu(struct watched *at, uint64_t now_ns)
 {
     struct lac_thread_counters counters;
@@ -154,10 +154,13 @@ static bool look_at_cpu(struct watched *at, uint64_t now_ns)
         return at->it.is_busy;
     }
     if (lac_proc_thread(at->it.pid, at->it.tid, &counters)) {
+        const uint64_t wanted_ns =
+            counters.run_ns + counters.wait_ns; /* had, or stood in line for */
+
         at->it.is_busy =
-            at->cpu_looked_ns != 0 && counters.run_ns > at->it.cpu_ns &&
-            (counters.run_ns - at->it.cpu_ns) * 100 > (now_ns - at->cpu_looked_ns) * BUSY_PERCENT;
-        at->it.cpu_ns = counters.run_ns;
+            at->cpu_looked_ns != 0 && wanted_ns > at->it.cpu_ns &&
+            (wanted_ns - at->it.cpu_ns) * 100 > (now_ns - at->cpu_looked_ns) * BUSY_PERCENT;
+        at->it.cpu_ns = wanted_ns;
         at->it.native.state = counters.state;
     }
     at->cpu_looked_ns = now_ns;
@@ -241,9 +244,10 @@ static void take_answers(struct lac_hang_watch *watch)
 {
     static const char ending[] = ".stacks";
     DIR *const folder = opendir(watch->spool_folder);
+    const int fd = folder != NULL ? dirfd(folder) : -1;
     unsigned looked = 0;
 
-    if (folder == NULL) {
+    if (fd < 0) {
         return;
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL && looked < ANSWERS_MAX;
@@ -252,7 +256,7 @@ static void take_answers(struct lac_hang_watch *watch)
 
         if (strncmp(entry->d_name, "hang-", 5) == 0 && length > sizeof(ending) &&
             strcmp(entry->d_name + length - (sizeof(ending) - 1), ending) == 0) {
-            take_answer(watch, dirfd(folder), entry->d_name);
+            take_answer(watch, fd, entry->d_name);
         }
     }
     (void)closedir(folder);

@@ -48,8 +48,7 @@ class Items:
             if self.case == "read":
                 open(os.path.join(self.folder, "fifo"), "rb").read()  # HANGS read
             elif self.case == "decode":
-                while index:  # HANGS decode
-                    time.perf_counter()
+                sum(iter(lambda: 1, 0))  # HANGS decode
         time.sleep(PACE_S / 8)
         return torch.full((4,), float(index))
 

@@ -101,6 +101,8 @@ struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool)
         look.dropped_count = header->dropped_count;
         look.step_count = header->step_count;
         look.free_head = header->free_head;
+        look.progress_count = header->progress_count;
+        look.training_tid = header->training_tid;
     }
     changing_step();
     return look;
@@ -133,6 +135,12 @@ bool lac_shared_read(const struct lac_shared_spool *spool, void *bytes, size_t s
 void lac_shared_tell(const struct lac_shared_spool *spool, enum lac_spool_stop wish)
 {
     ((struct lac_spool_header *)spool->shared)->stop = (uint32_t)wish;
+    changing_step();
+}
+
+void lac_shared_ask(const struct lac_shared_spool *spool)
+{
+    ((struct lac_spool_header *)spool->shared)->ask_count++;
     changing_step();
 }
 
