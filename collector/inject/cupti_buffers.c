@@ -158,22 +158,39 @@ void lac_cupti_flush(uint32_t flag)
     lac_gpu_writer_give(writer);
 }
 
+unsigned lac_cupti_buffers_out(void)
+{
+    unsigned out;
+
+    (void)pthread_mutex_lock(&mutex);
+    out = out_count;
+    (void)pthread_mutex_unlock(&mutex);
+    return out;
+}
+
 void lac_cupti_flush_patiently(unsigned wait_ms)
 {
     for (unsigned waited_ms = 0;; waited_ms += LAC_CUPTI_WAIT_MS) {
         const struct timespec pause = {.tv_nsec = LAC_CUPTI_WAIT_MS * 1000000L};
-        unsigned out;
 
         lac_cupti_flush(0);
-        (void)pthread_mutex_lock(&mutex);
-        out = out_count;
-        (void)pthread_mutex_unlock(&mutex);
-        if (out == 0 || waited_ms >= wait_ms) {
+        if (lac_cupti_buffers_out() == 0 || waited_ms >= wait_ms) {
             break;
         }
         (void)nanosleep(&pause, NULL);
     }
     lac_cupti_flush(1);
+}
+
+void lac_cupti_buffers_give_back(void)
+{
+    (void)pthread_mutex_lock(&mutex);
+    for (unsigned i = 0; i < BUFFERS_MAX + discarded_count; i++) {
+        if (buffers[i].memory != NULL && buffers[i].state == IS_FREE) {
+            (void)madvise(buffers[i].memory, BUFFER_BYTES, MADV_DONTNEED);
+        }
+    }
+    (void)pthread_mutex_unlock(&mutex);
 }
 
 uint64_t lac_cupti_buffers_completed(void)

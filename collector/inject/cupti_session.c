@@ -255,6 +255,7 @@ static void obey_launcher(void)
         has_ended = true;
         if (is_active) {
             leave();
+            lac_cupti_buffers_give_back();
         }
     } else if (is_active) {
         LAC_DEBUG(CUPTI, 1, "the launcher switches %s", wants_off ? "off" : "on");
@@ -298,7 +299,9 @@ static void *flush_now_and_then(void *unused)
         }
         (void)pthread_mutex_lock(&session_mutex);
         if (!flusher_stop && is_active) {
-            lac_cupti_flush(0);
+            if (!is_off || lac_cupti_buffers_out() > 0) {
+                lac_cupti_flush(0);
+            }
             watch_silence();
             watch_clock();
             if (measures_graphs && !is_off) {

@@ -72,6 +72,10 @@ int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t
 void lac_cupti_flush(uint32_t flag);
 /** Wait up to that long for operations in progress, then take what there is. */
 void lac_cupti_flush_patiently(unsigned wait_ms);
+/** How many buffers CUPTI has. */
+unsigned lac_cupti_buffers_out(void);
+/** Their memory to the system, of those that CUPTI does not have; they can be used again. */
+void lac_cupti_buffers_give_back(void);
 /** How many buffers with records came back so far. */
 uint64_t lac_cupti_buffers_completed(void);
 

@@ -45,6 +45,7 @@ static size_t device_buffers_max;
 static int subscribers;
 static int is_occupied;
 static int injections;
+static uint64_t flushes;
 static cupti_callback subscriber_callback;
 static uint8_t called[2][1024]; /* callbacks that are enabled, by domain and number */
 
@@ -92,6 +93,7 @@ EXPORT void stand_in_return_twice(void);
 EXPORT int stand_in_subscribers(void);
 EXPORT int stand_in_injections(void);
 EXPORT int InitializeInjection(void);
+EXPORT uint64_t stand_in_flushes(void);
 EXPORT int cuptiUnsubscribe(void *subscriber);
 EXPORT int cuptiActivityDisable(int kind);
 
@@ -229,6 +231,12 @@ int stand_in_injections(void)
 int stand_in_subscribers(void)
 {
     return subscribers;
+}
+
+/* How often it was asked for its buffers. */
+uint64_t stand_in_flushes(void)
+{
+    return __atomic_load_n(&flushes, __ATOMIC_RELAXED);
 }
 
 int stand_in_enabled(int kind)
@@ -462,6 +470,7 @@ static void return_graphs(const char *script)
 
 int cuptiActivityFlushAll(uint32_t flag)
 {
+    (void)__atomic_add_fetch(&flushes, 1, __ATOMIC_RELAXED);
     while (flag != 0 && getenv("STAND_IN_HANG") != NULL) {
         (void)pause();
     }

@@ -4,6 +4,7 @@
  * stand-in (tests/stand_in) that does all of this.
  */
 #include "analysis/model/model.h"
+#include "collector/inject/api.h"
 #include "collector/inject/cupti_abi.h"
 #include "lacuna/spool.h"
 #include "tests/support/check_main.h"
@@ -11,6 +12,7 @@
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -320,6 +322,67 @@ START_TEST(a_long_pause_costs_nothing_in_cupti)
     ck_assert_int_eq(lac_job_run(job_is_switched_off), 0);
     lac_cupti_import();
     ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 10 + 80);
+}
+END_TEST
+
+static unsigned count_threads(void)
+{
+    unsigned count = 0;
+    DIR *const folder = opendir("/proc/self/task");
+
+    while (folder != NULL && readdir(folder) != NULL) {
+        count++;
+    }
+    (void)closedir(folder);
+    return count - 2;
+}
+
+static int count_enabled(void)
+{
+    int (*enabled)(int);
+    int count = 0;
+
+    *(void **)&enabled = lac_cupti_stand_in("stand_in_enabled");
+    for (int kind = 0; kind < 64; kind++) {
+        count += enabled(kind);
+    }
+    return count;
+}
+
+/* What the program pays from then on is that of a job that was never recorded. */
+static void job_is_let_go(void)
+{
+    int (*subscribers)(void);
+    uint64_t (*flushes)(void);
+    uint64_t before;
+
+    start_gpu();
+    *(void **)&subscribers = lac_cupti_stand_in("stand_in_subscribers");
+    *(void **)&flushes = lac_cupti_stand_in("stand_in_flushes");
+    ck_assert_int_gt(count_enabled(), 0);
+    ck_assert_uint_eq(count_threads(), 2);
+    launch(10, 1000, 1);
+    sleep_ms(20);
+    lac_cupti_own_header()->stop = LAC_SPOOL_STOP;
+    for (int i = 0; count_threads() > 1 && i < 600; i++) {
+        sleep_ms(50);
+    }
+    ck_assert_uint_eq(count_threads(), 1);
+    ck_assert_int_eq(count_enabled(), 0);
+    ck_assert_int_eq(subscribers(), 0);
+    before = flushes();
+    launch(20, 1000, 1);
+    lac_cupti_api()->gpu_yield(1, "another profiler"); /* and is not there again afterwards */
+    lac_cupti_api()->gpu_yield(0, "another profiler");
+    ck_assert_int_eq(subscribers(), 0);
+    ck_assert_uint_eq(flushes(), before);
+}
+
+START_TEST(a_job_that_is_let_go_has_nothing_of_ours_in_cupti)
+{
+    ck_assert_int_eq(lac_job_run(job_is_let_go), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 10);
 }
 END_TEST
 
@@ -634,6 +697,7 @@ int main(void)
     tcase_add_test(tcase, a_profiler_that_is_there_before_cuda_gets_cupti_first);
     tcase_add_test(tcase, another_profiler_is_named_by_the_error_of_older_cuptis_too);
     tcase_add_test(tcase, a_long_pause_costs_nothing_in_cupti);
+    tcase_add_test(tcase, a_job_that_is_let_go_has_nothing_of_ours_in_cupti);
     tcase_add_test(tcase, cupti_may_take_little_of_the_devices_memory);
     tcase_add_test(tcase, correlation_ids_are_of_one_process);
     tcase_add_test(tcase, devices_are_told_apart_by_uuid);
