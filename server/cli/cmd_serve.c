@@ -286,6 +286,11 @@ static void tell_notice(void *context, const char *line)
     LAC_LOG(LAC_LOG_WARN, "data folder", lac_log_text("what", line));
 }
 
+static void tell_swept(void *context, const char *id, bool deleted)
+{
+    lac_api_trace_changed(context, id, deleted, NULL);
+}
+
 static enum lac_status start(struct service *service, struct lac_error *reterr)
 {
     struct lac_app *app = &service->app;
@@ -294,6 +299,8 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     service->store_options.data_dir = service->data_dir;
     service->store_options.sweep = true;
     service->store_options.notice = tell_notice;
+    service->store_options.changed = tell_swept;
+    service->store_options.changed_context = app;
     status = lac_store_open(&service->store_options, &app->store, reterr);
     if (status == LAC_OK) {
         status = lac_key_load(service->data_dir, &service->key, reterr);

@@ -63,6 +63,16 @@ void lac_store_tell(const struct lac_store *store, const char *fmt, ...)
 
 /* -- small things -------------------------------------------------------------------------------*/
 
+/** Those who look at the list of traces hear of it: only while they can, not at a start. */
+static void tell_changed(const struct recovery *recovery, const char *id, bool deleted)
+{
+    const struct lac_store *store = recovery->store;
+
+    if (store->is_live && store->changed != NULL) {
+        store->changed(store->changed_context, id, deleted);
+    }
+}
+
 /** A full disk ends no start: what had no room is done when there is some. */
 static void take_status(struct recovery *recovery, enum lac_status status)
 {
@@ -188,6 +198,9 @@ static void finish_deletions(struct recovery *recovery)
         if (status == LAC_OK && original[0] != '\0' &&
             lac_store_path(store, path, "originals", original, ".zst")) {
             (void)unlink(path);
+        }
+        if (status == LAC_OK) {
+            tell_changed(recovery, recovery->traces.ids[i], true);
         }
         if (status != LAC_ERR_NOT_FOUND) {
             take_status(recovery, status);
@@ -483,6 +496,9 @@ static void list_found(struct recovery *recovery)
         if (listed + corrected > 0) {
             tell_found(recovery, listed, corrected);
         }
+        for (uint32_t i = 0; i < recovery->found_count; i++) {
+            tell_changed(recovery, recovery->found[i].row.id, false);
+        }
         return;
     }
     take_status(recovery, status);
@@ -515,6 +531,9 @@ static void find_lost(struct recovery *recovery)
         }
         status = lac_store_lose(store, ids[i], LOST_MESSAGE, recovery->reterr);
         lost++;
+        if (status == LAC_OK) {
+            tell_changed(recovery, ids[i], false);
+        }
     }
     free(ids);
     if (lost > 0 && status == LAC_OK) {

@@ -296,6 +296,8 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         store->names = options->names;
         store->notice = options->notice;
         store->notice_context = options->notice_context;
+        store->changed = options->changed;
+        store->changed_context = options->changed_context;
         status = open_catalog(store, options->sweep && !options->is_live, reterr);
     }
     if (status == LAC_OK) {
@@ -327,7 +329,9 @@ void lac_store_sweep_if_due(struct lac_store *store)
                                               .sweep = true,
                                               .is_live = true,
                                               .notice = store->notice,
-                                              .notice_context = store->notice_context};
+                                              .notice_context = store->notice_context,
+                                              .changed = store->changed,
+                                              .changed_context = store->changed_context};
     struct lac_store *sweeper = NULL;
     struct lac_error error = {0};
     const int64_t now_ms = lac_now_unix_ms();

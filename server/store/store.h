@@ -37,6 +37,10 @@ struct lac_store_options {
     void *notice_context;
     const struct lac_names *names; /**< rows that somebody added, for the table of kernels; borrowed
                                       for as long as the store is open; NULL: none */
+    /** Told of each trace that a live sweep lists, corrects or deletes, once that is committed and
+     * without a lock of the store; may be NULL. */
+    void (*changed)(void *context, const char *id, bool deleted);
+    void *changed_context;
 };
 
 /**

@@ -28,6 +28,8 @@ struct lac_store {
     void (*notice)(void *context, const char *line);
     void *notice_context;
     const struct lac_names *names; /**< of the options */
+    void (*changed)(void *context, const char *id, bool deleted);
+    void *changed_context;
 };
 
 /** Paths below the data folder. @return false when too long */
