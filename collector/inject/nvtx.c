@@ -114,8 +114,11 @@ static void keep_sync(struct lac_thread *self, uint64_t now)
 
 /* ---- push, pop, mark */
 
-static int push(struct lac_thread *self, const struct lac_domain *domain, uint32_t name,
-                const struct nvtx_attributes *attributes)
+/* Inlined: without attributes little of it is left. */
+__attribute__((always_inline)) static inline int push(struct lac_thread *self,
+                                                      const struct lac_domain *domain,
+                                                      uint32_t name,
+                                                      const struct nvtx_attributes *attributes)
 {
     const uint16_t index = lac_domain_index(domain);
     int depth = LAC_NVTX_NO_DEPTH;

@@ -41,9 +41,9 @@ is_known = False  # a loader of PyTorch gave a batch
 named = []        # loaders of others that did
 
 # Parts of batches are no longer recorded when they are so quick that recording them would slow the job.
-ITEM_NS_MIN = 40_000   # mean of ITEMS_WEIGHED items
+ITEM_NS_MIN = 75_000   # mean of ITEMS_WEIGHED items
 ITEMS_WEIGHED = 256
-RANGE_NS = 1_000       # what a range costs in Python
+RANGE_NS = 2_500       # what a range costs a job whose own data fill the caches; 1,200 in a loop of nothing else
 COST_SHARE = 30        # of the time of FETCHES_WEIGHED batches: one in so many
 FETCHES_WEIGHED = 16
 

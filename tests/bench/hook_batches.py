@@ -2,9 +2,10 @@
 
 usage: hook_batches.py WORKERS BATCHES EPOCHS     (with a Python that has torch, under `lacuna run`)
 
-The cost is the difference of the CPU time (training process and workers) of an epoch with the patches and of the one beside it
-without; the middle one of all pairs counts, and the quartiles say how sure that is. Wall time says little on a machine that others
-use, too. What an epoch pays once, for workers that begin to record, is told apart from what each batch pays.
+A batch costs the CPU time of the training process while it waits for it, and that of the worker from its first item to the first item
+of its next batch, with all their threads. Of each epoch the middle batch counts, as a machine that others use adds to some of them; the
+cost is the difference to the epoch beside it without the patches, the middle one of all pairs, and the quartiles say how sure that is.
+What an epoch pays once, for workers that begin to record, is told apart from what each batch pays.
 """
 import contextlib
 import glob
@@ -12,12 +13,13 @@ import json
 import multiprocessing
 import os
 import sys
+import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset, _utils, dataloader
 
 BATCH_SIZE = 16
-WARM_UP = 20  # batches of an epoch until its workers are under way
+WARM_UP = 48  # batches of an epoch until its workers are under way and know that their items are too quick to be recorded
 FEATURES = 4096
 PATCHED = ((dataloader._BaseDataLoaderIter, "__next__"), (dataloader._BaseDataLoaderIter, "__init__"), (dataloader.DataLoader, "__init__"), (_utils.worker, "_worker_loop"),
            (_utils.fetch._MapDatasetFetcher, "fetch"), (_utils.fetch._MapDatasetFetcher, "__init__"))
@@ -29,11 +31,14 @@ class Samples(Dataset):
     def __init__(self, count):
         self.count = count
         self.source = torch.rand(64, FEATURES)
+        self.begun_ns = multiprocessing.RawArray("q", count // BATCH_SIZE)  # CPU time of who makes it, by batch
 
     def __len__(self):
         return self.count
 
     def __getitem__(self, index):
+        if index % BATCH_SIZE == 0:
+            self.begun_ns[index // BATCH_SIZE] = time.process_time_ns()
         row = self.source[index % 64]
         return (row - row.mean()) / row.std(), index % 10
 
@@ -61,25 +66,32 @@ def cpu_us():
     return used_ns / 1e3
 
 
+def middle(values):
+    return sorted(values)[len(values) // 2]
+
+
 def epoch_us(workers, batches):
-    """CPU time of a batch once the workers are under way, and what everything up to there took."""
+    """CPU time of the middle batch once the workers are under way, and what everything up to there took."""
     kind = type("Samples", (Samples,), {"__getitem__": Samples.__getitem__})  # the hook patches the class that it meets
-    loader = DataLoader(kind(BATCH_SIZE * (WARM_UP + batches)), batch_size=BATCH_SIZE, num_workers=workers)
+    data = kind(BATCH_SIZE * (WARM_UP + batches))
+    loader = DataLoader(data, batch_size=BATCH_SIZE, num_workers=workers)
     begin = cpu_us()
     iterator = iter(loader)
     for _ in range(WARM_UP):
         next(iterator)
     started = cpu_us()
+    waited = []
     for _ in range(batches - 2 * workers):  # the last ones, made ahead, are left in the queue: nobody ends meanwhile
+        before = time.process_time_ns()
         next(iterator)
-    each = (cpu_us() - started) / (batches - 2 * workers)
+        waited.append(time.process_time_ns() - before)
+    each = middle(waited) / 1e3
     for _ in iterator:
         pass
+    if workers:
+        made = data.begun_ns[WARM_UP:]
+        each += middle([after - before for before, after in zip(made, made[workers:])]) / 1e3
     return each, started - begin - WARM_UP * each
-
-
-def middle(values):
-    return sorted(values)[len(values) // 2]
 
 
 def main():
