@@ -89,7 +89,7 @@ soak: deps                                 ## the checks of `make test` at full 
 	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
 	$(Q)LACUNA_SOAK=1 python3 tests/run.py --filter "$(T)"
 
-bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|flame|formats|nvtx|start|spool|viewer)
+bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|flame|formats|nvtx|cupti|start|spool|viewer)
 	$(Q)$(MAKE) --no-print-directory -j2 all benches
 	$(Q)python3 tests/bench/bench.py --group "$(BENCH)"
 
@@ -267,7 +267,7 @@ $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUI
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c %.a,$^) $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
 
-benches: $(BENCHES) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
+benches: $(BENCHES) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so
 $(BUILD)/bench/bench_ranges: tests/bench/bench_ranges.c kernels/ranges.c kernels/ranges.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(filter %.c,$^) -lpthread -ldl -o $@

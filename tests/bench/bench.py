@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench`: speed and memory into build/bench.json; medians of alternating runs, with the spread beside each.
 
-usage: bench.py [--group import|store|analyze|http|flame|formats|nvtx|start|spool|viewer] [--runs N]
+usage: bench.py [--group import|store|analyze|http|flame|formats|nvtx|cupti|start|spool|viewer] [--runs N]
 
 Every figure is taken from the program as people run it, or from a bench program that prints one JSON
 object. A figure that cannot be taken on this machine is left out, never made up. README.md says what each means.
@@ -242,10 +242,10 @@ def bench_viewer(results, runs, scratch):
 
 # ---- the collector
 
-def recorded(scratch, *arguments):
+def recorded(scratch, *arguments, options=()):
     """bench_ranges under the launcher: what it printed, and the folder with the spools."""
     out = scratch.fresh("spool")
-    printed = run([NODE, "run", "--quiet", "-o", out, "--", bench_program("bench_ranges"), *map(str, arguments)])["output"]
+    printed = run([NODE, "run", "--quiet", *options, "-o", out, "--", bench_program("bench_ranges"), *map(str, arguments)])["output"]
     return next(json.loads(line) for line in printed.splitlines() if line.startswith("{")), out
 
 
@@ -284,7 +284,8 @@ def bench_nvtx(results, runs, scratch):
     try:
         for _ in range(runs):
             samples.take(nvtx_none_pair_ns=last_json(run([bench_program("bench_ranges"), "1"])["output"])["pair_ns"],
-                         nvtx_pair_ns=recorded(scratch, 1)[0]["pair_ns"], nvtx_pair_512_ns=recorded(scratch, 512)[0]["pair_ns"])
+                         nvtx_pair_ns=recorded(scratch, 1)[0]["pair_ns"], nvtx_pair_512_ns=recorded(scratch, 512)[0]["pair_ns"],
+                         nvtx_paused_pair_ns=recorded(scratch, 1, options=("--delay", "3600"))[0]["pair_ns"])
             if lttng is not None:
                 samples.take(lttng_pair_ns=lttng.pair_ns())
     finally:
@@ -308,6 +309,48 @@ def bench_hook(results, runs, scratch):
                      hook_start_us=beside["start_us"])
     scratch.fresh("spool")
     results.add_all(samples, 1)
+
+
+# what the launcher wants of a process (enum lac_spool_stop); None: it was never injected
+CUPTI_STATES = {"none": None, "ended": 1, "paused": 3, "short_pause": 2, "recording": 0}
+
+
+def bench_cupti(results, runs, scratch):
+    """20,000 launches a second against the stand-in for libcupti: CPU time of a step of 10 ms, all threads. What the monitors take beside a job."""
+    stand_in, library = (os.path.join(os.path.dirname(NODE), name) for name in ("stand_in/libcupti_stand_in.so", "liblacuna.so"))
+    samples = Samples()
+    for number in range(2 * runs):
+        steps = {}
+        for name, state in list(CUPTI_STATES.items())[::-1 if number % 2 else 1]:
+            spools = scratch.fresh("spool")
+            os.makedirs(spools)
+            steps[name] = last_json(run([bench_program("bench_cupti"), stand_in, "-" if state is None else library, str(state or 0), "2"],
+                                        env={**os.environ, "LACUNA_SPOOL": spools, "LACUNA_CUPTI": stand_in})["output"])["step_us"]
+        samples.take(**{f"cupti_{name}_step_us": step_us for name, step_us in steps.items()})
+        samples.take(**{f"cupti_{name}_pct": (step_us - steps["none"]) / 100 for name, step_us in steps.items() if name != "none"})  # of 10 ms
+    results.add_all(samples)
+    bench_monitors(results, runs, scratch)
+
+
+def bench_monitors(results, runs, scratch):
+    """The launcher's CPU time beside a job of 8 processes with 16 threads each: in full, and while recording pauses."""
+    job = ["sh", "-c", f"for i in 1 2 3 4 5 6 7; do {sys.executable} '{python_script('threads.py')[1]}' 16 8 & done; {sys.executable} '{python_script('threads.py')[1]}' 16 8; wait"]
+    samples = Samples()
+    for _ in range(runs):
+        for key, options in (("monitors_core_pct", ["--all"]), ("monitors_paused_core_pct", ["--delay", "3600"])):
+            pid = os.posix_spawn(NODE, [NODE, "run", "--quiet", *options, "-o", scratch.fresh("spool"), "--", *job], os.environ)
+            time.sleep(2)  # until all is started: from here on
+            begun, began = cpu_s_of(pid), time.monotonic()
+            time.sleep(4)
+            samples.take(**{key: 100 * (cpu_s_of(pid) - begun) / (time.monotonic() - began)})
+            os.waitpid(pid, 0)
+    scratch.fresh("spool")
+    results.add_all(samples)
+
+
+def cpu_s_of(pid):
+    """CPU time of all threads of a process, without its children."""
+    return sum(int(open(path).read().split()[0]) for path in glob.glob(f"/proc/{pid}/task/*/schedstat")) / 1e9
 
 
 def bench_start(results, runs, scratch):
@@ -349,7 +392,7 @@ def bench_spool(results, runs, scratch):
 
 
 GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "flame": bench_flame,
-          "formats": bench_formats, "nvtx": bench_nvtx, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer}
+          "formats": bench_formats, "nvtx": bench_nvtx, "cupti": bench_cupti, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer}
 
 
 def main():

@@ -197,6 +197,8 @@ class Bench:
     def pack(self):
         self.save()
         with tarfile.open(os.path.join(self.args.out, "logs.tar.gz"), "w:gz") as tar:
+            for number, point in self.results.get("points", {}).items():
+                add_file(tar, f"points/{int(number):02d}.json", json.dumps(point, indent=1).encode())
             for number, (name, text) in enumerate(self.logs):
                 add_file(tar, f"logs/{number:03d}-{name.replace(' ', '-').replace('/', '-')}.txt", text.encode())
         packed = []

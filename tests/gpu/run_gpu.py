@@ -2,6 +2,7 @@
 """The checks that need a GPU, in one call of less than ten minutes, without a network.
 
 usage: run_gpu.py [--out DIR] [--seconds N] [--rehearse]     all checks that can be made here
+       run_gpu.py --only points|rest                         the ten points of the recorder, or all others: for two calls
        run_gpu.py --analyze DIR                              predictions from what an earlier call brought home
        run_gpu.py --keep DIR                                 ... its results and recordings into tests/gpu, for the tests
 
@@ -22,6 +23,7 @@ import compare  # noqa: E402
 import costs  # noqa: E402
 import home  # noqa: E402
 import ladder  # noqa: E402
+import points  # noqa: E402
 import raw  # noqa: E402
 from bench import BUILD, ROOT, Bench  # noqa: E402
 from machine import clocks, have_gpu, machine  # noqa: E402
@@ -30,9 +32,9 @@ from machine import clocks, have_gpu, machine  # noqa: E402
 WORKLOAD_SIZE = ["--batch", "512", "--work", "400", "--fetch-ms", "150"]
 # What each part may take of the time at most, the most wanted ones first: one that hangs must not cost the others theirs.
 TORCH_PARTS = [(compare.same_times, 60), (compare.same_counts, 90), (ladder.torch_ladder, 210), (costs.torch_costs, 200)]
-FIRST_PARTS = [(machine, 90), (raw.layout_kernels, 30), (raw.raw_buffers, 30), (raw.workload_stages, 40)]
+FIRST_PARTS = [(machine, 90), (raw.layout_kernels, 30), (raw.workload_stages, 40)]
 LAST_PARTS = [(ladder.c_ladder, 90), (raw.graphs, 40), (costs.c_costs, 90)]
-REHEARSED_INSTEAD = {raw.raw_buffers: raw.stand_in_buffers, raw.graphs: None, compare.same_times: None, compare.same_counts: None}
+REHEARSED_INSTEAD = {raw.graphs: None, compare.same_times: None, compare.same_counts: None}
 
 
 def build(rehearse):
@@ -70,7 +72,8 @@ def run_part(bench, part, seconds):
 
 
 def run_all(bench):
-    for part, seconds in FIRST_PARTS + TORCH_PARTS + LAST_PARTS:
+    rest = FIRST_PARTS[1:] + TORCH_PARTS + LAST_PARTS
+    for part, seconds in FIRST_PARTS[:1] + (points.PARTS if bench.args.only != "rest" else []) + (rest if bench.args.only != "points" else []):
         if bench.args.rehearse:
             part = REHEARSED_INSTEAD.get(part, part)
         if part is not None and (part, seconds) in TORCH_PARTS and not bench.have_torch:
@@ -82,6 +85,8 @@ def run_all(bench):
 def show(bench):
     """Last, so that it is what one sees of a long output."""
     failed = [check for check in bench.checks if not check["ok"]]
+    for number, point in bench.results.get("points", {}).items():
+        bench.say(f"point {number}: {'ok' if point['ok'] else 'not tried' if point['ok'] is None else 'FAILED'} in {point['seconds']} s: {point['point'][:90]}")
     print("\n== " + str(bench.results.get("gpu", "")))
     for line in bench.summary:
         print(line[:300])
@@ -104,6 +109,7 @@ def main():
     parser.add_argument("--out", default=os.environ.get("OUT") or os.path.join(ROOT, "build/gpu"))
     parser.add_argument("--seconds", type=int, default=560)
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--only", choices=("points", "rest"))
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--analyze", metavar="DIR", help="predictions from what an earlier call brought home")
     parser.add_argument("--keep", metavar="DIR", help="what an earlier call brought home into tests/gpu")

@@ -18,6 +18,7 @@ sys.path.insert(0, GPU)
 import bench as bench_module  # noqa: E402
 import costs  # noqa: E402
 import home  # noqa: E402
+import points  # noqa: E402
 import run_gpu  # noqa: E402
 
 
@@ -89,6 +90,36 @@ class Call(unittest.TestCase):
         self.assertEqual(order, ["waited", "worked"])
         saved = json.loads(self.read("out/results.json"))   # after each part, before anything is packed
         self.assertEqual([(check["check"], check["ok"]) for check in saved["checks"]], [("breaks", False), ("works", True)])
+
+    def test_each_point_has_a_result_of_its_own_whatever_it_meets(self):
+        def breaks(bench):
+            """1: breaks."""
+            bench.note("figure", 7)
+            raise ValueError("broken")
+
+        def works(bench):
+            """2: works."""
+            bench.check("works", True, "")
+
+        def cannot(bench):
+            """3: cannot be tried."""
+            bench.missing("this point", "no GPU")
+
+        for number, point in enumerate((breaks, works, cannot), 1):
+            run_gpu.run_part(self.bench, points.as_part(number, point), 10)
+        self.bench.pack()
+        results = json.loads(self.read("out/results.json"))["points"]
+        self.assertEqual({number: point["ok"] for number, point in results.items()}, {"1": False, "2": True, "3": None})
+        self.assertEqual(results["1"]["figures"], {"figure": 7})
+        self.assertEqual(results["3"]["not_run"], ["this point: no GPU"])
+        with tarfile.open(os.path.join(self.out, "logs.tar.gz")) as tar:
+            self.assertLessEqual({"points/01.json", "points/02.json", "points/03.json"}, set(tar.getnames()))
+
+    def test_the_points_that_need_no_gpu_hold_against_the_stand_in(self):
+        for number in (1, 7, 8):
+            run_gpu.run_part(self.bench, points.PARTS[number - 1][0], 60)
+        self.assertEqual({number: point["ok"] for number, point in self.bench.results["points"].items()}, {"1": True, "7": True, "8": True}, self.bench.checks)
+        self.assertLess(sum(seconds for _, seconds in points.PARTS), 560 - bench_module.END_SECONDS)
 
     def test_what_is_too_large_is_left_out_and_said(self):
         for name, size in (("small", 1000), ("large", bench_module.ARCHIVE_BYTES_MAX + 1), ("other", 2000)):

@@ -143,12 +143,13 @@ void stand_in_launch(uint32_t count, uint64_t kernel_ns, uint32_t thread)
                                             .stream = 7,
                                             .correlation = correlation,
                                             .name = kernel_name};
-        struct held *const buffer = open_buffer(512);
+        struct held *const buffer =
+            stand_in_enabled(CUPTI_KIND_CONCURRENT_KERNEL) ? open_buffer(512) : NULL;
         uint8_t *at;
 
         device_free_ns = device_free_ns > now_ns ? device_free_ns : now_ns;
         device_free_ns += kernel_ns;
-        if (buffer == NULL || !stand_in_enabled(CUPTI_KIND_CONCURRENT_KERNEL)) {
+        if (buffer == NULL) {
             continue;
         }
         at = buffer->delivery.buffer + buffer->delivery.valid_bytes;

@@ -1,0 +1,213 @@
+"""What only a GPU can answer about the recorder, in ten points: each in a bounded time, each with a result of its own (results.json, `points`)."""
+import glob
+import json
+import os
+import statistics
+import sys
+import time
+
+import raw
+import spools
+from bench import BUILD, NODE
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+STAND_IN = os.path.join(BUILD, "stand_in/libcupti_stand_in.so")
+PAUSED_PERCENT_MAX = 1.0   # of a step
+UNTIMED = "gpu_recording_untimed"
+SOME_MB = 200
+
+
+class Ran:
+    """One run of job.py: what it said, and what was recorded of it."""
+
+    def __init__(self, bench, mode, options=("--all",), env=None, is_recorded=True):
+        folder = os.path.join(bench.scratch, f"point-{mode}-{time.monotonic_ns()}")
+        command = [bench.args.python, os.path.join(HERE, "job.py"), mode, *(["--stand-in", STAND_IN] if bench.args.rehearse else [])]
+        given = {**bench.environment_of_c, **({"LACUNA_CUPTI": STAND_IN} if bench.args.rehearse else {}), **(env or {})}
+        began = time.monotonic()
+        printed = bench.run(f"point {mode}", [NODE, "run", "--quiet", *options, "-o", folder, "--", *command] if is_recorded else command, env=given, seconds=60)
+        self.wall_s = time.monotonic() - began
+        lines = [line for line in (printed or bench.logs[-1][1]).splitlines() if line.startswith("{")]
+        self.said = [json.loads(line) for line in lines]
+        self.spools = spools.read(folder) if is_recorded and os.path.isdir(folder) else []
+        self.kernels = [kernel for spool in self.spools for kernel in spool.kernels]
+        self.dropped = sum(spool.dropped for spool in self.spools)
+        self.settings = {key: value for spool in self.spools for key, value in spool.settings.items()}
+
+    def get(self, name):
+        return next((line[name] for line in self.said if name in line), None)
+
+    def span_s(self):
+        return (max(kernel.end_ns for kernel in self.kernels) - min(kernel.start_ns for kernel in self.kernels)) / 1e9 if self.kernels else 0
+
+    def zero_stamps(self):
+        return sum(kernel.start_ns == 0 or kernel.end_ns < kernel.start_ns for kernel in self.kernels)
+
+    def figures(self):
+        return {"launched": self.get("launched"), "kernels": len(self.kernels), "dropped": self.dropped, "span_s": round(self.span_s(), 3),
+                "wall_s": round(self.wall_s, 3), **{key: value for key, value in self.settings.items() if key.startswith(("gpu_recording", "graph_recording"))}}
+
+
+def exit_in_flight(bench):
+    """1: exit with work in flight, SIGKILL at a full queue, os._exit: what is kept; no stamp of 0, no span beyond the wall time."""
+    for mode, kept_min in (("work_in_flight", 100), ("killed", 1), ("left_at_once", 1)):
+        ran = Ran(bench, mode)
+        bench.note(f"point_1_{mode}", ran.figures())
+        bench.check(f"{mode}: kernels are kept", len(ran.kernels) >= kept_min, f"{len(ran.kernels)} of {ran.get('launched')}, {ran.dropped} counted as lost")
+        bench.check(f"{mode}: times can be", ran.zero_stamps() == 0 and ran.span_s() <= ran.wall_s + 1, f"{ran.zero_stamps()} of 0, {ran.span_s():.2f} s in {ran.wall_s:.2f} s")
+
+
+def four_states(bench):
+    """2: never injected, injected and let go, paused, recording: the step's time and CPU time, in turns."""
+    states = {"none": None, "ended": ("--duration", "1"), "paused": ("--delay", "3600"), "recording": ("--all",)}
+    times = {name: [] for name in states}
+    for turn in range(1 if bench.args.rehearse else 3):
+        for name in list(states)[::-1 if turn % 2 else 1]:
+            if bench.out_of_time(f"state {name}, turn {turn + 1}", 12):
+                break
+            ran = Ran(bench, "steps", states[name] or (), is_recorded=states[name] is not None)
+            if ran.get("step_us"):
+                times[name].append([ran.get("step_us"), ran.get("step_cpu_us")])
+    middle = {name: [statistics.median(column) for column in zip(*rows)] for name, rows in times.items() if rows}
+    bench.note("point_2_step_us_and_cpu_us", middle)
+    if "none" in middle and len(middle) == len(states):
+        percent = {name: round((values[0] / middle["none"][0] - 1) * 100, 2) for name, values in middle.items()}
+        bench.note("point_2_percent", percent)
+        bench.say(f"a step of {middle['none'][0]:.0f} us of 200 small kernels: " + ", ".join(f"{name} {value:+.2f} %" for name, value in percent.items()))
+        for name in ("ended", "paused"):
+            if not bench.args.rehearse:
+                bench.check(f"{name}: costs {PAUSED_PERCENT_MAX} % of a step or less", percent[name] <= PAUSED_PERCENT_MAX, f"{percent[name]} %")
+    bench.check("all four states ran", len(middle) == len(states), str(sorted(middle)))
+
+
+def needs_torch(bench):
+    if bench.args.rehearse or not bench.have_torch:
+        bench.missing("this point", "it needs PyTorch and a GPU")
+        return True
+    return False
+
+
+def profiler_cycles(bench):
+    """3: torch.profiler with a schedule of three cycles: ours before, between and after; their kernels, and times that fit."""
+    if needs_torch(bench):
+        return
+    ran = Ran(bench, "profiler_cycles")
+    theirs = ran.get("theirs") or []
+    bench.note("point_3", {**ran.figures(), "theirs": theirs})
+    bench.check("three cycles: torch.profiler has its kernels", len(theirs) == 3 and min(theirs) >= 200, str(theirs))
+    ordered = sorted(kernel.start_ns for kernel in ran.kernels)
+    bench.check("three cycles: ours are there before and after", len(ordered) >= 800, f"{len(ordered)} kernels")
+    bench.check("three cycles: times can be", ran.zero_stamps() == 0 and ran.span_s() <= ran.wall_s + 1, f"{ran.span_s():.2f} s in {ran.wall_s:.2f} s")
+
+
+def other_profilers(bench):
+    """4: the first use of CUDA inside torch.profiler; profile(enabled=False) in each step; Kineto's daemon."""
+    if needs_torch(bench):
+        return
+    first = Ran(bench, "profiler_first")
+    bench.note("point_4_first", {**first.figures(), "theirs": first.get("theirs")})
+    bench.check("first use inside torch.profiler: it has its kernels", (first.get("theirs") or 0) >= 100, str(first.get("theirs")))
+    off = Ran(bench, "profiler_off")
+    bench.note("point_4_off", off.figures())
+    bench.check("a profiler that is switched off costs no record", len(off.kernels) >= 1000, f"{len(off.kernels)} kernels")
+    daemon = Ran(bench, "one", env={"KINETO_USE_DAEMON": "1"})
+    bench.note("point_4_daemon", daemon.figures())
+    bench.check("beside Kineto's daemon: kernels, or a reason", len(daemon.kernels) >= 400 or "gpu_recording_reason" in daemon.settings, str(daemon.figures()))
+
+
+def device_memory(bench):
+    """5: device memory taken for recording, by what the driver says in the job: without us, and with CUPTI's pool limited as we do."""
+    if needs_torch(bench):
+        return
+    without, recorded = Ran(bench, "graphs", is_recorded=False), Ran(bench, "graphs")
+    took = [(ran.get("memory_bytes") or [0, 0])[1] for ran in (without, recorded)]
+    megabytes = (took[1] - took[0]) / 1e6
+    bench.note("point_5", {"without_bytes": took[0], "recorded_bytes": took[1], "ours_mb": round(megabytes, 1), "limit": recorded.settings.get("gpu_recording_device_buffers_max")})
+    bench.say(f"device memory: {megabytes:.0f} MB more with recording, after 2,200 replays of 200 kernels")
+    bench.check(f"recording takes less than {SOME_MB} MB of device memory", megabytes < SOME_MB, f"{megabytes:.0f} MB")
+
+
+def graph_switches(bench):
+    """6: recording of whole graphs switched on and off 100 times under load: no hang, nothing lost, the first launches after it."""
+    if bench.args.rehearse:
+        ran = Ran(bench, "one", env={"LACUNA_GRAPHS": "launches"})
+        bench.check("whole graphs are asked for", ran.settings.get("graph_recording") == "launches", str(ran.figures()))
+        return
+    if needs_torch(bench):
+        return
+    ran = Ran(bench, "graphs")
+    launches = sum(spool.graphs for spool in ran.spools)
+    bench.note("point_6", {**ran.figures(), "launches": launches, **{key: ran.get(key) for key in ("toggled", "before_us", "first_after_us", "longest_switch_ms")}})
+    bench.check("100 switches under load do not hang", ran.get("toggled") == 100, bench.last_words() if not ran.said else f"the longest took {ran.get('longest_switch_ms'):.1f} ms")
+    bench.check("each replay is kernels or a launch", launches * 200 + len(ran.kernels) + ran.dropped >= 2200 * 200, f"{launches} launches, {len(ran.kernels)} kernels, {ran.dropped} lost")
+
+
+def several_processes(bench):
+    """7: two processes on one GPU; CUDA_VISIBLE_DEVICES by number, permuted where there are several, and by UUID."""
+    ran = Ran(bench, "two_processes")
+    bench.note("point_7_two", {**ran.figures(), "processes": len(ran.spools)})
+    bench.check("two processes: both are recorded", sum(len(spool.kernels) >= (0 if bench.args.rehearse else 400) for spool in ran.spools) >= 2,
+                f"{[len(spool.kernels) for spool in ran.spools]} kernels")
+    if bench.args.rehearse:
+        return
+    uuids = [line.strip() for line in (bench.run("uuids", ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], seconds=30) or "").splitlines() if line.strip()]
+    for visible in [",".join(map(str, reversed(range(len(uuids))))), uuids[0]] if uuids else []:
+        ran = Ran(bench, "one", env={"CUDA_VISIBLE_DEVICES": visible})
+        devices = {key: value for key, value in ran.settings.items() if "uuid" in key}
+        bench.note(f"point_7_{visible[:12]}", {**ran.figures(), **devices})
+        bench.check(f"CUDA_VISIBLE_DEVICES={visible[:12]}: kernels, and the device by its UUID", len(ran.kernels) >= 400 and any(uuid[4:12] in str(devices) for uuid in uuids), str(devices))
+
+
+def forked_children(bench):
+    """8: children made after the first use of CUDA, which end in three ways: they end as they would, and the parent goes on being recorded."""
+    plain, ran = Ran(bench, "forked", is_recorded=False), Ran(bench, "forked")
+    bench.note("point_8", {**ran.figures(), "ended": ran.get("ended"), "ended_alone": plain.get("ended")})
+    bench.check("forked children end as without us", ran.get("ended") == plain.get("ended") and ran.get("ended"), f"{ran.get('ended')}, alone {plain.get('ended')}")
+    bench.check("their parent's kernels are there", len(ran.kernels) >= 200, f"{len(ran.kernels)} kernels")
+
+
+def libraries(bench):
+    """9: each libcupti that there is with this driver, and one that is not there."""
+    found = [STAND_IN] if bench.args.rehearse else sorted({os.path.realpath(path) for folder in ("/usr/local/cuda*/extras/CUPTI/lib64", "/usr/local/cuda*/lib64",
+                                                                                               os.path.join(BUILD, "cupti"), *(sys_path + "/nvidia/c*/lib" for sys_path in sys.path if sys_path))
+                                                           for path in glob.glob(os.path.join(folder, "libcupti.so*"))})[:4]
+    for path in found:
+        ran = Ran(bench, "one", env={"LACUNA_CUPTI": path})
+        bench.note(f"point_9_{path[-40:]}", ran.figures())
+        bench.check(f"{os.path.basename(path)}: kernels, or a reason", len(ran.kernels) > 0 or "gpu_recording_reason" in ran.settings, str(ran.figures()))
+    ran = Ran(bench, "one", env={"LACUNA_CUPTI": "/nonexistent/libcupti.so"})
+    bench.check("a libcupti that is not there: the job runs, and the recording says why", ran.get("launched") == 400 and
+                (len(ran.kernels) > 0 or "gpu_recording_reason" in ran.settings), str(ran.figures()))
+
+
+def raw_dumps(bench):
+    """10: CUPTI's buffers as they came, of all kinds, against our reading of them; they are kept for the tests."""
+    if bench.args.rehearse:
+        raw.stand_in_buffers(bench)
+    else:
+        raw.raw_buffers(bench)
+
+
+# what each may take at most: together less than five minutes
+POINTS = ((exit_in_flight, 60), (four_states, 110), (profiler_cycles, 30), (other_profilers, 45), (device_memory, 45), (graph_switches, 40),
+          (several_processes, 45), (forked_children, 30), (libraries, 60), (raw_dumps, 30))
+
+
+def as_part(number, point):
+    """A part of run_gpu that keeps what came of the point as a result of its own."""
+    def part(bench):
+        checks, notes, missing, began = len(bench.checks), set(bench.results), len(bench.results.get("not_run", [])), time.monotonic()
+        try:
+            point(bench)
+        except Exception as error:  # noqa: BLE001: said as a failed check
+            bench.check(point.__name__, False, f"{type(error).__name__}: {error}")
+        made = bench.checks[checks:]
+        bench.results.setdefault("points", {})[str(number)] = {
+            "point": point.__doc__.split(": ", 1)[1], "ok": all(check["ok"] for check in made) if made else None, "seconds": round(time.monotonic() - began, 1),
+            "checks": made, "figures": {key: bench.results[key] for key in bench.results if key not in notes and key not in ("points", "not_run")},
+            "not_run": bench.results.get("not_run", [])[missing:]}
+    part.__name__ = point.__name__
+    return part
+
+
+PARTS = [(as_part(number, point), seconds) for number, (point, seconds) in enumerate(POINTS, 1)]
