@@ -443,6 +443,7 @@ void lac_drain_round(struct lac_drain *drain, bool final)
                 lac_drain_sum(drain->ended_dropped_else, source->dropped_else);
             dropped = lac_drain_sum(dropped, source->dropped);
             dropped_else = lac_drain_sum(dropped_else, source->dropped_else);
+            drain->counts.gpu_buffers += source->gpu_buffers_out;
             remove_spool(drain, source);
             (void)unlink_source(drain, link);
             free_source(drain, source);
@@ -591,6 +592,12 @@ void lac_drain_say_missing(const struct lac_drain *drain, const char *who, const
                       who, (unsigned long long)counts->dropped_else);
     }
 
+    if (counts->gpu_buffers > 0) {
+        (void)fprintf(stderr,
+                      "%s: GPU operations were lost with processes that were killed: %llu buffers "
+                      "of CUPTI, with up to a thousand launches each\n",
+                      who, (unsigned long long)counts->gpu_buffers);
+    }
     if (counts->unopened > 0) {
         (void)fprintf(stderr,
                       "%s: %llu recorded processes are not in the recording: their spools could "

@@ -28,6 +28,7 @@ struct lac_drain_counts {
     uint64_t bytes;         /**< of the files in the output folder, as `ls` shows them */
     uint64_t dropped;       /**< events that the recorders could not keep */
     uint64_t dropped_else;  /**< of these, other than for want of space */
+    uint64_t gpu_buffers;   /**< of CUPTI that processes had when they ended, killed as a rule */
     uint64_t steps;         /**< training steps that the furthest process has ended */
     uint64_t failed_writes; /**< segments left in place because the output could not take them */
     uint64_t unopened;      /**< spools that the last final round could not open */

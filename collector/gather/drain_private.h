@@ -42,6 +42,7 @@ struct lac_drain_source {
     uint64_t ring_tail;
     uint64_t dropped;      /* as last seen */
     uint64_t dropped_else; /* of these: not for want of space */
+    uint32_t gpu_buffers_out;
     uint64_t next_look_ns;
     uint64_t next_refresh_ns;
     struct lac_drain_source *next;        /* all */

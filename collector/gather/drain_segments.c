@@ -330,6 +330,7 @@ bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bo
     source->dropped_else = look.dropped_count > look.dropped_disk_count
                                ? look.dropped_count - look.dropped_disk_count
                                : 0;
+    source->gpu_buffers_out = look.gpu_buffers_out;
     lac_drain_look_at_gpu(drain, source, &look);
     if (look.step_count > drain->counts.steps) {
         drain->counts.steps = look.step_count;

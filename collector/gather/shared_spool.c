@@ -146,6 +146,7 @@ struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool)
     look.segment_count = __atomic_load_n(&shared->segment_count, __ATOMIC_ACQUIRE);
     look.dropped_count = __atomic_load_n(&shared->dropped_count, __ATOMIC_RELAXED);
     look.dropped_disk_count = __atomic_load_n(&shared->dropped_disk_count, __ATOMIC_RELAXED);
+    look.gpu_buffers_out = __atomic_load_n(&shared->gpu_buffers_out, __ATOMIC_RELAXED);
     look.step_count = __atomic_load_n(&shared->step_count, __ATOMIC_RELAXED);
     look.gpu_state = __atomic_load_n(&shared->gpu_state, __ATOMIC_ACQUIRE);
     look.free_head = __atomic_load_n(&shared->free_head, __ATOMIC_ACQUIRE);

@@ -33,6 +33,7 @@ struct lac_shared_look {
     uint64_t segment_count;
     uint64_t dropped_count;
     uint64_t dropped_disk_count; /**< of these */
+    uint32_t gpu_buffers_out;    /**< of CUPTI, which it has not given back */
     uint64_t step_count;
     uint64_t free_head;
     uint32_t gpu_state; /**< whatever number stands there */

@@ -39,6 +39,17 @@ static struct cupti_functions cupti;
 static uint32_t cupti_version;
 static __thread bool in_flush __attribute__((tls_model("initial-exec")));
 
+/* Inside the mutex: for whoever finds the spool of a process that was killed. */
+static void count_out(int change)
+{
+    struct lac_spool_header *const header = lac_spool_header();
+
+    out_count += (unsigned)change;
+    if (header != NULL) {
+        __atomic_store_n(&header->gpu_buffers_out, out_count, __ATOMIC_RELAXED);
+    }
+}
+
 /* A free buffer of `pool`, or a new one while there are fewer than `max`. Inside the mutex. */
 static struct buffer *take(struct buffer *pool, unsigned *count, unsigned max)
 {
@@ -74,7 +85,7 @@ static void on_requested(uint8_t **buffer, size_t *size_bytes, size_t *record_co
         }
     }
     if (taken != NULL) {
-        out_count += taken->state == IS_FREE;
+        count_out(taken->state == IS_FREE);
         taken->state = IS_OUT;
     }
     is_read = taken != NULL && taken < buffers + BUFFERS_MAX;
@@ -214,7 +225,7 @@ static struct buffer *take_back(const uint8_t *memory)
     found = found != NULL && found->state == IS_OUT ? found : NULL;
     if (found != NULL) {
         found->state = IS_READ;
-        out_count--;
+        count_out(-1);
     }
     (void)pthread_mutex_unlock(&mutex);
     return found;

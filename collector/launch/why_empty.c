@@ -4,6 +4,7 @@
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
 #include "collector/sample/proc_files.h"
+#include "collector/sample/sampler.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,7 @@ enum {
     QUICK_LOOKS = 20,
     QUICK_MS = 50,
     SLOW_MS = 1000,
+    COST_FRACTION = 1000, /* of a core, once the first looks are done */
     GENERATIONS_MAX = 32,
     TEXT_BYTES = 1 << 18
 };
@@ -205,16 +207,10 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
     }
 }
 
-void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms)
+static void look(struct lac_why_empty *why)
 {
-    DIR *folder;
+    DIR *const folder = opendir("/proc");
 
-    if (elapsed_ms < why->next_look_ms) {
-        return;
-    }
-    why->next_look_ms = elapsed_ms + (why->looks < QUICK_LOOKS ? QUICK_MS : SLOW_MS);
-    why->looks++;
-    folder = opendir("/proc");
     if (folder == NULL) {
         return;
     }
@@ -228,6 +224,22 @@ void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms)
         }
     }
     (void)closedir(folder);
+}
+
+void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms)
+{
+    uint64_t cost_ns;
+
+    if (elapsed_ms < why->next_look_ms) {
+        return;
+    }
+    cost_ns = lac_sampler_own_cpu_ns();
+    look(why);
+    cost_ns = lac_sampler_own_cpu_ns() - cost_ns;
+    why->next_look_ms =
+        elapsed_ms +
+        (why->looks < QUICK_LOOKS ? QUICK_MS : SLOW_MS + cost_ns / 1000000 * COST_FRACTION);
+    why->looks++;
 }
 
 /* A reason in the process itself. @return whether there was one */

@@ -4,11 +4,25 @@
 #include "collector/base/io_full.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* One read: the kernel gives these files whole, and asking for the end costs as much again. */
+static size_t read_whole(const char *path, char *out, size_t capacity)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, out, capacity - 1) : -1;
+
+    if (file >= 0) {
+        (void)close(file);
+    }
+    out[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
+}
 
 /* The fields of a stat file behind the name, which may hold anything: `at` is at field 3. */
 static const char *split_stat(char *text, char *name, size_t capacity)
@@ -32,7 +46,7 @@ bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capaci
     const char *at;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (lac_read_text(path, text, sizeof(text)) == 0) {
+    if (read_whole(path, text, sizeof(text)) == 0) {
         return false;
     }
     at = split_stat(text, name, capacity);
@@ -51,7 +65,7 @@ uint64_t lac_proc_start_ticks(int32_t pid)
     const char *at;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (lac_read_text(path, text, sizeof(text)) == 0) {
+    if (read_whole(path, text, sizeof(text)) == 0) {
         return 0;
     }
     at = split_stat(text, name, sizeof(name));
@@ -86,16 +100,40 @@ static void read_stat_fields(const char *at, struct lac_thread_counters *counter
     counters->system_ticks = fields[11];
 }
 
+/* On a core, waiting for one, and how often it got one. False: a kernel without it. */
+static bool read_schedstat(int32_t pid, int32_t tid, struct lac_thread_counters *counters)
+{
+    char path[96];
+    char text[128];
+    char *end = NULL;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+    if (read_whole(path, text, sizeof(text)) == 0) {
+        return false;
+    }
+    counters->run_ns = strtoull(text, &end, 10);
+    counters->wait_ns = strtoull(end, &end, 10);
+    counters->turns = strtoull(end, NULL, 10);
+    return true;
+}
+
+bool lac_proc_thread_slept(int32_t pid, int32_t tid, const struct lac_thread_counters *last)
+{
+    struct lac_thread_counters now = {0};
+
+    return last->state == 'S' && read_schedstat(pid, tid, &now) && now.turns == last->turns &&
+           now.run_ns == last->run_ns && now.wait_ns == last->wait_ns;
+}
+
 bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret)
 {
     char path[96];
     char text[4096];
     const char *at;
-    char *end = NULL;
 
     *ret = (struct lac_thread_counters){0};
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-    if (lac_read_text(path, text, sizeof(text)) == 0) {
+    if (read_whole(path, text, sizeof(text)) == 0) {
         return false;
     }
     at = split_stat(text, ret->name, sizeof(ret->name));
@@ -103,17 +141,13 @@ bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret)
         return false;
     }
     read_stat_fields(at, ret);
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-    if (lac_read_text(path, text, sizeof(text)) > 0) {
-        ret->run_ns = strtoull(text, &end, 10);
-        ret->wait_ns = strtoull(end, NULL, 10);
-    } else { /* a kernel without it: in ticks, 10 ms usually */
+    if (!read_schedstat(pid, tid, ret)) { /* in ticks, 10 ms usually */
         const uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
 
         ret->run_ns = (ret->user_ticks + ret->system_ticks) * tick_ns;
     }
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    if (lac_read_text(path, text, sizeof(text)) > 0) {
+    if (read_whole(path, text, sizeof(text)) > 0) {
         ret->voluntary = lac_text_number(text, "voluntary_ctxt_switches", 0);
         ret->involuntary = lac_text_number(text, "nonvoluntary_ctxt_switches", 0);
     }

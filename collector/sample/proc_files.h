@@ -11,6 +11,7 @@
 struct lac_thread_counters {
     uint64_t run_ns;  /**< on a core */
     uint64_t wait_ns; /**< ready, but no core was free */
+    uint64_t turns;   /**< how often it got one */
     uint64_t system_ticks;
     uint64_t user_ticks;
     uint64_t minor_faults;
@@ -24,6 +25,9 @@ struct lac_thread_counters {
 
 /** @return false when the thread is gone */
 bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret);
+
+/** Whether a thread that slept at `last` has slept ever since: a third of the work of asking all. */
+bool lac_proc_thread_slept(int32_t pid, int32_t tid, const struct lac_thread_counters *last);
 
 /** Parent of a process and its name; false when it is gone. */
 bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capacity);

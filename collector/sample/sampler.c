@@ -25,9 +25,12 @@
 
 enum {
     ROUND_MS = 100,
-    ROUND_MAX_MS = 1000,
+    ROUND_PAUSED_MS = 1000, /* while nothing is recorded */
+    ROUND_MAX_MS = 10000,
     LOOK_MS = 1000,
-    COST_FRACTION = 50,
+    /* of a core: a round, and a look at what processes there are; together below 0.5 % */
+    ROUND_FRACTION = 700,
+    LOOK_FRACTION = 2000,
     PROCESSES_MAX = 4096,
     THREADS_MAX = 4096,
     GENERATIONS_MAX = 64,
@@ -405,25 +408,34 @@ static double rate(uint64_t now, uint64_t before, double seconds)
     return now > before ? (double)(now - before) / seconds : 0;
 }
 
+static void compare(const struct lac_thread_counters *now, const struct lac_thread_counters *last,
+                    double seconds, double *values)
+{
+    const double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+
+    values[0] = rate(now->run_ns, last->run_ns, seconds) / 1e7;
+    values[1] = rate(now->system_ticks, last->system_ticks, seconds) * tick_s * 100;
+    values[2] = rate(now->wait_ns, last->wait_ns, seconds) / 1e7;
+    values[3] = now->state == 'D' ? 100 : 0;
+    values[4] = rate(now->voluntary, last->voluntary, seconds);
+    values[5] = rate(now->involuntary, last->involuntary, seconds);
+    values[6] = rate(now->minor_faults, last->minor_faults, seconds);
+    values[7] = rate(now->major_faults, last->major_faults, seconds);
+}
+
 static void sample_thread(struct lac_sampler *sampler, const struct process *process,
                           struct thread *thread, double seconds)
 {
     struct lac_thread_counters now;
-    double values[THREAD_SERIES];
-    const double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+    double values[THREAD_SERIES] = {0};
 
-    if (!lac_proc_thread(process->pid, thread->tid, &now)) {
-        return;
+    if (!lac_proc_thread_slept(process->pid, thread->tid, &thread->last)) {
+        if (!lac_proc_thread(process->pid, thread->tid, &now)) {
+            return;
+        }
+        compare(&now, &thread->last, seconds, values);
+        thread->last = now;
     }
-    values[0] = rate(now.run_ns, thread->last.run_ns, seconds) / 1e7;
-    values[1] = rate(now.system_ticks, thread->last.system_ticks, seconds) * tick_s * 100;
-    values[2] = rate(now.wait_ns, thread->last.wait_ns, seconds) / 1e7;
-    values[3] = now.state == 'D' ? 100 : 0;
-    values[4] = rate(now.voluntary, thread->last.voluntary, seconds);
-    values[5] = rate(now.involuntary, thread->last.involuntary, seconds);
-    values[6] = rate(now.minor_faults, thread->last.minor_faults, seconds);
-    values[7] = rate(now.major_faults, thread->last.major_faults, seconds);
-    thread->last = now;
     for (int i = 0; i < THREAD_SERIES; i++) {
         put(sampler, &thread->series[i], process, thread, thread_series[i].what,
             thread_series[i].unit, values[i]);
@@ -491,6 +503,7 @@ void lac_sampler_recording(struct lac_sampler *sampler, bool is_on)
         sampler->recording.id = lac_sample_spool_name(sampler->spool, text);
     }
     sampler->recording.last = is_on ? 1 : 0;
+    sampler->round_ms = is_on ? ROUND_MS : ROUND_PAUSED_MS;
     lac_sample_spool_time(sampler->spool, now_ns(CLOCK_MONOTONIC));
     lac_sample_spool_value(sampler->spool, sampler->recording.id, sampler->recording.last);
     lac_sample_spool_flush(sampler->spool);
@@ -506,7 +519,8 @@ void lac_sampler_round(struct lac_sampler *sampler)
 {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
     uint64_t cost_before;
-    uint64_t cost_ms;
+    uint64_t cost_ns;
+    uint64_t least_ms;
     double seconds;
 
     if (sampler == NULL || now - sampler->last_round_ns < sampler->round_ms * 1000000) {
@@ -532,17 +546,19 @@ void lac_sampler_round(struct lac_sampler *sampler)
         const uint64_t before = lac_sampler_own_cpu_ns();
 
         look(sampler); /* thousands of processes of others make it rarer */
-        sampler->next_look_ns = now + (uint64_t)LOOK_MS * 1000000 +
-                                (lac_sampler_own_cpu_ns() - before) * COST_FRACTION * 2;
+        sampler->next_look_ns =
+            now + (uint64_t)LOOK_MS * 1000000 + (lac_sampler_own_cpu_ns() - before) * LOOK_FRACTION;
         cost_before += lac_sampler_own_cpu_ns() - before;
         LAC_DEBUG(SAMPLE, 2, "%zu processes, %zu threads", sampler->process_count,
                   sampler->thread_total);
     }
     lac_sample_spool_flush(sampler->spool);
-    cost_ms = (lac_sampler_own_cpu_ns() - cost_before) / 1000000;
-    sampler->round_ms = cost_ms * COST_FRACTION > ROUND_MAX_MS ? ROUND_MAX_MS
-                        : cost_ms * COST_FRACTION > ROUND_MS   ? cost_ms * COST_FRACTION
-                                                               : ROUND_MS;
-    LAC_DEBUG(SAMPLE, 3, "a round took %lu ms", (unsigned long)cost_ms);
+    cost_ns = lac_sampler_own_cpu_ns() - cost_before;
+    least_ms = sampler->recording.last > 0 ? ROUND_MS : ROUND_PAUSED_MS;
+    sampler->round_ms = cost_ns * ROUND_FRACTION / 1000000;
+    sampler->round_ms = sampler->round_ms < least_ms       ? least_ms
+                        : sampler->round_ms > ROUND_MAX_MS ? ROUND_MAX_MS
+                                                           : sampler->round_ms;
+    LAC_DEBUG(SAMPLE, 3, "a round took %lu us", (unsigned long)(cost_ns / 1000));
     sampler->last_round_ns = now;
 }

@@ -7,6 +7,12 @@ import time
 def main():
     threads, seconds = (int(argument) for argument in sys.argv[1:])
     end = time.monotonic() + seconds
+    try:
+        import _lacuna
+        _lacuna.load()
+        _lacuna.setting("job=threads")  # it is recorded: the launcher looks at it as at any job
+    except ImportError:
+        pass
 
     def work():
         while time.monotonic() < end:

@@ -28,6 +28,7 @@ class Ran:
         printed = bench.run(f"point {mode}", [NODE, "run", "--quiet", *options, "-o", folder, "--", *command] if is_recorded else command, env=given, seconds=60)
         self.wall_s = time.monotonic() - began
         lines = [line for line in (printed or bench.logs[-1][1]).splitlines() if line.startswith("{")]
+        self.told = bench.logs[-1][1]
         self.said = [json.loads(line) for line in lines]
         self.spools = spools.read(folder) if is_recorded and os.path.isdir(folder) else []
         self.kernels = [kernel for spool in self.spools for kernel in spool.kernels]
@@ -54,6 +55,8 @@ def exit_in_flight(bench):
         ran = Ran(bench, mode)
         bench.note(f"point_1_{mode}", ran.figures())
         bench.check(f"{mode}: kernels are kept", len(ran.kernels) >= kept_min, f"{len(ran.kernels)} of {ran.get('launched')}, {ran.dropped} counted as lost")
+        lost = ran.get("launched") - len(ran.kernels) if ran.get("launched") else 0
+        bench.check(f"{mode}: what is lost is told", lost <= 0 or " lost" in ran.told, f"{lost} lost")
         bench.check(f"{mode}: times can be", ran.zero_stamps() == 0 and ran.span_s() <= ran.wall_s + 1, f"{ran.zero_stamps()} of 0, {ran.span_s():.2f} s in {ran.wall_s:.2f} s")
 
 

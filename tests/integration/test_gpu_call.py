@@ -116,8 +116,9 @@ class Call(unittest.TestCase):
             self.assertLessEqual({"points/01.json", "points/02.json", "points/03.json"}, set(tar.getnames()))
 
     def test_the_points_that_need_no_gpu_hold_against_the_stand_in(self):
+        self.bench.deadline += 600  # a machine that others use, too
         for number in (1, 7, 8):
-            run_gpu.run_part(self.bench, points.PARTS[number - 1][0], 60)
+            run_gpu.run_part(self.bench, points.PARTS[number - 1][0], 300)
         self.assertEqual({number: point["ok"] for number, point in self.bench.results["points"].items()}, {"1": True, "7": True, "8": True}, self.bench.checks)
         self.assertLess(sum(seconds for _, seconds in points.PARTS), 560 - bench_module.END_SECONDS)
 

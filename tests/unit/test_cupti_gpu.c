@@ -3,6 +3,8 @@
  * asked for, buffers of other tools, clocks and subscriptions that are not given back. Against a
  * stand-in (tests/stand_in) that does all of this.
  */
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "collector/inject/api.h"
 #include "collector/inject/cupti_abi.h"
@@ -47,6 +49,20 @@ static bool reports(const char *code, uint64_t count)
     return false;
 }
 
+static void check_caveat_says(const char *text)
+{
+    struct lac_analysis *analysis = NULL;
+    struct lac_error error = {0};
+    bool is_said = false;
+
+    ck_assert_int_eq(lac_diagnose(lac_cupti_model, NULL, &analysis, &error), LAC_OK);
+    for (uint32_t i = 0; i < analysis->caveat_count; i++) {
+        is_said = is_said || strstr(analysis->caveats[i], text) != NULL;
+    }
+    lac_analysis_destroy(analysis);
+    ck_assert_msg(is_said, "%s", text);
+}
+
 static void job_ends_with_work_in_flight(void)
 {
     start_gpu();
@@ -63,6 +79,8 @@ START_TEST(operations_that_still_run_at_the_end_are_counted_and_do_not_stretch_t
     ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_API), 108);
     ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 103);
     ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 5);
+    check_caveat_says(
+        "5 events that the recorder lost: dropped by CUPTI, still in progress at the end");
     ck_assert_int_lt(lac_cupti_model->info.duration_ns, 60 * 1000000000ll);
     ck_assert(lac_cupti_says("\"gpu_recording_untimed\":5"));
 }
@@ -89,6 +107,9 @@ START_TEST(a_killed_job_loses_the_last_buffers_only)
     /* of 11,500: what was in two buffers of a thousand is lost, more on a loaded machine */
     ck_assert_uint_ge(lac_cupti_count(LAC_SLICE_KERNEL), 5000);
     ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), lac_cupti_count(LAC_SLICE_API));
+    ck_assert_str_eq(lac_cupti_model->report[0].code, "gpu_buffers_lost");
+    ck_assert_uint_ge(lac_cupti_model->info.dropped_count, 1);
+    check_caveat_says("buffers of CUPTI that did not come back");
 }
 END_TEST
 

@@ -6,6 +6,7 @@
 #include "collector/base/count_of.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -263,7 +264,15 @@ static void write_caveats(struct lac_facts *facts)
                              is_rejected ? "gains are computed from the GPU's operations alone"
                                          : "gains smaller than that cannot be predicted"));
     }
-    if (info->dropped_count > 0) {
+    for (uint32_t i = 0; i < facts->model->report_count; i++) {
+        const struct lac_report_line *const line = &facts->model->report[i];
+
+        if (line->severity == LAC_REPORT_DROPPED && info->format == LAC_FORMAT_LACUNA) {
+            caveat(analysis,
+                   lac_texts_add(&analysis->texts, "%" PRIu64 " %s", line->count, line->text));
+        }
+    }
+    if (info->dropped_count > 0 && info->format != LAC_FORMAT_LACUNA) {
         caveat(analysis,
                lac_texts_add(&analysis->texts, "%s dropped on import: see the import report",
                              lac_format_count((int64_t)info->dropped_count, "event").text));

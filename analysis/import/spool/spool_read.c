@@ -626,6 +626,12 @@ static void report_losses(struct lac_model *model, const struct lac_spool_header
                          "events that the recorder could not keep (GPU operations that had not "
                          "ended, or that CUPTI dropped; very deep ranges)");
     }
+    if (header->gpu_buffers_out > 0) {
+        lac_model_report(
+            model, LAC_REPORT_DROPPED, "gpu_buffers_lost", count_of(header->gpu_buffers_out), 0,
+            "buffers of CUPTI that did not come back, as of a process that was killed, "
+            "with up to a thousand launches each");
+    }
     if (header->lost_process_count > 0) {
         lac_model_report(model, LAC_REPORT_DROPPED, "processes_not_recorded",
                          count_of(header->lost_process_count), 0,

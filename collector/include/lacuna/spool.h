@@ -110,8 +110,9 @@ struct lac_spool_header {
     uint32_t captures_open;  /**< of these, now: it records itself meanwhile */
     uint64_t
         progress_count; /**< ranges that a hook opened in the thread that trains, also in pauses */
-    int32_t training_tid; /**< the thread that ends steps; 0: none is known */
-    uint32_t reserved[5];
+    int32_t training_tid;     /**< the thread that ends steps; 0: none is known */
+    uint32_t gpu_buffers_out; /**< of CUPTI: what is in them is lost if the process dies now */
+    uint32_t reserved[4];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;
