@@ -296,14 +296,31 @@ def bench_nvtx(results, runs, scratch):
     bench_hook(results, runs, scratch)
 
 
+# a range of the hook and its CPU time, in a loop of nothing else
+A_RANGE = """
+import time, _lacuna
+_lacuna.load()
+times = []
+for _ in range(20):
+    began = time.thread_time_ns()
+    for _ in range(10000):
+        _lacuna.push_loader("loader.item", 3, 1)
+        _lacuna.pop()
+    times.append((time.thread_time_ns() - began) / 10000)
+print(sorted(times)[10])
+"""
+
+
 def bench_hook(results, runs, scratch):
     """A DataLoader loop with and without the hook's patches in turn, in one process: CPU time a batch, with two workers and without."""
     if subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
         results.absent("hook_us_per_batch", f"no torch for {TORCH_PYTHON}")
         return
     samples = Samples()
-    job = [NODE, "run", "--all", "--quiet", "-o", scratch.fresh("spool"), "--", TORCH_PYTHON, os.path.join(ROOT, "tests/bench/hook_batches.py")]
+    recorder = [NODE, "run", "--all", "--quiet", "-o", scratch.fresh("spool"), "--", TORCH_PYTHON]
+    job = [*recorder, os.path.join(ROOT, "tests/bench/hook_batches.py")]
     for _ in range(runs):
+        samples.take(python_range_ns=last_json(run([*recorder, "-c", A_RANGE])["output"]))
         alone, beside = (last_json(run([*job, workers, "200", "12"])["output"]) for workers in ("0", "2"))
         samples.take(hook_us_per_batch=beside["hook_us"], hook_batch_us=beside["batch_us"], hook_us_per_batch_no_workers=alone["hook_us"],
                      hook_start_us=beside["start_us"])

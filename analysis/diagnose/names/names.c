@@ -365,11 +365,6 @@ void lac_names_classify_with(const struct lac_names *names, const char *name, si
     *ret_class = name_class;
 }
 
-enum lac_api_class lac_names_api_class(const char *name, size_t length)
-{
-    return lac_names_api_class_with(NULL, name, length);
-}
-
 enum lac_api_class lac_names_api_class_with(const struct lac_names *names, const char *name,
                                             size_t length)
 {

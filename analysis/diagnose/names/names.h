@@ -85,8 +85,6 @@ enum lac_api_class {
     LAC_API_QUERY,      /**< asks whether the device is done, and returns at once */
     LAC_API_CLASS_COUNT_
 };
-/** Classify a CUDA or HIP runtime or driver call. */
-enum lac_api_class lac_names_api_class(const char *name, size_t length);
 
 /** What a host operator, range or overhead record means for the causes of idle time. */
 enum lac_host_class {
@@ -127,6 +125,7 @@ void lac_names_destroy(struct lac_names *names);
 /** As the functions without "_with" below; names may be NULL. */
 void lac_names_classify_with(const struct lac_names *names, const char *name, size_t length,
                              struct lac_name_class *ret_class);
+/** A CUDA or HIP runtime or driver call. */
 enum lac_api_class lac_names_api_class_with(const struct lac_names *names, const char *name,
                                             size_t length);
 enum lac_host_class lac_names_host_class_with(const struct lac_names *names, const char *name,
