@@ -56,7 +56,7 @@ def exit_in_flight(bench):
         bench.note(f"point_1_{mode}", ran.figures())
         bench.check(f"{mode}: kernels are kept", len(ran.kernels) >= kept_min, f"{len(ran.kernels)} of {ran.get('launched')}, {ran.dropped} counted as lost")
         lost = ran.get("launched") - len(ran.kernels) if ran.get("launched") else 0
-        bench.check(f"{mode}: what is lost is told", lost <= 0 or " lost" in ran.told, f"{lost} lost")
+        bench.check(f"{mode}: what is lost is told", lost <= 0 or " lost with" in ran.told or "not recorded (GPU" in ran.told, f"{lost} lost")
         bench.check(f"{mode}: times can be", ran.zero_stamps() == 0 and ran.span_s() <= ran.wall_s + 1, f"{ran.zero_stamps()} of 0, {ran.span_s():.2f} s in {ran.wall_s:.2f} s")
 
 
