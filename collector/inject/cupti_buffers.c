@@ -3,6 +3,7 @@
 #include "collector/inject/cupti_graphs.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
 
 #include <pthread.h>
 #include <stddef.h>
