@@ -187,7 +187,9 @@ static void check_killed(void)
     ck_assert_uint_le(kernels, progress->launched + BURST);
     ck_assert_msg(kernels + TWO_BUFFERS + BURST >= progress->launched, "%u us: %u of %u", alive_us,
                   (unsigned)kernels, (unsigned)progress->launched);
-    ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 0);
+    /* nothing but what CUPTI had not given back, which is told */
+    ck_assert(lac_cupti_model->info.dropped_count == 0 ||
+              reports("gpu_buffers_lost", lac_cupti_model->info.dropped_count));
 }
 
 START_TEST(a_process_that_is_killed_at_any_moment_leaves_whole_records)
