@@ -39,7 +39,6 @@ void lac_plan_open_window(struct lac_plan *plan, uint64_t elapsed_ns, uint64_t s
     }
     plan->asked_until_ms = elapsed_ms + (duration_ms > 0 ? duration_ms : ASKED_MS_MAX);
     plan->asked_until_step = steps > 0 ? step_count + steps : UINT64_MAX;
-    plan->was_asked = plan->was_asked || plan->is_over;
     if (!plan->was_measured) { /* blocks of steps that it compares would not be what they seem */
         plan->cost = (struct lac_cost){0};
         plan->is_measuring = false;
@@ -140,7 +139,7 @@ enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ns, ui
         return plan->wish = LAC_SPOOL_RECORD;
     }
     if (plan->is_over || options->on_demand) {
-        return plan->wish = plan->was_asked || options->on_demand ? LAC_SPOOL_OFF : LAC_SPOOL_STOP;
+        return plan->wish = options->on_demand ? LAC_SPOOL_OFF : LAC_SPOOL_STOP;
     }
     if (elapsed_ms < options->delay_ms) {
         plan->wish = pause(options->delay_ms - elapsed_ms);

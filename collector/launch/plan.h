@@ -34,8 +34,7 @@ struct lac_plan {
     /* a window that somebody asked for */
     uint64_t asked_until_ms; /**< since the start; 0: none is open */
     uint64_t asked_until_step;
-    bool was_asked; /**< after the plan was over: its end is no end of the recording any more */
-    bool is_over;   /**< the plan */
+    bool is_over; /**< the plan */
 };
 
 /** @param options borrowed */
@@ -50,7 +49,8 @@ void lac_plan_begin(struct lac_plan *plan, const struct lac_run_options *options
 void lac_plan_open_window(struct lac_plan *plan, uint64_t elapsed_ns, uint64_t step_count,
                           uint64_t duration_ms, uint64_t steps, char *words, size_t capacity);
 
-/** What the recorders are to do now. LAC_SPOOL_STOP is for good, but for windows asked for. */
+/** What the recorders are to do now. LAC_SPOOL_STOP is for good: the recorders let go of the
+ * job, and no window can be had anymore. */
 enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ns, uint64_t step_count);
 
 /** What recording costs, as "0.6 % of a step (+-0.4)", or why that is not known. */

@@ -360,8 +360,10 @@ static const char *why_no_window(const struct recording *recording)
     return recording->is_out_of_cpu ? "the launcher's CPU time is used up (ulimit -t)"
            : lac_drain_counts(recording->drain).is_full
                ? "the size limit of the recording is reached (--limit)"
-           : !recording->goes_on && recording->interrupts > 0 ? "Ctrl-C has ended the recording"
-                                                              : NULL;
+           : recording->goes_on        ? NULL
+           : recording->interrupts > 0 ? "Ctrl-C has ended the recording"
+                                       : "the recording has ended as planned and has let go of the "
+                                         "job: lacuna run --on-demand keeps it ready for windows";
 }
 
 static void open_window(struct recording *recording)

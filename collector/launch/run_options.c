@@ -43,7 +43,7 @@ static const char help[] =
     "With --range or --profiler-api (with both: inside of either) every such range is recorded,\n"
     "as far as --delay, --duration and --steps allow. Loader workers record meanwhile.\n"
     "\n"
-    "`lacuna window DIR` opens a window now in a job that runs, whatever the plan.\n"
+    "`lacuna window DIR` opens a window now in a job that runs, until its recording has ended.\n"
     "\n"
     "Without --duration, --steps and --all: records everything until 60 steps and one minute\n"
     "have passed, then alternates ten steps with and ten without until the cost of recording\n"
