@@ -71,7 +71,9 @@ static void add_excess(struct imbalance *all, const struct lac_rank_group *group
             sum_ns += (double)lac_rank_collective(all->tables, group, m, index)->part_ns[part];
         }
         if (why != WHY_UNKNOWN) {
-            double own_ns = lac_rank_collective(all->tables, group, last, index)->part_ns[part];
+            const double own_ns =
+                (double)lac_rank_collective(all->tables, group, last, index)->part_ns[part];
+
             all->excess_ns[why] += weight * (own_ns - sum_ns / group->member_count);
         }
     }
