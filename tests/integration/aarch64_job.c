@@ -75,6 +75,18 @@ EXPORT py_object *PyBool_FromLong(long value)
 EXPORT void PyErr_Clear(void)
 {
 }
+
+/* One thread: there is no lock to give up. */
+EXPORT void *PyEval_SaveThread(void)
+{
+    return NULL;
+}
+
+EXPORT void PyEval_RestoreThread(void *thread)
+{
+    (void)thread;
+}
+
 EXPORT void Py_IncRef(py_object *object)
 {
     object->reference_count++;

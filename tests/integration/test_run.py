@@ -405,7 +405,8 @@ class Run(unittest.TestCase):
         self.assertEqual(self.ranks_of(self.out), [0, 1])
         text = subprocess.run([LACUNA, "analyze", self.out], stdout=subprocess.PIPE, text=True, timeout=60).stdout
         self.assertIn("2 ranks", text)
-        self.assertIn("The lowest rank alone", text)  # no rank stands out: what there is to say is in each
+        # no rank stands out, or one by chance: what there is to say is in each
+        self.assertRegex(text, r"The lowest rank alone|Rank \d alone, which waits the most for data")
         packed = os.path.join(self.folder, "out.tar.gz")
         subprocess.run(["tar", "czf", packed, "-C", self.folder, "out"], check=True)
         self.assertEqual(self.ranks_of(packed), [0, 1])
