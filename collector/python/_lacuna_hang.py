@@ -39,6 +39,18 @@ class _Last:
     counts = {}
 
 
+def _is_main_interpreter():
+    """A subinterpreter cannot end while a thread of it sleeps: Python aborts the process."""
+    try:
+        try:
+            import _interpreters as interpreters  # from Python 3.13 on
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        return interpreters.get_current() == interpreters.get_main()
+    except (ImportError, AttributeError, RuntimeError):
+        return True
+
+
 def listen(is_training=False):
     """Have a thread that answers. `is_training`: the caller is the thread that trains."""
     global _listener, _training
@@ -48,6 +60,8 @@ def listen(is_training=False):
         return
     if sys.version_info >= (3, 12) and len(os.listdir("/proc/self/task")) == 1:
         return  # a fork of a process with threads gives a warning there: that shall not be because of us
+    if not _is_main_interpreter():
+        return
     _listener = os.getpid()
     _thread.start_new_thread(_listen, ())
 
