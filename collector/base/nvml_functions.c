@@ -27,6 +27,8 @@ bool lac_nvml_find(void *library, struct lac_nvml_functions *call)
         {"nvmlDeviceGetHandleByIndex_v2", &call->handle},
         {"nvmlDeviceGetName", &call->name},
         {"nvmlDeviceGetUUID", &call->uuid},
+        {"nvmlDeviceGetHandleByUUID", &call->by_uuid},
+        {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle", &call->whole_of},
         {"nvmlSystemGetDriverVersion", &call->driver},
         {"nvmlSystemGetCudaDriverVersion", &call->cuda},
         {"nvmlDeviceGetMigMode", &call->mig},

@@ -21,6 +21,8 @@ struct lac_nvml_functions {
     /* what there is */
     int (*name)(nvml_device, char *, unsigned);
     int (*uuid)(nvml_device, char *, unsigned);
+    int (*by_uuid)(const char *, nvml_device *); /* of a GPU, or of a part of one (MIG) */
+    int (*whole_of)(nvml_device, nvml_device *); /* the GPU that a part is of */
     int (*driver)(char *, unsigned);
     int (*cuda)(int *);
     int (*mig)(nvml_device, unsigned *, unsigned *);

@@ -5,6 +5,7 @@
 #include "collector/base/nvml_functions.h"
 #include "collector/base/old_symbols.h"
 #include "collector/base/progress_line.h"
+#include "collector/sample/gpu_choice.h"
 #include "collector/sample/nvml_calls.h"
 #include "collector/sample/nvml_gpm.h"
 #include "collector/sample/sample_spool.h"
@@ -21,13 +22,16 @@
 #include <time.h>
 
 enum {
-    DEVICES_MAX = 64,
+    DEVICES_MAX = LAC_GPU_CHOICE_MAX,
     ROUND_MS = 100,
     PCIE_ROUNDS = 10,
     READINGS_MAX = 16,
-    NAME_BYTES = 96,
+    NAME_BYTES = LAC_GPU_CHOICE_TEXT,
     OPEN_WAIT_MS = 300,
     END_WAIT_MS = 2000,
+    /* of a core, for a launcher beside the first: a host may have one for each GPU */
+    OWN_FRACTION = 1000,
+    OWN_ROUND_MAX_MS = 10000,
 };
 #define AGAIN_NS 1000000000u /* means are told again after this even when they are the same */
 
@@ -91,12 +95,15 @@ enum state { OPENING, OPEN, FAILED };
 
 struct lac_nvml {
     void *library;
+    bool is_first;
+    const char *chosen_by;
     struct lac_nvml_functions call;
     bool has_gpm;
     const char *why_no_gpm;
     char driver[NAME_BYTES];
     struct device devices[DEVICES_MAX];
     unsigned count;
+    bool hides_all; /* there are GPUs, but none is the job's */
     pthread_t thread;
     pthread_mutex_t mutex;
     /* under the mutex. What the thread found when it opened the driver stays as it is
@@ -122,12 +129,6 @@ static void open_device(struct lac_nvml *nvml, struct device *device)
         device->values[k] = (double)NAN;
         device->written[k] = (double)NAN;
     }
-    if (nvml->call.name != NULL) {
-        (void)nvml->call.name(device->handle, device->name, sizeof(device->name));
-    }
-    if (nvml->call.uuid != NULL) {
-        (void)nvml->call.uuid(device->handle, device->uuid, sizeof(device->uuid));
-    }
     if (nvml->has_gpm) {
         lac_gpm_open(&nvml->call, device->handle, &device->gpm);
     }
@@ -137,11 +138,61 @@ static void open_device(struct lac_nvml *nvml, struct device *device)
                                      : nvml->why_no_gpm);
 }
 
+static bool whole_of(void *context, const char *mig, char uuid[LAC_GPU_CHOICE_TEXT])
+{
+    const struct lac_nvml_functions *const call = &((const struct lac_nvml *)context)->call;
+    nvml_device part = NULL;
+    nvml_device whole = NULL;
+
+    return call->by_uuid != NULL && call->whole_of != NULL && call->uuid != NULL &&
+           call->by_uuid(mig, &part) == NVML_OK && call->whole_of(part, &whole) == NVML_OK &&
+           call->uuid(whole, uuid, LAC_GPU_CHOICE_TEXT) == NVML_OK;
+}
+
+/* Those that the job may use, and what they are called. */
+static void open_devices(struct lac_nvml *nvml)
+{
+    struct lac_gpu_seen seen[DEVICES_MAX] = {0};
+    nvml_device handles[DEVICES_MAX] = {NULL};
+    bool is_there[DEVICES_MAX] = {false};
+    bool wanted[DEVICES_MAX] = {false};
+    struct lac_gpu_situation situation = {.variable = getenv,
+                                          .is_first = nvml->is_first,
+                                          .seen = seen,
+                                          .whole_of = whole_of,
+                                          .context = nvml};
+    unsigned count = 0;
+
+    (void)nvml->call.count(&count);
+    situation.count = count < DEVICES_MAX ? count : DEVICES_MAX;
+    for (unsigned i = 0; i < situation.count; i++) {
+        is_there[i] = nvml->call.handle(i, &handles[i]) == NVML_OK;
+        if (is_there[i] && nvml->call.name != NULL) {
+            (void)nvml->call.name(handles[i], seen[i].name, sizeof(seen[i].name));
+        }
+        if (is_there[i] && nvml->call.uuid != NULL) {
+            (void)nvml->call.uuid(handles[i], seen[i].uuid, sizeof(seen[i].uuid));
+        }
+    }
+    nvml->chosen_by = lac_gpu_choose(&situation, wanted);
+    for (unsigned i = 0; i < situation.count; i++) {
+        if (wanted[i] && is_there[i]) {
+            struct device *const device = &nvml->devices[nvml->count++];
+
+            device->handle = handles[i];
+            device->index = i;
+            memcpy(device->name, seen[i].name, sizeof(device->name));
+            memcpy(device->uuid, seen[i].uuid, sizeof(device->uuid));
+            open_device(nvml, device);
+        }
+    }
+    nvml->hides_all = nvml->count == 0 && situation.count > 0;
+}
+
 static bool open_all(struct lac_nvml *nvml)
 {
     const char *const wish = getenv("LACUNA_GPM");
     const bool is_unwanted = wish != NULL && strcmp(wish, "0") == 0;
-    unsigned count = 0;
 
     if (!lac_nvml_find(nvml->library, &nvml->call) || nvml->call.init() != NVML_OK) {
         return false;
@@ -151,16 +202,7 @@ static bool open_all(struct lac_nvml *nvml)
     if (nvml->call.driver != NULL) {
         (void)nvml->call.driver(nvml->driver, sizeof(nvml->driver));
     }
-    (void)nvml->call.count(&count);
-    for (unsigned i = 0; i < count && nvml->count < DEVICES_MAX; i++) {
-        struct device *const device = &nvml->devices[nvml->count];
-
-        if (nvml->call.handle(i, &device->handle) == NVML_OK) {
-            device->index = i;
-            open_device(nvml, device);
-            nvml->count++;
-        }
-    }
+    open_devices(nvml);
     if (nvml->count == 0) {
         (void)nvml->call.shutdown();
     }
@@ -221,6 +263,31 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
     (void)pthread_mutex_unlock(&nvml->mutex);
 }
 
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec used = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+/* Between rounds, in steps so that the job's end does not wait. @return whether to stop */
+static bool pause_after(struct lac_nvml *nvml, uint64_t cost_ns)
+{
+    const uint64_t rare_ms = cost_ns / 1000 * OWN_FRACTION / 1000;
+    const uint64_t least_ms = !nvml->is_first && rare_ms > ROUND_MS ? rare_ms : ROUND_MS;
+    const uint64_t wait_ms = least_ms < OWN_ROUND_MAX_MS ? least_ms : OWN_ROUND_MAX_MS;
+    bool stop = false;
+
+    for (uint64_t waited_ms = 0; !stop && waited_ms < wait_ms; waited_ms += ROUND_MS) {
+        sleep_ms(ROUND_MS);
+        (void)pthread_mutex_lock(&nvml->mutex);
+        stop = nvml->stop;
+        (void)pthread_mutex_unlock(&nvml->mutex);
+    }
+    return stop;
+}
+
 static void *run(void *context)
 {
     struct lac_nvml *const nvml = context;
@@ -234,14 +301,13 @@ static void *run(void *context)
     stop = !is_open || nvml->stop;
     (void)pthread_mutex_unlock(&nvml->mutex);
     for (unsigned round = 0; !stop; round++) {
+        const uint64_t before_ns = thread_cpu_ns();
+
         for (unsigned i = 0; i < nvml->count; i++) {
             /* not in the first round: by then GPM has told whether it has PCIe */
             read_all_of(nvml, &nvml->devices[i], round % PCIE_ROUNDS == 2);
         }
-        sleep_ms(ROUND_MS);
-        (void)pthread_mutex_lock(&nvml->mutex);
-        stop = nvml->stop;
-        (void)pthread_mutex_unlock(&nvml->mutex);
+        stop = pause_after(nvml, thread_cpu_ns() - before_ns);
     }
     if (is_open) {
         close_all(nvml);
@@ -303,7 +369,12 @@ static void note_facts(struct lac_nvml *nvml, struct lac_sample_spool *spool)
     }
     nvml->was_noted = true;
     lac_sample_spool_setting(spool, "host.gpu_monitor",
-                             nvml->state == OPEN ? "nvml" : "the driver shows no GPU");
+                             nvml->state == OPEN ? "nvml"
+                             : nvml->hides_all   ? "CUDA_VISIBLE_DEVICES names none of its GPUs"
+                                                 : "the driver shows no GPU");
+    if (nvml->state == OPEN) {
+        lac_sample_spool_setting(spool, "host.gpus_chosen_by", nvml->chosen_by);
+    }
     if (nvml->driver[0] != '\0') {
         lac_sample_spool_setting(spool, "host.driver_version", nvml->driver);
     }
@@ -312,7 +383,7 @@ static void note_facts(struct lac_nvml *nvml, struct lac_sample_spool *spool)
     }
 }
 
-struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool)
+struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool, bool is_first)
 {
     void *const library = dlopen(LAC_NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     struct lac_nvml *const nvml = library != NULL ? calloc(1, sizeof(*nvml)) : NULL;
@@ -324,6 +395,7 @@ struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool)
         return NULL;
     }
     nvml->library = library;
+    nvml->is_first = is_first;
     (void)pthread_mutex_init(&nvml->mutex, NULL);
     if (pthread_create(&nvml->thread, NULL, run, nvml) != 0) {
         free(nvml);
@@ -391,14 +463,21 @@ static void tell_gpm_off(struct lac_nvml *nvml, struct lac_sample_spool *spool,
 
 unsigned lac_nvml_busy(struct lac_nvml *nvml, double *out, unsigned capacity)
 {
-    unsigned count = 0;
+    unsigned end = 0;
 
     (void)pthread_mutex_lock(&nvml->mutex);
-    for (; nvml->state == OPEN && count < nvml->count && count < capacity; count++) {
-        out[count] = nvml->devices[count].values[LAC_NVML_GPU_USE] / 100;
+    for (unsigned i = 0; nvml->state == OPEN && i < nvml->count; i++) {
+        const struct device *const device = &nvml->devices[i];
+
+        if (device->index < capacity) {
+            for (; end < device->index; end++) { /* they are in the order of their indices */
+                out[end] = (double)NAN;
+            }
+            out[end++] = device->values[LAC_NVML_GPU_USE] / 100;
+        }
     }
     (void)pthread_mutex_unlock(&nvml->mutex);
-    return count;
+    return end;
 }
 
 void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool)

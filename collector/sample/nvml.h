@@ -8,17 +8,23 @@
  * nothing.
  */
 
+#include <stdbool.h>
+
 struct lac_nvml;
 struct lac_sample_spool;
 
 /** Says in the spool what it found, now or, of a driver that takes long, with what is written then.
- *  Waits 0.3 s at most. @return NULL when there is no library */
-struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool);
+ *  Waits 0.3 s at most.
+ * @param is_first it is the launcher that samples the host: ten rounds a second, of every GPU where
+ *   CUDA_VISIBLE_DEVICES does not choose (gpu_choice.h). The others read those of their own job,
+ *   rarer where that takes more than a 1000th of a core
+ * @return NULL when there is no library */
+struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool, bool is_first);
 /** Write what is not written yet, and what readings of counters took. Waits 2 s at most for a
  * driver that hangs; its thread is left behind then. NULL is allowed. */
 void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool);
-/** The share of time that each GPU had work when last asked, 0 to 1, NAN where that is not known.
- * @return how many GPUs; at most `capacity` */
+/** The share of time that each GPU had work when last asked, 0 to 1, by NVML's index; NAN where that
+ * is not known, or the GPU is not sampled. @return how many are written; at most `capacity` */
 unsigned lac_nvml_busy(struct lac_nvml *nvml, double *out, unsigned capacity);
 
 /** Write what changed since the last time. */

@@ -84,7 +84,7 @@ struct process {
 struct lac_sampler {
     struct lac_sample_spool *spool;
     struct lac_nvml *nvml;
-    int host_socket; /* >= 0: this launcher samples the host */
+    int host_socket; /* >= 0: this launcher samples the host, not only what its job uses */
     uint64_t last_round_ns;
     uint64_t next_look_ns;
     uint64_t round_ms;
@@ -146,10 +146,8 @@ struct lac_sampler *lac_sampler_create(const char *folder)
     sampler->host_socket = claim_host();
     lac_sample_spool_setting(sampler->spool, "host.sampled_here",
                              sampler->host_socket >= 0 ? "True" : "False");
-    if (sampler->host_socket >= 0) {
-        sampler->nvml = lac_nvml_create(sampler->spool);
-        sampler->has_throttling = lac_cgroup_throttling("", &sampler->throttling);
-    }
+    sampler->nvml = lac_nvml_create(sampler->spool, sampler->host_socket >= 0);
+    sampler->has_throttling = lac_cgroup_throttling("", &sampler->throttling);
     lac_sample_spool_flush(sampler->spool);
     return sampler;
 }
@@ -538,9 +536,7 @@ void lac_sampler_round(struct lac_sampler *sampler)
             }
             sample_io(sampler, process, seconds);
         }
-        if (sampler->host_socket >= 0) {
-            sample_host(sampler, seconds);
-        }
+        sample_host(sampler, seconds);
     }
     if (now >= sampler->next_look_ns) {
         const uint64_t before = lac_sampler_own_cpu_ns();

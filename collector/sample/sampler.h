@@ -5,8 +5,9 @@
  * Samples of the job's threads, of this host and of its GPUs, ten times a second, into a spool of
  * the launcher's own:
  *
- *   every launcher                 threads and processes of its own job
- *   the first launcher of a user   GPUs and throttling, which all jobs of the host share
+ *   every launcher                 threads and processes of its own job, its GPUs (gpu_choice.h),
+ *                                  throttling of its own control group
+ *   the first launcher of a user   also the GPUs that no launcher chose
  *
  * A round that costs more than a fiftieth of the time between rounds makes them rarer, down to one
  * a second.
@@ -40,8 +41,8 @@ uint64_t lac_sampler_bytes(const struct lac_sampler *sampler);
 /** CPU time that this process has used, in ns. */
 uint64_t lac_sampler_own_cpu_ns(void);
 
-/** The share of time that each GPU of the host had work, 0 to 1, NAN: not known. @return how many;
- * 0 where another launcher samples the host */
+/** The share of time that each GPU had work, 0 to 1, by NVML's index; NAN: not known, or not
+ * sampled here. @return how many are written */
 unsigned lac_sampler_gpu_busy(struct lac_sampler *sampler, double *out, unsigned capacity);
 
 #endif

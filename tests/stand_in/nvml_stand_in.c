@@ -18,7 +18,8 @@
  *   NVML_STAND_IN_LOG=FILE      what was called, written at the end; "wrong" counts what NVML would
  *                               not have taken
  *
- * GPU I's figures are the constants below, plus I.
+ * GPU I's figures are the constants below, plus I. It has one part (MIG), with its UUID but for the
+ * first letters.
  */
 
 #include "collector/base/nvml_abi.h"
@@ -35,6 +36,7 @@ enum { GPUS_MAX = 8, INVALID = 2, NOT_FOUND = 6, FAR_MS = NVML_GPM_APART_MS };
 static struct gpu {
     unsigned index;
 } gpus[GPUS_MAX] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+static struct gpu parts[GPUS_MAX];
 
 static unsigned initialised;
 static unsigned wrong;
@@ -67,6 +69,8 @@ EXPORT int nvmlDeviceGetCount_v2(unsigned *count);
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
 EXPORT int nvmlDeviceGetName(void *device, char *name, unsigned length);
 EXPORT int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length);
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
+EXPORT int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **device);
 EXPORT int nvmlSystemGetDriverVersion(char *version, unsigned length);
 EXPORT int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *utilization);
 EXPORT int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz);
@@ -127,6 +131,28 @@ int nvmlDeviceGetName(void *device, char *name, unsigned length)
 int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length)
 {
     (void)snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012x", index_of(device));
+    return NVML_OK;
+}
+
+/* Of parts only: nothing asks for a whole GPU. */
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+    static const char begin[] = "MIG-00000000-0000-0000-0000-";
+    const size_t length = sizeof(begin) - 1;
+    const unsigned long index =
+        strncmp(uuid, begin, length) == 0 ? strtoul(uuid + length, NULL, 16) : GPUS_MAX;
+
+    wrong += initialised == 0;
+    if (index >= number("NVML_STAND_IN_GPUS", 1) || index >= GPUS_MAX) {
+        return NOT_FOUND;
+    }
+    *device = &parts[index];
+    return NVML_OK;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *part, void **device)
+{
+    *device = &gpus[(struct gpu *)part - parts];
     return NVML_OK;
 }
 
