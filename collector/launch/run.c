@@ -318,6 +318,7 @@ static bool work(struct recording *recording)
 
     lac_drain_round(drain, false);
     say_gpu_trouble(recording);
+    lac_sampler_processes(recording->sampler, lac_drain_counts(recording->drain).processes);
     lac_sampler_round(recording->goes_on ? recording->sampler : NULL);
     if (!recording->job->ended) {
         lac_hang_watch_round(recording->hang, drain, recording->sampler);

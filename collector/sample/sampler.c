@@ -31,6 +31,8 @@ enum {
     /* of a core: a round, and a look at what processes there are; together below 0.5 % */
     ROUND_FRACTION = 700,
     LOOK_FRACTION = 2000,
+    EARLY_LOOK_MS = 200, /* after the last one, when a new process was recorded */
+    EARLY_LOOK_FRACTION = 100,
     PROCESSES_MAX = 4096,
     THREADS_MAX = 4096,
     GENERATIONS_MAX = 64,
@@ -87,6 +89,8 @@ struct lac_sampler {
     int host_socket; /* >= 0: this launcher samples the host, not only what its job uses */
     uint64_t last_round_ns;
     uint64_t next_look_ns;
+    uint64_t early_look_ns; /* from when on a new process is looked for */
+    uint64_t recorded_processes;
     uint64_t round_ms;
     struct process *processes;
     size_t process_count;
@@ -513,6 +517,17 @@ unsigned lac_sampler_gpu_busy(struct lac_sampler *sampler, double *out, unsigned
                                                     : 0;
 }
 
+void lac_sampler_processes(struct lac_sampler *sampler, uint64_t count)
+{
+    if (sampler == NULL || count == sampler->recorded_processes) {
+        return;
+    }
+    sampler->recorded_processes = count;
+    if (sampler->next_look_ns > sampler->early_look_ns) {
+        sampler->next_look_ns = sampler->early_look_ns;
+    }
+}
+
 void lac_sampler_round(struct lac_sampler *sampler)
 {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -542,6 +557,8 @@ void lac_sampler_round(struct lac_sampler *sampler)
         const uint64_t before = lac_sampler_own_cpu_ns();
 
         look(sampler); /* thousands of processes of others make it rarer */
+        sampler->early_look_ns = now + (uint64_t)EARLY_LOOK_MS * 1000000 +
+                                 (lac_sampler_own_cpu_ns() - before) * EARLY_LOOK_FRACTION;
         sampler->next_look_ns =
             now + (uint64_t)LOOK_MS * 1000000 + (lac_sampler_own_cpu_ns() - before) * LOOK_FRACTION;
         cost_before += lac_sampler_own_cpu_ns() - before;

@@ -23,6 +23,10 @@ struct lac_sampler;
 struct lac_sampler *lac_sampler_create(const char *folder);
 void lac_sampler_destroy(struct lac_sampler *sampler);
 
+/** So many processes were recorded so far. A new one is looked for soon, however rare looks are
+ *  otherwise: workers of a short epoch would end unseen. */
+void lac_sampler_processes(struct lac_sampler *sampler, uint64_t count);
+
 /** Take samples of the processes below this one if it is time to. */
 void lac_sampler_round(struct lac_sampler *sampler);
 

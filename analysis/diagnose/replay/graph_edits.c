@@ -15,6 +15,7 @@ void lac_graph_marks_done(struct lac_graph_marks *marks)
     free(marks->node);
     free(marks->is_moved);
     free(marks->fetch);
+    *marks = (struct lac_graph_marks){0};
 }
 
 /** What is gone of a stretch of the host's time that ended at a point: it may have been spent in
