@@ -9,13 +9,16 @@
 #include <features.h> /* __GLIBC__ */
 
 #if defined(__GLIBC__) && defined(__x86_64__)
-#define LAC_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+#define LAC_OLD(name)       __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+#define LAC_OLD_2_3_3(name) __asm__(".symver " #name "," #name "@GLIBC_2.3.3")
 #elif defined(__GLIBC__) && defined(__aarch64__)
-#define LAC_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
+#define LAC_OLD(name)       __asm__(".symver " #name "," #name "@GLIBC_2.17")
+#define LAC_OLD_2_3_3(name) LAC_OLD(name)
 #endif
 
 #ifdef LAC_OLD
 LAC_OLD(pthread_create);
+LAC_OLD_2_3_3(pthread_condattr_setclock);
 LAC_OLD(pthread_join);
 LAC_OLD(pthread_key_create);
 LAC_OLD(pthread_once);

@@ -29,8 +29,9 @@ enum {
     NAME_BYTES = LAC_GPU_CHOICE_TEXT,
     OPEN_WAIT_MS = 300,
     END_WAIT_MS = 2000,
-    /* of a core, for a launcher beside the first: a host may have one for each GPU */
-    OWN_FRACTION = 1000,
+    /* a launcher beside the first: a host may have one for each GPU */
+    OWN_ROUND_MS = 1000,
+    OWN_FRACTION = 1000, /* of a core */
     OWN_ROUND_MAX_MS = 10000,
 };
 #define AGAIN_NS 1000000000u /* means are told again after this even when they are the same */
@@ -106,6 +107,7 @@ struct lac_nvml {
     bool hides_all; /* there are GPUs, but none is the job's */
     pthread_t thread;
     pthread_mutex_t mutex;
+    pthread_cond_t wake; /* `stop` was set */
     /* under the mutex. What the thread found when it opened the driver stays as it is
      * from OPEN on */
     enum state state;
@@ -271,20 +273,28 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-/* Between rounds, in steps so that the job's end does not wait. @return whether to stop */
+/* Between rounds; the job's end does not wait for it. @return whether to stop */
 static bool pause_after(struct lac_nvml *nvml, uint64_t cost_ns)
 {
     const uint64_t rare_ms = cost_ns / 1000 * OWN_FRACTION / 1000;
-    const uint64_t least_ms = !nvml->is_first && rare_ms > ROUND_MS ? rare_ms : ROUND_MS;
-    const uint64_t wait_ms = least_ms < OWN_ROUND_MAX_MS ? least_ms : OWN_ROUND_MAX_MS;
-    bool stop = false;
+    const uint64_t wait_ms = nvml->is_first               ? ROUND_MS
+                             : rare_ms > OWN_ROUND_MAX_MS ? OWN_ROUND_MAX_MS
+                             : rare_ms > OWN_ROUND_MS     ? rare_ms
+                                                          : OWN_ROUND_MS;
+    struct timespec until = {0};
+    int waited = 0;
+    bool stop;
 
-    for (uint64_t waited_ms = 0; !stop && waited_ms < wait_ms; waited_ms += ROUND_MS) {
-        sleep_ms(ROUND_MS);
-        (void)pthread_mutex_lock(&nvml->mutex);
-        stop = nvml->stop;
-        (void)pthread_mutex_unlock(&nvml->mutex);
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(wait_ms % 1000) * 1000000L;
+    until.tv_sec += (time_t)(wait_ms / 1000) + until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    (void)pthread_mutex_lock(&nvml->mutex);
+    while (!nvml->stop && waited == 0) {
+        waited = pthread_cond_timedwait(&nvml->wake, &nvml->mutex, &until);
     }
+    stop = nvml->stop;
+    (void)pthread_mutex_unlock(&nvml->mutex);
     return stop;
 }
 
@@ -387,6 +397,7 @@ struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool, bool is_first)
 {
     void *const library = dlopen(LAC_NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     struct lac_nvml *const nvml = library != NULL ? calloc(1, sizeof(*nvml)) : NULL;
+    pthread_condattr_t monotonic;
 
     if (library == NULL) {
         lac_sample_spool_setting(spool, "host.gpu_monitor", LAC_NVML_LIBRARY " was not found");
@@ -397,6 +408,10 @@ struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool, bool is_first)
     nvml->library = library;
     nvml->is_first = is_first;
     (void)pthread_mutex_init(&nvml->mutex, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&nvml->wake, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
     if (pthread_create(&nvml->thread, NULL, run, nvml) != 0) {
         free(nvml);
         return NULL;
@@ -529,6 +544,7 @@ void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool)
     }
     (void)pthread_mutex_lock(&nvml->mutex);
     nvml->stop = true;
+    (void)pthread_cond_signal(&nvml->wake);
     (void)pthread_mutex_unlock(&nvml->mutex);
     if (!wait_until(nvml, has_ended, END_WAIT_MS)) {
         lac_sample_spool_setting(spool,

@@ -16,8 +16,8 @@ struct lac_sample_spool;
 /** Says in the spool what it found, now or, of a driver that takes long, with what is written then.
  *  Waits 0.3 s at most.
  * @param is_first it is the launcher that samples the host: ten rounds a second, of every GPU where
- *   CUDA_VISIBLE_DEVICES does not choose (gpu_choice.h). The others read those of their own job,
- *   rarer where that takes more than a 1000th of a core
+ *   CUDA_VISIBLE_DEVICES does not choose (gpu_choice.h). The others read those of their own job
+ *   once a second, rarer where that takes more than a 1000th of a core
  * @return NULL when there is no library */
 struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool, bool is_first);
 /** Write what is not written yet, and what readings of counters took. Waits 2 s at most for a
