@@ -183,7 +183,9 @@ static void check_killed(void)
         ck_assert_int_ge(start_ns, 0);
         ck_assert_int_le(start_ns + dur_ns, (int64_t)life_ns + 1000000000);
     }
-    ck_assert_uint_eq(kernels, lac_cupti_count(LAC_SLICE_API));
+    /* the kill may have come between a kernel's record and its call's */
+    ck_assert_uint_le(kernels, lac_cupti_count(LAC_SLICE_API) + 1);
+    ck_assert_uint_le(lac_cupti_count(LAC_SLICE_API), kernels + 1);
     ck_assert_uint_le(kernels, progress->launched + BURST);
     ck_assert_msg(kernels + TWO_BUFFERS + BURST >= progress->launched, "%u us: %u of %u", alive_us,
                   (unsigned)kernels, (unsigned)progress->launched);
