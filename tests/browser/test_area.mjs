@@ -25,11 +25,15 @@ const param = (key) => new URL(page.url()).searchParams.get(key);
 const tab = (name) => dock.getByRole('link', {name, exact: true});
 const rows = () => dock.locator('tbody tr');
 /** What the server says of the selected area. */
-const counted = (query = '') => page.evaluate(async (more) => {
+const counted = async (query = '') => {
+  await page.waitForFunction(() => /^a:/.test(new URL(location.href).searchParams.get('sel') ?? '')); // the address follows
+  return page.evaluate(countedInPage, query);
+};
+const countedInPage = async (more) => {
   const [t0, t1] = new URL(location.href).searchParams.get('sel').slice(2).split(',');
   const id = location.pathname.split('/').pop();
   return (await fetch(`/api/v1/traces/${id}/area?t0=${t0}&t1=${t1}${more}`)).json();
-}, query);
+};
 
 const steps = [
   ['a drag opens the dock: the slices of the area by name, longest total first', async () => {
