@@ -1,8 +1,6 @@
-#include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
-#include "analysis/model/strings.h"
 #include "server/api/app.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
@@ -11,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /** What is asked for: an area, and a page of its names. */
@@ -57,24 +54,12 @@ static bool read_request(const struct lac_request *request, struct lac_response 
 static void write_name(struct lac_json *json, const struct lac_model *head,
                        const struct lac_area_name *row)
 {
-    const char *name = lac_model_str(head, row->name);
-    char short_name[160];
-
-    if (row->kind == LAC_SLICE_KERNEL) {
-        (void)lac_kernel_short_name(name, lac_strings_length(&head->strings, row->name), short_name,
-                                    sizeof(short_name));
-    } else {
-        (void)snprintf(short_name, sizeof(short_name), "%s", name);
-    }
     lac_json_open(json, NULL, '{');
-    lac_json_uint(json, "name_id", row->name);
-    lac_json_text(json, "name", name);
-    lac_json_text(json, "short", short_name);
-    lac_json_text(json, "kind", lac_slice_kind_name((enum lac_slice_kind)row->kind));
+    lac_api_write_name(json, head, row->name, row->kind);
     lac_json_uint(json, "count", row->count);
     lac_json_int(json, "total_ns", row->total_ns);
     lac_json_int(json, "self_ns", row->self_ns > 0 ? row->self_ns : 0);
-    lac_json_int(json, "mean_ns", row->total_ns / (int64_t)row->count);
+    lac_json_int(json, "mean_ns", row->count > 0 ? row->total_ns / (int64_t)row->count : 0);
     lac_json_int(json, "max_ns", row->max_ns);
     lac_json_uint(json, "longest_slice", row->longest);
     lac_json_close(json, '}');

@@ -1,7 +1,11 @@
+#include "analysis/diagnose/names/names.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 #include "server/api/app.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/json/json_out.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -185,4 +189,37 @@ bool lac_api_tracks_asked(const struct lac_request *request, struct lac_response
     *ret_tracks = tracks;
     *ret_count = count;
     return true;
+}
+
+void lac_api_write_id(struct lac_json *json, const char *key, uint32_t id)
+{
+    if (id == LAC_NONE) {
+        lac_json_null(json, key);
+    } else {
+        lac_json_uint(json, key, id);
+    }
+}
+
+const char *lac_api_kind_name(uint8_t kind)
+{
+    return lac_slice_kind_name(kind < LAC_SLICE_KIND_COUNT_ ? (enum lac_slice_kind)kind
+                                                            : LAC_SLICE_OTHER);
+}
+
+void lac_api_write_name(struct lac_json *json, const struct lac_model *head, uint32_t name,
+                        uint8_t kind)
+{
+    const char *text = lac_model_str(head, name);
+    char short_name[160];
+
+    if (kind == LAC_SLICE_KERNEL) {
+        (void)lac_kernel_short_name(text, lac_strings_length(&head->strings, name), short_name,
+                                    sizeof(short_name));
+    } else {
+        (void)snprintf(short_name, sizeof(short_name), "%s", text);
+    }
+    lac_json_text(json, "kind", lac_api_kind_name(kind));
+    lac_json_text(json, "name", text);
+    lac_json_uint(json, "name_id", name);
+    lac_json_text(json, "short", short_name);
 }

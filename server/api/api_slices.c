@@ -1,7 +1,5 @@
-#include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
-#include "analysis/model/strings.h"
 #include "server/api/app.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
@@ -17,45 +15,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void write_id(struct lac_json *json, const char *key, uint32_t id)
-{
-    if (id == LAC_NONE) {
-        lac_json_null(json, key);
-    } else {
-        lac_json_uint(json, key, id);
-    }
-}
-
-static const char *kind_name(uint8_t kind)
-{
-    return lac_slice_kind_name(kind < LAC_SLICE_KIND_COUNT_ ? (enum lac_slice_kind)kind
-                                                            : LAC_SLICE_OTHER);
-}
-
 /* The members that every form of a slice has; leaves the object open. */
 static void write_row(struct lac_json *json, const struct lac_model *head,
                       const struct lac_slice_row *row)
 {
-    const char *name = lac_model_str(head, row->name);
-    char short_name[160];
-
-    if (row->kind == LAC_SLICE_KERNEL) {
-        (void)lac_kernel_short_name(name, lac_strings_length(&head->strings, row->name), short_name,
-                                    sizeof(short_name));
-    } else {
-        (void)snprintf(short_name, sizeof(short_name), "%s", name);
-    }
     lac_json_uint(json, "id", row->slice);
     lac_json_uint(json, "track", row->track);
     lac_json_uint(json, "lane", row->lane);
-    lac_json_text(json, "kind", kind_name(row->kind));
-    lac_json_text(json, "name", name);
-    lac_json_uint(json, "name_id", row->name);
-    lac_json_text(json, "short", short_name);
+    lac_api_write_name(json, head, row->name, row->kind);
     lac_json_int(json, "start_ns", row->start_ns);
     lac_json_int(json, "dur_ns", row->dur_ns);
     lac_json_uint(json, "corr", row->corr);
-    write_id(json, "link", row->link);
+    lac_api_write_id(json, "link", row->link);
 }
 
 /* -- one slice --------------------------------------------------------------------------------- */
@@ -168,8 +139,8 @@ static void write_full(struct lac_json *json, const struct lac_trace_file *file,
     lac_trace_file_steps(file, &steps);
     lac_json_open(json, NULL, '{');
     write_row(json, lac_trace_file_head(file), &slice->row);
-    write_id(json, "step", slice->step);
-    write_id(json, "parent", slice->parent);
+    lac_api_write_id(json, "step", slice->step);
+    lac_api_write_id(json, "parent", slice->parent);
     lac_json_uint(json, "children", slice->child_count);
     write_args(json, slice->args_json);
     write_kernel(json, slice);
@@ -182,8 +153,8 @@ static void write_full(struct lac_json *json, const struct lac_trace_file *file,
                   steps.count > 0 ? (double)slice->same_name_count / (double)steps.count
                                   : (double)NAN);
     lac_json_close(json, '}');
-    write_id(json, "prev", slice->prev_same_name);
-    write_id(json, "next", slice->next_same_name);
+    lac_api_write_id(json, "prev", slice->prev_same_name);
+    lac_api_write_id(json, "next", slice->next_same_name);
     lac_json_close(json, '}');
 }
 
@@ -287,7 +258,7 @@ static bool read_kind(const struct lac_request *request, struct lac_response *re
     const char *names[LAC_SLICE_KIND_COUNT_ + 1];
 
     for (unsigned i = 0; i < LAC_SLICE_KIND_COUNT_; i++) {
-        names[i] = kind_name((uint8_t)i);
+        names[i] = lac_slice_kind_name((enum lac_slice_kind)i);
     }
     names[LAC_SLICE_KIND_COUNT_] = NULL;
     *ret_kind = lac_api_choice(request, response, "kind", names, -2);
@@ -345,7 +316,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
         lac_json_int(&json, "dur_ns", row->dur_ns);
         lac_json_uint(&json, "name_id", row->name);
         lac_json_text(&json, "name", lac_model_str(head, row->name));
-        lac_json_text(&json, "kind", kind_name(row->kind));
+        lac_json_text(&json, "kind", lac_api_kind_name(row->kind));
         lac_json_close(&json, '}');
     }
     lac_json_close(&json, ']');

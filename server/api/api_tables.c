@@ -20,15 +20,6 @@ static void write_text_or_null(struct lac_json *json, const char *key, const cha
     lac_json_text(json, key, text[0] != '\0' ? text : NULL);
 }
 
-static void write_id(struct lac_json *json, const char *key, uint32_t id)
-{
-    if (id == LAC_NONE) {
-        lac_json_null(json, key);
-    } else {
-        lac_json_uint(json, key, id);
-    }
-}
-
 /* -- kernels ----------------------------------------------------------------------------------- */
 
 static void write_kernel_row(struct lac_json *json, const struct lac_model *head,
@@ -56,7 +47,7 @@ static void write_kernel_row(struct lac_json *json, const struct lac_model *head
     } else {
         lac_json_bool(json, "tensor_core", row->tensor_core == 1);
     }
-    write_id(json, "longest_slice", row->longest_slice);
+    lac_api_write_id(json, "longest_slice", row->longest_slice);
     lac_json_close(json, '}');
 }
 
@@ -144,10 +135,10 @@ static void write_gap(struct lac_json *json, const struct lac_gap_row *row)
     lac_json_text(json, "root_kind",
                   row->root_kind < 0 ? NULL
                                      : lac_root_kind_name((enum lac_root_kind)row->root_kind));
-    write_id(json, "root_slice", row->root_slice);
-    write_id(json, "wait_slice", row->wait_slice);
-    write_id(json, "batch_slice", row->batch_slice);
-    write_id(json, "ended_by", row->ended_by);
+    lac_api_write_id(json, "root_slice", row->root_slice);
+    lac_api_write_id(json, "wait_slice", row->wait_slice);
+    lac_api_write_id(json, "batch_slice", row->batch_slice);
+    lac_api_write_id(json, "ended_by", row->ended_by);
     lac_json_uint(json, "signature", row->signature);
     lac_json_real(json, "per_step", row->per_step);
     lac_json_close(json, '}');

@@ -11,6 +11,7 @@
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
+#include "server/json/json_out.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -88,6 +89,16 @@ bool lac_api_path_number(const struct lac_request *request, struct lac_response 
  *  LAC_TILE_TRACKS_MAX. The caller frees. @return false: the response says why */
 bool lac_api_tracks_asked(const struct lac_request *request, struct lac_response *response,
                           uint32_t track_count, uint32_t **ret_tracks, uint32_t *ret_count);
+
+/** A member that is an index, null for LAC_NONE. */
+void lac_api_write_id(struct lac_json *json, const char *key, uint32_t id);
+
+/** Of what a file says is an enum lac_slice_kind. */
+const char *lac_api_kind_name(uint8_t kind);
+
+/** Members kind, name, name_id and short of a slice. */
+void lac_api_write_name(struct lac_json *json, const struct lac_model *head, uint32_t name,
+                        uint8_t kind);
 
 /* handlers, by file */
 void lac_api_healthz(void *app, const struct lac_request *request, struct lac_response *response);

@@ -3,7 +3,6 @@ import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
 import {getArea, getCounter, type AreaQuery} from '../api/client';
 import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
-import {CAUSES, causeWord} from '../base/causes';
 import {exactNs, formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
 import {word} from '../base/vocabulary';
 import {
@@ -15,14 +14,13 @@ import {
 } from '../model/area_table';
 import {areaTab, AREA_TABS, query as searchText, type AreaTab} from '../model/view_state';
 import {formatIndexSet} from '../render/tile_plan';
-import {Chip, topicOf} from '../ui/cause_mark';
 import {copyText} from '../ui/copy_button';
 import {ViewLink} from '../ui/link';
 import {useResource, type Resource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
 import type {TimelineModel} from './data/timeline_model';
 import {trackLabel} from './data/rows';
-import type {DetailsProps} from './details_parts';
+import {CausePieces, type DetailsProps} from './details_parts';
 
 /** Names shown; a copy takes more. */
 const NAMES_SHOWN = 200;
@@ -349,41 +347,19 @@ function Streams(props: {model: TimelineModel; info: AreaInfo; device: number}):
 function Idle({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
   return (
     <div class="tl-dock-body tl-dock-cards">
-      {usedDevices(model, info).map(device => {
-        const causes = CAUSES.map(cause => ({cause, ns: device.idle_by_cause_ns[cause] ?? 0}))
-          .filter(c => c.ns > 0)
-          .sort((a, b) => b.ns - a.ns);
-        return (
-          <section key={device.id} aria-label={`GPU ${device.id}`}>
-            <h3>
-              GPU {device.id}:{' '}
-              {device.span_ns <= 0
-                ? 'nothing ran in this area'
-                : `idle ${formatDuration(device.idle_ns)} of ${formatDuration(device.span_ns)} (${formatPct((100 * device.idle_ns) / device.span_ns)})`}
-            </h3>
-            {causes.length > 0 && (
-              <div class="tl-pieces">
-                <div class="tl-pieces-bar" aria-hidden="true">
-                  {causes.map(({cause, ns}) => (
-                    <span
-                      key={cause}
-                      class={`cause-${cause} tl-piece`}
-                      style={{width: `${(100 * ns) / device.idle_ns}%`}}
-                    />
-                  ))}
-                </div>
-                <ul>
-                  {causes.map(({cause, ns}) => (
-                    <li key={cause} title={exactNs(ns)}>
-                      <Chip topic={topicOf(cause)} /> {formatDuration(ns)} {causeWord(cause).waits}
-                    </li>
-                  ))}
-                </ul>
-              </div>
-            )}
-          </section>
-        );
-      })}
+      {usedDevices(model, info).map(device => (
+        <section key={device.id} aria-label={`GPU ${device.id}`}>
+          <h3>
+            GPU {device.id}:{' '}
+            {device.span_ns <= 0
+              ? 'nothing ran in this area'
+              : `idle ${formatDuration(device.idle_ns)} of ${formatDuration(device.span_ns)} (${formatPct((100 * device.idle_ns) / device.span_ns)})`}
+          </h3>
+          {device.idle_ns > 0 && (
+            <CausePieces causeNs={device.idle_by_cause_ns} totalNs={device.idle_ns} />
+          )}
+        </section>
+      ))}
     </div>
   );
 }

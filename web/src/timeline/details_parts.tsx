@@ -1,7 +1,9 @@
 // What the details of a slice, a gap and an area have in common.
 import type {ComponentChildren, JSX} from 'preact';
+import {CAUSES, causeWord} from '../base/causes';
 import {exactNs, formatDuration} from '../base/format';
 import {selection, type Selection} from '../model/view_state';
+import {Chip, topicOf} from '../ui/cause_mark';
 import {ViewLink} from '../ui/link';
 import type {TimelineModel} from './data/timeline_model';
 import type {Navigator} from './input/navigate';
@@ -25,6 +27,36 @@ export function Fact({name, children}: {name: string; children: ComponentChildre
 export const timeFact = (ns: number): JSX.Element => (
   <span title={exactNs(ns)}>{formatDuration(ns, 4)}</span>
 );
+
+/** Idle time by cause, as a bar and in words. */
+export function CausePieces(props: {
+  causeNs: Readonly<Record<string, number | undefined>>;
+  totalNs: number;
+}): JSX.Element {
+  const pieces = CAUSES.map(cause => ({cause, ns: props.causeNs[cause] ?? 0}))
+    .filter(piece => piece.ns > 0)
+    .sort((a, b) => b.ns - a.ns);
+  return (
+    <div class="tl-pieces">
+      <div class="tl-pieces-bar" aria-hidden="true">
+        {pieces.map(({cause, ns}) => (
+          <span
+            key={cause}
+            class={`cause-${cause} tl-piece`}
+            style={{width: `${(100 * ns) / props.totalNs}%`}}
+          />
+        ))}
+      </div>
+      <ul>
+        {pieces.map(({cause, ns}) => (
+          <li key={cause} title={exactNs(ns)}>
+            <Chip topic={topicOf(cause)} /> {formatDuration(ns)} {causeWord(cause).waits}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
 
 /** What can be done with a time. */
 export function AreaActions(

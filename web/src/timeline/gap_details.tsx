@@ -1,13 +1,13 @@
 // A selected gap in full: its causes, what ended it, what the host did meanwhile.
 import type {JSX} from 'preact';
 import type {GapInfo} from '../api/types';
-import {CAUSES, causeWord} from '../base/causes';
+import {causeWord} from '../base/causes';
 import {formatDuration, formatPct, formatPerStep} from '../base/format';
 import {page, type Selection} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
 import {ViewLink} from '../ui/link';
-import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
+import {AreaActions, CausePieces, Fact, timeFact, type DetailsProps} from './details_parts';
 
 export function GapDetails(
   props: DetailsProps & {sel: Extract<NonNullable<Selection>, {kind: 'gap'}>},
@@ -36,7 +36,7 @@ export function GapDetails(
         </div>
       </header>
       {gap ? (
-        <Pieces gap={gap} />
+        <CausePieces causeNs={gap.cause_ns} totalNs={gap.dur_ns} />
       ) : (
         <p class="tl-muted">No causes: this interval is not one of the gaps of 10 µs or more.</p>
       )}
@@ -57,33 +57,6 @@ export function GapDetails(
         </Fact>
       </dl>
     </>
-  );
-}
-
-/** The parts of a gap by cause, as a bar and in words. */
-function Pieces({gap}: {gap: GapInfo}): JSX.Element {
-  const pieces = CAUSES.map(cause => ({cause, ns: gap.cause_ns[cause] ?? 0}))
-    .filter(piece => piece.ns > 0)
-    .sort((a, b) => b.ns - a.ns);
-  return (
-    <div class="tl-pieces">
-      <div class="tl-pieces-bar" aria-hidden="true">
-        {pieces.map(({cause, ns}) => (
-          <span
-            key={cause}
-            class={`cause-${cause} tl-piece`}
-            style={{width: `${(100 * ns) / gap.dur_ns}%`}}
-          />
-        ))}
-      </div>
-      <ul>
-        {pieces.map(({cause, ns}) => (
-          <li key={cause}>
-            <Chip topic={topicOf(cause)} /> {formatDuration(ns)} {causeWord(cause).waits}
-          </li>
-        ))}
-      </ul>
-    </div>
   );
 }
 
