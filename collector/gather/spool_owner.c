@@ -1,5 +1,6 @@
 #include "collector/gather/spool_owner.h"
 
+#include "collector/base/folder.h"
 #include "collector/base/io_full.h"
 #include "collector/gather/spool_folder.h"
 #include "collector/sample/proc_files.h"
@@ -68,21 +69,16 @@ bool lac_spool_owner_is_written(const char *name)
            lac_proc_start_ticks((int32_t)pid) == start;
 }
 
+static bool is_written(const void *context, const char *name)
+{
+    (void)context;
+    return lac_spool_owner_is_written(name);
+}
+
 bool lac_spool_owner_is_recorded(const char *path)
 {
     assert(path != NULL);
-    DIR *const folder = opendir(path);
-    bool found = false;
-
-    if (folder == NULL) {
-        return false;
-    }
-    for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
-         entry = readdir(folder)) {
-        found = lac_spool_owner_is_written(entry->d_name);
-    }
-    (void)closedir(folder);
-    return found;
+    return lac_folder_any(path, is_written, NULL);
 }
 
 /* ---- those of others */

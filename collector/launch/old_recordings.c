@@ -1,6 +1,7 @@
 #include "collector/launch/old_recordings.h"
 
 #include "collector/base/io_full.h"
+#include "collector/launch/output_name.h"
 #include "lacuna/spool.h"
 
 #include <assert.h>
@@ -44,11 +45,6 @@ static uint64_t limit_of(const char *variable, uint64_t otherwise)
     return *end == '\0' && value <= UINT64_MAX >> 31 ? value << shift : otherwise;
 }
 
-static bool is_rank(const char *name)
-{
-    return strncmp(name, "rank-", 5) == 0 || strncmp(name, "task-", 5) == 0;
-}
-
 static bool is_ours(const char *name)
 {
     return lac_spool_is_name(name) || strncmp(name, ".lacuna-", 8) == 0 ||
@@ -67,7 +63,7 @@ static bool measure(int parent, const char *name, unsigned depth, uint64_t *byte
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
             continue;
         }
-        if (is_rank(entry->d_name) && depth == 0) {
+        if (lac_output_name_is_rank(entry->d_name) && depth == 0) {
             is_recording = measure(fd, entry->d_name, depth + 1, bytes);
         } else if (is_ours(entry->d_name)) {
             const int file =
@@ -98,7 +94,7 @@ static void remove_recording(int parent, const char *name, unsigned depth)
 
     for (const struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
          entry = readdir(folder)) {
-        if (is_rank(entry->d_name) && depth == 0) {
+        if (lac_output_name_is_rank(entry->d_name) && depth == 0) {
             remove_recording(fd, entry->d_name, depth + 1);
         } else if (is_ours(entry->d_name)) {
             (void)unlinkat(fd, entry->d_name, 0);

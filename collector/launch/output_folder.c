@@ -1,11 +1,11 @@
 #include "collector/launch/output_folder.h"
 
+#include "collector/base/folder.h"
 #include "collector/gather/launcher_note.h"
 #include "collector/launch/old_recordings.h"
 #include "collector/launch/output_name.h"
 #include "lacuna/spool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -20,25 +20,14 @@ enum { TRIES_MAX = 1000, SETTLE_MS = 2000, EMPTY_MS = 200, LOOK_MS = 10 };
 
 /* ---- what is there already */
 
-static bool is_rank(const char *name)
+static bool is_of_recording(const void *of_ranks, const char *name)
 {
-    return strncmp(name, "rank-", 5) == 0 || strncmp(name, "task-", 5) == 0;
+    return lac_spool_is_name(name) || (*(const bool *)of_ranks && lac_output_name_is_rank(name));
 }
 
 static bool holds_recording(const char *path, bool of_ranks)
 {
-    DIR *const folder = opendir(path);
-    bool found = false;
-
-    if (folder == NULL) {
-        return false;
-    }
-    for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
-         entry = readdir(folder)) {
-        found = lac_spool_is_name(entry->d_name) || (of_ranks && is_rank(entry->d_name));
-    }
-    (void)closedir(folder);
-    return found;
+    return lac_folder_any(path, is_of_recording, &of_ranks);
 }
 
 enum lock { LOCK_OURS, LOCK_OF_ANOTHER, LOCK_UNKNOWN };
@@ -221,29 +210,18 @@ static bool clear_base(const char *folder)
     return true;
 }
 
-/* Whether a launcher records a rank within. */
-static bool has_ranks_recorded(const char *path)
+static bool is_recorded_rank(const void *path, const char *name)
 {
-    DIR *const folder = opendir(path);
-    bool found = false;
+    struct lac_launcher_note note;
+    enum lac_launcher_state state;
+    char rank[4096 + 256];
 
-    if (folder == NULL) {
+    if (!lac_output_name_is_rank(name)) {
         return false;
     }
-    for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
-         entry = readdir(folder)) {
-        struct lac_launcher_note note;
-        char rank[4096 + 256];
-
-        if (is_rank(entry->d_name)) {
-            (void)snprintf(rank, sizeof(rank), "%.4000s/%s", path, entry->d_name);
-            const enum lac_launcher_state state = lac_launcher_note_read(rank, &note);
-
-            found = state == LAC_LAUNCHER_RUNS || state == LAC_LAUNCHER_ELSEWHERE;
-        }
-    }
-    (void)closedir(folder);
-    return found;
+    (void)snprintf(rank, sizeof(rank), "%.4000s/%s", (const char *)path, name);
+    state = lac_launcher_note_read(rank, &note);
+    return state == LAC_LAUNCHER_RUNS || state == LAC_LAUNCHER_ELSEWHERE;
 }
 
 /* BASE/RANK, empty and ours: 0, or an errno. */
@@ -267,7 +245,8 @@ static int take(const char *base, const char *rank, char *out, size_t capacity)
         if (claimed == CLAIM_OURS && !holds_recording(out, rank[0] == '\0')) {
             return 0;
         }
-        if (claimed == CLAIM_OURS && rank[0] == '\0' && has_ranks_recorded(out)) {
+        if (claimed == CLAIM_OURS && rank[0] == '\0' &&
+            lac_folder_any(out, is_recorded_rank, out)) {
             release(out);
             claimed = CLAIM_OF_ANOTHER;
         }

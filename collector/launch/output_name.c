@@ -277,3 +277,8 @@ void lac_output_name_default(const char *command, char *out, size_t capacity)
     (void)snprintf(out, capacity, "%.64s-%s%s%.64s.lacuna", name, stamp, host[0] != '\0' ? "-" : "",
                    host);
 }
+
+bool lac_output_name_is_rank(const char *name)
+{
+    return strncmp(name, "rank-", 5) == 0 || strncmp(name, "task-", 5) == 0;
+}

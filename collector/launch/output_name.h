@@ -40,4 +40,7 @@ bool lac_output_name_job(char *out, size_t capacity);
  * ranks. */
 void lac_output_name_rank(char *out, size_t capacity);
 
+/** Whether a folder of this name is a rank's, by how it begins. */
+bool lac_output_name_is_rank(const char *name);
+
 #endif
