@@ -235,6 +235,7 @@ static bool look(const struct command *command, struct asked *asked)
 static int ask_launchers(struct command *command)
 {
     const uint64_t end_ns = lac_monotonic_ns() + command->timeout_ms * 1000000;
+    char shown[PATH_BYTES];
     bool is_over = false;
     int status = 0;
 
@@ -242,8 +243,11 @@ static int ask_launchers(struct command *command)
         struct asked *const asked = &command->asked[i];
 
         if (!lac_window_ask(asked->path, &command->request)) {
-            (void)fprintf(stderr, "lacuna window: cannot write to %s: %s\n", asked->path,
-                          strerror(errno));
+            const int problem = errno;
+
+            (void)fprintf(stderr, "lacuna window: cannot write to %s: %s\n",
+                          lac_terminal_string(asked->path, shown, sizeof(shown)),
+                          strerror(problem));
             asked->state = LAC_WINDOW_REFUSED;
         }
     }
@@ -269,7 +273,8 @@ static int ask_launchers(struct command *command)
             (void)fprintf(stderr,
                           "lacuna window: no answer from the launcher of %s (%s, process %d): it "
                           "has ended, was killed or is stopped\n",
-                          asked->path, asked->note.host, (int)asked->note.pid);
+                          lac_terminal_string(asked->path, shown, sizeof(shown)), asked->note.host,
+                          (int)asked->note.pid);
         }
         status =
             asked->state == LAC_WINDOW_RECORDING || asked->state == LAC_WINDOW_DONE ? status : 1;
