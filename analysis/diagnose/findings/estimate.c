@@ -130,12 +130,15 @@ static bool is_bound_by_loader(const struct lac_facts *facts,
 }
 
 /** A wait that a change takes away is not gone for all of them: a call in a library, a batch of another
- *  size. What is asked for (`sync=0`) is answered without it. */
-static void leave_a_rest(struct lac_change *change)
+ *  size. What is asked for (`sync=0`) is answered without it. @return whether there are such waits */
+static bool leave_a_rest(struct lac_change *change)
 {
+    bool takes_waits = false;
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        takes_waits = takes_waits || change->idle_factor[cause] < WAITS_LEFT_MID;
         change->idle_factor[cause] = fmax(change->idle_factor[cause], WAITS_LEFT_MID);
     }
+    return takes_waits;
 }
 
 void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *finding,
@@ -143,14 +146,20 @@ void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *fin
 {
     double step_ns[LAC_CASE_COUNT_];
     double least_ns = keeps_device_work(what_if) ? facts->time->busy_ns : 0.0;
+    bool takes_waits = false;
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
         if (which == LAC_CASE_MID) {
-            leave_a_rest(&change);
+            takes_waits = leave_a_rest(&change);
             lac_finding_note(facts, finding->kind, &change);
         }
         step_ns[which] = fmax(least_ns, lac_what_if_replay(facts, &change));
+    }
+    if (takes_waits) { /* also where the device's own work is what is left: it never runs without a gap */
+        double best_ns = step_ns[LAC_CASE_BEST];
+        step_ns[LAC_CASE_MID] = fmax(step_ns[LAC_CASE_MID],
+                                     best_ns + WAITS_LEFT_MID * (facts->time->step_ns - best_ns));
     }
     lac_finding_estimate_steps(facts, finding, step_ns);
     finding->ends_at_loader = is_bound_by_loader(facts, what_if, step_ns[LAC_CASE_MID]);
