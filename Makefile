@@ -149,7 +149,7 @@ $(BUILD)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 # ---- what is injected into the user's processes: C and pthreads only, its own flags (it may never abort, unwind or unload)
-INJECT_SRCS   := $(wildcard collector/inject/*.c) collector/base/debug.c collector/base/io_full.c collector/base/utf8.c collector/base/write_signals.c
+INJECT_SRCS   := $(wildcard collector/inject/*.c) collector/base/byte_size.c collector/base/debug.c collector/base/io_full.c collector/base/utf8.c collector/base/write_signals.c
 INJECT_CFLAGS := -std=c17 -D_GNU_SOURCE -iquote . -iquote collector/include -fPIC -fvisibility=hidden -fno-stack-protector \
                  $(filter-out -Wnull-dereference,$(WARN)) -O2 -g
 $(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/base/*.h collector/inject/*.h collector/include/lacuna/*.h)

@@ -1,3 +1,4 @@
+#include "collector/base/byte_size.h"
 #include "collector/inject/capture.h"
 #include "collector/inject/recorder.h"
 
@@ -18,26 +19,11 @@ struct lac_recorder_settings lac_settings;
 static uint64_t read_bytes(const char *name, uint64_t otherwise)
 {
     const char *const text = getenv(name);
-    char *end = NULL;
-    unsigned long long value;
 
-    if (text == NULL || text[0] < '0' || text[0] > '9') {
-        return otherwise;
+    if (text != NULL) {
+        (void)lac_byte_size_parse(text, &otherwise);
     }
-    value = strtoull(text, &end, 10);
-    switch (*end) {
-    case 'k':
-    case 'K':
-        return value << 10;
-    case 'm':
-    case 'M':
-        return value << 20;
-    case 'g':
-    case 'G':
-        return value << 30;
-    default:
-        return value;
-    }
+    return otherwise;
 }
 
 /* A path that stays valid when the program changes its folder. */

@@ -1,5 +1,6 @@
 #include "collector/launch/old_recordings.h"
 
+#include "collector/base/byte_size.h"
 #include "collector/base/io_full.h"
 #include "collector/launch/output_name.h"
 #include "lacuna/spool.h"
@@ -29,20 +30,11 @@ struct old {
 static uint64_t limit_of(const char *variable, uint64_t otherwise)
 {
     const char *const text = getenv(variable);
-    char *end = NULL;
-    uint64_t value;
-    unsigned shift;
 
-    if (text == NULL || text[0] < '0' || text[0] > '9') {
-        return otherwise;
+    if (text != NULL) {
+        (void)lac_byte_size_parse(text, &otherwise);
     }
-    value = strtoull(text, &end, 10);
-    shift = *end == 'k' || *end == 'K'   ? 10
-            : *end == 'm' || *end == 'M' ? 20
-            : *end == 'g' || *end == 'G' ? 30
-                                         : 0;
-    end += shift > 0;
-    return *end == '\0' && value <= UINT64_MAX >> 31 ? value << shift : otherwise;
+    return otherwise;
 }
 
 static bool is_ours(const char *name)

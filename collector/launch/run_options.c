@@ -1,5 +1,6 @@
 #include "collector/launch/run_options.h"
 
+#include "collector/base/byte_size.h"
 #include "collector/launch/output_name.h"
 
 #include <stddef.h>
@@ -95,37 +96,9 @@ static bool parse_steps(const char *text, uint64_t *ret_first, uint64_t *ret_las
     return *end == '\0' && *ret_first >= 1 && *ret_last >= *ret_first;
 }
 
-static bool parse_bytes(const char *text, uint64_t *ret_bytes)
+static bool parse_limit(const char *text, uint64_t *ret_bytes)
 {
-    char *end = NULL;
-    unsigned shift = 0;
-
-    if (text[0] < '0' || text[0] > '9') {
-        return false;
-    }
-    *ret_bytes = strtoull(text, &end, 10);
-    switch (*end) {
-    case 'k':
-    case 'K':
-        shift = 10;
-        break;
-    case 'm':
-    case 'M':
-        shift = 20;
-        break;
-    case 'g':
-    case 'G':
-        shift = 30;
-        break;
-    default:
-        break;
-    }
-    end += shift != 0;
-    if (*ret_bytes == 0 || *ret_bytes > UINT64_MAX >> 32) {
-        return false;
-    }
-    *ret_bytes <<= shift;
-    return *end == '\0';
+    return lac_byte_size_parse(text, ret_bytes) && *ret_bytes > 0;
 }
 
 /* One option that takes a value; false: its value makes no sense. */
@@ -155,7 +128,7 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
         return value[0] != '\0' && strlen(value) < RANGE_BYTES;
     }
     if (strcmp(name, "--limit") == 0) {
-        return parse_bytes(value, &options->limit_bytes);
+        return parse_limit(value, &options->limit_bytes);
     }
     if (strcmp(name, "--server") == 0) {
         options->server = value;
@@ -218,7 +191,7 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
 
     *ret = (struct lac_run_options){.limit_bytes = (uint64_t)4 << 30,
                                     .no_hang = hang != NULL && strcmp(hang, "0") == 0};
-    if (limit != NULL && !parse_bytes(limit, &ret->limit_bytes)) {
+    if (limit != NULL && !parse_limit(limit, &ret->limit_bytes)) {
         return usage("LACUNA_LIMIT is not a size: ", limit);
     }
     for (int i = 1; i < argc && ret->command == NULL; i++) {

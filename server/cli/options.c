@@ -1,5 +1,6 @@
 #include "server/cli/options.h"
 
+#include "collector/base/byte_size.h"
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
 
@@ -292,52 +293,13 @@ bool lac_options_on(const struct lac_options *options, const char *name, bool fa
            strcasecmp(text, "yes") == 0 || strcasecmp(text, "on") == 0;
 }
 
-static bool parse_number(const char *text, uint64_t *ret_value)
-{
-    static const char units[] = "KMGT";
-    unsigned long long value;
-    char *end;
-
-    if (*text < '0' || *text > '9') {
-        return false;
-    }
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (errno != 0) {
-        return false;
-    }
-    if (*end != '\0') {
-        char upper = (char)(*end >= 'a' ? *end - 'a' + 'A' : *end);
-        const char *unit = strchr(units, upper);
-        unsigned shift;
-
-        if (unit == NULL) {
-            return false;
-        }
-        shift = 10U * (unsigned)(unit - units + 1);
-        end++;
-        if (*end == 'i') {
-            end++;
-        }
-        if (*end == 'B') {
-            end++;
-        }
-        if (*end != '\0' || value > (UINT64_MAX >> shift)) {
-            return false;
-        }
-        value <<= shift;
-    }
-    *ret_value = value;
-    return true;
-}
-
 bool lac_options_number(const struct lac_options *options, const char *name, uint64_t min,
                         uint64_t max, uint64_t fallback, uint64_t *ret_value)
 {
     const char *text = lac_options_text(options, name, NULL);
     uint64_t value = fallback;
 
-    if (text != NULL && (!parse_number(text, &value) || value < min || value > max)) {
+    if (text != NULL && (!lac_byte_size_parse(text, &value) || value < min || value > max)) {
         (void)fprintf(stderr, "lacuna: --%s %s: must be a whole number from %llu to %llu\n", name,
                       text, (unsigned long long)min, (unsigned long long)max);
         return false;

@@ -1,5 +1,6 @@
 /* collector/base: what turns bytes into other bytes. */
 
+#include "collector/base/byte_size.h"
 #include "collector/base/count_of.h"
 #include "collector/base/encode.h"
 #include "collector/base/sha.h"
@@ -415,6 +416,56 @@ START_TEST(wide_text_becomes_utf8)
 }
 END_TEST
 
+START_TEST(a_size_has_a_unit_or_none)
+{
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } good[] = {
+        {"0", 0},
+        {"262144", 262144},
+        {"64k", 64 << 10},
+        {"500M", UINT64_C(500) << 20},
+        {"4g", UINT64_C(4) << 30},
+        {"16GiB", UINT64_C(16) << 30},
+        {"16GB", UINT64_C(16) << 30},
+        {"3Ti", UINT64_C(3) << 40},
+        {"18446744073709551615", UINT64_MAX},
+        {"17179869183g", UINT64_C(17179869183) << 30},
+    };
+    static const char *const bad[] = {"",
+                                      " 1",
+                                      "-1",
+                                      "+1",
+                                      "g",
+                                      "1.5g",
+                                      "1 g",
+                                      "4gg",
+                                      "4x",
+                                      "1B",
+                                      "1i",
+                                      "4gBi",
+                                      "4g ",
+                                      "0x10",
+                                      "18446744073709551616",
+                                      "17179869184g",
+                                      "99999999999999999999k"};
+
+    for (size_t i = 0; i < LAC_COUNT_OF(good); i++) {
+        uint64_t value = 7;
+
+        ck_assert_msg(lac_byte_size_parse(good[i].text, &value), "%s", good[i].text);
+        ck_assert_uint_eq(value, good[i].value);
+    }
+    for (size_t i = 0; i < LAC_COUNT_OF(bad); i++) {
+        uint64_t value = 7;
+
+        ck_assert_msg(!lac_byte_size_parse(bad[i], &value), "%s", bad[i]);
+        ck_assert_uint_eq(value, 7);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("base_bytes");
@@ -435,6 +486,7 @@ int main(void)
     tcase_add_test(tcase, a_clean_text_has_no_control_characters);
     tcase_add_test(tcase, a_text_is_cut_between_characters);
     tcase_add_test(tcase, wide_text_becomes_utf8);
+    tcase_add_test(tcase, a_size_has_a_unit_or_none);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
