@@ -89,16 +89,17 @@ static void write_clock(struct lac_json *json, const struct lac_trace_row *row)
     lac_json_close(json, '}');
 }
 
-static void write_device_names(struct lac_json *json, const char *names)
+/** Texts with '\n' between them; NULL: none. */
+static void write_lines(struct lac_json *json, const char *key, const char *lines)
 {
-    lac_json_open(json, "device_names", '[');
-    while (names != NULL && *names != '\0') {
-        const size_t length = strcspn(names, "\n");
-        char *name = strndup(names, length);
+    lac_json_open(json, key, '[');
+    while (lines != NULL && *lines != '\0') {
+        const size_t length = strcspn(lines, "\n");
+        char *line = strndup(lines, length);
 
-        lac_json_text(json, NULL, name);
-        free(name);
-        names += length + (names[length] == '\n' ? 1 : 0);
+        lac_json_text(json, NULL, line);
+        free(line);
+        lines += length + (lines[length] == '\n' ? 1 : 0);
     }
     lac_json_close(json, ']');
 }
@@ -170,6 +171,9 @@ void lac_api_write_trace(const struct lac_store *store, struct lac_json *json, c
     lac_json_text(json, "id", row->id);
     lac_json_text(json, "name", row->name != NULL ? row->name : "");
     lac_json_text(json, "project", row->project != NULL ? row->project : "");
+    lac_json_text(json, "file_name", row->file_name);
+    lac_json_text(json, "notes", row->notes != NULL ? row->notes : "");
+    write_lines(json, "tags", row->tags);
     lac_json_text(json, "state", lac_trace_state_name(row->state));
     lac_api_write_time(json, "created_at", row->created_unix_ms);
     write_sha256(json, row);
@@ -192,7 +196,7 @@ void lac_api_write_trace(const struct lac_store *store, struct lac_json *json, c
     lac_json_int_text(json, "t0_ns", row->t0_ns);
     lac_json_text(json, "format", row->format != NULL ? row->format : "");
     lac_json_uint(json, "device_count", row->device_count);
-    write_device_names(json, row->device_names);
+    write_lines(json, "device_names", row->device_names);
     write_summary(json, &row->summary);
     write_report(json, row);
     lac_json_close(json, '}');

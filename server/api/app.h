@@ -131,11 +131,15 @@ void lac_api_clock(void *app, const struct lac_request *request, struct lac_resp
 
 void lac_api_list(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_get(void *app, const struct lac_request *request, struct lac_response *response);
+/** Bytes of the body of a PATCH of a trace. */
+enum { LAC_API_LABELS_BYTES = 16384 };
+void lac_api_label(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_retry(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_delete(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_analysis(void *app, const struct lac_request *request, struct lac_response *response);
 
 void lac_api_tracks(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_steps(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_tiles(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_counters(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_names(void *app, const struct lac_request *request, struct lac_response *response);

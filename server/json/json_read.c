@@ -113,3 +113,61 @@ enum lac_status lac_json_read_text(const struct json_object *object, const char 
     memcpy(out, text, length + 1);
     return LAC_OK;
 }
+
+bool lac_json_read_has(const struct json_object *object, const char *key)
+{
+    return json_object_object_get_ex(object, key, NULL) != 0;
+}
+
+/** Whether a value is a text of one line that is not empty. */
+static bool is_line(struct json_object *value)
+{
+    const char *text;
+    size_t length;
+
+    if (!json_object_is_type(value, json_type_string)) {
+        return false;
+    }
+    text = json_object_get_string(value);
+    length = (size_t)json_object_get_string_len(value);
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f) {
+            return false;
+        }
+    }
+    return length > 0;
+}
+
+enum lac_status lac_json_read_lines(const struct json_object *object, const char *key, char *out,
+                                    size_t capacity_bytes, struct lac_error *reterr)
+{
+    struct json_object *member = NULL;
+    size_t used = 0;
+
+    if (!json_object_object_get_ex(object, key, &member)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is missing", key);
+    }
+    if (!json_object_is_type(member, json_type_array)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is not a list", key);
+    }
+    out[0] = '\0';
+    for (size_t i = 0; i < json_object_array_length(member); i++) {
+        struct json_object *value = json_object_array_get_idx(member, i);
+
+        if (!is_line(value)) {
+            return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" holds what is no line of text",
+                            key);
+        }
+        const size_t length = (size_t)json_object_get_string_len(value);
+        if (length + 2 > capacity_bytes - used) {
+            return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" are longer than %zu bytes", key,
+                            capacity_bytes - 2);
+        }
+        if (used > 0) {
+            out[used++] = '\n';
+        }
+        memcpy(out + used, json_object_get_string(value), length + 1);
+        used += length;
+    }
+    return LAC_OK;
+}

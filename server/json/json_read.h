@@ -13,6 +13,7 @@
 
 #include "analysis/model/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct json_object;
@@ -45,5 +46,17 @@ void lac_json_read_done(struct json_object *object);
 LAC_MUST_USE enum lac_status lac_json_read_text(const struct json_object *object, const char *key,
                                                 char *out, size_t capacity_bytes,
                                                 struct lac_error *reterr);
+
+/** Whether it has the member. */
+bool lac_json_read_has(const struct json_object *object, const char *key);
+
+/**
+ * A list of texts, each of one line and not empty, with '\n' between them and a NUL at the end.
+ *
+ * @return LAC_OK, or LAC_ERR_CORRUPT with a sentence that names the member
+ */
+LAC_MUST_USE enum lac_status lac_json_read_lines(const struct json_object *object, const char *key,
+                                                 char *out, size_t capacity_bytes,
+                                                 struct lac_error *reterr);
 
 #endif

@@ -17,6 +17,10 @@
 
 enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
 
+#define LABELS_TABLE(kind)                                                                         \
+    "CREATE " kind " labels(trace TEXT PRIMARY KEY, name TEXT, project TEXT, notes TEXT,"          \
+    " tags TEXT) WITHOUT ROWID;"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -55,6 +59,7 @@ static const char *const migrations[] = {
      "ALTER TABLE traces ADD COLUMN clock_error_ns INTEGER;"),
     /* the same tables in a file with checksums, which lac_catalog_convert() makes */
     "",
+    LABELS_TABLE("TABLE"),
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -154,6 +159,9 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
     }
     if (status == LAC_OK && version != newest) {
         status = migrate(db, newest, reterr);
+    }
+    if (status == LAC_OK && newest < LAC_CATALOG_VERSION) {
+        status = lac_sql_run(db, LABELS_TABLE("TEMP TABLE"), reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {
         (void)sqlite3_close(db);

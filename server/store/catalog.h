@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    LAC_CATALOG_VERSION = 3,
+    LAC_CATALOG_VERSION = 4,
     LAC_CATALOG_CHECKED = 3, /**< since this one every page carries a checksum */
 };
 
@@ -86,6 +86,15 @@ LAC_MUST_USE enum lac_status lac_catalog_put_facts(sqlite3 *db, const struct lac
 LAC_MUST_USE enum lac_status lac_catalog_get(sqlite3 *db, const char *id, bool with_report,
                                              struct lac_trace_row *ret_row,
                                              struct lac_error *reterr);
+/** Put what people call the traces over what their files say (store.h, lac_trace_labels). */
+LAC_MUST_USE enum lac_status lac_catalog_read_labels(sqlite3 *db, struct lac_trace_row *rows,
+                                                     uint32_t count, struct lac_error *reterr);
+
+/** As lac_store_set_labels(). */
+LAC_MUST_USE enum lac_status lac_catalog_put_labels(sqlite3 *db, const char *id,
+                                                    const struct lac_trace_labels *labels,
+                                                    struct lac_error *reterr);
+
 LAC_MUST_USE enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *query,
                                               struct lac_trace_list *ret_list,
                                               struct lac_error *reterr);

@@ -157,6 +157,9 @@ void lac_trace_row_done(struct lac_trace_row *row)
     free(row->format);
     free(row->host);
     free(row->device_names);
+    free(row->file_name);
+    free(row->notes);
+    free(row->tags);
     free(row->report);
     *row = (struct lac_trace_row){0};
 }
@@ -290,9 +293,11 @@ enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *quer
         return LAC_ERR_NOMEM;
     }
     status = lac_sql_prepare(db,
-                             "SELECT " TRACE_COLUMNS
-                             "WHERE t.seq < ?1 AND (?2 IS NULL OR instr(lower(t.name), lower(?2)))"
-                             " AND (?3 IS NULL OR p.name = ?3) AND (?4 IS NULL OR t.run = ?4)"
+                             "SELECT " TRACE_COLUMNS "LEFT JOIN labels l ON l.trace = t.id "
+                             "WHERE t.seq < ?1 AND (?2 IS NULL OR"
+                             " instr(lower(coalesce(l.name, t.name)), lower(?2)))"
+                             " AND (?3 IS NULL OR coalesce(l.project, p.name) = ?3)"
+                             " AND (?4 IS NULL OR t.run = ?4)"
                              " ORDER BY t.seq DESC",
                              &get, reterr);
     if (status == LAC_OK) {
@@ -507,6 +512,10 @@ enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_origin
     if (status == LAC_OK) {
         status = lac_catalog_change(db, "DELETE FROM report_lines WHERE trace = ?", texts, 1, NULL,
                                     reterr);
+    }
+    if (status == LAC_OK) {
+        status =
+            lac_catalog_change(db, "DELETE FROM labels WHERE trace = ?", texts, 1, NULL, reterr);
     }
     if (status == LAC_OK) {
         status = lac_catalog_change(db, "DELETE FROM traces WHERE id = ?", texts, 1, NULL, reterr);

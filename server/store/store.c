@@ -426,6 +426,12 @@ enum lac_status lac_store_list_traces(struct lac_store *store, const struct lac_
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_catalog_list(store->catalog, query, ret_list, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_read_labels(store->catalog, ret_list->rows, ret_list->count, reterr);
+        if (status != LAC_OK) {
+            lac_trace_list_done(ret_list);
+        }
+    }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
@@ -438,6 +444,25 @@ enum lac_status lac_store_get_trace(struct lac_store *store, const char *id,
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_catalog_get(store->catalog, id, true, ret_row, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_read_labels(store->catalog, ret_row, 1, reterr);
+        if (status != LAC_OK) {
+            lac_trace_row_done(ret_row);
+        }
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_set_labels(struct lac_store *store, const char *id,
+                                     const struct lac_trace_labels *labels,
+                                     struct lac_error *reterr)
+{
+    assert(store != NULL && id != NULL && labels != NULL);
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_put_labels(store->catalog, id, labels, reterr);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

@@ -89,6 +89,9 @@ struct lac_trace_row {
     char id[LAC_ID_SIZE];
     char *name;
     char *project;         /**< name, "" when none */
+    char *file_name;       /**< what it was uploaded as, where somebody renamed it; else NULL */
+    char *notes;           /**< of people; NULL none */
+    char *tags;            /**< of people, '\n' between them; NULL none */
     char run[LAC_ID_SIZE]; /**< "" when none */
     enum lac_trace_state state;
     int64_t created_unix_ms;
@@ -143,6 +146,21 @@ LAC_MUST_USE enum lac_status lac_store_list_traces(struct lac_store *store,
                                                    struct lac_trace_list *ret_list,
                                                    struct lac_error *reterr);
 void lac_trace_list_done(struct lac_trace_list *list);
+
+/** What people say of a trace. NULL: as it was. */
+struct lac_trace_labels {
+    const char *name;    /**< "": what its file says */
+    const char *project; /**< "": none */
+    const char *notes;   /**< "": none */
+    const char *tags;    /**< '\n' between them, "": none */
+};
+
+/** Set what people say of a trace, on disk when it returns. Rows of lists and traces have it from
+ *  then on.
+ *  @return LAC_OK, LAC_ERR_NOT_FOUND, LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_store_set_labels(struct lac_store *store, const char *id,
+                                                  const struct lac_trace_labels *labels,
+                                                  struct lac_error *reterr);
 
 /** Traces by state, for /metrics. counts has 4 entries. */
 LAC_MUST_USE enum lac_status lac_store_count_states(struct lac_store *store, uint64_t counts[4],

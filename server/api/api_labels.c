@@ -1,0 +1,113 @@
+/* What people call a trace: its name, project, notes and tags. */
+
+#include "analysis/model/status.h"
+#include "server/api/app.h"
+#include "server/http/request.h"
+#include "server/ingest/ingest.h"
+#include "server/json/json_read.h"
+#include "server/store/store.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { NAME_BYTES = 256, NOTES_BYTES = 8192, TAGS_BYTES = 1024 };
+
+struct labels_asked {
+    char name[NAME_BYTES];
+    char project[NAME_BYTES];
+    char notes[NOTES_BYTES];
+    char tags[TAGS_BYTES];
+};
+
+/** Of one line: no line breaks, no other control characters. */
+static bool is_one_line(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** A member that may be missing: then *ret_text stays NULL. */
+static enum lac_status read_text(const struct json_object *object, const char *key, char *out,
+                                 size_t capacity_bytes, const char **ret_text,
+                                 struct lac_error *reterr)
+{
+    enum lac_status status;
+
+    if (!lac_json_read_has(object, key)) {
+        return LAC_OK;
+    }
+    status = lac_json_read_text(object, key, out, capacity_bytes, reterr);
+    if (status == LAC_OK && strcmp(key, "notes") != 0 && !is_one_line(out)) {
+        status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is more than one line", key);
+    }
+    if (status == LAC_OK) {
+        *ret_text = out;
+    }
+    return status;
+}
+
+static enum lac_status read_labels(const struct lac_request *request, struct labels_asked *asked,
+                                   struct lac_trace_labels *ret_labels, struct lac_error *reterr)
+{
+    static const struct lac_json_limits limits = {.size_bytes_max = LAC_API_LABELS_BYTES,
+                                                  .depth_max = 4};
+    struct json_object *object = NULL;
+    enum lac_status status =
+        lac_json_read(request->body, request->body_size_bytes, &limits, &object, reterr);
+
+    if (status == LAC_OK) {
+        status =
+            read_text(object, "name", asked->name, sizeof(asked->name), &ret_labels->name, reterr);
+    }
+    if (status == LAC_OK) {
+        status = read_text(object, "project", asked->project, sizeof(asked->project),
+                           &ret_labels->project, reterr);
+    }
+    if (status == LAC_OK) {
+        status = read_text(object, "notes", asked->notes, sizeof(asked->notes), &ret_labels->notes,
+                           reterr);
+    }
+    if (status == LAC_OK && lac_json_read_has(object, "tags")) {
+        status = lac_json_read_lines(object, "tags", asked->tags, sizeof(asked->tags), reterr);
+        ret_labels->tags = asked->tags;
+    }
+    lac_json_read_done(object);
+    return status;
+}
+
+void lac_api_label(void *app_context, const struct lac_request *request,
+                   struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    const char *id = request->param[0];
+    struct labels_asked asked;
+    struct lac_trace_labels labels = {0};
+    struct lac_error error = {0};
+    enum lac_status status = read_labels(request, &asked, &labels, &error);
+
+    if (status == LAC_ERR_NOMEM) {
+        lac_response_error(response, 503, "out_of_memory", "%s", error.message);
+        return;
+    }
+    if (status != LAC_OK) {
+        lac_response_error(response, 400, "bad_request",
+                           "send a JSON object with name, project, notes or tags: %s",
+                           error.message);
+        return;
+    }
+    if (!lac_store_id_is_valid(id)) {
+        lac_response_error(response, 404, "not_found", "no such trace");
+        return;
+    }
+    if (lac_store_set_labels(app->store, id, &labels, &error) != LAC_OK) {
+        lac_api_fail(response, &error);
+        return;
+    }
+    lac_api_get(app, request, response);
+    lac_api_trace_changed(app, id, false, NULL);
+}
