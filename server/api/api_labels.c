@@ -3,7 +3,6 @@
 #include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/http/request.h"
-#include "server/ingest/ingest.h"
 #include "server/json/json_read.h"
 #include "server/store/store.h"
 

@@ -120,7 +120,7 @@ class Demonstration(unittest.TestCase):
             pass
         self.addCleanup(os.close, terminal)
         said = said.decode().replace("\r\n", "\n")
-        address = re.search(r"^  open +(http://\S+?)(/t/(\w+))?#key=(\w+)$", said, re.M)
+        address = re.search(r"^  open +(http://[^/\s]+)/(t/(\w+))?#key=(\w+)$", said, re.M)
         self.assertTrue(address, (said, script.poll() is not None and script.stderr.read()))
         return script, said, address
 
@@ -135,15 +135,20 @@ class Demonstration(unittest.TestCase):
         with urllib.request.urlopen(request, timeout=30) as reply:
             return json.load(reply)
 
-    def test_it_opens_on_a_job_that_was_recorded_and_pushed_with_the_series_beside_it(self):
+    def test_a_job_was_recorded_and_pushed_and_without_a_gpu_the_list_opens_with_the_series_on_top(self):
         script, said, address = self.start()
         try:
             self.assertIn("recording an example job", said)
-            trace = self.ask(address, "/traces/" + address.group(3))
+            with open(os.path.join(self.data, "example-recorded"), encoding="ascii") as file:
+                example = file.read().strip()
+            has_gpu = subprocess.run(["build/release/workload", "--check"], cwd=ROOT, capture_output=True).returncode == 0 \
+                if os.path.exists(os.path.join(ROOT, "build/release/workload")) else False
+            self.assertEqual(address.group(3), example if has_gpu else None)
+            trace = self.ask(address, "/traces/" + example)
             self.assertEqual((trace["project"], trace["format"] if trace["state"] == "ready" else "lacuna"), ("example", "lacuna"))
             self.assertIsNotNone(trace["clock"])  # only what was pushed knows how the clocks stand
             listed = self.ask(address, "/traces?limit=100")["traces"]
-            self.assertEqual(sum(row["project"] == "series" for row in listed), 6)
+            self.assertEqual([row["project"] for row in listed], ["series"] * 6 + ["example"])
         finally:
             errors = self.stop(script)
         self.assertIn("The training process waits", errors)  # the verdict of the job
