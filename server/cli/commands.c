@@ -18,6 +18,7 @@ static const struct lac_command commands[] = {
     {"compare", "compare two traces, with a noise test", lac_cmd_compare},
     {"export", "write a report, or another tool's format", lac_cmd_export},
     {"explain", "what a finding means and how it is detected", lac_cmd_explain},
+    {"mcp", "answer a coding agent (Model Context Protocol)", lac_cmd_mcp},
     {"demo", "a simulated job, diagnosed and on the page; with DIR: its traces", lac_cmd_demo},
     {"admin", "verify or repair a data folder", lac_cmd_admin},
     {"doctor", "check this host", lac_cmd_doctor},

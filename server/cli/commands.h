@@ -16,6 +16,7 @@ int lac_cmd_analyze(int argc, char **argv);
 int lac_cmd_compare(int argc, char **argv);
 int lac_cmd_export(int argc, char **argv);
 int lac_cmd_explain(int argc, char **argv);
+int lac_cmd_mcp(int argc, char **argv);
 int lac_cmd_demo(int argc, char **argv);
 int lac_cmd_admin(int argc, char **argv);
 int lac_cmd_doctor(int argc, char **argv);

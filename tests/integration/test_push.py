@@ -389,7 +389,7 @@ class Push(unittest.TestCase):
         os.chmod(os.path.join(shared, "lacuna", "push"), 0o777)  # where anybody may write nothing is believed
         before = set(os.listdir(self.place))
         for state in ("/proc/nowhere", "relative", "/dev/null", shared):
-            self.assertEqual(self.pushed(path, XDG_STATE_HOME=state, HOME="/nonexistent")["state"], "ready")
+            self.assertEqual(self.pushed(path, XDG_STATE_HOME=state, HOME="/proc/nowhere")["state"], "ready")
         self.assertEqual(set(os.listdir(self.place)), before)
         self.assertEqual(os.listdir(os.path.join(shared, "lacuna", "push")), [])
 
