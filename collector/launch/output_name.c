@@ -134,6 +134,19 @@ void lac_output_name_rank(char *out, size_t capacity)
     }
 }
 
+bool lac_output_name_is_first(void)
+{
+    static const char *const names[] = {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                        "MPI_LOCALRANKID"};
+
+    for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
+        if (variable(names[i]) != NULL) {
+            return strcmp(variable(names[i]), "0") == 0;
+        }
+    }
+    return true;
+}
+
 /* ---- patterns */
 
 /* At a percent sign: the name in %q{NAME} into `name`. @return characters of the pattern, 0: it is

@@ -40,6 +40,9 @@ bool lac_output_name_job(char *out, size_t capacity);
  * ranks. */
 void lac_output_name_rank(char *out, size_t capacity);
 
+/** Whether no other launcher of this job on this host has a lower rank, as far as variables tell. */
+bool lac_output_name_is_first(void);
+
 /** Whether a folder of this name is a rank's, by how it begins. */
 bool lac_output_name_is_rank(const char *name);
 

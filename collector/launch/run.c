@@ -142,12 +142,31 @@ static void attend(struct recording *recording, pid_t verdict)
     }
 }
 
+/* The folder of all ranks, where `output` is that of one; its length, 0: it is not. */
+static size_t ranks_folder(const char *output, const char *rank)
+{
+    const char *const slash = strrchr(output, '/');
+
+    return slash != NULL && rank[0] != '\0' && strcmp(slash + 1, rank) == 0
+               ? (size_t)(slash - output)
+               : 0;
+}
+
 static void show_verdict(struct recording *recording)
 {
     const char *const program = recording->install->lacuna;
     const char *const output = recording->options->output;
+    char rank[32];
+    size_t of_all;
     pid_t pid;
 
+    lac_output_name_rank(rank, sizeof(rank));
+    of_all = ranks_folder(output, rank);
+    if (rank[0] != '\0' && strcmp(strchr(rank, '-'), "-0") != 0) {
+        (void)fprintf(stderr, "lacuna: recorded in %s; %.*s-0 shows its verdict\n", output,
+                      (int)strcspn(rank, "-"), rank);
+        return; /* one of a thousand ranks speaks */
+    }
     if (program[0] == '\0') {
         (void)fprintf(stderr, "lacuna: recorded in %s; look at it with: lacuna analyze %s\n",
                       output, output);
@@ -162,6 +181,10 @@ static void show_verdict(struct recording *recording)
     }
     if (pid > 0) {
         attend(recording, pid);
+    }
+    if (of_all > 0) {
+        (void)fprintf(stderr, "lacuna: that was %s; all of them: lacuna analyze %.*s\n", rank,
+                      (int)of_all, output);
     }
 }
 
@@ -620,7 +643,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     note_nothing(recording);
     lac_sampler_destroy(recording->sampler);
     lac_drain_exports(recording->drain);
-    lac_spool_owner_sweep(recording->spool_folder, options->quiet);
+    lac_spool_owner_sweep(recording->spool_folder, options->quiet || !lac_output_name_is_first());
     conclude(recording);
     is_empty = lac_drain_counts(recording->drain).processes == 0;
     lac_drain_destroy(recording->drain);

@@ -25,6 +25,23 @@ enum {
     TEXT_BYTES = 1 << 18
 };
 
+/* What starts processes that are not below it, or with another environment, and what helps. */
+static const struct {
+    const char *name, *remedy;
+} starters[] = {
+    {"srun", "put `lacuna run` behind it: srun lacuna run -- CMD"},
+    {"mpirun", "put `lacuna run` behind it: mpirun lacuna run -- CMD"},
+    {"ssh", "put `lacuna run` behind it: ssh HOST lacuna run -- CMD"},
+    {"sudo", "put `lacuna run` behind it: sudo lacuna run -- CMD"},
+    {"docker", "add what `lacuna env --docker` prints, and use `lacuna gather` afterwards"},
+    {"podman", "add what `lacuna env --docker` prints, and use `lacuna gather` afterwards"},
+    {"apptainer", "add what `lacuna env --apptainer` prints, and use `lacuna gather` afterwards"},
+    {"singularity", "add what `lacuna env --apptainer` prints, and use `lacuna gather` afterwards"},
+    {"kubectl", "add what `lacuna env --k8s` prints to the pod"},
+    {"ray", "set what `lacuna env` prints where Ray starts its workers (runtime_env), and use "
+            "`lacuna gather` afterwards"},
+};
+
 static bool is_below_us(int32_t pid)
 {
     const int32_t self = (int32_t)getpid();
@@ -169,8 +186,6 @@ static void look_at_variables(struct lac_why_empty *why, int32_t pid, const char
 
 static void look_at(struct lac_why_empty *why, int32_t pid)
 {
-    static const char *const starters[] = {"ssh",       "docker", "podman",  "srun", "sudo",
-                                           "apptainer", "mpirun", "kubectl", "ray",  "singularity"};
     static char text[TEXT_BYTES];
     char path[64];
     char name[17] = "";
@@ -185,7 +200,7 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
     }
     note_process(why, pid);
     for (size_t i = 0; i < LAC_COUNT_OF(starters); i++) {
-        if (strcmp(name, starters[i]) == 0) {
+        if (strcmp(name, starters[i].name) == 0) {
             (void)snprintf(why->starter, sizeof(why->starter), "%s", name);
         }
     }
@@ -242,6 +257,16 @@ void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms)
     why->looks++;
 }
 
+static const char *remedy_of(const char *starter)
+{
+    for (size_t i = 0; i < LAC_COUNT_OF(starters); i++) {
+        if (strcmp(starter, starters[i].name) == 0) {
+            return starters[i].remedy;
+        }
+    }
+    return "put `lacuna run` behind it";
+}
+
 /* A reason in the process itself. @return whether there was one */
 static bool own_reason(const struct lac_why_empty *why, char *out, size_t capacity)
 {
@@ -265,10 +290,8 @@ static bool own_reason(const struct lac_why_empty *why, char *out, size_t capaci
                        why->disabled_name);
     } else if (why->starter[0] != '\0') {
         (void)snprintf(out, capacity,
-                       "the job starts its work through %s, which does not pass the environment "
-                       "on: put `lacuna run` behind it, or add what `lacuna env --help` prints "
-                       "for it and use `lacuna gather` afterwards",
-                       why->starter);
+                       "the job starts its work through %s, and the recorder did not get there: %s",
+                       why->starter, remedy_of(why->starter));
     } else if (why->environment_lost) {
         (void)snprintf(out, capacity,
                        "%s runs without the variables that load the recorder (env -i, srun "
