@@ -14,6 +14,7 @@ Scored for each job:
   workload  training, inference, evaluation, serving or neither
   headline  the verdict names the cause that the best change removes; gpu where nothing gains 3 %. Of several ranks the
             report opens with the finding of the run, where there is one
+  workers   the loader has as many workers as it has, where the recording shows processes
 and, by finding, how many of 100 jobs were told of what is not in the job, or gains below 1 %, as more than info.
 
 LACUNA names the program (default build/lacuna).
@@ -35,7 +36,7 @@ import simulate  # noqa: E402
 from kinds import KINDS  # noqa: E402
 
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-SCORES = ("first", "step", "after", "quiet", "workload", "headline")
+SCORES = ("first", "step", "after", "quiet", "workload", "headline", "workers")
 # a validation and a server without gradients may be called what they are in general
 CALLED = {"training": ("training",), "inference": ("inference",), "evaluation": ("evaluation", "inference"),
           "serving": ("serving", "inference"), "other": ("other", "no_steps")}
@@ -105,6 +106,8 @@ def judge(truth, answer):
     best = max((change["gain_pct"] for change in truth["changes"].values()), default=0.0)
     scores = {"step": is_step_right(truth, analysis), "workload": is_called_right(truth, analysis),
               "headline": headline(answer, analysis) in truth["headline"]}
+    if "loader" in truth:
+        scores["workers"] = analysis["dataloader"]["num_workers"] == truth["loader"]["num_workers"]
     if truth["first"]:
         scores["first"] = bool(said) and said[0]["id"] in truth["first"]["findings"]
         after = is_after_right(truth, said[0]) if said and truth["step"]["pace_ns"] else None
@@ -127,7 +130,7 @@ def examine_one(job):
         paths, truth = simulate.write(folder, kind, seed)
         answer = analyze(paths)
         for trace in [rank["analysis"]["trace"] for rank in answer.get("ranks", [])] or [answer["trace"]]:
-            if trace["format"] != "kineto" or trace["dropped_count"] or trace["repaired_count"]:
+            if trace["format"] != truth["format"] or trace["dropped_count"] or trace["repaired_count"]:
                 raise SystemExit(f"{kind} seed {seed}: not read as it was written: {trace}")
         scores, alarms, facts = judge(truth, answer)
     return {"kind": kind, "seed": seed, "scores": scores, "alarms": alarms, "facts": facts}

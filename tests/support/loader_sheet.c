@@ -10,6 +10,7 @@ static struct {
     double t; /* the training process */
     double worker_free[LOOP_WORKERS_MAX];
     double lock_free;
+    double gpu_free;
     double taken[LOOP_BATCHES_MAX];
     double ready[LOOP_BATCHES_MAX];
     int worker_process[LOOP_WORKERS_MAX];
@@ -85,8 +86,30 @@ double loop_now(void)
     return now.t;
 }
 
+/** The training process launches, and then waits for the step before. */
+static void step_behind(const struct loop *loop, int of_all, int batch)
+{
+    double wait = fmax(2.0, now.ready[of_all] - now.t);
+    double before = now.gpu_free;
+    sheet_add("main wait %.3f %.3f batch=%d\n", now.t, wait, batch);
+    now.t += wait;
+    now.taken[of_all] = now.t;
+    sheet_add("main call %.3f 5 #%d cudaLaunchKernel\n", now.t + 10.0, of_all + 1);
+    double start = fmax(now.t + 20.0, now.gpu_free + 1.0);
+    sheet_add("gpu0.7 kernel %.3f %.3f #%d a_backward\n", start, loop->step, of_all + 1);
+    now.gpu_free = start + loop->step;
+    double until = fmax(before, now.t + 30.0) + 5.0;
+    sheet_add("main call %.3f %.3f cudaEventSynchronize\n", now.t + 20.0, until - now.t - 20.0);
+    sheet_add("main op %.3f 10 Optimizer.step#SGD.step\n", until + 5.0);
+    now.t = until + 20.0;
+}
+
 void loop_step(const struct loop *loop, int of_all, int batch)
 {
+    if (loop->last_wait > 0.0) {
+        step_behind(loop, of_all, batch);
+        return;
+    }
     double wait = fmax(2.0, now.ready[of_all] - now.t);
     sheet_add("main range %.3f %.3f ProfilerStep#%d\n", now.t, wait + loop->step, of_all);
     sheet_add("main wait %.3f %.3f batch=%d\n", now.t, wait, batch);
@@ -133,6 +156,10 @@ void loop_draw(const struct loop *loop)
                 fetch_batch(loop, fetched, first + fetched, begin);
             }
             loop_step(loop, first + b, b);
+        }
+        if (loop->last_wait > 0.0) {
+            sheet_add("main wait %.3f %.3f batch=%d\n", now.t, loop->last_wait, count);
+            now.t += loop->last_wait;
         }
     }
 }

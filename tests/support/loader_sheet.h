@@ -30,6 +30,9 @@ struct loop {
     int file_bytes;
     double copy_bytes; /**< to the device, a batch */
     bool has_no_gpu;
+    double
+        last_wait; /**< > 0: steps have no marks, the device is a step behind the training process,
+                           and each epoch ends with a request that gets no batch and takes as long */
 };
 
 /** The whole loop on a blank sheet. */

@@ -482,6 +482,28 @@ START_TEST(workers_started_for_every_epoch_are_named)
 }
 END_TEST
 
+/* As a real job ends an epoch: one more batch is requested, which does not come. The device's step
+ * before it lasts until the first one of the next epoch. */
+START_TEST(a_request_in_vain_does_not_hide_the_start_of_workers)
+{
+    struct loop loop = {.steps = 80,
+                        .workers = 2,
+                        .step = 20e3,
+                        .fetch = 10e3,
+                        .fetch_cpu = 9e3,
+                        .epoch = 16,
+                        .start = 300e3,
+                        .last_wait = 12e3};
+    loop_draw(&loop);
+    diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":false},"
+             "\"host\":{\"cores_allowed\":\"0-7\"}}}");
+    ck_assert(analysis->is_paced_by_device);
+    says(first_is("worker-respawn")->why, "4 epochs began in this trace");
+    ck_assert_int_gt(analysis->step_mean_ns, 33000000); /* 20 ms, and 310 ms every 16 steps */
+    ck_assert_int_lt(analysis->step_mean_ns, 43000000);
+}
+END_TEST
+
 /* forkserver: three seconds until a worker is there, at the beginning and for the one new epoch. More
  * of them are no faster there. */
 START_TEST(workers_that_start_slowly_are_not_given_company)
@@ -767,6 +789,7 @@ int main(void)
     tcase_add_test(tests, slow_samples_hold_up_the_queue);
     tcase_add_test(tests, a_short_tail_is_absorbed_by_more_batches_ahead);
     tcase_add_test(tests, workers_started_for_every_epoch_are_named);
+    tcase_add_test(tests, a_request_in_vain_does_not_hide_the_start_of_workers);
     tcase_add_loop_test(tests, workers_that_start_slowly_are_not_given_company, 0, 3);
     tcase_add_test(tests, workers_that_stay_are_not_to_be_made_to_stay);
     tcase_add_test(tests, batches_that_lie_about_are_handed_over_slowly);

@@ -29,12 +29,14 @@ struct lengths {
 static bool has_distance(const struct lac_analysis *analysis, const struct lac_paced_step *paced,
                          uint32_t s)
 {
-    if (!paced[s].is_alike || s + 1 == analysis->step_count) {
+    uint32_t after = lac_step_next_on_device(analysis, s);
+    if (!paced[s].is_alike || after == analysis->step_count) {
         return paced[s].is_alike; /* the last one: to what follows its mark */
     }
     const struct lac_step *step = &analysis->steps[s];
-    const struct lac_step *next = &analysis->steps[s + 1];
-    int64_t between_ns = next->host_start_ns - step->host_start_ns - step->host_dur_ns;
+    const struct lac_step *next = &analysis->steps[after];
+    const struct lac_step *last = &analysis->steps[after - 1]; /* of the waits in vain between */
+    int64_t between_ns = next->host_start_ns - last->host_start_ns - last->host_dur_ns;
     return next->left_out != LAC_STEP_OTHER_KIND &&
            (double)between_ns <= MARKS_APART_MAX * (double)step->host_dur_ns;
 }

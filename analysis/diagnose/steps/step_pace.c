@@ -127,11 +127,15 @@ static void read_places(struct search *search, struct lac_sequence sequence)
 /** Distance at one place from a step to the next; LAC_UNKNOWN_NS where it is not to be told. */
 static int64_t distance_ns(const struct search *search, uint32_t step, uint32_t place)
 {
-    const int64_t *here = &search->start_ns[(uint64_t)step * search->place_count + place];
-    int64_t next_ns = here[search->place_count];
-    return *here == LAC_UNKNOWN_NS || next_ns == LAC_UNKNOWN_NS || next_ns < *here
+    uint32_t next = lac_step_next_on_device(search->facts->analysis, step);
+    if (next >= search->step_count) {
+        return LAC_UNKNOWN_NS;
+    }
+    int64_t here_ns = search->start_ns[(uint64_t)step * search->place_count + place];
+    int64_t next_ns = search->start_ns[(uint64_t)next * search->place_count + place];
+    return here_ns == LAC_UNKNOWN_NS || next_ns == LAC_UNKNOWN_NS || next_ns < here_ns
                ? LAC_UNKNOWN_NS
-               : next_ns - *here;
+               : next_ns - here_ns;
 }
 
 /** How far a place's distances lie from the median over all, summed; fewer distances come last. */
@@ -176,9 +180,10 @@ static bool choose_place(const struct search *search, uint32_t *ret_place)
  *  the same kernel. */
 static bool are_alike(const struct search *search, uint32_t step, uint32_t place)
 {
-    bool is_behind = step + 1 == search->facts->analysis->step_count;
-    return has_kernel_at(search, step, place) && has_kernel_at(search, step + 1, place) &&
-           (!is_behind || search->names[0][place] == search->names[1][place]);
+    uint32_t next = lac_step_next_on_device(search->facts->analysis, step);
+    bool is_behind = next == search->facts->analysis->step_count;
+    return has_kernel_at(search, step, place) && has_kernel_at(search, next, place) &&
+           (!is_behind || (next == step + 1 && search->names[0][place] == search->names[1][place]));
 }
 
 /** Steps from the first kernel of the first one on. One whose next is not to be told ends with its
@@ -202,8 +207,7 @@ static void put_steps(const struct search *search, uint32_t place, struct lac_pa
         bool is_later = end_ns == LAC_UNKNOWN_NS || at_ns - before_ns >= end_ns;
         steps[s].start_ns = is_later ? at_ns - before_ns : end_ns;
         steps[s].first_ns = shown->first_ns;
-        bool has_next = s + 1 < search->step_count;
-        steps[s].dur_ns = has_next ? distance_ns(search, s, place) : LAC_UNKNOWN_NS;
+        steps[s].dur_ns = distance_ns(search, s, place);
         steps[s].is_alike = steps[s].dur_ns != LAC_UNKNOWN_NS && are_alike(search, s, place);
         int64_t seen_ns = shown->last_end_ns - steps[s].start_ns;
         end_ns = steps[s].start_ns + (steps[s].dur_ns != LAC_UNKNOWN_NS ? steps[s].dur_ns

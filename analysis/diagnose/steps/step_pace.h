@@ -77,6 +77,19 @@ static inline int64_t lac_step_fed_ns(const struct lac_step *step)
     return step->dur_ns - step->wait_ns;
 }
 
+/**
+ * The step that follows on the device: a wait for a batch that did not come, at the end of an epoch,
+ * launches nothing. step_count: none.
+ */
+static inline uint32_t lac_step_next_on_device(const struct lac_analysis *analysis, uint32_t s)
+{
+    for (s++; s < analysis->step_count && analysis->steps[s].kind == LAC_KIND_EPOCH_END &&
+              analysis->steps[s].op_count == 0;
+         s++) {
+    }
+    return s;
+}
+
 /** Whether its length is that of a step. */
 static inline bool lac_step_is_timed(const struct lac_step *step)
 {

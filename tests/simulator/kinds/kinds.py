@@ -2,6 +2,7 @@
 import batches
 import compiled
 import credit
+import epochs
 import experts
 import graphs
 import no_cache
@@ -20,5 +21,5 @@ import tensor_parallel
 import zero_grad
 
 FAMILIES = (recordings, credit, stacks, side_streams, graphs, compiled, sharded, tensor_parallel, pipeline, experts, serving, batches, passes,
-            offload, slow_host, no_cache, zero_grad, solver, spinning)
+            offload, slow_host, no_cache, zero_grad, solver, spinning, epochs)
 KINDS = {kind.name: kind for family in FAMILIES for kind in family.KINDS}

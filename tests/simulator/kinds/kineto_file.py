@@ -31,8 +31,8 @@ def _names(machine, rows):
     yield {"name": "process_labels", "ph": "M", "ts": 0.0, "pid": 4242, "tid": 0, "args": {"labels": "CPU"}}
     yield {"name": "process_name", "ph": "M", "ts": 0.0, "pid": machine.device, "tid": 0, "args": {"name": "python3"}}
     yield {"name": "process_labels", "ph": "M", "ts": 0.0, "pid": machine.device, "tid": 0, "args": {"labels": f"GPU {machine.device}"}}
-    for tid in sorted({row.tid for row in rows if row.cat not in ON_DEVICE}):
-        yield {"name": "thread_name", "ph": "M", "ts": 0.0, "pid": 4242, "tid": tid, "args": {"name": f"thread {tid} (python3)"}}
+    for pid, tid in sorted({(row.pid, row.tid) for row in rows if row.cat not in ON_DEVICE}):
+        yield {"name": "thread_name", "ph": "M", "ts": 0.0, "pid": pid, "tid": tid, "args": {"name": f"thread {tid} (python3)"}}
     for stream in sorted({row.tid for row in rows if row.cat in ON_DEVICE}):
         yield {"name": "thread_name", "ph": "M", "ts": 0.0, "pid": machine.device, "tid": stream, "args": {"name": f"stream {stream} "}}
 

@@ -12,7 +12,7 @@ WORTH_PCT, NOTHING_PCT, ALIKE_PCT, REWRITE_RATIO = 3.0, 1.0, 1.5, 1.5
 
 # What must be in a loop for a finding about it. None: nothing that a simulated loop has, so that it is never true of one.
 ABOUT = {
-    "input-starvation": "loader", "worker-respawn": None, "workers-serialized": None, "worker-hand-over": None, "small-files": None,
+    "input-starvation": "loader", "worker-respawn": "anew", "workers-serialized": None, "worker-hand-over": None, "small-files": None,
     "storage-latency": None, "slow-samples": None, "cpu-throttled": None, "affinity": None, "cpu-oversubscription": None,
     "loader-from-waits": "loader", "layout-conversion": "layout", "pageable-copy": "pageable", "blocking-copy": "copy",
     "tensor-cores-unused": "float32", "sync-stall": "sync", "exposed-communication": "comm", "allocator-thrash": "allocator",
@@ -35,6 +35,7 @@ class Kind:
     runner = Runner
     device = "A100"
     adds_launch = True  # whether fewer launches are a change of their own here
+    format = "kineto"  # as which the diagnosis reads it
     long_steps = 16
     has_step = True
     step_is_optional = False  # nothing names it: to keep silent about it is right, too
@@ -54,6 +55,10 @@ class Kind:
     def keep(self, rows, _loop, _dice):
         """Of what was recorded, what stands in the file."""
         return rows
+
+    def document(self, name, _loop, machine, rows, ranks):
+        """The file of a rank."""
+        return kineto_file.trace_of(name, machine, rows, self.device, ranks)
 
     def simulate(self, loop):
         """A Machine a rank, as recorded."""
@@ -94,7 +99,7 @@ def record(kind, seed):
     loop = draw(kind, seed)
     machines = kind.simulate(loop)
     kept = [kind.keep(kineto_file.recorded(machine), loop, random.Random(f"{kind.name}/{seed}/keep")) for machine in machines]
-    return loop, machines, [kineto_file.trace_of(f"{kind.name} {seed}", machine, rows, kind.device, len(machines))
+    return loop, machines, [kind.document(f"{kind.name} {seed}", loop, machine, rows, len(machines))
                             for machine, rows in zip(machines, kept)]
 
 
@@ -102,7 +107,7 @@ def build(kind, seed):
     """(one trace document a rank, truth)."""
     loop, machines, documents = record(kind, seed)
     seen = set().union(*(machine.seen for machine in machines))
-    truth = {"schema": SCHEMA, "simulated": True, "kind": kind.name, "seed": seed, "ranks": len(machines), "workload": kind.workload,
+    truth = {"schema": SCHEMA, "simulated": True, "kind": kind.name, "seed": seed, "format": kind.format, "ranks": len(machines), "workload": kind.workload,
              "device": measure.partition(machines[0], kineto_file.recorded(machines[0])), "in_loop": sorted(seen)}
     step_ns = kind.pace_ns(loop)
     truth["step"] = {"unit": kind.unit, "pace_ns": step_ns if kind.has_step else None, "is_optional": kind.step_is_optional, "count": loop.steps,

@@ -219,6 +219,13 @@ static void estimate_workers(const struct lac_facts *facts, struct lac_finding *
     lac_what_if_clear(&what_if);
     what_if.workers = workers;
     lac_finding_estimate(facts, finding, &what_if);
+    /* nothing is ready when an epoch begins, however many there are */
+    double first_ns = facts->loading != NULL ? facts->loading->late.first_ns : 0.0;
+    if (first_ns > 0.0 && finding->step_mid_ns != LAC_UNKNOWN_NS) {
+        lac_loading_estimate(facts, finding, (double)finding->step_low_ns,
+                             (double)finding->step_mid_ns + first_ns,
+                             (double)finding->step_high_ns + first_ns);
+    }
 }
 
 bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *finding)
