@@ -14,7 +14,7 @@
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
-#include "server/store/trace/export_sqlite.h"
+#include "server/sql/export_sqlite.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,6 +17,7 @@ static const struct lac_command commands[] = {
     {"analyze", "show why the GPU was idle", lac_cmd_analyze},
     {"compare", "compare two traces, with a noise test", lac_cmd_compare},
     {"export", "write a report, or another tool's format", lac_cmd_export},
+    {"sql", "ask a trace in SQL: lacuna sql PATH 'SELECT ...'", lac_cmd_sql},
     {"explain", "what a finding means and how it is detected", lac_cmd_explain},
     {"mcp", "answer a coding agent (Model Context Protocol)", lac_cmd_mcp},
     {"demo", "a simulated job, diagnosed and on the page; with DIR: its traces", lac_cmd_demo},

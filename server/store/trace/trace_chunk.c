@@ -233,3 +233,20 @@ uint32_t lac_lower_bound_ns(const int64_t *start_ns, uint32_t count, int64_t t_n
     }
     return low;
 }
+
+const struct lac_chunk_entry *lac_trace_file_chunks(const struct lac_trace_file *file,
+                                                    uint32_t *ret_count)
+{
+    *ret_count = file->chunk_count;
+    return file->chunks;
+}
+
+void lac_trace_unpin(struct lac_trace_file *file, struct lac_cache_entry *entry)
+{
+    lac_cache_unpin(file->cache, entry);
+}
+
+const char *lac_trace_file_path(const struct lac_trace_file *file)
+{
+    return sqlite3_db_filename(file->db, "main");
+}

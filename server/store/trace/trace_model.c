@@ -81,6 +81,22 @@ static enum lac_status allocate_light(struct lac_model *model)
                : LAC_ERR_NOMEM;
 }
 
+/** Room for what slices point into; the loader's rows are read, and allocated, apart. */
+static enum lac_status allocate_tables(struct lac_model *model)
+{
+    model->kernel_configs = array(model->kernel_config_count, sizeof(*model->kernel_configs));
+    model->copies = array(model->copy_count, sizeof(*model->copies));
+    model->allocs = array(model->alloc_count, sizeof(*model->allocs));
+    model->sample_ts_ns = array(model->sample_count, sizeof(*model->sample_ts_ns));
+    model->sample_value = array(model->sample_count, sizeof(*model->sample_value));
+    model->flows = array(model->flow_count, sizeof(*model->flows));
+    return model->kernel_configs != NULL && model->copies != NULL && model->allocs != NULL &&
+                   model->sample_ts_ns != NULL && model->sample_value != NULL &&
+                   model->flows != NULL
+               ? LAC_OK
+               : LAC_ERR_NOMEM;
+}
+
 static enum lac_status allocate_rest(struct lac_model *model)
 {
     struct lac_slices *slices = &model->slices;
@@ -90,17 +106,9 @@ static enum lac_status allocate_rest(struct lac_model *model)
     slices->detail = array(n, sizeof(*slices->detail));
     slices->args = array(n, sizeof(*slices->args));
     slices->arg_num = array(n, sizeof(*slices->arg_num));
-    model->kernel_configs = array(model->kernel_config_count, sizeof(*model->kernel_configs));
-    model->copies = array(model->copy_count, sizeof(*model->copies));
-    model->allocs = array(model->alloc_count, sizeof(*model->allocs));
-    model->sample_ts_ns = array(model->sample_count, sizeof(*model->sample_ts_ns));
-    model->sample_value = array(model->sample_count, sizeof(*model->sample_value));
-    model->flows = array(model->flow_count, sizeof(*model->flows));
     return slices->corr != NULL && slices->detail != NULL && slices->args != NULL &&
-                   slices->arg_num != NULL && model->kernel_configs != NULL &&
-                   model->copies != NULL && model->allocs != NULL && model->sample_ts_ns != NULL &&
-                   model->sample_value != NULL && model->flows != NULL
-               ? LAC_OK
+                   slices->arg_num != NULL
+               ? allocate_tables(model)
                : LAC_ERR_NOMEM;
 }
 
@@ -430,6 +438,39 @@ void lac_trace_file_release_model(struct lac_trace_file *file, const struct lac_
 
         _Static_assert(offsetof(struct loaded, model) == 0, "a model is found in its struct");
         lac_cache_unpin(file->model_cache, loaded->pin);
+    }
+}
+
+/* ---- what slices point into ---- */
+
+enum lac_status lac_trace_file_details(struct lac_trace_file *file, struct lac_model **ret_details,
+                                       struct lac_error *reterr)
+{
+    struct lac_model *model = malloc(sizeof(*model));
+    enum lac_status status = LAC_ERR_NOMEM;
+
+    if (model != NULL) {
+        *model = file->head;
+        model->slices = (struct lac_slices){.count = file->head.slices.count};
+        model->arg_number_count = 0;
+        status = allocate_tables(model);
+    }
+    if (status == LAC_OK) {
+        status = read_tables(file, model, reterr);
+    }
+    if (status != LAC_OK) {
+        lac_trace_details_destroy(model);
+        return status;
+    }
+    *ret_details = model;
+    return LAC_OK;
+}
+
+void lac_trace_details_destroy(struct lac_model *details)
+{
+    if (details != NULL) {
+        lac_model_free_columns(details);
+        free(details);
     }
 }
 

@@ -8,31 +8,13 @@
 #include "server/store/trace/cache.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
+#include "server/store/trace/trace_columns.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_summary.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/** A row of table chunk. */
-struct lac_chunk_entry {
-    uint64_t first;
-    uint32_t track;
-    uint32_t count;
-    int64_t start_first, start_last, end_last;
-    int64_t blob;
-};
-
-/** A row of table name_stat, but for its postings. */
-struct lac_name_stat {
-    uint32_t name;
-    uint8_t kind;
-    uint32_t longest;
-    uint64_t count;
-    int64_t total_ns, min_ns, max_ns;
-    uint64_t posting_first; /**< offset of its postings */
-};
 
 /** Gaps, decoded. */
 struct lac_gap_table {
@@ -171,45 +153,12 @@ LAC_MUST_USE enum lac_status lac_trace_read_blob(struct lac_trace_file *file, in
                                                  uint8_t **ret_bytes, size_t *ret_size_bytes,
                                                  struct lac_error *reterr);
 
-/** Decoded columns of a chunk, checked: names, links, details exist; starts ascend. */
-struct lac_chunk_columns {
-    struct lac_slices at; /**< count = slices of the chunk; columns not asked for are NULL */
-    int64_t *numbers;
-    uint64_t number_count;
-};
-
-/**
- * Columns of a chunk, from the cache or decoded.
- *
- * @param columns   a set of enum lac_chunk_column
- * @param ret_entry the pin: lac_cache_unpin(file->cache, entry)
- */
-LAC_MUST_USE enum lac_status lac_trace_chunk(struct lac_trace_file *file, uint32_t chunk,
-                                             unsigned columns,
-                                             const struct lac_chunk_columns **ret_columns,
-                                             struct lac_cache_entry **ret_entry,
-                                             struct lac_error *reterr);
-
 /** Check decoded columns of a chunk against the head. @return false when damaged */
 bool lac_trace_chunk_is_sane(const struct lac_trace_file *file, const struct lac_chunk_entry *chunk,
                              const struct lac_slices *at, unsigned columns);
 
-/** Chunk that holds a slice, by bisection. */
-uint32_t lac_trace_chunk_of(const struct lac_trace_file *file, uint64_t slice);
-
 /** Index of the first start >= t_ns among `count` ascending starts. */
 uint32_t lac_lower_bound_ns(const int64_t *start_ns, uint32_t count, int64_t t_ns);
-
-/** Name statistics, loaded on the first call. Borrowed. */
-LAC_MUST_USE enum lac_status lac_trace_stats(struct lac_trace_file *file,
-                                             const struct lac_name_stat **ret_stats,
-                                             uint32_t *ret_count, struct lac_error *reterr);
-
-/** Chunk ordinals that hold the name of `stat`, ascending; the caller frees. */
-LAC_MUST_USE enum lac_status lac_trace_postings(struct lac_trace_file *file,
-                                                const struct lac_name_stat *stat,
-                                                uint32_t **ret_chunks, uint32_t *ret_count,
-                                                struct lac_error *reterr);
 
 /** Row `row` of a detail table, `column_count` values. */
 LAC_MUST_USE enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table,

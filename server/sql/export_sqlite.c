@@ -1,4 +1,4 @@
-#include "server/store/trace/export_sqlite.h"
+#include "server/sql/export_sqlite.h"
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names/names.h"

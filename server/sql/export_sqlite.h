@@ -1,5 +1,5 @@
-#ifndef LAC_SERVER_STORE_TRACE_EXPORT_SQLITE_H
-#define LAC_SERVER_STORE_TRACE_EXPORT_SQLITE_H
+#ifndef LAC_SERVER_SQL_EXPORT_SQLITE_H
+#define LAC_SERVER_SQL_EXPORT_SQLITE_H
 
 /*
  * A trace as plain tables for people who know SQL: trace, process, track, device, slice, kernel,

@@ -1,0 +1,216 @@
+/* Table functions: questions that take SQL long and a loop over columns a moment. */
+
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "collector/base/count_of.h"
+#include "server/sql/sql_trace.h"
+#include "server/sql/tables.h"
+#include "server/store/trace/trace_file.h"
+
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* -- by_name(t0_ns, t1_ns) --------------------------------------------------------------------- */
+
+enum name_column {
+    NAME_KIND,
+    NAME_NAME,
+    NAME_COUNT,
+    NAME_TOTAL,
+    NAME_SELF,
+    NAME_MEAN,
+    NAME_MAX,
+    NAME_LONGEST,
+    NAME_ARGUMENT,
+};
+
+static const struct lac_sql_column name_columns[] = {
+    [NAME_KIND] = {"kind", "TEXT", "as in slices", LAC_SQL_WORDS_PLAIN},
+    [NAME_NAME] = {"name", "TEXT", "as recorded", LAC_SQL_WORDS_GIVEN},
+    [NAME_COUNT] = {"count", "INTEGER", "slices that overlap the interval", LAC_SQL_WORDS_PLAIN},
+    [NAME_TOTAL] = {"total_ns", "INTEGER", "their time inside it", LAC_SQL_WORDS_PLAIN},
+    [NAME_SELF] = {"self_ns", "INTEGER", "without what lies inside other slices of the thread",
+                   LAC_SQL_WORDS_PLAIN},
+    [NAME_MEAN] = {"mean_ns", "INTEGER", "total_ns by count", LAC_SQL_WORDS_PLAIN},
+    [NAME_MAX] = {"max_ns", "INTEGER", "of one of them inside it", LAC_SQL_WORDS_PLAIN},
+    [NAME_LONGEST] = {"longest", "INTEGER", "slices.id of that one", LAC_SQL_WORDS_PLAIN},
+    [NAME_ARGUMENT] = {"t0_ns", "INTEGER", "default: the start of the trace", LAC_SQL_WORDS_PLAIN},
+    [NAME_ARGUMENT + 1] = {"t1_ns", "INTEGER", "default: its end", LAC_SQL_WORDS_PLAIN},
+};
+
+static void close_names(void *state)
+{
+    lac_area_done(state);
+    free(state);
+}
+
+static enum lac_status open_names(struct lac_sql_trace *trace,
+                                  const struct lac_sql_arguments *arguments, void **ret_state,
+                                  uint64_t *ret_count, struct lac_error *reterr)
+{
+    const struct lac_area_query query = {.t0_ns = lac_sql_argument(arguments, 0, 0),
+                                         .t1_ns = lac_sql_argument(arguments, 1, LAC_TIME_MAX_NS)};
+    struct lac_area *area = calloc(1, sizeof(*area));
+    if (area == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    *ret_state = area;
+    if (query.t1_ns < query.t0_ns) {
+        return LAC_OK; /* nothing is in there */
+    }
+    enum lac_status status = lac_trace_file_area(trace->file, &query, area, reterr);
+    *ret_count = status == LAC_OK ? area->name_count : 0;
+    return status;
+}
+
+static void name_cell(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
+                      sqlite3_context *out)
+{
+    const struct lac_area *area = state;
+    const struct lac_area_name *name = &area->names[row];
+    switch (column) {
+    case NAME_KIND:
+        lac_sql_put_text(out, lac_slice_kind_name((enum lac_slice_kind)name->kind));
+        break;
+    case NAME_NAME:
+        lac_sql_put_string(out, trace, name->name);
+        break;
+    case NAME_COUNT:
+        sqlite3_result_int64(out, (int64_t)name->count);
+        break;
+    case NAME_TOTAL:
+        sqlite3_result_int64(out, name->total_ns);
+        break;
+    case NAME_SELF:
+        sqlite3_result_int64(out, name->self_ns > 0 ? name->self_ns : 0);
+        break;
+    case NAME_MEAN:
+        sqlite3_result_int64(out, name->count > 0 ? name->total_ns / (int64_t)name->count : 0);
+        break;
+    case NAME_MAX:
+        sqlite3_result_int64(out, name->max_ns);
+        break;
+    default:
+        lac_sql_put_id(out, name->longest);
+    }
+}
+
+static const struct lac_sql_rows name_rows = {open_names, name_cell, close_names};
+
+/* -- ancestors(slice) -------------------------------------------------------------------------- */
+
+static const struct lac_sql_column ancestor_columns[] = {
+    {"level", "INTEGER", "0 the slice itself, 1 what it is inside of, ...", LAC_SQL_WORDS_PLAIN},
+    {"id", "INTEGER", "slices.id", LAC_SQL_WORDS_PLAIN},
+    {"kind", "TEXT", "as in slices", LAC_SQL_WORDS_PLAIN},
+    {"name", "TEXT", "as recorded", LAC_SQL_WORDS_GIVEN},
+    {"start_ns", "INTEGER", "since the start of the trace", LAC_SQL_WORDS_PLAIN},
+    {"dur_ns", "INTEGER", "length", LAC_SQL_WORDS_PLAIN},
+    {"slice", "INTEGER",
+     "slices.id; of GPU work the call that launched it and what that is inside of",
+     LAC_SQL_WORDS_PLAIN},
+};
+
+enum { ANCESTORS_MAX = 70000 }; /* lanes are 16 bits, and a launch in between */
+
+struct ancestors {
+    struct lac_slice_row *rows;
+    uint32_t count, capacity;
+};
+
+static void close_ancestors(void *state)
+{
+    free(((struct ancestors *)state)->rows);
+    free(state);
+}
+
+static bool add_ancestor(struct ancestors *list, const struct lac_slice_row *row)
+{
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity > 0 ? list->capacity * 2 : 16;
+        struct lac_slice_row *rows = realloc(list->rows, capacity * sizeof(*rows));
+        if (rows == NULL) {
+            return false;
+        }
+        list->rows = rows;
+        list->capacity = capacity;
+    }
+    list->rows[list->count++] = *row;
+    return true;
+}
+
+static bool is_gpu_work(uint8_t kind)
+{
+    return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
+}
+
+static enum lac_status open_ancestors(struct lac_sql_trace *trace,
+                                      const struct lac_sql_arguments *arguments, void **ret_state,
+                                      uint64_t *ret_count, struct lac_error *reterr)
+{
+    struct ancestors *list = calloc(1, sizeof(*list));
+    int64_t asked = lac_sql_argument(arguments, 0, -1);
+    enum lac_status status = LAC_OK;
+    if (list == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    *ret_state = list;
+    uint32_t next =
+        asked >= 0 && (uint64_t)asked < trace->head->slices.count ? (uint32_t)asked : LAC_NONE;
+    while (next != LAC_NONE && list->count < ANCESTORS_MAX && status == LAC_OK) {
+        struct lac_slice_full slice = {0};
+        status = lac_trace_file_slice(trace->file, next, &slice, reterr);
+        if (status == LAC_OK) {
+            status = add_ancestor(list, &slice.row) ? LAC_OK : LAC_ERR_NOMEM;
+            next = is_gpu_work(slice.row.kind) && list->count == 1 ? slice.row.link : slice.parent;
+        }
+        lac_slice_full_done(&slice);
+    }
+    *ret_count = status == LAC_OK ? list->count : 0;
+    return status;
+}
+
+static void ancestor_cell(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
+                          sqlite3_context *out)
+{
+    const struct ancestors *list = state;
+    const struct lac_slice_row *slice = &list->rows[row];
+    switch (column) {
+    case 0:
+        sqlite3_result_int64(out, (int64_t)row);
+        break;
+    case 1:
+        lac_sql_put_id(out, slice->slice);
+        break;
+    case 2:
+        lac_sql_put_text(out, lac_slice_kind_name((enum lac_slice_kind)slice->kind));
+        break;
+    case 3:
+        lac_sql_put_string(out, trace, slice->name);
+        break;
+    case 4:
+        sqlite3_result_int64(out, slice->start_ns);
+        break;
+    default:
+        sqlite3_result_int64(out, slice->dur_ns);
+    }
+}
+
+static const struct lac_sql_rows ancestor_rows = {open_ancestors, ancestor_cell, close_ancestors};
+
+const struct lac_sql_table lac_sql_function_tables[] = {
+    {.name = "by_name",
+     .doc = "time by kind and name, in all or in an interval: by_name(t0_ns, t1_ns)",
+     .columns = name_columns,
+     .column_count = LAC_COUNT_OF(name_columns),
+     .argument_count = 2,
+     .rows = &name_rows},
+    {.name = "ancestors",
+     .doc = "what a slice lies inside of, and of GPU work what launched it: ancestors(slice)",
+     .columns = ancestor_columns,
+     .column_count = LAC_COUNT_OF(ancestor_columns),
+     .argument_count = 1,
+     .rows = &ancestor_rows},
+};
+const unsigned lac_sql_function_table_count = LAC_COUNT_OF(lac_sql_function_tables);
