@@ -320,6 +320,7 @@ $(BUILD)/gen/finding_documents.o: $(BUILD)/gen/finding_documents.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 # taken in with .incbin, which the compiler's dependency file does not tell
 $(BUILD)/server/api/openapi.o: server/api/openapi.json
+$(BUILD)/server/cli/cmd_skill.o: server/cli/SKILL.md
 # the collector travels inside the program: lacuna run writes it out where it is not installed
 $(BUILD)/gen/collector_assets.c: build/embed_assets $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
 	$(Q)rm -rf $(BUILD)/gen/collector && mkdir -p $(BUILD)/gen/collector/python

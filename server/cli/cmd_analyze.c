@@ -1,5 +1,6 @@
 /* lacuna analyze: diagnosis on the terminal. */
 
+#include "analysis/compare/compare.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/model/status.h"
@@ -7,6 +8,7 @@
 #include "collector/base/terminal_text.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
+#include "server/cli/conditions.h"
 #include "server/cli/options.h"
 #include "server/cli/own_names.h"
 #include "server/cli/read_ranks.h"
@@ -23,13 +25,17 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "lacuna analyze PATH... [--json] [--what-if K=V,...]\n"
+    "lacuna analyze PATH... [--json] [--what-if K=V,...] [--fail-if 'idle>20']\n"
     "\n"
     "Shows why the GPU was idle, what to change, and the expected gain. Several paths, an archive\n"
     "or a folder of traces are the ranks of one run: which rank is late, by how much, and why.\n"
     "--what-if replays the steps with changes: workers=N layout=nhwc pinned=1 async=1 sync=0\n"
     "allocator=0 module_load=0 launch=0 comm=X kernels=X (X a factor, such as 0.5). Of several\n"
-    "ranks it says what the run would take, when all change alike.\n";
+    "ranks it says what the run would take, when all change alike.\n"
+    "\n"
+    "--fail-if takes METRIC OPERATOR VALUE, several with commas, and exits 3 when one holds:\n"
+    "'step_time>300ms', 'throughput<900', and shares of a step in percent: 'idle>20',\n"
+    "'not_computing>30', 'data_wait>10'. Of several ranks the lowest is looked at.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "json",
@@ -38,6 +44,10 @@ static const struct lac_option options_table[] = {
     {.name = "what-if",
      .value = "K=V,...",
      .help = "replay the steps with changes",
+     .flag_only = true},
+    {.name = "fail-if",
+     .value = "CONDITION",
+     .help = "exit 3 if true: 'data_wait>10'",
      .flag_only = true},
     LAC_OPTION_NAMES,
     {.name = "color", .help = "color (default: on a terminal)"},
@@ -238,7 +248,44 @@ static enum lac_status join(struct answer *answer)
     return status;
 }
 
-static int analyze(const struct lac_diagnose_options *diagnose, const struct lac_options *options)
+/** The exit status that the conditions ask for. A trace alone is compared with itself. */
+static int decide(const struct lac_read_ranks *read, struct lac_conditions *conditions)
+{
+    const struct lac_compare_side side = {read->model, read->analysis, NULL};
+    struct lac_comparison *comparison = NULL;
+    if (conditions->count == 0) {
+        return EXIT_SUCCESS;
+    }
+    enum lac_status status = lac_compare(&side, &side, &comparison);
+    if (status) {
+        lac_complain("lacuna analyze", NULL, "%s", lac_status_text(status));
+        return EXIT_FAILURE;
+    }
+    int exit_status = lac_conditions_decide("lacuna analyze", conditions, comparison, &side, false);
+    lac_comparison_destroy(comparison);
+    return exit_status;
+}
+
+/** A change needs a trace before. @return false with a line on stderr */
+static bool read_conditions(const struct lac_options *options, struct lac_conditions *conditions)
+{
+    if (!lac_conditions_read("lacuna analyze", options, conditions)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < conditions->count; i++) {
+        if (conditions->at[i].is_change) {
+            lac_complain(
+                "lacuna analyze", NULL,
+                "'%s' is a change: lacuna compare A B --fail-if takes it; here give a value",
+                conditions->at[i].text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static int analyze(const struct lac_diagnose_options *diagnose, const struct lac_options *options,
+                   struct lac_conditions *conditions)
 {
     const struct lac_read_ranks_options reading = {
         .command = "lacuna analyze",
@@ -246,8 +293,8 @@ static int analyze(const struct lac_diagnose_options *diagnose, const struct lac
         .path_count = (size_t)options->operand_count,
         .diagnose = diagnose,
         .wants_documents = lac_options_on(options, "json", false),
-        .keeps_lowest = !lac_options_on(options, "json", false),
-        .keeps_waiting = true,
+        .keeps_lowest = !lac_options_on(options, "json", false) || conditions->count > 0,
+        .keeps_waiting = conditions->count == 0,
     };
     struct lac_read_ranks read = {0};
     struct answer answer = {.read = &read,
@@ -255,7 +302,7 @@ static int analyze(const struct lac_diagnose_options *diagnose, const struct lac
     int exit_status = EXIT_FAILURE;
     if (!lac_read_ranks(&reading, &read) && !join(&answer) && !print(&answer, options)) {
         print_what_if(&answer, options);
-        exit_status = EXIT_SUCCESS;
+        exit_status = decide(&read, conditions);
     }
     lac_run_destroy(answer.run);
     lac_read_ranks_done(&read);
@@ -284,13 +331,17 @@ int lac_cmd_analyze(int argc, char **argv)
             status = 2;
         }
     }
+    struct lac_conditions conditions = {.count = 0};
+    if (status < 0 && !read_conditions(&options, &conditions)) {
+        status = 2;
+    }
     struct lac_own_names own = {NULL, NULL};
     if (status < 0 && lac_own_names_read("lacuna analyze", &options, &own)) {
         status = EXIT_FAILURE;
     }
     if (status < 0) {
         diagnose.names = own.names;
-        status = analyze(&diagnose, &options);
+        status = analyze(&diagnose, &options, &conditions);
     }
     lac_own_names_done(&own);
     lac_options_done(&options);

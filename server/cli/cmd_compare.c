@@ -6,6 +6,7 @@
 #include "server/cli/commands.h"
 #include "server/cli/compare_text.h"
 #include "server/cli/complain.h"
+#include "server/cli/conditions.h"
 #include "server/cli/options.h"
 #include "server/cli/own_names.h"
 #include "server/cli/read_ranks.h"
@@ -17,8 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { EXIT_HOLDS = 3 };
 
 static const char usage[] =
     "lacuna compare A B [--json] [--fail-if 'step_time>+3%']\n\n"
@@ -43,39 +42,8 @@ static const struct lac_option options_table[] = {
     {0},
 };
 
-/** Conditions with their results. */
-struct conditions {
-    struct lac_compare_condition at[LAC_COMPARE_CONDITIONS_MAX];
-    struct lac_compare_result results[LAC_COMPARE_CONDITIONS_MAX];
-    uint32_t count;
-};
-
-/** The exit status that the conditions ask for; says on stderr what decided it. */
-static int decide(struct conditions *conditions, const struct lac_comparison *comparison,
-                  const struct lac_compare_side *b)
-{
-    int status = EXIT_SUCCESS;
-    for (uint32_t i = 0; i < conditions->count; i++) {
-        const struct lac_compare_condition *condition = &conditions->at[i];
-        enum lac_compare_holds holds = lac_compare_condition_holds(condition, comparison, b);
-        conditions->results[i] = (struct lac_compare_result){condition, holds};
-        if (holds == LAC_COMPARE_HOLDS) {
-            (void)fprintf(stderr, "lacuna compare: %s holds\n", condition->text);
-            status = status == EXIT_FAILURE ? status : EXIT_HOLDS;
-        } else if (holds == LAC_COMPARE_HOLDS_IN_NOISE) {
-            (void)fprintf(stderr, "lacuna compare: %s is within the noise of these steps\n",
-                          condition->text);
-        } else if (holds == LAC_COMPARE_HOLDS_UNKNOWN) {
-            (void)fprintf(stderr, "lacuna compare: %s is unknown: not measured in both traces\n",
-                          condition->text);
-            status = EXIT_FAILURE;
-        }
-    }
-    return status;
-}
-
 static int print(const struct lac_compare_side *sides, const struct lac_comparison *comparison,
-                 const struct lac_compare_names *names, const struct conditions *conditions,
+                 const struct lac_compare_names *names, const struct lac_conditions *conditions,
                  bool is_json)
 {
     struct lac_buffer out = {0};
@@ -122,7 +90,7 @@ static enum lac_status read_side(char *const *path, const struct lac_names *name
     return status;
 }
 
-static int compare(const struct lac_options *options, struct conditions *conditions)
+static int compare(const struct lac_options *options, struct lac_conditions *conditions)
 {
     struct reading read[2] = {{.run = NULL}, {.run = NULL}};
     struct lac_comparison *comparison = NULL;
@@ -142,7 +110,8 @@ static int compare(const struct lac_options *options, struct conditions *conditi
         if (status) {
             lac_complain("lacuna compare", NULL, "%s", lac_status_text(status));
         } else {
-            exit_status = decide(conditions, comparison, &sides[1]);
+            exit_status =
+                lac_conditions_decide("lacuna compare", conditions, comparison, &sides[1], true);
             if (print(sides, comparison, &names, conditions,
                       lac_options_on(options, "json", false))) {
                 exit_status = EXIT_FAILURE;
@@ -167,15 +136,11 @@ int lac_cmd_compare(int argc, char **argv)
         return status;
     }
     (void)setlocale(LC_CTYPE, "");
-    struct conditions conditions = {.count = 0};
-    const char *fail_if = lac_options_text(&options, "fail-if", NULL);
-    struct lac_error error = {0};
+    struct lac_conditions conditions;
     if (options.operand_count != 2) {
         (void)fprintf(stderr, "lacuna compare: give two traces: lacuna compare A B\n");
         status = 2;
-    } else if (fail_if != NULL &&
-               lac_compare_conditions_parse(fail_if, conditions.at, &conditions.count, &error)) {
-        lac_complain("lacuna compare", NULL, "%s", error.message);
+    } else if (!lac_conditions_read("lacuna compare", &options, &conditions)) {
         status = 2;
     } else {
         status = compare(&options, &conditions);

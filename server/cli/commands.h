@@ -18,6 +18,7 @@ int lac_cmd_sql(int argc, char **argv);
 int lac_cmd_export(int argc, char **argv);
 int lac_cmd_explain(int argc, char **argv);
 int lac_cmd_mcp(int argc, char **argv);
+int lac_cmd_skill(int argc, char **argv);
 int lac_cmd_demo(int argc, char **argv);
 int lac_cmd_admin(int argc, char **argv);
 int lac_cmd_doctor(int argc, char **argv);

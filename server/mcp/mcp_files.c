@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "server/mcp/mcp.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -76,14 +77,15 @@ static enum lac_status add_members(struct lac_mcp_files *files, const struct pla
     DIR *folder = fdopendir(folder_fd);
     if (folder == NULL) {
         (void)close(folder_fd);
-        return LAC_OK; /* gone, or not for us: it is listed without content */
+        return LAC_OK; /* not for us: it is listed without content */
     }
+    assert(folder_fd >= 0);
     enum lac_status result = LAC_OK;
     const struct dirent *entry = NULL;
     while (!result && !files->is_cut && (entry = readdir(folder)) != NULL) {
         struct stat status;
         if (entry->d_name[0] == '.' ||
-            fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            fstatat(folder_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
             continue;
         }
         char *path = NULL, *name = NULL;
@@ -101,7 +103,7 @@ static enum lac_status add_members(struct lac_mcp_files *files, const struct pla
             result =
                 add(files, &inside, &status) == SIZE_MAX && !files->is_cut ? LAC_ERR_NOMEM : LAC_OK;
         } else if (S_ISDIR(status.st_mode) && inside.depth < LAC_MCP_DEPTH_MAX) {
-            int fd = openat(dirfd(folder), entry->d_name,
+            int fd = openat(folder_fd, entry->d_name,
                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
             result = fd >= 0 ? add_place(files, &inside, fd) : LAC_OK;
         }

@@ -125,8 +125,23 @@ def check_conditions(stages):
     for text in ("", "step_time", "step_time>3", "speed>3%", "idle>abc", "step_time>+3%x", "step_time>3%,", ">3%", "idle>nan", "step_time>" + "9" * 80):
         done = run(stages[0], stages[1], "--fail-if", text)
         expect(f"usage '{text[:20]}'", done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, f"{done.returncode} {done.stderr}")
+    check_one_trace(stages[0])
     for args in ((), (stages[0],), (stages[0], stages[1], stages[2])):
         expect(f"{len(args)} paths", run(*args).returncode == 2)
+
+
+def check_one_trace(path):
+    """The same conditions of one trace."""
+    def analyze(*args):
+        return subprocess.run([LACUNA, "analyze", path, *args], capture_output=True, text=True, timeout=300)
+
+    plain = analyze()
+    for text, want in (("data_wait>=40", 3), ("data_wait>90", 0), ("step_time>300ms,idle>99", 3), ("throughput<1", 0),
+                       ("step_time>+3%", 2), ("idle>+2%", 2), ("speed>3", 2)):
+        done = analyze("--fail-if", text)
+        expect(f"analyze {text}", done.returncode == want, f"{done.returncode} {done.stderr}")
+        expect(f"analyze {text} said", (want == 0) == (done.stderr == ""), done.stderr)
+        expect(f"analyze {text} report", done.stdout == ("" if want == 2 else plain.stdout), done.stdout)
 
 
 def check_real():

@@ -2,6 +2,7 @@
 """`lacuna mcp`: both generations of the protocol, every tool, pages, and what a client may not read."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -228,6 +229,49 @@ class Mcp(unittest.TestCase):
                                   stdin=subprocess.DEVNULL)
             self.assertEqual((done.returncode, done.stdout), (status, ""), arguments)
             self.assertEqual(done.stderr.count("\n"), 1)
+
+
+class Skill(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def skill(self, *arguments):
+        return subprocess.run([PROGRAM, "skill", *arguments], capture_output=True, text=True, check=False, cwd=self.folder)
+
+    def test_it_names_commands_that_exist(self):
+        text = self.skill().stdout
+        self.assertRegex(text, r"\A---\nname: lacuna\ndescription: [^\n]{1,1024}\n")
+        listed = subprocess.run([PROGRAM, "help"], capture_output=True, text=True, check=True).stdout
+        commands = set(re.findall(r"^ *lacuna ([a-z]+)", text, re.M))
+        self.assertGreaterEqual(len(commands), 4)
+        for command in commands:
+            self.assertRegex(listed, rf"(?m)^  {command} ")
+            usage = subprocess.run([PROGRAM, command, "--help"], capture_output=True, text=True, check=True).stdout
+            for line in re.findall(rf"lacuna {command} ([^\n`#]*)", text):
+                for flag in re.findall(r"--[a-z-]+", line.split(" -- ")[0]):
+                    self.assertIn(flag, usage, command)
+        keys = re.search(r"`--what-if` takes `([^`]+)`", text).group(1)
+        self.assertIn(keys.split()[0], subprocess.run([PROGRAM, "analyze", "--help"], capture_output=True, text=True,
+                                                      check=True).stdout)
+
+    def test_it_is_installed_and_renewed_but_replaces_nothing_else(self):
+        path = os.path.join(self.folder, ".agents/skills/lacuna/SKILL.md")
+        for _ in range(2):
+            done = self.skill("install")
+            self.assertEqual((done.returncode, done.stdout), (0, ".agents/skills/lacuna/SKILL.md\n"))
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), self.skill().stdout)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("mine")
+        done = self.skill("install")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertEqual(os.listdir(os.path.dirname(path)), ["SKILL.md"])
+        self.assertEqual(self.skill("install", "there").returncode, 0)
+        self.assertEqual(self.skill("install", "a", "b").returncode, 2)
+        self.assertEqual(self.skill("install", ".agents/skills/lacuna/SKILL.md").returncode, 1)
 
 
 if __name__ == "__main__":
