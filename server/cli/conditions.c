@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "server/cli/complain.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,12 +3,12 @@
 
 /* --fail-if of compare and analyze: what was asked, and the exit status that it gives. */
 
-#include "analysis/compare/compare.h"
-#include "server/cli/options.h"
-#include "server/json/compare_json.h"
+#include "analysis/compare/compare.h" // IWYU pragma: export
+#include "server/cli/options.h"       // IWYU pragma: export
+#include "server/json/compare_json.h" // IWYU pragma: export
 
 #include <stdbool.h>
-#include <stdint.h>
+#include <stdint.h> // IWYU pragma: export
 
 enum { LAC_EXIT_HOLDS = 3 };
 
