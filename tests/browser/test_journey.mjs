@@ -26,7 +26,7 @@ const details = () => page.locator('.tl-details .tl-title').innerText();
 const steps = [
   ['the address with the key opens the page and loses the key', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
-    await page.getByText('I have a trace').first().waitFor();
+    await page.getByText('I have a trace of PyTorch').first().waitFor();
     assert.equal(new URL(page.url()).hash, '');
   }],
   ['an uploaded trace opens by itself when it is ready, with its verdict and the first change', async () => {

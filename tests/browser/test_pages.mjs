@@ -29,7 +29,7 @@ const upload = async (path) => {
 const steps = [
   ['the key opens the page', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
-    await page.getByText('I have a trace').first().waitFor();
+    await page.getByText('I have a trace of PyTorch').first().waitFor();
   }],
   ['the first look takes less than 90 kB of scripts, the rest comes later', async () => {
     const index = await (await fetch(`${server.base}/`)).text();
@@ -54,9 +54,9 @@ const steps = [
     await other.route(/\/vocabulary$/, (route) => route.abort());
     await other.goto(server.base);
     await other.getByText('This page could not be loaded').waitFor();
-    assert.equal(await other.getByText('I have a trace').count(), 0);
+    assert.equal(await other.getByText('I have a trace of PyTorch').count(), 0);
     await other.unroute(/\/vocabulary$/);
-    await other.getByText('I have a trace').first().waitFor();
+    await other.getByText('I have a trace of PyTorch').first().waitFor();
     await other.close();
   }],
   ['a part that was not there is no 0 ms', async () => {
@@ -127,7 +127,7 @@ const steps = [
     await page.getByRole('link', {name: 'All traces'}).click();
     const row = page.getByTestId('run');
     await row.waitFor();
-    const single = page.locator('.trace-row', {hasText: 'rank 1'}).locator('.tag-format');
+    const single = page.locator('.trace-row', {hasText: 'rank 1'}).locator('.tag-rank');
     assert.equal(await single.count(), 0, 'ranks are hidden in their run');
     await row.locator('.run-toggle').click();
     await single.first().waitFor();

@@ -38,9 +38,9 @@ function contrast(a, b) {
 const steps = [
   ['two picked rows make a comparison, the older one before', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
-    await page.getByLabel('Compare 2-five-workers').check();
+    await page.getByLabel('Select 2-five-workers').check();
     await page.getByText('select another trace').waitFor();
-    await page.getByLabel('Compare 1-two-workers').check();
+    await page.getByLabel('Select 1-two-workers').check();
     await page.getByRole('link', {name: 'Compare', exact: true}).click();
     await page.locator('.compare-head').waitFor({timeout: 30000});
     assert.match(await page.locator('h1').innerText(), /^B takes 51.% less time per step .*more than noise/);

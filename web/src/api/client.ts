@@ -123,6 +123,29 @@ export async function deleteTrace(id: string): Promise<void> {
   await request(apiUrl(trace(id)), {method: 'DELETE'});
 }
 
+/** What people say of a trace; what is left out stays. */
+export interface Labels {
+  readonly name?: string;
+  readonly project?: string;
+  readonly notes?: string;
+  readonly tags?: readonly string[];
+}
+
+export async function labelTrace(id: string, labels: Labels): Promise<shapes.TraceInfo> {
+  const response = await request(apiUrl(trace(id)), {
+    method: 'PATCH',
+    headers: {'Content-Type': 'application/json'},
+    body: JSON.stringify(labels),
+  });
+  return shapes.traceShape(await response.json(), '');
+}
+
+export const getSteps = (
+  id: string,
+  query: {points?: number; waiting?: 'no' | 'yes'; device?: number},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/steps`, shapes.stepPointsShape, query, s);
+
 export const getVocabulary = (s?: AbortSignal) =>
   getJson('vocabulary', shapes.vocabularyShape, {}, s);
 

@@ -69,6 +69,9 @@ export const traceShape = obj({
   id: str,
   name: or(str, ''),
   project: or(str, ''),
+  file_name: opt(str), // where somebody renamed it
+  notes: or(str, ''),
+  tags: or(list(str), []),
   state: str,
   created_at: or(str, ''),
   sha256: opt(str),
@@ -103,6 +106,24 @@ export type TraceSummary = Infer<typeof summaryShape>;
 export const traceListShape = obj({traces: list(traceShape), next: opt(str)});
 export const deletedShape = obj({id: str});
 export const createdShape = obj({id: str, state: or(str, 'importing')});
+
+/** Steps of the whole recording, `per` of them a point. */
+export const stepPointsShape = obj({
+  count: or(num, 0),
+  per: or(num, 1),
+  start_ns: or(list(time), []),
+  mean_ns: or(list(time), []),
+  max_ns: or(list(time), []),
+  waiting: opt(
+    obj({
+      device: or(num, 0),
+      steps: or(dict(list(num)), {}),
+      bin_ns: or(num, 0),
+      bins: or(dict(list(num)), {}),
+    }),
+  ),
+});
+export type StepPoints = Infer<typeof stepPointsShape>;
 
 // ---- runs
 

@@ -7,6 +7,7 @@ import {
   formatCount,
   formatDuration,
   formatEta,
+  formatFromTo,
   formatGain,
   formatNumber,
   formatPct,
@@ -77,15 +78,24 @@ test('percentages never say nothing for something or all for less', () => {
   assert.equal(plain(formatPct(-3.5)), '-3.5 %');
 });
 
-test('a gain is time saved, with its band', () => {
-  const gain = formatGain(12.1, 10.2, 13.4);
-  assert.equal(plain(gain.mid), '-12 % time');
-  assert.equal(plain(gain.band), '10\u201313 %');
+test('a gain is a speed, with its band', () => {
+  const gain = formatGain(50.5, 45, 52);
+  assert.equal(plain(gain.mid), '2.0× faster');
+  assert.equal(plain(gain.band), '1.8\u20132.1×');
+  assert.equal(plain(formatGain(6).mid), '1.06× faster');
+  assert.equal(plain(formatGain(95).mid), '20× faster');
   assert.equal(formatGain(12, 12, 12).band, '');
-  assert.equal(plain(formatGain(-3).mid), '+3 % time');
-  assert.equal(plain(formatGain(0.02, 0, 0.4).mid), '< 1 % time');
+  assert.equal(plain(formatGain(-3).mid), '3 % slower');
+  assert.equal(plain(formatGain(0.02, 0, 0.4).mid), '< 1 % faster');
   assert.equal(formatGain(undefined).mid, '');
   assert.equal(formatGain(0, 0, 0).mid, '');
+});
+
+test('a change goes from one time to another, in one unit', () => {
+  assert.equal(plain(formatFromTo(750e6, 50.5)), '750 \u2192 371 ms');
+  assert.equal(plain(formatFromTo(1.2e9, 60)), '1.2 \u2192 0.48 s');
+  assert.equal(formatFromTo(undefined, 5), '');
+  assert.equal(formatFromTo(5, undefined), '');
 });
 
 test('bytes in powers of a thousand', () => {

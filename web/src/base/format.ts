@@ -95,9 +95,15 @@ export function formatPct(percent: number): string {
   return `${percent < 0 ? MINUS : ''}${text}${THIN}%`;
 }
 
+/** Time saved, in percent of a step, as people think of it: 50 -> "2.0×". */
+function speedOf(percent: number): string {
+  const factor = 100 / (100 - Math.min(percent, 99));
+  return `${factor < 1.095 ? factor.toFixed(2) : factor < 9.95 ? factor.toFixed(1) : formatCount(factor)}×`;
+}
+
 /**
- * A gain is time saved, in percent of a step: "\u221212 % time" with its band "10-13 %", left out
- * where there is none. Below 1 % nobody can tell.
+ * A gain, given as time saved in percent of a step, as a speed: "1.1× faster" with its band
+ * "1.1–1.2×", left out where there is none. Below 1 % nobody can tell.
  */
 export function formatGain(
   mid: number | undefined,
@@ -106,13 +112,21 @@ export function formatGain(
 ): {readonly mid: string; readonly band: string} {
   const isNothing = (mid ?? 0) === 0 && (high ?? 0) === 0;
   if (mid === undefined || isNothing) return {mid: '', band: ''};
-  if (Math.abs(mid) < 1) return {mid: `<${THIN}1${THIN}% time`, band: ''};
-  const text = `${mid > 0 ? MINUS : '+'}${formatPct(Math.abs(mid))} time`;
+  if (Math.abs(mid) < 1) return {mid: `<${THIN}1${THIN}% faster`, band: ''};
+  if (mid < 0) return {mid: `${formatPct(-mid)} slower`, band: ''};
+  const text = `${speedOf(mid)} faster`;
   if (low === undefined || high === undefined) return {mid: text, band: ''};
-  const from = formatPct(low).replace(`${THIN}%`, '');
-  const to = formatPct(high);
-  if (`${from}${THIN}%` === to) return {mid: text, band: ''};
-  return {mid: text, band: `${from}\u2013${to}`};
+  const [from, to] = [speedOf(low), speedOf(high)];
+  return {mid: text, band: from === to ? '' : `${from.replace('×', '')}\u2013${to}`};
+}
+
+/** What a step takes before and after: "750 -> 371 ms"; "" where either is not known. */
+export function formatFromTo(beforeNs: number | undefined, savedPct: number | undefined): string {
+  if (beforeNs === undefined || savedPct === undefined || beforeNs <= 0) return '';
+  const afterNs = beforeNs * (1 - Math.min(savedPct, 100) / 100);
+  const unit = timeUnitFor(Number(beforeNs.toPrecision(3)));
+  const from = formatInUnit(beforeNs, unit).replace(`${THIN}${unit}`, '');
+  return `${from} \u2192 ${formatInUnit(afterNs, unit)}`;
 }
 
 const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;

@@ -8,7 +8,6 @@ import {
   familyRows,
   kindRows,
   operatorRows,
-  pick,
   toneOf,
   wentRows,
 } from './comparison';
@@ -128,10 +127,7 @@ test('only what is real has a tone', () => {
   ]);
 });
 
-test('two traces are picked at most, and the older one is before', () => {
-  assert.deepEqual(pick([], 'x'), ['x']);
-  assert.deepEqual(pick(['x'], 'x'), []);
-  assert.deepEqual(pick(['x', 'y'], 'z'), ['y', 'z']);
+test('of two traces the older one is before; more or fewer are no comparison', () => {
   const traces = [
     {id: 'new', created_at: '2026-02-01'},
     {id: 'old', created_at: '2026-01-01'},
@@ -140,6 +136,7 @@ test('two traces are picked at most, and the older one is before', () => {
   assert.deepEqual(beforeAndAfter(['new', 'old'], traces), ['old', 'new']);
   assert.deepEqual(beforeAndAfter(['old', 'older'], traces), ['older', 'old']);
   assert.equal(beforeAndAfter(['new'], traces), undefined);
+  assert.equal(beforeAndAfter(['new', 'old', 'older'], traces), undefined);
   assert.equal(beforeAndAfter(['new', 'gone'], traces), undefined);
 });
 

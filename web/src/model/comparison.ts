@@ -94,19 +94,14 @@ export function toneOf(verdict: string): Tone {
   return verdict === 'faster' ? 'good' : verdict === 'slower' ? 'bad' : 'neutral';
 }
 
-/** The ids that are picked in the list: at most two, the first one goes when a third comes. */
-export function pick(picked: readonly string[], id: string): readonly string[] {
-  return picked.includes(id) ? picked.filter(other => other !== id) : [...picked, id].slice(-2);
-}
-
-/** Picked traces, the older one first: before and after. */
+/** Two traces, the older one first: before and after. Undefined for any other number. */
 export function beforeAndAfter(
   picked: readonly string[],
   traces: readonly {readonly id: string; readonly created_at: string}[],
 ): readonly [string, string] | undefined {
   const chosen = traces.filter(trace => picked.includes(trace.id));
   const [x, y] = chosen;
-  if (!x || !y) return undefined;
+  if (!x || !y || chosen.length > 2) return undefined;
   // the list is newest first, which decides between traces of the same second
   const isInOrder = x.created_at < y.created_at;
   return isInOrder ? [x.id, y.id] : [y.id, x.id];

@@ -6,7 +6,7 @@ export interface ListFilter {
   readonly hideSimulated: boolean;
 }
 
-/** Every word of the filter must be in the name, the project, the host, a GPU or the verdict. */
+/** Every word of the filter must be in what people call it, the host, a GPU or the verdict. */
 export function matches(trace: TraceInfo, filter: ListFilter): boolean {
   if (filter.hideSimulated && trace.simulated) return false;
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -14,6 +14,9 @@ export function matches(trace: TraceInfo, filter: ListFilter): boolean {
   const text = [
     trace.name,
     trace.project,
+    trace.file_name ?? '',
+    trace.notes,
+    ...trace.tags,
     trace.host ?? '',
     trace.format,
     ...trace.device_names,

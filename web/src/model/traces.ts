@@ -1,6 +1,15 @@
 // The list of traces, kept up to date by server-sent events, else by polling.
 import {computed, signal} from '@preact/signals';
-import {ApiError, deleteTrace, errorText, getTrace, listTraces, retryImport} from '../api/client';
+import {
+  ApiError,
+  deleteTrace,
+  errorText,
+  getTrace,
+  labelTrace,
+  listTraces,
+  retryImport,
+  type Labels,
+} from '../api/client';
 import {subscribeTraces} from '../api/events';
 import type {TraceInfo} from '../api/types';
 
@@ -153,6 +162,11 @@ export async function refreshTrace(id: string): Promise<void> {
 export async function removeTrace(id: string): Promise<void> {
   await deleteTrace(id);
   forget(id);
+}
+
+export async function setLabels(id: string, labels: Labels): Promise<void> {
+  const reply = await labelTrace(id, labels);
+  if (!deletedIds.has(id)) traces.value = mergeTrace(traces.value, reply);
 }
 
 export async function retryTrace(trace: TraceInfo): Promise<void> {

@@ -1,7 +1,7 @@
 // What the page shows, as signals. The address is the state: it is read at start and on
 // "back", and written whenever a signal changes, so that a reload or a sent link shows the same.
 //
-//   BASE/?q=text&sim=0                the list of traces, filtered, without simulated ones
+//   BASE/?q=text&sim=0&sort=-step&group=project   the list of traces, filtered, without simulated ones
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
 //   BASE/t/ID?view=timeline&sel=a:T0,T1&tab=gpu&rows=all;pin=t3
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
@@ -70,6 +70,9 @@ export interface ViewState {
   readonly areaTab: AreaTab;
   /** List: without simulated traces. */
   readonly hideSimulated: boolean;
+  /** List: its order and its groups (model/list_order.ts). */
+  readonly listSort: string;
+  readonly listGroup: string;
   /** The traces that are compared, before and after. */
   readonly compareA: string;
   readonly compareB: string;
@@ -95,6 +98,8 @@ export const DEFAULT_VIEW: ViewState = {
   rows: '',
   areaTab: 'slices',
   hideSimulated: false,
+  listSort: '',
+  listGroup: '',
   compareA: '',
   compareB: '',
   runId: '',
@@ -118,6 +123,8 @@ export const tableFilter = signal('');
 export const rowsShown = signal('');
 export const areaTab = signal<AreaTab>('slices');
 export const hideSimulated = signal(false);
+export const listSort = signal('');
+export const listGroup = signal('');
 export const compareA = signal('');
 export const compareB = signal('');
 export const runId = signal('');
@@ -142,6 +149,8 @@ export function currentView(): ViewState {
     rows: rowsShown.value,
     areaTab: areaTab.value,
     hideSimulated: hideSimulated.value,
+    listSort: listSort.value,
+    listGroup: listGroup.value,
     compareA: compareA.value,
     compareB: compareB.value,
     runId: runId.value,
@@ -168,6 +177,8 @@ export function show(change: Partial<ViewState>): void {
     rowsShown.value = next.rows;
     areaTab.value = next.areaTab;
     hideSimulated.value = next.hideSimulated;
+    listSort.value = next.listSort;
+    listGroup.value = next.listGroup;
     compareA.value = next.compareA;
     compareB.value = next.compareB;
     runId.value = next.runId;
@@ -209,6 +220,8 @@ export function formatLocation(view: ViewState): string {
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
     put('sim', view.hideSimulated ? '0' : '1', '1');
+    put('sort', view.listSort, '');
+    put('group', view.listGroup, '');
     return withParams('');
   }
   put('view', view.page, 'overview');
@@ -254,6 +267,8 @@ export function parseLocation(path: string, search: string): ViewState {
       ...DEFAULT_VIEW,
       query: params.get('q') ?? '',
       hideSimulated: params.get('sim') === '0',
+      listSort: params.get('sort') ?? '',
+      listGroup: params.get('group') ?? '',
     };
   const view = params.get('view') ?? 'overview';
   return {

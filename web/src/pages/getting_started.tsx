@@ -1,5 +1,6 @@
-// The first ten minutes: three ways in, each with what can be done today.
+// Three ways in: record a job, take what PyTorch's profiler wrote, take what another tool exports.
 import type {JSX} from 'preact';
+import {useState} from 'preact/hooks';
 import {BASE_URL, apiUrl} from '../api/client';
 import {CopyButton} from '../ui/copy_button';
 import {UploadButton} from './drop_zone';
@@ -19,7 +20,7 @@ with profile(
         train_step(batch)
         profiler.step()`;
 
-function Code({text}: {text: string}): JSX.Element {
+export function Code({text}: {text: string}): JSX.Element {
   return (
     <div class="code">
       <pre>{text}</pre>
@@ -30,40 +31,115 @@ function Code({text}: {text: string}): JSX.Element {
 
 const LOOPBACK = /^(127\.|localhost$|\[::1\]$)/;
 
+interface Place {
+  readonly label: string;
+  readonly text: string;
+  readonly code: string;
+}
+
+/** How a job is started differs by where it runs; what records it does not. */
+function places(server: string, isLocal: boolean): readonly Place[] {
+  const remote = `--server ${server} --token-file local.token`;
+  return [
+    {
+      label: 'This machine',
+      text: 'The script stays as it is. The verdict is printed while the job runs.',
+      code: `lacuna doctor
+lacuna run -o run1 -- python train.py
+lacuna import run1`,
+    },
+    {
+      label: 'Another machine',
+      text: isLocal
+        ? 'Forward this server’s port with ssh, and copy local.token out of its data folder.'
+        : 'Copy local.token out of the server’s data folder.',
+      code: `lacuna run ${remote} \\
+  -- python train.py`,
+    },
+    {
+      label: 'torchrun, Slurm',
+      text: 'All ranks become one run. Each task gets a folder inside.',
+      code: `lacuna run -o run1 -- torchrun --nproc-per-node 8 train.py
+srun lacuna run -o run-%j -- python train.py
+lacuna push run-* ${remote}`,
+    },
+  ];
+}
+
+function RecordDoor(): JSX.Element {
+  const [chosen, setChosen] = useState(0);
+  const all = places(BASE_URL.replace(/\/$/, ''), LOOPBACK.test(new URL(BASE_URL).hostname));
+  const place = all[chosen];
+  return (
+    <section class="way-in">
+      <h2>
+        Record a job with <code>lacuna run</code>
+      </h2>
+      <div class="segmented" role="group" aria-label="Where the job runs">
+        {all.map((each, index) => (
+          <button
+            key={each.label}
+            type="button"
+            aria-pressed={index === chosen}
+            onClick={() => setChosen(index)}
+          >
+            {each.label}
+          </button>
+        ))}
+      </div>
+      {place && (
+        <>
+          <p>{place.text}</p>
+          <Code text={place.code} />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Of each tool the command whose output can be read here. */
+const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
+  {name: 'Nsight Systems', command: 'nsys export --type=sqlite report.nsys-rep'},
+  {name: 'JAX', command: 'jax.profiler.start_trace("out", create_perfetto_trace=True)'},
+  {name: 'rocprof', command: 'rocprof --sys-trace -o results.csv python train.py'},
+  {name: 'VizTracer', command: 'viztracer -o result.json train.py'},
+  {name: 'Perfetto', command: 'traceconv json trace.pftrace trace.json'},
+];
+
 export function GettingStarted(): JSX.Element {
-  const isLocal = LOOPBACK.test(new URL(BASE_URL).hostname);
-  const upload = `curl -H @DIR/local.header \\
-  --data-binary @trace.json.gz \\
+  const upload = `curl -H @DIR/local.header --data-binary @trace.json.gz \\
   '${apiUrl('traces')}?name=trace'`;
   return (
     <div class="ways-in">
+      <RecordDoor />
       <section class="way-in">
-        <h2>I have a trace</h2>
+        <h2>I have a trace of PyTorch’s profiler</h2>
         <p>
-          Drop it anywhere on this page: a PyTorch profiler trace, a TensorFlow timeline, any other
-          Chrome trace, or the <code>.sqlite</code> export of an Nsight Systems report; compressed
-          or not (<code>.gz</code>, <code>.zst</code>), or a <code>.tar.gz</code> with one file per
-          rank. The verdict opens once it is imported.
+          Drop it anywhere on this page, compressed or not; of several ranks all files, or a{' '}
+          <code>.tar.gz</code> of them. To record one: ten steady steps after a few of warm-up.
         </p>
+        <Code text={RECORD} />
         <UploadButton />
       </section>
       <section class="way-in">
-        <h2>I have a job</h2>
+        <h2>I have another tool’s file</h2>
         <p>
-          Start it under <code>lacuna run -o FOLDER -- python train.py</code>, then{' '}
-          <code>lacuna import FOLDER</code>. Or record ten steady steps with the PyTorch profiler,
-          after a few of warm-up, and drop the file that it writes.
+          Any Chrome trace (<code>.json</code>, <code>.gz</code>, <code>.zst</code>) and
+          TensorFlow’s timelines are read as they are. Of other tools, drop what this writes:
         </p>
-        <Code text={RECORD} />
-      </section>
-      <section class="way-in">
-        <h2>I’m on a cluster</h2>
-        <p>
-          Record one rank or all of them, with the rank in the file name.{' '}
-          {isLocal
-            ? 'This server listens on this machine only: copy the files here, then drop or upload them.'
-            : 'Upload the files from any machine that reaches this server.'}{' '}
-          <code>DIR</code> is the server’s data folder; its key is in <code>local.header</code>.
+        <dl class="tools-list">
+          {TOOLS.map(tool => (
+            <div key={tool.name}>
+              <dt>{tool.name}</dt>
+              <dd>
+                <code>{tool.command}</code>
+                <CopyButton text={tool.command} label={`Copy the command of ${tool.name}`} />
+              </dd>
+            </div>
+          ))}
+        </dl>
+        <p class="muted">
+          From a script (<code>DIR</code> is the server’s data folder):
         </p>
         <Code text={upload} />
       </section>

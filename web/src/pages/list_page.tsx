@@ -1,28 +1,65 @@
 // Home: the traces with their verdicts.
 import type {JSX} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
-import {errorText} from '../api/client';
+import type {TraceInfo} from '../api/types';
 import {formatBytes, formatCount} from '../base/format';
-import {beforeAndAfter} from '../model/comparison';
+import {
+  LIST_COLUMNS,
+  LIST_GROUPS,
+  factsOf,
+  formatListSort,
+  groupRows,
+  parseListSort,
+  pressListSort,
+  sortRows,
+  type ListColumn,
+  type ListGroup,
+  type RowGroup,
+} from '../model/list_order';
 import {matches, withoutOwnUploads} from '../model/list_rows';
-import {groupRuns, loadRuns} from '../model/runs';
-import {listState, loadMoreTraces, loadTraces, removeTrace, traces} from '../model/traces';
+import {comparisonOf, groupRuns, loadRuns, runs} from '../model/runs';
+import {isTyping, registerShortcuts} from '../model/shortcuts';
+import {listState, loadMoreTraces, loadTraces, traces} from '../model/traces';
 import {dismiss, uploads, type Upload} from '../model/uploads';
-import {DEFAULT_VIEW, hideSimulated, query} from '../model/view_state';
+import {hideSimulated, listGroup, listSort, query, show} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
-import {Dialog} from '../ui/dialog';
 import {Header} from '../ui/header';
 import {IconClose, IconSearch} from '../ui/icons';
-import {ViewLink} from '../ui/link';
+import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {Empty, Failed, Loading} from '../ui/states';
+import {DeleteDialog} from './delete_dialog';
 import {GettingStarted} from './getting_started';
 import {UploadButton} from './drop_zone';
-import {RunRows, TraceRow, picked, toDelete} from './trace_rows';
+import {RunRows, TraceRow, picked, setPicked} from './trace_rows';
+
+const SelectionBar = lazy(
+  'the selection',
+  async () => (await import('./lazy_pages')).SelectionBar,
+  true,
+);
 
 export function ListPage(): JSX.Element {
+  const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     document.title = 'Lacuna: traces';
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || isTyping(event)) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    addEventListener('keydown', onKey);
+    const forget = registerShortcuts({
+      title: 'Traces',
+      shortcuts: [
+        {keys: ['/'], text: 'filter'},
+        {keys: ['Esc'], text: 'clear the selection'},
+      ],
+    });
+    return () => {
+      removeEventListener('keydown', onKey);
+      forget();
+    };
   }, []);
   const state = listState.value;
   const nothing = state.kind === 'ready' && traces.value.length === 0 && uploads.value.length === 0;
@@ -33,8 +70,9 @@ export function ListPage(): JSX.Element {
           <label class="field field-search">
             <IconSearch />
             <input
+              ref={field}
               type="search"
-              placeholder="Filter by name, GPU, verdict"
+              placeholder="Filter by name, tag, GPU, verdict"
               aria-label="Filter the list"
               value={query.value}
               onInput={event => (query.value = event.currentTarget.value)}
@@ -76,28 +114,80 @@ function EmptyList(): JSX.Element {
   );
 }
 
-function TraceTable({next}: {next: string | undefined}): JSX.Element {
+interface Head {
+  readonly column: ListColumn;
+  readonly label: string;
+  readonly title?: string;
+  readonly isNumber?: boolean;
+}
+const HEADS: readonly (Head | 'spark')[] = [
+  {column: 'name', label: 'name'},
+  {column: 'verdict', label: 'verdict'},
+  'spark',
+  {column: 'step', label: 'step', isNumber: true},
+  {column: 'throughput', label: 'throughput', isNumber: true},
+  {
+    column: 'share',
+    label: 'not computing',
+    title:
+      'Share of the time in which no compute kernel runs: idle time, exposed copies and exposed communication',
+    isNumber: true,
+  },
+  {column: 'gain', label: 'next change', title: 'What to change next, by what it gains'},
+  {column: 'gpus', label: 'GPUs'},
+  {column: 'recorded', label: 'recorded'},
+  {column: 'added', label: 'added', title: 'When it was uploaded'},
+];
+const GROUP_LABELS: Readonly<Record<ListGroup, string>> = {
+  '': 'no groups',
+  project: 'by project',
+  gpu: 'by GPU',
+  tag: 'by tag',
+};
+
+/** The rows that fit the filter, in their order, under their heads. */
+function useRows(all: readonly TraceInfo[]): {
+  readonly groups: readonly RowGroup[];
+  readonly shown: readonly TraceInfo[];
+} {
   const filter = {text: query.value, hideSimulated: hideSimulated.value};
+  const fitting = new Set(all.filter(trace => matches(trace, filter)));
+  const rows = groupRuns(all);
+  const runIds = rows.flatMap(row => (row.kind === 'run' ? [row.run] : []));
+  useEffect(() => void loadRuns(runIds), [runIds.join()]);
+  const now = new Date();
+  // a run is shown whole as soon as one of its ranks fits
+  const kept = rows
+    .filter(row =>
+      row.kind === 'trace' ? fitting.has(row.trace) : row.members.some(trace => fitting.has(trace)),
+    )
+    .map(row => ({
+      row,
+      facts:
+        row.kind === 'trace'
+          ? factsOf(row, undefined, undefined, now)
+          : factsOf(row, runs.value.get(row.run)?.name, comparisonOf(row.run, row.members), now),
+    }));
+  const by = LIST_GROUPS.find(group => group === listGroup.value) ?? '';
+  return {
+    groups: groupRows(sortRows(kept, parseListSort(listSort.value)), by),
+    shown: kept.flatMap(({row}) => (row.kind === 'run' ? row.members : [row.trace])),
+  };
+}
+
+function TraceTable({next}: {next: string | undefined}): JSX.Element {
   const sending = new Set(uploads.value.filter(u => u.state === 'sending').map(u => u.name));
   const all = withoutOwnUploads(traces.value, sending);
-  const fitting = new Set(all.filter(trace => matches(trace, filter)));
-  const groups = groupRuns(all);
-  const runIds = groups.flatMap(row => (row.kind === 'run' ? [row.run] : []));
-  useEffect(() => void loadRuns(runIds), [runIds.join()]);
-  // a run is shown whole as soon as one of its ranks fits
-  const rows = groups.filter(row =>
-    row.kind === 'trace' ? fitting.has(row.trace) : row.members.some(trace => fitting.has(trace)),
-  );
-  const shown = rows.reduce((sum, row) => sum + (row.kind === 'run' ? row.members.length : 1), 0);
+  const {groups, shown} = useRows(all);
   const [showStart, setShowStart] = useState(false);
   return (
     <>
       <div class="list-tools">
         <h1>Traces</h1>
-        <span class="muted num">
-          {shown === all.length
+        <span class="muted num" role="status">
+          {shown.length === all.length
             ? formatCount(all.length)
-            : `${formatCount(shown)} of ${formatCount(all.length)}`}
+            : `${formatCount(shown.length)} of ${formatCount(all.length)}`}
         </span>
         <label class="check">
           <input
@@ -107,8 +197,8 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
           />
           hide simulated
         </label>
+        <Choices />
         <span class="spacer" />
-        <CompareButton />
         <button
           type="button"
           class="button button-quiet"
@@ -121,47 +211,35 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
       </div>
       {showStart && <GettingStarted />}
       <div class="traces" role="table" aria-label="Traces">
-        <div class="trace-row trace-head" role="row">
-          <span role="columnheader">verdict</span>
-          <span role="columnheader" class="cell-num">
-            throughput
-          </span>
-          <span role="columnheader" class="cell-num">
-            step
-          </span>
-          <span
-            role="columnheader"
-            title="Share of the time in which no compute kernel runs: idle time, exposed copies and exposed communication"
-          >
-            not computing
-          </span>
-          <span role="columnheader">next change</span>
-          <span role="columnheader">GPUs</span>
-          <span role="columnheader">added</span>
-          <span role="columnheader" class="cell-num">
-            compare
-          </span>
-        </div>
+        <TableHead shown={shown} />
         {uploads.value.map(upload => (
           <UploadRow key={upload.key} upload={upload} />
         ))}
-        {rows.map(row =>
-          row.kind === 'trace' ? (
-            <TraceRow key={row.trace.id} trace={row.trace} />
-          ) : (
-            <RunRows key={row.run} run={row.run} members={row.members} />
-          ),
-        )}
+        {groups.map(group => (
+          <div key={group.title} role="rowgroup" aria-label={group.title || 'Traces'}>
+            {group.title !== '' && (
+              <h2 class="group-head">
+                <bdi>{group.title}</bdi> <span class="muted num">{group.rows.length}</span>
+              </h2>
+            )}
+            {group.rows.map(({row}) =>
+              row.kind === 'trace' ? (
+                <TraceRow key={row.trace.id} trace={row.trace} />
+              ) : (
+                <RunRows key={row.run} run={row.run} members={row.members} />
+              ),
+            )}
+          </div>
+        ))}
       </div>
-      {rows.length === 0 && all.length > 0 && (
-        <Empty title="No traces match">
+      {shown.length === 0 && all.length > 0 && (
+        <Empty title="No match">
+          No trace has {query.value === '' ? 'a GPU that is not simulated' : <q>{query.value}</q>}{' '}
+          in its name, project, tags, notes, host, GPU or verdict.{' '}
           <button
             type="button"
             class="button"
-            onClick={() => {
-              query.value = '';
-              hideSimulated.value = false;
-            }}
+            onClick={() => show({query: '', hideSimulated: false})}
           >
             Show all {formatCount(all.length)}
           </button>
@@ -172,40 +250,118 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
           Show older traces
         </button>
       )}
+      {picked.value.length > 0 && <SelectionBar />}
     </>
   );
 }
 
-/** Two picked rows make a comparison. */
-function CompareButton(): JSX.Element | null {
-  const both = beforeAndAfter(picked.value, traces.value);
-  if (both)
-    return (
-      <ViewLink
-        class="button"
-        view={{...DEFAULT_VIEW, page: 'compare', compareA: both[0], compareB: both[1]}}
+/** Groups; and the order, where there is no head to press. */
+function Choices(): JSX.Element {
+  const sort = parseListSort(listSort.value);
+  return (
+    <>
+      <select
+        class="input list-choice"
+        aria-label="Groups"
+        value={listGroup.value}
+        onChange={event => (listGroup.value = event.currentTarget.value)}
       >
-        Compare
-      </ViewLink>
-    );
-  return picked.value.length === 1 ? (
-    <span class="muted pick-hint">select another trace to compare</span>
-  ) : null;
+        {LIST_GROUPS.map(group => (
+          <option key={group} value={group}>
+            {GROUP_LABELS[group]}
+          </option>
+        ))}
+      </select>
+      <select
+        class="input list-choice list-order"
+        aria-label="Order"
+        value={sort.column}
+        onChange={event => {
+          const column = LIST_COLUMNS.find(c => c === event.currentTarget.value) ?? 'added';
+          listSort.value = formatListSort(
+            pressListSort(
+              {column: column === 'added' ? 'name' : 'added', ascending: false},
+              column,
+            ),
+          );
+        }}
+      >
+        {HEADS.map(
+          head =>
+            head !== 'spark' && (
+              <option key={head.column} value={head.column}>
+                by {head.label}
+              </option>
+            ),
+        )}
+      </select>
+    </>
+  );
+}
+
+function TableHead({shown}: {shown: readonly TraceInfo[]}): JSX.Element {
+  const sort = parseListSort(listSort.value);
+  const ids = shown.map(trace => trace.id);
+  const count = ids.filter(id => picked.value.includes(id)).length;
+  return (
+    <div class="trace-row trace-head" role="row">
+      <span role="columnheader" class="cell-pick">
+        <input
+          type="checkbox"
+          class="row-pick"
+          aria-label="Select all"
+          checked={count > 0 && count === ids.length}
+          indeterminate={count > 0 && count < ids.length}
+          onChange={event => setPicked(ids, event.currentTarget.checked)}
+        />
+      </span>
+      {HEADS.map(head => {
+        if (head === 'spark')
+          return (
+            <span key="spark" role="columnheader" class="cell-spark" title="Step times, from 0 up">
+              steps
+            </span>
+          );
+        const isSorted = sort.column === head.column;
+        return (
+          <span
+            key={head.column}
+            role="columnheader"
+            class={`cell-${head.column === 'gain' ? 'change' : head.column} ${head.isNumber ? 'cell-num' : ''}`}
+            aria-sort={isSorted ? (sort.ascending ? 'ascending' : 'descending') : 'none'}
+          >
+            <button
+              type="button"
+              class={isSorted ? 'sorted' : ''}
+              {...(head.title === undefined ? {} : {title: head.title})}
+              onClick={() => (listSort.value = formatListSort(pressListSort(sort, head.column)))}
+            >
+              {head.label}
+              <span class="sort-mark" aria-hidden="true">
+                {isSorted ? (sort.ascending ? '↑' : '↓') : ''}
+              </span>
+            </button>
+          </span>
+        );
+      })}
+    </div>
+  );
 }
 
 function UploadRow({upload}: {upload: Upload}): JSX.Element {
   const left = upload.totalBytes - upload.sentBytes;
   return (
     <div class="trace-row trace-row-busy" role="row">
-      <span class="cell-verdict" role="cell">
+      <span class="cell-pick" role="cell" />
+      <span class="cell-name" role="cell">
         <Chip topic={topicOf('upload', upload.state === 'failed' ? '!' : '↑')} />
-        <span class="verdict-words">
-          <span class="verdict-text">{upload.name}</span>
-          <span class="verdict-name">
-            {upload.state === 'waiting' && `queued, ${formatBytes(upload.totalBytes)}`}
-            {upload.state === 'sending' && 'sending'}
-            {upload.state === 'failed' && <span class="error-text">not sent</span>}
-          </span>
+        <span class="ellipsis" title={upload.name}>
+          {upload.name}
+        </span>
+        <span class="tag">
+          {upload.state === 'waiting' && `queued, ${formatBytes(upload.totalBytes)}`}
+          {upload.state === 'sending' && 'sending'}
+          {upload.state === 'failed' && <span class="error-text">not sent</span>}
         </span>
       </span>
       <span class={upload.state === 'failed' ? 'cell-reason' : 'cell-progress'} role="cell">
@@ -220,7 +376,7 @@ function UploadRow({upload}: {upload: Upload}): JSX.Element {
           />
         )}
       </span>
-      <span class="cell-actions" role="cell">
+      <span class="cell-actions cell-actions-shown" role="cell">
         <button
           type="button"
           class="button button-quiet button-icon"
@@ -232,53 +388,5 @@ function UploadRow({upload}: {upload: Upload}): JSX.Element {
         </button>
       </span>
     </div>
-  );
-}
-
-function DeleteDialog(): JSX.Element | null {
-  const what = toDelete.value;
-  const [error, setError] = useState<string | undefined>(undefined);
-  const busy = useRef(false);
-  if (!what) return null;
-  const count = what.traces.length;
-  const close = (): void => {
-    setError(undefined);
-    toDelete.value = undefined;
-  };
-  const remove = async (): Promise<void> => {
-    if (busy.current) return;
-    busy.current = true;
-    try {
-      for (const trace of what.traces) await removeTrace(trace.id);
-      close();
-    } catch (reason) {
-      setError(errorText(reason));
-    } finally {
-      busy.current = false;
-    }
-  };
-  return (
-    <Dialog
-      title={count === 1 ? 'Delete this trace?' : `Delete these ${formatCount(count)} traces?`}
-      onClose={close}
-    >
-      <p class="break">
-        <bdi>{what.name}</bdi>
-      </p>
-      <p class="muted">
-        {count === 1
-          ? 'The trace, its original file and its findings are deleted. Links to it stop working.'
-          : 'The traces, their original files and their findings are deleted. Links to them stop working.'}
-      </p>
-      {error !== undefined && <p class="error-text">{error}</p>}
-      <div class="dialog-actions">
-        <button type="button" class="button" onClick={close}>
-          Cancel
-        </button>
-        <button type="button" class="button button-danger" onClick={() => void remove()}>
-          Delete
-        </button>
-      </div>
-    </Dialog>
   );
 }

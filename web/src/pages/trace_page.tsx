@@ -5,6 +5,7 @@ import {ApiError, getAnalysis, getTrace, getTracks} from '../api/client';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {formatBytes, formatCount, formatWhen, sentence} from '../base/format';
 import {describeDevices} from '../model/list_rows';
+import {likenessOf} from '../model/looks_like';
 import {runs} from '../model/runs';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {canRetry, deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
@@ -17,10 +18,14 @@ import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
+import {DeleteDialog} from './delete_dialog';
+import {UploadButton} from './drop_zone';
+import {Code, GettingStarted} from './getting_started';
 import {OverviewPage} from './overview_page';
 import {showEvidence} from './evidence_link';
 import {RetryButton} from './retry_button';
 import {ShareButton} from './share_dialog';
+import {toDelete} from './trace_rows';
 
 const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
 const KernelsPage = lazy('the table', async () => (await import('./lazy_pages')).KernelsPage);
@@ -243,27 +248,45 @@ function Importing({trace}: {trace: TraceInfo}): JSX.Element {
 }
 
 function Broken({trace}: {trace: TraceInfo}): JSX.Element {
+  const isHosts = trace.error?.fault === 'host';
+  const likeness = isHosts
+    ? undefined
+    : likenessOf(trace.file_name ?? trace.name, trace.error?.code ?? '');
   return (
-    <Failed
-      title={
-        trace.error?.fault === 'host'
-          ? 'The server could not import this trace'
-          : 'This trace could not be read'
-      }
-      text={sentence(trace.error?.message || 'No reason was given.')}
-    >
+    <section class="broken" role="alert">
+      <h1>{isHosts ? 'The server could not import this trace' : 'This trace could not be read'}</h1>
+      <p class="error-text">{sentence(trace.error?.message || 'No reason was given.')}</p>
       <p class="muted">
-        <span class="break">{trace.name}</span>, {formatBytes(trace.size_bytes)}
-        {trace.error !== undefined && trace.error.code !== '' && (
-          <>
-            {' '}
-            (<code>{trace.error.code}</code>)
-          </>
-        )}
+        <span class="break">{trace.name}</span>, {formatBytes(trace.size_bytes)}, added{' '}
+        {formatWhen(trace.created_at, new Date())}
         {canRetry(trace) && '. The upload is kept.'}
       </p>
-      <RetryButton trace={trace} />
-    </Failed>
+      {likeness && (
+        <>
+          <h2>It looks like {likeness.what}</h2>
+          <p>{likeness.advice}</p>
+          {likeness.command !== undefined && <Code text={likeness.command} />}
+        </>
+      )}
+      <div class="broken-actions">
+        <RetryButton trace={trace} />
+        <UploadButton />
+        <button
+          type="button"
+          class="button"
+          onClick={() => (toDelete.value = {name: trace.name, traces: [trace]})}
+        >
+          Delete it
+        </button>
+      </div>
+      {!isHosts && (
+        <>
+          <h2>What can be read</h2>
+          <GettingStarted />
+        </>
+      )}
+      <DeleteDialog />
+    </section>
   );
 }
 

@@ -2,8 +2,10 @@
 import type {JSX} from 'preact';
 import {formatCount, formatDuration, formatNumber} from '../base/format';
 import {CopyButton} from '../ui/copy_button';
-import {AreaDock} from './area_dock';
+import {lazy} from '../ui/lazy';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
+
+const AreaDock = lazy('the area', async () => (await import('./area_dock')).AreaDock, true);
 
 export function AreaDetails({
   model,

@@ -101,3 +101,18 @@ export function Mark(): JSX.Element {
     </svg>
   );
 }
+export const IconPencil = () => (
+  <Icon>
+    <path d="m10.5 3 2.5 2.5-7.3 7.3-3 .5.5-3L10.5 3ZM9 4.5 11.5 7" />
+  </Icon>
+);
+export const IconNote = () => (
+  <Icon>
+    <path d="M3 2.5h10v7.6l-3.4 3.4H3v-11ZM9.6 13.4V10H13M5.5 5.5h5M5.5 8h3" />
+  </Icon>
+);
+export const IconSwap = () => (
+  <Icon>
+    <path d="M2.5 5.5h10M10 3l2.5 2.5L10 8M13.5 10.5h-10M6 8l-2.5 2.5L6 13" />
+  </Icon>
+);

@@ -6,10 +6,11 @@ import {Failed, Loading} from './states';
 
 const loaders: (() => Promise<unknown>)[] = [];
 
-/** A component that is fetched when it is first shown. */
+/** A component that is fetched when it is first shown: a page, or a part of one. */
 export function lazy<P extends object>(
   what: string,
   load: () => Promise<ComponentType<P>>,
+  isPart = false,
 ): (props: P) => JSX.Element {
   let Loaded: ComponentType<P> | undefined;
   const fetchOnce = async (): Promise<void> => {
@@ -26,19 +27,17 @@ export function lazy<P extends object>(
         );
     }, []);
     if (Loaded) return <Loaded {...props} />;
-    return (
-      <main class="page">
-        {state === 'failed' ? (
-          <Failed
-            title="This page failed to load"
-            text="The server is not responding, or has a newer version of this page."
-            retry={() => location.reload()}
-          />
-        ) : (
-          <Loading what={what} />
-        )}
-      </main>
-    );
+    const shown =
+      state === 'failed' ? (
+        <Failed
+          title={isPart ? 'A part of this page failed to load' : 'This page failed to load'}
+          text="The server is not responding, or has a newer version of this page."
+          retry={() => location.reload()}
+        />
+      ) : (
+        <Loading what={what} />
+      );
+    return isPart ? <div>{shown}</div> : <main class="page">{shown}</main>;
   };
 }
 

@@ -1,0 +1,116 @@
+// The list: its order, groups, labels, selection, and what a file that cannot be read is told.
+import assert from 'node:assert/strict';
+import {mkdirSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const demo = join(scratch, 'demo');
+mkdirSync(data);
+run('demo', demo);
+const series = ['1-two-workers', '2-five-workers', '3-channels-last'];
+run('import', '--data', data, '--project', 'series', ...series.map((name) => join(demo, `${name}.json`)));
+const server = await startServer(data);
+const {browser, page, complaints} = await startBrowser();
+
+const names = () => page.locator('.trace-row .row-link').allInnerTexts();
+const row = (name) => page.locator('.trace-row', {hasText: name});
+const until = async (what) => {
+  for (let i = 0; i < 200 && !(await what()); i++) await page.waitForTimeout(50);
+  assert.ok(await what(), String(what));
+};
+
+const steps = [
+  ['each trace is one line with its step times', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await row(series[0]).waitFor();
+    assert.ok((await row(series[0]).boundingBox()).height <= 42);
+    await row(series[0]).locator('.spark svg').waitFor();
+    assert.match(await row(series[0]).locator('.gain').innerText(), /2\.0× faster/);
+    assert.match(await row(series[0]).locator('.gain').getAttribute('title'), /750 → 37\d/);
+  }],
+  ['a head sorts, the address keeps it, and groups have heads', async () => {
+    await page.getByRole('button', {name: 'step', exact: true}).click();
+    assert.deepEqual(await names(), series);
+    await page.getByRole('button', {name: /^step/}).click();
+    assert.deepEqual(await names(), [...series].reverse());
+    await until(() => /sort=-step/.test(page.url()));
+    await page.reload();
+    await row(series[0]).waitFor();
+    assert.deepEqual(await names(), [...series].reverse());
+    await page.getByLabel('Groups').selectOption('project');
+    await page.locator('.group-head', {hasText: /series\s+3/}).waitFor();
+  }],
+  ['a trace is renamed, tagged and noted where it stands', async () => {
+    await row(series[2]).hover();
+    await page.getByRole('button', {name: `Edit ${series[2]}`}).click();
+    const form = page.getByRole('form', {name: `Labels of ${series[2]}`});
+    await form.getByLabel('Name').fill('channels last, best so far');
+    await form.getByLabel('Tags').fill('bf16, V100');
+    await form.getByLabel('Notes').fill('compare with the next one');
+    await form.getByRole('button', {name: 'Save'}).click();
+    await row('channels last, best so far').locator('.tag-own', {hasText: 'bf16'}).waitFor();
+    await page.reload();
+    await row('channels last, best so far').getByRole('img', {name: /compare with the next one/}).waitFor();
+    await page.getByLabel('Groups').selectOption('tag');
+    await page.locator('.group-head', {hasText: /V100\s+1/}).waitFor();
+    await page.getByLabel('Groups').selectOption('');
+  }],
+  ['the bar at the bottom labels what is selected, and compares two either way', async () => {
+    await page.getByLabel('Select all').check();
+    await page.getByLabel('Tag or project for 3 traces').fill('week 12');
+    await page.getByRole('button', {name: 'Set project'}).click();
+    await until(async () => (await page.locator('.cell-name .tag', {hasText: 'week 12'}).count()) === 3);
+    await page.getByLabel('Select channels last, best so far').uncheck();
+    const href = () => page.getByRole('link', {name: 'Compare', exact: true}).getAttribute('href');
+    const before = await href();
+    await page.getByRole('button', {name: 'Swap A and B'}).click();
+    const [, a, b] = /a=(\w+)&b=(\w+)/.exec(before);
+    assert.match(await href(), new RegExp(`a=${b}&b=${a}`));
+    await page.keyboard.press('Escape');
+    await page.locator('.selection-bar').waitFor({state: 'detached'});
+  }],
+  ['no match says so and shows all again', async () => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('week nothing');
+    await page.getByText('No match').waitFor();
+    assert.equal(await page.getByText('Record a job with').count(), 0);
+    await page.getByRole('button', {name: 'Show all 3'}).click();
+    assert.equal((await names()).length, 3);
+  }],
+  ['a file that cannot be read says what it looks like and what to do', async () => {
+    const path = join(scratch, 'my run.pftrace');
+    writeFileSync(path, 'no trace at all');
+    await page.setInputFiles('#upload-input', path);
+    await page.getByRole('heading', {name: 'It looks like a binary trace of Perfetto'}).waitFor();
+    assert.match(await page.locator('.broken').innerText(), /traceconv json 'my run\.pftrace' trace\.json/);
+    await page.getByRole('button', {name: 'Delete it'}).click();
+    await page.getByRole('button', {name: 'Delete', exact: true}).click();
+    await page.getByText('There is no such trace here').waitFor();
+    await page.getByRole('link', {name: 'All traces'}).first().click();
+    await until(async () => (await names()).length === 3);
+  }],
+  ['on a phone nothing leaves the screen sideways', async () => {
+    await page.setViewportSize({width: 390, height: 844});
+    await page.getByLabel('Select 1-two-workers').check();
+    await page.locator('.selection-bar').waitFor();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 390));
+  }],
+  ['nothing complained', async () => {
+    assert.deepEqual(complaints, []);
+  }],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});

@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {likenessOf} from './looks_like';
+
+test('a file is known by its name, with the command that makes it readable', () => {
+  assert.equal(
+    likenessOf('run 1.nsys-rep', '')?.command,
+    "nsys export --type=sqlite 'run 1.nsys-rep'",
+  );
+  assert.equal(
+    likenessOf("it's.pftrace", '')?.command,
+    "traceconv json 'it'\\''s.pftrace' trace.json",
+  );
+  assert.match(likenessOf('host.xplane.pb', '')?.what ?? '', /XPlane/);
+  assert.match(likenessOf('x.pb', '')?.what ?? '', /Perfetto/);
+  assert.match(likenessOf('model.pt', '')?.advice ?? '', /trace\.json/);
+  assert.match(likenessOf('a.pt.trace.json', 'corrupt')?.advice ?? '', /traceEvents/);
+  assert.match(likenessOf('a.json.gz', 'limit')?.advice ?? '', /limits/);
+  assert.equal(likenessOf('a.bin', 'corrupt'), undefined);
+});
