@@ -300,6 +300,70 @@ static enum lac_status compare(struct lac_mcp_call *call)
     return status;
 }
 
+static enum lac_status sql(struct lac_mcp_call *call)
+{
+    char *path = path_of(call, "trace");
+    const char *argv[] = {"lacuna",    "sql", "--json", "--limit", "1000",
+                          "--timeout", "60",  "--",     path,      lac_mcp_text(call, "query"),
+                          NULL};
+    enum lac_status status = path == NULL ? LAC_ERR_NOT_FOUND : run_command(call, argv);
+    free(path);
+    return status;
+}
+
+static enum lac_status sql_tables(struct lac_mcp_call *call)
+{
+    const char *argv[] = {"lacuna", "sql", "--tables", "--", lac_mcp_text(call, "table"), NULL};
+    return run_command(call, argv);
+}
+
+static enum lac_status sql_examples(struct lac_mcp_call *call)
+{
+    const char *argv[] = {"lacuna", "sql", "--questions", NULL};
+    return run_command(call, argv);
+}
+
+/** Milliseconds as text. @return false with a failure */
+static bool read_ms(struct lac_mcp_call *call, const char *argument, int64_t *ret_ns)
+{
+    const char *text = lac_mcp_text(call, argument);
+    char *end = NULL;
+    const double ms = strtod(text, &end);
+    if (end == text || *end != '\0' || !(ms >= 0.0 && ms < 1e12)) {
+        (void)fail(call, LAC_ERR_MISUSE, "%s is not a number of milliseconds: %.40s", argument,
+                   text);
+        return false;
+    }
+    *ret_ns = (int64_t)(ms * 1e6);
+    return true;
+}
+
+static enum lac_status timeline(struct lac_mcp_call *call)
+{
+    int64_t from_ns = 0, to_ns = 0;
+    char query[1024];
+    if (!read_ms(call, "from_ms", &from_ns) || !read_ms(call, "to_ms", &to_ns)) {
+        return LAC_ERR_MISUSE;
+    }
+    if (to_ns <= from_ns) {
+        return fail(call, LAC_ERR_MISUSE, "to_ms must be above from_ms");
+    }
+    /* what would be thinner than a pixel in a picture is left out, as there */
+    (void)snprintf(query, sizeof(query),
+                   "SELECT t.name AS track, s.start_ns / 1e6 AS start_ms, s.dur_ns / 1e6 AS dur_ms,"
+                   " s.depth, s.kind, substr(s.name, 1, 120) AS name, s.id"
+                   " FROM slices s JOIN tracks t ON t.id = s.track"
+                   " WHERE s.start_ns < %lld AND s.end_ns > %lld AND s.dur_ns >= %lld"
+                   " ORDER BY s.track, s.start_ns, s.depth",
+                   (long long)to_ns, (long long)from_ns, (long long)(to_ns - from_ns) / 500);
+    char *path = path_of(call, "trace");
+    const char *argv[] = {"lacuna", "sql", "--csv", "--limit", "2000", "--timeout",
+                          "60",     "--",  path,    query,     NULL};
+    enum lac_status status = path == NULL ? LAC_ERR_NOT_FOUND : run_command(call, argv);
+    free(path);
+    return status;
+}
+
 #define TRACE                                                                                      \
     {                                                                                              \
         "trace", "a name from list_traces: a file, a recorded job, or a folder of ranks", true     \
@@ -345,6 +409,30 @@ const struct lac_mcp_tool lac_mcp_tools[] = {
      "time went, and whether the predictions came true.",
      {{"before", "a name from list_traces", true}, {"after", "a name from list_traces", true}},
      compare},
+    {"timeline",
+     "A window of the timeline",
+     "What ran on each thread and stream in a window, as CSV: track, start and length in "
+     "milliseconds, depth, kind, name, and the slice's id. Steps and idle gaps are tracks of their "
+     "own. Left out is what takes less than 1/500 of the window.",
+     {TRACE, {"from_ms", "start, from the trace's beginning", true}, {"to_ms", "end", true}},
+     timeline},
+    {"sql",
+     "Ask in SQL",
+     "A query in SQLite's language over the trace's tables (sql_tables, sql_examples); at most "
+     "1,000 "
+     "rows, as JSON. Queries only read.",
+     {TRACE, {"query", "SELECT ...", true}},
+     sql},
+    {"sql_tables",
+     "Tables for SQL",
+     "The tables and functions for sql, with their columns.",
+     {{"table", "one of them alone", false}},
+     sql_tables},
+    {"sql_examples",
+     "Examples of SQL",
+     "Questions that people ask of traces, each with its query.",
+     {{NULL, NULL, false}},
+     sql_examples},
 };
 const size_t lac_mcp_tool_count = LAC_COUNT_OF(lac_mcp_tools);
 

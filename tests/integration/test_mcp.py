@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`lacuna mcp`: both generations of the protocol, every tool, pages, and what a client may not read."""
+import csv
 import json
 import os
 import re
@@ -109,7 +110,8 @@ class Mcp(unittest.TestCase):
     def test_every_tool_has_a_schema_and_refuses_what_is_not_in_it(self):
         tools = self.client.ask("tools/list")["result"]["tools"]
         self.assertGreaterEqual({tool["name"] for tool in tools},
-                                {"list_traces", "analyze", "findings", "explain", "what_if", "compare"})
+                                {"list_traces", "analyze", "findings", "explain", "what_if", "compare", "timeline", "sql",
+                                 "sql_tables", "sql_examples"})
         for tool in tools:
             schema = tool["inputSchema"]
             self.assertEqual((schema["type"], schema["additionalProperties"]), ("object", False))
@@ -142,6 +144,23 @@ class Mcp(unittest.TestCase):
         self.assertEqual(asked["what_if"], whole["what_if"])
         self.assertEqual(asked["now"]["mean_ns"], whole["steps"]["mean_ns"])
         self.assertIn("more than noise", self.client.text("compare", before=self.first, after=self.second))
+
+    def test_sql_and_the_timeline_answer_from_the_trace(self):
+        answer = json.loads(self.client.text("sql", trace=self.first, query="SELECT count(*) AS n FROM kernels"))
+        whole = subprocess.run([PROGRAM, "analyze", "--json", os.path.join(self.folder, self.first)],
+                               capture_output=True, check=True)
+        self.assertEqual(answer["rows"], [[json.loads(whole.stdout)["kernels"]["count"]]])
+        self.assertIn("start_ns", self.client.text("sql_tables", table="slices"))
+        self.assertIn("SELECT", self.client.text("sql_examples"))
+        rows = list(csv.DictReader(self.client.text("timeline", trace=self.first, from_ms="1000", to_ms="1500.5").splitlines()))
+        self.assertIn("kernel", {row["kind"] for row in rows})
+        for row in rows:
+            start, length = float(row["start_ms"]), float(row["dur_ms"])
+            self.assertTrue(start < 1500.5 and start + length > 1000 and length >= 1, row)
+        for query in ("DELETE FROM slices", "ATTACH '/etc/passwd' AS x", "SELECT load_extension('x')", "nonsense"):
+            self.assertTrue(self.client.call("sql", trace=self.first, query=query)["isError"], query)
+        for window in (("5", "5"), ("9", "1"), ("-1", "1"), ("0", "1e99"), ("0; DROP", "1"), ("nan", "1"), ("", "1")):
+            self.assertTrue(self.client.call("timeline", trace=self.first, from_ms=window[0], to_ms=window[1])["isError"])
 
     def test_a_long_answer_comes_in_pages_that_join_to_the_whole(self):
         whole = subprocess.run([PROGRAM, "explain", "input-starvation"], capture_output=True, text=True, check=True)
