@@ -15,6 +15,9 @@
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
+/** Largest body of a query: its text, escaped. */
+enum { LAC_SQL_BODY_BYTES_MAX = 400000 };
+
 struct lac_document_cache;
 
 struct lac_app {
@@ -151,6 +154,9 @@ void lac_api_search(void *app, const struct lac_request *request, struct lac_res
 void lac_api_kernels(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_gaps(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_flame(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_sql(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_sql_reference(void *app, const struct lac_request *request,
+                           struct lac_response *response);
 void lac_api_area(void *app, const struct lac_request *request, struct lac_response *response);
 
 void lac_api_runs(void *app, const struct lac_request *request, struct lac_response *response);

@@ -1,6 +1,7 @@
 #include "server/cli/commands.h"
 
 #include "server/ingest/import_worker.h"
+#include "server/sql/sql_child.h"
 
 #include <stddef.h>
 
@@ -27,6 +28,7 @@ static const struct lac_command commands[] = {
     {"version", "print the version", lac_cmd_version},
     {"help", "list the commands, or: lacuna help COMMAND", lac_cmd_help},
     {"import-worker", NULL, lac_cmd_import_worker},
+    {"sql-worker", NULL, lac_cmd_sql_worker},
     {NULL, NULL, NULL},
 };
 

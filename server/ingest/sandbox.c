@@ -98,7 +98,8 @@ static int restrict_files(int input_fd, int folder_fd)
     if (fd < 0) {
         return 0;
     }
-    good = allow(fd, input_fd, FS_READ_FILE) && allow(fd, folder_fd, FOLDER & ruleset.fs) &&
+    good = (input_fd < 0 || allow(fd, input_fd, FS_READ_FILE)) &&
+           (folder_fd < 0 || allow(fd, folder_fd, FOLDER & ruleset.fs)) &&
            syscall(RESTRICT_SELF, fd, 0) == 0;
     (void)close(fd);
     return good ? (int)version : 0;

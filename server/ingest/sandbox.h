@@ -23,8 +23,8 @@ struct lac_sandbox {
 /**
  * Enter. Before: no_new_privs is set, and all threads but this one have ended.
  *
- * @param input_fd  a file that may be opened again for reading (by /proc/self/fd)
- * @param folder_fd a folder whose content may be read, made, written and removed
+ * @param input_fd  a file that may be opened again for reading (by /proc/self/fd); -1: none
+ * @param folder_fd a folder whose content may be read, made, written and removed; -1: none
  */
 struct lac_sandbox lac_sandbox_enter(int input_fd, int folder_fd);
 

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""POST /api/v1/traces/{id}/sql: rows as `lacuna sql` gives them, and queries that would harm a server do not harm this one."""
+import json
+import os
+import signal
+import subprocess
+import threading
+import unittest
+
+from server_harness import PROGRAM, Server, children, main, make_trace, wait_for
+
+FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+def workers(pid):
+    """Children that answer queries."""
+    found = []
+    for child in children(pid):
+        try:
+            with open(f"/proc/{child}/cmdline", "rb") as file:
+                if file.read().split(b"\0")[1:2] == [b"sql-worker"]:
+                    found.append(child)
+        except OSError:
+            pass
+    return found
+
+
+class ServerSql(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+        cls.addClassCleanup(cls.server.close)
+        cls.trace = cls.server.upload(make_trace())
+        assert cls.server.wait_ready(cls.trace)["state"] == "ready"
+
+    def post(self, query, parameters="", trace=None, **kwargs):
+        return self.server.request("POST", f"/api/v1/traces/{trace or self.trace}/sql{parameters}", body=json.dumps({"query": query}), **kwargs)
+
+    def refused(self, query, code, parameters=""):
+        reply = self.post(query, parameters)
+        self.assertEqual((reply.status, reply.json()["error"]["code"]), (400, code), f"{query}: {reply.body[:300]!r}")
+        return reply.json()["error"]["message"]
+
+    def test_the_rows_are_those_of_the_command(self):
+        path = os.path.join(self.server.data, "traces", self.trace + ".db")
+        for query in ("SELECT id, kind, name, start_ns, args FROM slices ORDER BY id", "SELECT * FROM by_name ORDER BY total_ns, name",
+                      "SELECT 9007199254740993, 1.5, x'00ff', NULL, 'a<b'", "SELECT * FROM gaps", "SELECT * FROM steps", "SELECT * FROM findings"):
+            reply = self.post(query, "?limit=100000")
+            self.assertEqual(reply.status, 200, reply.body[:300])
+            done = subprocess.run([PROGRAM, "sql", path, query, "--json"], capture_output=True, check=True)
+            self.assertEqual(reply.json(), json.loads(done.stdout), query)
+
+    def test_a_page_of_rows_says_that_it_is_cut(self):
+        answer = self.post("SELECT id FROM slices", "?limit=3").json()
+        self.assertEqual((answer["rows"], answer["row_count"], answer["cut"]), ([[0], [1], [2]], 3, "rows"))
+        answer = self.post("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 100) SELECT i, hex(zeroblob(500000)) FROM n").json()
+        self.assertEqual(answer["cut"], "bytes")
+        self.assertLess(answer["row_count"], 100)
+
+    def test_the_reference_names_what_can_be_asked(self):
+        reference = self.server.api("/sql", key=False)
+        schemas = self.server.get("/openapi.json", key=False).json()["components"]["schemas"]
+        self.assertEqual(sorted(reference), sorted(schemas["SqlReference"]["properties"]))
+        self.assertEqual(sorted(self.post("SELECT 1").json()), sorted(schemas["SqlResult"]["properties"]))
+        for question in reference["questions"]:
+            self.assertEqual(self.post(question["sql"]).status, 200, question["id"])
+
+    def test_wrong_requests_are_refused(self):
+        for body in (b"", b"SELECT 1", b"[]", b"{}", b'{"query": 1}', b'{"query": "SELECT 1\\u0000"}', b'{"query": "' + b"x" * 70000 + b'"}'):
+            reply = self.server.request("POST", f"/api/v1/traces/{self.trace}/sql", body=body)
+            self.assertEqual(reply.status, 400, body[:40])
+        self.assertEqual(self.server.request("POST", f"/api/v1/traces/{self.trace}/sql", body=b"x" * 500000).status, 413)
+        self.assertEqual(self.post("SELECT 1", key=False).status, 401)
+        self.assertEqual(self.post("SELECT 1", trace="a" * 26).status, 404)
+        for parameters in ("?limit=0", "?limit=100001", "?timeout=0", "?timeout=21", "?limit=x"):
+            self.assertEqual(self.post("SELECT 1", parameters).status, 400, parameters)
+
+    def test_only_reading_is_allowed(self):
+        before = sorted(os.listdir(self.server.data))
+        for query in ("ATTACH 'x.db' AS x", "CREATE TABLE t(a)", "PRAGMA writable_schema=1", "VACUUM INTO 'x.db'", "SELECT load_extension('/tmp/x.so')",
+                      "INSERT INTO slices(id) VALUES(1)", "SELECT 1; DROP TABLE slices", "SELECT * FROM sqlite_dbpage", "SELECT readfile('/etc/passwd')"):
+            self.refused(query, "query_error")
+        self.assertEqual(sorted(os.listdir(self.server.data)), before)
+
+    def test_what_loops_or_eats_memory_is_stopped_and_the_server_goes_on(self):
+        self.assertIn("longer than 1 s", self.refused(FOREVER, "query_limit", "?timeout=1"))
+        self.assertIn("memory", self.refused("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9000)"
+                                             " SELECT b FROM (SELECT zeroblob(1000000 + i) AS b FROM n) ORDER BY b", "query_limit"))
+        # one call of a function that no progress handler interrupts
+        self.refused("SELECT instr(hex(zeroblob(7000000)), hex(zeroblob(3000000)) || '1')", "query_limit", "?timeout=1")
+        self.assertEqual(self.post("SELECT 1").json()["rows"], [[1]])
+        wait_for(lambda: not workers(self.server.process.pid))
+
+    def test_more_queries_than_run_at_once_are_told_to_wait(self):
+        replies = []
+        threads = [threading.Thread(target=lambda: replies.append(self.post(FOREVER, "?timeout=3"))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: len(workers(self.server.process.pid)) == 2 or replies)
+        if not replies:  # both still run
+            reply = self.post("SELECT 1")
+            if reply.status != 200:
+                self.assertEqual((reply.status, reply.json()["error"]["code"]), (503, "busy"))
+                self.assertEqual(reply.headers["Retry-After"], "2")
+        for thread in threads:
+            thread.join()
+        self.assertEqual([reply.status for reply in replies], [400, 400])
+        self.assertEqual(self.post("SELECT 1").status, 200)
+
+
+class Ending(unittest.TestCase):
+    def test_a_query_ends_with_its_server(self):
+        server = Server()
+        self.addCleanup(server.close)
+        trace = server.upload(make_trace())
+        self.assertEqual(server.wait_ready(trace)["state"], "ready")
+
+        def ask():
+            try:
+                server.request("POST", f"/api/v1/traces/{trace}/sql", body=json.dumps({"query": FOREVER}))
+            except OSError:
+                pass  # the server is gone
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        found = wait_for(lambda: workers(server.process.pid))
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        thread.join()
+
+        def is_gone():
+            try:
+                with open(f"/proc/{found[0]}/stat", encoding="ascii") as file:
+                    return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+            except OSError:
+                return True
+
+        wait_for(is_gone)
+
+
+if __name__ == "__main__":
+    main()
