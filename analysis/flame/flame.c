@@ -63,6 +63,29 @@ static enum lac_status find_steps(struct lac_flame_walk *walk, uint32_t *ret_ste
     return LAC_OK;
 }
 
+/* Who samples stacks records no functions: where there are samples, nothing else is of Python. */
+static bool is_sampled(const struct lac_model *model)
+{
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        if (model->tracks[t].kind == LAC_TRACK_STACKS && model->tracks[t].count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t lac_flame_stacks_of(const struct lac_model *model, uint32_t thread)
+{
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind == LAC_TRACK_STACKS && track->process == model->tracks[thread].process &&
+            track->id_text == model->tracks[thread].id_text) {
+            return t;
+        }
+    }
+    return LAC_NONE;
+}
+
 static enum lac_status walk_metric(struct lac_flame_walk *walk, enum lac_flame_metric metric)
 {
     switch (metric) {
@@ -88,6 +111,7 @@ enum lac_status lac_flame_create(const struct lac_model *model,
         .t0_ns = is_whole ? 0 : options->t0_ns,
         .t1_ns = is_whole ? LAC_TIME_MAX_NS + 1 : options->t1_ns,
         .frame_kinds = kinds_of(options),
+        .is_sampled = options->by == LAC_FLAME_BY_PYTHON && is_sampled(model),
     };
     uint32_t step_count = 0;
     enum lac_status status = lac_flame_tree_init(&walk.tree);

@@ -11,6 +11,22 @@
 /* Of a thread's time, in percent, what it waits for another from which on it is left out. */
 enum { WAITING_MIN_PCT = 95, LONG_WAIT_NS = 1000000 };
 
+/** Whether a sampled function is one in which Python itself waits. */
+static bool is_sampled_waiting(const char *name)
+{
+    static const char *const waits[] = {"/threading.py(", "/selectors.py(", "/queue.py(",
+                                        "/socket.py(", "/multiprocessing/connection.py("};
+    for (size_t i = 0; i < LAC_COUNT_OF(waits); i++) {
+        const char *at = strstr(name, waits[i]);
+        const char *function = at != NULL ? strstr(at, "): ") : NULL;
+        if (function != NULL && strncmp(function, "): run", 6) != 0 &&
+            strncmp(function, "): _bootstrap", 13) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** Whether a Python function waits for another thread or process. */
 static bool is_waiting(const char *name)
 {
@@ -22,7 +38,7 @@ static bool is_waiting(const char *name)
             return true;
         }
     }
-    return false;
+    return is_sampled_waiting(name);
 }
 
 /** Whether a thread's time is its own: not that of the recorder's own row, nor of a thread that only
@@ -59,8 +75,9 @@ enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk)
     struct lac_flame_piece area = {.start_ns = walk->t0_ns, .end_ns = walk->t1_ns};
     struct lac_flame_pieces pieces = {.at = &area, .count = 1};
     enum lac_status status = LAC_OK;
+    enum lac_track_kind kind = walk->is_sampled ? LAC_TRACK_STACKS : LAC_TRACK_THREAD;
     for (uint32_t t = 0; t < model->recorded_track_count && status == LAC_OK; t++) {
-        if (model->tracks[t].kind == LAC_TRACK_THREAD && has_time_of_its_own(model, t)) {
+        if (model->tracks[t].kind == kind && has_time_of_its_own(model, t)) {
             status = lac_flame_time(walk, t, &pieces, true);
         }
     }

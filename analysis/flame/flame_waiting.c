@@ -68,6 +68,9 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_flam
         }
         struct waiting *w = &waits[count++];
         *w = (struct waiting){.track = launching_track(walk->model, i, &latest)};
+        if (walk->is_sampled && w->track != LAC_NONE) {
+            w->track = lac_flame_stacks_of(walk->model, w->track);
+        }
         w->piece.id = (uint32_t)i;
         w->piece.start_ns = s->start_ns[i] > walk->t0_ns ? s->start_ns[i] : walk->t0_ns;
         w->piece.end_ns = w->piece.start_ns + length_ns;

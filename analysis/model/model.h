@@ -70,6 +70,7 @@ enum lac_track_kind {
     LAC_TRACK_GPU_RANGE = 5, /**< GPU_RANGE slices of one stream, kept off the stream's own row */
     LAC_TRACK_STEPS = 6,     /**< derived: steps */
     LAC_TRACK_GAPS = 7,      /**< derived: why a device was idle */
+    LAC_TRACK_STACKS = 8,    /**< what a host thread was found in, sampled: nested Python slices */
     LAC_TRACK_KIND_COUNT_
 };
 

@@ -178,6 +178,7 @@ void lac_shared_tell(const struct lac_shared_spool *spool, enum lac_spool_stop w
     if (spool->is_writable) {
         touch(spool);
         __atomic_store_n(&spool->shared->stop, (uint32_t)wish, __ATOMIC_RELEASE);
+        (void)syscall(SYS_futex, &spool->shared->stop, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         untouch();
     }
 }

@@ -177,11 +177,61 @@ static const uint32_t *api_asked(void)
     return &lac_spool_header()->ask_count;
 }
 
+static const uint32_t *api_stop(void)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return NULL;
+    }
+    lac_recorder_leave(self);
+    return &lac_spool_header()->stop;
+}
+
+static int api_stack_frame(uint32_t number, uint32_t caller, uint32_t line, const char *name,
+                           size_t length)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+    bool is_kept = false;
+
+    if (self == NULL) {
+        return 0;
+    }
+    is_kept = number <= UINT16_MAX && lac_recorder_room(self, 1);
+    if (is_kept) {
+        lac_recorder_put(self, (uint64_t)caller << 32 | line, lac_recorder_name(self, name, length),
+                         (uint16_t)number, 0, LAC_EVENT_STACK_FRAME);
+    }
+    lac_recorder_leave(self);
+    return is_kept;
+}
+
+static void api_stack_sample(uint32_t frame, uint32_t tid, uint32_t periods)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return;
+    }
+    if (lac_recorder_room(self, 1)) {
+        const uint64_t now = lac_clock_now();
+
+        lac_recorder_put(self, now, tid, (uint16_t)frame,
+                         (uint8_t)(periods < UINT8_MAX ? periods : UINT8_MAX),
+                         LAC_EVENT_STACK_SAMPLE);
+        if (now > self->next_sync_ticks) {
+            lac_recorder_sync(self);
+        }
+    }
+    lac_recorder_leave(self);
+}
+
 const struct lacuna_api *lacuna_get_api(void)
 {
-    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,     api_pop,
-                                          api_setting,        api_step,     api_value,
-                                          api_gpu_yield,      api_identity, api_asked};
+    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,        api_pop,
+                                          api_setting,        api_step,        api_value,
+                                          api_gpu_yield,      api_identity,    api_asked,
+                                          api_stop,           api_stack_frame, api_stack_sample};
 
     return lac_settings.enabled ? &api : NULL;
 }

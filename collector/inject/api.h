@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LACUNA_API_VERSION 2
+#define LACUNA_API_VERSION 3
 
 struct lacuna_api {
     uint32_t version;
@@ -30,6 +30,14 @@ struct lacuna_api {
     /** Where a launcher asks for stacks: a number that grows, and a futex. NULL: nowhere. It stays
      * where it is until this process ends or forks. */
     const uint32_t *(*asked)(void);
+    /** Whether recording is on: an enum lac_spool_stop, and a futex that is woken when the process
+     * itself changes it. NULL: nothing is recorded. It stays where `asked` does. */
+    const uint32_t *(*stop)(void);
+    /** Define frame `number` of Python's stacks (LAC_EVENT_STACK_FRAME). 0: it is not kept. */
+    int (*stack_frame)(uint32_t number, uint32_t caller, uint32_t line, const char *name,
+                       size_t length);
+    /** What a thread was found in: its innermost frame, and for how many periods that stands. */
+    void (*stack_sample)(uint32_t frame, uint32_t tid, uint32_t periods);
 };
 
 /** NULL when nothing is recorded in this process. */

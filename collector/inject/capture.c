@@ -6,9 +6,13 @@
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 struct lac_capture lac_capture;
 
@@ -37,8 +41,10 @@ enum lac_spool_stop lac_capture_first(void)
 
 static void change(struct lac_spool_header *header, uint32_t from, uint32_t to)
 {
-    (void)__atomic_compare_exchange_n(&header->stop, &from, to, false, __ATOMIC_SEQ_CST,
-                                      __ATOMIC_SEQ_CST);
+    if (__atomic_compare_exchange_n(&header->stop, &from, to, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_SEQ_CST)) {
+        (void)syscall(SYS_futex, &header->stop, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
 }
 
 static void open_one(void)

@@ -41,7 +41,7 @@ static const char help[] =
     "\n"
     "Afterwards: lacuna gather DIR\n";
 
-enum { VARIABLES = 5, VARIABLES_MAX = 7, PATH_BYTES = 4096, COPY_BYTES = 1 << 16 };
+enum { VARIABLES = 5, VARIABLES_MAX = 8, PATH_BYTES = 4096, COPY_BYTES = 1 << 16 };
 
 struct variable {
     const char *name;
@@ -85,6 +85,9 @@ static void fill(struct variable *variables, const struct lac_install *install, 
     if (on_demand) {
         variables[variable_count].name = "LACUNA_ON_DEMAND";
         (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "1");
+        variable_count++;
+        variables[variable_count].name = "LACUNA_PYTHON_STACKS";
+        (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "auto");
         variable_count++;
     }
 }

@@ -728,6 +728,11 @@ static void say_displaced(const struct lac_displaced *displaced)
 /* What the job's processes look for themselves. */
 static void set_captures(const struct lac_run_options *options)
 {
+    if (strcmp(options->python_stacks, "off") == 0) {
+        (void)unsetenv("LACUNA_PYTHON_STACKS");
+    } else {
+        (void)setenv("LACUNA_PYTHON_STACKS", options->python_stacks, 1);
+    }
     if (options->range != NULL) {
         (void)setenv("LACUNA_RANGE", options->range, 1);
     }

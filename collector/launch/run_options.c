@@ -1,6 +1,7 @@
 #include "collector/launch/run_options.h"
 
 #include "collector/base/byte_size.h"
+#include "collector/base/count_of.h"
 #include "collector/launch/output_name.h"
 
 #include <stddef.h>
@@ -31,6 +32,11 @@ static const char help[] =
     "  --range NAME    record only inside of NVTX ranges of this name\n"
     "  --profiler-api  record only from cudaProfilerStart to cudaProfilerStop\n"
     "  --on-demand     record only when asked: lacuna window DIR\n"
+    "  --python-stacks=MODE  what every Python thread of a training process is in, 50 times a\n"
+    "                  second while a window records (or LACUNA_PYTHON_STACKS): auto (default),\n"
+    "                  not beside a tool that has stacks (py-spy, torch.profiler with_stack,\n"
+    "                  sys.setprofile), nor with --all; on: always; all: in loader workers too;\n"
+    "                  off\n"
     "  --cost          measure the cost of recording early: after 20 steps, alternate ten steps\n"
     "                  with and ten without recording\n"
     "  --no-hang       do not watch whether the job goes on (or LACUNA_HANG=0)\n"
@@ -101,6 +107,18 @@ static bool parse_limit(const char *text, uint64_t *ret_bytes)
     return lac_byte_size_parse(text, ret_bytes) && *ret_bytes > 0;
 }
 
+static bool is_stacks_mode(const char *text)
+{
+    static const char *const modes[] = {"auto", "on", "off", "all"};
+
+    for (size_t i = 0; i < LAC_COUNT_OF(modes); i++) {
+        if (strcmp(text, modes[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One option that takes a value; false: its value makes no sense. */
 static bool take_value(struct lac_run_options *options, const char *name, const char *value,
                        bool *ret_known)
@@ -118,6 +136,10 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
     }
     if (strcmp(name, "--steps") == 0) {
         return parse_steps(value, &options->step_first, &options->step_last);
+    }
+    if (strcmp(name, "--python-stacks") == 0) {
+        options->python_stacks = value;
+        return is_stacks_mode(value);
     }
     if (strcmp(name, "--metrics-file") == 0) {
         options->metrics = value;
@@ -144,6 +166,26 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
     }
     *ret_known = false;
     return true;
+}
+
+/* In windows by default; where everything is recorded there are none. */
+static void settle_stacks(struct lac_run_options *options)
+{
+    const char *const variable = getenv("LACUNA_PYTHON_STACKS");
+    const bool has_windows =
+        !options->all || options->range != NULL || options->profiler_api || options->step_first > 0;
+
+    if (options->python_stacks == NULL && variable != NULL && variable[0] != '\0') {
+        if (is_stacks_mode(variable)) {
+            options->python_stacks = variable;
+        } else {
+            (void)fprintf(stderr, "lacuna: LACUNA_PYTHON_STACKS is auto, on, off or all, not %s\n",
+                          variable);
+        }
+    }
+    if (options->python_stacks == NULL) {
+        options->python_stacks = has_windows ? "auto" : "off";
+    }
 }
 
 /* What goes with what. @return false: something does not, which was said */
@@ -176,6 +218,7 @@ static bool settle(struct lac_run_options *options)
         }
         options->all = true; /* of what is inside */
     }
+    settle_stacks(options);
     if (options->on_demand && (options->all || options->cost || options->delay_ms > 0 ||
                                options->duration_ms > 0 || options->step_first > 0)) {
         (void)usage("--on-demand does not go with another plan", "");
@@ -186,6 +229,7 @@ static bool settle(struct lac_run_options *options)
 
 int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
 {
+    static const char stacks_option[] = "--python-stacks=";
     const char *const limit = getenv("LACUNA_LIMIT");
     const char *const hang = getenv("LACUNA_HANG");
 
@@ -217,6 +261,11 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
             ret->cost = true;
         } else if (strcmp(argv[i], "--no-hang") == 0) {
             ret->no_hang = true;
+        } else if (strncmp(argv[i], stacks_option, strlen(stacks_option)) == 0) {
+            ret->python_stacks = argv[i] + strlen(stacks_option);
+            if (!is_stacks_mode(ret->python_stacks)) {
+                return usage("not a valid value: ", ret->python_stacks);
+            }
         } else if (argv[i][0] != '-') {
             ret->command = &argv[i];
         } else if (i + 1 >= argc || strcmp(argv[i + 1], "--") == 0) {

@@ -9,17 +9,18 @@
 struct lac_run_options {
     const char *output; /**< NULL: a name made of the command and the time */
     bool quiet;
-    bool strict;          /**< without a recording the job is not run either */
-    bool all;             /**< record everything, no windows */
-    bool no_hang;         /**< do not watch whether the job goes on */
-    bool cost;            /**< measure first what recording costs */
-    bool profiler_api;    /**< record from cudaProfilerStart to cudaProfilerStop */
-    const char *metrics;  /**< file for Prometheus; NULL: none */
-    const char *range;    /**< record inside of ranges of this name; NULL: no such wish */
-    bool on_demand;       /**< record only when `lacuna window` asks for it */
-    uint64_t duration_ms; /**< record that long, then no more; 0: no limit */
-    uint64_t delay_ms;    /**< begin that long after the start */
-    uint64_t step_first;  /**< record steps first..last, counted from 1; 0: no such wish */
+    bool strict;               /**< without a recording the job is not run either */
+    bool all;                  /**< record everything, no windows */
+    bool no_hang;              /**< do not watch whether the job goes on */
+    bool cost;                 /**< measure first what recording costs */
+    bool profiler_api;         /**< record from cudaProfilerStart to cudaProfilerStop */
+    const char *metrics;       /**< file for Prometheus; NULL: none */
+    const char *range;         /**< record inside of ranges of this name; NULL: no such wish */
+    const char *python_stacks; /**< "auto", "on", "off" or "all": LACUNA_PYTHON_STACKS of the job */
+    bool on_demand;            /**< record only when `lacuna window` asks for it */
+    uint64_t duration_ms;      /**< record that long, then no more; 0: no limit */
+    uint64_t delay_ms;         /**< begin that long after the start */
+    uint64_t step_first;       /**< record steps first..last, counted from 1; 0: no such wish */
     uint64_t step_last;
     uint64_t limit_bytes;   /**< of the recording */
     const char *server;     /**< NULL: the recording is not pushed */

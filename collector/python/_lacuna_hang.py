@@ -51,16 +51,19 @@ def _is_main_interpreter():
         return True
 
 
+def may_have_a_thread():
+    """Whether a thread of ours is in nobody's way here."""
+    if sys.version_info >= (3, 12) and len(os.listdir("/proc/self/task")) == 1:
+        return False  # a fork of a process with threads gives a warning there: that shall not be because of us
+    return _is_main_interpreter()
+
+
 def listen(is_training=False):
     """Have a thread that answers. `is_training`: the caller is the thread that trains."""
     global _listener, _training
     if is_training:
         _training = _thread.get_ident()
-    if _listener == os.getpid() or os.environ.get("LACUNA_HANG", "1") == "0":
-        return
-    if sys.version_info >= (3, 12) and len(os.listdir("/proc/self/task")) == 1:
-        return  # a fork of a process with threads gives a warning there: that shall not be because of us
-    if not _is_main_interpreter():
+    if _listener == os.getpid() or os.environ.get("LACUNA_HANG", "1") == "0" or not may_have_a_thread():
         return
     _listener = os.getpid()
     _thread.start_new_thread(_listen, ())

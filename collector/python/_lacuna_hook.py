@@ -79,12 +79,15 @@ def _ask(inside):
 def _after_first_step():
     """By now the script has made all its settings."""
     global _settings_seen
+    if _stacks is not None:
+        _stacks.step_ended()
     if not _settings_seen:
         try:
             import _lacuna_hang
             _lacuna_hang.listen(is_training=True)
         except Exception:
             setting("hook.missing=hang")
+        _begin_stacks()
         _settings_seen = True
         try:
             _lacuna_loader.tell_settings()
@@ -92,6 +95,22 @@ def _after_first_step():
             _lacuna_settings.collect(setting)
         except Exception:
             setting("hook.missing=settings")
+
+
+_stacks = None  # _lacuna_stacks, where they are sampled
+
+
+def _begin_stacks():
+    global _stacks
+    if os.environ.get("LACUNA_PYTHON_STACKS", "off") == "off":
+        return
+    try:
+        import _lacuna_stacks
+        _lacuna_stacks.step_ended()
+        _lacuna_stacks.begin()
+        _stacks = _lacuna_stacks
+    except Exception:
+        setting("hook.missing=stacks")
 
 
 def _is_closure_first(step):
@@ -312,9 +331,28 @@ def _takes_gpu(profiler):
     return activities is None or any("CPU" not in str(activity) for activity in activities)
 
 
+def _stacks_too(profiler, by):
+    """Whoever samples stacks leaves them to a profiler that has them."""
+    if os.environ.get("LACUNA_PYTHON_STACKS", "off") == "off":
+        return
+    try:
+        import _lacuna_stacks
+        _lacuna_stacks.profiler_runs(getattr(profiler, "enabled", True) and getattr(profiler, "with_stack", False), by)
+    except Exception:
+        pass
+
+
 def _yields(kind, begin, end, name):
-    _before(kind, begin, lambda profiler: _takes_gpu(profiler) and _lacuna.gpu_yield(1, name))
-    _after(kind, end, lambda profiler: _takes_gpu(profiler) and _lacuna.gpu_yield(0, name))
+    def begins(profiler):
+        _stacks_too(profiler, 1)
+        return _takes_gpu(profiler) and _lacuna.gpu_yield(1, name)
+
+    def ends(profiler):
+        _stacks_too(profiler, -1)
+        return _takes_gpu(profiler) and _lacuna.gpu_yield(0, name)
+
+    _before(kind, begin, begins)
+    _after(kind, end, ends)
 
 
 def _profiler(module):

@@ -364,11 +364,18 @@ def _patch_loop(module, name, is_thread):
                 _watch_packing(given["data_queue"], number)
                 import _lacuna_hang
                 _lacuna_hang.listen()
+                _begin_stacks()
         except Exception:
             setting(f"hook.missing={module.__name__}.{name}")
         return original(*args, **kwargs)
 
     setattr(module, name, wrapper)
+
+
+def _begin_stacks():
+    if os.environ.get("LACUNA_PYTHON_STACKS") == "all":
+        import _lacuna_stacks
+        _lacuna_stacks.begin(is_worker=True)
 
 
 # ---- batches

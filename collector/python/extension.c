@@ -5,6 +5,7 @@
 #include "collector/base/old_symbols.h"
 #include "collector/inject/api.h"
 #include "collector/python/python_abi.h"
+#include "collector/python/stacks.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -297,6 +298,7 @@ static py_object *py_load(py_object *self, py_object *unused)
         if (api != NULL && api->version != LACUNA_API_VERSION) {
             api = NULL;
         }
+        lac_stacks_use(api);
     }
     return PyBool_FromLong(api != NULL);
 }
@@ -317,6 +319,10 @@ static struct py_method methods[] = {
     {"unwatch", py_unwatch, PY_METHOD_NOARGS, "watch no more: how many calls were looked at"},
     {"wait_asked", py_wait_asked, PY_METHOD_VARARGS,
      "sleep until a launcher asks for stacks: seen, ms"},
+    {"stack_begin", lac_py_stack_begin, PY_METHOD_VARARGS,
+     "before the first look at stacks: threads, sys._current_frames, gc's functions"},
+    {"stack_run", lac_py_stack_run, PY_METHOD_VARARGS,
+     "look at stacks: ident of the main thread, how many times"},
     {NULL, NULL, 0, NULL},
 };
 

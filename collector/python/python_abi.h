@@ -51,9 +51,21 @@ extern const char *PyUnicode_AsUTF8AndSize(py_object *text, ssize_t *ret_length)
 extern py_object *PyBool_FromLong(long value);
 extern py_object *PyLong_FromLong(long value);
 extern void PyErr_Clear(void);
+extern int Py_AddPendingCall(int (*function)(void *), void *argument); /* without the lock */
 extern void *PyEval_SaveThread(void);
 extern void PyEval_RestoreThread(void *thread);
+extern py_object *PyErr_Occurred(void);
+extern long PyLong_AsLong(py_object *number);
+extern py_object *PyUnicode_InternFromString(const char *text);
+extern py_object *PyObject_GetAttr(py_object *object, py_object *name);
+extern py_object *PyObject_GenericGetAttr(py_object *object, py_object *name);
+extern py_object *PyObject_CallObject(py_object *function, py_object *arguments);
+extern int PyObject_IsTrue(py_object *object);
+extern py_object *PyDict_GetItem(py_object *dict, py_object *key);
+extern int PyDict_Next(py_object *dict, ssize_t *at, py_object **ret_key, py_object **ret_value);
+extern int PyFrame_GetLineNumber(py_object *frame); /* stable from 3.10 on, there since ever */
 extern py_object _Py_NoneStruct;
 extern void Py_IncRef(py_object *object);
+extern void Py_DecRef(py_object *object);
 
 #endif

@@ -178,7 +178,9 @@ enum lac_status lac_scan_slices(struct lac_facts *facts)
     memset(facts->other_work, NOT_LOOKED_UP, name_count);
     memset(facts->kernel_row, 0xff, name_count * sizeof(*facts->kernel_row));
     for (uint32_t track = 0; track < model->recorded_track_count; track++) {
-        if (model->tracks[track].kind == LAC_TRACK_COUNTER) {
+        if (model->tracks[track].kind == LAC_TRACK_COUNTER ||
+            model->tracks[track].kind == LAC_TRACK_STACKS) { /* what was sampled costs next to
+                                                                nothing, and is no call */
             continue;
         }
         enum lac_status status = scan_track(facts, track);

@@ -6,6 +6,7 @@
 #include "analysis/import/spool/spool_names.h"
 #include "analysis/import/spool/spool_payload.h"
 #include "analysis/import/spool/spool_schema.h"
+#include "analysis/import/spool/spool_stacks.h"
 #include "analysis/import/spool/spool_sync.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/grow.h"
@@ -52,7 +53,9 @@ struct lac_spool_range {
 
 struct lac_spool_thread {
     struct lac_spool_process *process;
-    uint32_t track;
+    uint32_t track; /* LAC_NONE until it is needed: who samples stacks has no row */
+    uint32_t name;
+    bool has_stacks;
     uint32_t marks_track;   /* LAC_NONE until the first mark */
     struct open_range mark; /* the last one, until the event after it */
     bool has_mark;
@@ -133,7 +136,6 @@ enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t
     struct lac_spool_thread *const thread = calloc(1, sizeof(*thread));
     char text[32];
     const int length = snprintf(text, sizeof(text), "%" PRId32, tid);
-    uint32_t name_id = 0;
     enum lac_status status;
 
     if (thread == NULL) {
@@ -141,25 +143,44 @@ enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t
     }
     thread->process = process;
     thread->tid = tid;
+    thread->track = LAC_NONE;
     thread->marks_track = LAC_NONE;
     status = lac_strings_intern(strings_of(process), text, (size_t)length, &thread->id_text);
     if (status == LAC_OK) {
-        status = lac_spool_intern(strings_of(process), name, strnlen(name, 16), &name_id);
+        status = lac_spool_intern(strings_of(process), name, strnlen(name, 16), &thread->name);
     }
     if (name[0] == '\0') {
-        name_id = lac_spool_name_of(process, name_id_of_spool);
-    }
-    if (status == LAC_OK) {
-        status = lac_builder_track(process->builder, LAC_TRACK_THREAD, process->process,
-                                   thread->id_text, tid, &thread->track);
+        thread->name = lac_spool_name_of(process, name_id_of_spool);
     }
     if (status != LAC_OK) {
         free(thread);
         return status;
     }
-    lac_builder_track_at(process->builder, thread->track)->name = name_id;
     *ret_thread = thread;
     return LAC_OK;
+}
+
+static enum lac_status need_track(struct lac_spool_thread *thread)
+{
+    struct lac_builder *const builder = thread->process->builder;
+    enum lac_status status = LAC_OK;
+
+    if (thread->track == LAC_NONE) {
+        status = lac_builder_track(builder, LAC_TRACK_THREAD, thread->process->process,
+                                   thread->id_text, thread->tid, &thread->track);
+        if (status == LAC_OK) {
+            lac_builder_track_at(builder, thread->track)->name = thread->name;
+        }
+    }
+    return status;
+}
+
+/* Whether a thread that records nothing else has no row for it. */
+static bool is_without_row(uint8_t type)
+{
+    return type == LAC_EVENT_STACK_FRAME || type == LAC_EVENT_STACK_SAMPLE ||
+           type == LAC_EVENT_SETTING || type == LAC_EVENT_SYNC || type == LAC_EVENT_SYNC_NS ||
+           type == LAC_EVENT_DROPPED || type == LAC_EVENT_THREAD;
 }
 
 void lac_spool_thread_destroy(struct lac_spool_thread *thread)
@@ -624,6 +645,16 @@ static enum lac_status on_range(struct lac_spool_thread *thread, const struct la
                                         : on_start_end(thread, event, next, now_ns);
 }
 
+static enum lac_status on_stack_sample(struct lac_spool_thread *thread,
+                                       const struct lac_event *event)
+{
+    const int64_t now_ns = ns_of(thread, event->ts);
+
+    thread->has_stacks = true;
+    thread->last_ns = now_ns > thread->last_ns ? now_ns : thread->last_ns;
+    return lac_spool_stack_sample(thread->process, event, now_ns);
+}
+
 static enum lac_status on_event(struct lac_spool_thread *thread, const struct lac_event *event,
                                 const struct lac_event *next)
 {
@@ -667,6 +698,10 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
     case LAC_EVENT_DATA_TEXT:
     case LAC_EVENT_DATA_LENGTH:
         return on_data(thread, event);
+    case LAC_EVENT_STACK_FRAME:
+        return lac_spool_stack_frame(process, event);
+    case LAC_EVENT_STACK_SAMPLE:
+        return on_stack_sample(thread, event);
     case LAC_EVENT_SCHEMA: /* read before, as names are */
     case LAC_EVENT_SCHEMA_ENTRY:
     case LAC_EVENT_SCHEMA_PLACE:
@@ -706,6 +741,10 @@ enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,
                 break;
             }
         }
+        status = is_without_row(events[i].type) ? LAC_OK : need_track(thread);
+        if (status != LAC_OK) {
+            break;
+        }
         status = on_event(thread, &events[i], i + 1 < count ? &events[i + 1] : NULL);
     }
     return status;
@@ -716,7 +755,10 @@ enum lac_status lac_spool_thread_close(struct lac_spool_thread *thread)
     struct lac_spool_process *const process = thread->process;
     enum lac_status status = LAC_OK;
 
-    if (thread->has_mark) {
+    if (!thread->has_stacks) {
+        status = need_track(thread);
+    }
+    if (thread->has_mark && status == LAC_OK) {
         status = put_mark(thread);
     }
     process->open_ranges += thread->open_count;
@@ -813,6 +855,11 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     }
     free(process->ranges);
     process->ranges = NULL;
+    if (status == LAC_OK) {
+        status = lac_spool_stacks_store(process);
+    }
+    lac_spool_stacks_destroy(process->stacks);
+    process->stacks = NULL;
     free(process->categories);
     process->categories = NULL;
     if (status == LAC_OK) {

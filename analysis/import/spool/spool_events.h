@@ -30,6 +30,7 @@ struct lac_spool_schemas;
 struct lac_spool_members;
 struct lac_spool_externals;
 struct lac_spool_syncs;
+struct lac_spool_stacks;
 struct lac_spool_range; /* a START that waits for its END, or the reverse */
 
 /** One process. The first block of fields is the caller's to set; the rest belongs to these
@@ -47,6 +48,7 @@ struct lac_spool_process {
     struct lac_spool_categories *categories;   /**< named ones; owned; NULL when there are none */
     struct lac_spool_given_names *given_names; /**< of rows; owned; NULL when there are none */
     struct lac_spool_schemas *schemas;         /**< of payloads; owned; NULL when there are none */
+    struct lac_spool_stacks *stacks;           /**< of Python; owned; NULL when there are none */
     uint64_t payload_members_left_out;         /**< that could not be shown */
     struct {
         uint32_t domain;

@@ -188,6 +188,19 @@ enum lac_event_type {
                                    SYNC with its SYNC_NS come next */
     LAC_EVENT_DEVICE_NAME = 26, /**< name; ts = number of the device */
     LAC_EVENT_STREAM_NAME = 27, /**< name; ts = device << 32 | stream, as GPU records number it */
+    LAC_EVENT_STACK_FRAME =
+        28, /**< domain = its number, from 1 on and larger than that of its caller; name = "path(first
+               line): function"; ts = number of the caller << 32 | line that runs (caller 0: none) */
+    LAC_EVENT_STACK_SAMPLE =
+        29, /**< ts; name = id of the thread that was looked at, 0 unknown; domain = number of its
+               innermost frame, 0: it could not be kept; flags = LAC_STACK_PERIOD_NSs that it is for */
+};
+
+/** Between two looks at Python's stacks, where nothing delays one. */
+#define LAC_STACK_PERIOD_NS 20000000u
+enum {
+    LAC_STACK_DEPTH_MAX = 128,    /* frames of a stack, the innermost ones */
+    LAC_STACK_FRAMES_MAX = 16384, /* different ones of a process */
 };
 
 enum lac_schema_kind {

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Python's stacks in windows: the busy line is found by its name and number, nothing is sampled outside of a window, and where another
+tool has stacks none are. Jobs work until they have used so much CPU time: how fast the machine is does not matter."""
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NODE = os.path.join(ROOT, "build/release/lacuna-node")
+sys.path.insert(0, os.path.join(ROOT, "tests/integration"))
+from test_python_versions import PYTHONS
+
+PYTHON = "/usr/bin/python3"
+SECONDS = 120
+
+FRAME, SAMPLE = 28, 29
+
+# Steps in which busy() works nearly all of the time, until so much CPU time was used or a file says that it is enough.
+JOB = textwrap.dedent("""
+    import os, sys, time
+    import torch
+
+    def busy(n):
+        x = 0
+        for i in range(n):
+            x += i * i
+        return x
+
+    def step():
+        optimizer.zero_grad()
+        busy(400000)
+        optimizer.step()
+
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    exec(os.environ.get("BEFORE", ""))
+    step()
+    open(sys.argv[1] + ".runs", "w").close()
+    exec(os.environ.get("AFTER", ""))
+    begun = time.process_time()
+    while not os.path.exists(sys.argv[1]) and time.process_time() - begun < float(sys.argv[2]):
+        step()
+""")
+# What costs no second to load; the hook patches it as it does the real one.
+STAND_IN = os.path.join(ROOT, "tests/stand_in/python")
+
+
+def records(folder):
+    """(samples: [(tid, [(line, name), from the innermost], periods)], settings) of all spools."""
+    samples, settings = [], []
+    for name in os.listdir(folder):
+        if not name.endswith(".spool") or name.startswith("node-"):
+            continue
+        with open(os.path.join(folder, name), "rb") as file:
+            data = file.read()
+        (segment_bytes,) = struct.unpack_from("<I", data, 20)
+        texts, events = {}, []
+        for at in range(65536, len(data) - 63, segment_bytes):
+            magic, kind = struct.unpack_from("<IH", data, at)
+            place, end = at + 64, min(at + segment_bytes, len(data))
+            while magic == 0x4745534C and kind == 2 and place + 8 <= end:
+                number, length = struct.unpack_from("<II", data, place)
+                if length == 0:
+                    break
+                texts[number] = data[place + 8:place + 8 + length].decode("utf-8", "replace")
+                place += 8 + (length + 7) // 8 * 8
+            while magic == 0x4745534C and kind == 1 and place + 16 <= end:
+                events.append(struct.unpack_from("<QIHBB", data, place))
+                if events.pop()[4] == 0:
+                    break
+                events.append(struct.unpack_from("<QIHBB", data, place))
+                place += 16
+        frames = {event[2]: (event[0] >> 32, event[0] & 0xFFFFFFFF, texts.get(event[1])) for event in events if event[4] == FRAME}
+        for ts, tid, frame, periods, kind in events:
+            if kind == SAMPLE:
+                stack = []
+                while frame:
+                    caller, line, text = frames[frame]
+                    stack.append((line, text))
+                    frame = caller
+                samples.append((tid, stack, periods))
+        settings += [texts[event[1]] for event in events if event[4] == 17]
+    return samples, settings
+
+
+class PythonStacks(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="lacuna-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.script = os.path.join(self.folder, "train.py")
+        self.out = os.path.join(self.folder, "out")
+        self.end = os.path.join(self.folder, "end")
+        self.lines = JOB.split("\n")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("LACUNA_")}
+        self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+
+    def start(self, *options, python=sys.executable, is_real=False, seconds=0.3, **environment):
+        job = JOB
+        if not is_real:  # which has no layers
+            environment["PYTHONPATH"] = STAND_IN
+            job = job.replace("torch.nn.Linear(4, 4)", "None").replace("model.parameters(), lr=0.1", "").replace("optimizer.zero_grad()", "pass")
+        with open(self.script, "w") as file:
+            file.write(job)
+        return subprocess.Popen([NODE, "run", "--quiet", "-o", self.out, *options, "--", python, self.script, self.end, str(seconds)],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**self.environment, **environment}, cwd=self.folder)
+
+    def record(self, *options, **how):
+        shutil.rmtree(self.out, ignore_errors=True)
+        job = self.start(*options, **how)
+        said = job.communicate(timeout=SECONDS)
+        self.assertEqual(job.returncode, 0, said)
+        return records(self.out)
+
+    def line_of(self, text):
+        return next(i + 1 for i, line in enumerate(self.lines) if text in line)
+
+    def check_busy(self, samples, settings):
+        self.assertIn("python_stacks=50 Hz", settings)
+        main = [(stack, periods) for tid, stack, periods in samples if stack and stack[-1][1].endswith("<module>")]
+        total = sum(periods for _, periods in main)
+        self.assertGreater(len(main), 5)
+        busy = {self.line_of("for i in range(n)"), self.line_of("x += i * i")}
+        inside = [(stack, periods) for stack, periods in main if stack[0][0] in busy and stack[0][1].endswith("): busy")]
+        self.assertGreater(sum(periods for _, periods in inside), 0.8 * total, [stack[:2] for stack, _ in main])
+        for stack, _ in inside:
+            self.assertEqual(stack[0][1], f"{self.script}({self.line_of('def busy')}): busy")
+            self.assertEqual(stack[1][0], self.line_of("busy(400000)"))
+        # of our own code there is nothing
+        self.assertFalse([stack for _, stack, _ in samples if any("_lacuna" in text for _, text in stack)])
+
+    @unittest.skipUnless(subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0, "no PyTorch here")
+    def test_the_busy_line_is_found(self):
+        self.check_busy(*self.record(python=PYTHON, is_real=True, seconds=0.7))
+
+    def test_in_every_python(self):
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                # from 3.12 on no thread is started in a process that has none
+                self.check_busy(*self.record(python=python, BEFORE="import threading; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()"))
+
+    def test_threads_have_their_numbers(self):
+        samples, _ = self.record(python=PYTHON, BEFORE=textwrap.dedent("""
+            import threading
+            def waits():
+                print(threading.get_native_id(), flush=True)
+                time.sleep(1000)
+            threading.Thread(target=waits, daemon=True).start()"""))
+        waiting = {tid for tid, stack, _ in samples if any(text.endswith("): waits") for _, text in stack)}
+        main = {tid for tid, stack, _ in samples if any(text.endswith("): busy") for _, text in stack)}
+        self.assertEqual((len(waiting), len(main), len(waiting & main)), (1, 1, 0))
+        self.assertNotIn(0, waiting | main)
+
+    def test_nothing_outside_of_the_window(self):
+        job = self.start("--on-demand")
+        self.assertEqual(job.communicate(timeout=SECONDS)[0], "")
+        self.assertEqual(records(self.out)[0], [])
+
+    def test_in_a_window(self):
+        job = self.start("--on-demand", seconds=1000)
+        end = time.monotonic() + SECONDS
+        while not os.path.exists(self.end + ".runs") and job.poll() is None:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        subprocess.run([NODE, "window", self.out, "--steps", "12", "--wait"], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
+        open(self.end, "w").close()
+        said = job.communicate(timeout=SECONDS)
+        self.assertEqual(job.returncode, 0, said)
+        self.assertTrue(records(self.out)[0])
+
+    def test_inside_of_a_range_only(self):
+        samples, _ = self.record("--range", "look here",
+                                 AFTER="import lacuna\nwith lacuna.annotate('look here'):\n    for i in range(15): busy(400000)")
+        functions = {text.rsplit(" ", 1)[1] for _, stack, _ in samples for _, text in stack if "train.py" in text}
+        self.assertIn("busy", functions)
+        self.assertNotIn("step", functions)
+
+    def test_left_to_a_tool_that_has_stacks(self):
+        for tool, before in {"sys.setprofile": "sys.setprofile(lambda *given: None)", "sys.settrace": "sys.settrace(lambda *given: None)",
+                             "threading.setprofile": "import threading; threading.setprofile(lambda *given: None)"}.items():
+            samples, settings = self.record(BEFORE=before)
+            self.assertEqual(samples, [], tool)
+            self.assertIn(f"python_stacks=left to {tool}", settings)
+        samples, _ = self.record("--python-stacks=on", BEFORE="sys.setprofile(lambda *given: None)")
+        self.assertTrue(samples)
+
+    def test_left_to_a_program_that_looks_from_outside(self):
+        spy = os.path.join(self.folder, "py-spy")
+        os.symlink(shutil.which("sleep"), spy)
+        samples, settings = self.record(BEFORE=textwrap.dedent(f"""
+            import atexit, subprocess
+            spy = subprocess.Popen([{spy!r}, "1000", str(os.getpid())])
+            atexit.register(spy.kill)"""))
+        self.assertEqual(samples, [])
+        self.assertIn("python_stacks=left to py-spy", settings)
+
+    def test_switched_off(self):
+        self.assertEqual(self.record("--all")[0], [])
+        self.assertEqual(self.record(LACUNA_PYTHON_STACKS="off")[0], [])
+        wrong = subprocess.run([NODE, "run", "--python-stacks=often", "--", "true"], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("often", wrong.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
