@@ -144,11 +144,21 @@ bool lac_file_same_owner(int fd, int other_fd)
            status.st_uid == other.st_uid;
 }
 
+static int64_t changed_ns(const struct stat *status)
+{
+    return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+}
+
 int64_t lac_file_changed_ns(int fd)
 {
     struct stat status = {0};
 
-    return lac_file_status(fd, &status)
-               ? (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec
-               : -1;
+    return lac_file_status(fd, &status) ? changed_ns(&status) : -1;
+}
+
+int64_t lac_path_changed_ns(const char *path)
+{
+    struct stat status = {0};
+
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 ? changed_ns(&status) : -1;
 }

@@ -49,4 +49,7 @@ bool lac_file_same_owner(int fd, int other_fd);
 /** When its content, or for a folder the names in it, changed last: ns since 1970; -1 unknown. */
 int64_t lac_file_changed_ns(int fd);
 
+/** The same by its path, followed. */
+int64_t lac_path_changed_ns(const char *path);
+
 #endif

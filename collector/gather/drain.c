@@ -332,10 +332,10 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
 }
 
 /* Whether the folder may hold other names than when it was last read. */
-static bool may_have_changed(struct lac_drain *drain, DIR *folder, bool final)
+static bool may_have_changed(struct lac_drain *drain, bool final)
 {
     const uint64_t now_ns = lac_monotonic_ns();
-    const int64_t changed_ns = lac_file_changed_ns(dirfd(folder));
+    const int64_t changed_ns = lac_path_changed_ns(drain->spool_folder);
     struct timespec wall;
     int64_t wall_ns;
     bool is_same;
@@ -354,15 +354,16 @@ static bool may_have_changed(struct lac_drain *drain, DIR *folder, bool final)
 
 static void look_for_new(struct lac_drain *drain, bool final)
 {
-    DIR *const folder = opendir(drain->spool_folder);
     unsigned misses = 0;
+    DIR *folder;
 
-    if (folder == NULL) {
-        drain->open_error = errno;
+    if (!may_have_changed(drain, final)) {
         return;
     }
-    if (!may_have_changed(drain, folder, final)) {
-        (void)closedir(folder);
+    folder = opendir(drain->spool_folder);
+    if (folder == NULL) {
+        drain->open_error = errno;
+        drain->folder_changed_ns = 0;
         return;
     }
     drain->looks_again = false;

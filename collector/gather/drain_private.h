@@ -45,6 +45,10 @@ struct lac_drain_source {
     uint32_t gpu_buffers_out;
     uint64_t next_look_ns;
     uint64_t next_refresh_ns;
+    uint64_t seen_segments; /* what the process's header said at the last scan */
+    uint64_t seen_free_head;
+    uint64_t seen_dropped;
+    bool is_quiet;                        /* two scans in a row found that, and nothing due */
     struct lac_drain_source *next;        /* all */
     struct lac_drain_source *next_bucket; /* of the same hash */
 };

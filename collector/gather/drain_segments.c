@@ -317,11 +317,26 @@ static void write_header(struct lac_drain *drain, struct lac_drain_source *sourc
     }
 }
 
+/* Whether a scan would find what the last one did: a thread that has filled a segment takes another
+ * one, or loses events. What a thread leaves that ends is found by the next refresh. */
+static bool is_unchanged(struct lac_drain_source *source, const struct lac_shared_look *look)
+{
+    const bool is_same = source->seen_segments == look->segment_count &&
+                         source->seen_free_head == look->free_head &&
+                         source->seen_dropped == look->dropped_count;
+
+    source->seen_segments = look->segment_count;
+    source->seen_free_head = look->free_head;
+    source->seen_dropped = look->dropped_count;
+    return is_same;
+}
+
 bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bool final,
                     bool refreshes)
 {
     const struct lac_shared_look look = lac_shared_look(&source->spool);
     const uint64_t handed_back = source->ring_tail;
+    const bool is_same = is_unchanged(source, &look);
     bool has_moved = false;
     struct scan scan;
 
@@ -339,7 +354,11 @@ bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bo
         drain->loader_wait_ns = look.loader_wait_ns;
     }
     drain->has_captured = drain->has_captured || look.captures_begun > 0;
+    if (is_same && source->is_quiet && !final && !refreshes) {
+        return false;
+    }
     scan = scan_segments(source, &look, final, refreshes);
+    source->is_quiet = is_same && !scan.wants_names && source->is_complete;
     /* names before the events that use them, so that the output never refers to what it lacks */
     for (uint64_t i = 0; i < scan.end && scan.wants_names; i++) {
         if (source->places[i].is_due && source->places[i].has_names) {

@@ -51,6 +51,7 @@ enum {
     ROUND_MS = 50,
     STEP_ROUND_MS = 5,
     BUSY_ROUND_MS = 2,
+    PAUSED_ROUND_MS = 200, /* nothing is written */
     STEP_LOOK_MS = 2,
     IDLE_ROUND_MS = 500,
     REQUEST_LOOK_MS = 500,
@@ -453,20 +454,30 @@ static void look_for_request(struct recording *recording)
     }
 }
 
+static long round_ms(const struct recording *recording, bool is_busy)
+{
+    if (recording->is_out_of_cpu) {
+        return IDLE_ROUND_MS;
+    }
+    if (is_busy) {
+        return BUSY_ROUND_MS;
+    }
+    if (recording->options->step_first > 0 || is_by_range(recording->options)) {
+        return STEP_ROUND_MS;
+    }
+    return recording->goes_on && recording->plan.wish == LAC_SPOOL_RECORD ? ROUND_MS
+                                                                          : PAUSED_ROUND_MS;
+}
+
 /* Until CMD has ended. */
 static void follow(struct recording *recording)
 {
     struct lac_job *const job = recording->job;
-    const long round_ms = recording->options->step_first > 0 || is_by_range(recording->options)
-                              ? STEP_ROUND_MS
-                              : ROUND_MS;
     bool is_busy = false;
     unsigned asked_to_end = 1;
 
     while (!job->ended) {
-        rest(recording, recording->is_out_of_cpu ? IDLE_ROUND_MS
-                        : is_busy                ? BUSY_ROUND_MS
-                                                 : round_ms);
+        rest(recording, round_ms(recording, is_busy));
         is_busy = !recording->is_out_of_cpu && work(recording);
         lac_job_poll(job);
         lac_terminal_follow(&recording->terminal, job, recording->options->quiet);

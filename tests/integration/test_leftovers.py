@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """What a launcher that was killed leaves, and jobs without one: found, said, gathered, and removed after some days."""
 import json
+import mmap
 import os
+import random
 import re
 import shutil
 import signal
@@ -24,6 +26,20 @@ JOB = textwrap.dedent("""
         pass
     print("up", flush=True)
     sys.stdin.read()
+""")
+
+KILLS = 40 if os.environ.get("LACUNA_SOAK") == "1" else 3
+# ends by itself where nobody kills it; counts what it has recorded where a killed process leaves it
+COUNTING_JOB = textwrap.dedent("""
+    import lacuna, mmap, struct, sys
+    with open(sys.argv[1], "r+b") as file:
+        done = mmap.mmap(file.fileno(), 8)
+    for number in range(1, 3_000_000):
+        with lacuna.annotate("work"):
+            pass
+        done[:] = struct.pack("<Q", number)
+        if number == 1:
+            print("up", flush=True)
 """)
 
 
@@ -93,6 +109,31 @@ class LeftOver(unittest.TestCase):
         self.assertIn(f"lacuna gather {spools} -o {self.out}-rest", listed.stdout)
         self.assertIn(f"to keep them: lacuna gather {spools} -o {self.out}-rest", self.run_another())
         self.assertTrue(os.path.exists(spools))
+
+    def slices_of(self, folder):
+        report = subprocess.run([LACUNA, "analyze", "--json", folder], stdout=subprocess.PIPE, text=True, env=self.environment, timeout=SECONDS)
+        return json.loads(report.stdout)["trace"]["slice_count"]
+
+    @unittest.skipUnless(os.path.exists(LACUNA), "lacuna is not built")
+    def test_a_launcher_killed_at_any_moment_loses_no_range(self):
+        for number in range(KILLS):
+            counter, self.out = (os.path.join(self.folder, f"{name}-{number}") for name in ("counter", "out"))
+            with open(counter, "wb") as file:
+                file.write(bytes(8))
+            launcher = subprocess.Popen([NODE, "run", "--all", "--quiet", "-o", self.out, "--", sys.executable, "-c", COUNTING_JOB, counter],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**self.environment, "LACUNA_SPOOL_SEGMENT": "64k"})
+            self.assertEqual(launcher.stdout.readline(), "up\n")
+            time.sleep(random.Random(f"launcher/{number}").random() / 2)
+            launcher.send_signal(signal.SIGKILL)
+            launcher.communicate(timeout=SECONDS)
+            with open(os.path.join(self.out, ".lacuna-launcher")) as file:
+                self.wait_until_unused(re.search(r"^spools (.*)$", file.read(), re.M).group(1))
+            with open(counter, "rb") as file, mmap.mmap(file.fileno(), 8, access=mmap.ACCESS_READ) as done:
+                recorded = int.from_bytes(done[:8], "little")
+            gathered = self.node("gather", self.out + "/")
+            self.assertEqual(gathered.returncode, 0, gathered.stderr)
+            # a range may begin in one part and end in the other; a segment that was copied and not yet given back is in both
+            self.assertGreaterEqual(self.slices_of(self.out) + self.slices_of(self.out + "-rest"), recorded - 1, f"kill {number}")
 
     @unittest.skipUnless(os.path.exists(LACUNA), "lacuna is not built")
     def test_the_doctor_says_it(self):

@@ -48,6 +48,7 @@ static int injections;
 static uint64_t flushes;
 static cupti_callback subscriber_callback;
 static uint8_t called[2][1024]; /* callbacks that are enabled, by domain and number */
+static uint64_t calls_back;
 
 static int refuses(const char *what)
 {
@@ -63,6 +64,7 @@ EXPORT int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *u
                              struct cupti_subscriber_parameters *parameters);
 EXPORT int cuptiActivityEnable(int kind);
 EXPORT int cuptiEnableCallback(uint32_t on, void *subscriber, int domain, uint32_t number);
+EXPORT uint64_t stand_in_calls_back(void);
 EXPORT void stand_in_profiler(int on);
 EXPORT int cuptiGetCallbackName(int domain, uint32_t number, const char **name);
 EXPORT int cuptiActivityRegisterCallbacks(cupti_buffer_requested on_requested,
@@ -141,6 +143,12 @@ int cuptiEnableCallback(uint32_t on, void *subscriber, int domain, uint32_t numb
     return CUPTI_OK;
 }
 
+/* How often a function of the subscriber was called for one of CUDA. */
+uint64_t stand_in_calls_back(void)
+{
+    return calls_back;
+}
+
 static void call_back(int domain, uint32_t number, int site)
 {
     const struct {
@@ -150,6 +158,7 @@ static void call_back(int domain, uint32_t number, int site)
     } data = {site, 0, "as CUPTI's callback data begin"};
 
     if (subscribers > 0 && called[domain - 1][number]) {
+        (void)__atomic_fetch_add(&calls_back, 1, __ATOMIC_RELAXED);
         subscriber_callback(NULL, domain, number, &data);
     }
 }

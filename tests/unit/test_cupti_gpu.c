@@ -17,9 +17,11 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -411,6 +413,60 @@ START_TEST(a_job_that_is_let_go_has_nothing_of_ours_in_cupti)
 }
 END_TEST
 
+static int count_timers(void)
+{
+    FILE *const file = fopen("/proc/self/timers", "re");
+    char line[200];
+    int count = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        count += strncmp(line, "ID:", 3) == 0;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    for (int which = ITIMER_REAL; which <= ITIMER_PROF; which++) {
+        struct itimerval timer = {{0}, {0}};
+
+        count += getitimer(which, &timer) == 0 &&
+                 (timer.it_value.tv_sec > 0 || timer.it_value.tv_usec > 0);
+    }
+    return count;
+}
+
+/* Where calls of CUDA begin and end the recording, we are called back for them: no longer then. */
+static void job_with_captures_is_let_go(void)
+{
+    void (*profiler)(int);
+    uint64_t (*calls_back)(void);
+    uint64_t before;
+
+    (void)setenv("LACUNA_PROFILER_API", "1", 1);
+    start_gpu();
+    *(void **)&profiler = lac_cupti_stand_in("stand_in_profiler");
+    *(void **)&calls_back = lac_cupti_stand_in("stand_in_calls_back");
+    profiler(1);
+    profiler(0);
+    ck_assert_uint_gt(calls_back(), 0);
+    lac_cupti_own_header()->stop = LAC_SPOOL_STOP;
+    for (int i = 0; count_threads() > 1 && i < 600; i++) {
+        sleep_ms(50);
+    }
+    before = calls_back();
+    profiler(1);
+    launch(20, 1000, 1);
+    profiler(0);
+    ck_assert_uint_eq(calls_back(), before);
+    ck_assert_uint_eq(count_threads(), 1);
+    ck_assert_int_eq(count_timers(), 0);
+}
+
+START_TEST(a_job_that_is_let_go_is_not_called_back_for)
+{
+    ck_assert_int_eq(lac_job_run(job_with_captures_is_let_go), 0);
+}
+END_TEST
+
 static void job_limits_memory(void)
 {
     size_t (*buffers_max)(void);
@@ -723,6 +779,7 @@ int main(void)
     tcase_add_test(tcase, another_profiler_is_named_by_the_error_of_older_cuptis_too);
     tcase_add_test(tcase, a_long_pause_costs_nothing_in_cupti);
     tcase_add_test(tcase, a_job_that_is_let_go_has_nothing_of_ours_in_cupti);
+    tcase_add_test(tcase, a_job_that_is_let_go_is_not_called_back_for);
     tcase_add_test(tcase, cupti_may_take_little_of_the_devices_memory);
     tcase_add_test(tcase, correlation_ids_are_of_one_process);
     tcase_add_test(tcase, devices_are_told_apart_by_uuid);
