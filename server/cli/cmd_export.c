@@ -10,11 +10,13 @@
 #include "server/cli/options.h"
 #include "server/cli/own_names.h"
 #include "server/cli/read_trace.h"
+#include "server/cli/sql_source.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/sql/export_sqlite.h"
+#include "server/store/trace/trace_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +33,8 @@ static const char usage[] =
     "html and markdown are reports to share: verdict, findings in full, settings, and in html\n"
     "pictures; one file, no scripts. chrome is JSON that Perfetto and other viewers open, and "
     "that\n"
-    "imports again. folded and speedscope are flame graphs. sqlite is plain tables.\n"
+    "imports again. folded and speedscope are flame graphs. sqlite is plain tables: those\n"
+    "that `lacuna sql --tables` describes.\n"
     "Identifying data in the file (host and user names, paths, command lines, names chosen by "
     "people)\n"
     "is listed on stderr; --redact removes it by category.\n";
@@ -48,6 +51,10 @@ static const struct lac_option options_table[] = {
      .value = "KINDS",
      .help = "remove hosts,users,paths,argv,names",
      .flag_only = true},
+    {.name = "data",
+     .letter = 'd',
+     .value = "DIR",
+     .help = "the data folder, for a trace's id (sqlite)"},
     {.name = "metric",
      .value = "gpu|waiting|cpu",
      .help = "for folded stacks: gpu (cpu without a GPU)",
@@ -64,6 +71,7 @@ struct export_job {
     const char *output; /**< NULL: stdout */
     const char *redact; /**< NULL: nothing */
     const struct lac_names *names;
+    struct lac_trace_file *file; /**< of sqlite, which reads a trace file and no model */
 };
 
 /** Index of `text` in the list, or -1 with a line on stderr. */
@@ -112,9 +120,15 @@ static void tell_what_leaves(const struct lac_redactor *redactor)
 static const char *sqlite_text(void *context, enum lac_export_text what, const char *text)
 {
     struct lac_redactor *redactor = context;
-    return what == LAC_EXPORT_TEXT_ARGV    ? lac_redact_argv(redactor, text)
-           : what == LAC_EXPORT_TEXT_GIVEN ? lac_redact_given(redactor, text, "range")
-                                           : lac_redact(redactor, text);
+    const bool leaves_out_names = redactor->leave_out[LAC_REDACT_NAMES];
+    const char *plain = what == LAC_EXPORT_TEXT_ARGV    ? lac_redact_argv(redactor, text)
+                        : what == LAC_EXPORT_TEXT_GIVEN ? lac_redact_given(redactor, text, "range")
+                                                        : lac_redact(redactor, text);
+    if ((what == LAC_EXPORT_TEXT_SENTENCE && leaves_out_names) ||
+        (what == LAC_EXPORT_TEXT_ARGS && (leaves_out_names || strcmp(plain, text) != 0))) {
+        return ""; /* as in the other forms: left out whole */
+    }
+    return plain;
 }
 
 static enum lac_status write_form(const struct export_job *job,
@@ -171,8 +185,7 @@ static enum lac_status write_file(const struct export_job *job,
     (void)umask(mask);
     (void)fchmod(fd, 0666 & ~mask);
     if (job->form == FORM_SQLITE) {
-        const struct lac_export_sqlite sqlite = {source->model, source->analysis, sqlite_text,
-                                                 source->redactor};
+        const struct lac_export_sqlite sqlite = {job->file, sqlite_text, source->redactor};
         (void)close(fd);
         status = lac_export_sqlite(&sqlite, staged, reterr);
     } else {
@@ -211,10 +224,40 @@ static enum lac_status write_all(const struct export_job *job,
     return status;
 }
 
+/** What is to be written, and what to leave out of it. @return the exit status */
+static int export_source(const struct export_job *job, const struct lac_model *model,
+                         const struct lac_analysis *analysis)
+{
+    struct lac_redactor redactor = {0};
+    struct lac_error error = {0};
+    int exit_status = 2;
+    if (lac_redactor_init(&redactor, job->redact, model, &error)) {
+        lac_complain("lacuna export", NULL, "%s", error.message);
+    } else {
+        const struct lac_report_source source = {
+            .model = model, .analysis = analysis, .redactor = &redactor};
+        exit_status = write_all(job, &source) ? EXIT_FAILURE : EXIT_SUCCESS;
+        if (exit_status == EXIT_SUCCESS) {
+            tell_what_leaves(&redactor);
+        }
+    }
+    lac_redactor_done(&redactor);
+    return exit_status;
+}
+
+static int export_tables(struct export_job *job, const struct lac_options *options)
+{
+    if (lac_sql_source_open("lacuna export", job->path, options, job->names, &job->file)) {
+        return EXIT_FAILURE;
+    }
+    int exit_status = export_source(job, lac_trace_file_head(job->file), NULL);
+    lac_trace_file_close(job->file);
+    return exit_status;
+}
+
 static int export_trace(const struct export_job *job)
 {
     struct lac_read_trace trace = {0};
-    struct lac_redactor redactor = {0};
     struct lac_error error = {0};
     if (lac_read_trace("lacuna export", job->path, job->names, &trace)) {
         return EXIT_FAILURE;
@@ -223,19 +266,9 @@ static int export_trace(const struct export_job *job)
     enum lac_status status = lac_diagnose_add_tracks(trace.analysis, trace.model);
     if (status) {
         lac_complain("lacuna export", job->path, "%s", lac_error_text(&error, status));
-    } else if (lac_redactor_init(&redactor, job->redact, trace.model, &error)) {
-        lac_complain("lacuna export", NULL, "%s", error.message);
-        exit_status = 2;
     } else {
-        const struct lac_report_source source = {
-            .model = trace.model, .analysis = trace.analysis, .redactor = &redactor};
-        status = write_all(job, &source);
-        exit_status = status ? EXIT_FAILURE : EXIT_SUCCESS;
-        if (!status) {
-            tell_what_leaves(&redactor);
-        }
+        exit_status = export_source(job, trace.model, trace.analysis);
     }
-    lac_redactor_done(&redactor);
     lac_read_trace_done(&trace);
     return exit_status;
 }
@@ -290,7 +323,7 @@ int lac_cmd_export(int argc, char **argv)
     }
     if (status < 0) {
         job.names = own.names;
-        status = export_trace(&job);
+        status = job.form == FORM_SQLITE ? export_tables(&job, &options) : export_trace(&job);
     }
     lac_options_done(&options);
     return status;

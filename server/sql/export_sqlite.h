@@ -2,22 +2,26 @@
 #define LAC_SERVER_SQL_EXPORT_SQLITE_H
 
 /*
- * A trace as plain tables for people who know SQL: trace, process, track, device, slice, kernel,
- * copy, counter, step, gap, finding. One row an event, names in full, times in ns since the start.
- * (The server's own trace files are columns in chunks: FORMAT.md.)
+ * A trace as plain rows for people who know SQL: the tables that `lacuna sql --tables` describes, by
+ * the same names, without functions and without `strings`. Tables whose columns `slices` has already
+ * are views of it. (The server's own trace files are columns in chunks: FORMAT.md.)
  */
 
-#include "analysis/diagnose/result/analysis.h"
-#include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "server/store/trace/trace_file.h"
 
 /** What a text is, for who may change it. */
-enum lac_export_text { LAC_EXPORT_TEXT_PLAIN = 0, LAC_EXPORT_TEXT_ARGV, LAC_EXPORT_TEXT_GIVEN };
+enum lac_export_text {
+    LAC_EXPORT_TEXT_PLAIN = 0,
+    LAC_EXPORT_TEXT_ARGV,     /**< a command line */
+    LAC_EXPORT_TEXT_GIVEN,    /**< a name that a person chose */
+    LAC_EXPORT_TEXT_SENTENCE, /**< may quote such names */
+    LAC_EXPORT_TEXT_ARGS,     /**< arguments of slices: may hold any of it */
+};
 
 struct lac_export_sqlite {
-    const struct lac_model *model;
-    const struct lac_analysis *analysis;
-    /** The text as it may leave; borrowed until the next call. */
+    struct lac_trace_file *file;
+    /** The text as it may leave, "" for none; borrowed until the next call. */
     const char *(*text)(void *context, enum lac_export_text what, const char *text);
     void *context;
 };
@@ -25,8 +29,9 @@ struct lac_export_sqlite {
 /**
  * Write the new file `path`.
  *
- * @return LAC_OK, LAC_ERR_IO or LAC_ERR_NOMEM; a file that was begun is then left to the caller
- * Cost: about 2 us a slice.
+ * @return LAC_OK, LAC_ERR_IO or LAC_ERR_NOMEM, or what reading the trace returns; a file that was
+ *         begun is then left to the caller
+ * Cost: about 4 us a slice.
  */
 LAC_MUST_USE enum lac_status lac_export_sqlite(const struct lac_export_sqlite *source,
                                                const char *path, struct lac_error *reterr);

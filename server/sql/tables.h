@@ -18,9 +18,10 @@
 /** Whose words a text is, for who may hand it on. */
 enum lac_sql_words {
     LAC_SQL_WORDS_PLAIN = 0,
-    LAC_SQL_WORDS_ARGV,  /**< a command line */
-    LAC_SQL_WORDS_GIVEN, /**< chosen by a person */
-    LAC_SQL_WORDS_ARGS,  /**< arguments of slices: may hold any of it */
+    LAC_SQL_WORDS_ARGV,     /**< a command line */
+    LAC_SQL_WORDS_GIVEN,    /**< chosen by a person */
+    LAC_SQL_WORDS_ARGS,     /**< arguments of slices: may hold any of it */
+    LAC_SQL_WORDS_SENTENCE, /**< of ours, may quote a name */
 };
 
 struct lac_sql_column {

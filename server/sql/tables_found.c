@@ -158,7 +158,8 @@ static const struct lac_sql_column gap_columns[] = {
                    "the one with the largest share: data_wait, sync, launch, copy_wait, allocator, "
                    "module_load, comm, dependency, host, profiler or unattributed",
                    LAC_SQL_WORDS_PLAIN},
-    [GAP_ROOT_CAUSE] = {"root_cause", "TEXT", "what opened it, in a sentence", LAC_SQL_WORDS_GIVEN},
+    [GAP_ROOT_CAUSE] = {"root_cause", "TEXT", "what opened it, in a sentence",
+                        LAC_SQL_WORDS_SENTENCE},
     [GAP_ENDED_BY] = {"ended_by", "INTEGER", "slices.id of the operation that ended it",
                       LAC_SQL_WORDS_PLAIN},
     [GAP_ROOT] = {"root", "INTEGER", "slices.id of what opened it: a blocking call, a late batch",

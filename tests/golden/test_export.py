@@ -168,12 +168,21 @@ def check_sqlite(path, folder):
     analysis = analyze(path)
     db = sqlite3.connect(target)
     one = lambda sql: db.execute(sql).fetchone()[0]  # noqa: E731
-    expect(f"{what} kernels", one("SELECT count(*) FROM kernel") == analysis["kernels"]["count"])
-    expect(f"{what} kernel time", one("SELECT sum(dur_ns) FROM slice JOIN kernel ON slice.id=kernel.slice") == analysis["kernels"]["total_ns"])
-    expect(f"{what} steps", one("SELECT count(*) FROM step WHERE left_out IS NULL") == analysis["steps"]["kept_count"])
+    expect(f"{what} kernels", one("SELECT count(*) FROM kernels") == analysis["kernels"]["count"])
+    expect(f"{what} kernel time", one("SELECT sum(dur_ns) FROM kernels") == analysis["kernels"]["total_ns"])
+    expect(f"{what} steps", one("SELECT count(*) FROM steps WHERE left_out IS NULL") == analysis["steps"]["kept_count"])
     idle = sum(device["idle_ns"] for device in analysis["devices"]) if analysis["devices"] else None
-    expect(f"{what} idle", one("SELECT sum(dur_ns) FROM gap") == (idle or None))
-    expect(f"{what} findings", [row[0] for row in db.execute("SELECT id FROM finding ORDER BY position")] == [f["id"] for f in analysis["findings"]])
+    expect(f"{what} idle", one("SELECT sum(dur_ns) FROM gaps") == (idle or None))
+    expect(f"{what} findings", [row[0] for row in db.execute("SELECT id FROM findings ORDER BY position")] == [f["id"] for f in analysis["findings"]])
+    reference = json.loads(run("sql", "--tables", "--json").stdout)["tables"]
+    functions = ("by_name", "ancestors", "overlap", "flame", "critical_path")
+    documented = {table["name"]: [c["name"] for c in table["columns"] if not c["is_argument"]] for table in reference if table["name"] not in (*functions, "strings")}
+    written = {name: [row[1] for row in db.execute(f"PRAGMA table_info({name})")] for name, in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
+    expect(f"{what} tables are those of lacuna sql", written == documented, (written, documented))
+    for query in ("SELECT * FROM slices ORDER BY id LIMIT 3000", "SELECT * FROM kernels ORDER BY id LIMIT 3000", "SELECT count(*), sum(dur_ns) FROM operators",
+                  "SELECT * FROM gaps ORDER BY device, start_ns LIMIT 500", "SELECT * FROM steps", "SELECT * FROM tracks"):
+        asked = json.loads(run("sql", path, query, "--json").stdout)["rows"]
+        expect(f"{what} {query}", [list(row) for row in db.execute(query)] == [[None if v == "" else v for v in row] for row in asked])
     expect(f"{what} whole", one("PRAGMA integrity_check") == "ok")
     db.close()
     os.unlink(target)
