@@ -13,7 +13,7 @@ import threading
 import time
 
 STEPS = int(os.environ.get("HANG_STEPS", "80"))  # before the hang, or in all
-PACE_S = 0.02
+PACE_S = float(os.environ.get("HANG_PACE", "0.02"))
 LONG_S = float(os.environ.get("HANG_LONG", "6"))  # of what only looks like a hang
 RANKS = {"diverged": 2, "dead": 2, "stopped": 2, "uneven": 2, "swallowed": 2, "compile": 2, "evaluation": 2, "checkpoint": 2}
 
