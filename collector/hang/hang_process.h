@@ -36,6 +36,14 @@ struct lac_hang_thread {
     struct lac_hang_frame frames[LAC_HANG_FRAMES];
 };
 
+/** What NCCL says of the rank: how many operations of a collective it has launched. */
+enum lac_hang_nccl {
+    LAC_HANG_NCCL_UNKNOWN,
+    LAC_HANG_NCCL_EVEN,   /**< as many as all others, of each */
+    LAC_HANG_NCCL_AHEAD,  /**< more than others: it waits for them, on its GPU */
+    LAC_HANG_NCCL_BEHIND, /**< fewer */
+};
+
 /** What the kernel says of the thread that trains. */
 struct lac_hang_native {
     char state;                     /**< as /proc prints it: R S D T Z; 0: it is gone */
@@ -60,6 +68,8 @@ struct lac_hang_process {
     bool has_ended;
     bool has_answered;
     struct lac_hang_native native;
+    enum lac_hang_nccl nccl;
+    char nccl_function[24]; /**< with AHEAD and BEHIND: which collective */
     /* the answer; what points into `text` */
     uint32_t collective_total; /**< calls of collectives so far */
     uint32_t collective_count; /**< of these, of the last one's name */

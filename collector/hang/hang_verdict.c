@@ -70,6 +70,12 @@ static bool is_library(const char *path)
            path[0] == '<';
 }
 
+/* Code that is not known to do anything else waits for its GPU, where NCCL has its operation. */
+static enum doing doing_else(const struct lac_hang_process *process, enum doing doing)
+{
+    return process->nccl == LAC_HANG_NCCL_AHEAD ? DOING_COLLECTIVE : doing;
+}
+
 /* The innermost sign counts: a dataset that compiles compiles. A call of the script inside of it
  * does not change that: a batch is made by the script's own code. */
 static enum doing doing_of(const struct lac_hang_process *process)
@@ -86,7 +92,7 @@ static enum doing doing_of(const struct lac_hang_process *process)
         return DOING_STOPPED;
     }
     if (thread == NULL) {
-        return DOING_SILENT;
+        return doing_else(process, DOING_SILENT);
     }
     for (uint32_t i = 0; i < thread->frame_count; i++) {
         const enum doing doing = sign_of(&thread->frames[i]);
@@ -95,7 +101,7 @@ static enum doing doing_of(const struct lac_hang_process *process)
             return doing;
         }
     }
-    return DOING_ELSE;
+    return doing_else(process, DOING_ELSE);
 }
 
 static bool waits_for_others(enum doing doing)
@@ -149,6 +155,9 @@ static const char *collective_of(const struct lac_hang_process *process)
 
     if (process->is_in_collective && process->collective[0] != '\0') {
         return process->collective;
+    }
+    if (process->nccl == LAC_HANG_NCCL_AHEAD && process->nccl_function[0] != '\0') {
+        name = process->nccl_function;
     }
     for (uint32_t i = 0; thread != NULL && i < thread->frame_count; i++) {
         if (sign_of(&thread->frames[i]) == DOING_COLLECTIVE) {
@@ -249,7 +258,8 @@ static void add_who(char *text, size_t capacity, const struct lac_hang_process *
 
 /* ---- whom the others wait for */
 
-/* Of ranks that all wait: the one whose call is the rarest among them, then the one that made it least
+/* Of ranks that all wait: the one that has launched fewer operations, as NCCL counts; the one whose call is
+ * the rarest among them, then the one that made it least
  * often, then the one with the fewest steps. */
 static bool is_odder(const struct lac_hang_process *processes, uint32_t count, uint32_t a,
                      uint32_t b)
@@ -258,6 +268,10 @@ static bool is_odder(const struct lac_hang_process *processes, uint32_t count, u
     const uint32_t which[2] = {a, b};
     const enum doing doing[2] = {doing_of(&processes[a]), doing_of(&processes[b])};
 
+    if ((processes[a].nccl == LAC_HANG_NCCL_BEHIND) !=
+        (processes[b].nccl == LAC_HANG_NCCL_BEHIND)) {
+        return processes[a].nccl == LAC_HANG_NCCL_BEHIND;
+    }
     for (int k = 0; k < 2; k++) {
         const struct lac_hang_process *const self = &processes[which[k]];
 
@@ -406,11 +420,153 @@ static void name_others(const struct lac_hang_process *processes, uint32_t count
     }
 }
 
+/* ---- what NCCL says */
+
+static uint32_t count_ranks(const struct lac_hang_process *processes, uint32_t count)
+{
+    uint32_t ranks = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        ranks += processes[i].is_rank;
+    }
+    return ranks;
+}
+
+static bool is_among(const struct lac_hang_process *processes, uint32_t count,
+                     const struct lac_ras_rank *rank)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (processes[i].pid == rank->pid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void note_group(struct lac_hang_process *processes, uint32_t count,
+                       const struct lac_ras_group *group, enum lac_hang_nccl nccl, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < group->named_count; k++) {
+            if (group->named[k].pid == processes[i].pid && processes[i].nccl < nccl) {
+                processes[i].nccl = nccl;
+                (void)snprintf(processes[i].nccl_function, sizeof(processes[i].nccl_function), "%s",
+                               name);
+            }
+        }
+    }
+}
+
+/* The larger group may not be named, or in part: who is not in the smaller one is in it. */
+static void note_rest(struct lac_hang_process *processes, uint32_t count,
+                      const struct lac_ras_function *function)
+{
+    const bool is_least_whole = function->least.named_count == function->least.count;
+
+    for (uint32_t i = 0; is_least_whole && i < count; i++) {
+        if (processes[i].is_rank && processes[i].nccl < LAC_HANG_NCCL_AHEAD) {
+            processes[i].nccl = LAC_HANG_NCCL_AHEAD;
+            (void)snprintf(processes[i].nccl_function, sizeof(processes[i].nccl_function), "%s",
+                           function->name);
+        }
+    }
+}
+
+bool lac_hang_note_nccl(struct lac_hang_process *processes, uint32_t count,
+                        const struct lac_ras *ras)
+{
+    assert((processes != NULL || count == 0) && ras != NULL);
+    bool is_ours = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        processes[i].nccl = LAC_HANG_NCCL_UNKNOWN;
+        for (uint32_t k = 0; k < ras->pid_count && !is_ours; k++) {
+            is_ours = processes[i].is_rank && ras->pids[k] == processes[i].pid;
+        }
+    }
+    for (uint32_t c = 0; is_ours && c < ras->communicator_count; c++) {
+        const struct lac_ras_communicator *const communicator = &ras->communicators[c];
+
+        for (uint32_t f = 0; f < communicator->function_count; f++) {
+            const struct lac_ras_function *const function = &communicator->functions[f];
+            const bool differs = lac_ras_differs(function);
+
+            note_group(processes, count, &function->least,
+                       differs ? LAC_HANG_NCCL_BEHIND : LAC_HANG_NCCL_EVEN, function->name);
+            note_group(processes, count, &function->most,
+                       differs ? LAC_HANG_NCCL_AHEAD : LAC_HANG_NCCL_EVEN, function->name);
+            if (differs && communicator->size == count_ranks(processes, count)) {
+                note_rest(processes, count, function);
+            }
+        }
+    }
+    return is_ours;
+}
+
+/* What all communicators say, as far as it is odd. */
+static void say_nccl(const struct lac_ras *ras, struct lac_hang_verdict *ret)
+{
+    char part[256];
+
+    for (uint32_t c = 0; c < ras->communicator_count; c++) {
+        const struct lac_ras_communicator *const communicator = &ras->communicators[c];
+
+        for (uint32_t f = 0; f < communicator->function_count; f++) {
+            if (lac_ras_say_difference(&communicator->functions[f], part, sizeof(part))) {
+                add(ret->nccl, sizeof(ret->nccl), "%s%s", ret->nccl[0] != '\0' ? "; " : "", part);
+            }
+        }
+        if (lac_ras_say_missing(communicator, part, sizeof(part))) {
+            add(ret->nccl, sizeof(ret->nccl), "%s%s", ret->nccl[0] != '\0' ? "; " : "", part);
+        }
+    }
+    if (ras->error_count > 0) {
+        add(ret->nccl, sizeof(ret->nccl), "%srank %d reports an error of NCCL",
+            ret->nccl[0] != '\0' ? "; " : "", (int)ras->failed.rank);
+    }
+}
+
+/* A rank of another node: all of ours wait, and NCCL says that it has launched less, or that it does not
+ * answer. @return NULL: none */
+static const struct lac_ras_rank *find_elsewhere(const struct lac_hang_process *processes,
+                                                 uint32_t count, const struct lac_ras *ras)
+{
+    for (uint32_t c = 0; c < ras->communicator_count; c++) {
+        const struct lac_ras_communicator *const communicator = &ras->communicators[c];
+
+        if (communicator->missing.named_count > 0 &&
+            !is_among(processes, count, &communicator->missing.named[0])) {
+            return &communicator->missing.named[0];
+        }
+        for (uint32_t f = 0; f < communicator->function_count; f++) {
+            const struct lac_ras_group *const least = &communicator->functions[f].least;
+
+            if (lac_ras_differs(&communicator->functions[f]) && least->named_count > 0 &&
+                !is_among(processes, count, &least->named[0])) {
+                return &least->named[0];
+            }
+        }
+    }
+    return NULL;
+}
+
+static void name_elsewhere(const struct lac_hang_process *processes, uint32_t count,
+                           const struct lac_ras_rank *rank, struct lac_hang_verdict *ret)
+{
+    ret->kind = kind_of_all(processes, count);
+    ret->rank = rank->rank;
+    add(ret->doing, sizeof(ret->doing),
+        "rank %d on another node (process %d on %s) does not follow", (int)rank->rank,
+        (int)rank->pid, rank->host);
+    name_others(processes, count, count, ret);
+}
+
 void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
-                    struct lac_hang_verdict *ret)
+                    const struct lac_ras *ras, struct lac_hang_verdict *ret)
 {
     assert((processes != NULL || count == 0) && ret != NULL);
     const uint32_t culprit = find_culprit(processes, count);
+    const struct lac_ras_rank *elsewhere = NULL;
     const struct lac_hang_process *at;
     const struct lac_hang_frame *place;
 
@@ -420,6 +576,16 @@ void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
         return;
     }
     at = &processes[culprit];
+    if (ras != NULL) {
+        say_nccl(ras, ret);
+    }
+    if (ras != NULL && waits_for_others(doing_of(at)) && at->nccl != LAC_HANG_NCCL_BEHIND) {
+        elsewhere = find_elsewhere(processes, count, ras);
+    }
+    if (elsewhere != NULL) {
+        name_elsewhere(processes, count, elsewhere, ret);
+        return;
+    }
     ret->kind = kind_of_all(processes, count);
     ret->rank = at->rank;
     add_who(ret->doing, sizeof(ret->doing), at);

@@ -10,8 +10,10 @@
  */
 
 #include "collector/hang/hang_process.h"
+#include "collector/hang/hang_ras.h"
 #include "collector/hang/hang_rule.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct lac_hang_verdict {
@@ -22,10 +24,17 @@ struct lac_hang_verdict {
     char source[256]; /**< that line; "" not known */
     char doing[512];  /**< "rank 1 waits in barrier at train.py:31 (main)" */
     char others[512]; /**< "rank 0, 2 wait in all_reduce at train.py:40"; "" none */
+    char nccl[512];   /**< "AllReduce: rank 3 has launched 60, 7 ranks 61"; "" nothing to tell */
 };
 
-/** @param processes of the job; those with is_rank train. */
+/** Note for each process what NCCL's RAS service says of its rank. @return false: it speaks of another
+ * job */
+bool lac_hang_note_nccl(struct lac_hang_process *processes, uint32_t count,
+                        const struct lac_ras *ras);
+
+/** @param processes of the job; those with is_rank train.
+ * @param ras what was noted of them; NULL: nothing is known */
 void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
-                    struct lac_hang_verdict *ret);
+                    const struct lac_ras *ras, struct lac_hang_verdict *ret);
 
 #endif

@@ -6,6 +6,8 @@
 #include "collector/base/progress_line.h"
 #include "collector/gather/drain.h"
 #include "collector/hang/hang_process.h"
+#include "collector/hang/hang_ras.h"
+#include "collector/hang/hang_ras_client.h"
 #include "collector/hang/hang_rule.h"
 #include "collector/hang/hang_verdict.h"
 #include "collector/sample/proc_files.h"
@@ -26,6 +28,7 @@ enum {
     CPU_MS = 1000,     /* over which a thread counts as busy or not */
     BUSY_PERCENT = 40, /* of a core */
     ANSWER_MS = 1500,
+    NCCL_MS = 3000, /* that NCCL may take beyond the processes' own answers */
     PROCESSES_MAX = 256,
     STACKS_TOLD = 32,   /* in the recording, of all threads */
     ANSWERS_MAX = 4096, /* files looked at, a round */
@@ -49,6 +52,10 @@ struct lac_hang_watch {
     uint64_t asked_ns;      /* 0: no answer is waited for */
     uint64_t gone_progress; /* of processes that have ended */
     unsigned alarms;
+    struct lac_ras_client *client;
+    struct lac_ras ras; /* what it said in this quiet time */
+    bool has_ras;
+    bool waits_for_nccl;
 };
 
 /* LACUNA_HANG_SCALE is for tests, which cannot wait. */
@@ -63,12 +70,16 @@ static double scale(void)
 struct lac_hang_watch *lac_hang_watch_create(const char *spool_folder, bool is_quiet)
 {
     assert(spool_folder != NULL);
+    const char *const nccl_ras = getenv("NCCL_RAS_ENABLE");
     struct lac_hang_watch *const watch = calloc(1, sizeof(*watch));
 
     if (watch != NULL) {
         watch->spool_folder = spool_folder;
         watch->is_quiet = is_quiet;
         lac_hang_rule_begin(&watch->rule, scale());
+        if (nccl_ras == NULL || strcmp(nccl_ras, "0") != 0) {
+            watch->client = lac_ras_client_create(getenv("NCCL_RAS_ADDR")); /* NULL: without it */
+        }
     }
     return watch;
 }
@@ -88,6 +99,7 @@ void lac_hang_watch_destroy(struct lac_hang_watch *watch)
         for (uint32_t i = 0; i < watch->count; i++) {
             free_answer(&watch->processes[i].it);
         }
+        lac_ras_client_destroy(watch->client);
         free(watch);
     }
 }
@@ -283,6 +295,28 @@ static void ask(struct lac_hang_watch *watch, struct lac_drain *drain, uint64_t 
               (unsigned long)(lac_hang_rule_pace_ns(&watch->rule) / 1000000),
               (unsigned)watch->count);
     lac_drain_ask(drain);
+    if (watch->client != NULL) {
+        lac_ras_client_begin(watch->client, now_ns);
+        watch->waits_for_nccl = true;
+    }
+}
+
+/* What NCCL's service has said by now. */
+static void hear_nccl(struct lac_hang_watch *watch, uint64_t now_ns)
+{
+    enum lac_ras_progress progress;
+
+    if (!watch->waits_for_nccl) {
+        return;
+    }
+    progress = lac_ras_client_go_on(watch->client, now_ns);
+    if (progress == LAC_RAS_WAITS) {
+        return;
+    }
+    watch->waits_for_nccl = false;
+    watch->has_ras = lac_ras_client_parse(watch->client, &watch->ras);
+    LAC_DEBUG(LAUNCH, 1, "NCCL's RAS service: %s",
+              watch->has_ras ? watch->ras.version : lac_ras_client_why(watch->client));
 }
 
 /* A job that has made no step has ranks, too: who called a collective, else all that were not forked. */
@@ -308,7 +342,12 @@ static void judge(struct lac_hang_watch *watch, uint64_t now_ns)
         watch->judged[i] = watch->processes[i].it;
     }
     find_ranks(watch);
-    lac_hang_judge(watch->judged, watch->count, &watch->verdict);
+    if (watch->has_ras && !lac_hang_note_nccl(watch->judged, watch->count, &watch->ras)) {
+        LAC_DEBUG(LAUNCH, 1, "NCCL's RAS service speaks of another job");
+        watch->has_ras = false;
+    }
+    lac_hang_judge(watch->judged, watch->count, watch->has_ras ? &watch->ras : NULL,
+                   &watch->verdict);
     watch->asked_ns = 0;
     lac_hang_rule_answer(&watch->rule, now_ns, watch->verdict.kind);
     LAC_DEBUG(LAUNCH, 1, "%s%s%s", watch->verdict.doing,
@@ -364,6 +403,19 @@ static void note_stacks(const struct lac_hang_watch *watch, struct lac_sampler *
     }
 }
 
+/* How many operations of each collective the ranks have launched. */
+static void note_communicators(const struct lac_hang_watch *watch, struct lac_sampler *sampler)
+{
+    for (uint32_t i = 0; watch->has_ras && i < watch->ras.communicator_count; i++) {
+        char key[32];
+        char text[480];
+
+        lac_ras_say_communicator(&watch->ras.communicators[i], text, sizeof(text));
+        (void)snprintf(key, sizeof(key), "nccl.%u", (unsigned)i);
+        note(sampler, key, text);
+    }
+}
+
 /* Of the rank that came furthest. */
 static uint64_t most_steps(const struct lac_hang_watch *watch)
 {
@@ -403,14 +455,17 @@ static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sample
         note(sampler, "where", verdict->where);
         note(sampler, "source", verdict->source);
         note(sampler, "others", others);
+        note(sampler, "nccl", verdict->nccl);
         note(sampler, "shm", shm[0] != '\0' ? "full" : "");
         note_stacks(watch, sampler);
+        note_communicators(watch, sampler);
     }
     if (!watch->is_quiet) {
         lac_progress_line_clear();
-        (void)fprintf(stderr, "lacuna: no progress for %.0f s: %s%s%s%s%s%s\n", quiet_s, doing,
+        (void)fprintf(stderr, "lacuna: no progress for %.0f s: %s%s%s%s%s%s%s%s\n", quiet_s, doing,
                       verdict->source[0] != '\0' ? ": " : "", verdict->source,
-                      others[0] != '\0' ? "; " : "", others, shm);
+                      others[0] != '\0' ? "; " : "", others,
+                      verdict->nccl[0] != '\0' ? "; NCCL: " : "", verdict->nccl, shm);
     }
 }
 
@@ -425,20 +480,33 @@ static void say_resumed(const struct lac_hang_watch *watch, struct lac_sampler *
     }
 }
 
+/* Whether it is worth waiting for an answer. */
+static bool is_answer_due(const struct lac_hang_watch *watch, uint64_t now_ns)
+{
+    const uint64_t waited_ms = (now_ns - watch->asked_ns) / 1000000;
+
+    return (waited_ms < ANSWER_MS && !have_all_answered(watch)) ||
+           (waited_ms < NCCL_MS && watch->waits_for_nccl);
+}
+
 void lac_hang_watch_round(struct lac_hang_watch *watch, struct lac_drain *drain,
                           struct lac_sampler *sampler)
 {
     const uint64_t now_ns = lac_monotonic_ns();
     struct lac_hang_look look;
 
-    if (watch == NULL || now_ns < watch->next_look_ns) {
+    if (watch == NULL) {
+        return;
+    }
+    hear_nccl(watch, now_ns);
+    if (now_ns < watch->next_look_ns) {
         return;
     }
     watch->next_look_ns = now_ns + LOOK_MS * UINT64_C(1000000);
     look = look_at(watch, drain, sampler, now_ns);
     if (watch->asked_ns != 0) {
         take_answers(watch);
-        if (!have_all_answered(watch) && now_ns - watch->asked_ns < ANSWER_MS * UINT64_C(1000000)) {
+        if (is_answer_due(watch, now_ns)) {
             return;
         }
         judge(watch, now_ns);
@@ -454,6 +522,7 @@ void lac_hang_watch_round(struct lac_hang_watch *watch, struct lac_drain *drain,
         say_resumed(watch, sampler);
         break;
     case LAC_HANG_GO_ON:
+        watch->has_ras = watch->has_ras && watch->rule.asked_ns != 0; /* of an earlier quiet time */
         break;
     }
 }

@@ -15,7 +15,7 @@ import time
 STEPS = int(os.environ.get("HANG_STEPS", "80"))  # before the hang, or in all
 PACE_S = float(os.environ.get("HANG_PACE", "0.02"))
 LONG_S = float(os.environ.get("HANG_LONG", "6"))  # of what only looks like a hang
-RANKS = {"diverged": 2, "dead": 2, "stopped": 2, "uneven": 2, "swallowed": 2, "compile": 2, "evaluation": 2, "checkpoint": 2}
+RANKS = {"diverged": 2, "dead": 2, "stopped": 2, "uneven": 2, "swallowed": 2, "compile": 2, "evaluation": 2, "checkpoint": 2, "nccl": 2}
 
 
 def start(case, folder):
@@ -69,7 +69,7 @@ class Job:
         model = torch.nn.Linear(4, 4)
         if self.count > 1:
             dist.init_process_group("gloo", init_method="file://" + os.path.join(folder, "store"), rank=rank, world_size=self.count)
-            if case not in ("diverged", "dead", "stopped"):
+            if case not in ("diverged", "dead", "stopped", "nccl"):
                 model = torch.nn.parallel.DistributedDataParallel(model)
         self.model = model
         self.optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -190,6 +190,21 @@ class Job:
 
     def run_decode(self):
         self._load(1)
+
+    def run_nccl(self):
+        """As with NCCL: rank 0 has launched its operation and spins until its GPU is done; rank 1 never comes to it."""
+        with open(os.path.join(self.folder, f"pid-{self.rank}.new"), "w") as file:
+            file.write(str(os.getpid()))
+        os.rename(file.name, os.path.join(self.folder, f"pid-{self.rank}"))
+        lock = threading.Lock()
+        for x in self.batches(3 * STEPS):
+            if self.step == STEPS and self.rank == 0:
+                while True:
+                    pass
+            elif self.step == STEPS:
+                lock.acquire()
+                lock.acquire()  # HANGS nccl
+            self.train(x)
 
     # ---- what does not
 

@@ -11,9 +11,11 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -107,6 +109,46 @@ class Hangs(unittest.TestCase):
         stacks = " ".join(value for key, value in said["settings"].items() if key.startswith("hang.stack."))
         self.assertIn("run_lock", stacks)
         self.assertRegex(stacks, r"other \([^ ]*hang_jobs.py:[0-9]+\)")  # what the other thread does
+
+    def test_nccl_s_own_count_tells_a_rank_that_spins_for_its_gpu_from_one_that_computes(self):
+        """A stand-in speaks as NCCL's RAS service; the ranks have no hook for what they launch."""
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listening.close)
+        asked = []
+
+        def ranks():
+            for rank, count in ((0, 61), (1, 60)):
+                path = os.path.join(self.folder, f"pid-{rank}")
+                if not os.path.exists(path):  # it is asked for while the job starts, too
+                    continue
+                with open(path) as file:
+                    yield {"rank": rank, "host": "127.0.0.1", "pid": int(file.read()), "status": {"init_state": 0, "async_error": 0},
+                           "collective_counts": {"Broadcast": 3, "AllReduce": count}}
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection, connection.makefile("rw", newline="\n") as lines:
+                    for line in lines:
+                        asked.append(line)
+                        lines.write("SERVER PROTOCOL 2\n" if line.startswith("CLIENT") else "OK\n" if line != "VERBOSE STATUS\n" else json.dumps(
+                            {"nccl_version": "2.28.3", "communicators": [{"hash": "0xab", "size": 2, "ranks": list(ranks()), "missing_ranks": []}]}))
+                        lines.flush()
+                        if line == "VERBOSE STATUS\n":
+                            break
+
+        threading.Thread(target=serve, daemon=True).start()
+        _, others = self.check_hang("nccl", 1, "waits for a lock", NCCL_RAS_ADDR="127.0.0.1:%d" % listening.getsockname()[1])
+        self.assertIn("rank 0 waits in AllReduce", others)
+        self.assertIn("NCCL: AllReduce: rank 1 has launched 60, rank 0 61", others)
+        self.assertEqual(asked[:4], ["CLIENT PROTOCOL 2\n", "TIMEOUT 2\n", "SET FORMAT json\n", "VERBOSE STATUS\n"])
+        said = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=120, check=True).stdout)
+        said = said["ranks"][0]["analysis"]
+        self.assertEqual(said["settings"]["hang.nccl.0"], "0xab, 2 ranks: Broadcast 3; AllReduce: rank 1 has launched 60, rank 0 61")
+        self.assertIn("AllReduce: rank 1 has launched 60, rank 0 61", said["findings"][0]["why"])
 
     def test_a_slow_checkpoint_is_no_hang(self):
         self.check_calm("checkpoint")

@@ -67,7 +67,7 @@ START_TEST(the_rank_in_another_collective_is_named_with_its_line)
     answer(&processes[2], "collective 60 1 1 barrier\nthread 102 training MainThread\n"
                           "frame 2900\tbarrier" C10D "frame 31\tsave\t/home/a/train.py\n"
                           "source dist.barrier()\nframe 50\tmain\t/home/a/train.py\n");
-    lac_hang_judge(processes, PROCESSES, &verdict);
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
     ck_assert_int_eq(verdict.rank, 2);
     ck_assert_str_eq(verdict.where, "/home/a/train.py:31");
     ck_assert_str_eq(verdict.source, "dist.barrier()");
@@ -90,24 +90,24 @@ START_TEST(a_rank_outside_of_collectives_is_waited_for)
     processes[3].is_busy = false;
     processes[3].native.call = "read";
     (void)snprintf(processes[3].native.file, sizeof(processes[3].native.file), "/data/pipe");
-    lac_hang_judge(processes, PROCESSES, &verdict);
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
     ck_assert_int_eq(verdict.rank, 3);
     ck_assert_ptr_nonnull(strstr(verdict.doing, "waits in read of /data/pipe at data.py:7"));
     ck_assert_int_eq((int)verdict.kind, (int)LAC_HANG_BLOCKED);
     /* the same rank computes: that may last */
     processes[3].is_busy = true;
-    lac_hang_judge(processes, PROCESSES, &verdict);
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
     ck_assert_int_eq((int)verdict.kind, (int)LAC_HANG_BUSY);
     /* it compiles: longer */
     answer(&processes[3], "thread 103 training MainThread\n"
                           "frame 9\tload\t/x/site-packages/torch/_inductor/codecache.py\n"
                           "frame 40\tmain\t/home/a/train.py\n");
-    lac_hang_judge(processes, PROCESSES, &verdict);
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
     ck_assert_int_eq((int)verdict.kind, (int)LAC_HANG_LONG);
     /* it is stopped, and cannot answer */
     processes[3].has_answered = false;
     processes[3].native.state = 'T';
-    lac_hang_judge(processes, PROCESSES, &verdict);
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
     ck_assert_int_eq(verdict.rank, 3);
     ck_assert_ptr_nonnull(strstr(verdict.doing, "is stopped"));
     ck_assert_str_eq(verdict.where, "");
@@ -134,7 +134,7 @@ START_TEST(a_worker_that_makes_a_batch_is_named_for_the_rank_that_waits)
         processes[i].parent = 100;
         processes[i].rank = 0;
     }
-    lac_hang_judge(processes, 3, &verdict);
+    lac_hang_judge(processes, 3, NULL, &verdict);
     ck_assert_int_eq(verdict.pid, 102);
     ck_assert_str_eq(verdict.where, "/home/a/data.py:12");
     ck_assert_ptr_nonnull(strstr(verdict.doing, "rank 0 waits for a batch of its workers"));
@@ -150,7 +150,7 @@ START_TEST(nobody_trains_and_one_has_ended)
     for (int i = 0; i < PROCESSES; i++) {
         processes[i].is_rank = false;
     }
-    lac_hang_judge(processes, PROCESSES, &verdict);
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
     ck_assert_int_eq(verdict.rank, -1);
     ck_assert_str_eq(verdict.doing, "");
     for (int i = 0; i < PROCESSES; i++) {
@@ -158,7 +158,7 @@ START_TEST(nobody_trains_and_one_has_ended)
         in_all_reduce(&processes[i]);
     }
     processes[1].has_ended = true;
-    lac_hang_judge(processes, PROCESSES, &verdict);
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
     ck_assert_str_eq(verdict.doing, "rank 1 has ended");
     done();
 }
@@ -180,7 +180,7 @@ START_TEST(hostile_answers_are_bounded)
         memcpy(processes[0].text, text, length);
         processes[0].text[length] = '\0';
         lac_hang_process_parse(&processes[0]);
-        lac_hang_judge(processes, 1, &verdict);
+        lac_hang_judge(processes, 1, NULL, &verdict);
     }
     for (int i = 0; i < 20000; i++) {
         memcpy(processes[0].text, text, sizeof(text));
@@ -191,7 +191,7 @@ START_TEST(hostile_answers_are_bounded)
             processes[0].text[random % (sizeof(text) - 1)] = (char)(random >> 32);
         }
         lac_hang_process_parse(&processes[0]);
-        lac_hang_judge(processes, 1, &verdict);
+        lac_hang_judge(processes, 1, NULL, &verdict);
         for (const char *c = verdict.doing; *c != '\0'; c++) {
             ck_assert((unsigned char)*c >= ' ');
         }
@@ -213,6 +213,104 @@ START_TEST(hostile_answers_are_bounded)
 }
 END_TEST
 
+/* ---- what NCCL says beside */
+
+static struct lac_ras ras;
+
+/* A communicator of `size` ranks of which the one with `pid` has launched one operation fewer. */
+static void one_is_behind(uint32_t size, int32_t rank, int32_t pid)
+{
+    char text[1024];
+
+    (void)snprintf(
+        text, sizeof(text),
+        "NCCL version 2.27.1 x\n#0-0 (ab) MISMATCH\n"
+        "  Communicator ranks have different AllReduce operation counts\n"
+        "  %u ranks have launched up to operation 61\n"
+        "  Rank 0 -- GPU 0 managed by process 100 on node 10.0.0.2\n"
+        "  Rank %d has launched up to operation 60 -- GPU 0 managed by process %d on node "
+        "10.0.0.9\n",
+        (unsigned)size - 1, (int)rank, (int)pid);
+    ck_assert(lac_ras_parse_text(text, strlen(text), &ras));
+    ras.communicators[0].size = size;
+}
+
+static void waits_for_its_gpu(struct lac_hang_process *process)
+{
+    answer(process, "thread 100 training MainThread\nframe 44\tmain\t/home/a/train.py\n"
+                    "source total += loss.item()\n");
+    process->is_busy = true; /* CUDA spins */
+    process->native.state = 'R';
+}
+
+START_TEST(a_rank_that_spins_on_its_gpu_waits_where_nccl_says_that_it_is_ahead)
+{
+    clear();
+    for (int i = 0; i < PROCESSES; i++) {
+        waits_for_its_gpu(&processes[i]);
+    }
+    answer(&processes[2], "thread 102 training MainThread\nframe 9\tread\t/home/a/data.py\n"
+                          "source lock.acquire()\n");
+    processes[2].is_busy = false;
+    processes[2].native.state = 'S';
+    processes[2].native.call = "futex";
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
+    ck_assert_int_eq((int)verdict.kind,
+                     (int)LAC_HANG_BUSY); /* that may last, without NCCL's word */
+    one_is_behind(PROCESSES, 2, processes[2].pid);
+    ck_assert(lac_hang_note_nccl(processes, PROCESSES, &ras));
+    lac_hang_judge(processes, PROCESSES, &ras, &verdict);
+    ck_assert_int_eq((int)verdict.kind, (int)LAC_HANG_BLOCKED);
+    ck_assert_int_eq(verdict.rank, 2);
+    ck_assert_str_eq(verdict.nccl, "AllReduce: rank 2 has launched 60, 3 ranks 61");
+    ck_assert_ptr_nonnull(strstr(verdict.others, "rank 0 waits in AllReduce at train.py:44"));
+    /* the rank behind compiles: it may */
+    answer(&processes[2], "thread 102 training MainThread\n"
+                          "frame 9\tload\t/x/site-packages/torch/_inductor/codecache.py\n");
+    lac_hang_judge(processes, PROCESSES, &ras, &verdict);
+    ck_assert_int_eq((int)verdict.kind, (int)LAC_HANG_LONG);
+    done();
+}
+END_TEST
+
+START_TEST(of_ranks_that_all_wait_nccl_knows_who_is_behind)
+{
+    clear();
+    for (int i = 0; i < PROCESSES; i++) {
+        in_all_reduce(&processes[i]);
+    }
+    one_is_behind(PROCESSES, 1, processes[1].pid);
+    ck_assert(lac_hang_note_nccl(processes, PROCESSES, &ras));
+    lac_hang_judge(processes, PROCESSES, &ras, &verdict);
+    ck_assert_int_eq(verdict.rank, 1);
+    /* it is on another node */
+    one_is_behind(32, 21, 3487984);
+    ck_assert(lac_hang_note_nccl(processes, PROCESSES, &ras));
+    lac_hang_judge(processes, PROCESSES, &ras, &verdict);
+    ck_assert_int_eq(verdict.rank, 21);
+    ck_assert_str_eq(verdict.doing,
+                     "rank 21 on another node (process 3487984 on 10.0.0.9) does not follow");
+    ck_assert_ptr_nonnull(strstr(verdict.others, "rank 0 waits in all_reduce"));
+    ck_assert_str_eq(verdict.where, "");
+    done();
+}
+END_TEST
+
+START_TEST(what_nccl_says_of_another_job_is_not_taken)
+{
+    clear();
+    one_is_behind(4, 2, 7);
+    for (uint32_t i = 0; i < ras.pid_count; i++) {
+        ras.pids[i] += 1000;
+    }
+    ck_assert(!lac_hang_note_nccl(processes, PROCESSES, &ras));
+    for (int i = 0; i < PROCESSES; i++) {
+        ck_assert_int_eq((int)processes[i].nccl, (int)LAC_HANG_NCCL_UNKNOWN);
+    }
+    done();
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("hang_verdict");
@@ -223,6 +321,9 @@ int main(void)
     tcase_add_test(tests, a_worker_that_makes_a_batch_is_named_for_the_rank_that_waits);
     tcase_add_test(tests, nobody_trains_and_one_has_ended);
     tcase_add_test(tests, hostile_answers_are_bounded);
+    tcase_add_test(tests, a_rank_that_spins_on_its_gpu_waits_where_nccl_says_that_it_is_ahead);
+    tcase_add_test(tests, of_ranks_that_all_wait_nccl_knows_who_is_behind);
+    tcase_add_test(tests, what_nccl_says_of_another_job_is_not_taken);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

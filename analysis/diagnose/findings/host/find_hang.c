@@ -78,6 +78,7 @@ bool lac_find_hang(const struct lac_facts *facts, struct lac_finding *finding)
     struct lac_text **texts = &facts->analysis->texts;
     const char *doing = line_of(facts, "hang.doing");
     const char *others = line_of(facts, "hang.others");
+    const char *nccl = line_of(facts, "hang.nccl");
     const char *source = line_of(facts, "hang.source");
     const char *where = line_of(facts, "hang.where");
     double after_s = lac_setting_real(facts, "settings", "hang.after_s");
@@ -94,9 +95,10 @@ bool lac_find_hang(const struct lac_facts *facts, struct lac_finding *finding)
         texts, "%s: %s", has_resumed ? "The job stood still and went on again" : "The job hangs",
         doing);
     finding->why = lac_texts_add(
-        texts, "No rank made progress for %.0f s%s%s%s%s.%s%s", after_s,
+        texts, "No rank made progress for %.0f s%s%s%s%s.%s%s%s%s%s", after_s,
         steps > 0 ? lac_texts_add(texts, " after %s", lac_format_count(steps, "step").text) : "",
         others[0] != '\0' ? "; " : "", others, is_shm_full ? "; /dev/shm is full" : "",
+        nccl[0] != '\0' ? " NCCL counts: " : "", nccl, nccl[0] != '\0' ? "." : "",
         source[0] != '\0' ? " That line: " : "", source);
     propose(doing, others[0] != '\0', finding);
     if (is_shm_full) {

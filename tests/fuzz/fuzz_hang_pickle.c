@@ -1,0 +1,68 @@
+/*
+ * Any bytes as a pickle: it is refused with a reason and a place inside of the bytes, or every value
+ * that can be reached from its root can be looked at; there are no more of them than was allowed.
+ */
+
+#include "collector/hang/hang_pickle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { VALUES_MAX = 20000, DEPTH_MAX = 40 };
+
+static void require(bool holds)
+{
+    if (!holds) {
+        abort();
+    }
+}
+
+static unsigned visited;
+
+static unsigned sum;
+
+static void visit(const struct lac_hang_value *value, unsigned depth)
+{
+    uint32_t count = 0;
+
+    require(value != NULL && value->kind <= LAC_HANG_VALUE_DICT);
+    if (depth == DEPTH_MAX || visited++ > VALUES_MAX) {
+        return;
+    }
+    if (value->kind == LAC_HANG_VALUE_TEXT || value->kind == LAC_HANG_VALUE_BYTES) {
+        for (size_t i = 0; i < value->text.size; i++) {
+            sum += (unsigned char)value->text.at[i];
+        }
+    }
+    (void)lac_hang_value_get(value, "entries");
+    for (const struct lac_hang_item *item = value->items; item != NULL; item = item->next) {
+        if (item->key != NULL) {
+            visit(item->key, depth + 1);
+        }
+        visit(item->value, depth + 1);
+        count++;
+    }
+    require(count == value->item_count && count <= VALUES_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const char *why = NULL;
+    size_t at = 0;
+    uint8_t *const bytes = malloc(size > 0 ? size : 1); /* none too many, for the sanitizer */
+    struct lac_hang_pickle *pickle;
+
+    require(bytes != NULL);
+    memcpy(bytes, data, size);
+    pickle = lac_hang_pickle_read(bytes, size, VALUES_MAX, &why, &at);
+    require(at <= size && (pickle == NULL) == (why != NULL));
+    if (pickle != NULL) {
+        visited = 0;
+        visit(lac_hang_pickle_root(pickle), 0);
+    }
+    lac_hang_pickle_free(pickle);
+    free(bytes);
+    return 0;
+}
