@@ -13,6 +13,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/** Frames of a graph in full: about 8 MB of JSON. */
+enum { FULL_NODES_MAX = 100000 };
+
 /** Answer with what was kept with the trace. @return false: nothing was */
 static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_options *options,
                           struct lac_response *response)
@@ -21,7 +24,8 @@ static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_op
     char *text = NULL;
     size_t length = 0;
 
-    if (options->by != LAC_FLAME_BY_OP || options->t0_ns != 0 || options->t1_ns != 0 ||
+    if (options->by != LAC_FLAME_BY_OP || options->prune_fraction <= 0 || options->t0_ns != 0 ||
+        options->t1_ns != 0 ||
         lac_trace_file_document(
             file, (enum lac_trace_document)(LAC_DOCUMENT_FLAME + (unsigned)options->metric), &text,
             &length, &error) != LAC_OK) {
@@ -57,10 +61,13 @@ static void answer_flame(struct lac_trace_file *file, const struct lac_request *
         lac_api_choice(request, response, "metric", lac_flame_metrics, LAC_FLAME_GPU);
     const int by =
         metric < 0 ? -1 : lac_api_choice(request, response, "by", lac_flame_bys, LAC_FLAME_BY_OP);
+    static const char *const details[] = {"usual", "full", NULL};
+    const int detail = by < 0 ? -1 : lac_api_choice(request, response, "detail", details, 0);
     struct lac_flame_options options;
 
     lac_flame_default_options(&options);
-    if (by < 0 || !lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS, 0, &options.t0_ns) ||
+    if (detail < 0 ||
+        !lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS, 0, &options.t0_ns) ||
         !lac_api_int(request, response, "t1", 0, LAC_TIME_MAX_NS, 0, &options.t1_ns)) {
         return;
     }
@@ -70,6 +77,10 @@ static void answer_flame(struct lac_trace_file *file, const struct lac_request *
     }
     if (options.t0_ns > 0 && options.t1_ns == 0) {
         options.t1_ns = LAC_TIME_MAX_NS; /* from t0 to the end */
+    }
+    if (detail == 1) { /* what is small, too, as far as a page can take it */
+        options.prune_fraction = 0;
+        options.node_count_max = FULL_NODES_MAX;
     }
     options.metric = (enum lac_flame_metric)metric;
     options.by = (enum lac_flame_by)by;

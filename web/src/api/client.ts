@@ -245,7 +245,7 @@ export const getArea = (id: string, query: AreaQuery, s?: AbortSignal) =>
 
 export const getFlame = (
   id: string,
-  query: {metric: string; by: string; t0?: number; t1?: number},
+  query: {metric: string; by: string; t0?: number; t1?: number; detail?: string | undefined},
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/flame`, shapes.flameShape, query, s);
 

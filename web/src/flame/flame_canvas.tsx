@@ -9,7 +9,7 @@ import {
   type FlameTree,
 } from '../model/flame_tree';
 import {resolvedTheme} from '../model/theme';
-import {FlamePainter, ROW_PX, type FlameScene} from './flame_painter';
+import {FlamePainter, MIN_WIDTH_PX, ROW_PX, type FlameScene} from './flame_painter';
 
 export interface FlameCanvasProps {
   readonly tree: FlameTree;
@@ -22,6 +22,11 @@ export interface FlameCanvasProps {
   readonly onFocus: (node: number) => void;
   readonly onDrop: (node: number) => void;
   readonly onReset: () => void;
+  /** Children of a frame that are too narrow to be seen; `wide` are the others. */
+  readonly onOpenRest?: (parent: number, wide: readonly number[]) => void;
+  readonly toneOf?: ((node: number) => number) | undefined;
+  /** What a screen reader calls it. */
+  readonly name?: string;
 }
 
 interface Pointed {
@@ -57,6 +62,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
     isDark,
     labelOf: props.labelOf,
     valueText: props.valueText,
+    toneOf: props.toneOf,
   };
 
   const paint = (): void => {
@@ -104,6 +110,20 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
       : {node, x: event.clientX - rect.left, y: event.clientY - rect.top};
   };
 
+  /** A press on frames that are drawn as one opens them all. */
+  const openRest = (node: number): boolean => {
+    const widthPx = box.current?.clientWidth ?? 0;
+    const isNarrow = (i: number): boolean =>
+      ((layout.x1[i] ?? 0) - (layout.x0[i] ?? 0)) * widthPx < MIN_WIDTH_PX;
+    const parent = tree.parent[node] ?? -1;
+    if (!props.onOpenRest || parent < 0 || !isNarrow(node)) return false;
+    const wide: number[] = [];
+    for (let i = parent + 1; i < (tree.end[parent] ?? 0); i = tree.end[i] ?? tree.count)
+      if (!isNarrow(i)) wide.push(i);
+    props.onOpenRest(parent, wide);
+    return true;
+  };
+
   const onKey = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = active ?? layout.focus;
@@ -132,7 +152,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
         class="flame-box"
         role="application"
         aria-roledescription="flame graph"
-        aria-label="Flame graph. Arrow keys move between frames, Enter focuses, Delete drops, Escape goes back. The same data is in the table."
+        aria-label={`${props.name ?? 'Flame graph'}. Arrow keys move between frames, Enter focuses, Delete drops, Escape goes back. The same data is in the table.`}
         tabIndex={0}
         data-testid="flame"
         onScroll={paint}
@@ -142,6 +162,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
         onClick={event => {
           const at = hit(event);
           if (!at) return;
+          if (openRest(at.node)) return;
           setActive(at.node);
           if (event.shiftKey) props.onDrop(at.node);
           else props.onFocus(at.node);

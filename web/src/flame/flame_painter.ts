@@ -5,7 +5,8 @@ import type {FlameLayout, FlameMatch, FlameTree} from '../model/flame_tree';
 
 export const ROW_PX = 24;
 const GAP_PX = 1;
-const MIN_WIDTH_PX = 0.6;
+/** A frame below it is one of "... N more". */
+export const MIN_WIDTH_PX = 0.5;
 const LABEL_MIN_PX = 30;
 const LABEL_PAD_PX = 6;
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
@@ -21,6 +22,21 @@ export interface FlameScene {
   readonly labelOf: (node: number) => string;
   /** Text of a frame's value, shown after its name where there is room. */
   readonly valueText: (node: number) => string;
+  /** Of a difference: from -1, faster, to 1, slower. */
+  readonly toneOf?: ((node: number) => number) | undefined;
+}
+
+/** Slower is red, faster is blue: told apart by most eyes, and by their signs in the table. */
+const SLOWER = {light: '#d2463c', dark: '#e0645a'};
+const FASTER = {light: '#2f74d0', dark: '#5c95e6'};
+
+/** Neighbors too narrow to be seen, as one. */
+interface Rest {
+  readonly parent: number;
+  readonly x0: number;
+  x1: number;
+  readonly y: number;
+  count: number;
 }
 
 interface Tints {
@@ -95,19 +111,43 @@ export class FlamePainter {
     c.textBaseline = 'middle';
     const {tree, layout} = scene;
     let i = 0;
+    let rest: Rest | undefined;
     while (i < tree.count) {
       const x0 = (layout.x0[i] ?? 0) * widthPx;
       const x1 = (layout.x1[i] ?? 0) * widthPx;
       const y = (tree.depth[i] ?? 0) * ROW_PX - scrollPx;
+      const parent = tree.parent[i] ?? -1;
+      if (rest && rest.parent !== parent) {
+        this.rest(rest, tints);
+        rest = undefined;
+      }
       if (x1 - x0 < MIN_WIDTH_PX || y > heightPx) {
+        if (x1 > x0 && y <= heightPx && y + ROW_PX > 0) {
+          rest ??= {parent, x0, x1, y, count: 0};
+          rest.x1 = x1;
+          rest.count += 1;
+        }
         i = tree.end[i] ?? tree.count;
         continue;
       }
       if (y + ROW_PX > 0) this.frame(scene, tints, i, x0, x1, y);
       i += 1;
     }
+    if (rest) this.rest(rest, tints);
     for (const node of [scene.active, scene.hovered])
       if (node !== undefined) this.outline(scene, tints, node, widthPx, scrollPx);
+  }
+
+  private rest(rest: Rest, tints: Tints): void {
+    const width = rest.x1 - rest.x0 - GAP_PX;
+    if (width < 1) return;
+    const c = this.context;
+    c.fillStyle = tints.ancestor;
+    c.fillRect(rest.x0, rest.y, width, ROW_PX - GAP_PX);
+    const text = this.fit(`… ${rest.count} more`, width - LABEL_PAD_PX);
+    if (text === '' || width < LABEL_MIN_PX) return;
+    c.fillStyle = tints.faintText;
+    c.fillText(text, rest.x0 + LABEL_PAD_PX / 2, rest.y + ROW_PX / 2);
   }
 
   private frame(
@@ -122,7 +162,7 @@ export class FlamePainter {
     const {tree, match} = scene;
     const width = Math.max(MIN_WIDTH_PX, x1 - x0 - GAP_PX);
     const height = ROW_PX - GAP_PX;
-    const cause = causeOf(tree, node);
+    const cause = scene.toneOf ? undefined : causeOf(tree, node);
     const isCauseRow = cause !== undefined && tree.depth[node] === 1;
     const isAncestor = node < scene.layout.focus || node === 0;
     c.globalAlpha = match && !match.hit[node] ? (scene.isDark ? 0.4 : 0.3) : 1;
@@ -152,6 +192,11 @@ export class FlamePainter {
     isAncestor: boolean,
   ): string {
     const {tree} = scene;
+    if (scene.toneOf && !isAncestor) {
+      const tone = scene.toneOf(node);
+      const end = (tone > 0 ? SLOWER : FASTER)[scene.isDark ? 'dark' : 'light'];
+      return mix(tints.frames[0] ?? end, end, Math.min(1, Math.abs(tone)));
+    }
     if (cause !== undefined) {
       const color = scene.isDark ? CAUSE_STYLES[cause].dark : CAUSE_STYLES[cause].light;
       if (tree.depth[node] === 1) return color;

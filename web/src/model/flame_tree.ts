@@ -17,8 +17,13 @@ export interface FlameTree {
   readonly depthMax: number;
 }
 
+/** Columns of a graph; how deep a frame lies follows from its parents. */
+export type FlameColumns = Omit<FlameReply['nodes'], 'depth'> & {
+  readonly depth?: readonly number[];
+};
+
 /** @throws ShapeError when the columns are not a tree in preorder */
-export function buildTree(nodes: FlameReply['nodes']): FlameTree {
+export function buildTree(nodes: FlameColumns): FlameTree {
   const count = nodes.name.length;
   const parent = Int32Array.from(nodes.parent);
   const depth = new Uint16Array(count);

@@ -5,6 +5,7 @@
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
 //   BASE/t/ID?view=timeline&sel=a:T0,T1&tab=gpu&rows=all;pin=t3
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
+//   BASE/t/ID?view=flame&shape=inverted&fold=1&of=NAME&with=ID&detail=full
 //   BASE/t/ID?view=kernels&sort=-count&f=text
 //   BASE/r/ID                         a run: its ranks side by side
 //   BASE/compare?a=ID&b=ID             two traces, before and after
@@ -60,7 +61,17 @@ export interface ViewState {
   readonly flameFocus: number;
   /** Frames taken out. */
   readonly flameDropped: readonly number[];
-  readonly flameForm: 'graph' | 'table';
+  readonly flameForm: 'both' | 'graph' | 'table';
+  /** "inverted": stacks from their ends. */
+  readonly flameShape: string;
+  /** Whether chains are folded: "1", "0", or "": as fits. */
+  readonly flameFold: string;
+  /** A name with its callers and callees; "" none. */
+  readonly flameOf: string;
+  /** The trace that this one is compared with. */
+  readonly flameWith: string;
+  /** "full": without summing small frames. */
+  readonly flameDetail: string;
   /** Kernel table: column, with "-" before it for ascending order. */
   readonly tableSort: string;
   readonly tableFilter: string;
@@ -92,7 +103,12 @@ export const DEFAULT_VIEW: ViewState = {
   flameBy: 'op',
   flameFocus: 0,
   flameDropped: [],
-  flameForm: 'graph',
+  flameForm: 'both',
+  flameShape: '',
+  flameFold: '',
+  flameOf: '',
+  flameWith: '',
+  flameDetail: '',
   tableSort: 'total',
   tableFilter: '',
   rows: '',
@@ -117,7 +133,12 @@ export const flameMetric = signal(DEFAULT_VIEW.flameMetric);
 export const flameBy = signal(DEFAULT_VIEW.flameBy);
 export const flameFocus = signal(0);
 export const flameDropped = signal<readonly number[]>([]);
-export const flameForm = signal<'graph' | 'table'>('graph');
+export const flameForm = signal<'both' | 'graph' | 'table'>('both');
+export const flameShape = signal('');
+export const flameFold = signal('');
+export const flameOf = signal('');
+export const flameWith = signal('');
+export const flameDetail = signal('');
 export const tableSort = signal(DEFAULT_VIEW.tableSort);
 export const tableFilter = signal('');
 export const rowsShown = signal('');
@@ -144,6 +165,11 @@ export function currentView(): ViewState {
     flameFocus: flameFocus.value,
     flameDropped: flameDropped.value,
     flameForm: flameForm.value,
+    flameShape: flameShape.value,
+    flameFold: flameFold.value,
+    flameOf: flameOf.value,
+    flameWith: flameWith.value,
+    flameDetail: flameDetail.value,
     tableSort: tableSort.value,
     tableFilter: tableFilter.value,
     rows: rowsShown.value,
@@ -172,6 +198,11 @@ export function show(change: Partial<ViewState>): void {
     flameFocus.value = next.flameFocus;
     flameDropped.value = next.flameDropped;
     flameForm.value = next.flameForm;
+    flameShape.value = next.flameShape;
+    flameFold.value = next.flameFold;
+    flameOf.value = next.flameOf;
+    flameWith.value = next.flameWith;
+    flameDetail.value = next.flameDetail;
     tableSort.value = next.tableSort;
     tableFilter.value = next.tableFilter;
     rowsShown.value = next.rows;
@@ -233,6 +264,11 @@ export function formatLocation(view: ViewState): string {
   put('focus', String(view.flameFocus), '0');
   put('drop', view.flameDropped.join(','), '');
   put('as', view.flameForm, DEFAULT_VIEW.flameForm);
+  put('shape', view.flameShape, '');
+  put('fold', view.flameFold, '');
+  put('of', view.flameOf, '');
+  put('with', view.flameWith, '');
+  put('detail', view.flameDetail, '');
   put('sort', view.tableSort, DEFAULT_VIEW.tableSort);
   put('f', view.tableFilter, '');
   put('rows', view.rows, '');
@@ -282,7 +318,12 @@ export function parseLocation(path: string, search: string): ViewState {
     flameBy: params.get('by') ?? DEFAULT_VIEW.flameBy,
     flameFocus: parseIndices(params.get('focus') ?? '')[0] ?? 0,
     flameDropped: parseIndices(params.get('drop') ?? ''),
-    flameForm: params.get('as') === 'table' ? 'table' : 'graph',
+    flameForm: (['graph', 'table'] as const).find(form => form === params.get('as')) ?? 'both',
+    flameShape: params.get('shape') ?? '',
+    flameFold: params.get('fold') ?? '',
+    flameOf: params.get('of') ?? '',
+    flameWith: params.get('with') ?? '',
+    flameDetail: params.get('detail') ?? '',
     tableSort: params.get('sort') ?? DEFAULT_VIEW.tableSort,
     tableFilter: params.get('f') ?? '',
     rows: params.get('rows') ?? '',

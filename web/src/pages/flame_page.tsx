@@ -5,35 +5,49 @@ import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {getFlame} from '../api/client';
 import type {FlameReply, TraceInfo} from '../api/types';
 import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
-import {word} from '../base/vocabulary';
 import {FlameCanvas} from '../flame/flame_canvas';
 import {frameLabel} from '../flame/flame_painter';
+import {
+  callersOf,
+  calleesOf,
+  differenceOf,
+  foldChains,
+  invertTree,
+  toneOf,
+  type FlameDifference,
+} from '../model/flame_shapes';
 import {
   buildTree,
   layoutTree,
   pathTo,
   searchTree,
-  tableOf,
   type FlameLayout,
   type FlameTree,
 } from '../model/flame_tree';
 import {loadKernels} from '../model/kernel_table';
 import {hasGpuWork} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
+import {traces} from '../model/traces';
 import {
   flameBy,
+  flameDetail,
   flameDropped,
   flameFocus,
+  flameFold,
   flameForm,
   flameMetric,
+  flameOf,
+  flameShape,
+  flameWith,
   query,
   selection,
   show,
 } from '../model/view_state';
-import {IconClose, IconFlame, IconSearch, IconTable} from '../ui/icons';
+import {IconClose, IconSearch} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
+import {FlameTable, type NameDelta} from './flame_table';
 
 const METRICS = [
   {
@@ -71,11 +85,29 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const by = known(BYS, flameBy.value) ?? 'op';
   const chosen = selection.value;
   const area = chosen?.kind === 'area' || chosen?.kind === 'gap' ? chosen : undefined;
-  const key = [trace.id, trace.generation, metric, by, area?.t0 ?? '', area?.t1 ?? ''].join('/');
+  const detail = flameDetail.value === 'full' ? 'full' : undefined;
+  const key = [
+    trace.id,
+    trace.generation,
+    metric,
+    by,
+    area?.t0 ?? '',
+    area?.t1 ?? '',
+    detail ?? '',
+  ].join('/');
+  const otherId = flameWith.value;
+  const second = useResource(otherId === '' ? undefined : `${otherId}/${metric}/${by}`, signal =>
+    getFlame(otherId, {metric, by}, signal),
+  );
   const flame = useResource(key, signal =>
     getFlame(
       trace.id,
-      {metric, by, ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {})},
+      {
+        metric,
+        by,
+        detail,
+        ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {}),
+      },
       signal,
     ),
   );
@@ -107,15 +139,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
         <AreaNote area={area} reply={reply} />
         <span class="spacer" />
         <Search />
-        <button
-          type="button"
-          class="button button-quiet"
-          aria-pressed={flameForm.value === 'table'}
-          onClick={() => (flameForm.value = flameForm.value === 'table' ? 'graph' : 'table')}
-        >
-          {flameForm.value === 'table' ? <IconFlame /> : <IconTable />}
-          {flameForm.value === 'table' ? 'Graph' : 'Table'}
-        </button>
+        <Shapes by={by} other={otherId} trace={trace} />
       </div>
       {flame.kind === 'error' && (
         <Failed title="The flame graph cannot be shown" text={flame.text} retry={flame.retry} />
@@ -123,10 +147,99 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
       {flame.kind === 'loading' && !reply && <Loading what="the flame graph" />}
       {reply && flame.kind !== 'error' && (
         <div class={`flame-wrap ${flame.kind === 'loading' ? 'is-stale' : ''}`}>
-          <Flame reply={reply} shortNames={shortNames} isStale={flame.kind === 'loading'} />
+          {second.kind === 'error' && otherId !== '' && (
+            <p class="error-text flame-problem" role="alert">
+              The other trace cannot be shown: {second.text}
+            </p>
+          )}
+          <Flame
+            reply={reply}
+            other={otherId !== '' && second.kind === 'ready' ? second.value : undefined}
+            shortNames={shortNames}
+            isFolded={isFolded(by)}
+            isStale={flame.kind === 'loading'}
+          />
         </div>
       )}
     </main>
+  );
+}
+
+/** Stacks of Python begin with frames that all of them share: there, chains are folded unless
+ *  somebody unfolds them. */
+function isFolded(by: string): boolean {
+  return flameFold.value === '' ? by === 'python' : flameFold.value === '1';
+}
+
+const OTHERS_MAX = 200;
+const FORMS = [
+  {key: 'graph', label: 'Graph'},
+  {key: 'both', label: 'Both'},
+  {key: 'table', label: 'Table'},
+] as const;
+
+/** How the same graph is shown. */
+function Shapes(props: {by: string; other: string; trace: TraceInfo}): JSX.Element {
+  const others = traces.value
+    .filter(each => each.id !== props.trace.id && each.state === 'ready')
+    .slice(0, OTHERS_MAX);
+  const anew = {flameFocus: 0, flameDropped: [], flameOf: ''};
+  const folded = isFolded(props.by);
+  return (
+    <>
+      {props.other === '' && (
+        <>
+          <button
+            type="button"
+            class="button button-quiet"
+            title="Read each stack from its end: what ran, then who called it"
+            aria-pressed={flameShape.value === 'inverted'}
+            onClick={() =>
+              show({...anew, flameShape: flameShape.value === 'inverted' ? '' : 'inverted'})
+            }
+          >
+            Invert
+          </button>
+          <button
+            type="button"
+            class="button button-quiet"
+            title="Frames whose whole time is in their only child become one with it"
+            aria-pressed={folded}
+            onClick={() => show({...anew, flameFold: folded ? '0' : '1'})}
+          >
+            Fold
+          </button>
+        </>
+      )}
+      {others.length > 0 && (
+        <select
+          class="input list-choice flame-other"
+          aria-label="Difference with another trace"
+          title="Difference with another trace: it is A, this one is B"
+          value={props.other}
+          onChange={event => show({...anew, flameWith: event.currentTarget.value})}
+        >
+          <option value="">difference with…</option>
+          {others.map(each => (
+            <option key={each.id} value={each.id}>
+              {each.name}
+            </option>
+          ))}
+        </select>
+      )}
+      <div class="segmented" role="group" aria-label="Form">
+        {FORMS.map(form => (
+          <button
+            key={form.key}
+            type="button"
+            aria-pressed={flameForm.value === form.key}
+            onClick={() => (flameForm.value = form.key)}
+          >
+            {form.label}
+          </button>
+        ))}
+      </div>
+    </>
   );
 }
 
@@ -228,22 +341,50 @@ function Search(): JSX.Element {
 
 const NONE: readonly number[] = [];
 
+/** Frames that the server summed, because each was below a part in two thousand of all. */
+const isSummed = (name: string): boolean => /^(\.\.\.|…) \d+ more/.test(name);
+
+/** What a folded frame is called in the graph that it was folded in. */
+const unfolded = (name: string): string => name.replace(/ \(\+\d+\)$/, '');
+
+/** The graph in the form that was chosen. */
+function useShape(
+  reply: FlameReply,
+  other: FlameReply | undefined,
+  isFolded: boolean,
+): {readonly base: FlameTree; readonly tree: FlameTree; readonly difference?: FlameDifference} {
+  const isInverted = flameShape.value === 'inverted';
+  return useMemo(() => {
+    const base = buildTree(reply.nodes);
+    if (other) {
+      const a = {tree: buildTree(other.nodes), steps: other.steps};
+      const difference = differenceOf(a, {tree: base, steps: reply.steps});
+      return {base: difference.tree, tree: difference.tree, difference};
+    }
+    const shaped = isInverted ? invertTree(base) : base;
+    return {base, tree: isFolded ? foldChains(shaped) : shaped};
+  }, [reply, other, isInverted, isFolded]);
+}
+
 function Flame(props: {
   reply: FlameReply;
+  other: FlameReply | undefined;
   shortNames: ReadonlyMap<string, string>;
+  isFolded: boolean;
   /** A graph of another area or kind: the focused frame is not in it. */
   isStale: boolean;
 }): JSX.Element {
   const {reply, shortNames} = props;
-  const tree = useMemo(() => buildTree(reply.nodes), [reply]);
+  const {base, tree, difference} = useShape(reply, props.other, props.isFolded);
   const focus = props.isStale ? 0 : flameFocus.value;
   const dropped = props.isStale ? NONE : flameDropped.value;
   const layout = useMemo(() => layoutTree(tree, focus, dropped), [tree, focus, dropped]);
   const text = query.value;
   const match = useMemo(() => searchTree(tree, layout, text), [tree, layout, text]);
-  const steps = Math.max(1, reply.steps);
+  const steps = difference ? 1 : Math.max(1, reply.steps);
   const perStep = reply.steps > 0;
   const total = layout.valueNs[0] ?? 0;
+  const deltas = useMemo(() => deltaByName(difference, layout), [difference, layout]);
 
   if (tree.count === 0 || (tree.valueNs[0] ?? 0) <= 0)
     return (
@@ -255,22 +396,14 @@ function Flame(props: {
     );
 
   const labelOf = (node: number): string => frameLabel(tree, node, shortNames);
-  const valueText = (node: number): string => formatDuration((layout.valueNs[node] ?? 0) / steps);
-  const describe = (node: number): string => {
-    const value = layout.valueNs[node] ?? 0;
-    const parts = [
-      `${formatDuration(value / steps)}${perStep ? ' per step' : ''}`,
-      `${formatPct((100 * value) / Math.max(1, total))} of all`,
-    ];
-    const parent = tree.parent[node] ?? -1;
-    if (parent > 0)
-      parts.push(
-        `${formatPct((100 * value) / Math.max(1, layout.valueNs[parent] ?? 1))} of its parent`,
-      );
-    parts.push(`${formatCount(tree.slices[node] ?? 0)} ×`);
-    if (perStep) parts.push(`${formatDuration(value)} in total`);
-    return parts.join(' · ');
+  const words = describer(tree, layout, {steps, perStep, difference});
+  const center = (name: string): void => show({flameOf: unfolded(name)});
+  const open = (node: number): void => {
+    if (isSummed(tree.name[node] ?? ''))
+      show({flameDetail: 'full', flameFocus: 0, flameDropped: []});
+    else flameFocus.value = node;
   };
+  const focused = layout.focus > 0 ? (tree.name[layout.focus] ?? '') : '';
   return (
     <>
       <div class="flame-status num">
@@ -284,10 +417,15 @@ function Flame(props: {
               title={tree.name[node] ?? ''}
               onClick={() => (flameFocus.value = node)}
             >
-              {node === 0 ? `all ${valueText(0)}${perStep ? ' per step' : ''}` : labelOf(node)}
+              {node === 0 ? `all ${words.value(0)}${perStep ? ' per step' : ''}` : labelOf(node)}
             </button>
           ))}
         </nav>
+        {focused !== '' && flameOf.value === '' && (
+          <button type="button" class="button button-quiet" onClick={() => center(focused)}>
+            callers and callees
+          </button>
+        )}
         {dropped.length > 0 && (
           <button
             type="button"
@@ -297,8 +435,10 @@ function Flame(props: {
             restore {plural(dropped.length, 'dropped frame')}
           </button>
         )}
-        {!match && layout.focus === 0 && dropped.length === 0 && flameForm.value === 'graph' && (
-          <span class="faint flame-hint">click: focus · Shift + click: drop</span>
+        {!match && layout.focus === 0 && dropped.length === 0 && flameForm.value !== 'table' && (
+          <span class="faint flame-hint">
+            {difference ? 'red: slower in B, blue: faster' : 'click: focus · Shift + click: drop'}
+          </span>
         )}
         {match && (
           <span role="status" data-testid="flame-match">
@@ -310,31 +450,176 @@ function Flame(props: {
           </span>
         )}
       </div>
-      {flameForm.value === 'table' ? (
-        <FlameTable
-          tree={tree}
-          layout={layout}
-          steps={steps}
-          perStep={perStep}
-          filter={text}
-          labelOf={labelOf}
-        />
-      ) : (
-        <FlameCanvas
-          tree={tree}
-          layout={layout}
-          match={match}
-          labelOf={labelOf}
-          valueText={valueText}
-          describe={describe}
-          onFocus={node => (flameFocus.value = node)}
-          onDrop={node => {
-            if (node > 0) flameDropped.value = [...flameDropped.value, node];
-          }}
-          onReset={() => show({flameFocus: 0, flameDropped: []})}
-        />
-      )}
+      <div class={`flame-both flame-form-${flameForm.value}`}>
+        {flameForm.value !== 'table' &&
+          (flameOf.value === '' ? (
+            <FlameCanvas
+              tree={tree}
+              layout={layout}
+              match={match}
+              labelOf={labelOf}
+              valueText={words.value}
+              describe={words.describe}
+              toneOf={difference && (node => toneOf(difference, node))}
+              onFocus={open}
+              onDrop={node => {
+                if (node > 0) flameDropped.value = [...flameDropped.value, node];
+              }}
+              onReset={() => show({flameFocus: 0, flameDropped: []})}
+              onOpenRest={(parent, wide) =>
+                show({flameFocus: parent, flameDropped: [...flameDropped.value, ...wide]})
+              }
+            />
+          ) : (
+            <Sandwich
+              tree={base}
+              name={flameOf.value}
+              shortNames={shortNames}
+              steps={steps}
+              perStep={perStep}
+            />
+          ))}
+        {flameForm.value !== 'graph' && (
+          <FlameTable
+            tree={tree}
+            layout={layout}
+            steps={steps}
+            perStep={perStep}
+            filter={text}
+            labelOf={labelOf}
+            onFocus={node => {
+              open(node);
+              if (flameForm.value === 'table' || flameOf.value !== '')
+                show({flameForm: 'both', flameOf: ''});
+            }}
+            onCenter={center}
+            deltas={deltas}
+          />
+        )}
+      </div>
     </>
+  );
+}
+
+interface Words {
+  readonly value: (node: number) => string;
+  readonly describe: (node: number) => string;
+}
+
+/** What a frame says of itself. */
+function describer(
+  tree: FlameTree,
+  layout: FlameLayout,
+  by: {steps: number; perStep: boolean; difference?: FlameDifference | undefined},
+): Words {
+  const {steps, perStep, difference} = by;
+  const total = Math.max(1, layout.valueNs[0] ?? 1);
+  const per = perStep ? ' per step' : '';
+  const value = (node: number): string => {
+    if (!difference) return formatDuration((layout.valueNs[node] ?? 0) / steps);
+    const delta = (difference.bNs[node] ?? 0) - (difference.aNs[node] ?? 0);
+    return `${delta > 0 ? '+' : ''}${formatDuration(delta)}`;
+  };
+  const describe = (node: number): string => {
+    if (difference) {
+      const [a, b] = [difference.aNs[node] ?? 0, difference.bNs[node] ?? 0];
+      return `${formatDuration(a)} in A, ${formatDuration(b)} in B${per}: ${value(node)}`;
+    }
+    const own = layout.valueNs[node] ?? 0;
+    const parts = [
+      `${formatDuration(own / steps)}${per}`,
+      `${formatPct((100 * own) / total)} of all`,
+    ];
+    const parent = tree.parent[node] ?? -1;
+    if (parent > 0)
+      parts.push(
+        `${formatPct((100 * own) / Math.max(1, layout.valueNs[parent] ?? 1))} of its parent`,
+      );
+    parts.push(`${formatCount(tree.slices[node] ?? 0)} ×`);
+    if (perStep) parts.push(`${formatDuration(own)} in total`);
+    return parts.join(' · ');
+  };
+  return {value, describe};
+}
+
+/** Both sides of a name: of its outermost frames, so that recursion counts once. */
+function deltaByName(
+  difference: FlameDifference | undefined,
+  layout: FlameLayout,
+): ((name: string) => NameDelta) | undefined {
+  if (!difference) return undefined;
+  const {tree} = difference;
+  const sums = new Map<string, {aNs: number; bNs: number; openTo: number}>();
+  for (let i = 1; i < tree.count; i++) {
+    if ((layout.valueNs[i] ?? 0) <= 0) continue;
+    const name = tree.name[i] ?? '';
+    const sum = sums.get(name) ?? {aNs: 0, bNs: 0, openTo: 0};
+    if (i >= sum.openTo) {
+      sum.aNs += difference.aNs[i] ?? 0;
+      sum.bNs += difference.bNs[i] ?? 0;
+      sum.openTo = tree.end[i] ?? i;
+    }
+    sums.set(name, sum);
+  }
+  return name => sums.get(name) ?? {aNs: 0, bNs: 0};
+}
+
+/** A name with all that called it above, and all that it called below. */
+function Sandwich(props: {
+  tree: FlameTree;
+  name: string;
+  shortNames: ReadonlyMap<string, string>;
+  steps: number;
+  perStep: boolean;
+}): JSX.Element {
+  const {name} = props;
+  const parts = useMemo(
+    () =>
+      [
+        {title: 'Callers', tree: callersOf(props.tree, name)},
+        {title: 'Callees', tree: calleesOf(props.tree, name)},
+      ].map(part => ({...part, layout: layoutTree(part.tree, 0, NONE)})),
+    [props.tree, name],
+  );
+  const all = Math.max(1, props.tree.valueNs[0] ?? 1);
+  const own = parts[0]?.tree.valueNs[0] ?? 0;
+  return (
+    <div class="sandwich" data-testid="sandwich">
+      <div class="flame-status">
+        <span class="ellipsis" title={name}>
+          <strong>{name}</strong>: {formatDuration(own / props.steps)}
+          {props.perStep ? ' per step' : ''}, {formatPct((100 * own) / all)} of all
+        </span>
+        <button type="button" class="button button-quiet" onClick={() => show({flameOf: ''})}>
+          back to the graph
+        </button>
+      </div>
+      {parts.map(part => {
+        const words = describer(part.tree, part.layout, props);
+        return (
+          <section
+            key={part.title}
+            class="sandwich-part"
+            style={{flexGrow: part.tree.depthMax + 2}}
+            aria-label={`${part.title} of ${name}`}
+          >
+            <h2>{part.title}</h2>
+            <FlameCanvas
+              tree={part.tree}
+              layout={part.layout}
+              match={undefined}
+              name={`${part.title} of ${name}`}
+              labelOf={node => frameLabel(part.tree, node, props.shortNames)}
+              valueText={words.value}
+              describe={words.describe}
+              onFocus={node => show({flameOf: part.tree.name[node] ?? name})}
+              onDrop={() => undefined}
+              onReset={() => show({flameOf: ''})}
+            />
+          </section>
+        );
+      })}
+    </div>
   );
 }
 
@@ -342,84 +627,4 @@ function emptyTitle(metric: string): string {
   if (metric === 'waiting') return 'No waiting here';
   if (metric === 'gpu') return 'No GPU time here';
   return 'No time of host threads here';
-}
-
-const TABLE_ROWS_MAX = 500;
-
-function FlameTable(props: {
-  tree: FlameTree;
-  layout: FlameLayout;
-  steps: number;
-  perStep: boolean;
-  filter: string;
-  labelOf: (node: number) => string;
-}): JSX.Element {
-  const {tree, layout, steps} = props;
-  const all = useMemo(() => tableOf(tree, layout), [tree, layout]);
-  const wanted = props.filter.trim().toLowerCase();
-  const rows = all.filter(row => row.name.toLowerCase().includes(wanted));
-  const total = Math.max(1, layout.valueNs[0] ?? 1);
-  return (
-    <div class="flame-table-box">
-      <table class="flame-table">
-        <thead>
-          <tr>
-            <th scope="col">frame</th>
-            <th scope="col">kind</th>
-            <th scope="col" class="cell-num" title="Time in the frame itself, without its children">
-              self{props.perStep ? ' per step' : ''}
-            </th>
-            <th scope="col" class="cell-num" title="Time in the frame and its children">
-              total{props.perStep ? ' per step' : ''}
-            </th>
-            <th scope="col" class="cell-num">
-              of all
-            </th>
-            <th scope="col" class="cell-num">
-              count
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.slice(0, TABLE_ROWS_MAX).map(row => (
-            <tr key={row.name}>
-              <th scope="row">
-                <span class="flame-name">
-                  <button
-                    type="button"
-                    class="plain-link break"
-                    title={`${row.name}: its widest frame in the graph`}
-                    onClick={() => show({flameForm: 'graph', flameFocus: row.node})}
-                  >
-                    {props.labelOf(row.node)}
-                  </button>
-                  {row.kind === 'kernel' && props.labelOf(row.node) !== row.name && (
-                    <span class="kernel-full ellipsis" title={row.name}>
-                      {row.name.replace(/^void /, '')}
-                    </span>
-                  )}
-                </span>
-              </th>
-              <td class="muted">{word('slice_kinds', row.kind).label}</td>
-              <td class="num cell-num" title={exactNs(row.selfNs)}>
-                {formatDuration(row.selfNs / steps)}
-              </td>
-              <td class="num cell-num" title={exactNs(row.totalNs)}>
-                {formatDuration(row.totalNs / steps)}
-              </td>
-              <td class="num cell-num">{formatPct((100 * row.totalNs) / total)}</td>
-              <td class="num cell-num">{formatCount(row.slices)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {rows.length > TABLE_ROWS_MAX && (
-        <p class="muted">
-          {formatCount(rows.length - TABLE_ROWS_MAX)} names with less time are not shown; use Find
-          to narrow the list.
-        </p>
-      )}
-      {rows.length === 0 && <Empty title="No frames match" />}
-    </div>
-  );
 }

@@ -80,16 +80,6 @@ export const IconWarning = () => (
     <path d="M8 2.6 14 13H2L8 2.6ZM8 6.6v3M8 11.3v.2" />
   </Icon>
 );
-export const IconTable = () => (
-  <Icon>
-    <path d="M2.5 3.5h11v9h-11zM2.5 6.5h11M6.5 6.5v6" />
-  </Icon>
-);
-export const IconFlame = () => (
-  <Icon>
-    <path d="M2.5 12.5h11v-3h-11zM2.5 9.5v-3h8v3M4.5 6.5v-3h4v3" />
-  </Icon>
-);
 
 /** The mark: a bar with a piece missing. */
 export function Mark(): JSX.Element {

@@ -1,0 +1,115 @@
+// Flame graphs: graph and table, callers and callees, inverted, folded, searched, two traces' difference.
+import assert from 'node:assert/strict';
+import {mkdirSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+mkdirSync(data);
+
+/** Steps of 1 ms in which main > train calls work and, twice, small; and 400 leaves of 1 us. */
+function hostTrace(workUs) {
+  const event = (ts, dur, name, cat = 'cpu_op') => ({ph: 'X', cat, name, pid: 1, tid: 1, ts, dur});
+  const traceEvents = [event(0, 4000, 'main'), event(0, 4000, 'outer'), event(0, 4000, 'train')];
+  for (let i = 0; i < 4; i++) {
+    const at = i * 1000;
+    traceEvents.push(event(at + 5, 950, `ProfilerStep#${i}`, 'user_annotation'), event(at + 10, workUs, 'work'), event(at + 20, 50, 'small'));
+    traceEvents.push(event(at + 700, 100, 'other'), event(at + 710, 60, 'small'));
+  }
+  for (let i = 0; i < 400; i++) traceEvents.push(event(3810 + i * 0.3, 0.1, `leaf ${i}`));
+  return JSON.stringify({traceEvents});
+}
+writeFileSync(join(scratch, 'before.json'), hostTrace(600));
+writeFileSync(join(scratch, 'after.json'), hostTrace(300));
+run('import', '--data', data, join(scratch, 'before.json'), join(scratch, 'after.json'));
+const server = await startServer(data);
+const {browser, page, complaints} = await startBrowser();
+const {traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers: {Authorization: `Bearer ${server.key}`}})).json();
+const idOf = (name) => traces.find((trace) => trace.name.startsWith(name)).id;
+const open = (rest = '') => page.goto(`${server.base}/t/${idOf('after')}?view=flame&m=cpu${rest}`);
+const rows = page.locator('.flame-table tbody tr');
+const row = (name) => rows.filter({has: page.getByRole('button', {name, exact: true})});
+const until = async (what) => {
+  for (let i = 0; i < 200 && !(await what()); i++) await page.waitForTimeout(50);
+  assert.ok(await what(), String(what));
+};
+
+const steps = [
+  ['graph and table stand side by side, and the table sorts', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.locator('.trace-row .row-link').first().waitFor();
+    await open();
+    await page.getByTestId('flame').waitFor();
+    await row('work').waitFor();
+    const total = page.getByRole('button', {name: /^total/});
+    await total.click();
+    assert.equal(await page.locator('th[aria-sort="descending"]').innerText(), `${(await total.innerText()).trim()}`);
+    const first = (await rows.first().innerText()).split('\n')[0].trim();
+    await total.click();
+    await until(async () => (await rows.first().innerText()).split('\n')[0].trim() !== first);
+  }],
+  ['a name has its callers and callees, from all places together', async () => {
+    await row('small').getByRole('button', {name: 'Callers and callees of small'}).click();
+    const sandwich = page.getByTestId('sandwich');
+    await sandwich.waitFor();
+    // twice in each of four steps: 50 and 60 us
+    assert.match(await sandwich.innerText(), /small: 110\sµs per step/);
+    await page.getByRole('application', {name: /^Callers of small/}).press('ArrowDown');
+    await until(() => /of=small/.test(page.url()));
+    await page.reload();
+    await page.getByRole('button', {name: 'back to the graph'}).click();
+    await page.getByTestId('sandwich').waitFor({state: 'detached'});
+  }],
+  ['a search tells the share of all matches', async () => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('small');
+    const match = page.getByTestId('flame-match');
+    await match.waitFor();
+    assert.match(await match.innerText(), /2 frames: 110\sµs per step, \d+\s%/);
+    await page.getByLabel('Find frames by name').fill('');
+  }],
+  ['an inverted graph begins with what ran, a folded one leaves out who only passes on', async () => {
+    const flame = page.getByTestId('flame');
+    const spoken = () => page.locator('.flame .off-screen').innerText();
+    await page.getByRole('button', {name: 'Invert'}).click();
+    await flame.press('ArrowDown');
+    await flame.press('ArrowDown');
+    await until(async () => /^train: /.test(await spoken()) || /^work: /.test(await spoken()));
+    await page.getByRole('button', {name: 'Invert'}).click();
+    await page.getByRole('button', {name: 'Fold'}).click();
+    await until(async () => (await rows.filter({hasText: 'train (+1)'}).count()) === 1);
+    await until(() => /fold=1/.test(page.url()));
+    await page.getByRole('button', {name: 'Fold'}).click();
+  }],
+  ['what the server summed opens', async () => {
+    assert.equal(await row('leaf 7').count(), 0);
+    await rows.filter({hasText: /^\.\.\. \d+ more/}).first().locator('.plain-link').click();
+    await until(() => /detail=full/.test(page.url()));
+    await row('leaf 7').waitFor();
+  }],
+  ['two traces over each other show what each frame gained, by the step', async () => {
+    await open();
+    await page.getByLabel('Difference with another trace').selectOption(idOf('before'));
+    const work = row('work');
+    await until(async () => /300\sµs/.test(await work.innerText()) && /600\sµs/.test(await work.innerText()));
+    assert.match((await work.innerText()).replaceAll('\u2212', '-'), /-300\sµs/);
+    assert.equal((await rows.first().innerText()).split(/\s/)[0], 'work', 'the largest difference is first, but for what holds it');
+  }],
+  ['nothing complained', async () => {
+    assert.deepEqual(complaints, []);
+  }],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});

@@ -1,0 +1,166 @@
+// The frames of a flame graph as a table: one row per name, beside the graph.
+import type {JSX} from 'preact';
+import {useMemo, useState} from 'preact/hooks';
+import {exactNs, formatCount, formatDuration, formatPct} from '../base/format';
+import {word} from '../base/vocabulary';
+import {tableOf, type FlameLayout, type FlameRow, type FlameTree} from '../model/flame_tree';
+import {IconSwap} from '../ui/icons';
+import {Empty} from '../ui/states';
+
+const TABLE_ROWS_MAX = 500;
+
+type Key = 'name' | 'selfNs' | 'totalNs' | 'slices' | 'deltaNs';
+
+/** What a name has in two traces, in ns of a step. */
+export interface NameDelta {
+  readonly aNs: number;
+  readonly bNs: number;
+}
+
+export function FlameTable(props: {
+  tree: FlameTree;
+  layout: FlameLayout;
+  steps: number;
+  perStep: boolean;
+  filter: string;
+  labelOf: (node: number) => string;
+  onFocus: (node: number) => void;
+  /** Callers and callees of a name. */
+  onCenter: (name: string) => void;
+  /** Of a difference: by the table's own rows. */
+  deltas: ((name: string) => NameDelta) | undefined;
+}): JSX.Element {
+  const {tree, layout, steps, deltas} = props;
+  const [sort, setSort] = useState<{key: Key; ascending: boolean} | undefined>(undefined);
+  const order = sort ?? {
+    key: deltas ? ('deltaNs' as const) : ('selfNs' as const),
+    ascending: false,
+  };
+  const all = useMemo(() => tableOf(tree, layout), [tree, layout]);
+  const rows = useMemo(() => {
+    const wanted = props.filter.trim().toLowerCase();
+    const kept = all
+      .filter(row => row.name.toLowerCase().includes(wanted))
+      .map(row => ({row, delta: deltas?.(row.name)}));
+    const value = ({row, delta}: {row: FlameRow; delta: NameDelta | undefined}): number =>
+      order.key === 'deltaNs'
+        ? Math.abs((delta?.bNs ?? 0) - (delta?.aNs ?? 0))
+        : order.key === 'name'
+          ? 0
+          : row[order.key];
+    const sign = order.ascending ? -1 : 1;
+    return kept.sort((a, b) =>
+      order.key === 'name'
+        ? sign * a.row.name.localeCompare(b.row.name)
+        : sign * (value(b) - value(a)),
+    );
+  }, [all, props.filter, order.key, order.ascending, deltas]);
+  const total = Math.max(1, layout.valueNs[0] ?? 1);
+  const per = props.perStep ? ' per step' : '';
+  const head = (key: Key, label: string, title?: string): JSX.Element => (
+    <th
+      scope="col"
+      class={key === 'name' ? '' : 'cell-num'}
+      aria-sort={order.key === key ? (order.ascending ? 'ascending' : 'descending') : 'none'}
+    >
+      <button
+        type="button"
+        class={`plain-link ${order.key === key ? 'sorted' : ''}`}
+        {...(title === undefined ? {} : {title})}
+        onClick={() => setSort({key, ascending: order.key === key ? !order.ascending : false})}
+      >
+        {label}
+        {order.key === key ? (order.ascending ? ' ↑' : ' ↓') : ''}
+      </button>
+    </th>
+  );
+  return (
+    <div class="flame-table-box">
+      <table class="flame-table">
+        <thead>
+          <tr>
+            {head('name', `frame, time${per}`)}
+            {deltas ? (
+              <>
+                <th scope="col" class="cell-num">
+                  A
+                </th>
+                <th scope="col" class="cell-num">
+                  B
+                </th>
+                {head('deltaNs', 'difference')}
+              </>
+            ) : (
+              <>
+                {head('selfNs', 'self', `Time in the frame itself${per}, without its children`)}
+                {head('totalNs', 'total', `Time in the frame and its children${per}`)}
+                <th scope="col" class="cell-num">
+                  of all
+                </th>
+                {head('slices', 'count')}
+              </>
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, TABLE_ROWS_MAX).map(({row, delta}) => (
+            <tr key={row.name}>
+              <th scope="row">
+                <span class="flame-name">
+                  <button
+                    type="button"
+                    class="button button-quiet button-icon flame-center"
+                    aria-label={`Callers and callees of ${row.name}`}
+                    title="Callers and callees"
+                    onClick={() => props.onCenter(row.name)}
+                  >
+                    <IconSwap />
+                  </button>
+                  <button
+                    type="button"
+                    class="plain-link ellipsis"
+                    title={`${row.name} (${word('slice_kinds', row.kind).label}): its widest frame in the graph`}
+                    onClick={() => props.onFocus(row.node)}
+                  >
+                    {props.labelOf(row.node)}
+                  </button>
+                </span>
+              </th>
+              {delta ? (
+                <>
+                  <td class="num cell-num">{formatDuration(delta.aNs)}</td>
+                  <td class="num cell-num">{formatDuration(delta.bNs)}</td>
+                  <td
+                    class={`num cell-num ${delta.bNs > delta.aNs ? 'is-slower' : 'is-faster'}`}
+                    title={exactNs(delta.bNs - delta.aNs)}
+                  >
+                    {delta.bNs > delta.aNs ? '+' : ''}
+                    {formatDuration(delta.bNs - delta.aNs)}
+                  </td>
+                </>
+              ) : (
+                <>
+                  <td class="num cell-num" title={exactNs(row.selfNs)}>
+                    {formatDuration(row.selfNs / steps)}
+                  </td>
+                  <td class="num cell-num" title={exactNs(row.totalNs)}>
+                    {formatDuration(row.totalNs / steps)}
+                  </td>
+                  <td class="num cell-num">{formatPct((100 * row.totalNs) / total)}</td>
+                  <td class="num cell-num">{formatCount(row.slices)}</td>
+                </>
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length > TABLE_ROWS_MAX && (
+        <p class="muted">
+          {formatCount(rows.length - TABLE_ROWS_MAX)} names with less time are not shown; use Find
+          to narrow the list.
+        </p>
+      )}
+      {rows.length === 0 && <Empty title="No frames match" />}
+    </div>
+  );
+}
