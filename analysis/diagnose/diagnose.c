@@ -8,6 +8,7 @@
 #include "analysis/diagnose/facts/products.h"
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
 #include "analysis/diagnose/facts/recorded/python_frames.h"
+#include "analysis/diagnose/facts/recorded/python_samples.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
@@ -53,6 +54,7 @@ static void set_unknown(struct lac_analysis *analysis)
                                                    .device = "",
                                                    .source = "",
                                                    .text = ""};
+    analysis->python_samples.text = "";
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
 }
 
@@ -137,6 +139,7 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
     set_unknown(facts->analysis);
     facts->analysis->duration_ns = facts->model->info.duration_ns;
     facts->main_host = LAC_NONE;
+    facts->python_samples_track = LAC_NONE;
     enum lac_status status = find_facts(facts);
     if (!status) {
         status = lac_optimizer_infer(facts);
@@ -149,6 +152,9 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
     }
     if (!status) {
         status = lac_python_frames_measure(facts);
+    }
+    if (!status) {
+        status = lac_python_samples_measure(facts);
     }
     if (!status) {
         status = lac_gpu_allocations_measure(facts);
@@ -168,6 +174,9 @@ static enum lac_status draw_conclusions(struct lac_facts *facts)
     }
     if (!status) {
         lac_findings_make(facts);
+        status = lac_findings_tell_lines(facts);
+    }
+    if (!status) {
         lac_views_choose(facts);
         lac_unit_words_apply(facts);
         lac_verdict_say(facts);

@@ -98,6 +98,9 @@ enum lac_trace_format {
 #undef LAC_TRACE_FORMAT
 };
 
+/** LAC_TRACK_STACKS: what a sample stands for where none is late, and frames of a stack at most. */
+enum { LAC_SAMPLED_EVERY_NS = 20000000, LAC_SAMPLED_DEPTH_MAX = 128 };
+
 /** Columns, `count` entries each. 43 bytes a slice. */
 struct lac_slices {
     uint64_t count;

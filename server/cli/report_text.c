@@ -320,6 +320,14 @@ static void write_compute(struct lac_text_page *page, const struct lac_analysis 
     lac_text_paragraph(page, LAC_TEXT_PLAIN, "compute", text, 12, 3);
 }
 
+/** Which lines of Python the host was in, where that was sampled. */
+static void write_python(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    if (analysis->python_samples.text[0] != '\0') {
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, "python", analysis->python_samples.text, 12, 3);
+    }
+}
+
 static void write_list(struct lac_text_page *page, const char *label, const char *const *texts,
                        uint32_t count, int lines_max)
 {
@@ -368,6 +376,7 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     write_asides(&page, analysis);
     write_kinds(&page, analysis);
     write_compute(&page, analysis);
+    write_python(&page, analysis);
     write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 3);
     write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 5);
     write_list(&page, "caveats", analysis->caveats, analysis->caveat_count, 4);

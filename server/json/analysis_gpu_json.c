@@ -89,6 +89,33 @@ void lac_document_efficiency(struct lac_analysis_out *document)
     lac_json_close(json, '}');
 }
 
+void lac_document_python_samples(struct lac_analysis_out *document)
+{
+    struct lac_json *json = &document->json;
+    const struct lac_python_samples *samples = &document->analysis->python_samples;
+    if (samples->sample_count == 0) {
+        lac_json_null(json, "python_samples");
+        return;
+    }
+    lac_json_open(json, "python_samples", '{');
+    lac_json_uint(json, "hz", 1000000000 / LAC_SAMPLED_EVERY_NS);
+    lac_json_uint(json, "samples", samples->sample_count);
+    lac_json_uint(json, "idle_samples", samples->idle_sample_count);
+    lac_json_text(json, "text", samples->text);
+    lac_json_open(json, "lines", '[');
+    for (uint32_t i = 0; i < samples->line_count; i++) {
+        const struct lac_python_line *line = &samples->lines[i];
+        lac_json_open(json, NULL, '{');
+        lac_json_text(json, "function", line->function);
+        lac_json_text(json, "place", line->place);
+        lac_json_uint(json, "samples", line->sample_count);
+        lac_json_uint(json, "idle_samples", line->idle_sample_count);
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+    lac_json_close(json, '}');
+}
+
 void lac_document_layout(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;

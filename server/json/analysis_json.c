@@ -121,6 +121,7 @@ static void write_document(struct lac_analysis_out *document)
     lac_document_layout(document);
     lac_document_tensor_core(document);
     lac_document_efficiency(document);
+    lac_document_python_samples(document);
     lac_document_copies(document);
     lac_document_memory(document);
     lac_document_dataloader(document);

@@ -44,6 +44,7 @@ void lac_document_kernels(struct lac_analysis_out *document);
 void lac_document_layout(struct lac_analysis_out *document);
 void lac_document_tensor_core(struct lac_analysis_out *document);
 void lac_document_efficiency(struct lac_analysis_out *document);
+void lac_document_python_samples(struct lac_analysis_out *document);
 void lac_document_memory(struct lac_analysis_out *document);
 void lac_document_copies(struct lac_analysis_out *document);
 

@@ -87,6 +87,20 @@ static uint32_t track_of(struct drawing *drawing, const char *name)
     return track;
 }
 
+/** The samples of a thread's stack, as slices. */
+static uint32_t stacks_of(struct drawing *drawing, const char *name)
+{
+    struct lac_track *thread = lac_builder_track_at(drawing->builder, track_of(drawing, name));
+    uint32_t id_text = thread->id_text;
+    uint32_t track = 0;
+    require(drawing,
+            lac_builder_track(drawing->builder, LAC_TRACK_STACKS, thread->process, id_text,
+                              thread->tid, &track) == LAC_OK,
+            "no memory");
+    lac_builder_track_at(drawing->builder, track)->name = id_text;
+    return track;
+}
+
 static uint32_t copy_row(struct drawing *drawing, const char *text)
 {
     static const char *const kinds[] = {"?", "HtoD", "DtoH", "DtoD"};
@@ -185,7 +199,8 @@ static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *wo
         {"range", LAC_SLICE_RANGE}, {"op", LAC_SLICE_OP},         {"python", LAC_SLICE_PYTHON},
         {"other", LAC_SLICE_OTHER}, {"call", LAC_SLICE_API},      {"kernel", LAC_SLICE_KERNEL},
         {"copy", LAC_SLICE_COPY},   {"memset", LAC_SLICE_MEMSET}, {"wait", LAC_SLICE_RANGE},
-        {"fetch", LAC_SLICE_RANGE}, {"part", LAC_SLICE_RANGE},    {"overhead", LAC_SLICE_OVERHEAD}};
+        {"fetch", LAC_SLICE_RANGE}, {"part", LAC_SLICE_RANGE},    {"overhead", LAC_SLICE_OVERHEAD},
+        {"stack", LAC_SLICE_PYTHON}};
     for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         if (strcmp(word, kinds[i].word) == 0) {
             return kinds[i].kind;
@@ -280,7 +295,8 @@ static void draw_line(struct drawing *drawing)
     const char *rest = end + strspn(end, " ");
     struct lac_slice_in in = {.start_ns = (int64_t)(start_us * 1000.0 + 0.5),
                               .dur_ns = (int64_t)(dur_us * 1000.0 + 0.5),
-                              .track = track_of(drawing, track),
+                              .track = strcmp(kind, "stack") == 0 ? stacks_of(drawing, track)
+                                                                  : track_of(drawing, track),
                               .detail = LAC_NONE,
                               .kind = kind_of(drawing, kind)};
     if (rest[0] == '#' && rest[1] >= '0' && rest[1] <= '9') {

@@ -21,6 +21,8 @@
  *     w3      count 100     35.5    thread: on a core (%)
  *     host    count 100     80      cgroup throttled (%)
  *
+ * The kind stack is a stretch of samples of the thread's stack, "data.py(7): busy".
+ *
  * Tracks: `gpuD.S` is stream S of device D; `wN` the thread of a process of its own; anything else
  * a thread of the training process. Kinds: range op python other overhead call kernel copy memset,
  * wait and fetch for loader.wait and loader.fetch with their arguments, part for any other loader

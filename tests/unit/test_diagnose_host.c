@@ -257,6 +257,43 @@ START_TEST(what_the_host_does_while_the_device_waits_is_named)
 }
 END_TEST
 
+/** Samples of the optimizer's own time: four in five of them in one line. */
+static void add_stacks(void)
+{
+    const double step_us = now / STEPS;
+    for (int step = 0; step < STEPS; step++) {
+        const double begin = step * step_us + step_us - 50000.0 - 3015.0;
+        sheet_add("main stack %.2f 50000 train.py(30): main\n", begin);
+        sheet_add("main stack %.2f 40000 optim/shampoo.py(71): root\n", begin);
+        sheet_add("main stack %.2f 30000 torch/linalg/inner.py(7): svd\n", begin + 1000.0);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(the_line_of_python_that_keeps_the_host_busy_is_named)
+{
+    run_optimizer(20, 100.0, 50000.0);
+    ck_assert_uint_eq(analysis->python_samples.sample_count, 0);
+    ck_assert_str_eq(analysis->python_samples.text, "");
+    ck_assert_ptr_null(strstr(sheet_finding("host-work")->why, "samples"));
+    add_stacks();
+    const struct lac_finding *finding = sheet_finding("host-work");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_msg(strstr(finding->why,
+                         "root (optim/shampoo.py:71) 80 %, main (train.py:30) 20 % of ") != NULL,
+                  "%s", finding->why);
+    const struct lac_evidence *last = &finding->evidence[finding->evidence_count - 1];
+    ck_assert_ptr_nonnull(strstr(last->text, "root (optim/shampoo.py:71) 80 %"));
+    ck_assert_int_eq(model->tracks[last->track].kind, LAC_TRACK_STACKS);
+    const struct lac_python_samples *samples = &analysis->python_samples;
+    ck_assert_uint_eq(samples->sample_count, STEPS * 50 / 20);
+    ck_assert_uint_ge(samples->sample_count, samples->idle_sample_count);
+    ck_assert_str_eq(samples->lines[0].function, "root");
+    ck_assert_str_eq(samples->lines[0].place, "optim/shampoo.py:71");
+    ck_assert_ptr_nonnull(strstr(samples->text, "while the GPU was idle"));
+}
+END_TEST
+
 START_TEST(many_short_operators_are_no_long_work)
 {
     struct training job = {40, 1, false, false, true};
@@ -388,6 +425,7 @@ int main(void)
     Suite *suite = suite_create("diagnose_host");
     TCase *tests = tcase_create("the host's own work");
     tcase_add_checked_fixture(tests, NULL, sheet_wipe);
+    tcase_add_test(tests, the_line_of_python_that_keeps_the_host_busy_is_named);
     tcase_add_test(tests, gradients_that_are_filled_and_added_to_are_set_to_none);
     tcase_add_test(tests, accumulation_over_micro_batches_is_wanted);
     tcase_add_test(tests, gradients_that_are_none_already_have_nothing_to_be_said);

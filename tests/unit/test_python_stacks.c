@@ -201,16 +201,19 @@ END_TEST
 START_TEST(what_is_broken_is_counted_and_the_rest_is_there)
 {
     define_loop();
-    frame(0, 0, 1, 1);      /* no number */
-    frame(2, 0, 1, 1);      /* told of already */
-    frame(9, 9, 1, 1);      /* calls itself */
-    frame(10, 11, 1, 1);    /* called by one that comes later */
+    frame(0, 0, 1, 1);   /* no number */
+    frame(2, 0, 1, 1);   /* told of already */
+    frame(9, 9, 1, 1);   /* calls itself */
+    frame(10, 11, 1, 1); /* called by one that comes later */
+    frame(15, 14, 5, 2); /* called by one that another thread defined: read later */
+    frame(14, 1, 5, 2);
     frame(12, 8, 1, 1);     /* by one that is not there */
     frame(13, 1, 1, 77777); /* no name */
     for (uint16_t depth = 0; depth < LAC_STACK_DEPTH_MAX + 3; depth++) {
         frame((uint16_t)(100 + depth), depth > 0 ? 99u + depth : 0, 5, 2);
     }
     sample(1000, MAIN, 2, 1);
+    sample(1020, 78, 15, 1);
     sample(1020, MAIN, 0, 1);     /* lost */
     sample(1020, MAIN, 60000, 1); /* unknown */
     sample(1040, MAIN, (uint16_t)(100 + LAC_STACK_DEPTH_MAX - 1), 255);
@@ -222,6 +225,7 @@ START_TEST(what_is_broken_is_counted_and_the_rest_is_there)
     ck_assert_uint_eq(reported("names_missing"), 1);
     const struct lac_track *row = row_of(MAIN);
     ck_assert_uint_eq(row->count, 2 + LAC_STACK_DEPTH_MAX);
+    ck_assert_uint_eq(row_of(78)->count, 3);
     ck_assert_ptr_nonnull(row_of(UINT32_MAX));
 }
 END_TEST

@@ -173,6 +173,7 @@ struct lac_facts {
     uint32_t profiler_count;
     struct lac_python_frames *python_frames; /**< while the device had nothing to do
                                                   (python_frames.h); NULL without rows of them */
+    uint32_t python_samples_track; /**< of the thread that trains, or LAC_NONE (python_samples.h) */
     struct lac_step_operations
         *step_operations; /**< the device's operations in kept steps (step_operations.h) */
     struct lac_collectives *collectives; /**< of them, what communicates (collectives.h) */

@@ -153,6 +153,10 @@ enum lac_precision lac_products_precision(const struct lac_facts *facts);
 /** Whether the device has tensor cores that a notable part of its time could use. */
 bool lac_has_unused_tensor_cores(const struct lac_facts *facts);
 
+/** host/python_lines.c: say in each finding that blames the host which lines of Python it was in, in the
+ *  idle time that the finding is about. @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_findings_tell_lines(struct lac_facts *facts);
+
 /** fix_plan.c: what to do after the first change. */
 void lac_plan_make(const struct lac_facts *facts);
 

@@ -289,6 +289,22 @@ struct lac_efficiency {
     const char *text;       /**< all of it in a sentence; "" without kernels */
 };
 
+enum { LAC_PYTHON_LINES_MAX = 8 };
+
+/** Which lines of Python the training thread was found in, 50 times a second. */
+struct lac_python_samples {
+    uint64_t sample_count;      /**< 0: none were recorded, and nothing here is known */
+    uint64_t idle_sample_count; /**< of these, in kept steps while the main device was idle */
+    uint32_t line_count;
+    struct lac_python_line {
+        const char *function;
+        const char *place; /**< "photos/data.py:64" */
+        uint64_t sample_count, idle_sample_count;
+        uint32_t slice;            /**< its longest stretch, or LAC_NONE */
+    } lines[LAC_PYTHON_LINES_MAX]; /**< by (-idle, -all) */
+    const char *text; /**< the first ones in a sentence; "" where samples are too few */
+};
+
 enum { LAC_MEMORY_HOLDERS_MAX = 5 };
 
 /** Memory of the main device over the recording, by its allocations and releases. */
@@ -588,6 +604,8 @@ struct lac_analysis {
     uint32_t copy_count;
 
     struct lac_memory_facts memory;
+
+    struct lac_python_samples python_samples;
 
     struct lac_loader_facts loader;
     struct lac_loading_facts loading;

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 3 };
+enum { VERSION = 4 };
 
 struct packing {
     struct lac_pack pack;
@@ -203,6 +203,22 @@ static void pack_efficiency(struct packing *p, struct lac_efficiency *efficiency
     text(p, &efficiency->device);
     text(p, &efficiency->source);
     text(p, &efficiency->text);
+}
+
+static void pack_python_samples(struct packing *p, struct lac_python_samples *samples)
+{
+    COUNT(p, samples->sample_count, INT64_MAX);
+    COUNT(p, samples->idle_sample_count, INT64_MAX);
+    COUNT(p, samples->line_count, LAC_PYTHON_LINES_MAX);
+    for (uint32_t i = 0; i < samples->line_count; i++) {
+        struct lac_python_line *line = &samples->lines[i];
+        text(p, &line->function);
+        text(p, &line->place);
+        COUNT(p, line->sample_count, INT64_MAX);
+        COUNT(p, line->idle_sample_count, INT64_MAX);
+        slice_id(p, &line->slice);
+    }
+    text(p, &samples->text);
 }
 
 static void pack_copies(struct packing *p, struct lac_analysis *analysis)
@@ -412,6 +428,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     pack_steps(p, analysis);
     pack_kernels(p, analysis);
     pack_efficiency(p, &analysis->efficiency);
+    pack_python_samples(p, &analysis->python_samples);
     pack_copies(p, analysis);
     pack_memory(p, &analysis->memory);
     pack_loader(p, &analysis->loader);

@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(LAC_SAMPLED_EVERY_NS == LAC_STACK_PERIOD_NS, "what rows of samples say");
+_Static_assert((int)LAC_SAMPLED_DEPTH_MAX == (int)LAC_STACK_DEPTH_MAX, "what rows of samples say");
+
 enum { FRAMES = UINT16_MAX + 1, NAME_BYTES = 4096 };
 
 struct frame {
@@ -85,22 +88,17 @@ enum lac_status lac_spool_stack_frame(struct lac_spool_process *process,
     struct lac_spool_stacks *const stacks = stacks_of(process);
     const uint64_t caller = event->ts >> 32;
     const uint32_t text = lac_spool_name_of(process, event->name);
-    uint32_t depth = 1;
 
     if (stacks == NULL) {
         return LAC_ERR_NOMEM;
     }
-    if (caller > 0 && caller < FRAMES) {
-        depth = stacks->frames[caller].name != 0 ? stacks->frames[caller].depth + 1u : 0;
-    }
-    /* a caller is told of before, so no stack goes in circles */
-    if (event->domain == 0 || caller >= event->domain || text == 0 || depth == 0 ||
-        depth > LAC_STACK_DEPTH_MAX || stacks->frames[event->domain].name != 0) {
+    /* a caller's number is smaller, so no stack goes in circles */
+    if (event->domain == 0 || caller >= event->domain || text == 0 ||
+        stacks->frames[event->domain].name != 0) {
         process->unknown_events++;
         return LAC_OK;
     }
     stacks->frames[event->domain].caller = (uint16_t)caller;
-    stacks->frames[event->domain].depth = (uint16_t)depth;
     return name_with_line(process, lac_model_str(lac_builder_model(process->builder), text),
                           (uint32_t)event->ts, &stacks->frames[event->domain].name);
 }
@@ -126,6 +124,23 @@ enum lac_status lac_spool_stack_sample(struct lac_spool_process *process,
 }
 
 /* ---- rows */
+
+/* How deep frames are; those whose callers are not there, and too deep ones, are not there either.
+ * Any thread may have defined a caller, so this waits until all have been read. */
+static void find_depths(struct lac_spool_process *process, struct lac_spool_stacks *stacks)
+{
+    for (uint32_t i = 1; i < FRAMES; i++) {
+        struct frame *const frame = &stacks->frames[i];
+        const struct frame *const caller = &stacks->frames[frame->caller];
+        const bool has_callers = frame->caller == 0 || caller->name != 0;
+
+        if (frame->name != 0 && (!has_callers || caller->depth == LAC_STACK_DEPTH_MAX)) {
+            frame->name = 0;
+            process->unknown_events++;
+        }
+        frame->depth = (uint16_t)(frame->name != 0 ? caller->depth + 1 : 0);
+    }
+}
 
 /* End the frames from that depth on: the outer ones first, as they are to be drawn. */
 static enum lac_status close_from(struct row *row, uint32_t depth)
@@ -231,6 +246,9 @@ enum lac_status lac_spool_stacks_store(struct lac_spool_process *process)
     struct row row = {0};
     enum lac_status status = LAC_OK;
 
+    if (stacks != NULL) {
+        find_depths(process, stacks);
+    }
     if (count > 0) {
         qsort(stacks->samples, count, sizeof(*stacks->samples), by_thread);
     }

@@ -549,6 +549,15 @@ export const analysisShape = obj({
   ),
   phases: or(list(phaseShape), []),
   kernels: opt(obj({count: or(num, 0), total_ns: opt(num), unknown_pct: opt(num)})),
+  python_samples: opt(
+    obj({
+      hz: num,
+      samples: num,
+      idle_samples: or(num, 0),
+      text: or(str, ''),
+      lines: or(list(obj({function: str, place: str, samples: num, idle_samples: num})), []),
+    }),
+  ),
   efficiency: opt(
     obj({
       flops_per_step: opt(num),

@@ -72,7 +72,12 @@ const BYS = [
   {key: 'op', label: 'operator', definition: 'Operators and ranges'},
   {key: 'range', label: 'range', definition: 'Annotated ranges only'},
   {key: 'kernel', label: 'kernel', definition: 'Kernels or causes only'},
-  {key: 'python', label: 'Python', definition: 'Python functions, operators and ranges'},
+  {
+    key: 'python',
+    label: 'Python',
+    definition:
+      'Python functions, operators and ranges. In recordings of Lacuna: samples of the stacks, each 20 ms and by the line that ran, not exact calls',
+  },
 ] as const;
 
 /** What an address says may be anything. */

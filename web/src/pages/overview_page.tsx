@@ -257,6 +257,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
       )}
       <Compute analysis={analysis} />
       <Memory analysis={analysis} />
+      <PythonLines analysis={analysis} />
       {steps.mean_ns === undefined && (
         <div class="stat">
           <span class="stat-value stat-none">no steps</span>
@@ -307,6 +308,38 @@ function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
         {unknown !== undefined && (
           <span class="stat-more">{` · unknown kernels: ${formatPct(unknown)} of the time`}</span>
         )}
+      </span>
+    </div>
+  );
+}
+
+/** The line of Python that the host was found in most. */
+function PythonLines({analysis}: {analysis: Analysis}): JSX.Element | null {
+  const {python_samples: python} = analysis;
+  const first = python?.lines[0];
+  if (python === undefined || first === undefined || python.text === '') return null;
+  const isIdle = python.idle_samples > 0 && first.idle_samples > 0;
+  const [part, whole] = isIdle
+    ? [first.idle_samples, python.idle_samples]
+    : [first.samples, python.samples];
+  return (
+    <div class="stat" data-testid="python-lines">
+      <Explain
+        class="stat-value"
+        title="Python, sampled"
+        text={`${sentence(python.text)}. The stack was looked at ${python.hz} times a second while a window recorded: a sample stands for ${1000 / python.hz} ms.`}
+        exact={python.lines
+          .map(
+            line => `${line.function} (${line.place}) ${isIdle ? line.idle_samples : line.samples}`,
+          )
+          .join(', ')}
+      >
+        {formatPct((100 * part) / whole)}
+      </Explain>
+      <span class="stat-label">
+        {isIdle ? 'of the GPU’s idle time the host is in ' : 'of the time the host is in '}
+        {`${first.function} `}
+        <span class="stat-more">{first.place}</span>
       </span>
     </div>
   );

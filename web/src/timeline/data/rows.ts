@@ -285,6 +285,11 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
       return {label: `ranges ${own}`.trim(), title};
     case 'marks':
       return {label: `marks ${own}`.trim(), title};
+    case 'stacks':
+      return {
+        label: `Python ${own}`.trim(),
+        title: `Python stacks, looked at 50 times a second · ${title}`,
+      };
     case 'thread':
       return {label: threadName(info, track, own), title};
     default:
