@@ -40,6 +40,9 @@ static const struct lac_option option_table[] = {
      .value = "ADDR:PORT",
      .help = "address (127.0.0.1:7070); port 0: any free port"},
     {.name = "port-file", .value = "FILE", .help = "write the listening port to FILE"},
+    {.name = "address-fd",
+     .value = "FD",
+     .flag_only = true}, /* for `lacuna demo`, which starts us */
     {.name = "allow-remote", .help = "allow non-loopback addresses"},
     {.name = "allow-host", .value = "HOST,...", .help = "accept these Host names too"},
     {.name = "base-path", .value = "/X/Y", .help = "path prefix behind a proxy"},
@@ -392,28 +395,50 @@ static void own_host(const char *listen, char *out, size_t capacity)
     }
 }
 
-static void announce(const struct service *service)
+/* Where it is reached, without the key, and what reaches it from another machine. */
+struct addresses {
+    char open[2048];
+    char remote[2048];
+};
+
+static void make_addresses(const struct service *service, struct addresses *out)
 {
     const unsigned port = lac_http_server_port(service->app.http);
+    const char *const base = service->app.base_path;
     const struct passwd *user = getpwuid(geteuid());
     char host[HOST_NAME_MAX + 1] = "HOST";
     char own[LAC_AUTHORITY_BYTES_MAX + 2];
 
     own_host(service->http_options.listen, own, sizeof(own));
     (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(out->open, sizeof(out->open), "http://%s:%u%s", own, port, base);
+    (void)snprintf(out->remote, sizeof(out->remote),
+                   "ssh -L %u:%s:%u %s@%s   and open http://127.0.0.1:%u%s/#key=...", port, own,
+                   port, user != NULL ? user->pw_name : "USER", host, port, base);
+}
+
+static void announce(const struct service *service)
+{
+    uint64_t address_fd = 0;
+    struct addresses addresses;
+
+    make_addresses(service, &addresses);
+    if (lac_options_number(&service->options, "address-fd", 3, INT_MAX, 0, &address_fd) &&
+        address_fd > 0) {
+        (void)dprintf((int)address_fd, "%s\n%s\n", addresses.open, addresses.remote);
+        (void)close((int)address_fd);
+    }
     (void)printf("lacuna %s serves %s\n\n", LAC_VERSION, service->data_dir);
-    (void)printf("  open     http://%s:%u%s/#key=", own, port, service->app.base_path);
+    (void)printf("  open     %s/#key=", addresses.open);
     if (isatty(STDOUT_FILENO) != 0) {
         (void)printf("%s\n", service->key.text);
     } else { /* a log that others may read */
         (void)printf("...   with the key in %s/local.token\n", service->data_dir);
     }
-    (void)printf("  remote   ssh -L %u:%s:%u %s@%s   and open http://127.0.0.1:%u%s/#key=...\n",
-                 port, own, port, user != NULL ? user->pw_name : "USER", host, port,
-                 service->app.base_path);
+    (void)printf("  remote   %s\n", addresses.remote);
     (void)printf("  scripts  curl -H \"@%s/local.header\" --data-binary @trace.json "
-                 "http://%s:%u%s/api/v1/traces\n",
-                 service->data_dir, own, port, service->app.base_path);
+                 "%s/api/v1/traces\n",
+                 service->data_dir, addresses.open);
     (void)printf("  stop     Ctrl-C\n");
     (void)fflush(stdout);
 }

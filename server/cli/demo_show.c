@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,13 +22,12 @@
 enum {
     FOLDER_BYTES = 1024,
     PATH_BYTES = FOLDER_BYTES + 64,
-    ADDRESS_BYTES = 1024,
+    ADDRESS_BYTES = 3072,
     KEY_BYTES = 128,
     SAID_BYTES = 8192,
     ARGUMENTS_MAX = 16,
     FOLDERS_OPEN = 16,
     START_S = 60, /* for the server to say its address */
-    LOOK_MS = 10,
 };
 
 static const char SELF[] = "/proc/self/exe";
@@ -54,7 +54,8 @@ static void path_in(const struct demo *demo, const char *name, char *out)
 
 /* ---- children: this program's other commands, and a browser */
 
-static _Noreturn void become(const char *program, char *const *arguments, const char *output)
+static _Noreturn void become(const char *program, char *const *arguments, const char *output,
+                             int keep)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t none;
@@ -70,14 +71,18 @@ static _Noreturn void become(const char *program, char *const *arguments, const 
     }
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (keep >= 0) {
+        (void)fcntl(keep, F_SETFD, 0);
+    }
     if (output == NULL || (fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0)) {
         (void)execvp(program, arguments);
     }
     _exit(127);
 }
 
-/* `output`: a file for its standard output; NULL: ours. @return -1 with errno set */
-static pid_t start(const char *program, const char *const *words, const char *output)
+/* `output`: a file for its standard output; NULL: ours. `keep`: a descriptor that it gets as it is;
+ * -1: none. @return -1 with errno set */
+static pid_t start(const char *program, const char *const *words, const char *output, int keep)
 {
     char *arguments[ARGUMENTS_MAX] = {NULL};
     pid_t pid;
@@ -87,7 +92,7 @@ static pid_t start(const char *program, const char *const *words, const char *ou
     }
     pid = fork();
     if (pid == 0) {
-        become(program, arguments, output);
+        become(program, arguments, output, keep);
     }
     return pid;
 }
@@ -173,7 +178,7 @@ static bool start_import(struct demo *demo)
                        lac_demo_stage(i)->name);
         words[count++] = paths[i];
     }
-    demo->importing = start(SELF, words, output);
+    demo->importing = start(SELF, words, output, -1);
     return demo->importing > 0;
 }
 
@@ -184,7 +189,7 @@ static int print_report(const struct demo *demo)
 
     (void)snprintf(path, sizeof(path), "%s/series/%s.json", demo->folder, lac_demo_stage(0)->name);
     (void)fflush(stdout);
-    return wait_for(start(SELF, words, NULL));
+    return wait_for(start(SELF, words, NULL, -1));
 }
 
 /* ---- the page */
@@ -205,69 +210,66 @@ static void read_file(const struct demo *demo, const char *name, char *out, size
     out[length] = '\0';
 }
 
-/* The rest of the line that begins with `head`; false without one. */
-static bool line_after(const char *text, const char *head, char *out, size_t capacity)
-{
-    const char *const at = strstr(text, head);
-    size_t length;
-
-    if (at == NULL) {
-        return false;
-    }
-    length = strcspn(at + strlen(head), "\n");
-    if (length >= capacity) {
-        return false;
-    }
-    memcpy(out, at + strlen(head), length);
-    out[length] = '\0';
-    return true;
-}
-
-/* Where the first trace is: the server's own address, and the trace's id as the import told it. */
-static bool make_address(struct demo *demo, const char *said)
+/* Where the first trace is: the server's own address, and the trace's id as the import told it.
+ * `said`: two lines, the address and what reaches it from another machine. */
+static bool make_address(struct demo *demo, char *said)
 {
     char imported[SAID_BYTES];
-    char open_line[ADDRESS_BYTES - 64];
-    char *const end = line_after(said, "\n  open     ", open_line, sizeof(open_line))
-                          ? strstr(open_line, "/#key=")
-                          : NULL;
+    char *const remote = strchr(said, '\n');
+    char *const end = remote != NULL ? strchr(remote + 1, '\n') : NULL;
+    int length;
 
-    if (end == NULL || !line_after(said, "\n  remote   ", demo->remote, sizeof(demo->remote))) {
+    if (end == NULL) {
         return false;
     }
-    *end = '\0';
+    *remote = *end = '\0';
     read_file(demo, "imported", imported, sizeof(imported));
-    (void)snprintf(demo->address, sizeof(demo->address), "%s/t/%.*s", open_line,
-                   (int)strcspn(imported, " \n"), imported);
+    length = snprintf(demo->address, sizeof(demo->address), "%s/t/%.*s", said,
+                      (int)strcspn(imported, " \n"), imported);
+    if (length < 0 || (size_t)length >= sizeof(demo->address) ||
+        (size_t)(end - remote) > sizeof(demo->remote)) {
+        return false;
+    }
+    memcpy(demo->remote, remote + 1, (size_t)(end - remote));
     read_file(demo, "data/local.token", demo->key, sizeof(demo->key));
     demo->key[strcspn(demo->key, "\n")] = '\0';
     return true;
 }
 
+/* All that comes until the other end is closed, a moment that it does not come to at the latest. */
+static void read_pipe(int fd, char *out, size_t capacity)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    size_t length = 0;
+    ssize_t got = 1;
+
+    while (got > 0 && length < capacity - 1 && poll(&wait, 1, START_S * 1000) > 0) {
+        got = read(fd, out + length, capacity - 1 - length);
+        length += got > 0 ? (size_t)got : 0;
+    }
+    out[length] = '\0';
+}
+
 static bool start_server(struct demo *demo, const char *listen)
 {
-    static const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+    int ends[2] = {-1, -1};
     char data[PATH_BYTES];
-    char output[PATH_BYTES];
-    char said[SAID_BYTES] = "";
-    const char *const words[] = {"lacuna", "serve",       "--data", data, "--listen",
-                                 listen,   "--log-level", "error",  NULL};
+    char said[SAID_BYTES];
+    char fd[16];
+    const char *const words[] = {"lacuna",      "serve", "--data",       data, "--listen", listen,
+                                 "--log-level", "error", "--address-fd", fd,   NULL};
 
-    path_in(demo, "data", data);
-    path_in(demo, "said", output);
-    demo->server = start(SELF, words, output);
-    for (int ms = 0; demo->server > 0 && ms < START_S * 1000; ms += LOOK_MS) {
-        if (waitpid(demo->server, NULL, WNOHANG) != 0) {
-            demo->server = 0; /* it has said why */
-            break;
-        }
-        read_file(demo, "said", said, sizeof(said));
-        if (strstr(said, "\n  stop ") != NULL) {
-            return make_address(demo, said);
-        }
-        (void)nanosleep(&look, NULL);
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        (void)complain("cannot make a pipe");
+        return false;
     }
-    return false;
+    path_in(demo, "data", data);
+    (void)snprintf(fd, sizeof(fd), "%d", ends[1]);
+    demo->server = start(SELF, words, "/dev/null", ends[1]);
+    (void)close(ends[1]);
+    read_pipe(ends[0], said, sizeof(said));
+    (void)close(ends[0]);
+    return make_address(demo, said);
 }
 
 /* The key is on the terminal and in files of this user alone, never among the arguments of a
@@ -292,7 +294,7 @@ static void open_browser(const struct demo *demo)
                   "<meta http-equiv=\"refresh\" content=\"0;url=%s#key=%s\">\n",
                   demo->address, demo->key);
     if (fclose(file) == 0) {
-        (void)start(words[0], words, "/dev/null");
+        (void)start(words[0], words, "/dev/null", -1);
     }
 }
 

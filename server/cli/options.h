@@ -36,7 +36,7 @@ struct lac_option {
     bool flag_only;    /**< neither variable nor configuration file */
 };
 
-enum { LAC_OPTIONS_MAX = 32 };
+enum { LAC_OPTIONS_MAX = 40 };
 
 /** What was given. All strings are owned here or point into argv. */
 struct lac_options {

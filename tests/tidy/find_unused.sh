@@ -29,7 +29,7 @@ alone() { # name, entry points, sources...
     dropped "$build/$name.log" | grep -E "$own" >>"$build/all.txt" || true
 }
 : >"$build/node.txt"
-alone node '' collector/base/*.c collector/sample/*.c collector/gather/*.c collector/push/*.c collector/launch/*.c
+alone node '' collector/base/*.c collector/sample/*.c collector/gather/*.c collector/hang/*.c collector/push/*.c collector/launch/*.c
 alone liblacuna.so '' -shared -fPIC -fvisibility=hidden collector/inject/*.c collector/base/byte_size.c collector/base/debug.c collector/base/io_full.c collector/base/utf8.c collector/base/write_signals.c
 
 sort "$build/all.txt" | uniq | while read -r name; do
