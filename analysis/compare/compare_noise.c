@@ -10,6 +10,7 @@
 #include "analysis/compare/compare_thresholds.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -87,7 +88,7 @@ static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 /** Student's 97.5 % point over the normal one, times the bootstrap's bias, for n samples. */

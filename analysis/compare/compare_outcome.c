@@ -11,6 +11,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <ctype.h>
@@ -107,10 +108,8 @@ static int by_time(const void *a, const void *b)
 {
     const struct value *x = a;
     const struct value *y = b;
-    if (x->t_ns != y->t_ns) {
-        return x->t_ns < y->t_ns ? -1 : 1;
-    }
-    return x->value < y->value ? -1 : x->value > y->value;
+    const int order = LAC_ORDER(x->t_ns, y->t_ns);
+    return order != 0 ? order : LAC_ORDER(x->value, y->value);
 }
 
 /** Numbers in the names of ranges and marks. */

@@ -4,6 +4,7 @@
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
 #include "analysis/diagnose/result/analysis.h"
+#include "collector/base/order.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -21,13 +22,9 @@ static int by_start(const void *a, const void *b)
 {
     const struct lac_derived_slice *x = a;
     const struct lac_derived_slice *y = b;
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    if (x->dur_ns != y->dur_ns) {
-        return x->dur_ns > y->dur_ns ? -1 : 1;
-    }
-    return x->link < y->link ? -1 : x->link > y->link;
+    int order = LAC_ORDER(x->start_ns, y->start_ns);
+    order = order != 0 ? order : LAC_ORDER(y->dur_ns, x->dur_ns);
+    return order != 0 ? order : LAC_ORDER(x->link, y->link);
 }
 
 static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac_model *model)

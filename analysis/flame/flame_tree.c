@@ -4,6 +4,7 @@
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -133,10 +134,8 @@ static int by_value(const void *a, const void *b, void *context)
     const struct lac_flame_frame *frames = ((const struct finish *)context)->tree->frames;
     uint32_t left = *(const uint32_t *)a;
     uint32_t right = *(const uint32_t *)b;
-    if (frames[left].value_ns != frames[right].value_ns) {
-        return frames[left].value_ns > frames[right].value_ns ? -1 : 1;
-    }
-    return left < right ? -1 : left > right;
+    const int order = LAC_ORDER(frames[right].value_ns, frames[left].value_ns);
+    return order != 0 ? order : LAC_ORDER(left, right);
 }
 
 static int by_parent(const void *a, const void *b, void *context)

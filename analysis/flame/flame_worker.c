@@ -3,6 +3,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/order.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,20 +17,16 @@ static int by_end(const void *a, const void *b)
 {
     const struct lac_flame_fetch *left = a;
     const struct lac_flame_fetch *right = b;
-    if (left->end_ns != right->end_ns) {
-        return left->end_ns < right->end_ns ? -1 : 1;
-    }
-    return left->track < right->track ? -1 : left->track > right->track;
+    const int order = LAC_ORDER(left->end_ns, right->end_ns);
+    return order != 0 ? order : LAC_ORDER(left->track, right->track);
 }
 
 static int by_start(const void *a, const void *b)
 {
     const struct lac_flame_fetch *left = a;
     const struct lac_flame_fetch *right = b;
-    if (left->start_ns != right->start_ns) {
-        return left->start_ns < right->start_ns ? -1 : 1;
-    }
-    return left->track < right->track ? -1 : left->track > right->track;
+    const int order = LAC_ORDER(left->start_ns, right->start_ns);
+    return order != 0 ? order : LAC_ORDER(left->track, right->track);
 }
 
 static uint32_t find(const struct lac_model *model, const char *text)

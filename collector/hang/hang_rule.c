@@ -1,5 +1,7 @@
 #include "collector/hang/hang_rule.h"
 
+#include "collector/base/order.h"
+
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -57,7 +59,7 @@ static int by_length(const void *left, const void *right)
     const uint64_t a = *(const uint64_t *)left;
     const uint64_t b = *(const uint64_t *)right;
 
-    return a < b ? -1 : a > b;
+    return LAC_ORDER(a, b);
 }
 
 uint64_t lac_hang_rule_pace_ns(const struct lac_hang_rule *rule)

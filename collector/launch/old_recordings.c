@@ -2,6 +2,7 @@
 
 #include "collector/base/byte_size.h"
 #include "collector/base/io_full.h"
+#include "collector/base/order.h"
 #include "collector/launch/output_name.h"
 #include "lacuna/spool.h"
 
@@ -115,7 +116,7 @@ static int newest_first(const void *left, const void *right)
     const struct old *const a = left;
     const struct old *const b = right;
 
-    return a->changed_ns > b->changed_ns ? -1 : a->changed_ns < b->changed_ns;
+    return LAC_ORDER(b->changed_ns, a->changed_ns);
 }
 
 static size_t find(DIR *folder, const char *name, struct old *all)

@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/debug.h"
 #include "collector/base/io_full.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "collector/sample/host_facts.h"
 #include "collector/sample/nvml.h"
@@ -286,7 +287,7 @@ static int by_pid(const void *left, const void *right)
     const struct found *const a = left;
     const struct found *const b = right;
 
-    return a->pid < b->pid ? -1 : a->pid > b->pid;
+    return LAC_ORDER(a->pid, b->pid);
 }
 
 /* Seen below us before; the one that was its parent may have ended since. */

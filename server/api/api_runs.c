@@ -5,6 +5,7 @@
 #include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "server/api/app.h"
 #include "server/api/document_cache.h"
 #include "server/api/run_ranks.h"
@@ -132,10 +133,8 @@ static int by_rank(const void *a, const void *b)
     const struct member *x = a;
     const struct member *y = b;
 
-    if (x->rank != y->rank) {
-        return x->rank < y->rank ? -1 : 1;
-    }
-    return x->place < y->place ? -1 : x->place > y->place;
+    const int order = LAC_ORDER(x->rank, y->rank);
+    return order != 0 ? order : LAC_ORDER(x->place, y->place);
 }
 
 static int by_place(const void *a, const void *b)
@@ -143,7 +142,7 @@ static int by_place(const void *a, const void *b)
     const struct member *x = a;
     const struct member *y = b;
 
-    return x->place < y->place ? -1 : x->place > y->place;
+    return LAC_ORDER(x->place, y->place);
 }
 
 /** FNV-1a. */

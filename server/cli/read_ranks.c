@@ -2,6 +2,7 @@
 
 #include "analysis/import/import.h"
 #include "analysis/import/spool/spool_import.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "collector/base/terminal_text.h"
 #include "server/cli/complain.h"
@@ -406,10 +407,8 @@ static int by_place(const void *a, const void *b)
 {
     const struct lac_read_rank *x = a;
     const struct lac_read_rank *y = b;
-    if (x->path != y->path) {
-        return x->path < y->path ? -1 : 1;
-    }
-    return x->member < y->member ? -1 : x->member > y->member;
+    const int order = LAC_ORDER(x->path, y->path);
+    return order != 0 ? order : LAC_ORDER(x->member, y->member);
 }
 
 static int by_rank(const void *a, const void *b)

@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "server/demo/network.h"
 #include "server/demo/pipeline.h"
 
@@ -324,13 +325,9 @@ static int by_start(const void *a, const void *b)
 {
     const struct lac_demo_event *const *left = (const struct lac_demo_event *const *)a;
     const struct lac_demo_event *const *right = (const struct lac_demo_event *const *)b;
-    if ((*left)->start_ns != (*right)->start_ns) {
-        return (*left)->start_ns < (*right)->start_ns ? -1 : 1;
-    }
-    if ((*left)->dur_ns != (*right)->dur_ns) {
-        return (*left)->dur_ns > (*right)->dur_ns ? -1 : 1;
-    }
-    return *left < *right ? -1 : *left > *right;
+    int order = LAC_ORDER((*left)->start_ns, (*right)->start_ns);
+    order = order != 0 ? order : LAC_ORDER((*right)->dur_ns, (*left)->dur_ns);
+    return order != 0 ? order : LAC_ORDER(*left, *right);
 }
 
 static void write_head(FILE *out, const struct lac_demo_sheet *sheet)

@@ -1,6 +1,7 @@
 #include "server/demo/truth.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "server/demo/network.h"
 #include "server/demo/pipeline.h"
 #include "server/demo/trace_json.h"
@@ -25,17 +26,15 @@ static int by_interval(const void *a, const void *b)
 {
     const struct interval *left = a;
     const struct interval *right = b;
-    if (left->start_ns != right->start_ns) {
-        return left->start_ns < right->start_ns ? -1 : 1;
-    }
-    return left->end_ns < right->end_ns ? -1 : left->end_ns > right->end_ns;
+    const int order = LAC_ORDER(left->start_ns, right->start_ns);
+    return order != 0 ? order : LAC_ORDER(left->end_ns, right->end_ns);
 }
 
 static int by_value(const void *a, const void *b)
 {
     const int64_t *left = a;
     const int64_t *right = b;
-    return *left < *right ? -1 : *left > *right;
+    return LAC_ORDER(*left, *right);
 }
 
 static enum lac_status measure_steps(const struct lac_demo_run *run, int32_t count,

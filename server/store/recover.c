@@ -7,6 +7,7 @@
  */
 
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
@@ -383,7 +384,7 @@ static int in_order(const void *a, const void *b)
     if (by_upload != 0) {
         return by_upload;
     }
-    return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+    return LAC_ORDER(x->ordinal, y->ordinal);
 }
 
 static long long count_rows(const struct recovery *recovery, const char *sql)

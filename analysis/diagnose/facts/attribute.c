@@ -19,6 +19,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -318,7 +319,7 @@ static int by_start(const void *a, const void *b)
 {
     const struct painted *x = a;
     const struct painted *y = b;
-    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+    return LAC_ORDER(x->start_ns, y->start_ns);
 }
 
 /** Sort what was painted, join neighbors of one cause and append them as the gap's pieces. */

@@ -1,6 +1,7 @@
 /* Loading of data: how long the training waited, how long the device did, what a batch takes. */
 
 #include "analysis/diagnose/facts/facts.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -45,17 +46,15 @@ int lac_fetch_by_batch(const void *a, const void *b)
 {
     const struct lac_fetch *x = a;
     const struct lac_fetch *y = b;
-    if (x->batch != y->batch) {
-        return x->batch < y->batch ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    const int order = LAC_ORDER(x->batch, y->batch);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 static int by_duration(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 /** Mean, 95th percentile and CPU time of a fetch. */

@@ -7,6 +7,7 @@
  */
 
 #include "analysis/diagnose/facts/operations.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <math.h>
@@ -200,7 +201,7 @@ static int by_id(const void *a, const void *b)
 {
     const struct lac_device_facts *x = a;
     const struct lac_device_facts *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
+    return LAC_ORDER(x->id, y->id);
 }
 
 /** The distinct devices of tracks with GPU work. */

@@ -1,6 +1,7 @@
 /* Gaps that look alike: same cause, same operation before and after. */
 
 #include "analysis/diagnose/facts/facts.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -71,16 +72,10 @@ static int by_total(const void *a, const void *b)
 {
     const struct lac_gap_signature *x = ((const struct ranked *)a)->signature;
     const struct lac_gap_signature *y = ((const struct ranked *)b)->signature;
-    if (x->total_ns != y->total_ns) {
-        return x->total_ns > y->total_ns ? -1 : 1;
-    }
-    if (x->before != y->before) {
-        return x->before < y->before ? -1 : 1;
-    }
-    if (x->after != y->after) {
-        return x->after < y->after ? -1 : 1;
-    }
-    return x->cause < y->cause ? -1 : x->cause > y->cause;
+    int order = LAC_ORDER(y->total_ns, x->total_ns);
+    order = order != 0 ? order : LAC_ORDER(x->before, y->before);
+    order = order != 0 ? order : LAC_ORDER(x->after, y->after);
+    return order != 0 ? order : LAC_ORDER(x->cause, y->cause);
 }
 
 static enum lac_status sort_signatures(struct lac_analysis *analysis)

@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/model/grow.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -434,30 +435,24 @@ static int by_call_start(const void *a, const void *b)
 {
     const struct lac_blocking_call *x = a;
     const struct lac_blocking_call *y = b;
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    const int order = LAC_ORDER(x->start_ns, y->start_ns);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 static int by_mark_start(const void *a, const void *b)
 {
     const struct lac_mark *x = a;
     const struct lac_mark *y = b;
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    const int order = LAC_ORDER(x->start_ns, y->start_ns);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 static int by_fetch_start(const void *a, const void *b)
 {
     const struct lac_fetch *x = a;
     const struct lac_fetch *y = b;
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    const int order = LAC_ORDER(x->start_ns, y->start_ns);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 void lac_marks_sort(struct lac_marks *marks)

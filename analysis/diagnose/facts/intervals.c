@@ -1,6 +1,7 @@
 #include "analysis/diagnose/facts/intervals.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -73,10 +74,8 @@ static int by_start(const void *a, const void *b)
 {
     const struct lac_span *x = a;
     const struct lac_span *y = b;
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
+    const int order = LAC_ORDER(x->start_ns, y->start_ns);
+    return order != 0 ? order : LAC_ORDER(x->end_ns, y->end_ns);
 }
 
 void lac_spans_normalize(struct lac_spans *spans, int64_t bridge_ns)

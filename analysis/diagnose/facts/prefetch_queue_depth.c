@@ -1,6 +1,7 @@
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
 
 #include "analysis/model/strings.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -48,13 +49,9 @@ static int by_batch(const void *a, const void *b)
 {
     const struct moment *x = a;
     const struct moment *y = b;
-    if (x->batch != y->batch) {
-        return x->batch < y->batch ? -1 : 1;
-    }
-    if (x->end_ns != y->end_ns) {
-        return x->end_ns < y->end_ns ? -1 : 1;
-    }
-    return x->track < y->track ? -1 : x->track > y->track;
+    int order = LAC_ORDER(x->batch, y->batch);
+    order = order != 0 ? order : LAC_ORDER(x->end_ns, y->end_ns);
+    return order != 0 ? order : LAC_ORDER(x->track, y->track);
 }
 
 static void sort(struct moments *moments)
@@ -123,14 +120,14 @@ static int by_end(const void *a, const void *b)
 {
     const struct moment *x = a;
     const struct moment *y = b;
-    return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
+    return LAC_ORDER(x->end_ns, y->end_ns);
 }
 
 static int by_time(const void *a, const void *b)
 {
     const struct change *x = a;
     const struct change *y = b;
-    return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
+    return LAC_ORDER(x->at_ns, y->at_ns);
 }
 
 /** When the batch lay ready: pinned after it was fetched and before `by_ns`, where that is done. */

@@ -4,6 +4,7 @@
 
 #include "analysis/diagnose/facts/operations.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -126,10 +127,8 @@ static int by_call(const void *a, const void *b)
 {
     const struct launch *x = a;
     const struct launch *y = b;
-    if (x->call != y->call) {
-        return x->call < y->call ? -1 : 1;
-    }
-    return x->at < y->at ? -1 : x->at > y->at;
+    const int order = LAC_ORDER(x->call, y->call);
+    return order != 0 ? order : LAC_ORDER(x->at, y->at);
 }
 
 struct frame {

@@ -5,6 +5,7 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -22,7 +23,7 @@ static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 static double median_of(const struct series *series, const int64_t *values, uint32_t first,

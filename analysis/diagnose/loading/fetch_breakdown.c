@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/loading/loading.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -139,7 +140,7 @@ static int by_slice(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 static int by_own_time(const void *a, const void *b)

@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/loading/loading.h"
 
+#include "collector/base/order.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,23 +25,17 @@ static int by_worker(const void *a, const void *b)
 {
     const struct lac_worker_thread *x = a;
     const struct lac_worker_thread *y = b;
-    if (x->worker != y->worker) {
-        return x->worker < y->worker ? -1 : 1;
-    }
-    if (x->track != y->track) {
-        return x->track < y->track ? -1 : 1;
-    }
-    return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
+    int order = LAC_ORDER(x->worker, y->worker);
+    order = order != 0 ? order : LAC_ORDER(x->track, y->track);
+    return order != 0 ? order : LAC_ORDER(x->first_ns, y->first_ns);
 }
 
 static int by_worker_time(const void *a, const void *b)
 {
     const struct lac_worker_thread *x = a;
     const struct lac_worker_thread *y = b;
-    if (x->worker != y->worker) {
-        return x->worker < y->worker ? -1 : 1;
-    }
-    return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
+    const int order = LAC_ORDER(x->worker, y->worker);
+    return order != 0 ? order : LAC_ORDER(x->first_ns, y->first_ns);
 }
 
 /** One entry for each thread that fetched as a worker. */
@@ -110,7 +106,7 @@ static int by_number(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 /** Median and 99th percentile of workers' fetches, those of new workers left out; CPU time. */

@@ -7,6 +7,7 @@
  */
 
 #include "analysis/diagnose/loading/loading.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -63,24 +64,22 @@ static int by_end(const void *a, const void *b)
 {
     const struct piece *x = a;
     const struct piece *y = b;
-    if (x->end_ns != y->end_ns) {
-        return x->end_ns < y->end_ns ? -1 : 1;
-    }
-    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+    const int order = LAC_ORDER(x->end_ns, y->end_ns);
+    return order != 0 ? order : LAC_ORDER(x->start_ns, y->start_ns);
 }
 
 static int by_time(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 static int by_number(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 /** Sum over sorted times up to `count` of how long before `t_ns` each was. */

@@ -7,6 +7,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -266,13 +267,9 @@ static int by_key(const void *a, const void *b)
 {
     const struct lac_rank_instance *x = a;
     const struct lac_rank_instance *y = b;
-    if (x->key_ns != y->key_ns) {
-        return x->key_ns < y->key_ns ? -1 : 1;
-    }
-    if (x->group != y->group) {
-        return x->group < y->group ? -1 : 1;
-    }
-    return x->index < y->index ? -1 : x->index > y->index;
+    int order = LAC_ORDER(x->key_ns, y->key_ns);
+    order = order != 0 ? order : LAC_ORDER(x->group, y->group);
+    return order != 0 ? order : LAC_ORDER(x->index, y->index);
 }
 
 static enum lac_status put_in_order(const struct lac_rank_table *const *tables, uint32_t rank_count,

@@ -3,6 +3,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@ static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 int64_t lac_median_ns(int64_t *values, uint32_t count)

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/ranks/ranks_private.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -160,13 +161,9 @@ static int by_start(const void *a, const void *b)
 {
     const struct lac_collective *x = a;
     const struct lac_collective *y = b;
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    if (x->end_ns != y->end_ns) {
-        return x->end_ns < y->end_ns ? -1 : 1;
-    }
-    return x->name < y->name ? -1 : x->name > y->name;
+    int order = LAC_ORDER(x->start_ns, y->start_ns);
+    order = order != 0 ? order : LAC_ORDER(x->end_ns, y->end_ns);
+    return order != 0 ? order : LAC_ORDER(x->name, y->name);
 }
 
 static int by_name(const void *a, const void *b)

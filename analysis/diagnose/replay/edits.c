@@ -4,6 +4,7 @@
 
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -155,23 +156,17 @@ static int by_slice(const void *a, const void *b)
     if (x->factor < y->factor || x->factor > y->factor) {
         return x->factor < y->factor ? -1 : 1;
     }
-    return x->with < y->with ? -1 : x->with > y->with;
+    return LAC_ORDER(x->with, y->with);
 }
 
 static int by_place(const void *a, const void *b)
 {
     const struct lac_edit_stretch *x = a;
     const struct lac_edit_stretch *y = b;
-    if (x->track != y->track) {
-        return x->track < y->track ? -1 : 1;
-    }
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    if (x->end_ns != y->end_ns) {
-        return x->end_ns > y->end_ns ? -1 : 1;
-    }
-    return x->factor < y->factor ? -1 : x->factor > y->factor;
+    int order = LAC_ORDER(x->track, y->track);
+    order = order != 0 ? order : LAC_ORDER(x->start_ns, y->start_ns);
+    order = order != 0 ? order : LAC_ORDER(y->end_ns, x->end_ns);
+    return order != 0 ? order : LAC_ORDER(x->factor, y->factor);
 }
 
 enum { NESTED_MAX = 64 };

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -104,7 +105,7 @@ static int compare_slices(const void *a, const void *b)
 {
     const struct by_slice *x = a;
     const struct by_slice *y = b;
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    return LAC_ORDER(x->slice, y->slice);
 }
 
 /** The window's operations by slice; the caller frees. */

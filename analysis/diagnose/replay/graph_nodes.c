@@ -2,6 +2,7 @@
  * order of time; and which point of the host each host's point goes on from. */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/order.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,10 +25,8 @@ static int by_time(const void *a, const void *b)
 {
     const struct draft *x = a;
     const struct draft *y = b;
-    if (x->at_ns != y->at_ns) {
-        return x->at_ns < y->at_ns ? -1 : 1;
-    }
-    return x->order < y->order ? -1 : x->order > y->order;
+    const int order = LAC_ORDER(x->at_ns, y->at_ns);
+    return order != 0 ? order : LAC_ORDER(x->order, y->order);
 }
 
 struct place {
@@ -49,7 +48,7 @@ static int by_place(const void *a, const void *b)
         return x->end_ns > y->end_ns ? -1 : 1;
     }
     /* a wait holds the calls of the same time */
-    return x->call > y->call ? -1 : x->call < y->call;
+    return LAC_ORDER(y->call, x->call);
 }
 
 static void add(struct drafts *drafts, int64_t at_ns, enum lac_node_kind kind, uint32_t of)

@@ -6,6 +6,7 @@
  */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 double lac_graph_median(double *values, uint32_t count, double otherwise)
@@ -45,13 +46,9 @@ static int by_stream(const void *a, const void *b)
 {
     const struct entry *x = a;
     const struct entry *y = b;
-    if (x->stream != y->stream) {
-        return x->stream < y->stream ? -1 : 1;
-    }
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    return x->op < y->op ? -1 : x->op > y->op;
+    int order = LAC_ORDER(x->stream, y->stream);
+    order = order != 0 ? order : LAC_ORDER(x->start_ns, y->start_ns);
+    return order != 0 ? order : LAC_ORDER(x->op, y->op);
 }
 
 static enum lac_status order_streams(struct lac_graph_builder *builder)

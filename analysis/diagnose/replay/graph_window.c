@@ -2,6 +2,7 @@
  * of the threads that launched them. */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -349,13 +350,9 @@ static int by_launch(const void *a, const void *b)
 {
     const struct lac_graph_op *x = a;
     const struct lac_graph_op *y = b;
-    if (x->launch_ns != y->launch_ns) {
-        return x->launch_ns < y->launch_ns ? -1 : 1;
-    }
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    int order = LAC_ORDER(x->launch_ns, y->launch_ns);
+    order = order != 0 ? order : LAC_ORDER(x->start_ns, y->start_ns);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 /** Operations that were launched in the window and as long before it as two steps are. */

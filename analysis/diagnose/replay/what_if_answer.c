@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/replay/graph.h"
 #include "analysis/diagnose/replay/what_if_replay.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@ static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a;
     double y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 /**

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/steps/step_pace.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@ int lac_by_int64(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 int64_t lac_percentile(const int64_t *sorted, uint32_t count, uint32_t percent)

@@ -14,6 +14,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/utf8.h"
 #include "lacuna/spool.h"
 
@@ -781,7 +782,7 @@ static int by_id(const void *left, const void *right)
     if ((a->id == 0) != (b->id == 0)) {
         return a->id == 0 ? 1 : -1;
     }
-    return a->id < b->id ? -1 : a->id > b->id;
+    return LAC_ORDER(a->id, b->id);
 }
 
 /* What was found wrong in the process, as far as anything was. */

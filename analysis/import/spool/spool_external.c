@@ -5,6 +5,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
@@ -87,13 +88,9 @@ static int by_correlation(const void *left, const void *right)
     const struct external *const a = left;
     const struct external *const b = right;
 
-    if (a->correlation != b->correlation) {
-        return a->correlation < b->correlation ? -1 : 1;
-    }
-    if (a->kind != b->kind) {
-        return a->kind < b->kind ? -1 : 1;
-    }
-    return a->id < b->id ? -1 : a->id > b->id;
+    int order = LAC_ORDER(a->correlation, b->correlation);
+    order = order != 0 ? order : LAC_ORDER(a->kind, b->kind);
+    return order != 0 ? order : LAC_ORDER(a->id, b->id);
 }
 
 /* One id of each kind a call is what is shown: more would be looked through for each of its

@@ -10,6 +10,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
@@ -178,10 +179,8 @@ static int by_age(const void *left, const void *right)
     const struct spool_file *const a = left;
     const struct spool_file *const b = right;
 
-    if (a->info.fork_depth != b->info.fork_depth) {
-        return a->info.fork_depth < b->info.fork_depth ? -1 : 1;
-    }
-    return a->info.pid < b->info.pid ? -1 : a->info.pid > b->info.pid;
+    const int order = LAC_ORDER(a->info.fork_depth, b->info.fork_depth);
+    return order != 0 ? order : LAC_ORDER(a->info.pid, b->info.pid);
 }
 
 static enum lac_status list_folder(const char *path, struct spool_files *files,

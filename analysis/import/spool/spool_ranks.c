@@ -2,6 +2,7 @@
 
 #include "analysis/import/spool/spool_read.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +28,7 @@ struct finder {
 
 static int compare(uint64_t a, uint64_t b)
 {
-    return a < b ? -1 : a > b;
+    return LAC_ORDER(a, b);
 }
 
 static int by_process(const struct lac_spool_info *a, const struct lac_spool_info *b)

@@ -10,6 +10,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
@@ -415,16 +416,10 @@ static int by_thread(const void *left, const void *right)
         return a->tid < b->tid ? -1 : 1;
     }
     /* not by seq alone: an id may come back as another thread, which counts from 0 again */
-    if (a->sync.monotonic_ns != b->sync.monotonic_ns) {
-        return a->sync.monotonic_ns < b->sync.monotonic_ns ? -1 : 1;
-    }
-    if (a->seq != b->seq) {
-        return a->seq < b->seq ? -1 : 1;
-    }
-    if (a->index != b->index) {
-        return a->index < b->index ? -1 : 1;
-    }
-    return a->first_event < b->first_event ? -1 : a->first_event > b->first_event;
+    int order = LAC_ORDER(a->sync.monotonic_ns, b->sync.monotonic_ns);
+    order = order != 0 ? order : LAC_ORDER(a->seq, b->seq);
+    order = order != 0 ? order : LAC_ORDER(a->index, b->index);
+    return order != 0 ? order : LAC_ORDER(a->first_event, b->first_event);
 }
 
 /* The segments of a thread are numbered from 0. */

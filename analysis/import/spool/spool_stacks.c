@@ -5,6 +5,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
@@ -230,13 +231,9 @@ static int by_thread(const void *left, const void *right)
     const struct sample *const a = left;
     const struct sample *const b = right;
 
-    if (a->tid != b->tid) {
-        return a->tid < b->tid ? -1 : 1;
-    }
-    if (a->ns != b->ns) {
-        return a->ns < b->ns ? -1 : 1;
-    }
-    return a->order < b->order ? -1 : a->order > b->order;
+    int order = LAC_ORDER(a->tid, b->tid);
+    order = order != 0 ? order : LAC_ORDER(a->ns, b->ns);
+    return order != 0 ? order : LAC_ORDER(a->order, b->order);
 }
 
 enum lac_status lac_spool_stacks_store(struct lac_spool_process *process)

@@ -5,6 +5,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
@@ -115,13 +116,9 @@ enum lac_status lac_spool_sync_event(struct lac_spool_process *process,
 
 static int compare(const struct recorded_event *a, const struct recorded_event *b)
 {
-    if (a->context != b->context) {
-        return a->context < b->context ? -1 : 1;
-    }
-    if (a->event != b->event) {
-        return a->event < b->event ? -1 : 1;
-    }
-    return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+    int order = LAC_ORDER(a->context, b->context);
+    order = order != 0 ? order : LAC_ORDER(a->event, b->event);
+    return order != 0 ? order : LAC_ORDER(a->correlation, b->correlation);
 }
 
 static int by_event(const void *left, const void *right)

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
 
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -34,10 +35,8 @@ static int by_time(const void *a, const void *b)
 {
     const struct change *x = a;
     const struct change *y = b;
-    if (x->at_ns != y->at_ns) {
-        return x->at_ns < y->at_ns ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    const int order = LAC_ORDER(x->at_ns, y->at_ns);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 /** What is allocated after each change, where the recorder did not say. */
@@ -96,10 +95,8 @@ static int by_key(const void *a, const void *b)
 {
     const struct about *x = a;
     const struct about *y = b;
-    if (x->key != y->key) {
-        return x->key < y->key ? -1 : 1;
-    }
-    return x->index < y->index ? -1 : x->index > y->index;
+    const int order = LAC_ORDER(x->key, y->key);
+    return order != 0 ? order : LAC_ORDER(x->index, y->index);
 }
 
 /** Which allocations up to `last` were not released by then: an address is in use once; of sizes alone
@@ -179,7 +176,7 @@ static int by_slice(const void *a, const void *b)
 {
     const struct change *x = a;
     const struct change *y = b;
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    return LAC_ORDER(x->slice, y->slice);
 }
 
 /** Who allocated each: the changes are put in the order of slices, so thread by thread. */
@@ -209,10 +206,8 @@ static int by_owner(const void *a, const void *b)
 {
     const struct change *x = a;
     const struct change *y = b;
-    if (x->owner != y->owner) {
-        return x->owner < y->owner ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    const int order = LAC_ORDER(x->owner, y->owner);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 static void add_holder(struct lac_memory_facts *memory, const char *name, int64_t bytes)

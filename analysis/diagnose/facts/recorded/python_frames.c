@@ -4,6 +4,7 @@
 #include "analysis/diagnose/facts/recorded/python_frames.h"
 
 #include "analysis/diagnose/names/python_frame.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <assert.h>
@@ -263,10 +264,8 @@ static int by_idle(const void *a, const void *b)
 {
     const struct lac_python_frame *x = a;
     const struct lac_python_frame *y = b;
-    if (x->idle_ns != y->idle_ns) {
-        return x->idle_ns > y->idle_ns ? -1 : 1;
-    }
-    return x->name < y->name ? -1 : x->name > y->name;
+    const int order = LAC_ORDER(y->idle_ns, x->idle_ns);
+    return order != 0 ? order : LAC_ORDER(x->name, y->name);
 }
 
 static enum lac_status measure(struct walk *walk, struct lac_python_frames *frames)

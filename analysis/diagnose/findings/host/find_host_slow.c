@@ -7,6 +7,7 @@
 #include "analysis/diagnose/findings/host/host_thresholds.h"
 #include "analysis/diagnose/findings/host/host_walk.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static int by_value(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return LAC_ORDER(x, y);
 }
 
 /** How slow the host is, told by the view that tells most. */

@@ -6,6 +6,7 @@
 
 #include "analysis/diagnose/findings/host/host_thresholds.h"
 #include "analysis/diagnose/findings/host/host_walk.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -137,10 +138,8 @@ static int by_time(const void *a, const void *b)
 {
     const struct touch *x = a;
     const struct touch *y = b;
-    if (x->at_ns != y->at_ns) {
-        return x->at_ns < y->at_ns ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
+    const int order = LAC_ORDER(x->at_ns, y->at_ns);
+    return order != 0 ? order : LAC_ORDER(x->slice, y->slice);
 }
 
 struct counts {
