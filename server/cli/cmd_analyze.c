@@ -13,6 +13,7 @@
 #include "server/cli/own_names.h"
 #include "server/cli/read_ranks.h"
 #include "server/cli/report_text.h"
+#include "server/cli/sql_source.h"
 #include "server/export/text_page.h"
 #include "server/json/analysis_json.h"
 
@@ -35,7 +36,11 @@ static const char usage[] =
     "\n"
     "--fail-if takes METRIC OPERATOR VALUE, several with commas, and exits 3 when one holds:\n"
     "'step_time>300ms', 'throughput<900', and shares of a step in percent: 'idle>20',\n"
-    "'not_computing>30', 'data_wait>10'. Of several ranks the lowest is looked at.\n";
+    "'not_computing>30', 'data_wait>10'. Of several ranks the lowest is looked at.\n"
+    "\n"
+    "--report prints one of the tables that users of nsys stats know, as text, CSV or JSON:\n"
+    "cuda_gpu_kern_sum cuda_api_sum cuda_gpu_mem_time_sum cuda_gpu_mem_size_sum nvtx_sum\n"
+    "nvtx_gpu_proj_sum osrt_sum.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "json",
@@ -49,6 +54,11 @@ static const struct lac_option options_table[] = {
      .value = "CONDITION",
      .help = "exit 3 if true: 'data_wait>10'",
      .flag_only = true},
+    {.name = "report",
+     .value = "NAME",
+     .help = "a table as of nsys stats: cuda_gpu_kern_sum, ...",
+     .flag_only = true},
+    {.name = "csv", .help = "print CSV, of --report", .flag_only = true},
     LAC_OPTION_NAMES,
     {.name = "color", .help = "color (default: on a terminal)"},
     {0},
@@ -339,7 +349,10 @@ int lac_cmd_analyze(int argc, char **argv)
     if (status < 0 && lac_own_names_read("lacuna analyze", &options, &own)) {
         status = EXIT_FAILURE;
     }
-    if (status < 0) {
+    const char *report = lac_options_text(&options, "report", NULL);
+    if (status < 0 && report != NULL) {
+        status = lac_sql_report_run(report, &options, own.names);
+    } else if (status < 0) {
         diagnose.names = own.names;
         status = analyze(&diagnose, &options, &conditions);
     }

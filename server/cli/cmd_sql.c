@@ -10,15 +10,12 @@
 #include "server/sql/reference.h"
 #include "server/sql/result_text.h"
 #include "server/sql/sql_query.h"
-#include "server/sql/sql_trace.h"
-#include "server/store/trace/trace_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char usage[] =
     "lacuna sql PATH 'SELECT ...' [--json|--csv] [--limit N]\n"
@@ -104,26 +101,23 @@ static char *read_query(void)
 
 /** What is asked for. */
 struct job {
-    const char *path;
-    const char *query;
+    struct lac_sql_job sql;
     char *owned_query;
-    struct lac_sql_limits limits;
-    struct lac_sql_result result;
 };
 
 static bool read_numbers(const struct lac_options *options, struct job *job)
 {
     uint64_t rows = 0;
     uint64_t seconds = 0;
-    uint64_t rows_default = job->result.form == LAC_SQL_FORM_TABLE ? ROWS_SHOWN : 0;
+    uint64_t rows_default = job->sql.result.form == LAC_SQL_FORM_TABLE ? ROWS_SHOWN : 0;
     if (!lac_options_number(options, "limit", 0, UINT32_MAX, rows_default, &rows) ||
         !lac_options_number(options, "timeout", 0, 1000000, 300, &seconds) ||
         !lac_options_number(options, "memory", 0, UINT64_C(1) << 40, UINT64_C(2) << 30,
-                            &job->limits.memory_bytes)) {
+                            &job->sql.limits.memory_bytes)) {
         return false;
     }
-    job->result.row_max = rows;
-    job->limits.seconds = (unsigned)seconds;
+    job->sql.result.row_max = rows;
+    job->sql.limits.seconds = (unsigned)seconds;
     return true;
 }
 
@@ -141,70 +135,39 @@ static int read_job(const struct lac_options *options, struct job *job)
                                     "'SELECT ...'\n");
         return 2;
     }
-    job->path = options->operands[0];
-    job->result.form = is_json ? LAC_SQL_FORM_JSON : is_csv ? LAC_SQL_FORM_CSV : LAC_SQL_FORM_TABLE;
-    job->result.file = stdout;
-    job->result.width = isatty(STDOUT_FILENO) == 1;
+    job->sql.path = options->operands[0];
+    job->sql.result.form = is_json  ? LAC_SQL_FORM_JSON
+                           : is_csv ? LAC_SQL_FORM_CSV
+                                    : LAC_SQL_FORM_TABLE;
     if (id != NULL) {
         const struct lac_sql_question *question = lac_sql_question_of(id);
         if (question == NULL) {
             lac_complain("lacuna sql", id, "is no question: see lacuna sql --questions");
             return 2;
         }
-        job->query = question->sql;
+        job->sql.query = question->sql;
     } else if (strcmp(options->operands[1], "-") == 0) {
         job->owned_query = read_query();
-        job->query = job->owned_query;
+        job->sql.query = job->owned_query;
     } else {
-        job->query = options->operands[1];
+        job->sql.query = options->operands[1];
     }
-    return job->query != NULL && read_numbers(options, job) ? -1 : 2;
-}
-
-static int answer(struct job *job, struct lac_trace_file *file)
-{
-    struct lac_sql_trace trace;
-    struct lac_error error = {0};
-    struct lac_sql_sink sink = lac_sql_result_sink(&job->result);
-    lac_sql_trace_init(&trace, file);
-    enum lac_status status = lac_sql_query(&trace, job->query, &job->limits, &sink, &error);
-    if (status) {
-        (void)fflush(stdout);
-        lac_complain("lacuna sql", NULL, "%s%s", lac_error_text(&error, status),
-                     status != LAC_ERR_LIMIT                   ? ""
-                     : strstr(error.message, "memory") != NULL ? " (--memory)"
-                                                               : " (--timeout)");
-    } else {
-        status = lac_sql_result_finish(&job->result);
-        if (fflush(stdout) != 0 || status) {
-            lac_complain("lacuna sql", NULL, "writing the result failed");
-            status = status ? status : LAC_ERR_IO;
-        } else if (job->result.cut != NULL && job->result.form != LAC_SQL_FORM_JSON) {
-            (void)fprintf(stderr, "lacuna sql: the first %llu rows; --limit 0 prints all of them\n",
-                          (unsigned long long)job->result.row_count);
-        }
-    }
-    lac_sql_trace_done(&trace);
-    return status ? EXIT_FAILURE : EXIT_SUCCESS;
+    return job->sql.query != NULL && read_numbers(options, job) ? -1 : 2;
 }
 
 static int run(const struct lac_options *options)
 {
-    struct job job = {0};
+    struct job job = {.sql = {.command = "lacuna sql"}};
     struct lac_own_names own = {NULL, NULL};
-    struct lac_trace_file *file = NULL;
     int status = read_job(options, &job);
     if (status < 0 && lac_own_names_read("lacuna sql", options, &own)) {
         status = EXIT_FAILURE;
     }
     if (status < 0) {
-        status = lac_sql_source_open("lacuna sql", job.path, options, own.names, &file)
-                     ? EXIT_FAILURE
-                     : answer(&job, file);
+        job.sql.names = own.names;
+        status = lac_sql_job_run(&job.sql, options);
     }
-    lac_trace_file_close(file);
     lac_own_names_done(&own);
-    lac_sql_result_done(&job.result);
     free(job.owned_query);
     return status;
 }

@@ -6,11 +6,16 @@
 #include "server/cli/ending.h"
 #include "server/cli/options.h"
 #include "server/ingest/convert.h"
+#include "server/sql/reference.h"
+#include "server/sql/result_text.h"
+#include "server/sql/sql_query.h"
+#include "server/sql/sql_trace.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -127,4 +132,74 @@ enum lac_status lac_sql_source_open(const char *command, const char *path,
         lac_complain(command, path, "%s", lac_error_text(&error, status));
     }
     return status;
+}
+
+/* -- answers -------------------------------------------------------------------------------------- */
+
+static int answer(struct lac_sql_job *job, struct lac_trace_file *file)
+{
+    struct lac_sql_trace trace;
+    struct lac_error error = {0};
+    struct lac_sql_sink sink = lac_sql_result_sink(&job->result);
+    lac_sql_trace_init(&trace, file);
+    enum lac_status status = lac_sql_query(&trace, job->query, &job->limits, &sink, &error);
+    if (status) {
+        (void)fflush(stdout);
+        lac_complain(job->command, NULL, "%s%s", lac_error_text(&error, status),
+                     status != LAC_ERR_LIMIT                   ? ""
+                     : strstr(error.message, "memory") != NULL ? " (--memory)"
+                                                               : " (--timeout)");
+    } else {
+        status = lac_sql_result_finish(&job->result);
+        if (fflush(stdout) != 0 || status) {
+            lac_complain(job->command, NULL, "writing the result failed");
+            status = status ? status : LAC_ERR_IO;
+        } else if (job->result.cut != NULL && job->result.form != LAC_SQL_FORM_JSON) {
+            (void)fprintf(stderr, "%s: the first %" PRIu64 " rows; --limit 0 prints all of them\n",
+                          job->command, job->result.row_count);
+        }
+    }
+    lac_sql_trace_done(&trace);
+    return status ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int lac_sql_job_run(struct lac_sql_job *job, const struct lac_options *options)
+{
+    struct lac_trace_file *file = NULL;
+    int exit_status = EXIT_FAILURE;
+    job->result.file = stdout;
+    job->result.width = isatty(STDOUT_FILENO) == 1;
+    if (!lac_sql_source_open(job->command, job->path, options, job->names, &file)) {
+        exit_status = answer(job, file);
+    }
+    lac_trace_file_close(file);
+    lac_sql_result_done(&job->result);
+    return exit_status;
+}
+
+int lac_sql_report_run(const char *name, const struct lac_options *options,
+                       const struct lac_names *names)
+{
+    const struct lac_sql_question *report = lac_sql_report_of(name);
+    const bool is_json = lac_options_on(options, "json", false);
+    const bool is_csv = lac_options_on(options, "csv", false);
+    if (report == NULL) {
+        (void)fprintf(stderr, "lacuna analyze: --report must be one of:");
+        for (unsigned i = 0; i < lac_sql_report_count; i++) {
+            (void)fprintf(stderr, " %s", lac_sql_reports[i].id);
+        }
+        (void)fputc('\n', stderr);
+        return 2;
+    }
+    if (options->operand_count != 1 || (is_json && is_csv)) {
+        (void)fprintf(stderr, is_json && is_csv ? "lacuna analyze: give --json or --csv, not both\n"
+                                                : "lacuna analyze: --report takes one trace\n");
+        return 2;
+    }
+    struct lac_sql_job job = {.command = "lacuna analyze",
+                              .path = options->operands[0],
+                              .query = report->sql,
+                              .names = names};
+    job.result.form = is_json ? LAC_SQL_FORM_JSON : is_csv ? LAC_SQL_FORM_CSV : LAC_SQL_FORM_TABLE;
+    return lac_sql_job_run(&job, options);
 }

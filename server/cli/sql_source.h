@@ -8,6 +8,8 @@
 
 #include "analysis/model/status.h"
 #include "server/cli/options.h"
+#include "server/sql/result_text.h"
+#include "server/sql/sql_query.h"
 #include "server/store/trace/trace_file.h"
 
 struct lac_names;
@@ -24,5 +26,23 @@ LAC_MUST_USE enum lac_status lac_sql_source_open(const char *command, const char
                                                  const struct lac_options *options,
                                                  const struct lac_names *names,
                                                  struct lac_trace_file **ret_file);
+
+/** A query to answer on stdout. */
+struct lac_sql_job {
+    const char *command; /**< "lacuna sql": begins lines on stderr */
+    const char *path;
+    const char *query;
+    const struct lac_names *names;
+    struct lac_sql_limits limits;
+    struct lac_sql_result result; /**< form and limits; file is stdout */
+};
+
+/** Answer it. @return the exit status */
+LAC_MUST_USE int lac_sql_job_run(struct lac_sql_job *job, const struct lac_options *options);
+
+/** `lacuna analyze --report NAME PATH`, in the form that --json and --csv choose. @return the exit
+ *  status */
+LAC_MUST_USE int lac_sql_report_run(const char *name, const struct lac_options *options,
+                                    const struct lac_names *names);
 
 #endif

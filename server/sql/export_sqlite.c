@@ -217,8 +217,10 @@ static enum lac_status copy_rows(struct writer *writer, struct lac_error *reterr
 
 static bool is_exported(const struct lac_sql_table *table)
 {
-    bool is_function = table >= lac_sql_function_tables &&
-                       table < lac_sql_function_tables + lac_sql_function_table_count;
+    bool is_function = false;
+    for (unsigned f = 0; f < lac_sql_function_count; f++) {
+        is_function = is_function || table == lac_sql_functions[f];
+    }
     return !is_function && strcmp(table->name, "strings") != 0;
 }
 

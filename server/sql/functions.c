@@ -199,18 +199,24 @@ static void ancestor_cell(struct lac_sql_trace *trace, void *state, uint64_t row
 
 static const struct lac_sql_rows ancestor_rows = {open_ancestors, ancestor_cell, close_ancestors};
 
-const struct lac_sql_table lac_sql_function_tables[] = {
-    {.name = "by_name",
-     .doc = "time by kind and name, in all or in an interval: by_name(t0_ns, t1_ns)",
-     .columns = name_columns,
-     .column_count = LAC_COUNT_OF(name_columns),
-     .argument_count = 2,
-     .rows = &name_rows},
-    {.name = "ancestors",
-     .doc = "what a slice lies inside of, and of GPU work what launched it: ancestors(slice)",
-     .columns = ancestor_columns,
-     .column_count = LAC_COUNT_OF(ancestor_columns),
-     .argument_count = 1,
-     .rows = &ancestor_rows},
+static const struct lac_sql_table by_name_table = {
+    .name = "by_name",
+    .doc = "time by kind and name, in all or in an interval: by_name(t0_ns, t1_ns)",
+    .columns = name_columns,
+    .column_count = LAC_COUNT_OF(name_columns),
+    .argument_count = 2,
+    .rows = &name_rows,
 };
-const unsigned lac_sql_function_table_count = LAC_COUNT_OF(lac_sql_function_tables);
+
+static const struct lac_sql_table ancestors_table = {
+    .name = "ancestors",
+    .doc = "what a slice lies inside of, and of GPU work what launched it: ancestors(slice)",
+    .columns = ancestor_columns,
+    .column_count = LAC_COUNT_OF(ancestor_columns),
+    .argument_count = 1,
+    .rows = &ancestor_rows,
+};
+
+const struct lac_sql_table *const lac_sql_functions[] = {
+    &by_name_table, &ancestors_table, &lac_sql_overlap_table, &lac_sql_flame_table};
+const unsigned lac_sql_function_count = LAC_COUNT_OF(lac_sql_functions);

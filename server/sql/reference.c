@@ -14,14 +14,31 @@ const struct lac_sql_question lac_sql_questions[] = {
 };
 const unsigned lac_sql_question_count = LAC_COUNT_OF(lac_sql_questions);
 
-const struct lac_sql_question *lac_sql_question_of(const char *id)
+const struct lac_sql_question lac_sql_reports[] = {
+#define LAC_SQL_REPORT(name, doc, sql) {name, doc, sql},
+#include "server/sql/reports.def"
+};
+const unsigned lac_sql_report_count = LAC_COUNT_OF(lac_sql_reports);
+
+static const struct lac_sql_question *find(const struct lac_sql_question *rows, unsigned count,
+                                           const char *id)
 {
-    for (unsigned i = 0; i < lac_sql_question_count; i++) {
-        if (strcmp(lac_sql_questions[i].id, id) == 0) {
-            return &lac_sql_questions[i];
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(rows[i].id, id) == 0) {
+            return &rows[i];
         }
     }
     return NULL;
+}
+
+const struct lac_sql_question *lac_sql_question_of(const char *id)
+{
+    return find(lac_sql_questions, lac_sql_question_count, id);
+}
+
+const struct lac_sql_question *lac_sql_report_of(const char *name)
+{
+    return find(lac_sql_reports, lac_sql_report_count, name);
 }
 
 void lac_sql_questions_text(struct lac_buffer *out)

@@ -26,6 +26,13 @@ extern const unsigned lac_sql_question_count;
 /** The question with that id, or NULL. */
 const struct lac_sql_question *lac_sql_question_of(const char *id);
 
+/** Reports in the columns of `nsys stats` (reports.def): the name, what it tells, the query. */
+extern const struct lac_sql_question lac_sql_reports[];
+extern const unsigned lac_sql_report_count;
+
+/** The report with that name, or NULL. */
+const struct lac_sql_question *lac_sql_report_of(const char *name);
+
 /** All questions with their queries, as text for people. */
 void lac_sql_questions_text(struct lac_buffer *out);
 

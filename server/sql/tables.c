@@ -22,14 +22,17 @@ static void list_all(void)
         unsigned count;
     } groups[] = {{lac_sql_slice_tables, lac_sql_slice_table_count},
                   {lac_sql_thing_tables, lac_sql_thing_table_count},
-                  {lac_sql_found_tables, lac_sql_found_table_count},
-                  {lac_sql_function_tables, lac_sql_function_table_count}};
+                  {lac_sql_found_tables, lac_sql_found_table_count}};
     unsigned count = 0;
     for (unsigned g = 0; g < LAC_COUNT_OF(groups); g++) {
         for (unsigned t = 0; t < groups[g].count; t++) {
             assert(count < TABLES_MAX);
             all[count++] = &groups[g].tables[t];
         }
+    }
+    for (unsigned f = 0; f < lac_sql_function_count; f++) {
+        assert(count < TABLES_MAX);
+        all[count++] = lac_sql_functions[f];
     }
 }
 

@@ -72,8 +72,10 @@ extern const struct lac_sql_table lac_sql_thing_tables[]; /* tables_things.c */
 extern const unsigned lac_sql_thing_table_count;
 extern const struct lac_sql_table lac_sql_found_tables[]; /* tables_found.c */
 extern const unsigned lac_sql_found_table_count;
-extern const struct lac_sql_table lac_sql_function_tables[]; /* functions.c */
-extern const unsigned lac_sql_function_table_count;
+extern const struct lac_sql_table *const lac_sql_functions[]; /* functions.c */
+extern const unsigned lac_sql_function_count;
+extern const struct lac_sql_table lac_sql_overlap_table; /* function_overlap.c */
+extern const struct lac_sql_table lac_sql_flame_table;   /* function_flame.c */
 
 /* -- values ---------------------------------------------------------------------------------- */
 

@@ -36,7 +36,7 @@ def make_events():
                            "args": {"External id": correlation}})
             events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": start, "dur": 5 + k % 4,
                            "args": {"correlation": correlation, "cbid": 211}})
-            events.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7 + k % 2, "ts": start + 50 + k, "dur": 3 + 11 * (k % 7) + step,
+            events.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7 + k % 2, "ts": start + 50 + k, "dur": 3 + 11 * (k % 7) + step + (2500 if k % 3 == 2 else 0),
                            "args": {"correlation": correlation, "device": 0, "stream": 7 + k % 2, "grid": [k + 1, 2, 1],
                                     "block": [64, 1, 1], "registers per thread": 32, "shared memory": 1024 * k}})
         for c, size in enumerate((512, 65536, 4 << 20)):
@@ -142,6 +142,27 @@ class Sql(unittest.TestCase):
     def test_ancestors_go_from_a_kernel_to_its_operator(self):
         got = self.rows("SELECT k.id, (SELECT group_concat(kind) FROM (SELECT kind FROM ancestors(k.id) ORDER BY level)) FROM kernels k LIMIT 50")
         self.assertEqual({chain for _, chain in got}, {"kernel,api,op,range"})
+
+    def test_overlap_equals_a_count_of_every_microsecond(self):
+        first = min(e["ts"] for e in self.events)
+        for low, high in ((0, 1 << 40), (85000000, 210000000)):
+            busy = {"compute": set(), "communication": set(), "copy": set()}
+            for e in self.of("kernel") + self.of("gpu_memcpy"):
+                kind = "copy" if e["cat"] == "gpu_memcpy" else "communication" if "nccl" in e["name"] else "compute"
+                start = e["ts"] - first
+                busy[kind].update(range(max(start, low // 1000), min(start + e["dur"], high // 1000)))
+            expected = [[a, b, len(busy[a]) * 1000, len(busy[b]) * 1000, len(busy[a] & busy[b]) * 1000, len(busy[b] - busy[a]) * 1000]
+                        for a, b in (("compute", "communication"), ("compute", "copy"), ("communication", "copy"))]
+            got = self.rows(f"SELECT first, second, first_ns, second_ns, both_ns, second_alone_ns FROM overlap({low}, {high}) WHERE device = 0")
+            self.assertEqual(got, expected)
+            self.assertGreater(got[0][4], 0)
+
+    def test_the_flame_graph_holds_all_of_the_gpus_time(self):
+        total = sum(ns(e["dur"]) for e in self.of("kernel") + self.of("gpu_memcpy"))
+        self.assertEqual(self.rows("SELECT sum(self_ns) FROM flame"), [[total]])
+        self.assertEqual(self.rows("SELECT value_ns FROM flame WHERE parent IS NULL"), [[total]])
+        self.assertEqual(self.rows("SELECT count(*) FROM flame(5, 5)"), [[0]])
+        self.assertIn("metric is gpu, waiting or cpu", self.ask(self.file, "SELECT * FROM flame(0, 1, 'heat')", status=1).stderr)
 
     def test_aggregates_equal_those_of_a_script(self):
         durations = [ns(e["dur"]) for e in self.of("kernel")]

@@ -1,0 +1,114 @@
+/* flame(t0_ns, t1_ns, metric): the flame graph as rows. */
+
+#include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "collector/base/count_of.h"
+#include "server/sql/sql_trace.h"
+#include "server/sql/tables.h"
+#include "server/store/trace/trace_file.h"
+
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct lac_sql_column columns[] = {
+    {"id", "INTEGER", "frame, 0 the root", LAC_SQL_WORDS_PLAIN},
+    {"parent", "INTEGER", "frame that it is in, NULL of the root", LAC_SQL_WORDS_PLAIN},
+    {"kind", "TEXT", "as in slices", LAC_SQL_WORDS_PLAIN},
+    {"name", "TEXT", "NULL of the root and of many small frames summed", LAC_SQL_WORDS_GIVEN},
+    {"value_ns", "INTEGER", "with all frames inside it", LAC_SQL_WORDS_PLAIN},
+    {"self_ns", "INTEGER", "without them", LAC_SQL_WORDS_PLAIN},
+    {"count", "INTEGER", "operations, pieces of idle time, or slices", LAC_SQL_WORDS_PLAIN},
+    {"t0_ns", "INTEGER", "default: the start of the trace", LAC_SQL_WORDS_PLAIN},
+    {"t1_ns", "INTEGER", "default: its end", LAC_SQL_WORDS_PLAIN},
+    {"metric", "TEXT", "gpu (default), waiting or cpu", LAC_SQL_WORDS_PLAIN},
+};
+
+static void close_flame(void *state)
+{
+    lac_flame_destroy(state);
+}
+
+static enum lac_status read_metric(const struct lac_sql_arguments *arguments,
+                                   enum lac_flame_metric *ret_metric, struct lac_error *reterr)
+{
+    static const char *const metrics[] = {"gpu", "waiting", "cpu"};
+    sqlite3_value *value = arguments->value[2];
+    if (value == NULL || sqlite3_value_type(value) == SQLITE_NULL) {
+        return LAC_OK;
+    }
+    const char *text = (const char *)sqlite3_value_text(value);
+    for (unsigned i = 0; text != NULL && i < LAC_COUNT_OF(metrics); i++) {
+        if (strcmp(text, metrics[i]) == 0) {
+            *ret_metric = (enum lac_flame_metric)i;
+            return LAC_OK;
+        }
+    }
+    return lac_fail(reterr, LAC_ERR_MISUSE, 0, "flame(): metric is gpu, waiting or cpu");
+}
+
+static enum lac_status open_flame(struct lac_sql_trace *trace,
+                                  const struct lac_sql_arguments *arguments, void **ret_state,
+                                  uint64_t *ret_count, struct lac_error *reterr)
+{
+    struct lac_flame_options options = {.metric = LAC_FLAME_GPU,
+                                        .by = LAC_FLAME_BY_OP,
+                                        .t0_ns = lac_sql_argument(arguments, 0, 0),
+                                        .t1_ns = lac_sql_argument(arguments, 1, LAC_TIME_MAX_NS)};
+    const struct lac_model *model = NULL;
+    struct lac_flame *flame = NULL;
+    enum lac_status status = read_metric(arguments, &options.metric, reterr);
+    if (status || options.t1_ns <= options.t0_ns) {
+        return status; /* nothing is in an empty interval */
+    }
+    status = lac_trace_file_model(trace->file, &model, reterr);
+    status = status ? status : lac_flame_create(model, &options, &flame);
+    lac_trace_file_release_model(trace->file, model);
+    *ret_state = flame;
+    *ret_count = status == LAC_OK ? flame->node_count : 0;
+    return status;
+}
+
+static void flame_cell(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
+                       sqlite3_context *out)
+{
+    const struct lac_flame *flame = state;
+    const struct lac_flame_node *node = &flame->nodes[row];
+    switch (column) {
+    case 0:
+        sqlite3_result_int64(out, (int64_t)row);
+        break;
+    case 1:
+        lac_sql_put_id(out, row == 0 ? LAC_NONE : node->parent);
+        break;
+    case 2:
+        lac_sql_put_text(out, row == 0 || node->name == LAC_NONE
+                                  ? NULL
+                                  : lac_slice_kind_name((enum lac_slice_kind)node->kind));
+        break;
+    case 3:
+        lac_sql_put_string(out, trace, row == 0 ? 0 : node->name);
+        break;
+    case 4:
+        sqlite3_result_int64(out, node->value_ns);
+        break;
+    case 5:
+        sqlite3_result_int64(out, node->self_ns);
+        break;
+    default:
+        sqlite3_result_int64(out, (int64_t)node->count);
+    }
+}
+
+static const struct lac_sql_rows rows = {open_flame, flame_cell, close_flame};
+
+const struct lac_sql_table lac_sql_flame_table = {
+    .name = "flame",
+    .doc = "the flame graph of all or of an interval: flame(t0_ns, t1_ns, metric)",
+    .columns = columns,
+    .column_count = LAC_COUNT_OF(columns),
+    .argument_count = 3,
+    .rows = &rows,
+};
