@@ -130,6 +130,7 @@ static void free_source(struct lac_drain *drain, struct lac_drain_source *source
 {
     close_source(drain, source);
     free(source->places);
+    free(source->kept);
     free(source);
 }
 
@@ -164,22 +165,27 @@ static bool open_output(struct lac_drain *drain, struct lac_drain_source *source
     return source->output_fd >= 0;
 }
 
-/* Processes of other pid namespaces may have the same name. What was gathered before is gathered
- * anew. */
-static bool make_output(struct lac_drain *drain, struct lac_drain_source *source)
+/* Processes of other pid namespaces may have the same name. What was gathered before, or moved by a
+ * launcher that was killed, is added to. */
+static bool make_output(struct lac_drain *drain, struct lac_drain_source *source,
+                        const struct lac_spool_header *header)
 {
     const int stem = (int)(strlen(source->name) - 6);
 
     (void)snprintf(source->output_name, sizeof(source->output_name), "%s", source->name);
-    if (drain->only_looks) {
-        return open_output(drain, source, O_CREAT | O_TRUNC);
-    }
     for (unsigned i = 1; i <= NAMES_TRIED; i++) {
         if (open_output(drain, source, O_CREAT | O_EXCL)) {
             return true;
         }
         if (errno != EEXIST) {
             return false;
+        }
+        if (drain->only_looks && open_output(drain, source, 0)) {
+            if (lac_drain_resume(drain, source, header)) {
+                return true;
+            }
+            (void)close(source->output_fd);
+            source->output_fd = -1;
         }
         (void)snprintf(source->output_name, sizeof(source->output_name), "%.*s-%u.spool", stem,
                        source->name, i);
@@ -294,9 +300,10 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
         (void)snprintf(source->name, sizeof(source->name), "%s", name);
         opening = open_spool(drain, source, &header);
         drain->open_count += opening == LAC_SHARED_OPENED;
+        source->segment_bytes = opening == LAC_SHARED_OPENED ? header.segment_bytes : 0;
     }
     if (opening == LAC_SHARED_OPENED &&
-        !(make_room(drain, header.segment_bytes) && make_output(drain, source))) {
+        !(make_room(drain, header.segment_bytes) && make_output(drain, source, &header))) {
         opening = LAC_SHARED_NO_ACCESS;
     }
     if (opening != LAC_SHARED_OPENED) {
@@ -315,7 +322,6 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
     }
     LAC_DEBUG(GATHER, 1, "%s of process %d goes into %s", name, (int)header.pid,
               source->output_name);
-    source->segment_bytes = header.segment_bytes;
     source->ring_tail = header.free_tail;
     source->pid = header.pid;
     lac_drain_know(source, &header);

@@ -24,6 +24,15 @@ struct lac_drain_place {
     bool is_due; /* this round moves it */
 };
 
+/* A segment that the output held before this gathering. */
+struct lac_drain_kept {
+    uint64_t opened; /* which one it is: when it was opened, by which thread, as its how many-th */
+    int32_t tid;
+    uint32_t seq;
+    uint32_t kind;
+    uint64_t index; /* in the output */
+};
+
 /* The spool of one process. */
 struct lac_drain_source {
     char name[128];
@@ -38,6 +47,8 @@ struct lac_drain_source {
     bool is_complete; /* moved by the last round, nothing failed */
     struct lac_drain_place *places;
     size_t place_count;
+    struct lac_drain_kept *kept; /* sorted; only where a gathering adds to a recording */
+    size_t kept_count;
     uint64_t output_segments;
     uint64_t ring_tail;
     uint64_t dropped;      /* as last seen */
@@ -97,6 +108,21 @@ bool lac_drain_fits(const struct lac_drain *drain, const struct lac_drain_source
 
 /** The output's header, for a source that was just opened. @return false: it cannot be written */
 bool lac_drain_begin(const struct lac_drain_source *source, const struct lac_spool_header *header);
+
+/**
+ * An output file that was there, whether it is of the same process: then its segments are noted in
+ * `source->kept`, and what comes behind them is added. The file is not changed.
+ */
+bool lac_drain_resume(struct lac_drain *drain, struct lac_drain_source *source,
+                      const struct lac_spool_header *header);
+
+/** The segment of this head, if the output held it before. */
+bool lac_drain_find_kept(const struct lac_drain_source *source,
+                         const struct lac_segment_header *head, uint64_t *ret_index);
+
+/** Whether the segment in the drain's buffer is as long as the one at `index` of the output. */
+bool lac_drain_is_newer(const struct lac_drain *drain, const struct lac_drain_source *source,
+                        uint64_t index);
 
 /** Note why a process cannot record its GPU, if its header says so. */
 void lac_drain_look_at_gpu(struct lac_drain *drain, const struct lac_drain_source *source,

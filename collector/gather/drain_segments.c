@@ -115,19 +115,21 @@ static bool copy_segment(struct lac_drain *drain, struct lac_drain_source *sourc
                          struct lac_drain_place *place, const struct lac_segment_header *head)
 {
     const bool same_life = is_same_life(place, head);
-    const uint64_t to = same_life ? (uint64_t)place->output_index : source->output_segments;
+    uint64_t to = same_life ? (uint64_t)place->output_index : source->output_segments;
+    const bool was_kept = !same_life && lac_drain_find_kept(source, head, &to);
 
     if (!read_segment(drain, source, index, head)) {
         return false; /* it is cut off, or changed under our eyes: look again in the next round */
     }
-    if (!write_segment(drain, source, to)) {
+    if (!(was_kept && !lac_drain_is_newer(drain, source, to)) &&
+        !write_segment(drain, source, to)) {
         LAC_DEBUG(GATHER, 1, "%s: segment %lu cannot be written: error %d", source->output_name,
                   (unsigned long)index, errno);
         drain->counts.failed_writes++;
         source->is_complete = false;
         return false;
     }
-    if (!same_life) {
+    if (!same_life && !was_kept) {
         drain->counts.bytes += growth_of(source);
         source->output_segments++;
         drain->counts.segments++;

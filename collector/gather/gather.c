@@ -19,10 +19,12 @@ static const char help[] = "usage: lacuna gather [DIR [-o OUT]]\n"
                            "./gathered-TIME.lacuna). Such spools\n"
                            "come from processes that had the variables of `lacuna env` but were "
                            "not started by `lacuna run`.\n"
-                           "Processes may still be running: gather again later for the rest.\n"
+                           "Processes may still be running: gather again later for the rest. What "
+                           "OUT holds of these\n"
+                           "processes stays, and is added to.\n"
                            "\n"
                            "DIR may also be a recording whose launcher was killed: the rest of it "
-                           "is collected (OUT: DIR-rest).\n"
+                           "is added, and DIR is whole.\n"
                            "Without DIR: lists what was left on this host and how to collect it. "
                            "After 10 days\n"
                            "(LACUNA_KEEP_DAYS; 0: never) the next `lacuna run` removes it.\n";
@@ -83,13 +85,38 @@ static int gather(const char *from, const char *to)
     return 0;
 }
 
+/* The recording TO of a killed launcher has all of FROM now: what it left goes, unless a process may
+ * still write there. */
+static void finish(const char *from, const char *to)
+{
+    struct lac_launcher_note note;
+    char rest[4096 + 8];
+
+    if (lac_launcher_note_read(to, &note) != LAC_LAUNCHER_DEAD) {
+        return;
+    }
+    if (strcmp(note.spools, from) != 0) {
+        (void)snprintf(rest, sizeof(rest), "%.4000s-rest", to);
+        if (strcmp(rest, from) == 0 && note.spools[0] != '\0' && !is_folder(note.spools)) {
+            lac_launcher_note_remove(to); /* what an earlier gathering had put there was all */
+        }
+        return;
+    }
+    if (lac_spool_owner_drop_left(from)) {
+        lac_launcher_note_remove(to);
+        (void)printf("%s is whole now\n", to);
+    } else {
+        (void)printf("processes of the job may still write: gather again when they have ended\n");
+    }
+}
+
 /* Of a recording that was not completed: the spools, which are elsewhere. @return false: they
  * cannot be had, which was said */
 static bool find_rest(const char **from, const char **to)
 {
     static struct lac_launcher_note note;
-    static char rest[4096 + 8];
     const enum lac_launcher_state state = lac_launcher_note_read(*from, &note);
+    static char recording[4096];
     const char *problem = NULL;
 
     if (state == LAC_LAUNCHER_NONE) {
@@ -108,14 +135,11 @@ static bool find_rest(const char **from, const char **to)
         return false;
     }
     if (*to == NULL) {
-        size_t length = strlen(*from);
-
-        while (length > 1 && (*from)[length - 1] == '/') {
-            length--;
+        (void)snprintf(recording, sizeof(recording), "%s", *from);
+        for (size_t end = strlen(recording); end > 1 && recording[end - 1] == '/'; end--) {
+            recording[end - 1] = '\0';
         }
-        (void)snprintf(rest, sizeof(rest), "%.*s-rest", (int)(length < 4096 ? length : 4096),
-                       *from);
-        *to = rest;
+        *to = recording;
     }
     *from = note.spools;
     return true;
@@ -129,6 +153,7 @@ int lac_gather_command(int argc, char **argv)
     char *second;
     char output[256];
     bool same;
+    int status;
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
@@ -175,5 +200,9 @@ int lac_gather_command(int argc, char **argv)
     if (same) {
         return usage("the folder cannot be gathered into itself");
     }
-    return gather(from, to);
+    status = gather(from, to);
+    if (status == 0) {
+        finish(from, to);
+    }
+    return status;
 }

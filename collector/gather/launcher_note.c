@@ -2,6 +2,7 @@
 
 #include "collector/base/io_full.h"
 #include "collector/sample/proc_files.h"
+#include "lacuna/spool.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,14 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char note_name[] = ".lacuna-launcher";
 static const char first_line[] = "lacuna-launcher 1\n";
 
 enum { PATH_BYTES = 4096 + 64, TEXT_BYTES = 8192 };
 
 static void path_of(char *path, const char *folder)
 {
-    (void)snprintf(path, PATH_BYTES, "%.4096s/%s", folder, note_name);
+    (void)snprintf(path, PATH_BYTES, "%.4096s/%s", folder, LAC_SPOOL_NOTE);
 }
 
 /* This process, and the places that its number means something in. */
@@ -61,20 +61,32 @@ int lac_launcher_note_make(const char *folder)
     return 0;
 }
 
-void lac_launcher_note_spools(const char *folder, const char *spools)
+static void append(const char *folder, const char *line)
 {
-    assert(folder != NULL && spools != NULL);
     char path[PATH_BYTES];
-    char text[TEXT_BYTES];
     int fd;
 
     path_of(path, folder);
     fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0) {
-        (void)snprintf(text, sizeof(text), "spools %.4095s\n", spools);
-        (void)lac_write_full(fd, text, strlen(text));
+        (void)lac_write_full(fd, line, strlen(line));
         (void)close(fd);
     }
+}
+
+void lac_launcher_note_spools(const char *folder, const char *spools)
+{
+    assert(folder != NULL && spools != NULL);
+    char text[TEXT_BYTES];
+
+    (void)snprintf(text, sizeof(text), "spools %.4095s\n", spools);
+    append(folder, text);
+}
+
+void lac_launcher_note_ended(const char *folder)
+{
+    assert(folder != NULL);
+    append(folder, LAC_SPOOL_NOTE_ENDED);
 }
 
 void lac_launcher_note_remove(const char *folder)

@@ -35,6 +35,10 @@ int lac_launcher_note_make(const char *folder);
 /** Add where the job writes. Best effort: without it the recording is as good. */
 void lac_launcher_note_spools(const char *folder, const char *spools);
 
+/** Add that nothing more is recorded, although the launcher goes on: who reads the recording need
+ * not call it cut off. Best effort. */
+void lac_launcher_note_ended(const char *folder);
+
 void lac_launcher_note_remove(const char *folder);
 
 /** @param ret all empty with LAC_LAUNCHER_NONE; its texts hold no control characters */

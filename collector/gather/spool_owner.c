@@ -2,6 +2,7 @@
 
 #include "collector/base/folder.h"
 #include "collector/base/io_full.h"
+#include "collector/gather/launcher_note.h"
 #include "collector/gather/spool_folder.h"
 #include "collector/sample/proc_files.h"
 #include "lacuna/spool.h"
@@ -149,6 +150,34 @@ static void look_who_uses(struct left *all, unsigned count)
     (void)closedir(folder);
 }
 
+bool lac_spool_owner_drop_left(const char *path)
+{
+    assert(path != NULL);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    const char *const slash = strrchr(path, '/');
+    struct left one = {.lock = -1};
+    char prefix[32];
+    bool is_dropped = false;
+
+    (void)snprintf(prefix, sizeof(prefix), "lacuna-%u-", (unsigned)getuid());
+    (void)snprintf(one.name, sizeof(one.name), "%.63s", slash != NULL ? slash + 1 : path);
+    if (fd >= 0 && is_own_file(fd, true) && strncmp(one.name, prefix, strlen(prefix)) == 0) {
+        one.lock = lock_of_dead(fd);
+    }
+    if (one.lock >= 0) {
+        look_who_uses(&one, 1);
+        is_dropped = !one.is_used && !lac_spool_owner_is_recorded(path);
+        (void)close(one.lock);
+    }
+    if (is_dropped) {
+        lac_spool_folder_drop(path);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return is_dropped;
+}
+
 /* What is in it, and how old that is. */
 static void look_inside(const char *path, struct left *left)
 {
@@ -193,6 +222,30 @@ static void read_output(int lock, char *output)
     }
 }
 
+/* Whether `output` is still the recording whose rest is in `path`: another one may be there now. */
+static bool is_recording_of(const char *output, const char *path)
+{
+    struct lac_launcher_note note;
+    const char *const slash = strrchr(path, '/');
+
+    if (output[0] == '\0' || lac_launcher_note_read(output, &note) != LAC_LAUNCHER_DEAD) {
+        return false;
+    }
+    return strrchr(note.spools, '/') != NULL && slash != NULL &&
+           strcmp(strrchr(note.spools, '/'), slash) == 0;
+}
+
+/* The command that keeps what is in `path`. */
+static void say_gather(FILE *to, const char *path, const char *output)
+{
+    if (is_recording_of(output, path)) {
+        (void)fprintf(to, "lacuna gather %s", output);
+    } else {
+        (void)fprintf(to, "lacuna gather %s%s%s%s", path, output[0] != '\0' ? " -o " : "", output,
+                      output[0] != '\0' ? "-rest" : "");
+    }
+}
+
 static void say_where(const char *path, const struct left *left)
 {
     char output[PATH_BYTES];
@@ -200,8 +253,10 @@ static void say_where(const char *path, const struct left *left)
     read_output(left->lock, output);
     (void)fprintf(stderr,
                   "lacuna: a launcher that was killed left the last records of %u processes; to "
-                  "keep them: lacuna gather %s -o %s-rest; to remove them: rm -r %s\n",
-                  left->spools, path, output[0] != '\0' ? output : "DIR", path);
+                  "keep them: ",
+                  left->spools);
+    say_gather(stderr, path, output);
+    (void)fprintf(stderr, "; to remove them: rm -r %s\n", path);
 }
 
 /* Those of this user in `base`, up to LEFT_MAX; locks of dead launchers are ours then. */
@@ -332,8 +387,9 @@ static unsigned list_in(const char *base)
                          : left->lock >= 0 ? "its launcher was killed: the end of "
                                            : "recorded with the variables of lacuna env",
                          is_recorded ? "" : output);
-            (void)printf("  lacuna gather %s%s%s%s\n", path, output[0] != '\0' ? " -o " : "",
-                         output, output[0] != '\0' ? "-rest" : "");
+            (void)fputs("  ", stdout);
+            say_gather(stdout, path, output);
+            (void)putchar('\n');
             listed++;
         }
         if (left->lock >= 0) {

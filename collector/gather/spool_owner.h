@@ -26,6 +26,10 @@ bool lac_spool_owner_is_written(const char *name);
 /** Whether a process that records there still runs: costs a look into /proc for each spool. */
 bool lac_spool_owner_is_recorded(const char *folder);
 
+/** Remove the folder of spools that a dead launcher of this user left, all of which are in a
+ * recording. @return false: it is none, or a process may still record there */
+bool lac_spool_owner_drop_left(const char *folder);
+
 /** Print those that hold spools, in all places where they may be, and how to gather each. @return
  * how many */
 unsigned lac_spool_owner_list(void);

@@ -82,9 +82,8 @@ static void say_rest(const char *path)
     if (lac_launcher_note_read(path, &note) == LAC_LAUNCHER_DEAD && note.spools[0] != '\0' &&
         access(note.spools, F_OK) == 0) {
         (void)fprintf(stderr,
-                      "lacuna: its launcher was killed; to keep the rest of it: lacuna gather %s "
-                      "-o %s-rest\n",
-                      note.spools, path);
+                      "lacuna: its launcher was killed; to keep the rest of it: lacuna gather %s\n",
+                      path);
     }
 }
 

@@ -230,6 +230,7 @@ static void end_recording(struct recording *recording, const char *why)
     want(recording, LAC_SPOOL_STOP);
     (void)usleep(BUSY_ROUND_MS * 1000); /* what is being written right now still comes */
     lac_drain_round(recording->drain, true);
+    lac_launcher_note_ended(recording->options->output);
     note_cost(recording);
     if (!recording->options->quiet) {
         lac_progress_line_clear();
@@ -654,6 +655,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     note_nothing(recording);
     lac_sampler_destroy(recording->sampler);
     lac_drain_exports(recording->drain);
+    lac_launcher_note_ended(options->output);
     lac_spool_owner_sweep(recording->spool_folder, options->quiet || !lac_output_name_is_first());
     conclude(recording);
     is_empty = lac_drain_counts(recording->drain).processes == 0;

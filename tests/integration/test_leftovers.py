@@ -22,8 +22,9 @@ DAY = 24 * 3600
 
 JOB = textwrap.dedent("""
     import lacuna, sys, time
-    with lacuna.annotate("work"):
-        pass
+    for _ in range(int(sys.argv[1]) if len(sys.argv) > 1 else 1):
+        with lacuna.annotate("work"):
+            pass
     print("up", flush=True)
     sys.stdin.read()
 """)
@@ -55,11 +56,15 @@ class LeftOver(unittest.TestCase):
     def tearDown(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def kill_one(self):
+    def kill_one(self, ranges=1, until=lambda: True, **environment):
         """A launcher killed while its job records: the folder of the spools, which holds the rest."""
-        launcher = subprocess.Popen([NODE, "run", "--quiet", "-o", self.out, "--", sys.executable, "-c", JOB], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                    stderr=subprocess.PIPE, text=True, env=self.environment)
+        launcher = subprocess.Popen([NODE, "run", "--quiet", "-o", self.out, "--", sys.executable, "-c", JOB, str(ranges)], stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**self.environment, **environment})
         self.assertEqual(launcher.stdout.readline(), "up\n")
+        end = time.monotonic() + SECONDS
+        while not until():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
         launcher.send_signal(signal.SIGKILL)
         launcher.communicate(timeout=SECONDS)
         with open(os.path.join(self.out, ".lacuna-launcher")) as file:
@@ -101,14 +106,96 @@ class LeftOver(unittest.TestCase):
         spools = self.kill_one()
         gathered = self.node("gather", self.out + "/")
         self.assertEqual(gathered.returncode, 0, gathered.stderr)
-        self.assertIn("out-rest: 1 processes", gathered.stdout)
-        self.assertIn("work", self.node("show", self.out + "-rest").stdout)
+        self.assertIn("out: 1 processes", gathered.stdout)
+        self.assertIn("out is whole now", gathered.stdout)
+        self.assertIn("work", self.node("show", self.out).stdout)
+        self.assertFalse(os.path.exists(spools))
+        self.assertFalse(os.path.exists(os.path.join(self.out, ".lacuna-launcher")))
+        self.assertNotIn("killed", self.run_another())
+
+    def test_the_rest_is_listed_until_somebody_gathers_it(self):
+        spools = self.kill_one()
         listed = self.node("gather")
         self.assertEqual(listed.returncode, 0)
         self.assertRegex(listed.stdout, re.escape(spools) + r"  1 spools, \d+\.\d MB, its launcher was killed: the end of " + re.escape(self.out))
-        self.assertIn(f"lacuna gather {spools} -o {self.out}-rest", listed.stdout)
-        self.assertIn(f"to keep them: lacuna gather {spools} -o {self.out}-rest", self.run_another())
+        self.assertIn(f"  lacuna gather {self.out}\n", listed.stdout)
+        self.assertIn(f"to keep them: lacuna gather {self.out}; to remove them: rm -r {spools}", self.run_another())
         self.assertTrue(os.path.exists(spools))
+        # another recording may be in that folder by now: then the rest goes beside it
+        os.rename(self.out, self.out + "-moved")
+        self.assertIn(f"lacuna gather {spools} -o {self.out}-rest\n", self.node("gather").stdout)
+        self.assertIn("out-moved is whole now", self.node("gather", self.out + "-moved").stdout)
+
+    def recorded_bytes(self, folder=None):
+        folder = folder or self.out
+        return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith(".spool") and not name.startswith("node-"))
+
+    def count(self, folder):
+        run = subprocess.run([LACUNA, "export", folder, "--to", "chrome", "-o", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SECONDS,
+                             env=self.environment)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        events = json.loads(run.stdout)
+        return sum(event.get("name") == "work" for event in (events["traceEvents"] if isinstance(events, dict) else events))
+
+    @unittest.skipUnless(os.path.exists(LACUNA), "lacuna is not built")
+    def test_a_recording_without_its_end_says_so(self):
+        def missing():
+            run = subprocess.run([LACUNA, "analyze", self.out, "--json"], stdout=subprocess.PIPE, text=True, env=self.environment, timeout=SECONDS, check=True)
+            return [line for line in json.loads(run.stdout)["not_recorded"] if line.startswith("the end of the job: ")]
+        self.kill_one(until=lambda: self.recorded_bytes() > 0)
+        self.assertEqual(len(missing()), 1)
+        self.assertIn("its launcher was killed, or it still records: `lacuna gather` with this folder adds", missing()[0])
+        said = subprocess.run([LACUNA, "analyze", self.out], stdout=subprocess.PIPE, text=True, env=self.environment, timeout=SECONDS, check=True).stdout
+        self.assertIn("its launcher was killed, or it still records", " ".join(said.split()))
+        page = self.out + ".html"
+        subprocess.run([LACUNA, "export", self.out, "--to", "html", "-o", page], stdout=subprocess.DEVNULL, env=self.environment, timeout=SECONDS, check=True)
+        with open(page, encoding="utf-8") as file:
+            self.assertIn("its launcher was killed, or it still records", file.read())
+        self.assertEqual(self.node("gather", self.out).returncode, 0)
+        self.assertEqual(missing(), [])
+        # of one whose launcher ended it nothing is said, also not by the launcher itself
+        self.out += "-whole"
+        run = subprocess.run([LACUNA, "run", "-o", self.out, "--", sys.executable, "-c", JOB], input="", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                             env=self.environment, timeout=SECONDS, check=True)
+        self.assertIn("out-whole", run.stderr)
+        self.assertNotIn("the end of the job", run.stderr)
+        self.assertEqual(missing(), [])
+
+    @unittest.skipUnless(os.path.exists(LACUNA), "lacuna is not built")
+    def test_what_the_launcher_moved_and_what_it_left_become_one(self):
+        few, all_of_them = 1 << 20, 40000  # 32 bytes each: some of 64 KiB are moved while it runs
+        spools = self.kill_one(all_of_them, lambda: self.recorded_bytes() > few, LACUNA_SPOOL_SEGMENT="64k")
+        before = self.count(self.out)
+        self.assertGreater(before, 0)
+        self.assertLessEqual(before, all_of_them)
+        # elsewhere, twice, then into a folder that holds what was moved: nothing is lost, nothing is there twice
+        copy = shutil.copytree(self.out, self.out + "-copy")
+        os.unlink(os.path.join(copy, ".lacuna-launcher"))
+        for _ in range(2):
+            self.assertEqual(self.node("gather", spools, "-o", copy).returncode, 0)
+            self.assertEqual(self.count(copy), all_of_them)
+        self.assertTrue(os.path.exists(spools))
+        beside = self.out + "-rest"
+        self.assertEqual(self.node("gather", spools, "-o", beside).returncode, 0)
+        self.assertLess(self.count(beside), all_of_them)
+        # a rest that was gathered beside it can still be added
+        self.assertEqual(self.node("gather", beside, "-o", self.out).returncode, 0)
+        self.assertEqual(self.count(self.out), all_of_them)
+        self.assertIn("out is whole now", self.node("gather", self.out).stdout)
+        self.assertEqual(self.count(self.out), all_of_them)
+
+    def test_a_note_cannot_have_folders_removed(self):
+        spools = self.kill_one()
+        mine = os.path.join(self.folder, "mine")
+        shutil.copytree(spools, mine)
+        os.unlink(os.path.join(mine, "launcher"))
+        note = os.path.join(self.out, ".lacuna-launcher")
+        with open(note) as file:
+            text = file.read().replace(spools, mine)
+        with open(note, "w") as file:
+            file.write(text)
+        self.node("gather", self.out)
+        self.assertTrue(any(name.endswith(".spool") for name in os.listdir(mine)))
 
     def slices_of(self, folder):
         report = subprocess.run([LACUNA, "analyze", "--json", folder], stdout=subprocess.PIPE, text=True, env=self.environment, timeout=SECONDS)

@@ -189,7 +189,7 @@ class Names(unittest.TestCase):
         self.assertRegex(run.stderr, r"the recording that was in out is now in out.old\n")
         self.assertIn("out", self.recorded())
         if os.path.exists(spools):  # nothing was recorded there, so the next launcher may have swept it
-            self.assertIn(f"lacuna gather {spools} -o out.old-rest", run.stderr)
+            self.assertIn("to keep the rest of it: lacuna gather out.old\n", run.stderr)
 
     def test_a_folder_that_a_launcher_elsewhere_holds_is_left_alone(self):
         os.mkdir(os.path.join(self.work, "out"))

@@ -475,7 +475,7 @@ class Beside(unittest.TestCase):
         self.wait_until(lambda: self.is_gone(pid))
         said = self.run_another()
         path = os.path.join(self.temporary, self.left()[0])
-        self.assertIn(f"lacuna gather {path} -o {os.path.join(self.folder, 'out')}-rest", said)
+        self.assertIn(f"to keep them: lacuna gather {os.path.join(self.folder, 'out')}; to remove them: rm -r {path}", said)
         self.assertNotIn("was killed", self.run_another("--quiet"))
         gathered = os.path.join(self.folder, "gathered")
         self.assertEqual(subprocess.run([NODE, "gather", path, "-o", gathered], stdout=subprocess.DEVNULL, timeout=SECONDS).returncode, 0)

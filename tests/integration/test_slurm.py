@@ -55,7 +55,7 @@ CONFIGURATION = """
     MpiDefault=none
     SwitchType=switch/none
     ReturnToService=2
-    KillWait=2
+    KillWait=60
     InactiveLimit=0
     NodeName=localhost NodeAddr=127.0.0.1 CPUs=16 State=UNKNOWN
     PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -282,7 +282,7 @@ class Slurm(unittest.TestCase):
         second = f"{os.path.basename(PYTHON)}-slurm-{job}-restart1.lacuna"
         self.wait(lambda: self.state(job) == "RUNNING" and self.spools(first))
         self.assertEqual(self.command("scontrol", "requeue", job).returncode, 0)
-        self.wait(lambda: self.state(job) == "PENDING")
+        self.wait(lambda: self.state(job) == "PENDING" and self.command("sinfo", "-h", "-o", "%T").stdout.strip() == "idle")
         self.command("scontrol", "update", f"JobId={job}", "StartTime=now")  # else it waits two minutes
         self.wait(lambda: self.spools(second))
         before = self.spools(first)
@@ -306,13 +306,21 @@ class Slurm(unittest.TestCase):
         said = self.command(NODE, "run", "-o", "next", "--", "true").stderr
         self.assertIn("a launcher that was killed left the last records", said)
         self.assertTrue(self.spools("cut", "task-0"))
+        self.assertTrue(any(line.startswith("the end of the job: ") for one in self.analysis("cut")["ranks"] for line in one["analysis"]["not_recorded"]))
+        for task in ("task-0", "task-1"):
+            gathered = self.command(NODE, "gather", os.path.join("cut", task))
+            self.assertEqual(gathered.returncode, 0, gathered.stderr)
+            self.assertIn("is whole now", gathered.stdout)
+        self.assertTrue(self.has_steps("cut", "task-0"))
+        self.assertEqual(os.listdir(self.temporary), [])
 
     def test_a_cancelled_job_that_does_not_end_is_killed_and_found(self):
         job = self.batch("srun -n2 " + self.run_line("--quiet", "-o", "cut", arguments=f"{self.go} stubborn"), "-n2")
         self.wait(lambda: self.spools("cut", "task-0") and self.spools("cut", "task-1"))
         self.assertEqual(self.command("scancel", job).returncode, 0)
+        self.wait(lambda: self.log().count("told to end") >= 2)
+        self.command("scancel", "--signal=KILL", job)  # what Slurm itself does after KillWait
         self.wait(lambda: self.jobs() == "")
-        self.assertGreaterEqual(self.log().count("told to end"), 2)
         self.check_cut_off()
 
     @unittest.skipUnless(SOAK, "the shortest time limit of Slurm is a minute: make soak")

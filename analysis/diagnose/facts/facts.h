@@ -250,6 +250,7 @@ int lac_fetch_by_batch(const void *a, const void *b);
 LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_facts *facts);
 /* gpu_recording.c: what our own recorder could not record, and why: sentences without their end,
  * owned by the analysis or static; NULL where there is nothing to say, as for other traces */
+const char *lac_why_cut_off(const struct lac_facts *facts);    /**< it lacks its end */
 const char *lac_why_nothing(const struct lac_facts *facts);    /**< no process was recorded */
 const char *lac_why_no_gpu(const struct lac_facts *facts);     /**< where no GPU operation is */
 const char *lac_why_no_kernels(const struct lac_facts *facts); /**< others were recorded */

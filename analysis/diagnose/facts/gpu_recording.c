@@ -68,6 +68,15 @@ static const char *why_nothing_came(const struct lac_facts *facts)
     return "CUDA was initialized, but no operation ended while it was recorded";
 }
 
+const char *lac_why_cut_off(const struct lac_facts *facts)
+{
+    bool is_cut_off = lac_setting_truth(facts, "settings", "recording_cut_off") == 1;
+    return is_ours(facts) && is_cut_off
+               ? "its launcher was killed, or it still records: `lacuna gather` with this folder "
+                 "adds what a killed one left"
+               : NULL;
+}
+
 const char *lac_why_nothing(const struct lac_facts *facts)
 {
     const char *reason = is_ours(facts) ? setting(facts, "nothing_recorded") : "";

@@ -498,6 +498,7 @@ enum lac_missing {
     LAC_MISSING_KERNELS,
     LAC_MISSING_GPU_END,
     LAC_MISSING_UNTIMED,
+    LAC_MISSING_JOB_END,
     LAC_MISSING_COUNT_
 };
 enum lac_caveat {

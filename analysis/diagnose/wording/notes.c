@@ -159,6 +159,10 @@ static void write_missing(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_trace_info *info = &facts->model->info;
+    const char *cut_off = lac_why_cut_off(facts);
+    if (cut_off != NULL) {
+        missing_since(facts, LAC_MISSING_JOB_END, cut_off);
+    }
     if (analysis->device_count == 0) {
         const char *nothing = lac_why_nothing(facts);
         const char *why = nothing != NULL ? nothing : lac_why_no_gpu(facts);

@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 65536, PROFILES_MAX = 4096, RANKS_MAX = 1024 };
+enum { PROCESSES_MAX = 65536, PROFILES_MAX = 4096, RANKS_MAX = 1024, NOTE_BYTES = 16384 };
 
 /* What belongs to no rank is read for each of them: at most so much beyond the input itself. */
 static const uint64_t SHARED_FREE_BYTES = (uint64_t)4 << 30;
@@ -54,6 +54,7 @@ struct spool_files {
     struct lac_spool_ranks ranks; /* of the files in order of age */
     struct place *profiles;       /* what another profiler wrote */
     size_t profile_count;
+    bool is_cut_off; /* its launcher was killed, or still records */
 };
 
 static int open_file(const char *path)
@@ -183,6 +184,26 @@ static int by_age(const void *left, const void *right)
     return order != 0 ? order : LAC_ORDER(a->info.pid, b->info.pid);
 }
 
+/* Whether the launcher's note says that it recorded to the end. */
+static bool is_note_of_end(const char *folder)
+{
+    char *path = NULL;
+    char text[NOTE_BYTES];
+    ssize_t length = -1;
+    int fd = -1;
+
+    if (asprintf(&path, "%s/%s", folder, LAC_SPOOL_NOTE) >= 0) {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        free(path);
+    }
+    if (fd >= 0) {
+        length = read(fd, text, sizeof(text) - 1);
+        (void)close(fd);
+    }
+    text[length > 0 ? length : 0] = '\0';
+    return strstr(text, "\n" LAC_SPOOL_NOTE_ENDED) != NULL;
+}
+
 static enum lac_status list_folder(const char *path, struct spool_files *files,
                                    struct lac_error *reterr)
 {
@@ -199,6 +220,9 @@ static enum lac_status list_folder(const char *path, struct spool_files *files,
         const bool is_theirs =
             strncmp(entry->d_name, LAC_SPOOL_PROFILER, strlen(LAC_SPOOL_PROFILER)) == 0;
 
+        if (strcmp(entry->d_name, LAC_SPOOL_NOTE) == 0) {
+            files->is_cut_off = !is_note_of_end(path);
+        }
         if (!is_theirs && !lac_spool_is_name(entry->d_name)) {
             continue;
         }
@@ -259,6 +283,18 @@ static enum lac_status read_hosts(struct spool_files *files, struct lac_builder 
     return status;
 }
 
+static enum lac_status note_cut_off(struct lac_model *model, struct lac_spool_settings *settings)
+{
+    static const char text[] = "recording_cut_off=True";
+    uint32_t id;
+    const enum lac_status status = lac_spool_intern(&model->strings, text, sizeof(text) - 1, &id);
+
+    if (status == LAC_OK) {
+        lac_spool_settings_add(settings, &model->strings, id);
+    }
+    return status;
+}
+
 static enum lac_status read_all(struct spool_files *files, uint32_t rank,
                                 struct lac_builder *builder,
                                 const struct lac_import_options *options, struct lac_error *reterr)
@@ -307,6 +343,9 @@ static enum lac_status read_all(struct spool_files *files, uint32_t rank,
     if (files->unreadable > 0) {
         lac_model_report(model, LAC_REPORT_DROPPED, "spool_unreadable", files->unreadable, 0,
                          files->last_error.message);
+    }
+    if (status == LAC_OK && files->is_cut_off) {
+        status = note_cut_off(model, &settings);
     }
     return status != LAC_OK ? status : lac_spool_settings_store(&settings, model);
 }

@@ -25,6 +25,9 @@
 
 /* "comm" of the spool that a launcher writes its samples into. */
 #define LAC_SPOOL_LAUNCHER "lacuna-node"
+/* A launcher's note in the folder of a recording, and its line from the end of the recording on. */
+#define LAC_SPOOL_NOTE       ".lacuna-launcher"
+#define LAC_SPOOL_NOTE_ENDED "recording ended\n"
 
 #define LAC_SPOOL_MAGIC           "LACSPOOL"
 #define LAC_SPOOL_VERSION         1u
