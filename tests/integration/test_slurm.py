@@ -186,8 +186,8 @@ class Slurm(unittest.TestCase):
         self.wait(lambda: self.jobs() == "")
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def wait(self, condition):
-        end = time.monotonic() + SECONDS
+    def wait(self, condition, seconds=SECONDS):
+        end = time.monotonic() + seconds
         while not condition():
             self.assertLess(time.monotonic(), end, self.jobs() + self.log())
             time.sleep(0.1)
@@ -293,6 +293,13 @@ class Slurm(unittest.TestCase):
         self.assertTrue(self.has_steps(second))
         self.assertEqual(os.listdir(self.temporary), [])  # SIGTERM came first, so both are complete
 
+    def stop_launchers(self):
+        """So that none of them can end its recording in the moment between the death of its job and its own."""
+        self.wait(lambda: self.log().count("told to end") >= 2)
+        for task in ("task-0", "task-1"):
+            with open(os.path.join(self.work, "cut", task, ".lacuna-launcher")) as file:
+                os.kill(int(re.search(r"^pid (\d+)$", file.read(), re.M).group(1)), signal.SIGSTOP)
+
     def check_cut_off(self):
         """Of a job that was killed with its launchers: what they moved is there, the rest is found, and together they are whole."""
         note = os.path.join(self.work, "cut", "task-0", ".lacuna-launcher")
@@ -318,7 +325,7 @@ class Slurm(unittest.TestCase):
         job = self.batch("srun -n2 " + self.run_line("--quiet", "-o", "cut", arguments=f"{self.go} stubborn"), "-n2")
         self.wait(lambda: self.spools("cut", "task-0") and self.spools("cut", "task-1"))
         self.assertEqual(self.command("scancel", job).returncode, 0)
-        self.wait(lambda: self.log().count("told to end") >= 2)
+        self.stop_launchers()
         self.command("scancel", "--signal=KILL", job)  # what Slurm itself does after KillWait
         self.wait(lambda: self.jobs() == "")
         self.check_cut_off()
@@ -326,12 +333,9 @@ class Slurm(unittest.TestCase):
     @unittest.skipUnless(SOAK, "the shortest time limit of Slurm is a minute: make soak")
     def test_a_job_beyond_its_time_limit_is_killed_and_found(self):
         job = self.batch("srun -n2 " + self.run_line("--quiet", "-o", "cut", arguments=f"{self.go} stubborn"), "-n2", "--time=1")
-        end = time.monotonic() + 600
-        while self.state(job) != "":
-            self.assertLess(time.monotonic(), end)
-            time.sleep(1)
-        self.assertIn("DUE TO TIME LIMIT", self.log())
-        self.assertGreaterEqual(self.log().count("told to end"), 2)
+        self.wait(lambda: "DUE TO TIME LIMIT" in self.log(), 600)
+        self.stop_launchers()
+        self.wait(lambda: self.jobs() == "", 600)
         self.assertTrue(self.has_steps("cut", "task-0"))  # moved while it ran, every five seconds
         self.check_cut_off()
 
