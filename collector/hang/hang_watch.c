@@ -5,6 +5,9 @@
 #include "collector/base/monotonic.h"
 #include "collector/base/progress_line.h"
 #include "collector/gather/drain.h"
+#include "collector/hang/hang_dumps.h"
+#include "collector/hang/hang_flight.h"
+#include "collector/hang/hang_gpus.h"
 #include "collector/hang/hang_process.h"
 #include "collector/hang/hang_ras.h"
 #include "collector/hang/hang_ras_client.h"
@@ -21,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -28,8 +32,12 @@ enum {
     CPU_MS = 1000,     /* over which a thread counts as busy or not */
     BUSY_PERCENT = 40, /* of a core */
     ANSWER_MS = 1500,
-    NCCL_MS = 3000, /* that NCCL may take beyond the processes' own answers */
+    NCCL_MS = 3000,   /* that NCCL may take beyond the processes' own answers */
+    DUMPS_MS = 15000, /* PyTorch looks into its pipe once a second, and writes megabytes */
+    DUMP_LOOK_MS = 1000,
+    DUMPS_MAX = 64,
     PROCESSES_MAX = 256,
+    GPUS_MAX = 64,
     STACKS_TOLD = 32,   /* in the recording, of all threads */
     ANSWERS_MAX = 4096, /* files looked at, a round */
 };
@@ -56,6 +64,12 @@ struct lac_hang_watch {
     struct lac_ras ras; /* what it said in this quiet time */
     bool has_ras;
     bool waits_for_nccl;
+    /* dumps of the flight recorder, after the first alarm */
+    uint64_t dumps_until_ns; /* 0: none are waited for */
+    uint64_t next_dump_ns;
+    int64_t dumps_since_s;
+    uint32_t flight_count;
+    struct lac_flight flights[DUMPS_MAX];
 };
 
 /* LACUNA_HANG_SCALE is for tests, which cannot wait. */
@@ -435,6 +449,100 @@ static bool is_shm_full(void)
            space.f_bavail < space.f_blocks / 100;
 }
 
+/* ---- dumps of the flight recorder */
+
+static void ask_for_dumps(struct lac_hang_watch *watch, uint64_t now_ns)
+{
+    const uint64_t quiet_ns = lac_hang_rule_quiet_ns(&watch->rule, now_ns);
+
+    watch->dumps_since_s = (int64_t)time(NULL) - (int64_t)(quiet_ns / 1000000000);
+    watch->dumps_until_ns = now_ns + DUMPS_MS * UINT64_C(1000000);
+    for (uint32_t i = 0; i < watch->count; i++) {
+        if (watch->judged[i].is_rank && watch->judged[i].rank >= 0) {
+            (void)lac_hang_dumps_ask(watch->judged[i].rank);
+        }
+    }
+}
+
+static bool has_flight(const struct lac_hang_watch *watch, int32_t rank)
+{
+    for (uint32_t i = 0; i < watch->flight_count; i++) {
+        if (watch->flights[i].rank == rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* @return whether all that may come have come */
+static bool take_dumps(struct lac_hang_watch *watch)
+{
+    bool have_all = true;
+
+    for (uint32_t i = 0; i < watch->count && watch->flight_count < DUMPS_MAX; i++) {
+        const struct lac_hang_process *const process = &watch->judged[i];
+
+        if (process->is_rank && process->rank >= 0 && !has_flight(watch, process->rank)) {
+            const bool is_there = lac_hang_dumps_read(process->rank, watch->dumps_since_s,
+                                                      &watch->flights[watch->flight_count]);
+
+            watch->flight_count += is_there;
+            have_all = have_all && is_there;
+        }
+    }
+    return have_all;
+}
+
+static void tell_dumps(const struct lac_hang_watch *watch, struct lac_sampler *sampler)
+{
+    char text[480];
+    char key[32];
+
+    for (uint32_t i = 0; i < watch->flight_count; i++) {
+        lac_flight_say(&watch->flights[i], text, sizeof(text));
+        (void)snprintf(key, sizeof(key), "flight.%d", (int)watch->flights[i].rank);
+        note(sampler, key, text);
+    }
+    if (lac_flight_compare(watch->flights, watch->flight_count, text, sizeof(text))) {
+        note(sampler, "flight", text);
+        if (!watch->is_quiet) {
+            lac_progress_line_clear();
+            (void)fprintf(stderr, "lacuna: flight recorder: %s\n", text);
+        }
+    }
+}
+
+static void look_for_dumps(struct lac_hang_watch *watch, struct lac_sampler *sampler,
+                           uint64_t now_ns)
+{
+    if (watch->dumps_until_ns == 0 || now_ns < watch->next_dump_ns) {
+        return;
+    }
+    watch->next_dump_ns = now_ns + DUMP_LOOK_MS * UINT64_C(1000000);
+    if (take_dumps(watch) || now_ns >= watch->dumps_until_ns) {
+        watch->dumps_until_ns = 0;
+        tell_dumps(watch, sampler);
+    }
+}
+
+/* ---- the GPUs */
+
+static void note_gpus(struct lac_sampler *sampler, char *text, size_t capacity)
+{
+    struct lac_gpu_now gpus[GPUS_MAX];
+    const unsigned count = lac_sampler_gpus_now(sampler, gpus, GPUS_MAX);
+    char key[32];
+    char line[256];
+
+    for (unsigned i = 0; i < count; i++) {
+        lac_hang_say_gpu(&gpus[i], line, sizeof(line));
+        (void)snprintf(key, sizeof(key), "gpu.%u", gpus[i].index);
+        note(sampler, key, line);
+    }
+    lac_hang_say_gpus(gpus, count, text, capacity);
+    note(sampler, "gpus", text);
+}
+
 static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sampler, uint64_t now_ns)
 {
     const struct lac_hang_verdict *const verdict = &watch->verdict;
@@ -442,6 +550,7 @@ static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sample
     const char *const others = verdict->others;
     const char *const shm = is_shm_full() ? "; /dev/shm is full" : "";
     const char *const doing = verdict->doing[0] != '\0' ? verdict->doing : "no process trains";
+    char gpus[256] = "";
     char text[32];
 
     if (watch->alarms++ == 0) { /* the first of a job is the one to understand */
@@ -459,13 +568,16 @@ static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sample
         note(sampler, "shm", shm[0] != '\0' ? "full" : "");
         note_stacks(watch, sampler);
         note_communicators(watch, sampler);
+        note_gpus(sampler, gpus, sizeof(gpus));
+        ask_for_dumps(watch, now_ns);
     }
     if (!watch->is_quiet) {
         lac_progress_line_clear();
-        (void)fprintf(stderr, "lacuna: no progress for %.0f s: %s%s%s%s%s%s%s%s\n", quiet_s, doing,
-                      verdict->source[0] != '\0' ? ": " : "", verdict->source,
+        (void)fprintf(stderr, "lacuna: no progress for %.0f s: %s%s%s%s%s%s%s%s%s%s\n", quiet_s,
+                      doing, verdict->source[0] != '\0' ? ": " : "", verdict->source,
                       others[0] != '\0' ? "; " : "", others,
-                      verdict->nccl[0] != '\0' ? "; NCCL: " : "", verdict->nccl, shm);
+                      verdict->nccl[0] != '\0' ? "; NCCL: " : "", verdict->nccl,
+                      gpus[0] != '\0' ? "; " : "", gpus, shm);
     }
 }
 
@@ -499,6 +611,7 @@ void lac_hang_watch_round(struct lac_hang_watch *watch, struct lac_drain *drain,
         return;
     }
     hear_nccl(watch, now_ns);
+    look_for_dumps(watch, sampler, now_ns);
     if (now_ns < watch->next_look_ns) {
         return;
     }

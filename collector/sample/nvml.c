@@ -79,6 +79,7 @@ struct device {
     char gpm_at_start[NAME_BYTES];  /* "True", or why not */
     double values[LAC_NVML_VALUES]; /* NAN: not told */
     double written[LAC_NVML_VALUES];
+    unsigned processes; /* that compute on it, under the mutex */
     uint64_t written_ns[LAC_NVML_VALUES];
     uint32_t ids[LAC_NVML_VALUES];
     struct lac_gpm gpm; /* the reading thread's */
@@ -236,7 +237,11 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
     const bool was_on = device->gpm.is_on;
     const bool is_new = was_on && lac_gpm_read(&nvml->call, &device->gpm, &reading);
     double values[LAC_NVML_VALUES];
+    unsigned processes = 0;
 
+    if (with_pcie && nvml->call.processes != NULL) { /* it only counts, and says "too small" */
+        (void)nvml->call.processes(device->handle, &processes, NULL);
+    }
     if (is_new) {
         device->has_gpm_pcie = !isnan(reading.values[LAC_GPM_PCIE_SENT]) ||
                                !isnan(reading.values[LAC_GPM_PCIE_RECEIVED]);
@@ -247,6 +252,7 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
     lac_nvml_read(&nvml->call, device->handle,
                   with_pcie && !(device->gpm.is_on && device->has_gpm_pcie), values);
     (void)pthread_mutex_lock(&nvml->mutex);
+    device->processes = with_pcie ? processes : device->processes;
     for (int k = 0; k < LAC_NVML_VALUES; k++) {
         if (!isnan(values[k])) {
             device->values[k] = values[k];
@@ -493,6 +499,30 @@ unsigned lac_nvml_busy(struct lac_nvml *nvml, double *out, unsigned capacity)
     }
     (void)pthread_mutex_unlock(&nvml->mutex);
     return end;
+}
+
+unsigned lac_nvml_now(struct lac_nvml *nvml, struct lac_gpu_now *out, unsigned capacity)
+{
+    unsigned count = 0;
+
+    (void)pthread_mutex_lock(&nvml->mutex);
+    for (unsigned i = 0; nvml->state == OPEN && i < nvml->count && count < capacity; i++) {
+        const struct device *const device = &nvml->devices[i];
+
+        out[count++] = (struct lac_gpu_now){
+            .index = device->index,
+            .busy_pct = device->values[LAC_NVML_GPU_USE],
+            .memory_pct = device->values[LAC_NVML_MEMORY_USE],
+            .sm_mhz = device->values[LAC_NVML_SM_CLOCK],
+            .power_w = device->values[LAC_NVML_POWER],
+            .memory_used_mb = device->values[LAC_NVML_MEMORY_USED],
+            .memory_total_mb = device->values[LAC_NVML_MEMORY_TOTAL],
+            .clocks_held = device->values[LAC_NVML_CLOCKS_HELD],
+            .processes = device->processes,
+        };
+    }
+    (void)pthread_mutex_unlock(&nvml->mutex);
+    return count;
 }
 
 void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool)

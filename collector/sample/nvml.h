@@ -27,6 +27,22 @@ void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool);
  * is not known, or the GPU is not sampled. @return how many are written; at most `capacity` */
 unsigned lac_nvml_busy(struct lac_nvml *nvml, double *out, unsigned capacity);
 
+/** What a GPU does, by its last round. NAN: not told. */
+struct lac_gpu_now {
+    unsigned index;
+    double busy_pct;   /**< of the time a kernel ran, whatever it did */
+    double memory_pct; /**< of the time its memory was read or written */
+    double sm_mhz;
+    double power_w;
+    double memory_used_mb;
+    double memory_total_mb;
+    double clocks_held; /**< why its clocks are held down: a mask, as NVML has it */
+    unsigned processes; /**< that compute on it; 0 also where that is not told */
+};
+
+/** @return how many are written, in the order of their indices */
+unsigned lac_nvml_now(struct lac_nvml *nvml, struct lac_gpu_now *out, unsigned capacity);
+
 /** Write what changed since the last time. */
 void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool);
 

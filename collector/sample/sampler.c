@@ -518,6 +518,13 @@ unsigned lac_sampler_gpu_busy(struct lac_sampler *sampler, double *out, unsigned
                                                     : 0;
 }
 
+unsigned lac_sampler_gpus_now(struct lac_sampler *sampler, struct lac_gpu_now *out,
+                              unsigned capacity)
+{
+    return sampler != NULL && sampler->nvml != NULL ? lac_nvml_now(sampler->nvml, out, capacity)
+                                                    : 0;
+}
+
 void lac_sampler_processes(struct lac_sampler *sampler, uint64_t count)
 {
     if (sampler == NULL || count == sampler->recorded_processes) {

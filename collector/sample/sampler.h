@@ -13,6 +13,8 @@
  * a second.
  */
 
+#include "collector/sample/nvml.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,5 +50,9 @@ uint64_t lac_sampler_own_cpu_ns(void);
 /** The share of time that each GPU had work, 0 to 1, by NVML's index; NAN: not known, or not
  * sampled here. @return how many are written */
 unsigned lac_sampler_gpu_busy(struct lac_sampler *sampler, double *out, unsigned capacity);
+
+/** What each GPU that is sampled here does. @param sampler may be NULL @return how many are written */
+unsigned lac_sampler_gpus_now(struct lac_sampler *sampler, struct lac_gpu_now *out,
+                              unsigned capacity);
 
 #endif

@@ -3,6 +3,7 @@
  * that can be reached from its root can be looked at; there are no more of them than was allowed.
  */
 
+#include "collector/hang/hang_flight.h"
 #include "collector/hang/hang_pickle.h"
 
 #include <stdlib.h>
@@ -51,6 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *why = NULL;
     size_t at = 0;
+    static struct lac_flight flights[2];
+    char text[256];
     uint8_t *const bytes = malloc(size > 0 ? size : 1); /* none too many, for the sanitizer */
     struct lac_hang_pickle *pickle;
 
@@ -63,6 +66,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         visit(lac_hang_pickle_root(pickle), 0);
     }
     lac_hang_pickle_free(pickle);
+    if (lac_flight_read(bytes, size, &flights[0])) {
+        flights[1] = flights[0];
+        lac_flight_say(&flights[0], text, sizeof(text));
+        require(!lac_flight_compare(flights, 2, text, sizeof(text)));
+    }
     free(bytes);
     return 0;
 }

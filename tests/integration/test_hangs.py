@@ -27,6 +27,7 @@ TORCH_PYTHON = "/usr/bin/python3"
 HAVE_TORCH = os.path.exists(TORCH_PYTHON) and subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL,
                                                              stderr=subprocess.DEVNULL).returncode == 0
 SOAK = os.environ.get("LACUNA_SOAK", "0") == "1"
+NVML = os.path.join(ROOT, "build/release/stand_in/nvml")
 LIMIT_S = 240
 SEEDS = int(os.environ.get("LACUNA_HANG_SEEDS", "5"))
 SHM = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=2m lacuna /dev/shm && exec "$@"', "sh")
@@ -80,8 +81,8 @@ class Hangs(unittest.TestCase):
         with open(log, errors="replace") as file:
             return status, file.read()
 
-    def check_hang(self, case, rank, *words, scale=0.25, **options):
-        _, said = self.run_job(case, scale, "lacuna: no progress for .*\n", **options)
+    def check_hang(self, case, rank, *words, scale=0.25, until="lacuna: no progress for .*\n", **options):
+        _, said = self.run_job(case, scale, until, **options)
         told = re.search("lacuna: no progress for ([0-9]+) s: (.*)", said)
         self.assertIsNotNone(told, said)
         culprit, _, others = told.group(2).partition("; ")
@@ -141,14 +142,24 @@ class Hangs(unittest.TestCase):
                             break
 
         threading.Thread(target=serve, daemon=True).start()
-        _, others = self.check_hang("nccl", 1, "waits for a lock", NCCL_RAS_ADDR="127.0.0.1:%d" % listening.getsockname()[1])
+        prefix = os.path.join(self.folder, "flight-")
+        _, others = self.check_hang("nccl", 1, "waits for a lock", until="lacuna: flight recorder: .*\n",
+                                    NCCL_RAS_ADDR="127.0.0.1:%d" % listening.getsockname()[1], LD_LIBRARY_PATH=NVML, NVML_STAND_IN_GPUS="2",
+                                    TORCH_NCCL_DEBUG_INFO_PIPE_FILE=prefix, TORCH_NCCL_DEBUG_INFO_TEMP_FILE=prefix)
         self.assertIn("rank 0 waits in AllReduce", others)
         self.assertIn("NCCL: AllReduce: rank 1 has launched 60, rank 0 61", others)
         self.assertEqual(asked[:4], ["CLIENT PROTOCOL 2\n", "TIMEOUT 2\n", "SET FORMAT json\n", "VERBOSE STATUS\n"])
         said = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=120, check=True).stdout)
         said = said["ranks"][0]["analysis"]
         self.assertEqual(said["settings"]["hang.nccl.0"], "0xab, 2 ranks: Broadcast 3; AllReduce: rank 1 has launched 60, rank 0 61")
-        self.assertIn("AllReduce: rank 1 has launched 60, rank 0 61", said["findings"][0]["why"])
+        self.assertEqual(said["settings"]["hang.flight.0"], "rank 0 waits in nccl:all_reduce, number 61 of default_pg, [4, 4] Float, started")
+        self.assertEqual(said["settings"]["hang.flight.1"], "rank 1 called last nccl:all_reduce, number 60 of default_pg, [4, 4] Float, completed")
+        why = said["findings"][0]["why"]
+        self.assertIn("AllReduce: rank 1 has launched 60, rank 0 61", why)
+        self.assertIn("rank 1 has not called number 61 of default_pg (nccl:all_reduce), in which rank 0 waits", why)
+        if os.path.exists(os.path.join(NVML, "libnvidia-ml.so.1")):
+            self.assertEqual(said["settings"]["hang.gpu.1"], "98 % busy, memory 42 %, 1756 MHz, 614 W, 30.0 of 80.0 GB used, clocks held down (0x4)")
+            self.assertIn("all GPUs are busy", why)
 
     def test_a_slow_checkpoint_is_no_hang(self):
         self.check_calm("checkpoint")

@@ -61,6 +61,18 @@ static const char *file_of(const struct lac_facts *facts, const char *place)
     return lac_texts_add(&facts->analysis->texts, "%s", slash != NULL ? slash + 1 : place);
 }
 
+/* A sentence with what the launcher told; "" where it told nothing. */
+static const char *told(const struct lac_facts *facts, const char *sentence, const char *key)
+{
+    const char *text = line_of(facts, key);
+    const char *place = strstr(sentence, "%s");
+    if (text[0] == '\0') {
+        return "";
+    }
+    return lac_texts_add(&facts->analysis->texts, "%.*s%s%s", (int)(place - sentence), sentence,
+                         text, place + 2);
+}
+
 static void propose(const char *doing, bool has_others, struct lac_finding *finding)
 {
     for (size_t i = 0; i < LAC_COUNT_OF(advice); i++) {
@@ -78,8 +90,6 @@ bool lac_find_hang(const struct lac_facts *facts, struct lac_finding *finding)
     struct lac_text **texts = &facts->analysis->texts;
     const char *doing = line_of(facts, "hang.doing");
     const char *others = line_of(facts, "hang.others");
-    const char *nccl = line_of(facts, "hang.nccl");
-    const char *source = line_of(facts, "hang.source");
     const char *where = line_of(facts, "hang.where");
     double after_s = lac_setting_real(facts, "settings", "hang.after_s");
     int64_t steps = lac_setting_count(facts, "settings", "hang.steps", INT64_MAX / 16);
@@ -95,11 +105,12 @@ bool lac_find_hang(const struct lac_facts *facts, struct lac_finding *finding)
         texts, "%s: %s", has_resumed ? "The job stood still and went on again" : "The job hangs",
         doing);
     finding->why = lac_texts_add(
-        texts, "No rank made progress for %.0f s%s%s%s%s.%s%s%s%s%s", after_s,
+        texts, "No rank made progress for %.0f s%s%s%s%s.%s%s%s%s", after_s,
         steps > 0 ? lac_texts_add(texts, " after %s", lac_format_count(steps, "step").text) : "",
         others[0] != '\0' ? "; " : "", others, is_shm_full ? "; /dev/shm is full" : "",
-        nccl[0] != '\0' ? " NCCL counts: " : "", nccl, nccl[0] != '\0' ? "." : "",
-        source[0] != '\0' ? " That line: " : "", source);
+        told(facts, " NCCL counts: %s.", "hang.nccl"),
+        told(facts, " Flight recorder: %s.", "hang.flight"), told(facts, " GPUs: %s.", "hang.gpus"),
+        told(facts, " That line: %s", "hang.source"));
     propose(doing, others[0] != '\0', finding);
     if (is_shm_full) {
         finding->brief = "a larger /dev/shm";
