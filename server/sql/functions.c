@@ -5,9 +5,11 @@
 #include "collector/base/count_of.h"
 #include "server/sql/sql_trace.h"
 #include "server/sql/tables.h"
+#include "server/store/trace/trace_columns.h"
 #include "server/store/trace/trace_file.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -39,10 +41,70 @@ static const struct lac_sql_column name_columns[] = {
     [NAME_ARGUMENT + 1] = {"t1_ns", "INTEGER", "default: its end", LAC_SQL_WORDS_PLAIN},
 };
 
+/** Rows of the whole trace come from the statistics that the file keeps, in a moment; the slices are
+ *  read when self times are asked for, or an interval. */
+struct names {
+    struct lac_area area;
+    bool has_self; /**< self_ns is known */
+};
+
 static void close_names(void *state)
 {
-    lac_area_done(state);
-    free(state);
+    struct names *names = state;
+    lac_area_done(&names->area);
+    free(names);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct lac_area_name *left = a;
+    const struct lac_area_name *right = b;
+    return left->kind != right->kind ? (left->kind > right->kind) - (left->kind < right->kind)
+                                     : (left->name > right->name) - (left->name < right->name);
+}
+
+static enum lac_status read_whole(struct lac_sql_trace *trace, struct names *names,
+                                  struct lac_error *reterr)
+{
+    const struct lac_name_stat *stats = NULL;
+    uint32_t count = 0;
+    enum lac_status status = lac_trace_stats(trace->file, &stats, &count, reterr);
+    struct lac_area_name *rows = status == LAC_OK ? calloc((size_t)count + 1, sizeof(*rows)) : NULL;
+    if (rows == NULL) {
+        return status ? status : LAC_ERR_NOMEM;
+    }
+    names->area.names = rows;
+    for (uint32_t i = 0; i < count; i++) {
+        if (stats[i].kind != LAC_SLICE_STEP && stats[i].kind != LAC_SLICE_GAP) {
+            rows[names->area.name_count++] = (struct lac_area_name){.name = stats[i].name,
+                                                                    .kind = stats[i].kind,
+                                                                    .count = stats[i].count,
+                                                                    .total_ns = stats[i].total_ns,
+                                                                    .max_ns = stats[i].max_ns,
+                                                                    .longest = stats[i].longest};
+        }
+    }
+    return LAC_OK;
+}
+
+/** Self times for the rows of the statistics: each has its row in the area, found by its key. */
+static enum lac_status read_self(struct lac_sql_trace *trace, struct names *names)
+{
+    const struct lac_area_query query = {.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS};
+    struct lac_area area = {0};
+    struct lac_error error = {0};
+    enum lac_status status = lac_trace_file_area(trace->file, &query, &area, &error);
+    if (status == LAC_OK && area.name_count > 0) {
+        qsort(area.names, area.name_count, sizeof(*area.names), by_key);
+        for (uint32_t i = 0; i < names->area.name_count; i++) {
+            const struct lac_area_name *found = bsearch(
+                &names->area.names[i], area.names, area.name_count, sizeof(*area.names), by_key);
+            names->area.names[i].self_ns = found != NULL ? found->self_ns : 0;
+        }
+    }
+    lac_area_done(&area);
+    names->has_self = status == LAC_OK;
+    return status;
 }
 
 static enum lac_status open_names(struct lac_sql_trace *trace,
@@ -51,24 +113,28 @@ static enum lac_status open_names(struct lac_sql_trace *trace,
 {
     const struct lac_area_query query = {.t0_ns = lac_sql_argument(arguments, 0, 0),
                                          .t1_ns = lac_sql_argument(arguments, 1, LAC_TIME_MAX_NS)};
-    struct lac_area *area = calloc(1, sizeof(*area));
-    if (area == NULL) {
+    struct names *names = calloc(1, sizeof(*names));
+    enum lac_status status = LAC_OK;
+    if (names == NULL) {
         return LAC_ERR_NOMEM;
     }
-    *ret_state = area;
-    if (query.t1_ns < query.t0_ns) {
-        return LAC_OK; /* nothing is in there */
+    *ret_state = names;
+    if (query.t0_ns <= 0 && query.t1_ns >= LAC_TIME_MAX_NS) {
+        status = read_whole(trace, names, reterr);
+    } else if (query.t1_ns >=
+               query.t0_ns) { /* nothing is in an interval that ends before it begins */
+        status = lac_trace_file_area(trace->file, &query, &names->area, reterr);
+        names->has_self = true;
     }
-    enum lac_status status = lac_trace_file_area(trace->file, &query, area, reterr);
-    *ret_count = status == LAC_OK ? area->name_count : 0;
+    *ret_count = status == LAC_OK ? names->area.name_count : 0;
     return status;
 }
 
 static void name_cell(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
                       sqlite3_context *out)
 {
-    const struct lac_area *area = state;
-    const struct lac_area_name *name = &area->names[row];
+    struct names *names = state;
+    const struct lac_area_name *name = &names->area.names[row];
     switch (column) {
     case NAME_KIND:
         lac_sql_put_text(out, lac_slice_kind_name((enum lac_slice_kind)name->kind));
@@ -83,7 +149,11 @@ static void name_cell(struct lac_sql_trace *trace, void *state, uint64_t row, un
         sqlite3_result_int64(out, name->total_ns);
         break;
     case NAME_SELF:
-        sqlite3_result_int64(out, name->self_ns > 0 ? name->self_ns : 0);
+        if (!names->has_self && read_self(trace, names)) {
+            sqlite3_result_error(out, "self times cannot be read", -1);
+        } else {
+            sqlite3_result_int64(out, name->self_ns > 0 ? name->self_ns : 0);
+        }
         break;
     case NAME_MEAN:
         sqlite3_result_int64(out, name->count > 0 ? name->total_ns / (int64_t)name->count : 0);

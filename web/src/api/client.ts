@@ -155,6 +155,19 @@ export const listFindings = (s?: AbortSignal) =>
 export const getFinding = (id: string, s?: AbortSignal) =>
   getJson(`findings/${encodeURIComponent(id)}`, shapes.findingDocumentShape, {}, s);
 
+/** The tables that a query may read, and questions with the query that answers each. */
+export const getSqlReference = (s?: AbortSignal) => getJson('sql', shapes.sqlReferenceShape, {}, s);
+
+/** Answer a query over the tables of a trace. */
+export async function askSql(id: string, query: string, limit: number): Promise<shapes.SqlResult> {
+  const response = await request(apiUrl(`${trace(id)}/sql`, {limit}), {
+    method: 'POST',
+    headers: {'Content-Type': 'application/json'},
+    body: JSON.stringify({query}),
+  });
+  return shapes.sqlResultShape(await response.json(), '');
+}
+
 /** Imports the kept upload of a failed trace again. */
 export async function retryImport(id: string): Promise<void> {
   await request(apiUrl(`${trace(id)}/retry`), {method: 'POST'});

@@ -22,6 +22,7 @@ const PAGES = [
   'timeline',
   'kernels',
   'flame',
+  'sql',
   'compare',
   'run',
   'findings',

@@ -6,3 +6,4 @@ export {KernelsPage} from './kernels_page';
 export {LabelEditor} from './label_editor';
 export {RunPage} from './run_page';
 export {SelectionBar} from './selection_bar';
+export {SqlPage} from './sql_page';

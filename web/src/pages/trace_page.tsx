@@ -28,6 +28,7 @@ import {ShareButton} from './share_dialog';
 import {toDelete} from './trace_rows';
 
 const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
+const SqlPage = lazy('the query', async () => (await import('./lazy_pages')).SqlPage);
 const KernelsPage = lazy('the table', async () => (await import('./lazy_pages')).KernelsPage);
 
 const TABS: readonly {page: Page; label: string}[] = [
@@ -35,6 +36,7 @@ const TABS: readonly {page: Page; label: string}[] = [
   {page: 'timeline', label: 'Timeline'},
   {page: 'kernels', label: 'Kernels'},
   {page: 'flame', label: 'Flame graph'},
+  {page: 'sql', label: 'SQL'},
 ];
 
 export function TracePage(): JSX.Element {
@@ -203,6 +205,8 @@ function TraceBody(props: {
       );
     case 'flame':
       return <FlamePage trace={trace} />;
+    case 'sql':
+      return <SqlPage trace={trace} />;
     case 'overview':
     case 'list':
     case 'compare':
