@@ -37,7 +37,8 @@ static const char help[] =
     "  --install DIR             copies the recorder and this program into DIR, for containers\n"
     "  --spool DIR               folder that the job records to; it must exist on the job's host\n"
     "                            (default: a new folder in $TMPDIR or /tmp)\n"
-    "  --on-demand               record only when asked: lacuna window DIR, on the job's host\n"
+    "  --on-demand               record only when asked: lacuna window DIR, on the job's host;\n"
+    "                            Python's stacks too (LACUNA_PYTHON_STACKS=off: without)\n"
     "\n"
     "Afterwards: lacuna gather DIR\n";
 
@@ -65,6 +66,7 @@ static void fill(struct variable *variables, const struct lac_install *install, 
 {
     const char *const tool = lac_install_cuda_tool(install);
     const char *const python = is_inherited && !is_shell ? getenv("PYTHONPATH") : NULL;
+    const char *const stacks = getenv("LACUNA_PYTHON_STACKS");
 
     variables[0].name = "NVTX_INJECTION64_PATH";
     variables[1].name = "CUDA_INJECTION64_PATH";
@@ -87,7 +89,8 @@ static void fill(struct variable *variables, const struct lac_install *install, 
         (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "1");
         variable_count++;
         variables[variable_count].name = "LACUNA_PYTHON_STACKS";
-        (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "auto");
+        (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "%.8s",
+                       stacks != NULL && stacks[0] != '\0' ? stacks : "auto");
         variable_count++;
     }
 }

@@ -311,8 +311,37 @@ print(sorted(times)[10])
 """
 
 
+# CPU time of a process whose threads wait, 22 frames deep: what looking at their stacks costs is all there is.
+STACKS = """
+import sys, threading, time, torch
+torch.optim.SGD().step()
+def deep(depth, what):
+    return deep(depth - 1, what) if depth else what()
+for _ in range(int(sys.argv[1])):
+    threading.Thread(target=deep, args=(20, threading.Event().wait), daemon=True).start()
+time.sleep(0.3)
+used, began = time.process_time(), time.monotonic()
+deep(20, lambda: time.sleep(4))
+print(100 * (time.process_time() - used) / (time.monotonic() - began))
+"""
+
+
+def bench_stacks(results, runs, scratch):
+    """Percent of a core that looking at Python's stacks takes, beside a job without it: two threads, and nine."""
+    environment = {**os.environ, "PYTHONPATH": os.path.join(ROOT, "tests/stand_in/python")}
+    samples = Samples()
+    for _ in range(runs):
+        for key, threads in (("python_stacks_core_pct", "1"), ("python_stacks_9_core_pct", "8")):
+            off, on = (last_json(run([NODE, "run", "--quiet", "--python-stacks", mode, "-o", scratch.fresh("spool"), "--", sys.executable, "-c", STACKS, threads],
+                                     env=environment)["output"]) for mode in ("off", "on"))
+            samples.take(**{key: on - off})
+    scratch.fresh("spool")
+    results.add_all(samples, 3)
+
+
 def bench_hook(results, runs, scratch):
     """A DataLoader loop with and without the hook's patches in turn, in one process: CPU time a batch, with two workers and without."""
+    bench_stacks(results, runs, scratch)
     if subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
         results.absent("hook_us_per_batch", f"no torch for {TORCH_PYTHON}")
         return
