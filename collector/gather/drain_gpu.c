@@ -42,13 +42,14 @@ static void find_text(const uint8_t *segment, size_t size_bytes, const char *sta
 void lac_drain_look_at_gpu(struct lac_drain *drain, const struct lac_drain_source *source,
                            const struct lac_shared_look *look)
 {
-    const char *const start =
-        look->gpu_state == LAC_GPU_STATE_SILENT ? "gpu_recording_silent=" : "gpu_recording_reason=";
+    const char *const start = look->gpu_state == LAC_GPU_STATE_SILENT   ? "gpu_recording_silent="
+                              : look->gpu_state == LAC_GPU_STATE_UNSEEN ? "gpu_recording_unseen="
+                                                                        : "gpu_recording_reason=";
     const uint64_t segments =
         look->segment_count < SEGMENTS_READ_MAX ? look->segment_count : SEGMENTS_READ_MAX;
 
     if (drain->gpu.state != LAC_GPU_STATE_NONE || look->gpu_state < LAC_GPU_STATE_NO_KERNELS ||
-        look->gpu_state > LAC_GPU_STATE_SILENT) {
+        look->gpu_state > LAC_GPU_STATE_UNSEEN) {
         return;
     }
     drain->gpu.state = (enum lac_gpu_state)look->gpu_state;

@@ -212,13 +212,29 @@ static void consider_graphs(void)
 
 /* ---- the thread that flushes */
 
-/* Told once: records stay away although the program goes on and they came before. */
+/* @param is_first none has ever come */
+static void tell_silence(bool is_first)
+{
+    if (is_first) { /* a job that uses CUDA for little else may be as it should */
+        lac_setting("gpu_recording_unseen",
+                    "no GPU record came in the first 30 s of steps: they do not use the GPU, or "
+                    "another tool has taken CUPTI's buffers");
+        lac_gpu_tell_state(LAC_GPU_STATE_UNSEEN);
+        return;
+    }
+    lac_setting("gpu_recording_silent",
+                "no GPU record came for 30 s although steps went on: another tool may have "
+                "taken CUPTI's buffers");
+    lac_gpu_tell_state(LAC_GPU_STATE_SILENT);
+}
+
+/* Each told once: records stay away although the program goes on. */
 static void watch_silence(void)
 {
     static uint64_t completed_before;
     static uint64_t steps_before;
     static uint64_t since_ns;
-    static bool is_told;
+    static bool is_told[2]; /* [1]: that none has ever come */
     const struct lac_spool_header *const header = lac_spool_header();
     const uint64_t now_ns = lac_monotonic_ns();
     const uint64_t completed = lac_cupti_buffers_completed();
@@ -228,13 +244,10 @@ static void watch_silence(void)
         completed_before = completed;
         steps_before = steps;
         since_ns = now_ns;
-    } else if (!is_told && completed > 0 && steps - steps_before >= SILENT_STEPS &&
+    } else if (!is_told[completed == 0] && steps - steps_before >= SILENT_STEPS &&
                now_ns - since_ns >= SILENT_MS * 1000000ull) {
-        is_told = true;
-        lac_setting("gpu_recording_silent",
-                    "no GPU record came for 30 s although steps went on: another tool may have "
-                    "taken CUPTI's buffers");
-        lac_gpu_tell_state(LAC_GPU_STATE_SILENT);
+        is_told[completed == 0] = true;
+        tell_silence(completed == 0);
     }
 }
 

@@ -82,8 +82,9 @@ struct recording {
     uint64_t start_ns;
     unsigned interrupts; /* Ctrl-C */
     bool goes_on;
-    bool is_hurried;    /* somebody wants an end, and CMD has ended already */
-    bool has_told_gpu;  /* why it cannot be recorded */
+    bool is_hurried;   /* somebody wants an end, and CMD has ended already */
+    bool has_told_gpu; /* why it cannot be recorded */
+    bool has_told_silence;
     bool is_out_of_cpu; /* our own limit of CPU time is near: only the job is waited for */
 };
 
@@ -328,9 +329,9 @@ static void say_gpu_trouble(struct recording *recording)
     recording->has_told_gpu = true;
     lac_progress_line_clear();
     (void)fprintf(stderr, "lacuna: %s%s\n",
-                  gpu->state == LAC_GPU_STATE_NO_KERNELS ? ""
-                  : gpu->state == LAC_GPU_STATE_REFUSED  ? "the GPU is not recorded: "
-                                                         : "the GPU is no longer recorded: ",
+                  gpu->state == LAC_GPU_STATE_NO_KERNELS || gpu->state == LAC_GPU_STATE_UNSEEN ? ""
+                  : gpu->state == LAC_GPU_STATE_REFUSED ? "the GPU is not recorded: "
+                                                        : "the GPU is no longer recorded: ",
                   gpu->reason[0] != '\0' ? lac_terminal_string(gpu->reason, reason, sizeof(reason))
                                          : "kernels cannot be recorded");
 }
@@ -470,6 +471,19 @@ static long round_ms(const struct recording *recording, bool is_busy)
                                                                           : PAUSED_ROUND_MS;
 }
 
+/* Who waits for a recording learns after a while that there is none so far, and why. */
+static void say_silence(struct recording *recording)
+{
+    if (recording->has_told_silence || !recording->goes_on || recording->options->quiet ||
+        recording->plan.wish != LAC_SPOOL_RECORD || is_by_range(recording->options) ||
+        elapsed_ns(recording) < LAC_WHY_EMPTY_SILENT_MS * UINT64_C(1000000)) {
+        return;
+    }
+    recording->has_told_silence = true;
+    lac_progress_line_clear();
+    lac_why_empty_say_early(&why_empty);
+}
+
 /* Until CMD has ended. */
 static void follow(struct recording *recording)
 {
@@ -484,6 +498,7 @@ static void follow(struct recording *recording)
         lac_terminal_follow(&recording->terminal, job, recording->options->quiet);
         if (lac_drain_counts(recording->drain).processes == 0 && !job->ended) {
             lac_why_empty_look(&why_empty, elapsed_ns(recording) / 1000000);
+            say_silence(recording);
         }
         if (recording->goes_on) {
             decide(recording);

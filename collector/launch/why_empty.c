@@ -346,6 +346,22 @@ void lac_why_empty_reason(const struct lac_why_empty *why, int exit_status, char
     }
 }
 
+void lac_why_empty_say_early(const struct lac_why_empty *why)
+{
+    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+
+    if (!own_reason(why, reason, sizeof(reason))) {
+        (void)snprintf(reason, sizeof(reason), "%s; recording begins with the first of these",
+                       why->library_loaded
+                           ? "the recorder is loaded, and no DataLoader, optimizer, NVTX range or "
+                             "GPU operation has come yet"
+                           : "no process has used NVTX or CUDA yet, and none is Python with a "
+                             "DataLoader");
+    }
+    (void)fprintf(stderr, "lacuna: nothing is recorded after %d s: %s\n",
+                  LAC_WHY_EMPTY_SILENT_MS / 1000, reason);
+}
+
 void lac_why_empty_say(const struct lac_why_empty *why, int exit_status)
 {
     char reason[LAC_WHY_EMPTY_REASON_BYTES];

@@ -13,6 +13,7 @@
 enum {
     LAC_WHY_EMPTY_NAME_BYTES = 65, /* 16 that are all escaped */
     LAC_WHY_EMPTY_REASON_BYTES = 1024,
+    LAC_WHY_EMPTY_SILENT_MS = 30000, /**< after so long it is told that nothing is recorded */
 };
 
 struct lac_why_empty {
@@ -47,6 +48,9 @@ void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms);
  * the job's. */
 void lac_why_empty_reason(const struct lac_why_empty *why, int exit_status, char *out,
                           size_t capacity);
+
+/** That nothing is recorded so far, and why: a line for stderr, while the job runs. */
+void lac_why_empty_say_early(const struct lac_why_empty *why);
 
 /** What was seen, and the reason: two lines for stderr. */
 void lac_why_empty_say(const struct lac_why_empty *why, int exit_status);

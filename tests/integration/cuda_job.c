@@ -10,6 +10,7 @@
  *   yield back    the job's own profiler takes CUPTI, and gives it back
  *   occupy        another tool subscribes
  *   steps=N       N steps of a millisecond in NVTX ranges
+ *   mark=N        N steps as the Python hook tells them
  *   sleep=MS      milliseconds
  *   wait          until stdin ends
  */
@@ -77,6 +78,16 @@ static void steps(long count)
     }
 }
 
+static void marks(long count)
+{
+    const struct api *(*get_api)(void);
+
+    *(void **)&get_api = find("LACUNA_LIBRARY", "lacuna_get_api");
+    for (long i = 0; i < count && get_api != NULL && get_api() != NULL; i++) {
+        get_api()->step();
+    }
+}
+
 static void gpu(const char *what, long count, long us)
 {
     void (*deliver)(int, uint32_t, int);
@@ -117,6 +128,8 @@ int main(int argc, char **argv)
             yield(argv[i][0] == 'y');
         } else if (strcmp(argv[i], "steps") == 0) {
             steps(first);
+        } else if (strcmp(argv[i], "mark") == 0) {
+            marks(first);
         } else if (strcmp(argv[i], "sleep") == 0) {
             sleep_us(first * 1000);
         } else if (strcmp(argv[i], "wait") == 0) {

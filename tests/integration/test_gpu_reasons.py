@@ -50,6 +50,15 @@ ROWS = {
     "no operation": (("cuda", "steps=5"), {}, "", "CUDA was initialized, but no operation ended while it was recorded",
                      "GPU operations: CUDA was initialized, but no operation ended"),
 }
+# The same of jobs that take half a minute of waiting each: they run side by side.
+SLOW_ROWS = {
+    "no record from the beginning": (("cuda", "mark=1", "steps=5", "sleep=31500", "mark=5", "sleep=3000"), {},
+                                     "no GPU record came in the first 30 s of steps: they do not use the GPU, or another tool has taken CUPTI's buffers",
+                                     "no GPU record came in the first 30 s of steps", "GPU operations: no GPU record came in the first 30 s of steps"),
+    "no record from some time on": (("cuda", "steps=5", "deliver=50", "mark=1", "sleep=33000", "mark=5", "sleep=3000"), {},
+                                    "the GPU is no longer recorded: no GPU record came for 30 s although steps went on: another tool may have taken CUPTI's buffers",
+                                    "", "GPU operations until the end: no GPU record came for 30 s although steps went on"),
+}
 EMPTY = {
     "no variables": (("env", "-i", "sleep", "0.6"), "nothing was recorded: sleep runs without the variables that load the recorder"),
     "nothing to record": (("sleep", "0.6"), "nothing was recorded: no process used NVTX or CUDA"),
@@ -103,6 +112,29 @@ class Reasons(unittest.TestCase):
                 said = [line for line in run.stderr.splitlines() if "events were not recorded (GPU operations that had not ended" not in line]
                 self.assertEqual(said, [f"lacuna: {at_once}"] if at_once else [])
                 self.is_said_everywhere(out, verdict, missing)
+
+    def test_a_reason_for_each_that_takes_half_a_minute(self):
+        jobs = {}
+        for name, (arguments, variables, *_) in SLOW_ROWS.items():
+            out = os.path.join(self.folder, name.replace(" ", "-"))
+            jobs[name] = subprocess.Popen([NODE, "run", "--quiet", "--no-hang", "-o", out, "--", self.job, *arguments], stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "LACUNA_CUPTI": CUPTI, **variables})
+        silent = subprocess.Popen([NODE, "run", "-o", os.path.join(self.folder, "silent"), "--", "sleep", "600"], stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True)
+        for name, (_, _, at_once, verdict, missing) in SLOW_ROWS.items():
+            with self.subTest(name):
+                said = jobs[name].communicate(timeout=SECONDS)[1]
+                self.assertEqual(said.splitlines(), [f"lacuna: {at_once}"])
+                self.is_said_everywhere(os.path.join(self.folder, name.replace(" ", "-")), verdict, missing)
+        # and what is said of one of which nothing has been seen, while it runs
+        line = ""
+        while not line.startswith("lacuna: nothing is recorded"):
+            line = silent.stderr.readline()
+            self.assertTrue(line)
+        self.assertEqual(line, "lacuna: nothing is recorded after 30 s: no process has used NVTX or CUDA yet, and none is Python with a DataLoader; "
+                               "recording begins with the first of these\n")
+        silent.terminate()
+        self.assertIn("nothing was recorded", silent.communicate(timeout=SECONDS)[1])
 
     def test_copies_without_kernels_say_nothing_of_how_busy_the_gpu_was(self):
         out, _ = self.record("copies", self.job, "cuda", "steps=30", "copies", STAND_IN_REFUSE="privileges")

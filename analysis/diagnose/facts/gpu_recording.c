@@ -65,7 +65,9 @@ static const char *why_nothing_came(const struct lac_facts *facts)
         return lac_texts_add(&facts->analysis->texts, "CUPTI was left to %s of the job",
                              yielded_to);
     }
-    return "CUDA was initialized, but no operation ended while it was recorded";
+    const char *unseen = setting(facts, "gpu_recording_unseen");
+    return unseen[0] != '\0' ? unseen
+                             : "CUDA was initialized, but no operation ended while it was recorded";
 }
 
 const char *lac_why_cut_off(const struct lac_facts *facts)

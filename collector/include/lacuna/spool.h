@@ -66,6 +66,7 @@ enum lac_gpu_state {
     LAC_GPU_STATE_REFUSED = 3,    /**< nothing; gpu_recording_reason */
     LAC_GPU_STATE_ENDED = 4,      /**< another tool has CUPTI now; gpu_recording_reason */
     LAC_GPU_STATE_SILENT = 5,     /**< no record comes any more; gpu_recording_silent */
+    LAC_GPU_STATE_UNSEEN = 6,     /**< steps go on, and none has come yet; gpu_recording_unseen */
 };
 
 /** One instant read on three clocks. `ticks` is the clock of the spool. */
