@@ -4,7 +4,6 @@
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
