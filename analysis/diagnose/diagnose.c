@@ -185,6 +185,25 @@ static enum lac_status draw_conclusions(struct lac_facts *facts)
     return status;
 }
 
+/** A profile without times: what ran, how often and how long, never when; no gap, no step. */
+static enum lac_status sum_up_without_time(struct lac_facts *facts)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    set_unknown(analysis);
+    facts->main_host = LAC_NONE;
+    analysis->main_device = LAC_NONE;
+    analysis->workload = LAC_WORKLOAD_NO_STEPS;
+    analysis->efficiency.why_not = "the file holds no times";
+    enum lac_status status = lac_scan_slices(facts);
+    if (!status) {
+        lac_kernels_sort(facts);
+        lac_layout_measure(facts);
+        lac_tensor_core_measure(facts);
+        lac_verdict_without_time(facts);
+    }
+    return status;
+}
+
 enum lac_status lac_diagnose(const struct lac_model *model,
                              const struct lac_diagnose_options *options,
                              struct lac_analysis **ret_analysis, struct lac_error *reterr)
@@ -198,17 +217,18 @@ enum lac_status lac_diagnose(const struct lac_model *model,
                               .analysis = analysis,
                               .reterr = reterr,
                               .names = options != NULL ? options->names : NULL};
-    enum lac_status status = lac_facts_find(&facts);
-    if (!status) {
+    const bool has_time = !model->info.has_no_time;
+    enum lac_status status = has_time ? lac_facts_find(&facts) : sum_up_without_time(&facts);
+    if (!status && has_time) {
         status = lac_products_measure(&facts);
     }
-    if (!status) {
+    if (!status && has_time) {
         status = draw_conclusions(&facts);
     }
-    if (!status && options != NULL && options->has_what_if) {
+    if (!status && has_time && options != NULL && options->has_what_if) {
         lac_what_if_answer(&facts, &options->what_if);
     }
-    if (!status && options != NULL && options->wants_worker_steps) {
+    if (!status && has_time && options != NULL && options->wants_worker_steps) {
         lac_worker_steps_measure(&facts);
     }
     lac_facts_done(&facts);

@@ -5,6 +5,7 @@
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_import.h"
+#include "analysis/import/tables/table_import.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
@@ -43,6 +44,7 @@ static bool is_anything(const uint8_t *head, size_t size_bytes)
 
 static const struct lac_stream_importer stream_importers[] = {
     {is_sqlite, refuse_sqlite},
+    {lac_tables_is_table, lac_tables_import},
     {is_anything, lac_chrome_import},
 };
 

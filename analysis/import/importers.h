@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /** Bytes that an importer of streams may look at to know its own. */
-enum { LAC_IMPORT_HEAD_BYTES = 512 };
+enum { LAC_IMPORT_HEAD_BYTES = LAC_SOURCE_PEEK_MAX };
 
 /** Reads one trace from bytes as they come, also out of an archive. */
 struct lac_stream_importer {

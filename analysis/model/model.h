@@ -219,6 +219,8 @@ struct lac_trace_info {
     bool is_simulated;
     bool has_python_stacks; /**< recorded with Python functions: host times are inflated */
     bool has_shapes;
+    bool has_no_time; /**< a profile without times: durations and counts are the file's, but where a
+                         slice starts means nothing, and neither does a gap */
 };
 
 struct lac_model {

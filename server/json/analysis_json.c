@@ -32,6 +32,7 @@ static void write_trace(struct lac_analysis_out *document)
     lac_json_optional(json, "world_size", info->world_size);
     lac_document_name(document, "host", info->host);
     lac_json_bool(json, "simulated", info->is_simulated);
+    lac_json_bool(json, "timeline", !info->has_no_time);
     lac_json_text(json, "subject", lac_workload_kind_name(document->analysis->workload));
     lac_json_close(json, '}');
 }

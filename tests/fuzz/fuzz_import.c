@@ -47,7 +47,8 @@ static void check_counts(const struct lac_model *model)
     uint64_t phases = 0, dropped = 0, repaired = 0;
     for (size_t i = 0; i < 128; i++)
         phases += info->phase_count[i];
-    bool has_phases = info->format != LAC_FORMAT_LACUNA;
+    bool has_phases = info->format == LAC_FORMAT_CHROME || info->format == LAC_FORMAT_KINETO ||
+                      info->format == LAC_FORMAT_TENSORFLOW || info->format == LAC_FORMAT_UNKNOWN;
     require(!has_phases || phases == info->event_count);
     for (uint32_t i = 0; i < model->report_count; i++) {
         dropped += model->report[i].severity == LAC_REPORT_DROPPED ? model->report[i].count : 0;
@@ -56,7 +57,7 @@ static void check_counts(const struct lac_model *model)
     }
     require(dropped == info->dropped_count && repaired == info->repaired_count);
     if (!has_phases)
-        return; /* a recording: its events are no events of a Chrome trace */
+        return; /* its events are no events of a Chrome trace */
     require(model->slices.count <= info->event_count);
     require(info->slice_count <=
             info->phase_count['X'] + info->phase_count['B'] + info->phase_count['b']);

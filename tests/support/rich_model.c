@@ -189,6 +189,7 @@ static enum lac_status make_info(struct maker *maker)
     info->world_size = 8;
     info->is_simulated = true;
     info->has_shapes = true;
+    info->has_no_time = true;
     TRY(text(maker, "rich", &info->name));
     TRY(text(maker, "nccl", &info->backend));
     TRY(text(maker, "node-17", &info->host));
@@ -288,6 +289,7 @@ static const char *info_differs(const struct lac_model *a, const struct lac_mode
     SAME_NUMBER(info.is_simulated);
     SAME_NUMBER(info.has_python_stacks);
     SAME_NUMBER(info.has_shapes);
+    SAME_NUMBER(info.has_no_time);
     SAME_ARRAY(info.phase_count, 128);
     SAME_NUMBER(report_count);
     for (uint32_t i = 0; i < a->report_count; i++) {

@@ -499,6 +499,7 @@ enum lac_missing {
     LAC_MISSING_GPU_END,
     LAC_MISSING_UNTIMED,
     LAC_MISSING_JOB_END,
+    LAC_MISSING_TIMES,
     LAC_MISSING_COUNT_
 };
 enum lac_caveat {

@@ -2,10 +2,12 @@
  * that it names: what the first change removes, else the largest part that is not computing. */
 
 #include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/diagnose/wording/wording.h"
 #include "collector/base/count_of.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -562,4 +564,27 @@ void lac_verdict_say(struct lac_facts *facts)
         say_about_trace(facts);
         return;
     }
+}
+
+void lac_verdict_without_time(struct lac_facts *facts)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const char *text = "a profile without times: nothing ran on a GPU";
+    if (analysis->kernel_name_count > 0) {
+        const struct lac_kernel_facts *first = &analysis->kernels[0];
+        text = lac_texts_add(
+            &analysis->texts, "a profile without times: %s took %s, most of it %.80s (%s)",
+            lac_format_count((int64_t)analysis->kernel_count, "kernel").text,
+            lac_format_ns(analysis->kernel_total_ns).text, lac_model_str(facts->model, first->name),
+            lac_format_pct(100.0 * (double)first->total_ns /
+                           fmax(1.0, (double)analysis->kernel_total_ns))
+                .text);
+    }
+    analysis->verdict = (struct lac_verdict){
+        "unknown", '?', text,
+        "What the GPU waited for needs a recording with times: lacuna run, the PyTorch profiler or "
+        "Nsight Systems.",
+        0};
+    analysis->not_recorded[analysis->not_recorded_count++] =
+        lac_word(LAC_WORDS_MISSING, LAC_MISSING_TIMES)->label;
 }

@@ -12,6 +12,9 @@ void lac_unit_words_apply(struct lac_facts *facts);
 /** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
 void lac_verdict_say(struct lac_facts *facts);
 
+/** The same, and what was not recorded, of a profile without times. */
+void lac_verdict_without_time(struct lac_facts *facts);
+
 void lac_notes_write(struct lac_facts *facts);
 /** notes_samples.c: of those not recorded, what "lacuna run" samples. */
 void lac_note_missing_samples(struct lac_facts *facts);

@@ -34,7 +34,7 @@ enum lac_source_kind {
     LAC_SOURCE_TAR,
 };
 
-enum { LAC_SOURCE_PEEK_MAX = 1024 };
+enum { LAC_SOURCE_PEEK_MAX = 8192 };
 
 /** Open a file for reading. Read with read(2), never mapped. @return LAC_OK, _IO or _NOMEM */
 LAC_MUST_USE enum lac_status lac_source_open_file(const char *path,

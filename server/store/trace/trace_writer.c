@@ -198,6 +198,7 @@ static enum lac_status write_all_meta(struct lac_trace_writer *writer)
         {"is_simulated", info->is_simulated},
         {"has_python_stacks", info->has_python_stacks},
         {"has_shapes", info->has_shapes},
+        {"has_no_time", info->has_no_time},
     };
     enum lac_status status = lac_trace_write_meta_text(writer, "program_version", LAC_VERSION);
 

@@ -509,6 +509,7 @@ export const analysisShape = obj({
     repaired_count: or(num, 0),
     t0_ns: or(str, '0'),
     duration_ns: or(time, ns(0)),
+    timeline: or(bool, true),
   }),
   verdict: obj({cause: or(str, 'unknown'), text: or(str, ''), detail: or(str, '')}),
   throughput: or(

@@ -100,6 +100,13 @@ function RecordDoor(): JSX.Element {
 /** Of each tool the command whose output can be read here. */
 const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
   {name: 'Nsight Systems', command: 'nsys export --type=sqlite report.nsys-rep'},
+  {name: 'nvprof', command: 'nvprof --print-gpu-trace --csv --log-file trace.csv python train.py'},
+  {name: 'Nsight Compute', command: 'ncu --csv --page raw --log-file kernels.csv python train.py'},
+  {
+    name: 'nvidia-smi',
+    command:
+      'nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw --format=csv -l 1 -f log.csv',
+  },
   {name: 'JAX', command: 'jax.profiler.start_trace("out", create_perfetto_trace=True)'},
   {name: 'rocprof', command: 'rocprof --sys-trace -o results.csv python train.py'},
   {name: 'VizTracer', command: 'viztracer -o result.json train.py'},

@@ -100,7 +100,7 @@ function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
     <div class={`trace-page trace-page-${page.value}`}>
       <Header>
         <TraceTitle trace={trace} />
-        {ready && <Tabs />}
+        {ready && <Tabs timeline={hasTimeline(analysis)} />}
         {ready && <ShareButton trace={trace} />}
       </Header>
       {ready ? (
@@ -156,10 +156,15 @@ function RunLink({trace}: {trace: TraceInfo}): JSX.Element | null {
   );
 }
 
-function Tabs(): JSX.Element {
+/** A profile without times has no timeline; until the analysis is here, it has one. */
+function hasTimeline(analysis: Resource<Analysis>): boolean {
+  return analysis.kind !== 'ready' || analysis.value.trace.timeline;
+}
+
+function Tabs({timeline}: {timeline: boolean}): JSX.Element {
   return (
     <nav class="tabs" aria-label="Views of this trace">
-      {TABS.map(tab => (
+      {TABS.filter(tab => timeline || tab.page !== 'timeline').map(tab => (
         <ViewLink
           key={tab.page}
           class="tab"
@@ -181,6 +186,13 @@ function TraceBody(props: {
   const {trace, analysis, tracks} = props;
   switch (page.value) {
     case 'timeline':
+      if (!hasTimeline(analysis)) {
+        return (
+          <main class="page">
+            <p>This file holds counts and totals, not when things ran: it has no timeline.</p>
+          </main>
+        );
+      }
       return (
         <main class="page page-full">
           {tracks.kind === 'loading' && <Loading what="the rows" />}

@@ -1,0 +1,79 @@
+/*
+ * Any bytes as a table or a log: an error with a sentence or a sound model whose report adds up, and
+ * reading in small steps gives the same.
+ */
+
+#include "analysis/import/import_private.h"
+#include "analysis/import/tables/table_import.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+    if (!holds) {
+        abort();
+    }
+}
+
+static enum lac_status keep(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    struct lac_model **kept = context;
+    (void)reterr;
+    require(*kept == NULL);
+    *kept = model;
+    return LAC_OK;
+}
+
+static void check(const struct lac_model *model)
+{
+    uint64_t dropped = 0;
+    uint64_t repaired = 0;
+    require(lac_model_is_valid(model));
+    for (uint32_t i = 0; i < model->report_count; i++) {
+        const struct lac_report_line *line = &model->report[i];
+        dropped += line->severity == LAC_REPORT_DROPPED ? line->count : 0;
+        repaired += line->severity == LAC_REPORT_REPAIRED ? line->count : 0;
+        require(line->count > 0 && line->text[0] != '\0');
+    }
+    require(dropped == model->info.dropped_count && repaired == model->info.repaired_count);
+}
+
+static struct lac_model *import(const uint8_t *data, size_t size, size_t feed_bytes,
+                                enum lac_status *ret_status)
+{
+    const struct lac_import_tuning tuning = {512, feed_bytes};
+    struct lac_import_options options = {.name = "fuzz"};
+    struct lac_model *model = NULL;
+    struct lac_error error = {0};
+    lac_import_limits_default(&options.limits);
+    options.limits.slice_count_max = 200000;
+    *ret_status = lac_import_bytes_tuned(data, size, &options, &tuning, keep, &model, &error);
+    require((*ret_status == LAC_OK) == (model != NULL));
+    require(*ret_status == LAC_OK || error.message[0] != '\0');
+    return model;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    enum lac_status status = LAC_OK;
+    enum lac_status again = LAC_OK;
+    if (!lac_tables_is_table(data, size < LAC_SOURCE_PEEK_MAX ? size : LAC_SOURCE_PEEK_MAX)) {
+        return 0;
+    }
+    struct lac_model *model = import(data, size, 0, &status);
+    struct lac_model *other = import(data, size, 7, &again);
+    require(status == again);
+    if (model != NULL) {
+        check(model);
+        require(model->slices.count == other->slices.count);
+        require(model->sample_count == other->sample_count);
+        require(model->strings.bytes_used == other->strings.bytes_used);
+        require(memcmp(model->strings.bytes, other->strings.bytes, model->strings.bytes_used) == 0);
+        lac_model_destroy(model);
+        lac_model_destroy(other);
+    }
+    return 0;
+}
