@@ -2,6 +2,7 @@
 
 #include "analysis/import/chrome/chrome.h"
 #include "analysis/import/nsys/nsys.h"
+#include "analysis/import/nsys/nsys_dump.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_import.h"
@@ -44,6 +45,7 @@ static bool is_anything(const uint8_t *head, size_t size_bytes)
 
 static const struct lac_stream_importer stream_importers[] = {
     {is_sqlite, refuse_sqlite},
+    {lac_nsys_is_dump, lac_nsys_import_dump},
     {lac_tables_is_table, lac_tables_import},
     {is_anything, lac_chrome_import},
 };

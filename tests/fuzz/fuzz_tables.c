@@ -1,9 +1,10 @@
 /*
- * Any bytes as a table or a log: an error with a sentence or a sound model whose report adds up, and
+ * Any bytes as a table, a log or a database as SQL text: an error with a sentence or a sound model whose report adds up, and
  * reading in small steps gives the same.
  */
 
 #include "analysis/import/import_private.h"
+#include "analysis/import/nsys/nsys_dump.h"
 #include "analysis/import/tables/table_import.h"
 
 #include <stdlib.h>
@@ -60,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     enum lac_status status = LAC_OK;
     enum lac_status again = LAC_OK;
-    if (!lac_tables_is_table(data, size < LAC_SOURCE_PEEK_MAX ? size : LAC_SOURCE_PEEK_MAX)) {
+    size_t head = size < LAC_SOURCE_PEEK_MAX ? size : LAC_SOURCE_PEEK_MAX;
+    if (!lac_tables_is_table(data, head) && !lac_nsys_is_dump(data, head)) {
         return 0;
     }
     struct lac_model *model = import(data, size, 0, &status);

@@ -44,14 +44,10 @@ static enum lac_status check_kind(struct lac_nsys *nsys)
     if (lac_nsys_db_has(db, "StringIds") || has_metadata) {
         return LAC_OK;
     }
-    bool is_nvprof = lac_nsys_db_has(db, "StringTable");
+    nsys->is_nvprof = lac_nsys_db_has(db, "StringTable");
     enum lac_status status = lac_nsys_db_status(db);
-    if (status != LAC_OK) {
+    if (status != LAC_OK || nsys->is_nvprof) {
         return status;
-    }
-    if (is_nvprof) {
-        return lac_fail(nsys->reterr, LAC_ERR_CORRUPT, 0,
-                        "an nvprof database, which cannot be read; record with Nsight Systems");
     }
     if (lac_nsys_db_has(db, "chunk") && lac_nsys_db_has(db, "name_stat")) {
         return lac_fail(nsys->reterr, LAC_ERR_CORRUPT, 0,
@@ -81,11 +77,17 @@ static void expect_rows(struct lac_nsys *nsys)
 static enum lac_status read_all(struct lac_nsys *nsys, int64_t *ret_base_ns)
 {
     enum lac_status (*const PARTS[])(struct lac_nsys *) = {
-        check_kind,        lac_nsys_read_strings, lac_nsys_read_enums,
-        lac_nsys_read_gpu, lac_nsys_read_calls,   lac_nsys_read_nvtx,
+        lac_nsys_read_strings, lac_nsys_read_enums, lac_nsys_read_gpu,
+        lac_nsys_read_calls,   lac_nsys_read_nvtx,
     };
-    enum lac_status status = LAC_OK;
+    enum lac_status status = check_kind(nsys);
     expect_rows(nsys);
+    if (status == LAC_OK && nsys->is_nvprof) {
+        nsys->model->info.format = LAC_FORMAT_NVPROF;
+        *ret_base_ns = 0;
+        status = lac_nsys_read_nvprof(nsys);
+        return status == LAC_OK ? lac_nsys_db_status(&nsys->db) : status;
+    }
     for (size_t i = 0; i < LAC_COUNT_OF(PARTS) && status == LAC_OK; i++) {
         status = PARTS[i](nsys);
     }
@@ -106,19 +108,18 @@ static void nsys_done(struct lac_nsys *nsys)
     lac_nsys_map_done(&nsys->stream_of);
     lac_nsys_map_done(&nsys->domain_of);
     lac_nsys_map_done(&nsys->gpu_pid_of);
+    lac_nsys_map_done(&nsys->call_of);
+    lac_nsys_map_done(&nsys->marker_of);
     free(nsys->strings);
     free(nsys->bytes);
     free(nsys->open);
     free(nsys);
 }
 
-static enum lac_status prepare(struct lac_nsys *nsys, const char *path,
-                               const struct lac_import_options *options, const char *name)
+/* The model under construction, of a database that is open. */
+static enum lac_status prepare(struct lac_nsys *nsys, const char *name)
 {
-    enum lac_status status = lac_nsys_db_open(&nsys->db, path, options, nsys->reterr);
-    if (status == LAC_OK) {
-        status = lac_nsys_pass(nsys, lac_builder_create(&nsys->builder));
-    }
+    enum lac_status status = lac_nsys_pass(nsys, lac_builder_create(&nsys->builder));
     if (status == LAC_OK) {
         nsys->model = lac_builder_model(nsys->builder);
         nsys->last_ns = INT64_MIN;
@@ -133,29 +134,64 @@ static enum lac_status prepare(struct lac_nsys *nsys, const char *path,
     return status;
 }
 
-enum lac_status lac_nsys_import(const char *path, const struct lac_import_options *options,
-                                lac_import_sink sink, void *context, struct lac_error *reterr)
+/* From an open database to a model; the importer is used up. */
+static enum lac_status read_open(struct lac_nsys *nsys, const char *name, enum lac_status status,
+                                 struct lac_model **ret_model)
 {
-    struct lac_nsys *nsys = calloc(1, sizeof(*nsys));
-    struct lac_model *model = NULL;
     int64_t base_ns = 0;
-    char name[512];
-    lac_import_name(options->name != NULL ? options->name : path, name, sizeof(name));
-    if (nsys == NULL) {
-        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    if (status == LAC_OK) {
+        status = prepare(nsys, name);
     }
-    nsys->limits = &options->limits;
-    nsys->reterr = reterr;
-    enum lac_status status = prepare(nsys, path, options, name);
     if (status == LAC_OK) {
         status = read_all(nsys, &base_ns);
     }
     if (status == LAC_OK) {
         nsys->model->info.event_count = nsys->db.event_count;
         nsys->model->info.slice_count = nsys->slice_count;
-        status = lac_nsys_pass(nsys, lac_builder_finish(nsys->builder, base_ns, &model));
+        status = lac_nsys_pass(nsys, lac_builder_finish(nsys->builder, base_ns, ret_model));
         nsys->builder = status == LAC_OK ? NULL : nsys->builder;
     }
     nsys_done(nsys);
+    return status;
+}
+
+static struct lac_nsys *new_importer(const struct lac_import_options *options,
+                                     struct lac_error *reterr)
+{
+    struct lac_nsys *nsys = calloc(1, sizeof(*nsys));
+    if (nsys != NULL) {
+        nsys->limits = &options->limits;
+        nsys->reterr = reterr;
+    }
+    return nsys;
+}
+
+enum lac_status lac_nsys_import(const char *path, const struct lac_import_options *options,
+                                lac_import_sink sink, void *context, struct lac_error *reterr)
+{
+    struct lac_nsys *nsys = new_importer(options, reterr);
+    struct lac_model *model = NULL;
+    char name[512];
+    lac_import_name(options->name != NULL ? options->name : path, name, sizeof(name));
+    if (nsys == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    enum lac_status status = lac_nsys_db_open(&nsys->db, path, options, reterr);
+    status = read_open(nsys, name, status, &model);
     return status == LAC_OK ? sink(context, model, reterr) : status;
+}
+
+enum lac_status lac_nsys_import_dump(struct lac_source *source,
+                                     const struct lac_import_options *options, size_t window_bytes,
+                                     const char *name, struct lac_model **ret_model,
+                                     struct lac_error *reterr)
+{
+    struct lac_nsys *nsys = new_importer(options, reterr);
+    (void)window_bytes;
+    *ret_model = NULL;
+    if (nsys == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    enum lac_status status = lac_nsys_db_open_dump(&nsys->db, source, options, reterr);
+    return read_open(nsys, name, status, ret_model);
 }

@@ -11,6 +11,7 @@
  */
 
 #include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
 
 /** Whether the file at `path` is a regular file that begins as an SQLite database does. */
 bool lac_nsys_is_sqlite(const char *path);
@@ -26,5 +27,12 @@ LAC_MUST_USE enum lac_status lac_nsys_import(const char *path,
                                              const struct lac_import_options *options,
                                              lac_import_sink sink, void *context,
                                              struct lac_error *reterr);
+
+/** The same of a database as SQL text, as importers.c calls it. */
+LAC_MUST_USE enum lac_status lac_nsys_import_dump(struct lac_source *source,
+                                                  const struct lac_import_options *options,
+                                                  size_t window_bytes, const char *name,
+                                                  struct lac_model **ret_model,
+                                                  struct lac_error *reterr);
 
 #endif

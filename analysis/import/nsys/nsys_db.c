@@ -1,5 +1,6 @@
 #include "analysis/import/nsys/nsys_db.h"
 
+#include "analysis/import/nsys/nsys_dump.h"
 #include "analysis/import/nsys/nsys_vfs.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/model/status.h"
@@ -171,6 +172,28 @@ enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
                                lac_nsys_vfs());
     free(uri);
     enum lac_status status = code == SQLITE_OK ? defend(db) : failed(db, code, "sqlite_schema");
+    if (status != LAC_OK) {
+        lac_nsys_db_close(db);
+    }
+    return status;
+}
+
+enum lac_status lac_nsys_db_open_dump(struct lac_nsys_db *db, struct lac_source *source,
+                                      const struct lac_import_options *options,
+                                      struct lac_error *reterr)
+{
+    *db = (struct lac_nsys_db){.options = options, .reterr = reterr};
+    int code = sqlite3_open_v2(":memory:", &db->sqlite,
+                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX |
+                                   SQLITE_OPEN_PRIVATECACHE,
+                               NULL);
+    enum lac_status status = code == SQLITE_OK ? LAC_OK : failed(db, code, "sqlite_schema");
+    if (status == LAC_OK) {
+        status = lac_nsys_load_dump(db->sqlite, source, &db->file_bytes, reterr);
+    }
+    if (status == LAC_OK) {
+        status = defend(db);
+    }
     if (status != LAC_OK) {
         lac_nsys_db_close(db);
     }
@@ -377,4 +400,15 @@ const char *lac_nsys_rows_text(const struct lac_nsys_rows *rows, int column, siz
     const char *text = (const char *)sqlite3_column_text(rows->statement, column);
     *ret_size = (size_t)sqlite3_column_bytes(rows->statement, column);
     return text;
+}
+
+const unsigned char *lac_nsys_rows_blob(const struct lac_nsys_rows *rows, int column,
+                                        size_t *ret_size)
+{
+    if (sqlite3_column_type(rows->statement, column) != SQLITE_BLOB) {
+        return NULL;
+    }
+    const unsigned char *bytes = sqlite3_column_blob(rows->statement, column);
+    *ret_size = (size_t)sqlite3_column_bytes(rows->statement, column);
+    return bytes;
 }

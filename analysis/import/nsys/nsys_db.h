@@ -14,6 +14,7 @@
 
 #include "analysis/import/source/import_options.h"
 
+struct lac_source;
 struct sqlite3;
 struct sqlite3_stmt;
 
@@ -49,6 +50,11 @@ struct lac_nsys_rows {
 LAC_MUST_USE enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
                                               const struct lac_import_options *options,
                                               struct lac_error *reterr);
+/** The same of a database as SQL text (nsys_dump.h), read into memory. */
+LAC_MUST_USE enum lac_status lac_nsys_db_open_dump(struct lac_nsys_db *db,
+                                                   struct lac_source *source,
+                                                   const struct lac_import_options *options,
+                                                   struct lac_error *reterr);
 void lac_nsys_db_close(struct lac_nsys_db *db);
 
 /** Whether there is an ordinary table of that name. False also when looking failed: the next
@@ -90,6 +96,10 @@ uint32_t lac_nsys_rows_u32(const struct lac_nsys_rows *rows, int column, uint32_
 
 /** Bytes of a text column, any content; NULL when it is not text. Valid until the next row. */
 const char *lac_nsys_rows_text(const struct lac_nsys_rows *rows, int column, size_t *ret_size);
+
+/** Bytes of a blob; NULL when it is none or empty. Valid until the next row. */
+const unsigned char *lac_nsys_rows_blob(const struct lac_nsys_rows *rows, int column,
+                                        size_t *ret_size);
 
 /** Whether the table has that column. */
 static inline bool lac_nsys_rows_has(const struct lac_nsys_rows *rows, int column)

@@ -36,7 +36,7 @@ static enum lac_status common(struct lac_nsys *nsys, const struct lac_nsys_rows 
     }
     int64_t device = lac_nsys_rows_integer_or(rows, DEVICE, 0);
     int64_t stream = lac_nsys_rows_integer_or(rows, STREAM, 0);
-    int64_t process = lac_nsys_rows_integer_or(rows, PROCESS, 0);
+    int64_t process = lac_nsys_rows_integer_or(rows, PROCESS, nsys->own_process);
     int64_t context = lac_nsys_rows_integer_or(rows, CONTEXT, 0);
     uint32_t recorded = lac_nsys_rows_u32(rows, CORRELATION, 0);
     if (device < 0 || device >= LAC_NSYS_DEVICES || stream < 0 || stream > UINT32_MAX) {
@@ -384,6 +384,55 @@ enum lac_status lac_nsys_read_enums(struct lac_nsys *nsys)
         lac_nsys_each(nsys, "ENUM_CUDA_MEMCPY_OPER", COLUMNS, false, on_copy_kind);
     if (status == LAC_OK) {
         status = lac_nsys_each(nsys, "ENUM_CUDA_MEM_KIND", COLUMNS, false, on_memory_kind);
+    }
+    return status;
+}
+
+/* The same columns under nvprof's names; there is no process, and memory kinds are CUPTI's. */
+static const char *const NVPROF_KERNEL_COLUMNS[] = {COMMON_COLUMNS,
+                                                    "name",
+                                                    "shortName",
+                                                    "mangledName",
+                                                    "gridX",
+                                                    "gridY",
+                                                    "gridZ",
+                                                    "blockX",
+                                                    "blockY",
+                                                    "blockZ",
+                                                    "registersPerThread",
+                                                    "staticSharedMemory",
+                                                    "dynamicSharedMemory",
+                                                    "localMemoryPerThread",
+                                                    NULL};
+static const char *const NVPROF_MEMSET_COLUMNS[] = {COMMON_COLUMNS, "bytes", "memoryKind", "value",
+                                                    NULL};
+static const char *const NVPROF_SYNC_COLUMNS[] = {COMMON_COLUMNS, "type", "cudaEventId", NULL};
+
+enum lac_status lac_nsys_read_nvprof_gpu(struct lac_nsys *nsys)
+{
+    static const struct {
+        const char *table;
+        const char *const *columns;
+        enum lac_status (*on_row)(struct lac_nsys *nsys, const struct lac_nsys_rows *rows);
+    } TABLES[] = {
+        {"CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", NVPROF_KERNEL_COLUMNS, on_kernel},
+        {"CUPTI_ACTIVITY_KIND_KERNEL", NVPROF_KERNEL_COLUMNS, on_kernel},
+        {"CUPTI_ACTIVITY_KIND_MEMCPY", COPY_COLUMNS, on_copy},
+        {"CUPTI_ACTIVITY_KIND_MEMCPY2", COPY_COLUMNS, on_copy},
+        {"CUPTI_ACTIVITY_KIND_MEMSET", NVPROF_MEMSET_COLUMNS, on_memset},
+        {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", NVPROF_SYNC_COLUMNS, on_sync},
+    };
+    static const uint8_t COPIES[] = {LAC_COPY_UNKNOWN, LAC_COPY_HTOD, LAC_COPY_DTOH, LAC_COPY_HTOD,
+                                     LAC_COPY_DTOH,    LAC_COPY_DTOD, LAC_COPY_DTOD, LAC_COPY_DTOD,
+                                     LAC_COPY_DTOD,    LAC_COPY_HTOH, LAC_COPY_PTOP};
+    static const uint8_t MEMORIES[] = {LAC_MEMORY_UNKNOWN, LAC_MEMORY_PAGEABLE, LAC_MEMORY_PINNED,
+                                       LAC_MEMORY_DEVICE,  LAC_MEMORY_ARRAY,    LAC_MEMORY_MANAGED,
+                                       LAC_MEMORY_DEVICE,  LAC_MEMORY_MANAGED};
+    enum lac_status status = LAC_OK;
+    memcpy(nsys->copy_kind_of, COPIES, sizeof(COPIES));
+    memcpy(nsys->memory_kind_of, MEMORIES, sizeof(MEMORIES));
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK; i++) {
+        status = lac_nsys_each(nsys, TABLES[i].table, TABLES[i].columns, true, TABLES[i].on_row);
     }
     return status;
 }

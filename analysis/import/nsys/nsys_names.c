@@ -134,7 +134,9 @@ static enum lac_status on_string(struct lac_nsys *nsys, const struct lac_nsys_ro
 enum lac_status lac_nsys_read_strings(struct lac_nsys *nsys)
 {
     static const char *const COLUMNS[] = {"id", "value", NULL};
-    return lac_nsys_each(nsys, "StringIds", COLUMNS, false, on_string);
+    static const char *const NVPROF_COLUMNS[] = {"_id_", "value", NULL};
+    return nsys->is_nvprof ? lac_nsys_each(nsys, "StringTable", NVPROF_COLUMNS, false, on_string)
+                           : lac_nsys_each(nsys, "StringIds", COLUMNS, false, on_string);
 }
 
 enum lac_status lac_nsys_intern(struct lac_nsys *nsys, const char *text, size_t size,

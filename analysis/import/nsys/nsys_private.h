@@ -72,7 +72,11 @@ struct lac_nsys {
     size_t metadata_used;
     char unread[160];
     uint64_t unread_count;
-    uint8_t copy_kind_of[32]; /**< enum lac_copy_kind by the file's number */
+    bool is_nvprof;                /**< a database of nvprof or the Visual Profiler */
+    int64_t own_process;           /**< its one process, as a global id; GPU rows name none */
+    struct lac_nsys_map call_of;   /**< its calls by kind and number -> string id */
+    struct lac_nsys_map marker_of; /**< its ranges by their id -> index in `open` */
+    uint8_t copy_kind_of[32];      /**< enum lac_copy_kind by the file's number */
     uint8_t memory_kind_of[32];
 };
 
@@ -143,6 +147,10 @@ LAC_MUST_USE enum lac_status lac_nsys_read_enums(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_calls(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_nvtx(struct lac_nsys *nsys);
+/** The GPU tables of nvprof: they differ in names of tables and columns. */
+LAC_MUST_USE enum lac_status lac_nsys_read_nvprof_gpu(struct lac_nsys *nsys);
+/** nsys_nvprof.c: all that nvprof records. */
+LAC_MUST_USE enum lac_status lac_nsys_read_nvprof(struct lac_nsys *nsys);
 /** Names, devices, host, versions; after the events, for what they use. */
 LAC_MUST_USE enum lac_status lac_nsys_read_target(struct lac_nsys *nsys, int64_t *ret_base_ns);
 
