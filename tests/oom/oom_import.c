@@ -4,10 +4,12 @@
  */
 
 #include "analysis/import/import_private.h"
+#include "collector/base/count_of.h"
 #include "tests/support/oom.h"
 
 #include <isa-l/igzip_lib.h>
 #include <stdio.h>
+#include <string.h>
 
 static enum lac_status drop(void *context, struct lac_model *model, struct lac_error *reterr)
 {
@@ -90,6 +92,26 @@ static size_t make_gzip(const char *text, size_t size, uint8_t *out, size_t capa
     return capacity - stream.avail_out;
 }
 
+/* A table, a log and a database as SQL text. */
+static uint64_t import_table(void)
+{
+    static const char *const TEXTS[] = {
+        "Time (%),Total Time (ns),Instances,Avg (ns),Name\n50.0,3000,9,1,k\n50.0,20,2,1,j\n",
+        "timestamp, index, power.draw [W]\n2026/04/25 16:06:06.780, 0, 97 W\n",
+        "AAA,progname,nmon\nCPU,x,User%\nZZZZ,T0001,16:06:06,25-APR-2026\nCPU,T0001,3\n",
+        "\"ID\",\"Kernel Name\",\"Context\",\"Stream\",\"gpu__time_duration.sum\"\n"
+        "\"\",\"\",\"\",\"\",\"ns\"\n\"0\",\"k\",\"1\",\"7\",\"40\"\n",
+        "BEGIN TRANSACTION;CREATE TABLE StringTable(_id_ INT, value TEXT);INSERT INTO StringTable "
+        "VALUES(1,'k');CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, name INT);"
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(1,2,1);COMMIT;"};
+    uint64_t refused = 0;
+    for (size_t i = 0; i < LAC_COUNT_OF(TEXTS); i++) {
+        struct input input = {(const uint8_t *)TEXTS[i], strlen(TEXTS[i])};
+        refused += oom_each("table", import, &input, 1);
+    }
+    return refused;
+}
+
 int main(void)
 {
     static char text[400000];
@@ -99,7 +121,8 @@ int main(void)
     uint64_t plain = oom_each("plain", import, &input, 1);
     input = (struct input){packed, make_gzip(text, size, packed, sizeof(packed))};
     uint64_t gzip = oom_each("gzip", import, &input, 1);
-    oom_require(plain > 50 && gzip > 50, "too few allocations to be true");
-    printf("oom_import: %llu allocations refused\n", (unsigned long long)(plain + gzip));
+    uint64_t table = import_table();
+    oom_require(plain > 50 && gzip > 50 && table > 50, "too few allocations to be true");
+    printf("oom_import: %llu allocations refused\n", (unsigned long long)(plain + gzip + table));
     return 0;
 }

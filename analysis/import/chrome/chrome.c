@@ -437,6 +437,9 @@ static const char *say_unknown(const struct lac_chrome_document *document)
         {"\xfd"
          "7zXZ",
          5, "compressed by xz, which is not read: unpack it first (xz -d)"},
+        {"<?xml", 5,
+         "XML; of a workspace of the Visual Profiler, give the database: nvprof -o FILE.nvvp "
+         "writes one"},
         {"BZh", 3, "compressed by bzip2, which is not read: unpack it first (bzip2 -d)"},
         {"PK\x03\x04", 4, "a zip archive, which is not read: unpack it first (unzip)"},
         {"\xff\xfe", 2, "text in UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"},
@@ -454,8 +457,9 @@ static const char *say_unknown(const struct lac_chrome_document *document)
             return known[i].text;
         }
     }
-    return "unknown format (not JSON); for Nsight Systems, give the output of nsys export "
-           "--type=sqlite";
+    return "unknown format; give a Chrome trace, a table of nvprof, nsys stats, ncu --csv or "
+           "rocprof, "
+           "a log of nvidia-smi, or of an .nsys-rep what nsys export --type=sqlite writes";
 }
 
 static enum lac_status read_document(struct lac_chrome_document *document)

@@ -308,36 +308,38 @@ static bool bind_literal(struct dump *dump, struct words *words, int column, int
     return used > 0 && *end == '\0';
 }
 
-/* An INSERT for the table, kept for the rows that follow. False: there is no such table. */
-static bool prepare_insert(struct dump *dump, const char *name)
+/* An INSERT for the table, kept for the rows that follow. None: there is no such table. */
+static enum lac_status prepare_insert(struct dump *dump, const char *name)
 {
     char sql[COLUMNS_MAX * 2 + NAME_BYTES + 64];
     if (dump->insert != NULL && strcmp(name, dump->table) == 0) {
-        return true;
+        return LAC_OK;
     }
     (void)sqlite3_finalize(dump->insert);
     dump->insert = NULL;
     sqlite3_stmt *columns = NULL;
     int count = 0;
     (void)snprintf(sql, sizeof(sql), "SELECT * FROM \"%s\"", name);
-    if (sqlite3_prepare_v2(dump->sqlite, sql, -1, &columns, NULL) == SQLITE_OK) {
+    int code = sqlite3_prepare_v2(dump->sqlite, sql, -1, &columns, NULL);
+    if (code == SQLITE_OK) {
         count = sqlite3_column_count(columns);
     }
     (void)sqlite3_finalize(columns);
     if (count == 0 || count > COLUMNS_MAX) {
-        return false;
+        return code == SQLITE_NOMEM ? sql_status(dump, code) : LAC_OK;
     }
     size_t used = (size_t)snprintf(sql, sizeof(sql), "INSERT INTO \"%s\" VALUES(?", name);
     for (int i = 1; i < count; i++) {
         used += (size_t)snprintf(sql + used, sizeof(sql) - used, ",?");
     }
     (void)snprintf(sql + used, sizeof(sql) - used, ")");
-    if (sqlite3_prepare_v2(dump->sqlite, sql, -1, &dump->insert, NULL) != SQLITE_OK) {
-        return false;
+    code = sqlite3_prepare_v2(dump->sqlite, sql, -1, &dump->insert, NULL);
+    if (code != SQLITE_OK) {
+        return code == SQLITE_NOMEM ? sql_status(dump, code) : LAC_OK;
     }
     (void)snprintf(dump->table, sizeof(dump->table), "%s", name);
     dump->column_count = count;
-    return true;
+    return LAC_OK;
 }
 
 /* "(1,NULL,'text')"; a row that is not all literals is left out. */
@@ -367,9 +369,12 @@ static enum lac_status insert_rows(struct dump *dump, struct words *words)
     char name[NAME_BYTES];
     bool is_good = true;
     enum lac_status status = LAC_OK;
-    if (!take_name(words, name) || strncasecmp(name, "sqlite_", 7) == 0 ||
-        !prepare_insert(dump, name)) {
+    if (!take_name(words, name) || strncasecmp(name, "sqlite_", 7) == 0) {
         return LAC_OK;
+    }
+    status = prepare_insert(dump, name);
+    if (status != LAC_OK || dump->insert == NULL) {
+        return status;
     }
     if (take(words, "(")) { /* names of columns, which .dump writes in the table's order */
         while (next_item(words)) {

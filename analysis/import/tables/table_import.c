@@ -32,10 +32,11 @@ bool lac_tables_is_table(const uint8_t *head, size_t size_bytes)
         (at < size_bytes && (head[at] == '{' || head[at] == '<'))) {
         return false;
     }
-    struct lac_table_field *fields = malloc(LAC_TABLE_FIELDS_MAX * sizeof(*fields));
-    char *line = malloc(size_bytes + 1);
+    struct lac_table_field fields[LAC_TABLE_FIELDS_MAX];
+    char line[LAC_SOURCE_PEEK_MAX];
     bool is_table = false;
-    while (fields != NULL && line != NULL && at < size_bytes && !is_table) {
+    size_bytes = size_bytes < sizeof(line) ? size_bytes : sizeof(line);
+    while (at < size_bytes && !is_table) {
         const uint8_t *newline = memchr(head + at, '\n', size_bytes - at);
         size_t past = newline == NULL ? size_bytes : (size_t)(newline - head);
         size_t size = past - at;
@@ -50,8 +51,6 @@ bool lac_tables_is_table(const uint8_t *head, size_t size_bytes)
         is_table = is_table || lac_table_heading_read(line, size, &heading, fields, &count);
         at = past + 1;
     }
-    free(line);
-    free(fields);
     return is_table;
 }
 
