@@ -2,9 +2,11 @@
 
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
+#include "collector/hang/hang_flight.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

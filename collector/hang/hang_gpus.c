@@ -1,5 +1,7 @@
 #include "collector/hang/hang_gpus.h"
 
+#include "collector/sample/nvml.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>

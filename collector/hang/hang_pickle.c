@@ -3,6 +3,7 @@
 #include "collector/base/count_of.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -534,7 +535,10 @@ static bool read_call(struct reader *reader, unsigned opcode, bool *ret_is_known
 
     switch (opcode) {
     case OP_GLOBAL: /* the lines of a module and a name */
-        return skip_line(reader) && skip_line(reader) && push(reader, LAC_HANG_VALUE_NONE) != NULL;
+        if (!skip_line(reader)) {
+            return false;
+        }
+        return skip_line(reader) && push(reader, LAC_HANG_VALUE_NONE) != NULL;
     case OP_REDUCE:
         arguments = pop(reader);
         return arguments != NULL && pop(reader) != NULL && push_known(reader, arguments) != NULL;

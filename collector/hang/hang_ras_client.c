@@ -1,11 +1,12 @@
 #include "collector/hang/hang_ras_client.h"
 
-#include "collector/base/count_of.h"
+#include "collector/hang/hang_ras.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 
 #include "collector/base/count_of.h"
 #include "collector/hang/hang_process.h"
+#include "collector/hang/hang_ras.h"
 #include "collector/hang/hang_rule.h"
 
 #include <assert.h>
@@ -388,7 +389,9 @@ static enum lac_hang_kind kind_of_all(const struct lac_hang_process *processes, 
         if (processes[i].is_rank && doing != DOING_ENDED && doing != DOING_STOPPED) {
             const enum lac_hang_kind its = kind_of(&processes[i], doing);
 
-            kind = its > kind ? its : kind;
+            if (its > kind) {
+                kind = its;
+            }
         }
     }
     return kind;

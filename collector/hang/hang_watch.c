@@ -13,6 +13,7 @@
 #include "collector/hang/hang_ras_client.h"
 #include "collector/hang/hang_rule.h"
 #include "collector/hang/hang_verdict.h"
+#include "collector/sample/nvml.h"
 #include "collector/sample/proc_files.h"
 #include "collector/sample/sampler.h"
 

@@ -53,6 +53,11 @@ test('what the ranks have in common is said once, with the rank it was read from
   assert.match(summarizeRun(mixed, undefined).text, /^2 of 3 ranks, such as 0/);
 });
 
+test('a hang is said of the job, not of a rank like the others', () => {
+  const hang = {letter: '?', cause: 'unknown', text: 'The job hangs: rank 1 waits in barrier'};
+  assert.equal(summarizeRun([rank(0, hang), rank(1, hang)], undefined).text, hang.text);
+});
+
 test('the late rank is the verdict', () => {
   const analysis = runAnalysisShape(
     {schema: 'lacuna.run/1', late_rank: 1, findings: [{id: 'straggler-rank', title: 'rank 1!'}]},

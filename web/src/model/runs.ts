@@ -140,11 +140,13 @@ function verdictOf(
   const steps = middle(known(largest.map(trace => trace.summary?.step_mean_ns)));
   const typical = largest.find(trace => trace.summary?.step_mean_ns === steps) ?? largest[0];
   const summary = typical.summary;
+  // a hang is the whole job's: each rank's trace says the same of it
+  const isOfJob = groups.size === 1 && (summary?.text ?? '').startsWith('The job ');
   const which =
     groups.size === 1
       ? `rank ${typical.rank ?? 0}, like the others`
       : `${largest.length} of ${ready.length} ranks, such as ${typical.rank ?? 0}`;
-  const isRanked = typical.rank !== undefined;
+  const isRanked = typical.rank !== undefined && !isOfJob;
   return {
     cause: summary?.cause ?? 'unknown',
     letter: summary?.letter ?? '~',
