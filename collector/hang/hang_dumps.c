@@ -45,7 +45,7 @@ bool lac_hang_dumps_ask(int32_t rank)
     if (fd < 0) {
         return false;
     }
-    is_asked = fstat(fd, &is) == 0 && S_ISFIFO(is.st_mode) && write(fd, "1\n", 2) == 2;
+    is_asked = lac_file_status(fd, &is) && S_ISFIFO(is.st_mode) && write(fd, "1\n", 2) == 2;
     (void)close(fd);
     return is_asked;
 }
@@ -84,7 +84,7 @@ static bool read_dump(const char *path, int64_t since_s, struct lac_flight *ret)
     if (fd < 0) {
         return false;
     }
-    if (fstat(fd, &is) == 0 && S_ISREG(is.st_mode) && is.st_uid == geteuid() &&
+    if (lac_file_status(fd, &is) && S_ISREG(is.st_mode) && is.st_uid == geteuid() &&
         (int64_t)is.st_mtime >= since_s && is.st_size > 0 && is.st_size <= DUMP_BYTES_MAX) {
         bytes = malloc((size_t)is.st_size);
         length = bytes != NULL ? lac_read_full(fd, bytes, (size_t)is.st_size) : -1;
