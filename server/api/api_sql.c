@@ -8,6 +8,7 @@
 #include "server/sql/sql_child.h"
 #include "server/sql/sql_query.h"
 #include "server/store/trace/trace_columns.h"
+#include "server/store/trace/trace_file.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -135,7 +135,7 @@ static enum lac_status write_form(const struct export_job *job,
                                   const struct lac_report_source *source, FILE *file)
 {
     struct lac_export_out out = {.file = file};
-    bool has_gpu = source->analysis->device_count > 0;
+    bool has_gpu = source->analysis != NULL && source->analysis->device_count > 0;
     int metric = job->metric >= 0 ? job->metric : has_gpu ? LAC_FLAME_GPU : LAC_FLAME_CPU;
     switch (job->form) {
     case FORM_CHROME:

@@ -1,6 +1,7 @@
 #include "server/sql/export_sqlite.h"
 
 #include "analysis/diagnose/names/names.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/sql/sql_register.h"
 #include "server/sql/sql_trace.h"
@@ -11,6 +12,7 @@
 #include <assert.h>
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 static const char indexes[] = "CREATE INDEX slices_track ON slices(track, start_ns);"

@@ -8,6 +8,7 @@
 #include "server/sql/slice_columns.h"
 #include "server/sql/sql_trace.h"
 #include "server/sql/tables.h"
+#include "server/store/trace/trace_columns.h"
 
 #include <sqlite3.h>
 #include <stdint.h>

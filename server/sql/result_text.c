@@ -246,7 +246,7 @@ static void write_table(struct lac_sql_result *result)
     const char *next = result->cells.bytes;
     if (widths == NULL || texts == NULL || result->cells.status != LAC_OK) {
         result->out.status = LAC_ERR_NOMEM;
-    } else if (count > 0) {
+    } else if (count > 0 && (next != NULL || result->row_count == 0)) {
         for (unsigned c = 0; c < count; c++) {
             widths[c] = width_of(result->names[c]);
         }

@@ -6,6 +6,7 @@
 #include "server/sql/tables.h"
 
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cursor {

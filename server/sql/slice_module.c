@@ -146,14 +146,14 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
         if (!it->usable || comparison == '\0' || !is_exact) {
             continue;
         }
-        text[2 * count] = column;
-        text[2 * count + 1] = comparison;
+        text[2 * (size_t)count] = column;
+        text[2 * (size_t)count + 1] = comparison;
         info->aConstraintUsage[i].argvIndex = ++count;
         rows *= share_of(column, comparison);
         has_track = has_track || (column == 't' && comparison == '=');
         has_id = has_id || (column == 'i' && comparison == '=');
     }
-    text[2 * count] = '\0';
+    text[2 * (size_t)count] = '\0';
     info->idxStr = sqlite3_mprintf("%s", text);
     info->needToFreeIdxStr = 1;
     info->idxNum = (int)needs_of(table, info->colUsed);
@@ -418,7 +418,8 @@ static bool row_matches(const struct cursor *cursor, uint32_t row)
     return (at->kind == NULL || (wish->kinds >> at->kind[row] & 1) != 0) &&
            (wish->name == LAC_NONE || at->name[row] == wish->name) &&
            (wish->names == NULL || wish->names[at->name[row]] == 1) &&
-           (wish->end_min_ns <= 0 || at->start_ns[row] + at->dur_ns[row] >= wish->end_min_ns);
+           (wish->end_min_ns <= 0 || at->start_ns == NULL ||
+            at->start_ns[row] + at->dur_ns[row] >= wish->end_min_ns);
 }
 
 /** Go to the next slice that matches, from the current row on. */
@@ -499,7 +500,7 @@ static enum lac_status prepare(struct cursor *cursor, const char *text, sqlite3_
                           .kinds = cursor->table->kinds,
                           .name = LAC_NONE};
     bool has_id = false;
-    for (int i = 0; text[2 * (size_t)i] != '\0' && status == LAC_OK; i++) {
+    for (size_t i = 0; text[2 * i] != '\0' && status == LAC_OK; i++) {
         if (sqlite3_value_type(argv[i]) == SQLITE_NULL) {
             wish->is_impossible = true; /* nothing is equal to NULL, larger or smaller */
             continue;
@@ -575,7 +576,8 @@ static int put_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int colum
 static int put_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_rowid)
 {
     const struct cursor *cursor = (const struct cursor *)base;
-    *ret_rowid = (sqlite3_int64)(cursor->trace->chunks[cursor->at.chunk].first + cursor->row);
+    uint64_t id = cursor->trace->chunks[cursor->at.chunk].first + cursor->row;
+    *ret_rowid = (sqlite3_int64)id;
     return SQLITE_OK;
 }
 

@@ -1,11 +1,11 @@
 /* Which tables of slices there are, and the columns of each. */
 
-#include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "collector/base/count_of.h"
-#include "server/sql/slice_columns.h"
+#include "server/sql/slice_columns.h" // IWYU pragma: keep
 #include "server/sql/tables.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 static const struct lac_sql_column all_columns[] = {

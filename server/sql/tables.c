@@ -4,11 +4,13 @@
 #include "analysis/model/model.h"
 #include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
+#include "server/sql/sql_trace.h"
 
 #include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { TABLES_MAX = 64 };

@@ -1,8 +1,6 @@
 /* What was found: steps, gaps with their causes, findings. */
 
 #include "analysis/diagnose/result/analysis.h"
-#include "analysis/diagnose/result/vocabulary.h"
-#include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/sql/sql_trace.h"

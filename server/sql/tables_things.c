@@ -1,5 +1,6 @@
 /* What there is: processes, tracks, devices, strings, counters, and the trace itself. */
 
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -326,6 +327,8 @@ static void put_track(struct lac_sql_trace *trace, uint32_t number, enum track_c
         break;
     case TRACK_SAMPLES:
         sqlite3_result_int64(out, is_counter ? (int64_t)track->count : 0);
+        break;
+    default:
         break;
     }
 }

@@ -46,7 +46,7 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-async function request(url: string, init: RequestInit): Promise<Response> {
+export async function request(url: string, init: RequestInit): Promise<Response> {
   const response = await fetch(url, {credentials: 'same-origin', ...init});
   if (response.ok) return response;
   if (response.status === 401) onUnauthorized();
@@ -63,7 +63,7 @@ export async function failure(status: number, statusText: string, body: string):
   }
 }
 
-async function getJson<T>(
+export async function getJson<T>(
   path: string,
   shape: Shape<T>,
   query: Query = {},
@@ -98,7 +98,7 @@ export async function openSession(key: string): Promise<boolean> {
   throw await failure(response.status, response.statusText, await response.text());
 }
 
-const trace = (id: string): string => `traces/${encodeURIComponent(id)}`;
+export const trace = (id: string): string => `traces/${encodeURIComponent(id)}`;
 
 export const listTraces = (
   query: {limit?: number; after?: string; q?: string; run?: string},
@@ -154,19 +154,6 @@ export const listFindings = (s?: AbortSignal) =>
 
 export const getFinding = (id: string, s?: AbortSignal) =>
   getJson(`findings/${encodeURIComponent(id)}`, shapes.findingDocumentShape, {}, s);
-
-/** The tables that a query may read, and questions with the query that answers each. */
-export const getSqlReference = (s?: AbortSignal) => getJson('sql', shapes.sqlReferenceShape, {}, s);
-
-/** Answer a query over the tables of a trace. */
-export async function askSql(id: string, query: string, limit: number): Promise<shapes.SqlResult> {
-  const response = await request(apiUrl(`${trace(id)}/sql`, {limit}), {
-    method: 'POST',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify({query}),
-  });
-  return shapes.sqlResultShape(await response.json(), '');
-}
 
 /** Imports the kept upload of a failed trace again. */
 export async function retryImport(id: string): Promise<void> {

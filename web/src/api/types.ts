@@ -790,31 +790,3 @@ export const reportContentsShape = obj({
   contains: list(obj({kind: str, count: or(num, 0), items: or(list(str), [])})),
 });
 export type ReportContents = Infer<typeof reportContentsShape>;
-
-// ---- SQL
-
-/** Text, a number, or NULL. */
-export type SqlValue = string | number | undefined;
-
-const sqlValueShape: Shape<SqlValue> = (value, path) =>
-  typeof value === 'number' ? value : opt(str)(value, path);
-
-export const sqlResultShape = obj({
-  columns: list(str),
-  rows: list(list(sqlValueShape)),
-  row_count: num,
-  cut: opt(str),
-});
-export type SqlResult = Infer<typeof sqlResultShape>;
-
-export const sqlReferenceShape = obj({
-  tables: list(
-    obj({
-      name: str,
-      doc: str,
-      columns: list(obj({name: str, type: str, doc: str, is_argument: or(bool, false)})),
-    }),
-  ),
-  questions: list(obj({id: str, question: str, sql: str})),
-});
-export type SqlReference = Infer<typeof sqlReferenceShape>;

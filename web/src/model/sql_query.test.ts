@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {sqlResultShape} from '../api/types';
+import {sqlResultShape} from '../api/sql';
 import {isNumeric, parseHistory, remember, resultCsv} from './sql_query';
 
 test('a query that is asked again stands first, once, and the oldest are forgotten', () => {

@@ -1,5 +1,5 @@
 // Queries asked before, and rows as text.
-import type {SqlResult, SqlValue} from '../api/types';
+import type {SqlResult, SqlValue} from '../api/sql';
 
 const STORAGE_KEY = 'lacuna.sql.history';
 const KEPT = 30;

@@ -1,8 +1,9 @@
 // Questions to a trace in SQL: a query, its rows, what was asked before, and what can be asked.
 import type {JSX} from 'preact';
 import {useRef, useState} from 'preact/hooks';
-import {askSql, errorText, getSqlReference} from '../api/client';
-import type {SqlReference, SqlResult, TraceInfo} from '../api/types';
+import {errorText} from '../api/client';
+import {askSql, getSqlReference, type SqlReference, type SqlResult} from '../api/sql';
+import type {TraceInfo} from '../api/types';
 import {formatCount, formatNumber} from '../base/format';
 import {
   cellText,
