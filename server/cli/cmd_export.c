@@ -28,13 +28,13 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "lacuna export PATH --to chrome|folded|speedscope|sqlite|html|markdown [-o FILE]\n"
+    "lacuna export PATH --to chrome|perfetto|folded|speedscope|sqlite|html|markdown [-o FILE]\n"
     "\n"
     "html and markdown are reports to share: verdict, findings in full, settings, and in html\n"
-    "pictures; one file, no scripts. chrome is JSON that Perfetto and other viewers open, and "
-    "that\n"
-    "imports again. folded and speedscope are flame graphs. sqlite is plain tables: those\n"
-    "that `lacuna sql --tables` describes.\n"
+    "pictures; one file, no scripts. chrome is JSON that other viewers open, and that imports\n"
+    "again. perfetto is Perfetto's own format, with rows for why each GPU was idle. folded and\n"
+    "speedscope are flame graphs. sqlite is plain tables: those that `lacuna sql --tables`\n"
+    "describes.\n"
     "Identifying data in the file (host and user names, paths, command lines, names chosen by "
     "people)\n"
     "is listed on stderr; --redact removes it by category.\n";
@@ -62,7 +62,15 @@ static const struct lac_option options_table[] = {
     {0},
 };
 
-enum form { FORM_CHROME = 0, FORM_FOLDED, FORM_SPEEDSCOPE, FORM_SQLITE, FORM_HTML, FORM_MARKDOWN };
+enum form {
+    FORM_CHROME = 0,
+    FORM_PERFETTO,
+    FORM_FOLDED,
+    FORM_SPEEDSCOPE,
+    FORM_SQLITE,
+    FORM_HTML,
+    FORM_MARKDOWN
+};
 
 struct export_job {
     enum form form;
@@ -140,6 +148,9 @@ static enum lac_status write_form(const struct export_job *job,
     switch (job->form) {
     case FORM_CHROME:
         lac_export_chrome(&out, source);
+        break;
+    case FORM_PERFETTO:
+        lac_export_perfetto(&out, source);
         break;
     case FORM_FOLDED:
         lac_export_folded(&out, source, (enum lac_flame_metric)metric);
@@ -276,8 +287,8 @@ static int export_trace(const struct export_job *job)
 /** @return -1 to go on, else the exit status */
 static int read_job(const struct lac_options *options, struct export_job *job)
 {
-    static const char *const forms[] = {"chrome", "folded",   "speedscope", "sqlite",
-                                        "html",   "markdown", NULL};
+    static const char *const forms[] = {"chrome", "perfetto", "folded",   "speedscope",
+                                        "sqlite", "html",     "markdown", NULL};
     static const char *const metrics[] = {"gpu", "waiting", "cpu", NULL};
     const char *metric = lac_options_text(options, "metric", NULL);
     if (options->operand_count != 1) {

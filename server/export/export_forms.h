@@ -15,6 +15,13 @@
  */
 void lac_export_chrome(struct lac_export_out *out, const struct lac_report_source *source);
 
+/**
+ * Perfetto's protobuf: threads as track events, GPU work as render stages of hardware queues, and
+ * as tracks of their own the steps and why each GPU was idle. What overlaps in a row without lying
+ * inside of it gets a further row.
+ */
+void lac_export_perfetto(struct lac_export_out *out, const struct lac_report_source *source);
+
 /** Folded stacks, "a;b;c 123" with ns, of one metric. LAC_ERR_NOMEM sticks in the output. */
 void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
                        enum lac_flame_metric metric);
