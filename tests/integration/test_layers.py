@@ -71,7 +71,7 @@ CONFINED = [
     ("server/api/api_slices.c", "json-c/json.h", "server/json/"),
     ("server/doctor/doctor.c", "json-c/json_tokener.h", "server/json/"),
     ("analysis/diagnose/diagnose.c", "json-c/json_object.h", "server/json/"),
-    ("server/api/api_runs.c", "sqlite3.h", "server/store/, analysis/import/"),
+    ("server/api/api_runs.c", "sqlite3.h", "server/store/, server/sql/, analysis/import/"),
     ("server/api/routes.c", "microhttpd.h", "server/http/"),
     ("analysis/model/model.c", "cupti.h", "collector/inject/cupti_"),
 ]
