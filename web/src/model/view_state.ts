@@ -82,7 +82,7 @@ export interface ViewState {
   readonly areaTab: AreaTab;
   /** List: without simulated traces. */
   readonly hideSimulated: boolean;
-  /** List: its order and its groups (model/list_order.ts). */
+  /** List: its order and its groups (model/list/list_order.ts). */
   readonly listSort: string;
   readonly listGroup: string;
   /** The traces that are compared, before and after. */

@@ -3,7 +3,14 @@
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import type {Finding, TraceInfo} from '../api/types';
-import {formatDuration, formatGain, formatPct, plural, sentence} from '../base/format';
+import {
+  formatDuration,
+  formatFromTo,
+  formatGain,
+  formatPct,
+  plural,
+  sentence,
+} from '../base/format';
 import {word} from '../base/vocabulary';
 import {effortWords} from '../model/overview';
 import {DEFAULT_VIEW} from '../model/view_state';
@@ -12,6 +19,7 @@ import {CopyButton} from '../ui/copy_button';
 import {IconArrow, IconChevron, IconHelp} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {showEvidence} from './evidence_link';
+import {findingAnchor} from './ladder';
 
 const EVIDENCE_SHOWN = 4;
 
@@ -22,7 +30,12 @@ export function FindingCard(props: {
 }): JSX.Element {
   const {finding} = props;
   return (
-    <article class="finding" aria-label={finding.title}>
+    <article
+      class="finding"
+      id={findingAnchor(finding.id)}
+      tabIndex={-1}
+      aria-label={finding.title}
+    >
       <header class="finding-head">
         <span class="kicker">
           {finding.change === '' || finding.severity === 'info' ? 'Finding' : 'Change this first'}
@@ -52,12 +65,17 @@ function Gain({finding}: {finding: Finding}): JSX.Element | null {
   const {low, mid, high} = finding.gain_pct ?? {};
   const gain = formatGain(mid, low, high);
   if (gain.mid === '') return null;
+  const after = finding.step_ns?.mid;
+  const before =
+    after !== undefined && mid !== undefined && mid < 100 ? after / (1 - mid / 100) : undefined;
+  const fromTo = (mid ?? 0) >= 1 ? formatFromTo(before, mid) : '';
   return (
     <span
       class={`gain gain-large num ${(mid ?? 0) < 1 ? 'gain-none' : ''}`}
       title="Predicted reduction of the step time, from replaying the step"
     >
       {gain.mid}
+      {fromTo !== '' && <span class="gain-band">{fromTo}</span>}
       {gain.band !== '' && <span class="gain-band">{gain.band}</span>}
     </span>
   );
@@ -181,7 +199,12 @@ export function FurtherFindings(props: {
     <section class="further" aria-label="Further findings">
       <h2>Further findings</h2>
       {shown.map((finding, index) => (
-        <details key={`${finding.id}/${index}`} class="further-item">
+        <details
+          key={`${finding.id}/${index}`}
+          class="further-item"
+          id={findingAnchor(finding.id)}
+          tabIndex={-1}
+        >
           <summary>
             <span class="further-turn">
               <IconChevron />

@@ -1,9 +1,12 @@
 // Pages, and parts of pages, that most visits do not open: in a separate file, fetched later.
+export {Broken} from './broken_trace';
 export {ComparePage} from './compare_page';
 export {FindingsPage} from './findings_page';
 export {FlamePage} from './flame_page';
 export {KernelsPage} from './kernels_page';
 export {LabelEditor} from './label_editor';
+export {OverviewCharts} from './overview_charts';
 export {RunPage} from './run_page';
 export {SelectionBar} from './selection_bar';
+export {ShareDialog} from './share_dialog';
 export {SqlPage} from './sql_page';

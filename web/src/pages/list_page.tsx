@@ -15,7 +15,7 @@ import {
   type ListColumn,
   type ListGroup,
   type RowGroup,
-} from '../model/list_order';
+} from '../model/list/list_order';
 import {matches, withoutOwnUploads} from '../model/list_rows';
 import {comparisonOf, groupRuns, loadRuns, runs} from '../model/runs';
 import {isTyping, registerShortcuts} from '../model/shortcuts';

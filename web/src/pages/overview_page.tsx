@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import {useMemo} from 'preact/hooks';
 import {getFlame} from '../api/client';
-import type {Analysis, TraceInfo} from '../api/types';
+import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {
   exactNs,
   formatBytes,
@@ -22,17 +22,29 @@ import {traces} from '../model/traces';
 import {DEFAULT_VIEW} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
-import {IconCheck} from '../ui/icons';
+import {IconCheck, IconWarning} from '../ui/icons';
+import {lazy} from '../ui/lazy';
 import {ViewLink} from '../ui/link';
 import {useResource, type Resource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
 import {DevicePanel, KindsPanel} from './device_panel';
 import {FindingCard, FurtherFindings} from './finding_card';
+import {Ladder} from './ladder';
 import {NeedsPanel} from './needs_panel';
 import {PhasesPanel} from './phases_panel';
 import {ImportPanel, SettingsPanel} from './settings_panel';
 
-export function OverviewPage(props: {trace: TraceInfo; analysis: Resource<Analysis>}): JSX.Element {
+const OverviewCharts = lazy(
+  'the charts',
+  async () => (await import('./lazy_pages')).OverviewCharts,
+  true,
+);
+
+export function OverviewPage(props: {
+  trace: TraceInfo;
+  analysis: Resource<Analysis>;
+  tracks: TracksInfo | undefined;
+}): JSX.Element {
   const {trace, analysis} = props;
   const value =
     analysis.kind === 'ready'
@@ -46,12 +58,17 @@ export function OverviewPage(props: {trace: TraceInfo; analysis: Resource<Analys
         <Failed title="The analysis cannot be shown" text={analysis.text} retry={analysis.retry} />
       )}
       {analysis.kind === 'loading' && value === undefined && <Loading what="the verdict" />}
-      {value && <Verdict trace={trace} analysis={value} />}
+      {value && <Verdict trace={trace} analysis={value} tracks={props.tracks} />}
     </main>
   );
 }
 
-function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX.Element {
+function Verdict(props: {
+  trace: TraceInfo;
+  analysis: Analysis;
+  tracks: TracksInfo | undefined;
+}): JSX.Element {
+  const {trace, analysis} = props;
   const groups = groupFindings(analysis.findings);
   const verdict = analysis.verdict;
   // nothing by the step and nothing found: where the time went is the main thing
@@ -67,6 +84,9 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
         </div>
       </section>
       <Headline trace={trace} analysis={analysis} />
+      <Caveats texts={analysis.caveats} />
+      {trace.notes !== '' && <p class="trace-notes">{trace.notes}</p>}
+      <Ladder analysis={analysis} />
       <div class="overview-columns">
         <div class="overview-main">
           {isOfHost && !groups.first && <NoDevice />}
@@ -87,6 +107,7 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
             findings={groups.further}
             smaller={groups.smaller}
           />
+          <OverviewCharts trace={trace} analysis={analysis} tracks={props.tracks} />
           <Checked trace={trace} analysis={analysis} />
         </div>
         <div class="overview-side">
@@ -172,6 +193,20 @@ function HostTime({trace}: {trace: TraceInfo}): JSX.Element | null {
         </tbody>
       </table>
     </section>
+  );
+}
+
+/** What the numbers above are not good for. */
+function Caveats({texts}: {texts: readonly string[]}): JSX.Element | null {
+  if (texts.length === 0) return null;
+  return (
+    <ul class="caveats" aria-label="Limits of this trace">
+      {texts.map(text => (
+        <li key={text}>
+          <IconWarning /> {sentence(text)}
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -385,12 +420,12 @@ function Memory({analysis}: {analysis: Analysis}): JSX.Element | null {
 }
 
 function Checked({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
-  const {checked_fine: fine, caveats} = analysis;
+  const {checked_fine: fine} = analysis;
   // one trace misses the other ranks; the run may have them
   const run = traces.value.filter(t => t.run === trace.run).length > 1 ? trace.run : undefined;
   const others = word('missing', 'ranks').label;
   const missing = analysis.not_recorded.filter(text => run === undefined || text !== others);
-  if (fine.length + missing.length + caveats.length === 0) return null;
+  if (fine.length + missing.length === 0) return null;
   return (
     <section class="checked">
       {fine.length > 0 && (
@@ -416,7 +451,6 @@ function Checked({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
         </div>
       )}
       <Notes title="Not recorded" texts={missing} />
-      <Notes title="Limits of this trace" texts={caveats} />
     </section>
   );
 }

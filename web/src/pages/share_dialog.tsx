@@ -7,23 +7,16 @@ import {plural, sentence} from '../base/format';
 import {word} from '../base/vocabulary';
 import {fileName, redactList} from '../model/share';
 import {Dialog} from '../ui/dialog';
-import {IconUpload} from '../ui/icons';
 import {useResource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
 
-export function ShareButton({trace}: {trace: TraceInfo}): JSX.Element {
-  const [isOpen, setOpen] = useState(false);
-  return (
-    <>
-      <button type="button" class="button share-button" onClick={() => setOpen(true)}>
-        <IconUpload /> Share
-      </button>
-      {isOpen && <ShareDialog trace={trace} onClose={() => setOpen(false)} />}
-    </>
-  );
-}
-
-function ShareDialog({trace, onClose}: {trace: TraceInfo; onClose: () => void}): JSX.Element {
+export function ShareDialog({
+  trace,
+  onClose,
+}: {
+  trace: TraceInfo;
+  onClose: () => void;
+}): JSX.Element {
   const contents = useResource(`${trace.id}/${trace.generation}`, signal =>
     getReportContents(trace.id, signal),
   );

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import type {StepPoints, TraceInfo} from '../api/types';
 import {formatDuration, plural} from '../base/format';
-import {loadStepPoints, sparkPath} from '../model/step_points';
+import {loadStepPoints, sparkPath} from '../model/list/step_points';
 
 const WIDTH = 72;
 const HEIGHT = 18;

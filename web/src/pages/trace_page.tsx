@@ -3,12 +3,11 @@ import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {ApiError, getAnalysis, getTrace, getTracks} from '../api/client';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
-import {formatBytes, formatCount, formatWhen, sentence} from '../base/format';
+import {formatBytes, formatCount, formatWhen} from '../base/format';
 import {describeDevices} from '../model/list_rows';
-import {likenessOf} from '../model/looks_like';
 import {runs} from '../model/runs';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
-import {canRetry, deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
+import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
 import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
 import {Boundary} from '../ui/boundary';
@@ -18,15 +17,11 @@ import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
-import {DeleteDialog} from './delete_dialog';
-import {UploadButton} from './drop_zone';
-import {Code, GettingStarted} from './getting_started';
 import {OverviewPage} from './overview_page';
 import {showEvidence} from './evidence_link';
-import {RetryButton} from './retry_button';
-import {ShareButton} from './share_dialog';
-import {toDelete} from './trace_rows';
+import {ShareButton} from './share_button';
 
+const Broken = lazy('what went wrong', async () => (await import('./lazy_pages')).Broken, true);
 const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
 const SqlPage = lazy('the query', async () => (await import('./lazy_pages')).SqlPage);
 const KernelsPage = lazy('the table', async () => (await import('./lazy_pages')).KernelsPage);
@@ -225,7 +220,13 @@ function TraceBody(props: {
     case 'run':
     case 'findings':
     case 'not_found':
-      return <OverviewPage trace={trace} analysis={analysis} />;
+      return (
+        <OverviewPage
+          trace={trace}
+          analysis={analysis}
+          tracks={tracks.kind === 'ready' ? tracks.value : undefined}
+        />
+      );
   }
 }
 
@@ -259,49 +260,6 @@ function Importing({trace}: {trace: TraceInfo}): JSX.Element {
         )}
       </dl>
       <p class="muted">The verdict opens here when the import is done.</p>
-    </section>
-  );
-}
-
-function Broken({trace}: {trace: TraceInfo}): JSX.Element {
-  const isHosts = trace.error?.fault === 'host';
-  const likeness = isHosts
-    ? undefined
-    : likenessOf(trace.file_name ?? trace.name, trace.error?.code ?? '');
-  return (
-    <section class="broken" role="alert">
-      <h1>{isHosts ? 'The server could not import this trace' : 'This trace could not be read'}</h1>
-      <p class="error-text">{sentence(trace.error?.message || 'No reason was given.')}</p>
-      <p class="muted">
-        <span class="break">{trace.name}</span>, {formatBytes(trace.size_bytes)}, added{' '}
-        {formatWhen(trace.created_at, new Date())}
-        {canRetry(trace) && '. The upload is kept.'}
-      </p>
-      {likeness && (
-        <>
-          <h2>It looks like {likeness.what}</h2>
-          <p>{likeness.advice}</p>
-          {likeness.command !== undefined && <Code text={likeness.command} />}
-        </>
-      )}
-      <div class="broken-actions">
-        <RetryButton trace={trace} />
-        <UploadButton />
-        <button
-          type="button"
-          class="button"
-          onClick={() => (toDelete.value = {name: trace.name, traces: [trace]})}
-        >
-          Delete it
-        </button>
-      </div>
-      {!isHosts && (
-        <>
-          <h2>What can be read</h2>
-          <GettingStarted />
-        </>
-      )}
-      <DeleteDialog />
     </section>
   );
 }

@@ -13,7 +13,7 @@ import {
   rateUnit,
   sentence,
 } from '../base/format';
-import {recordedAt} from '../model/list_order';
+import {recordedAt} from '../model/list/list_order';
 import {describeDevices, loopUnit} from '../model/list_rows';
 import {comparisonOf, describeMembers, runName, runs, summarizeRun} from '../model/runs';
 import {isUnderWay} from '../model/traces';

@@ -1,6 +1,6 @@
 // Step times of a trace as points of a chart: asked for once, kept for the rows of the list.
-import {getSteps} from '../api/client';
-import type {StepPoints} from '../api/types';
+import {getSteps} from '../../api/client';
+import type {StepPoints} from '../../api/types';
 
 const POINTS = 48;
 const KEPT_MAX = 500;

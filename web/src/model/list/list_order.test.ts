@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {traceShape} from '../api/types';
+import {traceShape} from '../../api/types';
 import {
   factsOf,
   formatListSort,
@@ -10,7 +10,7 @@ import {
   recordedAt,
   sortRows,
 } from './list_order';
-import {groupRuns} from './runs';
+import {groupRuns} from '../runs';
 
 const NOW = new Date('2026-06-01T00:00:00Z');
 const trace = (part: Record<string, unknown>) =>

@@ -1,7 +1,7 @@
 // In which order, and under which heads, the list shows its rows. Pure.
-import type {RunAnalysis, TraceInfo} from '../api/types';
-import {describeDevices, loopUnit} from './list_rows';
-import {runName, summarizeRun, type ListRow} from './runs';
+import type {RunAnalysis, TraceInfo} from '../../api/types';
+import {describeDevices, loopUnit} from '../list_rows';
+import {runName, summarizeRun, type ListRow} from '../runs';
 
 export const LIST_COLUMNS = [
   'name',

@@ -1,0 +1,400 @@
+// The recording over time, below the verdict: step times by what they waited for, idle time,
+// memory, and what more workers would do.
+import type {JSX} from 'preact';
+import {getCounter, getSteps} from '../api/client';
+import type {Analysis, StepPoints, TraceInfo, TracksInfo} from '../api/types';
+import {formatBytes, formatCount, formatDuration, formatPct, plural} from '../base/format';
+import {ns} from '../base/units';
+import {
+  idleShares,
+  longPoints,
+  memoryUnit,
+  memoryTrack,
+  seenCauses,
+  stepBars,
+  workersChart,
+  type Layer,
+} from '../model/overview_charts';
+import {phaseMarks} from '../model/phases';
+import {show} from '../model/view_state';
+import {AXIS_PX, Axis, CauseLegend, StackedBars, useWidth} from '../ui/chart_frame';
+import {ViewLink} from '../ui/link';
+import {useResource} from '../ui/resource';
+import {unitOf} from '../model/overview';
+
+const POINTS = 240;
+const HEIGHT = 120;
+const LOW_HEIGHT = 72;
+const NAMED_MAX = 3;
+
+export function OverviewCharts(props: {
+  trace: TraceInfo;
+  analysis: Analysis;
+  tracks: TracksInfo | undefined;
+}): JSX.Element | null {
+  const {trace, analysis} = props;
+  const device = analysis.partition?.device ?? undefined;
+  const reply = useResource(`${trace.id}/${trace.generation}/${device ?? ''}`, signal =>
+    getSteps(
+      trace.id,
+      {points: POINTS, waiting: 'yes', ...(device === undefined ? {} : {device})},
+      signal,
+    ),
+  );
+  const points = reply.kind === 'ready' ? reply.value : undefined;
+  if (!points) return null;
+  return (
+    <>
+      <StepChart analysis={analysis} points={points} />
+      <IdleChart trace={trace} analysis={analysis} points={points} />
+      <MemoryChart trace={trace} tracks={props.tracks} />
+      <WorkersChart analysis={analysis} />
+    </>
+  );
+}
+
+const layersOf = (layers: readonly Layer[]) =>
+  layers.map(layer => ({class: `fill-${layer.cause}`, values: layer.values}));
+
+/** Step times, stacked by what the device waited for; a press shows the step in the timeline. */
+function StepChart(props: {analysis: Analysis; points: StepPoints}): JSX.Element | null {
+  const {analysis, points} = props;
+  const box = useWidth();
+  const {width} = box;
+  if (points.count < 2) return null;
+  const bars = stepBars(points);
+  const unit = unitOf(analysis);
+  const median = analysis.steps.median_ns;
+  const long = longPoints(bars, median).slice(0, NAMED_MAX);
+  const count = bars.totalNs.length;
+  const waits = bars.layers;
+  const work = bars.totalNs.map(
+    (total, i) => total - waits.reduce((sum, layer) => sum + (layer.values[i] ?? 0), 0),
+  );
+  const room = (width - AXIS_PX) / count;
+  const open = (i: number): void => {
+    const start = bars.startNs[i] ?? 0;
+    const length = (bars.totalNs[i] ?? 0) * bars.per;
+    show({page: 'timeline', window: {t0: ns(start), t1: ns(start + Math.max(1, length))}});
+  };
+  const at = (event: MouseEvent): number => {
+    return Math.floor((event.clientX - box.left() - AXIS_PX) / room);
+  };
+  return (
+    <section class="panel" aria-labelledby="steps-chart" data-testid="step-chart">
+      <header class="panel-head">
+        <h2 id="steps-chart">{unit === 'step' ? 'Step time' : `Time per ${unit}`}</h2>
+        <span class="panel-aside">
+          {plural(points.count, unit)}
+          {bars.per > 1 && `, ${formatCount(bars.per)} a bar`}
+        </span>
+      </header>
+      <div
+        ref={box.ref}
+        class="chart chart-pressed"
+        onClick={event => {
+          const i = at(event);
+          if (i >= 0 && i < count) open(i);
+        }}
+      >
+        {width > 0 && (
+          <svg
+            width={width}
+            height={HEIGHT + 14}
+            viewBox={`0 -6 ${width} ${HEIGHT + 14}`}
+            role="img"
+            aria-label={`Time of ${plural(points.count, unit)}${median === undefined ? '' : `, median ${formatDuration(median)}`}, the longest ${formatDuration(bars.topNs)}`}
+          >
+            <Axis top={bars.topNs} width={width} height={HEIGHT} format={formatDuration} />
+            <StackedBars
+              layers={[{class: 'chart-work', values: work}, ...layersOf(waits)]}
+              count={count}
+              top={bars.topNs}
+              width={width}
+              height={HEIGHT}
+            />
+            {bars.per > 1 && (
+              <path
+                class="chart-max"
+                d={`M${bars.maxNs.map((value, i) => `${(AXIS_PX + (i + 0.5) * room).toFixed(1)} ${(HEIGHT - (HEIGHT * value) / bars.topNs).toFixed(1)}`).join('L')}`}
+              />
+            )}
+            {median !== undefined && median <= bars.topNs && (
+              <line
+                class="chart-median"
+                x1={AXIS_PX}
+                x2={width}
+                y1={HEIGHT - (HEIGHT * median) / bars.topNs}
+                y2={HEIGHT - (HEIGHT * median) / bars.topNs}
+              />
+            )}
+          </svg>
+        )}
+      </div>
+      <CauseLegend causes={seenCauses(waits)}>
+        <span>
+          <i class="chart-key chart-work" /> computing and the rest
+        </span>
+        {median !== undefined && (
+          <span>
+            <i class="chart-key chart-key-median" /> median {formatDuration(median)}
+          </span>
+        )}
+      </CauseLegend>
+      {long.length > 0 && (
+        <p class="chart-note">
+          Longest:{' '}
+          {long.map((i, index) => (
+            <span key={i}>
+              {index > 0 && ', '}
+              <ViewLink
+                view={{
+                  page: 'timeline',
+                  window: {
+                    t0: ns(bars.startNs[i] ?? 0),
+                    t1: ns((bars.startNs[i] ?? 0) + (bars.totalNs[i] ?? 0) * bars.per),
+                  },
+                }}
+              >
+                {formatDuration(bars.maxNs[i] ?? 0)} at {formatDuration(bars.startNs[i] ?? 0)}
+              </ViewLink>
+            </span>
+          ))}
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** Share of the time in which the device had nothing to do, over the whole recording. */
+function IdleChart(props: {
+  trace: TraceInfo;
+  analysis: Analysis;
+  points: StepPoints;
+}): JSX.Element | null {
+  const {points, trace} = props;
+  const box = useWidth();
+  const {width} = box;
+  const layers = idleShares(points);
+  if (layers.length === 0 || !points.waiting) return null;
+  const binNs = points.waiting.bin_ns;
+  const count = layers[0]?.values.length ?? 0;
+  const marks = phaseMarks(props.analysis);
+  const worst = Math.max(
+    ...Array.from({length: count}, (_, i) =>
+      layers.reduce((sum, layer) => sum + (layer.values[i] ?? 0), 0),
+    ),
+  );
+  const plotWidth = width - AXIS_PX;
+  return (
+    <section class="panel" aria-labelledby="idle-chart" data-testid="idle-chart">
+      <header class="panel-head">
+        <h2 id="idle-chart">GPU {points.waiting.device} idle, over time</h2>
+        <span class="panel-aside">{formatDuration(trace.duration_ns)}</span>
+      </header>
+      <div
+        ref={box.ref}
+        class="chart chart-pressed"
+        onClick={event => {
+          const i = Math.floor(((event.clientX - box.left() - AXIS_PX) * count) / plotWidth);
+          if (i < 0 || i >= count) return;
+          show({page: 'timeline', window: {t0: ns(i * binNs), t1: ns((i + 1) * binNs)}});
+        }}
+      >
+        {width > 0 && (
+          <svg
+            width={width}
+            height={LOW_HEIGHT + 20}
+            viewBox={`0 -6 ${width} ${LOW_HEIGHT + 20}`}
+            role="img"
+            aria-label={`Idle time of the GPU over the recording, at most ${formatPct(100 * Math.min(1, worst))}`}
+          >
+            <Axis
+              top={1}
+              width={width}
+              height={LOW_HEIGHT}
+              format={value => formatPct(100 * value)}
+            />
+            <StackedBars
+              layers={layersOf(layers)}
+              count={count}
+              top={1}
+              width={width}
+              height={LOW_HEIGHT}
+            />
+            {marks.map(mark => (
+              <rect
+                key={mark.start}
+                class="phase-beside"
+                x={AXIS_PX + (plotWidth * mark.start) / 100}
+                width={Math.max(1, (plotWidth * mark.percent) / 100)}
+                y={LOW_HEIGHT + 5}
+                height={6}
+              >
+                <title>{`${mark.label}: ${formatDuration(mark.durNs)}`}</title>
+              </rect>
+            ))}
+          </svg>
+        )}
+      </div>
+      <CauseLegend causes={seenCauses(layers)}>
+        {marks.length > 0 && (
+          <span>
+            <i class="chart-key phase-key" />{' '}
+            {[...new Set(marks.map(mark => mark.label))].join(', ')}
+          </span>
+        )}
+      </CauseLegend>
+    </section>
+  );
+}
+
+/** Bytes that tensors take, over the recording. */
+function MemoryChart(props: {
+  trace: TraceInfo;
+  tracks: TracksInfo | undefined;
+}): JSX.Element | null {
+  const {trace} = props;
+  const box = useWidth();
+  const {width} = box;
+  const track = memoryTrack(props.tracks?.tracks ?? []);
+  const reply = useResource(
+    track === undefined ? undefined : `${trace.id}/${trace.generation}/${track.index}`,
+    signal =>
+      getCounter(
+        trace.id,
+        track?.index ?? 0,
+        {t0: 0, t1: Math.max(1, trace.duration_ns), points: POINTS},
+        signal,
+      ),
+  );
+  const samples = reply.kind === 'ready' ? reply.value : undefined;
+  const {title, bytes} = memoryUnit(track?.name ?? '');
+  const top = Math.max(0, ...(samples?.max ?? []));
+  if (!track || !samples || samples.ts_ns.length < 2 || top <= 0) return null;
+  const x = (i: number): number =>
+    AXIS_PX + ((width - AXIS_PX) * (samples.ts_ns[i] ?? 0)) / Math.max(1, trace.duration_ns);
+  const y = (value: number): number => LOW_HEIGHT - (LOW_HEIGHT * Math.max(0, value)) / top;
+  const line = samples.max.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join('L');
+  const peak = samples.max.indexOf(top);
+  return (
+    <section class="panel" aria-labelledby="memory-chart" data-testid="memory-chart">
+      <header class="panel-head">
+        <h2 id="memory-chart">{title}, over time</h2>
+        <span class="panel-aside">
+          peak {formatBytes(top * bytes)} at {formatDuration(samples.ts_ns[peak] ?? 0)}
+        </span>
+      </header>
+      <div ref={box.ref} class="chart">
+        {width > 0 && (
+          <svg
+            width={width}
+            height={LOW_HEIGHT + 14}
+            viewBox={`0 -6 ${width} ${LOW_HEIGHT + 14}`}
+            role="img"
+            aria-label={`${title} over the recording, at most ${formatBytes(top * bytes)}`}
+          >
+            <Axis
+              top={top}
+              width={width}
+              height={LOW_HEIGHT}
+              format={value => formatBytes(value * bytes, 2)}
+            />
+            <path
+              class="chart-area"
+              d={`M${x(0).toFixed(1)} ${LOW_HEIGHT}L${line}L${x(samples.ts_ns.length - 1).toFixed(1)} ${LOW_HEIGHT}Z`}
+            />
+            <path class="chart-line" d={`M${line}`} />
+          </svg>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** Step time by the number of workers, with today's and the advised one. */
+function WorkersChart({analysis}: {analysis: Analysis}): JSX.Element | null {
+  const box = useWidth();
+  const {width} = box;
+  const chart = workersChart(analysis);
+  if (!chart) return null;
+  const {points, today, advised} = chart;
+  const top = Math.max(...points.map(point => point.slowNs));
+  const room = (width - AXIS_PX - 20) / Math.max(1, points.length - 1);
+  const x = (workers: number): number => AXIS_PX + 10 + (workers - 1) * room;
+  const y = (value: number): number => HEIGHT - (HEIGHT * value) / top;
+  const path = (valueOf: (point: (typeof points)[number]) => number): string =>
+    points.map(point => `${x(point.workers).toFixed(1)} ${y(valueOf(point)).toFixed(1)}`).join('L');
+  const back = [...points]
+    .reverse()
+    .map(point => `${x(point.workers).toFixed(1)} ${y(point.stepNs).toFixed(1)}`)
+    .join('L');
+  const marked = [
+    {workers: today, label: 'today', class: 'chart-today'},
+    ...(advised !== undefined && advised !== today
+      ? [{workers: advised, label: 'advised', class: 'chart-advised'}]
+      : []),
+  ].filter(mark => mark.workers <= points.length);
+  return (
+    <section class="panel" aria-labelledby="workers-chart" data-testid="workers-chart">
+      <header class="panel-head">
+        <h2 id="workers-chart">Workers and step time</h2>
+        <span class="panel-aside">if a batch takes as long as now</span>
+      </header>
+      <div ref={box.ref} class="chart">
+        {width > 0 && (
+          <svg
+            width={width}
+            height={HEIGHT + 34}
+            viewBox={`0 -10 ${width} ${HEIGHT + 34}`}
+            role="img"
+            aria-label={marked
+              .map(
+                mark =>
+                  `${mark.label} ${plural(mark.workers, 'worker')}: ${formatDuration(points[mark.workers - 1]?.stepNs ?? 0)}`,
+              )
+              .join('; ')}
+          >
+            <Axis top={top} width={width} height={HEIGHT} format={formatDuration} />
+            <path class="chart-band" d={`M${path(point => point.slowNs)}L${back}Z`} />
+            <path class="chart-line" d={`M${path(point => point.stepNs)}`} />
+            {marked.map(mark => (
+              <g key={mark.label} class={mark.class}>
+                <circle
+                  cx={x(mark.workers)}
+                  cy={y(points[mark.workers - 1]?.stepNs ?? 0)}
+                  r="4.5"
+                />
+                <text
+                  x={x(mark.workers) + (mark.workers > points.length / 2 ? 0 : 8)}
+                  y={y(points[mark.workers - 1]?.stepNs ?? 0) - 8}
+                  text-anchor={mark.workers > points.length / 2 ? 'middle' : 'start'}
+                >
+                  {mark.label}: {formatDuration(points[mark.workers - 1]?.stepNs ?? 0)}
+                </text>
+              </g>
+            ))}
+            <g class="chart-axis">
+              {points
+                .filter(({workers}) => points.length <= 16 || workers % 4 === 0)
+                .map(({workers}) => (
+                  <text key={workers} x={x(workers)} y={HEIGHT + 16} text-anchor="middle">
+                    {workers}
+                  </text>
+                ))}
+            </g>
+          </svg>
+        )}
+      </div>
+      <p class="chart-note">
+        Beyond{' '}
+        {plural(
+          points.find(point => point.stepNs <= chart.floorNs)?.workers ?? points.length,
+          'worker',
+        )}{' '}
+        the rest of the step is the limit: {formatDuration(chart.floorNs)}. The band is for batches
+        as slow as one in twenty.
+      </p>
+    </section>
+  );
+}
