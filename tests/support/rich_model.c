@@ -189,7 +189,6 @@ static enum lac_status make_info(struct maker *maker)
     info->world_size = 8;
     info->is_simulated = true;
     info->has_shapes = true;
-    info->has_no_time = true;
     TRY(text(maker, "rich", &info->name));
     TRY(text(maker, "nccl", &info->backend));
     TRY(text(maker, "node-17", &info->host));

@@ -89,8 +89,9 @@ START_TEST(a_model_comes_back_as_it_went)
 {
     const uint32_t launches[] = {0, 1, 10, 3000, 40000};
     struct lac_model *model = rich(launches[_i]);
-    struct lac_trace_file *file = write_and_open(model, NULL);
 
+    model->info.has_no_time = _i % 2 == 1;
+    struct lac_trace_file *file = write_and_open(model, NULL);
     require_same_model(file, model);
     lac_trace_file_close(file);
     lac_model_destroy(model);
