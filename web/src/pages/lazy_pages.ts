@@ -1,6 +1,7 @@
 // Pages, and parts of pages, that most visits do not open: in a separate file, fetched later.
 export {Broken} from './broken_trace';
 export {ComparePage} from './compare_page';
+export {DeleteDialog} from './delete_dialog';
 export {FindingsPage} from './findings_page';
 export {FlamePage} from './flame_page';
 export {KernelsPage} from './kernels_page';

@@ -28,11 +28,15 @@ import {IconClose, IconSearch} from '../ui/icons';
 import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {Empty, Failed, Loading} from '../ui/states';
-import {DeleteDialog} from './delete_dialog';
 import {GettingStarted} from './getting_started';
 import {UploadButton} from './drop_zone';
-import {RunRows, TraceRow, picked, setPicked} from './trace_rows';
+import {RunRows, TraceRow, picked, setPicked, toDelete} from './trace_rows';
 
+const DeleteDialog = lazy(
+  'the question',
+  async () => (await import('./lazy_pages')).DeleteDialog,
+  true,
+);
 const SelectionBar = lazy(
   'the selection',
   async () => (await import('./lazy_pages')).SelectionBar,
@@ -92,7 +96,7 @@ export function ListPage(): JSX.Element {
         {state.kind === 'ready' && (nothing ? <EmptyList /> : <TraceTable next={state.next} />)}
         {state.kind !== 'ready' && uploads.value.map(u => <UploadRow key={u.key} upload={u} />)}
       </main>
-      <DeleteDialog />
+      {toDelete.value && <DeleteDialog />}
     </>
   );
 }
