@@ -19,7 +19,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.environ.get("LACUNA_TEST_NODE", os.path.join(ROOT, "build/release/lacuna-node"))  # another launcher, to see what fails with it
 LACUNA = os.path.join(ROOT, "build/release/lacuna")
-OURS = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LACUNA_LIBRARY", "LACUNA_SPOOL", "PYTHONPATH"}  # variables that a recorded job gets
+OURS = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "LACUNA_LIBRARY", "LACUNA_SPOOL", "LACUNA_PYTHON_STACKS", "PYTHONPATH"}  # variables that a recorded job gets
 SECONDS = 120  # more than any of this takes on a machine that is busy
 MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
 
