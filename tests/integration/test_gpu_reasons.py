@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Why a recording holds nothing, or not all, of the GPU: one sentence, the same on the terminal while the job runs, in `analyze`, in the JSON and in the page.
 
-A row is a job (cuda_job.c against the stand-in for libcupti), and what is said of it. Why nothing at all was recorded is in test_run.py.
+A row is a job (cuda_job.c against the stand-in for libcupti), and what is said of it; then the same of jobs of which nothing at all was recorded.
 """
+import concurrent.futures
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,11 +61,45 @@ SLOW_ROWS = {
                                     "the GPU is no longer recorded: no GPU record came for 30 s although steps went on: another tool may have taken CUPTI's buffers",
                                     "", "GPU operations until the end: no GPU record came for 30 s although steps went on"),
 }
+# Jobs of which nothing was recorded, and why: name: (command, sentence, what it needs). {mapped NAME}: a process with a file of that name in its memory, the nearest to
+# another C library that can be had here; {python} this Python; {as NAME} a program that is called so.
+PYTHON_SLEEPS = "import time; time.sleep(1)"
+ISOLATED = "Python was started with -I, -E or -S and ignores the environment, so the DataLoader was not recorded: start it without these options"
+OWN_PATH = r"python\S* runs with a PYTHONPATH of its own, without the hook: add to the one that is there instead of replacing it"
+NO_RANGE = "the recorder was loaded but no range was opened: the job used no DataLoader, no optimizer and no NVTX range"
+STARTERS = {"srun": "put `lacuna run` behind it: srun lacuna run -- CMD", "mpirun": "put `lacuna run` behind it: mpirun lacuna run -- CMD",
+            "ssh": "put `lacuna run` behind it: ssh HOST lacuna run -- CMD", "sudo": "put `lacuna run` behind it: sudo lacuna run -- CMD",
+            "docker": "add what `lacuna env --docker` prints", "podman": "add what `lacuna env --docker` prints",
+            "apptainer": "add what `lacuna env --apptainer` prints", "singularity": "add what `lacuna env --apptainer` prints",
+            "kubectl": "add what `lacuna env --k8s` prints to the pod", "ray": "set what `lacuna env` prints where Ray starts its workers"}
 EMPTY = {
-    "no variables": (("env", "-i", "sleep", "0.6"), "nothing was recorded: sleep runs without the variables that load the recorder"),
-    "nothing to record": (("sleep", "0.6"), "nothing was recorded: no process used NVTX or CUDA"),
-    "an early end": (("sh", "-c", "sleep 0.6; exit 3"), "nothing was recorded: the job ended with status 3"),
+    "no variables": (("env", "-i", "sleep", "1"), r"sleep runs without the variables that load the recorder \(env -i, srun --export=NONE and apptainer --cleanenv remove them\)", ""),
+    "nothing to record": (("sleep", "1"), "no process used NVTX or CUDA, and none was Python with a DataLoader: there was nothing to record", ""),
+    "too short to be seen": (("true",), "no process used NVTX or CUDA, and none was Python with a DataLoader: there was nothing to record", ""),
+    "an early end": (("sh", "-c", "sleep 1; exit 3"), "the job ended with status 3: it may not have reached its first step", ""),
+    "Python without a loader": (("{python}", "-c", PYTHON_SLEEPS), NO_RANGE + "$", ""),
+    "CUDA, and no activity": (("{python}", "-c", "import mmap, os, sys; m = mmap.mmap(os.open(sys.argv[1], 0), 0, prot=mmap.PROT_READ); " + PYTHON_SLEEPS,
+                               "{file libcuda.so.1}"), NO_RANGE + ", and no GPU activity came from CUPTI$", ""),
+    "musl": (("{mapped}", "{file ld-musl-x86_64.so.1}"), "a process uses musl instead of glibc, so the recorder cannot be loaded there: use an image with glibc 2.17 or later", ""),
+    "an old glibc": (("{mapped}", "{file libc-2.12.so}"), r"a process uses glibc 2\.12: the recorder needs 2\.17 or later, so use a newer image or module", ""),
+    "a glibc that is new enough": (("{mapped}", "{file libc-2.31.so}"), "there was nothing to record", ""),
+    "a hidden library": (("unshare", "-m", "sh", "-c", "mount -t tmpfs none {build} && exec sleep 1"),
+                         r"sleep runs where \S+/liblacuna\.so cannot be seen \(in a container\?\): mount it there, as `lacuna env --docker` or `lacuna env --apptainer` print it", "mounts"),
+    "switched off inside": (("env", "LACUNA_DISABLE=1", "sleep", "1"), "sleep runs with LACUNA_DISABLE, which switches the recorder off", ""),
+    **{f"through {name}": ((f"{{as {name}}}", "1"), f"the job starts its work through {name}, and the recorder did not get there: {remedy}", "") for name, remedy in STARTERS.items()},
+    "a setuid program": (("{setuid}", "1"), r"privileged runs with privileges of its own \(sudo, setuid\), so the recorder is not loaded: start `lacuna run` behind it", "root"),
+    **{f"Python {option}": (("{python}", option, "-c", PYTHON_SLEEPS), ISOLATED, "") for option in ("-I", "-E", "-S", "-uI")},
+    "a PYTHONPATH of its own": (("env", "PYTHONPATH=/nowhere", "{python}", "-c", PYTHON_SLEEPS), OWN_PATH, ""),
+    "no PYTHONPATH": (("env", "-u", "PYTHONPATH", "{python}", "-c", PYTHON_SLEEPS), OWN_PATH, ""),
+    "a static program": (("{static}",), "static is statically linked, so the recorder cannot be loaded into it: link it dynamically", ""),
 }
+LOADED = ("Python without a loader", "CUDA, and no activity")  # of these the recorder is in the process
+MAY_MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
+AS_NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+MAPPED = "#include <fcntl.h>\n#include <sys/mman.h>\n#include <unistd.h>\nint main(int n, char **v) {" \
+         "(void)n; mmap(0, 4096, PROT_READ, MAP_PRIVATE, open(v[1], O_RDONLY), 0); usleep(999999); return 0; }\n"
+STATIC = "#include <unistd.h>\nint main(void) { usleep(999999); return 0; }\n"
+AT_ONCE = 6  # they sleep
 
 
 class Reasons(unittest.TestCase):
@@ -91,7 +127,7 @@ class Reasons(unittest.TestCase):
     def is_said_everywhere(self, out, verdict, missing):
         analysis = json.loads(self.analyze(out, "--json"))
         text, page = " ".join(self.analyze(out).split()), out + ".html"
-        subprocess.run([LACUNA, "export", out, "--to", "html", "-o", page], stdout=subprocess.DEVNULL, check=True, timeout=SECONDS)
+        subprocess.run([LACUNA, "export", out, "--to", "html", "-o", page], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True, timeout=SECONDS)
         with open(page, encoding="utf-8") as file:
             html = file.read().replace("&#39;", "'").replace("\\u0027", "'").replace("&quot;", '"')
         said = analysis["verdict"]["text"] + " " + analysis["verdict"]["detail"]
@@ -142,12 +178,62 @@ class Reasons(unittest.TestCase):
         self.assertEqual(analysis["verdict"]["cause"], "unknown")
         self.assertLessEqual({finding["id"] for finding in analysis["findings"]}, {"step-outliers"})
 
-    def test_a_reason_where_no_process_was_recorded(self):
-        for name, (command, verdict) in EMPTY.items():
-            with self.subTest(name):
-                out, run = self.record(name, *command)
-                self.assertEqual(run.stderr, "")
-                self.is_said_everywhere(out, verdict, "GPU operations: " + verdict.split(": ", 1)[1])
+    def program(self, name, text, *flags):
+        path = os.path.join(self.folder, name)
+        with open(path + ".c", "w") as file:
+            file.write(text)
+        subprocess.run(["gcc", "-O1", path + ".c", "-o", path, *flags], check=True, timeout=SECONDS)
+        return path
+
+    def word(self, word):
+        """A word of a row's command, with what stands in braces made."""
+        kind, _, name = word.strip("{}").partition(" ")
+        path = os.path.join(self.folder, "empty", name)
+        if word.startswith("{file"):
+            with open(path, "wb") as file:
+                file.write(b"x" * 4096)
+        elif word.startswith("{as"):
+            os.symlink("/bin/sleep", path)
+        else:
+            return word.replace("{build}", BUILD) if not word.startswith("{") else self.programs[kind]
+        return path
+
+    def make_programs(self):
+        os.mkdir(os.path.join(self.folder, "empty"))
+        self.programs = {"python": sys.executable, "mapped": self.program("mapped", MAPPED), "static": self.program("static", STATIC, "-static")}
+        self.programs["setuid"] = os.path.join(self.folder, "privileged")
+        shutil.copy("/bin/sleep", self.programs["setuid"])
+        os.chmod(self.programs["setuid"], 0o4755)
+        self.installed = os.path.join(self.folder, "node")  # where anybody may read it
+        shutil.copytree(os.path.join(BUILD, "python"), os.path.join(self.installed, "python"))
+        for name in ("lacuna-node", "liblacuna.so"):
+            shutil.copy(os.path.join(BUILD, name), self.installed)
+        os.chmod(self.folder, 0o777)
+
+    def record_nothing(self, name):
+        command, _, needs = EMPTY[name]
+        out = os.path.join(self.folder, "empty-" + name.replace(" ", "-"))
+        launcher = [*AS_NOBODY, os.path.join(self.installed, "lacuna-node")] if needs == "root" else [NODE]
+        run = subprocess.run([*launcher, "run", "-o", out, "--", *[self.word(word) for word in command]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=SECONDS, cwd=self.folder)
+        return out, run.stderr
+
+    def test_a_reason_where_nothing_was_recorded(self):
+        able = {"mounts": MAY_MOUNT, "root": os.geteuid() == 0 and shutil.which("setpriv") is not None}
+        names = [name for name, (_, _, needs) in EMPTY.items() if able.get(needs, True)]
+        if len(names) < len(EMPTY):
+            print(f"skip: no right to mount or to change the user: {', '.join(sorted(set(EMPTY) - set(names)))} is not tried")
+        self.make_programs()
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            for name, (out, said) in zip(names, pool.map(self.record_nothing, names)):
+                with self.subTest(name):
+                    told = re.search(r"^lacuna: nothing was recorded: (.*)\.$", said, re.M)
+                    self.assertTrue(told, said)
+                    self.assertRegex(told.group(1), EMPTY[name][1])
+                    self.is_said_everywhere(out, "nothing was recorded: " + told.group(1), "GPU operations: " + told.group(1))
+                    self.assertEqual(said.count("nothing was recorded"), 1, said)
+                    loaded, cuda = "yes" if name in LOADED else "none", "yes" if name == "CUDA, and no activity" else "none"
+                    self.assertRegex(said, rf"Processes seen: \d+; with the recorder loaded: {loaded}; with CUDA: {cuda}\.")
 
     def test_trouble_is_told_while_the_job_runs(self):
         out = os.path.join(self.folder, "at-once")
