@@ -18,7 +18,7 @@ class Kind:
         self.streams = streams or {}    # "stdin", "stdout", "stderr": "closed", "full" (/dev/full) or "terminal" for all
         self.send = send                # a signal, once the job says "ready"
         self.stdin = stdin
-        self.needs = needs              # "root", "torch", "gcc"
+        self.needs = needs              # "root", "torch", "IPython", "gcc"
         self.soak = soak                # too long for `make test`
         self.limits = limits            # why something of the two may differ; told in the table
         self.ignore = ignore            # files whose content may differ
@@ -38,6 +38,11 @@ def python(text):
 
 def torch(text, *arguments):
     return ["{torch}", "-c", LOADER + text, *arguments]
+
+
+def script(program, text):
+    """A job in a file: the processes that it starts anew import it."""
+    return f"cat >job.py <<'END'\n{text}\nEND\nexport GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1\n{program} job.py"
 
 
 SEES = "import os, resource, sys; print(sorted(os.listdir('/proc/self/fd'))); print(resource.getrlimit(resource.{0}))"
@@ -82,6 +87,37 @@ print("ready", flush=True)
 while True: time.sleep(1)
 """
 
+# Two ranks that train with loaders of their own and add up a tensor, each with a file that says how it ended.
+RANKS = LOADER + """
+import torch.distributed as dist, torch.multiprocessing as mp
+def rank(index, how, **where):
+    dist.init_process_group("gloo", **where)
+    train(DataLoader(Images(), batch_size=8, num_workers=2), 1)
+    value = torch.ones(4) * (dist.get_rank() + 1)
+    dist.all_reduce(value)
+    with open(f"rank-{dist.get_rank()}", "w") as file: file.write(f"{value.tolist()} of {dist.get_world_size()}")
+    dist.barrier()
+    if how == "fails" and dist.get_rank() == 1: sys.exit(3)
+    dist.destroy_process_group()
+def spawned(index, how, path): rank(index, how, init_method="file://" + path, rank=index, world_size=2)
+"""
+
+
+def spawn(how):
+    return script("{torch}", RANKS + f"if __name__ == '__main__': mp.spawn(spawned, args=('{how}', os.environ['TMPDIR'] + f'/meet-{{os.getpid()}}'), nprocs=2)")
+
+
+def elastic(how):
+    """torch 1.13 under Python 3.11 starts ranks only where their output goes to files first; which rank writes first is chance."""
+    launch = "{torch} -m torch.distributed.run --redirects 1 --tee 1 --nproc_per_node 2 --rdzv_backend c10d --rdzv_endpoint localhost:0"
+    return script(launch, RANKS + f"rank(0, '{how}')") + " >out 2>err; status=$?; rm err; sort out; rm out; exit $status"
+
+
+def started_anew(method, more=""):
+    loader = f"DataLoader(Images(), batch_size=8, num_workers=2, multiprocessing_context='{method}'{more})"
+    return script("{torch}", LOADER + f"if __name__ == '__main__': train({loader})")
+
+
 KINDS = [
     # -- how it ends
     Kind("exit status", "exit 7"),
@@ -90,6 +126,7 @@ KINDS = [
     Kind("a fault without a core", "ulimit -c 0; kill -SEGV $$"),
     Kind("a core dump", "ulimit -c unlimited; kill -ABRT $$", ignore=("core",)),
     Kind("an interrupt of its own", "ulimit -c 0; kill -INT $$"),
+    Kind("a program that does nothing", ["true"]),
     Kind("an exception", python("raise ValueError('x')")),
     Kind("os._exit", python("import os; print('out', flush=True); os._exit(9)")),
     Kind("sys.exit in a thread pool", python("import concurrent.futures as c, sys\nwith c.ThreadPoolExecutor(4) as p: print(sum(p.map(abs, range(100))))\nsys.exit(6)")),
@@ -137,6 +174,11 @@ KINDS = [
     Kind("its own PYTHONPATH", ["env", "PYTHONPATH=/nowhere", "{python}", "-c", "import os; print(os.environ['PYTHONPATH'])"]),
     Kind("isolated Python", ["{python}", "-I", "-c", "print(1)"]),
     Kind("Python from stdin", ["{python}"], stdin="import sys; print(sys.argv, __name__)\n"),
+    Kind("Python's prompt", ["{python}", "-i"], stdin="x = 6\nx * 7\n1 / 0\nprint(x)\nexit(3)\n"),
+    Kind("a prompt of a program's own", ["{python}", "-m", "code"], stdin="import sys\nlen(sys.argv)\nraise SystemExit(4)\n"),
+    Kind("IPython", "IPYTHONDIR=$TMPDIR/ipython exec {python} -m IPython --simple-prompt --no-banner --colors=NoColor", stdin="x = 6\nx * 7\n1 / 0\nexit()\n",
+         needs="IPython"),
+    Kind("numpy alone", ["{torch}", "-c", "import numpy; print(numpy.linalg.norm(numpy.arange(1000.0).reshape(10, 100) @ numpy.ones((100, 10))))"], needs="torch"),
     Kind("a long environment", "echo ${#LONG}", environment={"LONG": "x" * 100000}),
     Kind("very many arguments", ["sh", "-c", "echo $#", "sh", *(["word"] * 5000)]),
     # -- processes
@@ -159,5 +201,13 @@ KINDS = [
     Kind("a loader, a worker that fails", torch("class Bad(Images):\n def __getitem__(self, i): raise ValueError('bad')\n"
                                                 "try: train(DataLoader(Bad(), num_workers=1))\nexcept ValueError as e: print(type(e).__name__); sys.exit(3)"), needs="torch", soak=True),
     Kind("a loader, os._exit", torch("train(DataLoader(Images(), batch_size=8, num_workers=2)); sys.stdout.flush(); os._exit(7)"), needs="torch", soak=True),
+    Kind("a loader, spawn", started_anew("spawn"), needs="torch", soak=True),
+    Kind("a loader, spawn, persistent workers", started_anew("spawn", ", persistent_workers=True"), needs="torch", soak=True),
+    Kind("a loader, forkserver", started_anew("forkserver"), needs="torch"),
     Kind("a generator", torch("train([(torch.ones(4, 8), torch.zeros(4, dtype=torch.long))] * 8)"), needs="torch", soak=True),
+    # -- ranks
+    Kind("mp.spawn", spawn("ends"), needs="torch", soak=True),
+    Kind("mp.spawn, a rank that fails", spawn("fails"), needs="torch", soak=True),
+    Kind("elastic launch", elastic("ends"), needs="torch", soak=True),
+    Kind("elastic launch, a rank that fails", elastic("fails"), needs="torch", soak=True),
 ]

@@ -6,6 +6,7 @@ The table in collector/README.md says what this holds. `make test` runs the shor
 import concurrent.futures
 import errno
 import hashlib
+import importlib.util
 import os
 import pty
 import shutil
@@ -182,7 +183,7 @@ class Kinds(unittest.TestCase):
         return found
 
     def why_not(self, kind):
-        lacks = {"torch": not self.has_torch, "root": not self.may_mount}
+        lacks = {"torch": not self.has_torch, "IPython": importlib.util.find_spec("IPython") is None, "root": not self.may_mount}
         return "not in make test" if kind.soak and not SOAK else "no " + kind.needs if lacks.get(kind.needs) else ""
 
     def compare(self, kind):
