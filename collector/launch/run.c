@@ -767,8 +767,10 @@ static void set_captures(const struct lac_run_options *options)
     if (options->profiler_api) {
         (void)setenv("LACUNA_PROFILER_API", "1", 1);
     }
-    if (is_by_range(options) && (options->delay_ms > 0 || options->step_first > 1)) {
-        (void)setenv("LACUNA_ON_DEMAND", "1", 1); /* not even in a range, before its time */
+    if (options->on_demand ||
+        (is_by_range(options) && (options->delay_ms > 0 || options->step_first > 1))) {
+        /* not even in a range, or until the launcher looks, before its time */
+        (void)setenv("LACUNA_ON_DEMAND", "1", 1);
     }
 }
 

@@ -48,7 +48,9 @@ def _sample():
             if is_begin and MODE == "auto":
                 external = _external()
             tool = (external or _tool()) if MODE == "auto" else ""
-            looks = _lacuna.stack_run(main, 0 if tool else LOOKS_BETWEEN_CHECKS)
+            if tool:
+                _tell(tool)
+            looks = _lacuna.stack_run(main, 0 if tool else LOOKS_BETWEEN_CHECKS if _is_told else 1)  # also a short job tells
             if looks < 0:
                 return
             is_begin = looks == 0  # a pause

@@ -34,7 +34,7 @@ JOB = textwrap.dedent("""
 
     def step():
         optimizer.zero_grad()
-        busy(400000)
+        busy(1200000)
         optimizer.step()
 
     model = torch.nn.Linear(4, 4)
@@ -100,7 +100,7 @@ class PythonStacks(unittest.TestCase):
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("LACUNA_")}
         self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 
-    def start(self, *options, python=sys.executable, is_real=False, seconds=0.3, **environment):
+    def start(self, *options, python=sys.executable, is_real=False, seconds=0.4, **environment):
         job = JOB
         if not is_real:  # which has no layers
             environment["PYTHONPATH"] = STAND_IN
@@ -130,7 +130,7 @@ class PythonStacks(unittest.TestCase):
         self.assertGreater(sum(periods for _, periods in inside), 0.8 * total, [stack[:2] for stack, _ in main])
         for stack, _ in inside:
             self.assertEqual(stack[0][1], f"{self.script}({self.line_of('def busy')}): busy")
-            self.assertEqual(stack[1][0], self.line_of("busy(400000)"))
+            self.assertEqual(stack[1][0], self.line_of("busy(1200000)"))
         # of our own code there is nothing
         self.assertFalse([stack for _, stack, _ in samples if any("_lacuna" in text for _, text in stack)])
 
@@ -175,7 +175,7 @@ class PythonStacks(unittest.TestCase):
 
     def test_inside_of_a_range_only(self):
         samples, _ = self.record("--range", "look here",
-                                 AFTER="import lacuna\nwith lacuna.annotate('look here'):\n    for i in range(15): busy(400000)")
+                                 AFTER="import lacuna\nwith lacuna.annotate('look here'):\n    for i in range(15): busy(1200000)")
         functions = {text.rsplit(" ", 1)[1] for _, stack, _ in samples for _, text in stack if "train.py" in text}
         self.assertIn("busy", functions)
         self.assertNotIn("step", functions)

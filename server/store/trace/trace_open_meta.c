@@ -154,7 +154,7 @@ static void read_info(struct meta_reader *meta)
     info->is_simulated = number(meta, "is_simulated", 0, 1) != 0;
     info->has_python_stacks = number(meta, "has_python_stacks", 0, 1) != 0;
     info->has_shapes = number(meta, "has_shapes", 0, 1) != 0;
-    info->has_no_time = number(meta, "has_no_time", 0, 1) != 0;
+    info->has_no_time = seek(meta, "has_no_time") && number(meta, "has_no_time", 0, 1) != 0;
     if (seek(meta, "phase_count") && sqlite3_column_bytes(meta->get, 0) == 128 * 8) {
         const uint8_t *bytes = sqlite3_column_blob(meta->get, 0);
 
