@@ -6,6 +6,7 @@
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_import.h"
+#include "analysis/import/stacks/stack_importers.h"
 #include "analysis/import/tables/table_import.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -47,6 +48,8 @@ static const struct lac_stream_importer stream_importers[] = {
     {is_sqlite, refuse_sqlite},
     {lac_nsys_is_dump, lac_nsys_import_dump},
     {lac_tables_is_table, lac_tables_import},
+    {lac_perf_script_is_its_own, lac_perf_script_import},
+    {lac_folded_is_its_own, lac_folded_import},
     {is_anything, lac_chrome_import},
 };
 

@@ -221,6 +221,8 @@ struct lac_trace_info {
     bool has_shapes;
     bool has_no_time; /**< a profile without times: durations and counts are the file's, but where a
                          slice starts means nothing, and neither does a gap */
+    uint32_t weight_unit; /**< string id of what lengths count ("samples"); 0: they are times */
+    int64_t weight_scale; /**< length in ns of one weight_unit */
 };
 
 struct lac_model {

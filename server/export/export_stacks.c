@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_MAX = 512 };
+enum { STACK_MAX = 4096 };
 
 static const char *frame_name(const struct lac_report_source *source,
                               const struct lac_flame_node *node, char *room, size_t capacity_bytes)
@@ -83,6 +83,22 @@ static void put_folded(struct lac_buffer *out, const char *name)
     free(text);
 }
 
+/** A length of time in ns, or in a profile what it counts, with all its digits. */
+static void put_weight(struct lac_buffer *out, const struct lac_model *model, int64_t length_ns)
+{
+    const int64_t scale = model->info.weight_unit != 0 ? model->info.weight_scale : 1;
+    lac_buffer_printf(out, " %" PRId64, scale > 1 ? length_ns / scale : length_ns);
+    int64_t rest = scale > 1 ? length_ns % scale : 0;
+    if (rest == 0) {
+        return;
+    }
+    lac_buffer_puts(out, ".");
+    for (int digits = 0; rest != 0 && digits < 9; digits++) {
+        lac_buffer_printf(out, "%d", (int)(rest * 10 / scale)); /* below 2^53: times 10 fits */
+        rest = rest * 10 % scale;
+    }
+}
+
 void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
                        enum lac_flame_metric metric)
 {
@@ -100,22 +116,35 @@ void lac_export_folded(struct lac_export_out *out, const struct lac_report_sourc
             put_folded(&out->buffer,
                        frame_name(source, &flame->nodes[stack[i]], room, sizeof(room)));
         }
-        lac_buffer_printf(&out->buffer, " %" PRId64 "\n", flame->nodes[n].self_ns);
+        put_weight(&out->buffer, source->model, flame->nodes[n].self_ns);
+        lac_buffer_puts(&out->buffer, "\n");
         lac_export_flow(out);
     }
     lac_flame_destroy(flame);
 }
 
+/** What speedscope calls the unit of weights: it knows times and bytes. */
+static const char *unit_of(const struct lac_model *model)
+{
+    if (model->info.weight_unit == 0) {
+        return "nanoseconds";
+    }
+    return strcmp(lac_model_str(model, model->info.weight_unit), "bytes") == 0 ? "bytes" : "none";
+}
+
 /** One profile; frames are the nodes, numbered from `first_frame`. */
 static void put_profile(struct lac_export_out *out, struct lac_json *json,
-                        const struct lac_flame *flame, const char *name, uint64_t first_frame)
+                        const struct lac_flame *flame, const struct lac_model *model,
+                        const char *name, uint64_t first_frame)
 {
+    const bool is_counted = model->info.weight_unit != 0 && model->info.weight_scale > 0;
+    const double scale = is_counted ? (double)model->info.weight_scale : 1;
     uint32_t stack[STACK_MAX];
     int64_t total_ns = 0;
     lac_json_open(json, NULL, '{');
     lac_json_text(json, "type", "sampled");
     lac_json_text(json, "name", name);
-    lac_json_text(json, "unit", "nanoseconds");
+    lac_json_text(json, "unit", unit_of(model));
     lac_json_open(json, "samples", '[');
     for (uint32_t n = 1; n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns <= 0) {
@@ -133,13 +162,21 @@ static void put_profile(struct lac_export_out *out, struct lac_json *json,
     lac_json_open(json, "weights", '[');
     for (uint32_t n = 1; n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns > 0) {
-            lac_json_int(json, NULL, flame->nodes[n].self_ns);
+            if (is_counted) {
+                lac_json_real(json, NULL, (double)flame->nodes[n].self_ns / scale);
+            } else {
+                lac_json_int(json, NULL, flame->nodes[n].self_ns);
+            }
             total_ns += flame->nodes[n].self_ns;
         }
     }
     lac_json_close(json, ']');
     lac_json_int(json, "startValue", 0);
-    lac_json_int(json, "endValue", total_ns);
+    if (is_counted) {
+        lac_json_real(json, "endValue", (double)total_ns / scale);
+    } else {
+        lac_json_int(json, "endValue", total_ns);
+    }
     lac_json_close(json, '}');
 }
 
@@ -187,7 +224,7 @@ void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_s
             if (!is_first) {
                 lac_json_line(&json);
             }
-            put_profile(out, &json, flames[m], names[m], first_frame);
+            put_profile(out, &json, flames[m], source->model, names[m], first_frame);
             is_first = false;
         }
         first_frame += flames[m] ? flames[m]->node_count : 0;

@@ -33,6 +33,10 @@ static void write_trace(struct lac_analysis_out *document)
     lac_document_name(document, "host", info->host);
     lac_json_bool(json, "simulated", info->is_simulated);
     lac_json_bool(json, "timeline", !info->has_no_time);
+    if (info->weight_unit != 0) {
+        lac_document_name(document, "weight_unit", info->weight_unit);
+        lac_json_int(json, "weight_scale", info->weight_scale);
+    }
     lac_json_text(json, "subject", lac_workload_kind_name(document->analysis->workload));
     lac_json_close(json, '}');
 }

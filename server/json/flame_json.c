@@ -158,6 +158,10 @@ static enum lac_status write_flame(struct lac_buffer *out, const struct lac_mode
     lac_json_int(&json, "t0_ns", is_all ? 0 : options->t0_ns);
     lac_json_int(&json, "t1_ns", is_all ? model->info.duration_ns : options->t1_ns);
     lac_json_uint(&json, "steps", flame->step_count);
+    if (model->info.weight_unit != 0) {
+        lac_json_text(&json, "unit", lac_model_str(model, model->info.weight_unit));
+        lac_json_int(&json, "unit_ns", model->info.weight_scale);
+    }
     lac_json_int(&json, "total_ns", flame->node_count > 0 ? flame->nodes[0].value_ns : 0);
     lac_json_open(&json, "nodes", '{');
     write_names(&json, model, flame, &order);

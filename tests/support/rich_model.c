@@ -190,6 +190,8 @@ static enum lac_status make_info(struct maker *maker)
     info->is_simulated = true;
     info->has_shapes = true;
     TRY(text(maker, "rich", &info->name));
+    info->weight_scale = 1000;
+    TRY(text(maker, "samples", &info->weight_unit));
     TRY(text(maker, "nccl", &info->backend));
     TRY(text(maker, "node-17", &info->host));
     TRY(text(maker, "{\"schemaVersion\":1}", &info->metadata));
@@ -289,6 +291,8 @@ static const char *info_differs(const struct lac_model *a, const struct lac_mode
     SAME_NUMBER(info.has_python_stacks);
     SAME_NUMBER(info.has_shapes);
     SAME_NUMBER(info.has_no_time);
+    SAME_NUMBER(info.weight_unit);
+    SAME_NUMBER(info.weight_scale);
     SAME_ARRAY(info.phase_count, 128);
     SAME_NUMBER(report_count);
     for (uint32_t i = 0; i < a->report_count; i++) {

@@ -245,6 +245,9 @@ static bool is_loop_of_batches(const struct lac_facts *facts)
 enum lac_status lac_steps_detect(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
+    if (facts->model->info.weight_unit != 0 || facts->model->info.has_no_time) {
+        return LAC_OK; /* samples of a profiler: what repeats in them is no step */
+    }
     if (facts->step_marks.count > 0 && !is_loop_of_batches(facts)) {
         analysis->step_method = "profiler_step";
         analysis->step_confidence = 1.0;

@@ -505,6 +505,21 @@ static int64_t count_launches(const struct lac_facts *facts)
     return count;
 }
 
+/** Stacks of a profiler: samples, or sums. */
+static void say_profile(struct lac_facts *facts)
+{
+    const char *top = lac_profile_top(facts);
+    const char *separator = top != NULL && top[0] != '\0' ? ". " : "";
+    facts->analysis->verdict.text =
+        "a profile of the host: which functions it was in, nothing of the GPU";
+    facts->analysis->verdict.detail = lac_texts_add(
+        &facts->analysis->texts,
+        "%s%s%sRecord the job with lacuna run to see what the GPU waits for.",
+        top != NULL ? top : "", separator,
+        facts->model->info.has_no_time ? "It holds sums without times: a flame graph, no timeline. "
+                                       : "");
+}
+
 /** No GPU operation: whether there was none, or none was recorded. */
 static void say_no_gpu(struct lac_facts *facts)
 {
@@ -516,7 +531,9 @@ static void say_no_gpu(struct lac_facts *facts)
     analysis->verdict = (struct lac_verdict){
         "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
         "Record with CUDA activities to see what the GPU did.", 0};
-    if (why != NULL) {
+    if (facts->model->info.weight_unit != 0) {
+        say_profile(facts);
+    } else if (why != NULL) {
         analysis->verdict.text = why;
         analysis->verdict.detail = "";
     } else if (ranges != NULL) {
@@ -568,6 +585,10 @@ void lac_verdict_say(struct lac_facts *facts)
 
 void lac_verdict_without_time(struct lac_facts *facts)
 {
+    if (facts->model->info.weight_unit != 0) {
+        say_profile(facts);
+        return;
+    }
     struct lac_analysis *analysis = facts->analysis;
     const char *text = "a profile without times: nothing ran on a GPU";
     if (analysis->kernel_name_count > 0) {

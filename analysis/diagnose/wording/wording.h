@@ -14,6 +14,9 @@ void lac_verdict_say(struct lac_facts *facts);
 
 /** The same, and what was not recorded, of a profile without times. */
 void lac_verdict_without_time(struct lac_facts *facts);
+/** profile_words.c: the functions that most of a profile lies in, "" where none is. O(slices).
+ *  @return NULL: out of memory */
+const char *lac_profile_top(struct lac_facts *facts);
 
 void lac_notes_write(struct lac_facts *facts);
 /** notes_samples.c: of those not recorded, what "lacuna run" samples. */

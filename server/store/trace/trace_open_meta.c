@@ -61,6 +61,12 @@ static int64_t number(struct meta_reader *meta, const char *key, int64_t min, in
     return min;
 }
 
+/** A number that files of before lack: 0 there. */
+static int64_t optional(struct meta_reader *meta, const char *key, int64_t max)
+{
+    return seek(meta, key) ? number(meta, key, 0, max) : 0;
+}
+
 static double real(struct meta_reader *meta, const char *key)
 {
     if (seek(meta, key) && (sqlite3_column_type(meta->get, 0) == SQLITE_FLOAT ||
@@ -154,7 +160,9 @@ static void read_info(struct meta_reader *meta)
     info->is_simulated = number(meta, "is_simulated", 0, 1) != 0;
     info->has_python_stacks = number(meta, "has_python_stacks", 0, 1) != 0;
     info->has_shapes = number(meta, "has_shapes", 0, 1) != 0;
-    info->has_no_time = seek(meta, "has_no_time") && number(meta, "has_no_time", 0, 1) != 0;
+    info->has_no_time = optional(meta, "has_no_time", 1) != 0;
+    info->weight_unit = (uint32_t)optional(meta, "weight_unit", string_max);
+    info->weight_scale = optional(meta, "weight_scale", LAC_TIME_MAX_NS);
     if (seek(meta, "phase_count") && sqlite3_column_bytes(meta->get, 0) == 128 * 8) {
         const uint8_t *bytes = sqlite3_column_blob(meta->get, 0);
 

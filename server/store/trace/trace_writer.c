@@ -199,6 +199,8 @@ static enum lac_status write_all_meta(struct lac_trace_writer *writer)
         {"has_python_stacks", info->has_python_stacks},
         {"has_shapes", info->has_shapes},
         {"has_no_time", info->has_no_time},
+        {"weight_unit", info->weight_unit},
+        {"weight_scale", info->weight_scale},
     };
     enum lac_status status = lac_trace_write_meta_text(writer, "program_version", LAC_VERSION);
 

@@ -385,6 +385,9 @@ export const flameShape = obj({
   t1_ns: or(time, ns(0)),
   steps: or(num, 0),
   total_ns: or(num, 0),
+  /** What lengths count where they are no times ("samples"), and the length of one. */
+  unit: or(str, ''),
+  unit_ns: or(num, 1),
   nodes: obj({
     name: list(str),
     parent: list(num),

@@ -73,6 +73,26 @@ export function durationIn(durationNs: number, unit: TimeUnit, decimals: number)
   return value < 0 ? MINUS + text : text;
 }
 
+/** A length on a flame graph: a time, or what a profile counts. */
+export interface Amount {
+  /** "samples", "" for times. */
+  readonly unit: string;
+  /** Length of one unit. */
+  readonly unit_ns: number;
+}
+
+/** A duration, or 1234 samples. */
+export function formatAmount(lengthNs: number, amount: Amount): string {
+  if (amount.unit === '' || amount.unit_ns <= 0) return formatDuration(lengthNs);
+  return `${formatNumber(lengthNs / amount.unit_ns)}${THIN}${amount.unit}`;
+}
+
+/** The same with all digits. */
+export function exactAmount(lengthNs: number, amount: Amount): string {
+  if (amount.unit === '' || amount.unit_ns <= 0) return exactNs(lengthNs);
+  return `${formatNumber(lengthNs / amount.unit_ns, 15)}${THIN}${amount.unit}`;
+}
+
 /** All digits, for hovering and copying: "301 234 567 ns". */
 export function exactNs(durationNs: number): string {
   return `${formatCount(durationNs)}${THIN}ns`;

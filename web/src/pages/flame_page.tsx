@@ -4,7 +4,15 @@ import type {JSX} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {getFlame} from '../api/client';
 import type {FlameReply, TraceInfo} from '../api/types';
-import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
+import {
+  type Amount,
+  exactNs,
+  formatAmount,
+  formatCount,
+  formatDuration,
+  formatPct,
+  plural,
+} from '../base/format';
 import {FlameCanvas} from '../flame/flame_canvas';
 import {frameLabel} from '../flame/flame_painter';
 import {
@@ -401,7 +409,7 @@ function Flame(props: {
     );
 
   const labelOf = (node: number): string => frameLabel(tree, node, shortNames);
-  const words = describer(tree, layout, {steps, perStep, difference});
+  const words = describer(tree, layout, {steps, perStep, difference, amount: reply});
   const center = (name: string): void => show({flameOf: unfolded(name)});
   const open = (node: number): void => {
     if (isSummed(tree.name[node] ?? ''))
@@ -449,7 +457,7 @@ function Flame(props: {
           <span role="status" data-testid="flame-match">
             {match.frames === 0
               ? 'no frames match'
-              : `${plural(match.frames, 'frame')}: ${formatDuration(match.totalNs / steps)}${
+              : `${plural(match.frames, 'frame')}: ${formatAmount(match.totalNs / steps, reply)}${
                   perStep ? ' per step' : ''
                 }, ${formatPct((100 * match.totalNs) / Math.max(1, total))}`}
           </span>
@@ -482,6 +490,7 @@ function Flame(props: {
               shortNames={shortNames}
               steps={steps}
               perStep={perStep}
+              amount={reply}
             />
           ))}
         {flameForm.value !== 'graph' && (
@@ -490,6 +499,7 @@ function Flame(props: {
             layout={layout}
             steps={steps}
             perStep={perStep}
+            amount={reply}
             filter={text}
             labelOf={labelOf}
             onFocus={node => {
@@ -515,24 +525,29 @@ interface Words {
 function describer(
   tree: FlameTree,
   layout: FlameLayout,
-  by: {steps: number; perStep: boolean; difference?: FlameDifference | undefined},
+  by: {
+    steps: number;
+    perStep: boolean;
+    amount: Amount;
+    difference?: FlameDifference | undefined;
+  },
 ): Words {
-  const {steps, perStep, difference} = by;
+  const {steps, perStep, difference, amount} = by;
   const total = Math.max(1, layout.valueNs[0] ?? 1);
   const per = perStep ? ' per step' : '';
   const value = (node: number): string => {
-    if (!difference) return formatDuration((layout.valueNs[node] ?? 0) / steps);
+    if (!difference) return formatAmount((layout.valueNs[node] ?? 0) / steps, amount);
     const delta = (difference.bNs[node] ?? 0) - (difference.aNs[node] ?? 0);
-    return `${delta > 0 ? '+' : ''}${formatDuration(delta)}`;
+    return `${delta > 0 ? '+' : ''}${formatAmount(delta, amount)}`;
   };
   const describe = (node: number): string => {
     if (difference) {
       const [a, b] = [difference.aNs[node] ?? 0, difference.bNs[node] ?? 0];
-      return `${formatDuration(a)} in A, ${formatDuration(b)} in B${per}: ${value(node)}`;
+      return `${formatAmount(a, amount)} in A, ${formatAmount(b, amount)} in B${per}: ${value(node)}`;
     }
     const own = layout.valueNs[node] ?? 0;
     const parts = [
-      `${formatDuration(own / steps)}${per}`,
+      `${formatAmount(own / steps, amount)}${per}`,
       `${formatPct((100 * own) / total)} of all`,
     ];
     const parent = tree.parent[node] ?? -1;
@@ -541,7 +556,7 @@ function describer(
         `${formatPct((100 * own) / Math.max(1, layout.valueNs[parent] ?? 1))} of its parent`,
       );
     parts.push(`${formatCount(tree.slices[node] ?? 0)} ×`);
-    if (perStep) parts.push(`${formatDuration(own)} in total`);
+    if (perStep) parts.push(`${formatAmount(own, amount)} in total`);
     return parts.join(' · ');
   };
   return {value, describe};
@@ -576,6 +591,7 @@ function Sandwich(props: {
   shortNames: ReadonlyMap<string, string>;
   steps: number;
   perStep: boolean;
+  amount: Amount;
 }): JSX.Element {
   const {name} = props;
   const parts = useMemo(
@@ -592,7 +608,7 @@ function Sandwich(props: {
     <div class="sandwich" data-testid="sandwich">
       <div class="flame-status">
         <span class="ellipsis" title={name}>
-          <strong>{name}</strong>: {formatDuration(own / props.steps)}
+          <strong>{name}</strong>: {formatAmount(own / props.steps, props.amount)}
           {props.perStep ? ' per step' : ''}, {formatPct((100 * own) / all)} of all
         </span>
         <button type="button" class="button button-quiet" onClick={() => show({flameOf: ''})}>

@@ -1,7 +1,7 @@
 // The frames of a flame graph as a table: one row per name, beside the graph.
 import type {JSX} from 'preact';
 import {useMemo, useState} from 'preact/hooks';
-import {exactNs, formatCount, formatDuration, formatPct} from '../base/format';
+import {type Amount, exactAmount, formatCount, formatAmount, formatPct} from '../base/format';
 import {word} from '../base/vocabulary';
 import {tableOf, type FlameLayout, type FlameRow, type FlameTree} from '../model/flame_tree';
 import {IconSwap} from '../ui/icons';
@@ -22,6 +22,7 @@ export function FlameTable(props: {
   layout: FlameLayout;
   steps: number;
   perStep: boolean;
+  amount: Amount;
   filter: string;
   labelOf: (node: number) => string;
   onFocus: (node: number) => void;
@@ -128,23 +129,23 @@ export function FlameTable(props: {
               </th>
               {delta ? (
                 <>
-                  <td class="num cell-num">{formatDuration(delta.aNs)}</td>
-                  <td class="num cell-num">{formatDuration(delta.bNs)}</td>
+                  <td class="num cell-num">{formatAmount(delta.aNs, props.amount)}</td>
+                  <td class="num cell-num">{formatAmount(delta.bNs, props.amount)}</td>
                   <td
                     class={`num cell-num ${delta.bNs > delta.aNs ? 'is-slower' : 'is-faster'}`}
-                    title={exactNs(delta.bNs - delta.aNs)}
+                    title={exactAmount(delta.bNs - delta.aNs, props.amount)}
                   >
                     {delta.bNs > delta.aNs ? '+' : ''}
-                    {formatDuration(delta.bNs - delta.aNs)}
+                    {formatAmount(delta.bNs - delta.aNs, props.amount)}
                   </td>
                 </>
               ) : (
                 <>
-                  <td class="num cell-num" title={exactNs(row.selfNs)}>
-                    {formatDuration(row.selfNs / steps)}
+                  <td class="num cell-num" title={exactAmount(row.selfNs, props.amount)}>
+                    {formatAmount(row.selfNs / steps, props.amount)}
                   </td>
-                  <td class="num cell-num" title={exactNs(row.totalNs)}>
-                    {formatDuration(row.totalNs / steps)}
+                  <td class="num cell-num" title={exactAmount(row.totalNs, props.amount)}>
+                    {formatAmount(row.totalNs / steps, props.amount)}
                   </td>
                   <td class="num cell-num">{formatPct((100 * row.totalNs) / total)}</td>
                   <td class="num cell-num">{formatCount(row.slices)}</td>

@@ -109,6 +109,9 @@ const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
   },
   {name: 'JAX', command: 'jax.profiler.start_trace("out", create_perfetto_trace=True)'},
   {name: 'rocprof', command: 'rocprof --sys-trace -o results.csv python train.py'},
+  {name: 'perf', command: 'perf script > out.txt'},
+  {name: 'FlameGraph', command: 'stackcollapse-perf.pl out.txt > out.folded'},
+  {name: 'py-spy', command: 'py-spy record -f raw -o out.folded --pid PID'},
   {name: 'VizTracer', command: 'viztracer -o result.json train.py'},
   {name: 'Perfetto', command: 'traceconv json trace.pftrace trace.json'},
 ];

@@ -7,6 +7,8 @@ import {
   exactNs,
   formatBytes,
   formatCount,
+  exactAmount,
+  formatAmount,
   formatDuration,
   formatNumber,
   formatPct,
@@ -89,7 +91,7 @@ function Verdict(props: {
       <Ladder analysis={analysis} />
       <div class="overview-columns">
         <div class="overview-main">
-          {isOfHost && !groups.first && <NoDevice />}
+          {isOfHost && !groups.first && <NoDevice hasTimeline={analysis.trace.timeline} />}
           {isOfHost && !groups.first && <HostTime trace={trace} />}
           {isPoor && <DevicePanel trace={trace} analysis={analysis} />}
           <NeedsPanel analysis={analysis} />
@@ -124,13 +126,17 @@ function Verdict(props: {
 }
 
 /** A trace of the host alone: what can be seen in it all the same. */
-function NoDevice(): JSX.Element {
+function NoDevice({hasTimeline}: {hasTimeline: boolean}): JSX.Element {
   return (
     <section class="panel no-device">
       <h2>Host-only trace</h2>
       <p>
         It has no GPU operations, so there are no gaps to explain. See what the host did in the{' '}
-        <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
+        {hasTimeline && (
+          <>
+            <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
+          </>
+        )}
         <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>
           flame graph of the host’s threads
         </ViewLink>
@@ -183,9 +189,9 @@ function HostTime({trace}: {trace: TraceInfo}): JSX.Element | null {
                 <Explain
                   title={`Time in ${row.name.slice(0, 60)}`}
                   text="Self time, summed over all threads."
-                  exact={exactNs(row.selfNs)}
+                  exact={reply && exactAmount(row.selfNs, reply)}
                 >
-                  {formatDuration(row.selfNs)}
+                  {reply && formatAmount(row.selfNs, reply)}
                 </Explain>
               </td>
             </tr>

@@ -1,0 +1,72 @@
+/*
+ * Any bytes as text of a profiler: an error with a sentence, or a sound model, the same when it is
+ * read in small pieces. The first byte says which importer.
+ */
+
+#include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
+#include "analysis/import/stacks/stack_importers.h"
+#include "collector/base/count_of.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+    if (!holds) {
+        abort();
+    }
+}
+
+typedef enum lac_status (*import_run)(struct lac_source *source,
+                                      const struct lac_import_options *options, size_t window_bytes,
+                                      const char *name, struct lac_model **ret_model,
+                                      struct lac_error *reterr);
+
+static enum lac_status import(import_run run, const uint8_t *data, size_t size, size_t window,
+                              size_t feed, struct lac_model **ret_model, struct lac_error *reterr)
+{
+    struct lac_import_options options = {0};
+    struct lac_source_budget budget = {0};
+    struct lac_source *source = NULL;
+    lac_import_limits_default(&options.limits);
+    options.limits.event_bytes_max = 4096;
+    *ret_model = NULL;
+    enum lac_status status = lac_source_open_memory(data, size, feed, &budget, &source, reterr);
+    if (status == LAC_OK) {
+        status = run(source, &options, window, "fuzz", ret_model, reterr);
+    }
+    lac_source_destroy(source);
+    return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const import_run runs[] = {lac_folded_import, lac_perf_script_import};
+    struct lac_model *models[2];
+    struct lac_error errors[2] = {{0}, {0}};
+    enum lac_status status[2];
+    if (size == 0) {
+        return 0;
+    }
+    const import_run run = runs[data[0] % (LAC_COUNT_OF(runs))];
+    (void)lac_folded_is_its_own(data + 1, size - 1);
+    (void)lac_perf_script_is_its_own(data + 1, size - 1);
+    status[0] = import(run, data + 1, size - 1, 0, 0, &models[0], &errors[0]);
+    status[1] = import(run, data + 1, size - 1, 16, 7, &models[1], &errors[1]);
+    require(status[0] == status[1]);
+    require(status[0] == LAC_OK || errors[0].message[0] != '\0');
+    if (status[0] == LAC_OK) {
+        require(lac_model_is_valid(models[0]));
+        require(models[0]->slices.count == models[1]->slices.count);
+        require(models[0]->info.dropped_count == models[1]->info.dropped_count);
+        require(models[0]->strings.bytes_used == models[1]->strings.bytes_used);
+        require(memcmp(models[0]->strings.bytes, models[1]->strings.bytes,
+                       models[0]->strings.bytes_used) == 0);
+    }
+    lac_model_destroy(models[0]);
+    lac_model_destroy(models[1]);
+    return 0;
+}
