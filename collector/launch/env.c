@@ -27,7 +27,9 @@ static const char help[] =
     "                            eval \"docker run $(lacuna env --docker) IMAGE CMD\"\n"
     "  --apptainer               options for apptainer exec (and singularity)\n"
     "  --mpirun                  options for mpirun (Open MPI)\n"
-    "  --slurm                   options for srun; `srun lacuna run -- CMD` needs none\n"
+    "  --slurm                   options for srun, directly in front of CMD; they end with this\n"
+    "                            program and --exec where a variable is set already, which srun\n"
+    "                            would keep. `srun lacuna run -- CMD` needs none\n"
     "  --k8s                     part of a pod specification: `lacuna run` in front of the\n"
     "                            command, brought by an init container whose image has the\n"
     "                            lacuna program (--image, default: lacuna)\n"
@@ -207,6 +209,58 @@ static void print_k8s(const char *image)
         stdout);
 }
 
+/* srun passes all of its environment last, so what is set there wins over --export. */
+static bool is_kept_by_srun(const struct variable *variable)
+{
+    const char *const here = getenv(variable->name);
+
+    return here != NULL && strcmp(here, variable->value) != 0;
+}
+
+/* srun and apptainer separate variables by commas, and have no quotes for them. */
+static bool can_pass(const char *what, const char *name, const char *value, const char *forbidden)
+{
+    if (strpbrk(value, forbidden) == NULL) {
+        return true;
+    }
+    (void)fprintf(stderr,
+                  "lacuna env: %s cannot pass the value of %s, which has a comma, a blank or a "
+                  "quote in it: eval \"$(lacuna env)\" before\n",
+                  what + 2, name);
+    return false;
+}
+
+/* What cannot be set by an option is set on the node, by this program in front of CMD. */
+static bool print_slurm(const struct variable *variables)
+{
+    char program[PATH_BYTES] = "";
+    bool is_set_there = false;
+
+    for (int i = 0; i < variable_count; i++) {
+        if (is_kept_by_srun(&variables[i])) {
+            is_set_there = true;
+        } else if (!can_pass("--slurm", variables[i].name, variables[i].value, ", \t\n'\"")) {
+            return false;
+        }
+    }
+    if (is_set_there && (readlink("/proc/self/exe", program, sizeof(program) - 1) <= 0 ||
+                         !can_pass("--slurm", "the program's path", program, " \t\n'\"") ||
+                         !can_pass("--slurm", variables[3].name, variables[3].value, " \t\n'\""))) {
+        return false;
+    }
+    (void)fputs("--export=ALL", stdout);
+    for (int i = is_set_there ? VARIABLES : 0; i < variable_count; i++) {
+        if (!is_kept_by_srun(&variables[i])) {
+            (void)printf(",%s=%s", variables[i].name, variables[i].value);
+        }
+    }
+    if (is_set_there) {
+        (void)printf(" %s env --spool %s --exec --", program, variables[3].value);
+    }
+    (void)putchar('\n');
+    return true;
+}
+
 /* @return false: a value cannot be passed that way, which was said */
 static bool print_for(const char *what, const struct variable *variables, const char *folder)
 {
@@ -219,27 +273,18 @@ static bool print_for(const char *what, const struct variable *variables, const 
         print_mount("-v", spool, "");
     } else if (strcmp(what, "--mpirun") == 0) {
         print_options(variables, "-x ");
-    } else { /* both separate variables by commas, and have no quotes for them */
+    } else if (strcmp(what, "--apptainer") == 0) {
         for (int i = 0; i < variable_count; i++) {
-            if (strpbrk(variables[i].value, ", \t\n'\"") != NULL) {
-                (void)fprintf(stderr,
-                              "lacuna env: %s cannot pass the value of %s, which has a comma, a "
-                              "blank or a quote in it: eval \"$(lacuna env)\" before\n",
-                              what + 2, variables[i].name);
+            if (!can_pass(what, variables[i].name, variables[i].value, ", \t\n'\"")) {
                 return false;
             }
         }
-        if (strcmp(what, "--apptainer") == 0) {
-            print_options(variables, "--env ");
-            print_mount("--bind", folder, ":ro");
-            (void)putchar(' ');
-            print_mount("--bind", spool, "");
-        } else {
-            (void)fputs("--export=ALL", stdout);
-            for (int i = 0; i < variable_count; i++) {
-                (void)printf(",%s=%s", variables[i].name, variables[i].value);
-            }
-        }
+        print_options(variables, "--env ");
+        print_mount("--bind", folder, ":ro");
+        (void)putchar(' ');
+        print_mount("--bind", spool, "");
+    } else {
+        return print_slurm(variables);
     }
     (void)putchar('\n');
     return true;

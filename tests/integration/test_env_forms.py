@@ -58,6 +58,7 @@ STARTER = """
             values = option[len("--export="):].split(",")
             assert values.pop(0) == "ALL"
             take(values)
+            environment.update(os.environ)  # which srun passes last
         else:
             sys.exit("unknown option " + option)
     for mount in mounts:
@@ -152,16 +153,31 @@ class Forms(unittest.TestCase):
 
     def test_slurm(self):
         self.starter("srun")
-        self.assertIn(":/of/the/user", self.sh(f"srun {self.env('--slurm', PYTHONPATH='/of/the/user').stdout.strip()} {self.command()}"))
+        self.sh(f"srun {self.env('--slurm').stdout.strip()} {self.command()}")
         self.assert_recorded()
 
+    def test_slurm_sets_on_the_node_what_srun_would_keep(self):
+        self.assertNotIn(" ", self.env("--slurm").stdout)
+        self.starter("srun")
+        for name, value in (("PYTHONPATH", "/a, b'c"), ("LACUNA_SPOOL", "/of/another"), ("CUDA_INJECTION64_PATH", "none")):
+            self.spool = os.path.join(self.folder, name)
+            os.mkdir(self.spool)
+            printed = self.env("--slurm", **{name: value}).stdout
+            self.assertNotIn(name + "=", printed)
+            self.assertTrue(printed.endswith(f" {NODE} env --spool {self.spool} --exec --\n"), printed)
+            said = self.sh(f"srun {printed.strip()} {self.command()}", **{name: value})
+            self.assertEqual(said, BUILD + "/python" + (":" + value if name == "PYTHONPATH" else "") + "\n")
+            self.assert_recorded()
+            shutil.rmtree(os.path.join(self.folder, "out"))  # each is a recording of its own
+
     def test_what_cannot_be_passed_is_refused(self):
-        for form in ("--slurm", "--apptainer"):
-            for path in ("/a,b", "/a b", "/a'b"):
-                run = self.env(form, PYTHONPATH=path)
+        for value in ("/a,b", "/a b", "/a'b"):
+            for form, spool, name in (("--slurm", value, "LACUNA_SPOOL"), ("--apptainer", value, "LACUNA_SPOOL"), ("--apptainer", self.spool, "PYTHONPATH")):
+                run = self.env(form, spool=spool, PYTHONPATH=value)
                 self.assertEqual(run.returncode, 1, run.stdout)
-                self.assertIn("cannot pass the value of PYTHONPATH", run.stderr)
+                self.assertIn(f"cannot pass the value of {name}", run.stderr)
                 self.assertEqual(run.stdout, "")
+        self.assertEqual(self.env("--slurm", spool="/a b", LACUNA_SPOOL="/another").returncode, 1)
 
     def test_on_demand_is_one_more_variable(self):
         self.assertIn("export LACUNA_ON_DEMAND='1'\n", self.env("--on-demand").stdout)

@@ -364,6 +364,24 @@ class Slurm(unittest.TestCase):
         self.assertIn("nothing was recorded: the job starts its work through srun", outside.stderr)
         self.assertIn("srun lacuna run -- CMD", outside.stderr)
 
+    def test_variables_given_to_srun_record_its_tasks_without_a_launcher(self):
+        with open(self.job, "a") as file:
+            file.write("print(os.environ.get('PYTHONPATH', '').split(':')[1:], os.environ['MINE'])\n")
+        for number, path in enumerate(([], ["/of/the/user"])):  # srun itself keeps a variable that is set
+            self.assert_recorded_with_variables(f"out-{number}", path)
+
+    def assert_recorded_with_variables(self, out, path):
+        spool = os.path.join(self.folder, "spools-" + out)
+        os.mkdir(spool)
+        step = f"srun -n2 $({NODE} env --slurm --spool {spool}) {PYTHON} {self.job}"
+        run = self.command("sh", "-c", step, MINE="a, b", **({"PYTHONPATH": path[0]} if path else {}))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(sorted(run.stdout.splitlines()), [f"{path} a, b"] * 2 + ["rank 0 ended", "rank 1 ended"])
+        gathered = self.command(NODE, "gather", spool, "-o", out)
+        self.assertIn("2 processes", gathered.stdout, gathered.stderr)
+        self.assertEqual(sorted(one["rank"] for one in self.analysis(out)["ranks"]), [0, 1])
+        self.assertTrue(self.has_steps(out))
+
     def test_one_launcher_around_srun_has_all_tasks_of_its_node(self):
         run = self.command(NODE, "run", "--quiet", "-o", "out", "--", "srun", "-n2", PYTHON, self.job)
         self.assertEqual(run.returncode, 0, run.stderr)
