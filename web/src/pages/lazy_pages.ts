@@ -4,6 +4,7 @@ export {ComparePage} from './compare_page';
 export {DeleteDialog} from './delete_dialog';
 export {FindingsPage} from './findings_page';
 export {FlamePage} from './flame_page';
+export {GettingStarted} from './getting_started';
 export {KernelsPage} from './kernels_page';
 export {LabelEditor} from './label_editor';
 export {OverviewCharts} from './overview_charts';

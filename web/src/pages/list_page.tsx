@@ -28,13 +28,17 @@ import {IconClose, IconSearch} from '../ui/icons';
 import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {Empty, Failed, Loading} from '../ui/states';
-import {GettingStarted} from './getting_started';
 import {UploadButton} from './drop_zone';
 import {RunRows, TraceRow, picked, setPicked, toDelete} from './trace_rows';
 
 const DeleteDialog = lazy(
   'the question',
   async () => (await import('./lazy_pages')).DeleteDialog,
+  true,
+);
+const GettingStarted = lazy(
+  'how to begin',
+  async () => (await import('./lazy_pages')).GettingStarted,
   true,
 );
 const SelectionBar = lazy(
