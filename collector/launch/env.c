@@ -432,6 +432,7 @@ static int become(const struct lac_install *install, const struct command *comma
     lac_install_environment(install, command->spool, &displaced);
     if (command->on_demand) {
         (void)setenv("LACUNA_ON_DEMAND", "1", 1);
+        (void)setenv("LACUNA_PYTHON_STACKS", "auto", 0);
     }
     return lac_job_become(command->exec);
 }

@@ -6,7 +6,7 @@
 
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
-#include "server/mcp/mcp.h"
+#include "server/mcp/mcp.h" // IWYU pragma: export
 
 #include <stdbool.h>
 

@@ -5,6 +5,7 @@
 #include "server/json/json_out.h"
 #include "server/sql/sql_query.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -196,6 +197,7 @@ static void add_table_row(struct lac_sql_result *result, const struct lac_sql_ce
 static unsigned width_of(const char *text)
 {
     unsigned width = 0;
+    assert(text != NULL);
     for (; *text != '\0'; text++) {
         width += ((unsigned char)*text & 0xC0) != 0x80;
     }

@@ -178,7 +178,7 @@ static enum lac_status begin_range(struct lac_nsys *nsys, uint32_t *entry,
     return LAC_OK;
 }
 
-static enum lac_status end_range(struct lac_nsys *nsys, uint32_t *entry, int64_t end_ns)
+static enum lac_status end_range(struct lac_nsys *nsys, const uint32_t *entry, int64_t end_ns)
 {
     if (*entry == LAC_NONE || nsys->open[*entry].slice.dur_ns >= 0) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "range_end_alone", 1, 0,

@@ -1,8 +1,8 @@
 #include "analysis/import/stacks/lines.h"
 
 #include "analysis/import/source/source.h"
-#include "analysis/model/grow.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>

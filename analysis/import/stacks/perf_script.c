@@ -14,10 +14,10 @@
 #include "analysis/import/stacks/stack_importers.h"
 #include "analysis/import/stacks/stack_samples.h"
 #include "analysis/import/text/json_text.h"
-#include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 
 #include <ctype.h>
 #include <stdint.h>
@@ -111,9 +111,9 @@ static size_t read_command(const char *line, size_t length, struct heading *head
 {
     const size_t first = skip_spaces(line, 0, length);
     for (size_t at = first + 1; at < length; at++) {
-        size_t count;
-        if ((line[at - 1] != ' ' && line[at - 1] != '\t') ||
-            (count = digits_at(line, at, length)) == 0) {
+        const bool is_apart = line[at - 1] == ' ' || line[at - 1] == '\t';
+        const size_t count = is_apart ? digits_at(line, at, length) : 0;
+        if (count == 0) {
             continue;
         }
         size_t end = at + count;

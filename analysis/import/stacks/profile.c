@@ -1,5 +1,6 @@
 #include "analysis/import/stacks/profile.h"
 
+#include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/stacks/lines.h"
 #include "analysis/import/stacks/stack_samples.h"

@@ -7,6 +7,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "collector/base/order.h"
+#include "collector/base/reserve.h"
 #include "collector/base/utf8.h"
 
 #include <stdint.h>

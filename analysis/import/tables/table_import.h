@@ -12,7 +12,7 @@
 
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
-#include "analysis/model/model.h"
+#include "analysis/model/model.h" // IWYU pragma: export
 #include "analysis/model/status.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 /* What the readers of logs share. */
 
-#include "analysis/import/tables/tables_private.h"
+#include "analysis/import/tables/tables_private.h" // IWYU pragma: export
 
 enum { LAC_LOG_NAME_BYTES = 64, LAC_LOG_GPUS_MAX = 1024 };
 

@@ -1,7 +1,6 @@
 /* Rows of operations and calls: where they belong, and those that have their times. */
 
 #include "analysis/import/tables/tables_private.h"
-#include "analysis/import/text/number_args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

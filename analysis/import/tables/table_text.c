@@ -19,7 +19,7 @@ enum { READ_BYTES = 64 * 1024 };
 static enum lac_status read_more(struct lac_table_lines *lines)
 {
     size_t got = 0;
-    if (lines->begin > 0) {
+    if (lines->buffer != NULL && lines->begin > 0) {
         memmove(lines->buffer, lines->buffer + lines->begin, lines->end - lines->begin);
         lines->end -= lines->begin;
         lines->begin = 0;
@@ -53,7 +53,8 @@ enum lac_status lac_table_line(struct lac_table_lines *lines, char **ret_line, s
     for (;;) {
         char *from = lines->buffer == NULL ? NULL : lines->buffer + lines->begin;
         size_t size = lines->end - lines->begin;
-        char *newline = size > searched ? memchr(from + searched, '\n', size - searched) : NULL;
+        char *newline =
+            from != NULL && size > searched ? memchr(from + searched, '\n', size - searched) : NULL;
         if (newline == NULL && !lines->is_at_end) {
             searched = size;
             enum lac_status status = read_more(lines);
@@ -62,7 +63,7 @@ enum lac_status lac_table_line(struct lac_table_lines *lines, char **ret_line, s
             }
             continue;
         }
-        if (newline == NULL && size == 0) {
+        if (from == NULL || (newline == NULL && size == 0)) {
             return LAC_OK;
         }
         size_t taken = newline != NULL ? (size_t)(newline - from) + 1 : size;
@@ -110,7 +111,7 @@ struct lac_table_field lac_field_trimmed(struct lac_table_field field)
 
 /* A field in quotes from `from`, the text of it moved to its beginning; past the closing quote,
  * or NULL when there is none. */
-static char *unquote(char *from, char *end, struct lac_table_field *ret_field)
+static char *unquote(char *from, const char *end, struct lac_table_field *ret_field)
 {
     char *to = from;
     for (char *c = from + 1; c < end; c++) {

@@ -3,8 +3,8 @@
 
 /* What the readers of tables share. Only files of this folder include it. */
 
-#include "analysis/import/tables/table_text.h"
-#include "analysis/model/builder.h"
+#include "analysis/import/tables/table_text.h" // IWYU pragma: export
+#include "analysis/model/builder.h"            // IWYU pragma: export
 
 /** What a column is (table_columns.def). */
 enum lac_table_role {

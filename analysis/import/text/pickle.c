@@ -4,10 +4,10 @@
 
 #include "analysis/import/text/json_text.h"
 #include "analysis/import/text/plain.h"
-#include "analysis/model/grow.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "collector/base/encode.h"
+#include "collector/base/reserve.h"
 #include "collector/base/utf8.h"
 
 #include <stdint.h>

@@ -5,7 +5,7 @@
 
 #include "analysis/model/status.h"
 
-#include <sqlite3.h>
+#include <sqlite3.h> // IWYU pragma: export
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #include "server/store/trace/cache.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
-#include "server/store/trace/trace_columns.h"
+#include "server/store/trace/trace_columns.h" // IWYU pragma: export
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_summary.h"
 

@@ -6,6 +6,7 @@
 #include "analysis/diagnose/names/python_frame.h"
 #include "collector/base/reserve.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static void give(struct walk *walk, const struct open_frame *top, int64_t end_ns
     if (top->line == LAC_NONE) {
         return;
     }
+    assert(walk->lines->at != NULL);
     const int64_t *dur_ns = walk->facts->model->slices.dur_ns;
     struct lac_python_line_time *line = &walk->lines->at[top->line];
     line->total_ns += end_ns - walk->at_ns;
