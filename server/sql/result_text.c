@@ -208,6 +208,7 @@ static unsigned width_of(const char *text)
 static void add_padded(struct lac_buffer *out, const char *text, unsigned width, bool is_right,
                        bool is_last)
 {
+    assert(text != NULL);
     unsigned has = width_of(text);
     if (has > width) {
         unsigned shown = 0;

@@ -1,6 +1,7 @@
 /* Which table a line is the heading of, and what its columns are. */
 
 #include "analysis/import/tables/tables_private.h"
+#include "analysis/model/model.h"
 #include "collector/base/count_of.h"
 
 #include <stdint.h>

@@ -5,6 +5,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/trace/cache.h"
+#include "server/store/trace/sql.h"
 #include "server/store/trace/trace_private.h"
 
 #include <stdint.h>
