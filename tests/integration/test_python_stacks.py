@@ -120,6 +120,15 @@ class PythonStacks(unittest.TestCase):
     def line_of(self, text):
         return next(i + 1 for i, line in enumerate(self.lines) if text in line)
 
+    def check_busy_in(self, **how):
+        """Of three runs one must show it: under load a run holds few looks."""
+        for left in (2, 1, 0):
+            try:
+                return self.check_busy(*self.record(**how))
+            except AssertionError:
+                if left == 0:
+                    raise
+
     def check_busy(self, samples, settings):
         self.assertIn("python_stacks=50 Hz", settings)
         main = [(stack, periods) for tid, stack, periods in samples if stack and stack[-1][1].endswith("<module>")]
@@ -136,13 +145,13 @@ class PythonStacks(unittest.TestCase):
 
     @unittest.skipUnless(subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0, "no PyTorch here")
     def test_the_busy_line_is_found(self):
-        self.check_busy(*self.record(python=PYTHON, is_real=True, seconds=1.2))
+        self.check_busy_in(python=PYTHON, is_real=True, seconds=1.2)
 
     def test_in_every_python(self):
         for version, python in PYTHONS.items():
             with self.subTest(version):
                 # from 3.12 on no thread is started in a process that has none
-                self.check_busy(*self.record(python=python, BEFORE="import threading; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()"))
+                self.check_busy_in(python=python, BEFORE="import threading; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()")
 
     def test_threads_have_their_numbers(self):
         samples, _ = self.record(python=PYTHON, BEFORE=textwrap.dedent("""
