@@ -133,7 +133,7 @@ class PythonStacks(unittest.TestCase):
         self.assertIn("python_stacks=50 Hz", settings)
         main = [(stack, periods) for tid, stack, periods in samples if stack and stack[-1][1].endswith("<module>")]
         total = sum(periods for _, periods in main)
-        self.assertGreater(len(main), 2)
+        self.assertGreater(len(main), 5)
         busy = {self.line_of("for i in range(n)"), self.line_of("x += i * i")}
         inside = [(stack, periods) for stack, periods in main if stack[0][0] in busy and stack[0][1].endswith("): busy")]
         self.assertGreater(sum(periods for _, periods in inside), 0.8 * total, [stack[:2] for stack, _ in main])

@@ -160,8 +160,8 @@ static size_t split_csv(char *line, size_t size, struct lac_table_field *fields,
     }
 }
 
-static size_t split_spaced(char *line, size_t size, size_t spaces, struct lac_table_field *fields,
-                           size_t most)
+static size_t split_spaced(const char *line, size_t size, size_t spaces,
+                           struct lac_table_field *fields, size_t most)
 {
     struct lac_table_field rest = lac_field_trimmed((struct lac_table_field){line, size});
     size_t count = 0;
