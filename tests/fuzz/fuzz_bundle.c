@@ -9,9 +9,9 @@
 #include "analysis/model/model.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -25,13 +25,6 @@ struct tape {
 
 static uint8_t out[OUT_MAX];
 static size_t used;
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static uint8_t next(struct tape *tape)
 {

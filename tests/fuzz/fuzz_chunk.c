@@ -8,18 +8,12 @@
 #include "analysis/model/args.h"
 #include "analysis/model/chunk.h"
 #include "collector/base/count_of.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static struct lac_model model; /* only strings and columns are used */
 static struct lac_chunk_codec *codec;

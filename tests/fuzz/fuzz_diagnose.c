@@ -6,19 +6,12 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/builder.h"
 #include "collector/base/count_of.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 struct tape {
     const uint8_t *data;

@@ -7,13 +7,13 @@
 #include "collector/gather/drain.h"
 #include "collector/gather/spool_bounds.h"
 #include "lacuna/spool.h"
+#include "tests/fuzz/fuzz_check.h"
 #include "tests/support/changing_spool.h"
 #include "tests/support/patched_spool.h"
 
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,13 +29,6 @@ static char spools[80];
 static char output[80];
 static char spool_path[120];
 static char output_path[120];
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static void remove_folders(void)
 {

@@ -2,18 +2,11 @@
 
 #include "analysis/flame/flame.h"
 #include "analysis/model/builder.h"
+#include "tests/fuzz/fuzz_check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 struct tape {
     const uint8_t *data;

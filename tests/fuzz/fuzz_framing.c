@@ -7,6 +7,7 @@
  */
 #include "collector/base/count_of.h"
 #include "server/http/framing.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,13 +25,6 @@ struct reading {
     size_t end[ENDS_MAX];
     enum lac_framing_verdict verdict;
 };
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 /* All requests of the input, in pieces of 1 to `piece_max` bytes. */
 static void read_all(const uint8_t *data, size_t size, size_t piece_max, struct reading *reading)

@@ -7,13 +7,13 @@
 #include "analysis/import/spool/spool_import.h"
 #include "analysis/model/model.h"
 #include "collector/gather/drain.h"
+#include "tests/fuzz/fuzz_check.h"
 #include "tests/support/patched_spool.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,13 +26,6 @@ enum { FILES = 3 };
 static char folder[64];
 static char spools[80];
 static char output[80];
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static void path_of(char path[128], const char *in, unsigned file)
 {

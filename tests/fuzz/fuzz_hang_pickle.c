@@ -5,6 +5,7 @@
 
 #include "collector/hang/hang_flight.h"
 #include "collector/hang/hang_pickle.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { VALUES_MAX = 20000, DEPTH_MAX = 40 };
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static unsigned visited;
 

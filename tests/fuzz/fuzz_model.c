@@ -6,6 +6,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/tile.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TRACKS = 7 };
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 struct tape {
     const uint8_t *data;

@@ -5,19 +5,13 @@
  */
 
 #include "analysis/diagnose/names/names.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static void ask(const struct lac_names *names, const char *name, size_t length)
 {

@@ -7,11 +7,11 @@
 #include "analysis/import/nsys/nsys.h"
 #include "analysis/model/model.h"
 #include "collector/base/count_of.h"
+#include "tests/fuzz/fuzz_check.h"
 #include "tests/support/json_mutator.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,35 +19,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
-
-static enum lac_status keep(void *context, struct lac_model *model, struct lac_error *reterr)
-{
-    struct lac_model **kept = context;
-    (void)reterr;
-    require(*kept == NULL);
-    *kept = model;
-    return LAC_OK;
-}
-
-static void check(const struct lac_model *model)
-{
-    uint64_t dropped = 0;
-    uint64_t repaired = 0;
-    require(lac_model_is_valid(model));
-    for (uint32_t i = 0; i < model->report_count; i++) {
-        const struct lac_report_line *line = &model->report[i];
-        dropped += line->severity == LAC_REPORT_DROPPED ? line->count : 0;
-        repaired += line->severity == LAC_REPORT_REPAIRED ? line->count : 0;
-    }
-    require(dropped == model->info.dropped_count && repaired == model->info.repaired_count);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -60,12 +31,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     lac_import_limits_default(&options.limits);
     if (lac_nsys_is_sqlite(path)) {
-        enum lac_status status = lac_import_file(path, &options, keep, &model, &error);
+        enum lac_status status = lac_import_file(path, &options, lac_fuzz_keep, &model, &error);
         require((status == LAC_OK) == (model != NULL));
         require(status == LAC_OK || error.message[0] != '\0');
     }
     if (model != NULL) {
-        check(model);
+        lac_fuzz_check_model(model);
         lac_model_destroy(model);
     }
     (void)close(fd);

@@ -4,6 +4,7 @@
  */
 
 #include "collector/gather/gather.h"
+#include "tests/fuzz/fuzz_check.h"
 #include "tests/support/patched_spool.h"
 
 #include <stdbool.h>
@@ -16,13 +17,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static void check_text(const unsigned char *text, size_t length)
 {

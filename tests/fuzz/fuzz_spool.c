@@ -9,24 +9,17 @@
 #include "analysis/model/model.h"
 #include "collector/base/count_of.h"
 #include "lacuna/spool.h"
+#include "tests/fuzz/fuzz_check.h"
 #include "tests/support/json_mutator.h"
 #include "tests/support/made_spool.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static enum lac_status keep(void *context, struct lac_model *model, struct lac_error *reterr)
 {

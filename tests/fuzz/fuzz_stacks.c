@@ -7,18 +7,11 @@
 #include "analysis/import/source/source.h"
 #include "analysis/import/stacks/stack_importers.h"
 #include "collector/base/count_of.h"
+#include "tests/fuzz/fuzz_check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 typedef enum lac_status (*import_run)(struct lac_source *source,
                                       const struct lac_import_options *options, size_t window_bytes,

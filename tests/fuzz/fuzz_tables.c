@@ -6,41 +6,11 @@
 #include "analysis/import/import_private.h"
 #include "analysis/import/nsys/nsys_dump.h"
 #include "analysis/import/tables/table_import.h"
+#include "tests/fuzz/fuzz_check.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
-
-static enum lac_status keep(void *context, struct lac_model *model, struct lac_error *reterr)
-{
-    struct lac_model **kept = context;
-    (void)reterr;
-    require(*kept == NULL);
-    *kept = model;
-    return LAC_OK;
-}
-
-static void check(const struct lac_model *model)
-{
-    uint64_t dropped = 0;
-    uint64_t repaired = 0;
-    require(lac_model_is_valid(model));
-    for (uint32_t i = 0; i < model->report_count; i++) {
-        const struct lac_report_line *line = &model->report[i];
-        dropped += line->severity == LAC_REPORT_DROPPED ? line->count : 0;
-        repaired += line->severity == LAC_REPORT_REPAIRED ? line->count : 0;
-        require(line->count > 0 && line->text[0] != '\0');
-    }
-    require(dropped == model->info.dropped_count && repaired == model->info.repaired_count);
-}
 
 static struct lac_model *import(const uint8_t *data, size_t size, size_t feed_bytes,
                                 enum lac_status *ret_status)
@@ -51,7 +21,8 @@ static struct lac_model *import(const uint8_t *data, size_t size, size_t feed_by
     struct lac_error error = {0};
     lac_import_limits_default(&options.limits);
     options.limits.slice_count_max = 200000;
-    *ret_status = lac_import_bytes_tuned(data, size, &options, &tuning, keep, &model, &error);
+    *ret_status =
+        lac_import_bytes_tuned(data, size, &options, &tuning, lac_fuzz_keep, &model, &error);
     require((*ret_status == LAC_OK) == (model != NULL));
     require(*ret_status == LAC_OK || error.message[0] != '\0');
     return model;
@@ -69,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct lac_model *other = import(data, size, 7, &again);
     require(status == again);
     if (model != NULL) {
-        check(model);
+        lac_fuzz_check_model(model);
         require(model->slices.count == other->slices.count);
         require(model->sample_count == other->sample_count);
         require(model->strings.bytes_used == other->strings.bytes_used);

@@ -1,18 +1,12 @@
 /* Any bytes as a tile section: refused, or a tile that comes back the same when it is encoded. */
 
 #include "analysis/model/tile.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static void check_promises(const struct lac_tile *tile)
 {

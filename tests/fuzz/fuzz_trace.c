@@ -9,6 +9,7 @@
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
+#include "tests/fuzz/fuzz_check.h"
 #include "tests/support/ask_trace.h"
 #include "tests/support/rich_model.h"
 
@@ -33,13 +34,6 @@ static size_t pristine_bytes;
 static char *updates[COLUMNS_MAX]; /* SQL: ?1 the value, ?2 which row */
 static unsigned update_count;
 static uint32_t questions;
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 /* The questions walk on: with the same input they are the same. */
 static uint32_t pick(uint32_t below)

@@ -9,6 +9,7 @@
 #include "collector/base/encode.h"
 #include "server/api/tus_request.h"
 #include "server/ingest/upload_metadata.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -18,13 +19,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 /* Each field in memory of its own, so that a byte too far is seen. */
 static void read_fields(const uint8_t *data, size_t size, struct lac_tus_fields *fields,

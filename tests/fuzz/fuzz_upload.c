@@ -1,18 +1,12 @@
 /* What an upload says of itself (tus Upload-Metadata): refused with a sentence, or clean text. */
 
 #include "server/ingest/upload_metadata.h"
+#include "tests/fuzz/fuzz_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool holds)
-{
-    if (!holds) {
-        abort();
-    }
-}
 
 static void require_clean(const char *text)
 {
