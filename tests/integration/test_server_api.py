@@ -577,6 +577,11 @@ class Api(unittest.TestCase):
                               ("Gap", self.get("/gaps?min_ns=0")["gaps"][0]), ("Flame", self.get("/flame"))):
             always = [name for name, member in schemas[schema]["properties"].items() if "left out" not in member.get("description", "")]
             self.assertEqual(sorted(value), sorted(always), schema)
+        profile = self.server.upload(b"main;load 7\nmain;train 3\n", "profile")
+        self.assertEqual(self.server.wait_ready(profile)["state"], "ready")
+        flame = self.server.api(f"/traces/{profile}/flame?metric=cpu")
+        self.assertEqual(sorted(flame), sorted(schemas["Flame"]["properties"]))
+        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + profile).status, 204)
 
     @unittest.skipUnless(os.path.exists(GPU), f"{NONE}: the API is not tried on a real trace")
     def test_a_real_trace_goes_all_the_way(self):
