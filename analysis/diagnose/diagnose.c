@@ -54,6 +54,16 @@ static void set_unknown(struct lac_analysis *analysis)
                                                    .device = "",
                                                    .source = "",
                                                    .text = ""};
+    analysis->loader = (struct lac_loader_facts){.wait_ns = LAC_UNKNOWN_NS,
+                                                 .starved_ns = LAC_UNKNOWN_NS,
+                                                 .wait_pct_of_steps = (double)NAN,
+                                                 .num_workers = -1,
+                                                 .recommended_num_workers = -1,
+                                                 .fetch_mean_ns = LAC_UNKNOWN_NS,
+                                                 .fetch_p95_ns = LAC_UNKNOWN_NS,
+                                                 .fetch_cpu_mean_ns = LAC_UNKNOWN_NS,
+                                                 .worker_busy_pct = (double)NAN,
+                                                 .fetch_spread = (double)NAN};
     analysis->python_samples.text = "";
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
 }
@@ -199,6 +209,12 @@ static enum lac_status sum_up_without_time(struct lac_facts *facts)
         lac_kernels_sort(facts);
         lac_layout_measure(facts);
         lac_tensor_core_measure(facts);
+        status = lac_gpu_allocations_measure(facts); /* without a device: unknown */
+    }
+    if (!status) {
+        status = lac_loading_measure(facts); /* without steps: unknown */
+    }
+    if (!status) {
         lac_verdict_without_time(facts);
     }
     return status;

@@ -27,7 +27,6 @@ void lac_loader_count_workers(struct lac_facts *facts)
 {
     struct lac_loader_facts *loader = &facts->analysis->loader;
     loader->is_present = facts->wait_marks.count > 0 || facts->fetch_count > 0;
-    loader->num_workers = -1;
     int32_t seen = workers_seen(facts);
     if (!loader->is_present) {
         return;
@@ -206,15 +205,6 @@ enum lac_status lac_loader_measure(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     struct lac_loader_facts *loader = &analysis->loader;
-    loader->wait_ns = LAC_UNKNOWN_NS;
-    loader->starved_ns = LAC_UNKNOWN_NS;
-    loader->fetch_mean_ns = LAC_UNKNOWN_NS;
-    loader->fetch_p95_ns = LAC_UNKNOWN_NS;
-    loader->fetch_cpu_mean_ns = LAC_UNKNOWN_NS;
-    loader->wait_pct_of_steps = (double)NAN;
-    loader->worker_busy_pct = (double)NAN;
-    loader->fetch_spread = (double)NAN;
-    loader->recommended_num_workers = -1;
     if (!loader->is_present) {
         return LAC_OK;
     }
