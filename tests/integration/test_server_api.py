@@ -577,11 +577,33 @@ class Api(unittest.TestCase):
                               ("Gap", self.get("/gaps?min_ns=0")["gaps"][0]), ("Flame", self.get("/flame"))):
             always = [name for name, member in schemas[schema]["properties"].items() if "left out" not in member.get("description", "")]
             self.assertEqual(sorted(value), sorted(always), schema)
-        profile = self.server.upload(b"main;load 7\nmain;train 3\n", "profile")
-        self.assertEqual(self.server.wait_ready(profile)["state"], "ready")
-        flame = self.server.api(f"/traces/{profile}/flame?metric=cpu")
-        self.assertEqual(sorted(flame), sorted(schemas["Flame"]["properties"]))
-        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + profile).status, 204)
+
+    def test_files_without_times_answer_every_question(self):
+        schemas = self.server.get("/openapi.json", key=False).json()["components"]["schemas"]
+        summary = (b"==42== Profiling result:\n"
+                   b"            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+                   b" GPU activities:   60.00%  6.0000us         3  2.0000us  1.0000us  3.0000us  gemm<int>(long, double*)\n"
+                   b"                   40.00%  4.0000us         2  2.0000us  1.9000us  2.1000us  [CUDA memcpy HtoD]\n")
+        for text, has_unit, kernels in ((b"main;load 7\nmain;train 3\n", True, 0), (summary, False, 3)):
+            trace = self.server.upload(text, "untimed")
+            row = self.server.wait_ready(trace)
+            self.assertEqual(row["state"], "ready", row)
+            base = f"/traces/{trace}"
+            analysis = self.server.api(base + "/analysis")
+            self.assertFalse(analysis["trace"]["timeline"])
+            self.assertEqual(analysis["kernels"]["count"], kernels)
+            loader = {name: value for name, value in analysis["dataloader"].items() if not name.endswith("_count")}
+            self.assertEqual(set(loader.values()), {None})
+            flame = self.server.api(base + "/flame?metric=" + ("gpu" if kernels else "cpu"))
+            self.assertEqual("unit" in flame, has_unit)
+            if has_unit:
+                self.assertEqual(sorted(flame), sorted(schemas["Flame"]["properties"]))
+            for question in ("/tracks", "/names", "/kernels", "/gaps", "/search?q=a", "/area?t0_ns=0&t1_ns=1000", "/slices?track=0&limit=5", "/slices/0", "/steps"):
+                self.server.api(base + question)
+            for form in ("html", "markdown"):
+                self.assertEqual(self.server.get(f"/api/v1{base}/report?form={form}").status, 200)
+            self.server.api(f"/compare?a={trace}&b={trace}")
+            self.assertEqual(self.server.request("DELETE", "/api/v1" + base).status, 204)
 
     @unittest.skipUnless(os.path.exists(GPU), f"{NONE}: the API is not tried on a real trace")
     def test_a_real_trace_goes_all_the_way(self):
