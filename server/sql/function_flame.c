@@ -102,7 +102,8 @@ static void flame_cell(struct lac_sql_trace *trace, void *state, uint64_t row, u
     }
 }
 
-static const struct lac_sql_rows rows = {open_flame, flame_cell, close_flame};
+static const struct lac_sql_rows rows = {
+    .open = open_flame, .cell = flame_cell, .close = close_flame};
 
 const struct lac_sql_table lac_sql_flame_table = {
     .name = "flame",

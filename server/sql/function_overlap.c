@@ -236,7 +236,8 @@ static void overlap_cell(struct lac_sql_trace *trace, void *state, uint64_t row,
     }
 }
 
-static const struct lac_sql_rows rows = {open_overlaps, overlap_cell, close_overlaps};
+static const struct lac_sql_rows rows = {
+    .open = open_overlaps, .cell = overlap_cell, .close = close_overlaps};
 
 const struct lac_sql_table lac_sql_overlap_table = {
     .name = "overlap",

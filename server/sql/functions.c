@@ -166,7 +166,8 @@ static void name_cell(struct lac_sql_trace *trace, void *state, uint64_t row, un
     }
 }
 
-static const struct lac_sql_rows name_rows = {open_names, name_cell, close_names};
+static const struct lac_sql_rows name_rows = {
+    .open = open_names, .cell = name_cell, .close = close_names};
 
 /* -- ancestors(slice) -------------------------------------------------------------------------- */
 
@@ -267,7 +268,8 @@ static void ancestor_cell(struct lac_sql_trace *trace, void *state, uint64_t row
     }
 }
 
-static const struct lac_sql_rows ancestor_rows = {open_ancestors, ancestor_cell, close_ancestors};
+static const struct lac_sql_rows ancestor_rows = {
+    .open = open_ancestors, .cell = ancestor_cell, .close = close_ancestors};
 
 static const struct lac_sql_table by_name_table = {
     .name = "by_name",

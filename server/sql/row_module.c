@@ -111,8 +111,11 @@ static int filter(sqlite3_vtab_cursor *base, int index, const char *text, int ar
             }
         }
     }
-    enum lac_status status = module->table->rows->open(cursor->trace, &arguments, &cursor->state,
-                                                       &cursor->count, &error);
+    const struct lac_sql_rows *rows = module->table->rows;
+    enum lac_status status =
+        rows->count != NULL
+            ? rows->count(cursor->trace, &cursor->count, &error)
+            : rows->open(cursor->trace, &arguments, &cursor->state, &cursor->count, &error);
     return status == LAC_OK ? SQLITE_OK : lac_sql_vtab_fail(base->pVtab, status, &error);
 }
 

@@ -39,6 +39,9 @@ struct lac_sql_arguments {
 
 /** How rows are made that are counted before the first is read. */
 struct lac_sql_rows {
+    /** How many there are, of what needs no state and takes no arguments; then open is NULL. */
+    enum lac_status (*count)(struct lac_sql_trace *trace, uint64_t *ret_count,
+                             struct lac_error *reterr);
     /** Make what the cells are read from. @param ret_state freed by close(); may stay NULL */
     enum lac_status (*open)(struct lac_sql_trace *trace, const struct lac_sql_arguments *arguments,
                             void **ret_state, uint64_t *ret_count, struct lac_error *reterr);

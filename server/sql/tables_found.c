@@ -49,14 +49,11 @@ static const struct lac_sql_column step_columns[] = {
                   LAC_SQL_WORDS_PLAIN},
 };
 
-static enum lac_status open_steps(struct lac_sql_trace *trace,
-                                  const struct lac_sql_arguments *arguments, void **ret_state,
-                                  uint64_t *ret_count, struct lac_error *reterr)
+static enum lac_status count_steps(struct lac_sql_trace *trace, uint64_t *ret_count,
+                                   struct lac_error *reterr)
 {
     struct lac_trace_steps steps;
     const struct lac_analysis *analysis = NULL;
-    (void)arguments;
-    (void)ret_state;
     lac_trace_file_steps(trace->file, &steps);
     *ret_count = steps.count;
     return lac_sql_trace_analysis(trace, &analysis, reterr);
@@ -124,7 +121,7 @@ static void step_cell(struct lac_sql_trace *trace, void *state, uint64_t row, un
     }
 }
 
-static const struct lac_sql_rows step_rows = {open_steps, step_cell, NULL};
+static const struct lac_sql_rows step_rows = {.count = count_steps, .cell = step_cell};
 
 /* -- gaps ------------------------------------------------------------------------------------ */
 
@@ -283,7 +280,8 @@ static void gap_cell(struct lac_sql_trace *trace, void *state, uint64_t row, uns
     }
 }
 
-static const struct lac_sql_rows gap_rows = {open_gaps, gap_cell, close_gaps};
+static const struct lac_sql_rows gap_rows = {
+    .open = open_gaps, .cell = gap_cell, .close = close_gaps};
 
 /* -- findings -------------------------------------------------------------------------------- */
 
@@ -305,13 +303,10 @@ static const struct lac_sql_column finding_columns[] = {
     {"check_with", "TEXT", "how to check it", LAC_SQL_WORDS_PLAIN},
 };
 
-static enum lac_status open_findings(struct lac_sql_trace *trace,
-                                     const struct lac_sql_arguments *arguments, void **ret_state,
-                                     uint64_t *ret_count, struct lac_error *reterr)
+static enum lac_status count_findings(struct lac_sql_trace *trace, uint64_t *ret_count,
+                                      struct lac_error *reterr)
 {
     const struct lac_analysis *analysis = NULL;
-    (void)arguments;
-    (void)ret_state;
     enum lac_status status = lac_sql_trace_analysis(trace, &analysis, reterr);
     *ret_count = analysis != NULL ? analysis->finding_count : 0;
     return status;
@@ -352,7 +347,7 @@ static void finding_cell(struct lac_sql_trace *trace, void *state, uint64_t row,
     }
 }
 
-static const struct lac_sql_rows finding_rows = {open_findings, finding_cell, NULL};
+static const struct lac_sql_rows finding_rows = {.count = count_findings, .cell = finding_cell};
 
 const struct lac_sql_table lac_sql_found_tables[] = {
     {.name = "steps",

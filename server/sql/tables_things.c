@@ -26,12 +26,9 @@ static const char *const trace_keys[] = {
     "event_count",  "dropped_count", "repaired_count", "rank",  "world_size",
     "is_simulated", "slice_count",   "verdict"};
 
-static enum lac_status open_trace(struct lac_sql_trace *trace,
-                                  const struct lac_sql_arguments *arguments, void **ret_state,
-                                  uint64_t *ret_count, struct lac_error *reterr)
+static enum lac_status count_trace(struct lac_sql_trace *trace, uint64_t *ret_count,
+                                   struct lac_error *reterr)
 {
-    (void)arguments;
-    (void)ret_state;
     const struct lac_analysis *analysis = NULL;
     *ret_count = LAC_COUNT_OF(trace_keys);
     return lac_sql_trace_analysis(trace, &analysis, reterr);
@@ -71,7 +68,7 @@ static void trace_cell(struct lac_sql_trace *trace, void *state, uint64_t row, u
     }
 }
 
-static const struct lac_sql_rows trace_rows = {open_trace, trace_cell, NULL};
+static const struct lac_sql_rows trace_rows = {.count = count_trace, .cell = trace_cell};
 
 /* -- processes, devices, strings --------------------------------------------------------------- */
 
@@ -84,12 +81,9 @@ static const struct lac_sql_column process_columns[] = {
      LAC_SQL_WORDS_PLAIN},
 };
 
-static enum lac_status open_processes(struct lac_sql_trace *trace,
-                                      const struct lac_sql_arguments *arguments, void **ret_state,
-                                      uint64_t *ret_count, struct lac_error *reterr)
+static enum lac_status count_processes(struct lac_sql_trace *trace, uint64_t *ret_count,
+                                       struct lac_error *reterr)
 {
-    (void)arguments;
-    (void)ret_state;
     (void)reterr;
     *ret_count = trace->head->process_count;
     return LAC_OK;
@@ -118,7 +112,7 @@ static void process_cell(struct lac_sql_trace *trace, void *state, uint64_t row,
     }
 }
 
-static const struct lac_sql_rows process_rows = {open_processes, process_cell, NULL};
+static const struct lac_sql_rows process_rows = {.count = count_processes, .cell = process_cell};
 
 static const struct lac_sql_column device_columns[] = {
     {"id", "INTEGER", "number of the device, as recorded", LAC_SQL_WORDS_PLAIN},
@@ -128,12 +122,9 @@ static const struct lac_sql_column device_columns[] = {
     {"memory_bytes", "INTEGER", "NULL unknown", LAC_SQL_WORDS_PLAIN},
 };
 
-static enum lac_status open_devices(struct lac_sql_trace *trace,
-                                    const struct lac_sql_arguments *arguments, void **ret_state,
-                                    uint64_t *ret_count, struct lac_error *reterr)
+static enum lac_status count_devices(struct lac_sql_trace *trace, uint64_t *ret_count,
+                                     struct lac_error *reterr)
 {
-    (void)arguments;
-    (void)ret_state;
     (void)reterr;
     *ret_count = trace->head->device_count;
     return LAC_OK;
@@ -166,19 +157,16 @@ static void device_cell(struct lac_sql_trace *trace, void *state, uint64_t row, 
     }
 }
 
-static const struct lac_sql_rows device_rows = {open_devices, device_cell, NULL};
+static const struct lac_sql_rows device_rows = {.count = count_devices, .cell = device_cell};
 
 static const struct lac_sql_column string_columns[] = {
     {"id", "INTEGER", "number of the string in the trace", LAC_SQL_WORDS_PLAIN},
     {"text", "TEXT", "a name, an id or a template of arguments", LAC_SQL_WORDS_ARGS},
 };
 
-static enum lac_status open_strings(struct lac_sql_trace *trace,
-                                    const struct lac_sql_arguments *arguments, void **ret_state,
-                                    uint64_t *ret_count, struct lac_error *reterr)
+static enum lac_status count_strings(struct lac_sql_trace *trace, uint64_t *ret_count,
+                                     struct lac_error *reterr)
 {
-    (void)arguments;
-    (void)ret_state;
     (void)reterr;
     *ret_count = trace->head->strings.count;
     return LAC_OK;
@@ -197,7 +185,7 @@ static void string_cell(struct lac_sql_trace *trace, void *state, uint64_t row, 
     }
 }
 
-static const struct lac_sql_rows string_rows = {open_strings, string_cell, NULL};
+static const struct lac_sql_rows string_rows = {.count = count_strings, .cell = string_cell};
 
 /* -- tracks, threads, streams ------------------------------------------------------------------ */
 
@@ -340,9 +328,12 @@ static void track_cell(struct lac_sql_trace *trace, void *state, uint64_t row, u
     put_track(trace, list->tracks[row], (enum track_column)column, out);
 }
 
-static const struct lac_sql_rows track_rows = {open_tracks, track_cell, free};
-static const struct lac_sql_rows thread_rows = {open_threads, track_cell, free};
-static const struct lac_sql_rows stream_rows = {open_streams, track_cell, free};
+static const struct lac_sql_rows track_rows = {
+    .open = open_tracks, .cell = track_cell, .close = free};
+static const struct lac_sql_rows thread_rows = {
+    .open = open_threads, .cell = track_cell, .close = free};
+static const struct lac_sql_rows stream_rows = {
+    .open = open_streams, .cell = track_cell, .close = free};
 
 /* -- counters and arrows ----------------------------------------------------------------------- */
 
@@ -403,7 +394,8 @@ static void sample_cell(struct lac_sql_trace *trace, void *state, uint64_t row, 
     }
 }
 
-static const struct lac_sql_rows sample_rows = {open_samples, sample_cell, free};
+static const struct lac_sql_rows sample_rows = {
+    .open = open_samples, .cell = sample_cell, .close = free};
 
 static const struct lac_sql_column arrow_columns[] = {
     {"source", "INTEGER", "slices.id", LAC_SQL_WORDS_PLAIN},
@@ -411,13 +403,10 @@ static const struct lac_sql_column arrow_columns[] = {
     {"name", "TEXT", "as recorded", LAC_SQL_WORDS_PLAIN},
 };
 
-static enum lac_status open_arrows(struct lac_sql_trace *trace,
-                                   const struct lac_sql_arguments *arguments, void **ret_state,
-                                   uint64_t *ret_count, struct lac_error *reterr)
+static enum lac_status count_arrows(struct lac_sql_trace *trace, uint64_t *ret_count,
+                                    struct lac_error *reterr)
 {
     const struct lac_model *details = NULL;
-    (void)arguments;
-    (void)ret_state;
     enum lac_status status = lac_sql_trace_details(trace, &details, reterr);
     *ret_count = status == LAC_OK ? details->flow_count : 0;
     return status;
@@ -435,7 +424,7 @@ static void arrow_cell(struct lac_sql_trace *trace, void *state, uint64_t row, u
     }
 }
 
-static const struct lac_sql_rows arrow_rows = {open_arrows, arrow_cell, NULL};
+static const struct lac_sql_rows arrow_rows = {.count = count_arrows, .cell = arrow_cell};
 
 /* -- all ------------------------------------------------------------------------------------- */
 
