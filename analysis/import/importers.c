@@ -1,6 +1,7 @@
 #include "analysis/import/importers.h"
 
 #include "analysis/import/chrome/chrome.h"
+#include "analysis/import/closed_formats.h"
 #include "analysis/import/nsys/nsys.h"
 #include "analysis/import/nsys/nsys_dump.h"
 #include "analysis/import/source/import_options.h"
@@ -50,11 +51,13 @@ static const struct lac_stream_importer stream_importers[] = {
     {lac_tables_is_table, lac_tables_import},
     {lac_perf_script_is_its_own, lac_perf_script_import},
     {lac_folded_is_its_own, lac_folded_import},
+    {lac_closed_is_its_own, lac_closed_refuse},
     {is_anything, lac_chrome_import},
 };
 
 static const struct lac_path_importer path_importers[] = {
     {lac_nsys_is_sqlite, lac_nsys_import},
+    {lac_closed_is_folder, lac_closed_refuse_folder},
     {lac_spool_is_recording, lac_spool_import},
 };
 
