@@ -62,7 +62,7 @@ static void fetch_batch(const struct loop *loop, int b, int of_all, double begin
         sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d\n", process, shown, end - shown, b,
                   worker);
     }
-    if (loop->files > 0) {
+    if (loop->files > 0 && (loop->parts_until == 0 || b < loop->parts_until)) {
         draw_reads(loop, process, b, worker, shown);
     }
     now.worker_free[worker] = end;

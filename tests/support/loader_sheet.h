@@ -28,6 +28,7 @@ struct loop {
     double read_cpu;  /**< of it computing */
     int files;
     int file_bytes;
+    int parts_until;   /**< parts of later batches are not recorded; 0: of all are */
     double copy_bytes; /**< to the device, a batch */
     bool has_no_gpu;
     double

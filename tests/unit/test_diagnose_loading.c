@@ -396,6 +396,32 @@ START_TEST(what_a_batch_spends_its_time_on_is_own_time)
 }
 END_TEST
 
+/* A worker stops recording parts that cost too much: what a batch takes is told of those before. */
+START_TEST(batches_after_the_last_recorded_part_are_not_averaged_in)
+{
+    struct loop loop = {.steps = 60,
+                        .workers = 2,
+                        .step = 10e3,
+                        .fetch = 60e3,
+                        .fetch_cpu = 8e3,
+                        .read = 50e3,
+                        .read_cpu = 3e3,
+                        .files = 8,
+                        .file_bytes = 30000,
+                        .parts_until = 16};
+    loop_draw(&loop);
+    diagnose(CORES_8);
+    const struct lac_finding *finding = first_is("small-files");
+    says(finding->why, "Reading takes 83 % of a batch: 50 ms for 8 files of 30 KB");
+    ck_assert_uint_eq(analysis->loading.batch_count, 16);
+    int64_t sum_ns = 0;
+    for (uint32_t p = 0; p < analysis->loading.part_count; p++) {
+        sum_ns += analysis->loading.parts[p].own_ns;
+    }
+    ck_assert(llabs(sum_ns - 16 * (int64_t)60000000) < 30000000); /* a batch is 60 ms */
+}
+END_TEST
+
 START_TEST(reads_in_the_training_process_are_named)
 {
     sheet_blank();
@@ -785,6 +811,7 @@ int main(void)
     tcase_add_test(tests, many_small_files_are_named);
     tcase_add_test(tests, files_that_come_from_memory_are_no_slow_disk);
     tcase_add_test(tests, what_a_batch_spends_its_time_on_is_own_time);
+    tcase_add_test(tests, batches_after_the_last_recorded_part_are_not_averaged_in);
     tcase_add_test(tests, reads_in_the_training_process_are_named);
     tcase_add_test(tests, slow_samples_hold_up_the_queue);
     tcase_add_test(tests, a_short_tail_is_absorbed_by_more_batches_ahead);

@@ -136,11 +136,18 @@ static void open_slice(struct walk *walk, uint32_t slice)
     walk->open[walk->depth++] = range;
 }
 
+/** A range of the walk. */
+struct piece {
+    uint32_t slice;
+    bool is_fetch;
+    bool is_bare; /**< a fetch after the last part of its track */
+};
+
 static int by_slice(const void *a, const void *b)
 {
-    uint32_t x = *(const uint32_t *)a;
-    uint32_t y = *(const uint32_t *)b;
-    return LAC_ORDER(x, y);
+    const struct piece *x = a;
+    const struct piece *y = b;
+    return LAC_ORDER(x->slice, y->slice);
 }
 
 static int by_own_time(const void *a, const void *b)
@@ -153,21 +160,22 @@ static int by_own_time(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static void walk_all(struct walk *walk, const uint32_t *slices, uint64_t count)
+static void walk_all(struct walk *walk, const struct piece *pieces, uint64_t count)
 {
     const struct lac_model *model = walk->facts->model;
     int64_t bytes = 0;
     bool has_bytes = false;
     uint64_t track_end = 0;
     for (uint64_t i = 0; i < count; i++) { /* ids ascend: tracks one by one, outer before inner */
-        if (slices[i] >= track_end) {
+        if (pieces[i].slice >= track_end) {
             while (walk->depth > 0) {
                 close_range(walk);
             }
-            const struct lac_track *track = &model->tracks[lac_model_track_of(model, slices[i])];
+            const struct lac_track *track =
+                &model->tracks[lac_model_track_of(model, pieces[i].slice)];
             track_end = track->first + track->count;
         }
-        open_slice(walk, slices[i]);
+        open_slice(walk, pieces[i].slice);
     }
     while (walk->depth > 0) {
         close_range(walk);
@@ -181,6 +189,38 @@ static void walk_all(struct walk *walk, const uint32_t *slices, uint64_t count)
     walk->loading->reads.bytes = has_bytes ? (double)bytes : (double)NAN;
 }
 
+/* A worker whose parts would cost more than they tell stops recording them for good: its fetches
+ * from then on say nothing about parts. They go, unless all would. Returns how many pieces stay. */
+static uint64_t drop_fetches_without_parts(const struct lac_model *model, struct piece *pieces,
+                                           uint64_t count)
+{
+    uint64_t with_parts = 0; /* pieces up to the last part inside a fetch of its track */
+    uint64_t used = 0;
+    for (uint64_t first = 0, end = 0; first < count; first = end) {
+        const struct lac_track *track =
+            &model->tracks[lac_model_track_of(model, pieces[first].slice)];
+        int64_t fetch_end_ns = INT64_MIN;
+        uint64_t kept_until = first;
+        for (end = first; end < count && pieces[end].slice < track->first + track->count; end++) {
+            int64_t start_ns = model->slices.start_ns[pieces[end].slice];
+            if (pieces[end].is_fetch) {
+                fetch_end_ns = start_ns + model->slices.dur_ns[pieces[end].slice];
+            } else if (start_ns < fetch_end_ns) {
+                kept_until = with_parts = end + 1;
+            }
+        }
+        for (uint64_t i = first; i < end; i++) {
+            pieces[i].is_bare = pieces[i].is_fetch && i >= kept_until;
+        }
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        if (!pieces[i].is_bare || with_parts == 0) {
+            pieces[used++] = pieces[i];
+        }
+    }
+    return used;
+}
+
 enum lac_status lac_fetch_breakdown(struct lac_facts *facts, struct lac_loading *loading)
 {
     struct lac_loading_facts *loading_facts = &facts->analysis->loading;
@@ -188,35 +228,41 @@ enum lac_status lac_fetch_breakdown(struct lac_facts *facts, struct lac_loading 
     loading->reads =
         (struct lac_batch_reads){.cpu_ns = (double)NAN, .bytes = (double)NAN, .longest = LAC_NONE};
     loading->items_per_batch = (double)NAN;
+    loading->parts_of_ns = 0.0;
     if (facts->fetch_count == 0) {
         return LAC_OK; /* parts of what is not known */
     }
-    uint32_t *slices = malloc(count * sizeof(*slices));
-    if (slices == NULL) {
+    struct piece *pieces = malloc(count * sizeof(*pieces));
+    if (pieces == NULL) {
         return LAC_ERR_NOMEM;
     }
     uint64_t used = 0;
     for (uint64_t i = 0; i < facts->loader_parts.count; i++) {
         if (!lac_is_count_of_padding(facts->model, facts->loader_parts.at[i].slice)) {
-            slices[used++] = facts->loader_parts.at[i].slice;
+            pieces[used++] = (struct piece){.slice = facts->loader_parts.at[i].slice};
         }
     }
     for (uint64_t i = 0; i < facts->fetch_count; i++) {
-        slices[used++] = facts->fetches[i].slice;
+        pieces[used++] = (struct piece){.slice = facts->fetches[i].slice, .is_fetch = true};
     }
-    qsort(slices, used, sizeof(*slices), by_slice);
+    qsort(pieces, used, sizeof(*pieces), by_slice);
+    used = drop_fetches_without_parts(facts->model, pieces, used);
+    for (uint64_t i = 0; i < used; i++) {
+        loading_facts->batch_count += pieces[i].is_fetch;
+        loading->parts_of_ns +=
+            pieces[i].is_fetch ? (double)facts->model->slices.dur_ns[pieces[i].slice] : 0.0;
+    }
     struct walk walk = {.facts = facts, .loading = loading, .has_read_cpu = true};
     loading->reads.cpu_ns = 0.0;
-    walk_all(&walk, slices, used);
-    free(slices);
+    walk_all(&walk, pieces, used);
+    free(pieces);
     qsort(loading_facts->parts, loading_facts->part_count, sizeof(*loading_facts->parts),
           by_own_time);
-    loading_facts->batch_count = facts->fetch_count;
     if (!walk.has_read_cpu || loading->reads.count == 0) {
         loading->reads.cpu_ns = (double)NAN;
     }
     if (walk.item_count > 0) {
-        loading->items_per_batch = (double)walk.item_count / (double)facts->fetch_count;
+        loading->items_per_batch = (double)walk.item_count / (double)loading_facts->batch_count;
     }
     return LAC_OK;
 }
@@ -224,13 +270,12 @@ enum lac_status lac_fetch_breakdown(struct lac_facts *facts, struct lac_loading 
 const char *lac_fetch_breakdown_text(const struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
-    const struct lac_loader_facts *loader = &analysis->loader;
     const struct lac_loading_facts *loading_facts = &analysis->loading;
     const char *text = "";
-    if (loader->fetch_count == 0 || loader->fetch_mean_ns <= 0) {
+    if (facts->fetch_count == 0 || facts->loading->parts_of_ns <= 0.0) {
         return text;
     }
-    double fetch_ns = (double)loader->fetch_mean_ns * (double)loader->fetch_count;
+    double fetch_ns = facts->loading->parts_of_ns;
     /* also parts of batches whose fetch the recording cut off */
     double all_ns = 0.0;
     for (uint32_t p = 0; p < loading_facts->part_count; p++) {

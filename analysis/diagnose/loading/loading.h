@@ -108,6 +108,7 @@ struct lac_loading {
     struct lac_batch_reads reads;
     double free_ns;         /**< mean step if every batch were there when it is asked for */
     double items_per_batch; /**< NaN: items were not recorded */
+    double parts_of_ns;     /**< of the fetches whose parts were recorded, all together */
 
     int32_t online_cores; /**< of the host; -1 */
     double quota_cores;   /**< NaN none recorded */

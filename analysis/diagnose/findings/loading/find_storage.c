@@ -12,12 +12,11 @@ enum { SMALL_FILE_BYTES = 256 * 1024, OPENS_MIN = 4 };
 static bool waits_for_storage(const struct lac_facts *facts)
 {
     const struct lac_loading *loading = facts->loading;
-    const struct lac_loader_facts *loader = &facts->analysis->loader;
     const struct lac_batch_reads *reads = &loading->reads;
-    if (reads->count == 0 || loader->fetch_count == 0 || isnan(reads->cpu_ns)) {
+    if (reads->count == 0 || facts->fetch_count == 0 || isnan(reads->cpu_ns)) {
         return false;
     }
-    double fetch_ns = (double)loader->fetch_mean_ns * (double)loader->fetch_count;
+    double fetch_ns = loading->parts_of_ns;
     bool is_much =
         reads->ns >= READ_SHARE_MIN * fetch_ns && reads->ns <= READS_OF_FETCH_MAX * fetch_ns;
     bool shares_cores = loading->samples.has_threads && loading->samples.ready_pct >= READY_MIN_PCT;
@@ -33,7 +32,7 @@ static double file_bytes(const struct lac_batch_reads *reads)
 
 static double per_batch(const struct lac_facts *facts, double value)
 {
-    return value / (double)facts->analysis->loader.fetch_count;
+    return value / (double)facts->analysis->loading.batch_count;
 }
 
 static bool are_small_files(const struct lac_facts *facts)
@@ -50,7 +49,7 @@ static const char *say_reads(const struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_loading *loading = facts->loading;
     const struct lac_batch_reads *reads = &loading->reads;
-    double fetch_ns = (double)analysis->loader.fetch_mean_ns * (double)analysis->loader.fetch_count;
+    double fetch_ns = loading->parts_of_ns;
     const char *what =
         lac_texts_add(&analysis->texts, "%.0f reads", per_batch(facts, (double)reads->count));
     const char *rate = "";

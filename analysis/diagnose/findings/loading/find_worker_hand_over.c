@@ -14,8 +14,8 @@ static double part_ns(const struct lac_facts *facts, const char *name)
 {
     const struct lac_loading_facts *loading_facts = &facts->analysis->loading;
     for (uint32_t p = 0; p < loading_facts->part_count; p++) {
-        if (strcmp(loading_facts->parts[p].name, name) == 0 && loading_facts->batch_count > 0) {
-            return (double)loading_facts->parts[p].own_ns / (double)loading_facts->batch_count;
+        if (strcmp(loading_facts->parts[p].name, name) == 0 && facts->fetch_count > 0) {
+            return (double)loading_facts->parts[p].own_ns / (double)facts->fetch_count;
         }
     }
     return 0.0;
