@@ -21,6 +21,18 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     "CREATE " kind " labels(trace TEXT PRIMARY KEY, name TEXT, project TEXT, notes TEXT,"          \
     " tags TEXT) WITHOUT ROWID;"
 
+#define JOURNAL_TABLES(kind)                                                                       \
+    "CREATE " kind " figures(trace TEXT PRIMARY KEY, version INTEGER, generation INTEGER,"         \
+    " recorded_ms INTEGER, person TEXT, job TEXT, log_step REAL, variance REAL, steps INTEGER,"    \
+    " fingerprint INTEGER, gpu_ns INTEGER, parts TEXT, energy_j REAL, document TEXT)"              \
+    " WITHOUT ROWID;"                                                                              \
+    "CREATE " kind " figure_settings(trace TEXT, key TEXT, value TEXT, PRIMARY KEY(trace, key))"   \
+    " WITHOUT ROWID;"                                                                              \
+    "CREATE " kind " neighbors(b TEXT PRIMARY KEY, a TEXT NOT NULL, version INTEGER,"              \
+    " predicted_pct REAL, achieved_pct REAL, document TEXT) WITHOUT ROWID;"                        \
+    "CREATE " kind " baselines(project TEXT PRIMARY KEY, trace TEXT NOT NULL) WITHOUT ROWID;"      \
+    "CREATE " kind " pins(trace TEXT PRIMARY KEY, at_ms INTEGER) WITHOUT ROWID;"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -60,6 +72,7 @@ static const char *const migrations[] = {
     /* the same tables in a file with checksums, which lac_catalog_convert() makes */
     "",
     LABELS_TABLE("TABLE"),
+    JOURNAL_TABLES("TABLE") "CREATE INDEX neighbors_by_a ON neighbors(a);",
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -161,7 +174,8 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
         status = migrate(db, newest, reterr);
     }
     if (status == LAC_OK && newest < LAC_CATALOG_VERSION) {
-        status = lac_sql_run(db, LABELS_TABLE("TEMP TABLE"), reterr); /* empty, to be read */
+        status = lac_sql_run(db, LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE"),
+                             reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {
         (void)sqlite3_close(db);

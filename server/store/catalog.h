@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum {
-    LAC_CATALOG_VERSION = 4,
+    LAC_CATALOG_VERSION = 5,
     LAC_CATALOG_CHECKED = 3, /**< since this one every page carries a checksum */
 };
 
@@ -103,6 +103,10 @@ LAC_MUST_USE enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trac
  * any more, or "". @return LAC_OK or LAC_ERR_NOT_FOUND */
 LAC_MUST_USE enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_original,
                                                 struct lac_error *reterr);
+
+/** Remove what is kept of a trace for runs over time (journal_rows.h); not its baseline and pin. */
+LAC_MUST_USE enum lac_status lac_catalog_forget_figures(sqlite3 *db, const char *trace,
+                                                        struct lac_error *reterr);
 
 /** Run one statement with texts bound to ?1, ?2, ...; how many rows it changed. */
 LAC_MUST_USE enum lac_status lac_catalog_change(sqlite3 *db, const char *sql,

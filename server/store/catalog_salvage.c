@@ -150,6 +150,8 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
         {"report_lines", "trace", false},
         {"findings", "trace", false},
         {"labels", "trace", false},
+        {"baselines", "project", false},
+        {"pins", "trace", false},
         {"reports", "id", false},
         {"tokens", "hash", false},
         {"audit", "id", true},
@@ -184,7 +186,9 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
                     "UPDATE tokens SET user = NULL WHERE user NOT IN (SELECT id FROM users);"
                     "DELETE FROM report_lines WHERE trace NOT IN (SELECT id FROM traces);"
                     "DELETE FROM findings WHERE trace NOT IN (SELECT id FROM traces);"
-                    "DELETE FROM labels WHERE trace NOT IN (SELECT id FROM traces)",
+                    "DELETE FROM labels WHERE trace NOT IN (SELECT id FROM traces);"
+                    "DELETE FROM baselines WHERE trace NOT IN (SELECT id FROM traces);"
+                    "DELETE FROM pins WHERE trace NOT IN (SELECT id FROM traces)",
                     reterr);
             }
             salvage.status = lac_catalog_end(db, salvage.status, reterr);

@@ -518,6 +518,16 @@ enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_origin
             lac_catalog_change(db, "DELETE FROM labels WHERE trace = ?", texts, 1, NULL, reterr);
     }
     if (status == LAC_OK) {
+        status = lac_catalog_forget_figures(db, id, reterr);
+    }
+    if (status == LAC_OK) {
+        status =
+            lac_catalog_change(db, "DELETE FROM baselines WHERE trace = ?", texts, 1, NULL, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_catalog_change(db, "DELETE FROM pins WHERE trace = ?", texts, 1, NULL, reterr);
+    }
+    if (status == LAC_OK) {
         status = lac_catalog_change(db, "DELETE FROM traces WHERE id = ?", texts, 1, NULL, reterr);
     }
     if (status == LAC_OK) {
