@@ -116,7 +116,10 @@ struct member {
     char trace[LAC_ID_SIZE];
     uint32_t generation;
     int32_t rank;
-    uint32_t place; /**< in order of creation */
+    uint32_t place;        /**< in order of creation */
+    int64_t host_clock_ns; /**< what to add to its clock for the server's; 0 unknown */
+    int64_t t0_ns;         /**< absolute time of its time 0; once read */
+    int64_t duration_ns;
     struct lac_rank_table *table;
     char *document;
 };
@@ -202,6 +205,7 @@ static bool list_members(struct lac_run_ranks *comparison, const char *run,
             memcpy(member->trace, row->id, sizeof(member->trace));
             member->generation = row->generation;
             member->rank = row->rank;
+            member->host_clock_ns = row->has_clock ? row->clock_offset_ns : 0;
             member->place = list.count - i; /* the list has the newest first */
         }
     }
@@ -269,9 +273,9 @@ static enum lac_status make_table(struct lac_trace_file *file, struct lac_rank_t
     return status;
 }
 
-/** What the comparison reads of a rank. */
+/** What is read of a rank. */
 static enum lac_status take_member(struct lac_store *store, struct member *member,
-                                   struct lac_error *reterr)
+                                   bool with_document, struct lac_error *reterr)
 {
     struct lac_trace_file *file = NULL;
     size_t length = 0;
@@ -280,8 +284,12 @@ static enum lac_status take_member(struct lac_store *store, struct member *membe
     if (status != LAC_OK) {
         return status;
     }
-    status =
-        lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &member->document, &length, reterr);
+    member->t0_ns = lac_trace_file_head(file)->info.t0_ns;
+    member->duration_ns = lac_trace_file_head(file)->info.duration_ns;
+    if (with_document) {
+        status = lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &member->document, &length,
+                                         reterr);
+    }
     if (status == LAC_OK && !take_kept_table(file, &member->table)) {
         status = make_table(file, &member->table, reterr);
     }
@@ -289,13 +297,15 @@ static enum lac_status take_member(struct lac_store *store, struct member *membe
     return status;
 }
 
-static enum lac_status take_members(struct lac_run_ranks *comparison, struct lac_error *reterr)
+static enum lac_status take_members(struct lac_run_ranks *comparison, bool with_documents,
+                                    struct lac_error *reterr)
 {
     uint64_t kept_bytes = 0;
     enum lac_status status = LAC_OK;
 
     for (uint32_t i = 0; i < comparison->count && status == LAC_OK; i++) {
-        status = take_member(comparison->app->store, &comparison->members[i], reterr);
+        status =
+            take_member(comparison->app->store, &comparison->members[i], with_documents, reterr);
         if (status == LAC_OK) {
             kept_bytes += lac_rank_table_bytes(comparison->members[i].table);
             if (kept_bytes > KEPT_BYTES_MAX) {
@@ -353,8 +363,8 @@ static enum lac_status write_documents(const struct lac_run_ranks *comparison,
     return status;
 }
 
-static void fail_reading(struct lac_response *response, enum lac_status status,
-                         const struct lac_error *error)
+void lac_run_ranks_fail(struct lac_response *response, enum lac_status status,
+                        const struct lac_error *error)
 {
     if (status == LAC_ERR_NOMEM) {
         lac_response_error(response, 503, "out_of_memory", "no memory to compare these ranks");
@@ -381,7 +391,7 @@ static void answer(struct lac_run_ranks *comparison, const char *run, int detail
     char key[LAC_DOCUMENT_KEY_SIZE];
     char stamp[LAC_DOCUMENT_STAMP_SIZE];
     struct lac_error error = {0};
-    enum lac_status status = take_members(comparison, &error);
+    enum lac_status status = take_members(comparison, true, &error);
 
     if (status == LAC_OK) {
         status = write_documents(comparison, text);
@@ -389,7 +399,7 @@ static void answer(struct lac_run_ranks *comparison, const char *run, int detail
     if (status == LAC_OK) {
         lac_buffer_puts(&response->body, text[detail]);
     } else {
-        fail_reading(response, status, &error);
+        lac_run_ranks_fail(response, status, &error);
     }
     (void)snprintf(stamp, sizeof(stamp), "%016" PRIx64, comparison->stamp);
     for (int i = 0; i < DETAIL_COUNT_; i++) {
@@ -488,13 +498,151 @@ bool lac_run_ranks_join(struct lac_run_ranks *ranks, struct lac_response *respon
 
     *ret_run = NULL;
     if (ranks->count > 1) {
-        status = take_members(ranks, &error);
+        status = take_members(ranks, true, &error);
         if (status == LAC_OK) {
             status = join_members(ranks, ret_run);
         }
     }
     if (status != LAC_OK) {
-        fail_reading(response, status, &error);
+        lac_run_ranks_fail(response, status, &error);
     }
     return status == LAC_OK;
+}
+
+/* ---- for a picture of them ---- */
+
+struct lac_run_ranks *lac_run_ranks_of_path(struct lac_app *app, const struct lac_request *request,
+                                            struct lac_response *response)
+{
+    struct lac_run_row row = {0};
+    struct lac_run_ranks *ranks = NULL;
+
+    if (get_run(app, request, response, &row)) {
+        ranks = lac_run_ranks_open(app, row.id, response);
+        lac_run_row_done(&row);
+    }
+    return ranks;
+}
+
+uint32_t lac_run_ranks_count(const struct lac_run_ranks *ranks)
+{
+    return ranks->count;
+}
+
+const char *lac_run_ranks_trace(const struct lac_run_ranks *ranks, uint32_t index)
+{
+    return ranks->members[index].trace;
+}
+
+enum lac_status lac_run_ranks_align(struct lac_run_ranks *ranks,
+                                    struct lac_ranks_alignment *ret_alignment,
+                                    struct lac_error *reterr)
+{
+    const struct lac_rank_table **tables = calloc((size_t)ranks->count + 1, sizeof(*tables));
+    enum lac_status status = tables != NULL ? take_members(ranks, false, reterr) : LAC_ERR_NOMEM;
+
+    if (status == LAC_OK) {
+        for (uint32_t i = 0; i < ranks->count; i++) {
+            tables[i] = ranks->members[i].table;
+        }
+        status = lac_ranks_align(tables, ranks->count, ret_alignment);
+    }
+    free(tables);
+    return status;
+}
+
+/** Clocks of hosts agree within this, or one of them counts from something else. */
+#define HOST_CLOCKS_APART_MAX_NS (INT64_C(3600) * 1000 * 1000 * 1000)
+
+/** How far a rank's time 0 is behind that of another by what both recorded.
+ *  @return false: that is not known */
+static bool recorded_offset(const struct member *of, const struct member *to, int64_t *ret_ns)
+{
+    int64_t here_ns;
+    int64_t there_ns;
+    int64_t apart_ns;
+
+    if (of->t0_ns == 0 || to->t0_ns == 0 ||
+        __builtin_add_overflow(of->t0_ns, of->host_clock_ns, &here_ns) ||
+        __builtin_add_overflow(to->t0_ns, to->host_clock_ns, &there_ns) ||
+        __builtin_sub_overflow(here_ns, there_ns, &apart_ns) ||
+        apart_ns > HOST_CLOCKS_APART_MAX_NS || apart_ns < -HOST_CLOCKS_APART_MAX_NS) {
+        return false;
+    }
+    *ret_ns = apart_ns;
+    return true;
+}
+
+static void set_clocks(const struct lac_run_ranks *ranks,
+                       const struct lac_ranks_alignment *alignment, struct lac_rank_clock *clocks)
+{
+    uint32_t home = 0;
+    int64_t earliest_ns = INT64_MAX;
+
+    while (home + 1 < ranks->count && !alignment->is_aligned[home]) {
+        home++;
+    }
+    home = alignment->is_aligned[home] ? home : 0;
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        const struct member *member = &ranks->members[i];
+        struct lac_rank_clock *clock = &clocks[i];
+
+        clock->rank = member->rank >= 0 ? member->rank : (int32_t)i;
+        clock->duration_ns = member->duration_ns;
+        clock->has_device =
+            lac_rank_table_device(member->table, &clock->device, &clock->first_ns, &clock->span_ns);
+        clock->how = LAC_CLOCK_NONE;
+        if (alignment->is_aligned[i]) {
+            clock->how = LAC_CLOCK_COLLECTIVES;
+            clock->offset_ns = alignment->offset_ns[i];
+        } else if (recorded_offset(member, &ranks->members[home], &clock->offset_ns)) {
+            clock->how = LAC_CLOCK_RECORDED;
+            clock->offset_ns += alignment->is_aligned[home] ? alignment->offset_ns[home] : 0;
+        }
+    }
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        if (clocks[i].how != LAC_CLOCK_NONE && clocks[i].offset_ns < earliest_ns) {
+            earliest_ns = clocks[i].offset_ns;
+        }
+    }
+    for (uint32_t i = 0; i < ranks->count; i++) {
+        clocks[i].offset_ns -= clocks[i].how != LAC_CLOCK_NONE ? earliest_ns : 0;
+    }
+}
+
+bool lac_run_ranks_clocks(struct lac_run_ranks *ranks, const char *run,
+                          struct lac_response *response, struct lac_rank_clock **ret_clocks)
+{
+    struct lac_document_cache *documents = ranks->app->documents;
+    const size_t size_bytes = (size_t)ranks->count * sizeof(struct lac_rank_clock);
+    struct lac_buffer kept = {0};
+    struct lac_ranks_alignment alignment = {0};
+    struct lac_rank_clock *clocks = calloc((size_t)ranks->count + 1, sizeof(*clocks));
+    struct lac_error error = {0};
+    char key[LAC_DOCUMENT_KEY_SIZE];
+    char stamp[LAC_DOCUMENT_STAMP_SIZE];
+    enum lac_status status = clocks != NULL ? LAC_OK : LAC_ERR_NOMEM;
+
+    (void)snprintf(key, sizeof(key), "run %s clocks", run);
+    (void)snprintf(stamp, sizeof(stamp), "%016" PRIx64, ranks->stamp);
+    if (status == LAC_OK && !lac_document_cache_get(documents, key, stamp, &kept)) {
+        lac_document_cache_begin_work(documents);
+        status = lac_run_ranks_align(ranks, &alignment, &error);
+        if (status == LAC_OK) {
+            set_clocks(ranks, &alignment, clocks);
+            lac_document_cache_put(documents, key, stamp, (const char *)clocks, size_bytes);
+        }
+        lac_document_cache_end_work(documents);
+    } else if (status == LAC_OK) {
+        memcpy(clocks, kept.bytes, kept.size_bytes < size_bytes ? kept.size_bytes : size_bytes);
+    }
+    lac_ranks_alignment_done(&alignment);
+    lac_buffer_done(&kept);
+    if (status != LAC_OK) {
+        free(clocks);
+        lac_run_ranks_fail(response, status, &error);
+        return false;
+    }
+    *ret_clocks = clocks;
+    return true;
 }

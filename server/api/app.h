@@ -164,6 +164,12 @@ void lac_api_run(void *app, const struct lac_request *request, struct lac_respon
 void lac_api_run_analysis(void *app, const struct lac_request *request,
                           struct lac_response *response);
 
+/* run_timeline.c */
+void lac_api_run_strips(void *app, const struct lac_request *request,
+                        struct lac_response *response);
+void lac_api_run_collectives(void *app, const struct lac_request *request,
+                             struct lac_response *response);
+
 void lac_api_compare(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);
 

@@ -53,6 +53,8 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/runs", KEY, QUICK, 0, lac_api_runs, NULL),
     LAC_ROUTE(GET, "/api/v1/runs/{id}", KEY, QUICK, 0, lac_api_run, NULL),
     LAC_ROUTE(GET, "/api/v1/runs/{id}/analysis", KEY, SLOW, 0, lac_api_run_analysis, NULL),
+    LAC_ROUTE(GET, "/api/v1/runs/{id}/strips", KEY, SLOW, 0, lac_api_run_strips, NULL),
+    LAC_ROUTE(GET, "/api/v1/runs/{id}/collectives", KEY, SLOW, 0, lac_api_run_collectives, NULL),
     LAC_ROUTE(GET, "/api/v1/compare", KEY, SLOW, 0, lac_api_compare, NULL),
 };
 const unsigned lac_api_route_count = LAC_COUNT_OF(lac_api_routes);

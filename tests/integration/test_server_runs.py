@@ -15,6 +15,7 @@ from server_harness import PROGRAM, ROOT, Server, main, make_trace
 
 SIMULATOR = os.path.join(ROOT, "build/release/simulator")
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import sharded_run  # noqa: E402
 from real_traces import NONE, real_traces  # noqa: E402
 
 DLRM = os.path.join(real_traces(), "param/dlrm_kineto.tar.gz")
@@ -139,6 +140,45 @@ class Runs(unittest.TestCase):
             after = "&after=" + page["next"]
         self.assertEqual(seen, everything)
         self.assertGreaterEqual(len(seen), 4)
+
+    def test_many_ranks_in_one_picture(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [(os.path.basename(path), open(path, "rb").read()) for path in sharded_run.write(folder, 4, late=2, steps=3)]
+        run = self.server.wait_ready(self.server.upload(archive(files), "sharded.tar.gz"))["run"]
+        traces = sorted(self.server.api("/traces?run=" + run)["traces"], key=lambda trace: trace["rank"])
+        for trace in traces:
+            self.server.wait_ready(trace["id"])
+        strips = self.server.api(f"/runs/{run}/strips?points=50")
+        self.assertEqual([rank["trace"] for rank in strips["ranks"]], [trace["id"] for trace in traces])
+        for rank, trace in zip(strips["ranks"], traces, strict=True):
+            self.assertEqual(rank["clock"], "collectives")
+            device = self.server.api(f"/traces/{trace['id']}/analysis")["devices"][0]
+            for part, told in rank["work"].items():
+                self.assertAlmostEqual(told["total_ns"], device["partition_ns"][part], delta=device["span_ns"] / 50, msg=part)
+                self.assertEqual(len(told["parts"]), 50)
+            for i in range(50):
+                self.assertLessEqual(sum(told["parts"][i] for told in [*rank["work"].values(), *rank["waiting"].values()]), 1004)
+        # half of the picture beside the other half is the whole
+        middle = strips["duration_ns"] // 2
+        halves = [self.server.api(f"/runs/{run}/strips?t0={a}&t1={b}&points=100") for a, b in ((0, middle), (middle, strips["duration_ns"]))]
+        for whole, left, right in zip(strips["ranks"], *(half["ranks"] for half in halves), strict=True):
+            both = left["work"]["compute"]["total_ns"] + right["work"]["compute"]["total_ns"]
+            self.assertAlmostEqual(both, whole["work"]["compute"]["total_ns"], delta=whole["duration_ns"] / 100)
+        met = self.server.api(f"/runs/{run}/collectives")
+        self.assertEqual(met["total"], len(met["collectives"]))
+        latest = max(met["collectives"], key=lambda collective: collective["late_ns"])
+        self.assertEqual((latest["last"], latest["ranks"]), (2, [0, 1, 2, 3]))
+        for collective in met["collectives"]:
+            for start, dur in zip(collective["start_ns"], collective["dur_ns"], strict=True):
+                self.assertAlmostEqual(start + dur, collective["end_ns"], delta=1000)
+        one = self.server.api(f"/runs/{run}/collectives?limit=1")
+        self.assertEqual((one["total"], one["collectives"]), (met["total"], [latest]))
+        reply = self.server.get(f"/api/v1/runs/{run}/strips?points=50")
+        self.assertEqual(self.server.get(f"/api/v1/runs/{run}/strips?points=50", headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
+        for query in ("strips?t0=5&t1=5", "strips?points=0", "strips?points=2001", "strips?t0=-1", "collectives?limit=-1", "collectives?t0=9&t1=3"):
+            self.refused(f"/runs/{run}/{query}", 400, "bad_request")
+        self.refused("/runs/" + "a" * 26 + "/strips", 404, "not_found")
+        self.refused("/runs/short/collectives", 404, "not_found")
 
     @unittest.skipUnless(os.path.exists(DLRM), f"{NONE}: runs are not tried on the archive of eight ranks")
     def test_eight_ranks_of_an_archive(self):

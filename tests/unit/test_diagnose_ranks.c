@@ -2,6 +2,7 @@
  * shortest is late. */
 
 #include "analysis/diagnose/ranks/ranks.h"
+#include "analysis/diagnose/ranks/ranks_align.h"
 #include "analysis/diagnose/result/texts.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
@@ -277,6 +278,80 @@ START_TEST(clocks_and_longer_recordings_change_nothing)
     ck_assert_uint_eq(run->late, 1);
     ck_assert_int_eq(run->ranks[0].wait_ns, (STEPS - 3) * (int64_t)3000000);
     ck_assert_int_eq(run->ranks[2].wait_ns, (STEPS - 3) * (int64_t)3000000);
+    wipe();
+}
+END_TEST
+
+static void align(struct lac_rank_table **tables, struct lac_ranks_alignment *alignment)
+{
+    for (uint32_t r = 0; r < drawn; r++) {
+        ck_assert_int_eq(lac_rank_table_create(models[r], analyses[r], &tables[r]), LAC_OK);
+    }
+    ck_assert_int_eq(
+        lac_ranks_align((const struct lac_rank_table *const *)tables, drawn, alignment), LAC_OK);
+}
+
+static void align_done(struct lac_rank_table **tables, struct lac_ranks_alignment *alignment)
+{
+    for (uint32_t r = 0; r < drawn; r++) {
+        lac_rank_table_destroy(tables[r]);
+    }
+    lac_ranks_alignment_done(alignment);
+}
+
+/* Times of a model are from its first event on: a recording that begins two steps later has its
+ * time 0 there, whatever its clock says. */
+START_TEST(ranks_come_to_one_clock_by_the_ends_of_collectives)
+{
+    struct lac_rank_table *tables[RANKS];
+    struct lac_ranks_alignment alignment = {0};
+    draw_rank(0, &(struct habits){.wait = 10, .compute = 3000, .collectives = 2, .uneven = 2000});
+    draw_rank(1, &(struct habits){.wait = 10,
+                                  .compute = 5000,
+                                  .collectives = 2,
+                                  .uneven = 2000,
+                                  .late_by = 777,
+                                  .from_step = 2});
+    draw_rank(2, &(struct habits){.wait = 10, .compute = 3500, .collectives = 2, .uneven = 2000});
+    align(tables, &alignment);
+    ck_assert_uint_eq(alignment.count, (uint64_t)(STEPS - 2) * 2);
+    ck_assert(alignment.is_aligned[0] && alignment.is_aligned[1] && alignment.is_aligned[2]);
+    ck_assert_int_eq(alignment.offset_ns[1] - alignment.offset_ns[0], INT64_C(24000) * 1000);
+    ck_assert_int_eq(alignment.offset_ns[2], alignment.offset_ns[0]);
+    for (uint64_t i = 0; i < alignment.count; i++) {
+        const struct lac_aligned_collective *it = &alignment.collectives[i];
+        ck_assert_uint_eq(it->count, 3);
+        ck_assert(i == 0 || it->end_ns > it[-1].end_ns);
+        for (uint32_t e = 0; e < 3; e++) {
+            const struct lac_aligned_entry *entry = &alignment.entries[it->first + e];
+            ck_assert_uint_eq(entry->rank, e);
+            ck_assert_int_eq(entry->end_ns + alignment.offset_ns[e], it->end_ns);
+        }
+        if (i % 2 == 0) { /* the first of a step: rank 1 computes 1.5 ms longer than rank 2 */
+            struct lac_collective_arrival arrival = lac_collective_arrival_of(&alignment, it);
+            ck_assert_uint_eq(arrival.last, 1);
+            ck_assert_int_eq(arrival.late_ns, INT64_C(1500) * 1000);
+        }
+    }
+    align_done(tables, &alignment);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_rank_that_meets_nobody_has_no_place_on_the_common_clock)
+{
+    struct lac_rank_table *tables[RANKS];
+    struct lac_ranks_alignment alignment = {0};
+    draw_rank(0, &(struct habits){.wait = 10, .compute = 3000});
+    draw_rank(1, &(struct habits){.wait = 10, .compute = 3000, .collectives = 1});
+    draw_rank(2, &(struct habits){.wait = 10, .compute = 3000, .collectives = 1});
+    draw_rank(2, &(struct habits){.wait = 10, .compute = 3000, .collectives = 1});
+    align(tables, &alignment);
+    ck_assert(!alignment.is_aligned[0] && alignment.is_aligned[1] && alignment.is_aligned[2]);
+    ck_assert_msg(!alignment.is_aligned[3], "rank 2 appears twice: its first trace counts");
+    ck_assert_uint_eq(alignment.count, STEPS);
+    ck_assert_uint_eq(alignment.entries[alignment.collectives[0].first].rank, 1);
+    align_done(tables, &alignment);
     wipe();
 }
 END_TEST
@@ -635,6 +710,8 @@ int main(void)
     tcase_add_test(tcase, a_rank_that_does_not_match_is_said);
     tcase_add_test(tcase, ranks_without_collectives_tell_nothing);
     tcase_add_test(tcase, clocks_and_longer_recordings_change_nothing);
+    tcase_add_test(tcase, ranks_come_to_one_clock_by_the_ends_of_collectives);
+    tcase_add_test(tcase, a_rank_that_meets_nobody_has_no_place_on_the_common_clock);
     tcase_add_test(tcase, groups_of_ranks_are_told_apart);
     tcase_add_test(tcase, missing_and_doubled_ranks_are_said);
     tcase_add_test(tcase, ranks_that_compute_longer_in_turns_are_evened_out);

@@ -41,11 +41,10 @@ int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *rank_facts)
                : LAC_UNKNOWN_NS;
 }
 
-/** A rank that is there twice is looked at once. */
-static void leave_out_doubles(const struct lac_run *run, const struct lac_rank_table *const *tables,
-                              bool *is_left_out)
+void lac_ranks_leave_out_doubles(const struct lac_rank_table *const *tables, uint32_t rank_count,
+                                 bool *is_left_out)
 {
-    for (uint32_t r = 1; r < run->rank_count; r++) {
+    for (uint32_t r = 1; r < rank_count; r++) {
         for (uint32_t before = 0; before < r && tables[r]->rank >= 0; before++) {
             is_left_out[r] = is_left_out[r] || tables[before]->rank == tables[r]->rank;
         }
@@ -131,7 +130,7 @@ static enum lac_status join(struct lac_run *run, const struct lac_rank_table *co
     if (is_left_out == NULL) {
         return LAC_ERR_NOMEM;
     }
-    leave_out_doubles(run, tables, is_left_out);
+    lac_ranks_leave_out_doubles(tables, run->rank_count, is_left_out);
     enum lac_status status = lac_ranks_match(tables, run->rank_count, is_left_out, &match);
     if (!status) {
         for (uint32_t g = 0; g < match.group_count; g++) {

@@ -239,6 +239,9 @@ static enum lac_status find_offsets(const struct lac_rank_table *const *tables, 
     enum lac_status status = LAC_OK;
     for (uint32_t seed = 0; seed < rank_count; seed++) {
         bool has_grown = !is_set[seed];
+        if (has_grown) {
+            match->island[seed] = seed;
+        }
         is_set[seed] = true;
         while (has_grown && !status) {
             has_grown = false;
@@ -254,6 +257,7 @@ static enum lac_status find_offsets(const struct lac_rank_table *const *tables, 
                         int64_t ns = 0;
                         status = offset_of(tables, group, known, m, &ns);
                         offset_ns[r] = lac_sum_ns(offset_ns[group->members[known]], ns);
+                        match->island[r] = seed;
                         is_set[r] = has_grown = true;
                     }
                 }
@@ -277,7 +281,10 @@ static enum lac_status put_in_order(const struct lac_rank_table *const *tables, 
 {
     int64_t *offset_ns = calloc((size_t)rank_count + 1, sizeof(*offset_ns));
     bool *is_set = calloc((size_t)rank_count + 1, sizeof(*is_set));
-    enum lac_status status = offset_ns != NULL && is_set != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    match->offset_ns = offset_ns;
+    match->island = calloc((size_t)rank_count + 1, sizeof(*match->island));
+    enum lac_status status =
+        offset_ns != NULL && match->island != NULL && is_set != NULL ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         status = find_offsets(tables, rank_count, match, offset_ns, is_set);
     }
@@ -302,7 +309,6 @@ static enum lac_status put_in_order(const struct lac_rank_table *const *tables, 
     if (!status && count > 1) {
         qsort(match->instances, count, sizeof(*match->instances), by_key);
     }
-    free(offset_ns);
     free(is_set);
     return status;
 }
@@ -347,5 +353,7 @@ void lac_rank_match_done(struct lac_rank_match *match)
     }
     free(match->groups);
     free(match->instances);
+    free(match->offset_ns);
+    free(match->island);
     *match = (struct lac_rank_match){0};
 }

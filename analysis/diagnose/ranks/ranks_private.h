@@ -7,6 +7,7 @@
  *   ranks_table.c   a rank's collectives, and what its device did between them
  *   ranks_store.c   the same as bytes, and from bytes
  *   ranks_match.c   which collectives of several ranks are the same one
+ *   ranks_align.c   the ranks on one clock, for pictures
  *   ranks_replay.c  the run played again with a rank that comes earlier, or with all as one
  *   straggler.c     who is late, why, and what it costs
  *   imbalance.c     where nobody is: who is late in turns, why, and what that costs
@@ -93,6 +94,8 @@ struct lac_rank_match {
     uint32_t group_count, group_capacity;
     struct lac_rank_instance *instances; /**< in an order that every rank has */
     uint64_t instance_count;
+    int64_t *offset_ns; /**< by rank: what to add to its clock for that of its island */
+    uint32_t *island;   /**< by rank: the first rank of those that collectives connect */
 };
 
 /** The collective of a group's member. */
@@ -109,6 +112,10 @@ static inline bool lac_rank_group_is_transfer(const struct lac_rank_group *group
     return group->kind == LAC_COLLECTIVE_SEND || group->kind == LAC_COLLECTIVE_RECEIVE ||
            (group->kind == LAC_COLLECTIVE_BETWEEN && group->member_count < 3);
 }
+
+/** A rank that is there twice is looked at once. @param is_left_out all false */
+void lac_ranks_leave_out_doubles(const struct lac_rank_table *const *tables, uint32_t rank_count,
+                                 bool *is_left_out);
 
 /** Ranks that `is_left_out` names are not looked at. */
 LAC_MUST_USE enum lac_status lac_ranks_match(const struct lac_rank_table *const *tables,

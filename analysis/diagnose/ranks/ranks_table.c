@@ -358,6 +358,15 @@ int32_t lac_rank_table_rank(const struct lac_rank_table *table)
     return table->rank;
 }
 
+bool lac_rank_table_device(const struct lac_rank_table *table, int64_t *ret_device,
+                           int64_t *ret_first_ns, int64_t *ret_span_ns)
+{
+    *ret_device = table->has_device ? table->device_id : 0;
+    *ret_first_ns = table->has_device ? table->first_ns : 0;
+    *ret_span_ns = table->has_device ? table->span_ns : 0;
+    return table->has_device;
+}
+
 uint64_t lac_rank_table_bytes(const struct lac_rank_table *table)
 {
     return sizeof(*table) + table->capacity * sizeof(*table->at) +
