@@ -598,12 +598,42 @@ class Api(unittest.TestCase):
             self.assertEqual("unit" in flame, has_unit)
             if has_unit:
                 self.assertEqual(sorted(flame), sorted(schemas["Flame"]["properties"]))
-            for question in ("/tracks", "/names", "/kernels", "/gaps", "/search?q=a", "/area?t0_ns=0&t1_ns=1000", "/slices?track=0&limit=5", "/slices/0", "/steps"):
+            for question in ("/tracks", "/names", "/kernels", "/gaps", "/search?q=a", "/area?t0_ns=0&t1_ns=1000", "/tables/kernels", "/tables/operators", "/tables/steps", "/tables/gaps", "/tables/batches", "/slices?track=0&limit=5", "/slices/0", "/steps"):
                 self.server.api(base + question)
             for form in ("html", "markdown"):
                 self.assertEqual(self.server.get(f"/api/v1{base}/report?form={form}").status, 200)
             self.server.api(f"/compare?a={trace}&b={trace}")
             self.assertEqual(self.server.request("DELETE", "/api/v1" + base).status, 204)
+
+    def see_tables(self, base):
+        """Every table answers as the description says; pages of one make up the whole."""
+        described = self.server.api("/openapi.json")["paths"]["/api/v1/traces/{id}/tables/{name}"]["get"]
+        names = next(p for p in described["parameters"] if p["name"] == "name")["schema"]["enum"]
+        schema = described["responses"]["200"]["content"]["application/json"]["schema"]
+        for name in names:
+            table = self.server.api(f"{base}/tables/{name}")
+            self.assertEqual(sorted(table), sorted(schema["properties"]))
+            for row in table["rows"]:
+                self.assertEqual(len(row["cells"]), len(table["columns"]))
+        whole = self.server.api(f"{base}/tables/kernels?sort=p95_ns")
+        ids = [column["id"] for column in whole["columns"]]
+        kernels = {row["name"]: row for row in self.server.api(base + "/kernels")["kernels"]}
+        self.assertEqual(whole["total"], len(kernels))
+        self.assertEqual(whole["all"]["cells"][ids.index("count")], 30)
+        for row in whole["rows"]:
+            cells = dict(zip(ids, row["cells"]))
+            self.assertEqual(cells["total_ns"], kernels[cells["name"]]["total_ns"])
+            self.assertTrue(cells["min_ns"] <= cells["p50_ns"] <= cells["p95_ns"] <= cells["max_ns"])
+        paged, after = [], "0"
+        while after is not None:
+            page = self.server.api(f"{base}/tables/kernels?sort=p95_ns&limit=2&after={after}")
+            paged, after = paged + page["rows"], page["next"]
+        self.assertEqual(paged, whole["rows"])
+        for wrong, says in (("kernels?by=size", "operator"), ("steps?by=name", "list"), ("kernels?sort=nothing", "columns"), ("kernels?t0=5&t1=5", "larger"), ("kernels?by=name,,x", "family")):
+            refused = self.server.get(f"/api/v1{base}/tables/{wrong}")
+            self.assertEqual(refused.status, 400)
+            self.assertIn(says, json.loads(refused.body)["error"]["message"])
+        self.assertEqual(self.server.get(f"/api/v1{base}/tables/passwords").status, 404)
 
     @unittest.skipUnless(os.path.exists(GPU), f"{NONE}: the API is not tried on a real trace")
     def test_a_real_trace_goes_all_the_way(self):
@@ -615,6 +645,7 @@ class Api(unittest.TestCase):
         analysis = self.server.api(f"/traces/{trace}/analysis")
         self.assertEqual(analysis["kernels"]["count"], 30)
         self.assertEqual(sum(row["count"] for row in self.server.api(f"/traces/{trace}/kernels")["kernels"]), 30)
+        self.see_tables(f"/traces/{trace}")
         self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + trace).status, 204)
 
 
