@@ -1,8 +1,11 @@
 /* lacuna export: the way out. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/terminal_text.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
@@ -13,9 +16,13 @@
 #include "server/cli/sql_source.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
+#include "server/export/picture.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/sql/export_sqlite.h"
+#include "server/sql/result_text.h"
+#include "server/sql/sql_query.h"
+#include "server/sql/tables.h"
 #include "server/store/trace/trace_file.h"
 
 #include <errno.h>
@@ -28,13 +35,16 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "lacuna export PATH --to chrome|perfetto|folded|speedscope|sqlite|html|markdown [-o FILE]\n"
+    "lacuna export PATH --to FORM [-o FILE]\n"
+    "\n"
+    "FORM is html, markdown, svg, csv, chrome, perfetto, folded, speedscope or sqlite.\n"
     "\n"
     "html and markdown are reports to share: verdict, findings in full, settings, and in html\n"
     "pictures; one file, no scripts. chrome is JSON that other viewers open, and that imports\n"
     "again. perfetto is Perfetto's own format, with rows for why each GPU was idle. folded and\n"
     "speedscope are flame graphs. sqlite is plain tables: those that `lacuna sql --tables`\n"
-    "describes.\n"
+    "describes; csv is one of them. svg is a picture: --view timeline of what the first finding\n"
+    "is about, or from --from to --until; --view flame of the same stretch.\n"
     "Identifying data in the file (host and user names, paths, command lines, names chosen by "
     "people)\n"
     "is listed on stderr; --redact removes it by category.\n";
@@ -57,7 +67,14 @@ static const struct lac_option options_table[] = {
      .help = "the data folder, for a trace's id (sqlite)"},
     {.name = "metric",
      .value = "gpu|waiting|cpu",
-     .help = "for folded stacks: gpu (cpu without a GPU)",
+     .help = "of folded and svg: gpu (cpu without a GPU)",
+     .flag_only = true},
+    {.name = "view", .value = "timeline|flame", .help = "of svg: what to draw", .flag_only = true},
+    {.name = "from", .value = "TIME", .help = "of svg: 1.5s, 20ms, 300us, 5ns", .flag_only = true},
+    {.name = "until", .value = "TIME", .help = "of svg", .flag_only = true},
+    {.name = "table",
+     .value = "NAME",
+     .help = "of csv: as in lacuna sql --tables",
      .flag_only = true},
     {0},
 };
@@ -69,12 +86,17 @@ enum form {
     FORM_SPEEDSCOPE,
     FORM_SQLITE,
     FORM_HTML,
-    FORM_MARKDOWN
+    FORM_MARKDOWN,
+    FORM_SVG,
+    FORM_CSV
 };
 
 struct export_job {
     enum form form;
     int metric; /**< enum lac_flame_metric, -1 not given */
+    bool is_flame;
+    int64_t from_ns, until_ns; /**< of a picture; negative: not given */
+    const char *table;         /**< of csv */
     const char *path;
     const char *output; /**< NULL: stdout */
     const char *redact; /**< NULL: nothing */
@@ -139,10 +161,50 @@ static const char *sqlite_text(void *context, enum lac_export_text what, const c
     return plain;
 }
 
+static enum lac_status write_table(const struct export_job *job,
+                                   const struct lac_report_source *source, FILE *file,
+                                   struct lac_error *reterr)
+{
+    const struct lac_export_sqlite tables = {job->file, sqlite_text, source->redactor};
+    struct lac_sql_result result = {.form = LAC_SQL_FORM_CSV, .file = file};
+    const struct lac_sql_sink sink = lac_sql_result_sink(&result);
+    enum lac_status status = lac_export_table(&tables, job->table, &sink, reterr);
+    if (!status && lac_sql_result_finish(&result) != LAC_OK) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0, "writing failed");
+    }
+    lac_sql_result_done(&result);
+    return status;
+}
+
+static enum lac_status write_picture(const struct export_job *job,
+                                     const struct lac_report_source *source,
+                                     enum lac_flame_metric metric, struct lac_buffer *out,
+                                     struct lac_error *reterr)
+{
+    struct lac_view view;
+    struct lac_flame *flame = NULL;
+    enum lac_status status = lac_picture_view(source->analysis, source->model->info.duration_ns,
+                                              job->from_ns, job->until_ns, &view, reterr);
+    if (!status && !job->is_flame) {
+        return lac_picture_timeline(out, source, &view, source->model, reterr);
+    }
+    if (!status && lac_picture_make_flame(source->model, metric, job->from_ns, job->until_ns,
+                                          &flame) != LAC_OK) {
+        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    if (!status) {
+        status = lac_picture_flame(out, source, flame, metric, reterr);
+    }
+    lac_flame_destroy(flame);
+    return status;
+}
+
 static enum lac_status write_form(const struct export_job *job,
-                                  const struct lac_report_source *source, FILE *file)
+                                  const struct lac_report_source *source, FILE *file,
+                                  struct lac_error *reterr)
 {
     struct lac_export_out out = {.file = file};
+    enum lac_status status = LAC_OK;
     bool has_gpu = source->analysis != NULL && source->analysis->device_count > 0;
     int metric = job->metric >= 0 ? job->metric : has_gpu ? LAC_FLAME_GPU : LAC_FLAME_CPU;
     switch (job->form) {
@@ -164,8 +226,18 @@ static enum lac_status write_form(const struct export_job *job,
     case FORM_MARKDOWN:
         lac_report_markdown(&out.buffer, source);
         break;
+    case FORM_SVG:
+        status = write_picture(job, source, (enum lac_flame_metric)metric, &out.buffer, reterr);
+        break;
+    case FORM_CSV:
+        status = write_table(job, source, file, reterr);
+        break;
     case FORM_SQLITE:
         break; /* writes its file itself */
+    }
+    if (status) {
+        lac_buffer_done(&out.buffer);
+        return status;
     }
     return lac_export_finish(&out);
 }
@@ -201,11 +273,11 @@ static enum lac_status write_file(const struct export_job *job,
         status = lac_export_sqlite(&sqlite, staged, reterr);
     } else {
         FILE *file = fdopen(fd, "w");
-        status = file != NULL ? write_form(job, source, file) : LAC_ERR_IO;
+        status = file != NULL ? write_form(job, source, file, reterr) : LAC_ERR_IO;
         if (file != NULL ? fclose(file) != 0 : close(fd) != 0) {
             status = status ? status : LAC_ERR_IO;
         }
-        if (status) {
+        if (status && reterr->message[0] == '\0') {
             (void)lac_fail(reterr, status, 0,
                            status == LAC_ERR_NOMEM ? "out of memory" : "writing failed: %s",
                            strerror(errno));
@@ -225,12 +297,16 @@ static enum lac_status write_all(const struct export_job *job,
                                  const struct lac_report_source *source)
 {
     struct lac_error error = {0};
-    enum lac_status status =
-        job->output != NULL ? write_file(job, source, &error) : write_form(job, source, stdout);
+    enum lac_status status = job->output != NULL ? write_file(job, source, &error)
+                                                 : write_form(job, source, stdout, &error);
     if (status) {
         bool is_said = error.message[0] != '\0' || status == LAC_ERR_NOMEM;
-        lac_complain("lacuna export", job->output != NULL ? job->output : "stdout", "%s",
-                     is_said ? lac_error_text(&error, status) : "writing failed");
+        bool is_ours = status == LAC_ERR_NOT_FOUND || status == LAC_ERR_MISUSE;
+        lac_complain("lacuna export",
+                     is_ours               ? job->path
+                     : job->output != NULL ? job->output
+                                           : "stdout",
+                     "%s", is_said ? lac_error_text(&error, status) : "writing failed");
     }
     return status;
 }
@@ -284,11 +360,65 @@ static int export_trace(const struct export_job *job)
     return exit_status;
 }
 
+/** A time of the trace, in ns; with a unit or without. @return false: it is none */
+static bool read_time(const struct lac_options *options, const char *name, int64_t *ret_ns)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1.0}, {"", 1.0}};
+    const char *text = lac_options_text(options, name, NULL);
+    *ret_ns = -1;
+    if (text == NULL) {
+        return true;
+    }
+    char *end = NULL;
+    double value = text[0] >= '0' && text[0] <= '9' ? strtod(text, &end) : -1.0;
+    for (size_t i = 0; end != NULL && i < LAC_COUNT_OF(units); i++) {
+        if (strcmp(end, units[i].unit) == 0 && value * units[i].ns <= (double)LAC_TIME_MAX_NS) {
+            *ret_ns = (int64_t)(value * units[i].ns);
+            return true;
+        }
+    }
+    (void)fprintf(stderr, "lacuna export: --%s takes a time from the trace's beginning: 1.5s\n",
+                  name);
+    return false;
+}
+
+/** What belongs to svg and csv alone. @return false: a line on stderr says what is wrong */
+static bool read_picture(const struct lac_options *options, struct export_job *job)
+{
+    static const char *const views[] = {"timeline", "flame", NULL};
+    static const char *const of_svg[] = {"view", "from", "until"};
+    const char *view = lac_options_text(options, "view", NULL);
+    job->table = lac_options_text(options, "table", NULL);
+    for (size_t i = 0; i < LAC_COUNT_OF(of_svg); i++) {
+        if (job->form != FORM_SVG && lac_options_text(options, of_svg[i], NULL) != NULL) {
+            (void)fprintf(stderr, "lacuna export: --%s goes with --to svg\n", of_svg[i]);
+            return false;
+        }
+    }
+    if ((job->form == FORM_CSV) != (job->table != NULL)) {
+        (void)fprintf(stderr, job->table != NULL
+                                  ? "lacuna export: --table goes with --to csv\n"
+                                  : "lacuna export: csv needs --table NAME: lacuna sql --tables\n");
+        return false;
+    }
+    if (job->table != NULL && lac_sql_table_named(job->table) == NULL) {
+        (void)fprintf(stderr, "lacuna export: no such table; lacuna sql --tables lists them\n");
+        return false;
+    }
+    int which = view != NULL ? choose("view", view, views) : 0;
+    job->is_flame = which == 1;
+    return which >= 0 && read_time(options, "from", &job->from_ns) &&
+           read_time(options, "until", &job->until_ns);
+}
+
 /** @return -1 to go on, else the exit status */
 static int read_job(const struct lac_options *options, struct export_job *job)
 {
-    static const char *const forms[] = {"chrome", "perfetto", "folded",   "speedscope",
-                                        "sqlite", "html",     "markdown", NULL};
+    static const char *const forms[] = {"chrome", "perfetto", "folded", "speedscope", "sqlite",
+                                        "html",   "markdown", "svg",    "csv",        NULL};
     static const char *const metrics[] = {"gpu", "waiting", "cpu", NULL};
     const char *metric = lac_options_text(options, "metric", NULL);
     if (options->operand_count != 1) {
@@ -309,6 +439,9 @@ static int read_job(const struct lac_options *options, struct export_job *job)
         if (job->metric < 0) {
             return 2;
         }
+    }
+    if (!read_picture(options, job)) {
+        return 2;
     }
     if (job->output != NULL && strcmp(job->output, "-") == 0) {
         job->output = NULL;
@@ -334,7 +467,8 @@ int lac_cmd_export(int argc, char **argv)
     }
     if (status < 0) {
         job.names = own.names;
-        status = job.form == FORM_SQLITE ? export_tables(&job, &options) : export_trace(&job);
+        status = job.form == FORM_SQLITE || job.form == FORM_CSV ? export_tables(&job, &options)
+                                                                 : export_trace(&job);
     }
     lac_options_done(&options);
     return status;

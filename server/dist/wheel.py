@@ -1,4 +1,6 @@
 """The wheel: the whole program in a package, so that `python -m lacuna` and the script `lacuna` are it."""
+import os
+
 import archives
 
 TAG = "py3-none-manylinux2014_x86_64"
@@ -26,18 +28,22 @@ Why is my GPU idle, and what do I change? One program records a training job as 
     lacuna run -o run1 -- python train.py
     lacuna analyze run1                # the verdict in the terminal; or: lacuna import run1; lacuna serve
 
+    import lacuna                      # in a script: ranges; in a notebook: traces, in SQL, pandas, Polars or Arrow
+    with lacuna.annotate("checkpoint"): ...
+    lacuna.open("run1").analyze().verdict.text
+
 It reads traces of PyTorch's profiler, TensorFlow and Nsight Systems, too. The program is in this package, with the page and the collector inside it; it needs nothing else.
 """
 
 
-PACKAGE = '"""Lacuna: why is my GPU idle, and what do I change? `python -m lacuna` is the program `lacuna`, which this package carries."""\n'
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python", "lacuna")
 
 
 def make(version, program, library, main_module, license_text, third_party, sbom, epoch):
     """(file name, bytes): the program, the library beside it, and the module that runs it."""
     info = f"lacuna-{version}.dist-info"
     members = [
-        archives.text("lacuna/__init__.py", PACKAGE),
+        *(archives.file(f"lacuna/{name}", os.path.join(SOURCES, name)) for name in sorted(os.listdir(SOURCES)) if name.endswith((".py", ".typed"))),
         archives.file("lacuna/__main__.py", main_module),
         archives.file("lacuna/bin/lacuna", program, is_program=True),
         archives.file("lacuna/bin/libisal.so.2", library, is_program=True),

@@ -18,16 +18,6 @@
 #include <strings.h>
 
 static const char style[] =
-    ":root{color-scheme:light dark;--ground:#fff;--ink:#1a1c1f;--muted:#5d636b;--line:#e0ded8;"
-    "--sunken:#f5f4f0;--bar:#c5cad0;--bar2:#aab1b9;--strong:#3c434b;"
-    "--c-data_wait:#d0430c;--c-sync:#7048d8;--c-launch:#f0b400;--c-copy_wait:#1971c2;"
-    "--c-allocator:#c2255c;--c-module_load:#8f5a33;--c-comm:#087f6f;--c-dependency:#4c6ea8;"
-    "--c-host:#4f7d0c;--c-profiler:#6d6a3f;--c-unattributed:#868c95;--on:#fff}"
-    "@media screen and (prefers-color-scheme:dark){:root{--ground:#131518;--ink:#eceded;"
-    "--muted:#a4abb3;--line:#2f343a;--sunken:#1d2125;--bar:#4b535c;--bar2:#666f79;--strong:#c9ced4;"
-    "--c-data_wait:#ff8a4c;--c-sync:#ab8fff;--c-launch:#ffd23f;--c-copy_wait:#62b4ff;"
-    "--c-allocator:#ff7aa8;--c-module_load:#d9a074;--c-comm:#3fd0b6;--c-dependency:#93b4ea;"
-    "--c-host:#a3d65c;--c-profiler:#c4c08a;--c-unattributed:#9aa1ab;--on:#14161a}}"
     "*{box-sizing:border-box}body{margin:0 auto;padding:32px 24px 48px;max-width:1008px;"
     "background:var(--ground);color:var(--ink);font:15px/1.55 system-ui,-apple-system,'Segoe UI',"
     "Roboto,'Helvetica Neue',Arial,sans-serif;overflow-wrap:anywhere}"
@@ -50,13 +40,7 @@ static const char style[] =
     "padding-top:2px}.facts dt{text-transform:none;letter-spacing:0;font-size:14px;padding:0}"
     "dd{margin:0}.gain{float:right;font-weight:600;margin:0 0 4px 16px;font-size:15px}"
     "figure{margin:14px 0;break-inside:avoid}figcaption{color:var(--muted);font-size:13px;"
-    "margin-top:5px}svg{display:block;width:100%;height:auto;font:11.5px ui-sans-serif,system-ui,"
-    "sans-serif}svg text{fill:var(--ink)}svg .note{fill:var(--muted)}"
-    "svg .name{font-size:12px}.bar{fill:var(--bar2)}.mark{stroke:var(--ink);stroke-width:1;"
-    "stroke-dasharray:3 3}.tick{stroke:var(--line)}.step{fill:var(--sunken);stroke:var(--bar)}"
-    ".here{fill:var(--ink)}.busy{fill:var(--bar2)}.copy{fill:var(--strong)}.host,.frame{fill:var(--"
-    "bar)}"
-    ".leaf{fill:var(--bar2)}.worker{fill:var(--bar);stroke:var(--ground)}"
+    "margin-top:5px}svg{display:block;width:100%;height:auto}"
     "table{border-collapse:collapse;width:100%;font-size:14px}th,td{text-align:right;"
     "padding:3px 0 3px 14px;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}"
     "th{font-weight:400;color:var(--muted);font-size:13px}th:first-child,td:first-child{"
@@ -80,18 +64,6 @@ static const char style_media[] =
     "14px}pre{border-color:#bbb}*{-webkit-print-color-adjust:exact;"
     "print-color-adjust:exact}}";
 
-static void cause_styles(struct lac_buffer *out)
-{
-    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        const char *name = lac_cause_name((enum lac_cause)cause);
-        lac_buffer_printf(
-            out, ".c-%s{fill:var(--c-%s);background:var(--c-%s)}.c-%s+text{fill:var(--on)}", name,
-            name, name, name);
-    }
-    /* yellow takes dark letters in either theme */
-    lac_buffer_puts(out, ".c-launch{color:#14161a}svg .c-launch+text{fill:#14161a}");
-}
-
 static void write_head(struct lac_buffer *out, const struct lac_report_source *source)
 {
     lac_buffer_puts(out,
@@ -103,9 +75,9 @@ static void write_head(struct lac_buffer *out, const struct lac_report_source *s
     const char *name = lac_report_name(source);
     lac_html_escape(out, name, strlen(name));
     lac_buffer_puts(out, ": Lacuna report</title>\n<style>");
+    lac_svg_styles(out);
     lac_buffer_puts(out, style);
     lac_buffer_puts(out, style_media);
-    cause_styles(out);
     lac_buffer_puts(out, "</style>\n</head>\n<body>\n");
 }
 
@@ -229,6 +201,27 @@ static void write_evidence(struct lac_buffer *out, const struct lac_report_sourc
     lac_buffer_puts(out, "</ul></dd>\n");
 }
 
+/** A picture and what it shows; an empty figure where there is nothing to draw. */
+static void write_figure(struct lac_buffer *out, struct lac_svg *svg, bool has_any)
+{
+    lac_buffer_puts(out, "<figure>");
+    if (has_any) {
+        lac_svg_put(out, svg);
+        lac_buffer_printf(out, "<figcaption>%s</figcaption>", svg->caption);
+    } else if (svg->body.status != LAC_OK) {
+        out->status = svg->body.status;
+    }
+    lac_buffer_puts(out, "</figure>\n");
+    lac_svg_done(svg);
+}
+
+static void write_view(struct lac_buffer *out, const struct lac_report_source *source,
+                       uint32_t index)
+{
+    struct lac_svg svg = {0};
+    write_figure(out, &svg, lac_svg_timeline(&svg, source, index));
+}
+
 static void write_finding(struct lac_buffer *out, const struct lac_report_source *source,
                           uint32_t index)
 {
@@ -258,13 +251,8 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
                strncmp(finding->check, "lacuna ", 7) == 0 || strchr(finding->check, '\n') != NULL);
     write_evidence(out, source, finding);
     lac_buffer_puts(out, "</dl>\n");
-    char caption[200];
     if (index < LAC_VIEW_COUNT - 1 && finding->evidence_count > 0) {
-        lac_buffer_puts(out, "<figure>");
-        if (lac_svg_timeline(out, source, index, caption, sizeof(caption))) {
-            lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
-        }
-        lac_buffer_puts(out, "</figure>\n");
+        write_view(out, source, index);
     }
     lac_buffer_puts(out, "</section>\n");
 }
@@ -282,13 +270,8 @@ static void write_findings(struct lac_buffer *out, const struct lac_report_sourc
                             (i < LAC_VIEW_COUNT - 1 && analysis->findings[i].evidence_count > 0);
         write_finding(out, source, i);
     }
-    char caption[200];
     if (!has_first_picture && analysis->main_device != LAC_NONE) {
-        lac_buffer_puts(out, "<figure>");
-        if (lac_svg_timeline(out, source, LAC_VIEW_COUNT - 1, caption, sizeof(caption))) {
-            lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
-        }
-        lac_buffer_puts(out, "</figure>\n");
+        write_view(out, source, LAC_VIEW_COUNT - 1);
     }
 }
 
@@ -341,12 +324,8 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
             device->not_computing_pct);
     }
     write_partition(out, &analysis->partition);
-    char caption[200];
-    lac_buffer_puts(out, "<figure>");
-    if (lac_svg_flame(out, source, caption, sizeof(caption))) {
-        lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
-    }
-    lac_buffer_puts(out, "</figure>\n");
+    struct lac_svg svg = {0};
+    write_figure(out, &svg, lac_svg_flame(&svg, source));
 }
 
 static void write_kernels(struct lac_buffer *out, const struct lac_report_source *source)

@@ -79,12 +79,33 @@ void lac_svg_text(struct lac_buffer *out, double x, double y, const char *class,
 void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double width,
                          const char *class, const char *text);
 
-/** Pictures. `caption` gets what is seen. False when the trace has nothing to draw.
- *  @param index of the analysis' views */
-bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *source,
-                      uint32_t index, char *caption, size_t capacity_bytes);
-bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *source, char *caption,
-                   size_t capacity_bytes);
+/** A drawing, LAC_SVG_WIDTH wide: what an svg element has inside. */
+struct lac_svg {
+    struct lac_buffer body; /**< failures stick in it */
+    double height;
+    const char *label;
+    char caption[256]; /**< what is seen */
+};
+void lac_svg_done(struct lac_svg *svg);
+
+/** Append it as an element of a page. */
+void lac_svg_put(struct lac_buffer *out, const struct lac_svg *svg);
+
+/** A stretch of the timeline. @param model the slices of the view, with the tracks of the head.
+ *  @return false: no device to draw */
+bool lac_svg_window(struct lac_svg *svg, const struct lac_report_source *source,
+                    const struct lac_view *view, const struct lac_model *model);
+
+/** A flame graph. @return false: nothing to draw */
+bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
+                    const struct lac_flame *flame, enum lac_flame_metric metric);
+
+/** The two of a report. @param index of the analysis' views */
+bool lac_svg_timeline(struct lac_svg *svg, const struct lac_report_source *source, uint32_t index);
+bool lac_svg_flame(struct lac_svg *svg, const struct lac_report_source *source);
+
+/** Styles of drawings: colors in light and dark as properties of :root, then classes. */
+void lac_svg_styles(struct lac_buffer *out);
 /** Bars of the needs, the step's end marked. */
 void lac_svg_needs(struct lac_buffer *out, const struct lac_report_source *source);
 

@@ -22,6 +22,22 @@
 
 enum { WIDTH = LAC_SVG_WIDTH, LABEL_WIDTH = LAC_SVG_LABEL_WIDTH, ROW_HEIGHT = LAC_SVG_ROW_HEIGHT };
 
+void lac_svg_done(struct lac_svg *svg)
+{
+    lac_buffer_done(&svg->body);
+}
+
+void lac_svg_put(struct lac_buffer *out, const struct lac_svg *svg)
+{
+    lac_buffer_printf(out, "<svg role=\"img\" aria-label=\"%s\" viewBox=\"0 0 %d %.0f\">",
+                      svg->label, WIDTH, svg->height);
+    lac_buffer_add(out, svg->body.bytes != NULL ? svg->body.bytes : "", svg->body.size_bytes);
+    lac_buffer_puts(out, "</svg>");
+    if (svg->body.status != LAC_OK) {
+        out->status = svg->body.status;
+    }
+}
+
 void lac_svg_text(struct lac_buffer *out, double x, double y, const char *class, const char *text)
 {
     lac_buffer_printf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
@@ -98,7 +114,8 @@ struct flame_drawing {
     struct lac_buffer *out;
     const struct lac_report_source *source;
     const struct lac_flame *flame;
-    double scale; /**< px a ns */
+    const char *root; /**< name of the root */
+    double scale;     /**< px a ns */
     unsigned depth_shown;
 };
 
@@ -121,6 +138,21 @@ static const char *frame_name(struct flame_drawing *d, const struct lac_flame_no
                     : lac_redact(d->source->redactor, name);
 }
 
+/** A length of time, or what a profile counts. */
+static const char *amount_of(const struct flame_drawing *d, int64_t value_ns, char *room,
+                             size_t capacity_bytes)
+{
+    const struct lac_model *model = d->source->model;
+    if (model->info.weight_unit != 0 && model->info.weight_scale > 0) {
+        (void)snprintf(room, capacity_bytes, "%.6g %.32s",
+                       (double)value_ns / (double)model->info.weight_scale,
+                       lac_model_str(model, model->info.weight_unit));
+    } else {
+        (void)snprintf(room, capacity_bytes, "%s", lac_format_ns(value_ns).text);
+    }
+    return room;
+}
+
 static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsigned depth)
 {
     const struct lac_flame_node *node = &d->flame->nodes[index];
@@ -130,7 +162,7 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
         return;
     }
     d->depth_shown = depth + 1 > d->depth_shown ? depth + 1 : d->depth_shown;
-    const char *name = index == 0 ? "GPU time" : frame_name(d, node, room, sizeof(room));
+    const char *name = index == 0 ? d->root : frame_name(d, node, room, sizeof(room));
     bool is_work = node->kind == LAC_SLICE_KERNEL || node->kind == LAC_SLICE_COPY ||
                    node->kind == LAC_SLICE_MEMSET;
     double y = (double)(depth * ROW_HEIGHT);
@@ -141,8 +173,11 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
                       is_work ? "leaf" : "frame");
     lac_html_escape(d->out, name, strlen(name));
     int64_t per = d->flame->step_count > 0 ? d->flame->step_count : 1;
-    lac_buffer_printf(d->out, ": %s%s, %.1f %%</title>", lac_format_ns(node->value_ns / per).text,
-                      d->flame->step_count > 0 ? " per step" : "",
+    char amount[64];
+    lac_html_escape(d->out, ": ", 2);
+    const char *said = amount_of(d, node->value_ns / per, amount, sizeof(amount));
+    lac_html_escape(d->out, said, strlen(said));
+    lac_buffer_printf(d->out, "%s, %.1f %%</title>", d->flame->step_count > 0 ? " per step" : "",
                       100.0 * (double)node->value_ns / (double)d->flame->nodes[0].value_ns);
     lac_svg_text_inside(d->out, x, y + 12.5, width, "in", name);
     lac_buffer_puts(d->out, "</g>");
@@ -153,40 +188,48 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
     }
 }
 
-bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *source, char *caption,
-                   size_t capacity_bytes)
+bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
+                    const struct lac_flame *flame, enum lac_flame_metric metric)
+{
+    static const char *const roots[] = {"GPU time", "GPU waiting", "time on host threads"};
+    static const char *const captions[] = {
+        "GPU time by launching operator", "Time that the GPU waits, by cause and what the host did",
+        "Time on host threads"};
+    const struct lac_model *model = source->model;
+    const bool is_counted = model->info.weight_unit != 0 && model->info.weight_scale > 0;
+    if (flame->node_count <= 1 || flame->nodes[0].value_ns <= 0) {
+        return false;
+    }
+    struct flame_drawing d = {.out = &svg->body,
+                              .source = source,
+                              .flame = flame,
+                              .root = is_counted ? "all" : roots[metric],
+                              .scale = (double)WIDTH / (double)flame->nodes[0].value_ns};
+    draw_frame(&d, 0, 0.0, 0);
+    svg->label = "flame graph";
+    svg->height = d.depth_shown * ROW_HEIGHT;
+    int64_t per = flame->step_count > 0 ? flame->step_count : 1;
+    char total[64];
+    (void)snprintf(
+        svg->caption, sizeof(svg->caption), "%s: %s%s%s.",
+        is_counted ? "What the profile counts" : captions[metric],
+        amount_of(&d, flame->nodes[0].value_ns / per, total, sizeof(total)),
+        flame->step_count > 0 ? " per step" : " in total",
+        metric != LAC_FLAME_CPU && source->analysis->device_count > 1 ? ", sum of all GPUs" : "");
+    return true;
+}
+
+bool lac_svg_flame(struct lac_svg *svg, const struct lac_report_source *source)
 {
     struct lac_flame_options options;
     struct lac_flame *made = NULL;
-    struct lac_buffer body = {0};
     lac_flame_report_options(&options);
     if (source->flame == NULL && lac_flame_create(source->model, &options, &made) != LAC_OK) {
-        out->status = LAC_ERR_NOMEM;
+        svg->body.status = LAC_ERR_NOMEM;
         return false;
     }
-    const struct lac_flame *flame = source->flame != NULL ? source->flame : made;
-    bool has_any = flame->node_count > 1 && flame->nodes[0].value_ns > 0;
-    if (has_any) {
-        struct flame_drawing d = {.out = &body,
-                                  .source = source,
-                                  .flame = flame,
-                                  .scale = (double)WIDTH / (double)flame->nodes[0].value_ns};
-        draw_frame(&d, 0, 0.0, 0);
-        lac_buffer_printf(out,
-                          "<svg role=\"img\" aria-label=\"flame graph\" viewBox=\"0 0 %d %u\">",
-                          WIDTH, d.depth_shown * ROW_HEIGHT);
-        lac_buffer_add(out, body.bytes != NULL ? body.bytes : "", body.size_bytes);
-        lac_buffer_puts(out, "</svg>");
-        int64_t per = flame->step_count > 0 ? flame->step_count : 1;
-        (void)snprintf(caption, capacity_bytes, "GPU time by launching operator: %s%s%s.",
-                       lac_format_ns(flame->nodes[0].value_ns / per).text,
-                       flame->step_count > 0 ? " per step" : " in total",
-                       source->analysis->device_count > 1 ? ", sum of all GPUs" : "");
-        if (body.status != LAC_OK) {
-            out->status = body.status;
-        }
-    }
-    lac_buffer_done(&body);
+    bool has_any =
+        lac_svg_frames(svg, source, source->flame != NULL ? source->flame : made, options.metric);
     lac_flame_destroy(made);
     return has_any;
 }

@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum { WIDTH = LAC_SVG_WIDTH, LABEL_WIDTH = LAC_SVG_LABEL_WIDTH, ROW_HEIGHT = LAC_SVG_ROW_HEIGHT };
-enum { WORKERS_MAX = 8, LANES_MAX = 3 };
+enum { WORKERS_MAX = 8, LANES_MAX = 3, STREAMS_MAX = 24 };
 
 struct drawing {
     struct lac_buffer *out;
@@ -89,14 +89,27 @@ static bool overlaps(const struct drawing *d, uint64_t slice)
     return start_ns < d->t1_ns && start_ns + slices->dur_ns[slice] > d->t0_ns;
 }
 
+/** Whether a box is too thin to be seen beside what was drawn up to `*shown_x`, which it moves. */
+static bool is_lost(const struct drawing *d, int64_t start_ns, int64_t end_ns, double *shown_x)
+{
+    const double end_x = x_of(d, end_ns);
+    if (end_x - x_of(d, start_ns) < 0.4 && end_x - *shown_x < 0.4) {
+        return true;
+    }
+    *shown_x = end_x;
+    return false;
+}
+
 static void draw_steps(struct drawing *d)
 {
     const struct lac_analysis *analysis = d->source->analysis;
     bool has_any = false;
+    double shown_x = 0.0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
         int64_t end_ns = step->start_ns + step->dur_ns;
-        if (step->start_ns >= d->t1_ns || end_ns <= d->t0_ns) {
+        if (step->start_ns >= d->t1_ns || end_ns <= d->t0_ns ||
+            is_lost(d, step->start_ns, end_ns, &shown_x)) {
             continue;
         }
         char text[64];
@@ -114,7 +127,8 @@ static void draw_steps(struct drawing *d)
 static void draw_device(struct drawing *d, const struct lac_device_facts *device)
 {
     const struct lac_model *model = d->model;
-    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+    unsigned shown = 0;
+    for (uint32_t t = 0; t < model->recorded_track_count && shown < STREAMS_MAX; t++) {
         const struct lac_track *track = &model->tracks[t];
         bool is_stream = track->kind == LAC_TRACK_STREAM && track->device == device->id;
         struct run_of run = {0};
@@ -139,6 +153,7 @@ static void draw_device(struct drawing *d, const struct lac_device_facts *device
             } else {
                 (void)snprintf(label, sizeof(label), "GPU %lld", (long long)device->id);
             }
+            shown++;
             begin_row(d, label);
             d->y += ROW_HEIGHT;
         }
@@ -266,12 +281,16 @@ static void draw_workers(struct drawing *d, uint32_t main_track)
         const struct lac_track *track = &model->tracks[t];
         bool has_any = false;
         int32_t number = (int32_t)shown;
+        double shown_x = 0.0;
         if (track->kind != LAC_TRACK_THREAD || t == main_track || model->slices.detail == NULL) {
             continue;
         }
         for (uint64_t s = track->first; s < track->first + track->count; s++) {
             if (model->slices.name[s] == fetch && overlaps(d, s)) {
-                draw_worker(d, s);
+                if (!is_lost(d, model->slices.start_ns[s],
+                             model->slices.start_ns[s] + model->slices.dur_ns[s], &shown_x)) {
+                    draw_worker(d, s);
+                }
                 number = worker_of(model, s, number);
                 has_any = true;
             }
@@ -320,19 +339,17 @@ static void draw_mark(struct drawing *d)
     }
 }
 
-bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *source,
-                      uint32_t index, char *caption, size_t capacity_bytes)
+bool lac_svg_window(struct lac_svg *svg, const struct lac_report_source *source,
+                    const struct lac_view *view, const struct lac_model *model)
 {
     const struct lac_analysis *analysis = source->analysis;
-    const struct lac_view *view = &analysis->views[index];
-    struct lac_buffer body = {0};
-    if (!view->is_known || analysis->main_device == LAC_NONE) {
+    struct lac_buffer rows = {0};
+    if (!view->is_known || view->t1_ns <= view->t0_ns || analysis->main_device == LAC_NONE) {
         return false;
     }
-    struct drawing d = {.out = &body,
+    struct drawing d = {.out = &rows,
                         .source = source,
-                        .model =
-                            source->views[index] != NULL ? source->views[index] : source->model,
+                        .model = model,
                         .t0_ns = view->t0_ns,
                         .t1_ns = view->t1_ns,
                         .has_mark = view->has_mark,
@@ -347,21 +364,26 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
         draw_thread(&d, view->thread, "host thread");
     }
     draw_workers(&d, view->thread);
-    lac_buffer_printf(out, "<svg role=\"img\" aria-label=\"timeline\" viewBox=\"0 0 %d %.0f\">",
-                      WIDTH, d.y + 2.0);
-    struct drawing axis = d;
-    axis.out = out;
-    draw_axis(&axis);
-    draw_mark(&axis);
-    lac_buffer_add(out, body.bytes != NULL ? body.bytes : "", body.size_bytes);
-    lac_buffer_puts(out, "</svg>");
-    if (body.status != LAC_OK) {
-        out->status = body.status;
+    svg->label = "timeline";
+    svg->height = d.y + 2.0;
+    d.out = &svg->body;
+    draw_axis(&d);
+    draw_mark(&d);
+    lac_buffer_add(&svg->body, rows.bytes != NULL ? rows.bytes : "", rows.size_bytes);
+    if (rows.status != LAC_OK) {
+        svg->body.status = rows.status;
     }
-    lac_buffer_done(&body);
-    (void)snprintf(caption, capacity_bytes,
+    lac_buffer_done(&rows);
+    (void)snprintf(svg->caption, sizeof(svg->caption),
                    "%s of the trace, from %s on. Gray is work, color is waiting%s.",
                    lac_format_ns(d.t1_ns - d.t0_ns).text, lac_format_ns(d.t0_ns).text,
                    d.has_mark ? "; the bar on top marks the evidence" : "");
     return true;
+}
+
+bool lac_svg_timeline(struct lac_svg *svg, const struct lac_report_source *source, uint32_t index)
+{
+    const struct lac_model *model = source->views[index];
+    return lac_svg_window(svg, source, &source->analysis->views[index],
+                          model != NULL ? model : source->model);
 }

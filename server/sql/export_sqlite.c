@@ -3,6 +3,8 @@
 #include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "server/base/buffer.h"
+#include "server/sql/sql_query.h"
 #include "server/sql/sql_register.h"
 #include "server/sql/sql_trace.h"
 #include "server/sql/tables.h"
@@ -273,6 +275,100 @@ enum lac_status lac_export_sqlite(const struct lac_export_sqlite *source, const 
     }
     (void)sqlite3_close(writer.from);
     (void)sqlite3_close(writer.to);
+    lac_sql_trace_done(&writer.trace);
+    return status;
+}
+
+/* -- the rows of one table, as text ------------------------------------------------------------ */
+
+enum { COLUMNS_MAX = 64 };
+
+/** The row that `get` is at. Texts are copied into `texts`: what text() gives is borrowed only until
+ *  its next call. @return false: out of memory */
+static bool read_row(const struct writer *writer, sqlite3_stmt *get, struct lac_buffer *texts,
+                     struct lac_sql_cell *cells, unsigned count)
+{
+    size_t at[COLUMNS_MAX] = {0};
+    texts->size_bytes = 0;
+    for (unsigned c = 0; c < count; c++) {
+        const int type = sqlite3_column_type(get, (int)c);
+        cells[c] = (struct lac_sql_cell){.type = type == SQLITE_INTEGER ? LAC_SQL_INTEGER
+                                                 : type == SQLITE_FLOAT ? LAC_SQL_REAL
+                                                 : type == SQLITE_TEXT  ? LAC_SQL_TEXT
+                                                                        : LAC_SQL_NULL,
+                                         .integer = sqlite3_column_int64(get, (int)c),
+                                         .real = sqlite3_column_double(get, (int)c)};
+        const char *text =
+            cells[c].type == LAC_SQL_TEXT ? (const char *)sqlite3_column_text(get, (int)c) : NULL;
+        if (text != NULL) {
+            const char *plain = writer->source->text(writer->source->context,
+                                                     words_of(writer, get, (int)c, text), text);
+            at[c] = texts->size_bytes;
+            cells[c].size_bytes = strlen(plain);
+            cells[c].type = plain[0] != '\0' ? LAC_SQL_TEXT : LAC_SQL_NULL;
+            lac_buffer_add(texts, plain, cells[c].size_bytes + 1);
+        }
+    }
+    for (unsigned c = 0; c < count && texts->status == LAC_OK; c++) {
+        cells[c].bytes = cells[c].type == LAC_SQL_TEXT ? texts->bytes + at[c] : "";
+    }
+    return texts->status == LAC_OK;
+}
+
+static enum lac_status give_rows(const struct writer *writer, const struct lac_sql_sink *sink,
+                                 struct lac_error *reterr)
+{
+    const unsigned count = shown_columns(writer->table);
+    const char *names[COLUMNS_MAX];
+    struct lac_sql_cell cells[COLUMNS_MAX];
+    struct lac_buffer texts = {0};
+    sqlite3_stmt *get = NULL;
+    assert(count <= COLUMNS_MAX);
+    for (unsigned c = 0; c < count; c++) {
+        names[c] = lac_sql_table_column(writer->table, c)->name;
+    }
+    enum lac_status status = prepare_made(
+        writer->from, sqlite3_mprintf("SELECT * FROM \"%w\"", writer->table->name), &get, reterr);
+    bool goes_on = !status && sink->columns(sink->context, names, count);
+    while (goes_on) {
+        int code = sqlite3_step(get);
+        if (code == SQLITE_ROW && read_row(writer, get, &texts, cells, count)) {
+            goes_on = sink->row(sink->context, cells, count);
+            continue;
+        }
+        if (code != SQLITE_DONE) {
+            bool has_memory = code != SQLITE_NOMEM && texts.status == LAC_OK;
+            status = lac_fail(reterr, has_memory ? LAC_ERR_CORRUPT : LAC_ERR_NOMEM, 0, "%s",
+                              has_memory ? sqlite3_errmsg(writer->from) : "out of memory");
+        }
+        goes_on = false;
+    }
+    (void)sqlite3_finalize(get);
+    lac_buffer_done(&texts);
+    return status;
+}
+
+enum lac_status lac_export_table(const struct lac_export_sqlite *source, const char *table,
+                                 const struct lac_sql_sink *sink, struct lac_error *reterr)
+{
+    assert(source != NULL && table != NULL && sink != NULL);
+    struct writer writer = {.source = source, .table = lac_sql_table_named(table)};
+    if (writer.table == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "there is no table of that name");
+    }
+    writer.kind_column = kind_column(writer.table);
+    lac_sql_trace_init(&writer.trace, source->file);
+    enum lac_status status = lac_sql_init(reterr);
+    if (!status &&
+        (sqlite3_open_v2(":memory:", &writer.from, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                         NULL) != SQLITE_OK ||
+         lac_sql_register(writer.from, find_trace, &writer.trace) != SQLITE_OK)) {
+        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "SQLite could not be started");
+    }
+    if (!status) {
+        status = give_rows(&writer, sink, reterr);
+    }
+    (void)sqlite3_close(writer.from);
     lac_sql_trace_done(&writer.trace);
     return status;
 }

@@ -8,6 +8,7 @@
  */
 
 #include "analysis/model/status.h"
+#include "server/sql/sql_query.h"
 #include "server/store/trace/trace_file.h"
 
 /** What a text is, for who may change it. */
@@ -35,5 +36,14 @@ struct lac_export_sqlite {
  */
 LAC_MUST_USE enum lac_status lac_export_sqlite(const struct lac_export_sqlite *source,
                                                const char *path, struct lac_error *reterr);
+
+/**
+ * Give the rows of one table, which may be a function without arguments.
+ *
+ * @return as above; LAC_ERR_NOT_FOUND: there is no table of that name
+ */
+LAC_MUST_USE enum lac_status lac_export_table(const struct lac_export_sqlite *source,
+                                              const char *table, const struct lac_sql_sink *sink,
+                                              struct lac_error *reterr);
 
 #endif

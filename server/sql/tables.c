@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { TABLES_MAX = 64 };
 
@@ -100,4 +101,13 @@ int64_t lac_sql_argument(const struct lac_sql_arguments *arguments, unsigned ind
     sqlite3_value *value = arguments->value[index];
     return value != NULL && sqlite3_value_type(value) != SQLITE_NULL ? sqlite3_value_int64(value)
                                                                      : fallback;
+}
+
+const struct lac_sql_table *lac_sql_table_named(const char *name)
+{
+    const struct lac_sql_table *const *table = lac_sql_tables();
+    while (*table != NULL && strcmp((*table)->name, name) != 0) {
+        table++;
+    }
+    return *table;
 }

@@ -68,6 +68,9 @@ const struct lac_sql_column *lac_sql_table_column(const struct lac_sql_table *ta
 /** All of them; ends with a NULL. Tables of slices first. */
 const struct lac_sql_table *const *lac_sql_tables(void);
 
+/** The one of that name, or NULL. */
+const struct lac_sql_table *lac_sql_table_named(const char *name);
+
 /* by file: */
 extern const struct lac_sql_table lac_sql_slice_tables[]; /* slice_tables.c */
 extern const unsigned lac_sql_slice_table_count;

@@ -127,6 +127,36 @@ class Sql(unittest.TestCase):
             values = [key(r) for r in got]
             self.assertEqual(values, sorted(values, reverse="DESC" in order), order)
 
+    def export(self, *arguments, status=0):
+        done = subprocess.run([PROGRAM, "export", *arguments], capture_output=True, text=True, check=False, timeout=240)
+        self.assertEqual(done.returncode, status, f"{arguments}: {done.stderr}")
+        return done
+
+    def test_every_table_leaves_as_csv(self):
+        reference = json.loads(self.ask("--tables", "--json").stdout)["tables"]
+        for table in reference:
+            shown = [column["name"] for column in table["columns"] if not column["is_argument"]]
+            exported = self.export(self.file, "--to", "csv", "--table", table["name"]).stdout
+            asked = self.ask(self.file, f"SELECT {', '.join(shown)} FROM {table['name']}", "--csv").stdout
+            self.assertEqual(exported, asked, table["name"])
+            self.assertEqual(next(csv.reader(io.StringIO(exported))), shown)
+        names = self.export(self.file, "--to", "csv", "--table", "ranges", "--redact", "names").stdout
+        self.assertEqual(names.count("ProfilerStep"), 5)  # PyTorch's own word, no person's
+        self.assertIn("csv needs --table", self.export(self.file, "--to", "csv", status=2).stderr)
+        self.assertIn("no such table", self.export(self.file, "--to", "csv", "--table", "sqlite_schema", status=2).stderr)
+        self.assertIn("--table goes with --to csv", self.export(self.file, "--to", "html", "--table", "steps", status=2).stderr)
+
+    def test_pictures_as_svg(self):
+        picture = self.export(self.trace, "--to", "svg", "--from", "100ms", "--until", "0.2s").stdout
+        self.assertIn("100 ms of the trace, from 100 ms on", picture)
+        self.assertIn("stream 8", picture)
+        self.assertEqual(picture, self.export(self.trace, "--to", "svg", "--from", "100000000", "--until", "200000us").stdout)
+        self.assertIn("all-reduce", self.export(self.trace, "--to", "svg", "--view", "flame").stdout)
+        for wrong in (["--from", "soon"], ["--from", "-1s"], ["--view", "pie"], ["--until", "9e99s"]):
+            self.assertIn("lacuna export: --", self.export(self.trace, "--to", "svg", *wrong, status=2).stderr)
+        self.assertIn("--from goes with --to svg", self.export(self.trace, "--to", "html", "--from", "1s", status=2).stderr)
+        self.assertIn("nothing lies from there to there", self.export(self.trace, "--to", "svg", "--from", "90s", status=1).stderr)
+
     def test_by_name_adds_up_in_all_and_in_an_interval(self):
         first = min(e["ts"] for e in self.events)
         for low, high in ((0, 1 << 50), (101000000, 155000000)):

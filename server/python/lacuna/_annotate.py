@@ -1,0 +1,1 @@
+../../../collector/python/_lacuna_annotate.py
