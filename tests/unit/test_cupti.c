@@ -15,6 +15,7 @@
 
 #include <check.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -520,10 +521,15 @@ END_TEST
 
 static void job_graphs(const char *script)
 {
+    uint64_t (*flushes)(void);
+
     (void)setenv("LACUNA_GRAPHS", "measured", 0);
     (void)setenv("STAND_IN_GRAPHS", script, 1);
     lac_cupti_initialize();
-    (void)sleep(5);
+    *(void **)&flushes = lac_cupti_stand_in("stand_in_flushes");
+    for (int tries = 0; flushes() < 5 && tries < 500; tries++) {
+        (void)usleep(100000);
+    }
 }
 
 /* 8,200 kernels a second, each 3 us longer when they are recorded one by one. */
@@ -552,6 +558,14 @@ static bool report_says(const char *code)
     return false;
 }
 
+/* The number behind `words` in what the session says of itself; NaN when they are not there. */
+static double told_number(const char *words)
+{
+    const char *at = strstr(lac_model_str(lac_cupti_model, lac_cupti_model->info.metadata), words);
+
+    return at != NULL ? strtod(at + strlen(words), NULL) : (double)NAN;
+}
+
 START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)
 {
     ck_assert_int_eq(lac_job_run(job_graphs_that_suffer), 0);
@@ -559,7 +573,8 @@ START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)
     ck_assert_uint_ge(count_named("node_kernel"), 150 * 600);
     ck_assert_uint_ge(count_named("CUDA graph"), 2 * 600);
     ck_assert(lac_cupti_says("\"graph_recording\":\"launches\""));
-    ck_assert(lac_cupti_says("kernels per second in CUDA graphs; one record each, at 3."));
+    /* 3 us on the GPU, and what the CPU needs for a record here */
+    ck_assert_double_ge(told_number("one record each, at "), 3.0);
     ck_assert(report_says("graphs_as_a_whole"));
     check_diagnosis_says("kernels in CUDA graphs: each graph was recorded as one operation");
 }
