@@ -21,6 +21,9 @@ static uint32_t kinds_of(const struct lac_flame_options *options)
     if (options->metric != LAC_FLAME_GPU) {
         ops |= bit(LAC_SLICE_API) | bit(LAC_SLICE_OVERHEAD);
     }
+    if (options->metric == LAC_FLAME_PROFILE) {
+        return UINT32_MAX; /* a profile's frames are all of one kind */
+    }
     switch (options->by) {
     case LAC_FLAME_BY_RANGE:
         return bit(LAC_SLICE_RANGE);
@@ -92,6 +95,7 @@ static enum lac_status walk_metric(struct lac_flame_walk *walk, enum lac_flame_m
     case LAC_FLAME_WAITING:
         return lac_flame_walk_waiting(walk);
     case LAC_FLAME_CPU:
+    case LAC_FLAME_PROFILE:
         return lac_flame_walk_cpu(walk);
     case LAC_FLAME_GPU:
     default:
@@ -104,14 +108,16 @@ enum lac_status lac_flame_create(const struct lac_model *model,
                                  struct lac_flame **ret_flame)
 {
     assert(model != NULL && options != NULL && ret_flame != NULL);
-    bool is_whole = options->t1_ns <= options->t0_ns;
+    bool is_profile = options->metric == LAC_FLAME_PROFILE;
+    bool is_whole = options->t1_ns <= options->t0_ns || is_profile;
     struct lac_flame_walk walk = {
         .model = model,
         .by = options->by,
         .t0_ns = is_whole ? 0 : options->t0_ns,
         .t1_ns = is_whole ? LAC_TIME_MAX_NS + 1 : options->t1_ns,
         .frame_kinds = kinds_of(options),
-        .is_sampled = options->by == LAC_FLAME_BY_PYTHON && is_sampled(model),
+        .is_sampled = !is_profile && options->by == LAC_FLAME_BY_PYTHON && is_sampled(model),
+        .is_profile = is_profile,
     };
     uint32_t step_count = 0;
     enum lac_status status = lac_flame_tree_init(&walk.tree);

@@ -9,6 +9,8 @@
  *                      that launched the operation which ended it was in at that time
  *   LAC_FLAME_CPU      self time of host slices under their parents, threads added up; not the recorder's
  *                      own row, nor threads that only wait for others
+ *   LAC_FLAME_PROFILE  profiles without times that were joined to the trace (LAC_TRACK_PROFILE):
+ *                      all of them, whatever the area
  *
  * Ranges of the training steps themselves (ProfilerStep#17, or whatever the derived step track
  * names) are not frames: the steps would never merge. Operations whose launch was not recorded are
@@ -22,7 +24,7 @@
 
 #include <stdint.h>
 
-enum lac_flame_metric { LAC_FLAME_GPU = 0, LAC_FLAME_WAITING, LAC_FLAME_CPU };
+enum lac_flame_metric { LAC_FLAME_GPU = 0, LAC_FLAME_WAITING, LAC_FLAME_CPU, LAC_FLAME_PROFILE };
 
 /** Which host slices make the frames between root and leaf. */
 enum lac_flame_by {

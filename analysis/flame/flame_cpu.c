@@ -75,9 +75,11 @@ enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk)
     struct lac_flame_piece area = {.start_ns = walk->t0_ns, .end_ns = walk->t1_ns};
     struct lac_flame_pieces pieces = {.at = &area, .count = 1};
     enum lac_status status = LAC_OK;
-    enum lac_track_kind kind = walk->is_sampled ? LAC_TRACK_STACKS : LAC_TRACK_THREAD;
+    enum lac_track_kind kind = walk->is_profile   ? LAC_TRACK_PROFILE
+                               : walk->is_sampled ? LAC_TRACK_STACKS
+                                                  : LAC_TRACK_THREAD;
     for (uint32_t t = 0; t < model->recorded_track_count && status == LAC_OK; t++) {
-        if (model->tracks[t].kind == kind && has_time_of_its_own(model, t)) {
+        if (model->tracks[t].kind == kind && (walk->is_profile || has_time_of_its_own(model, t))) {
             status = lac_flame_time(walk, t, &pieces, true);
         }
     }

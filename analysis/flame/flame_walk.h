@@ -14,6 +14,7 @@ struct lac_flame_walk {
     enum lac_flame_by by;
     int64_t t0_ns, t1_ns; /**< area, t1_ns > t0_ns */
     uint32_t frame_kinds; /**< bit k: slices of kind k on threads are frames */
+    bool is_profile;      /**< of joined profiles, LAC_TRACK_PROFILE, in full */
     bool is_sampled;      /**< Python's frames come from samples, LAC_TRACK_STACKS */
     uint8_t *is_step;     /**< by string id: names of steps, which are no frames */
     struct lac_flame_tree tree;

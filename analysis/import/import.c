@@ -3,8 +3,10 @@
 #include "analysis/import/import.h"
 
 #include "analysis/import/chrome/chrome.h"
+#include "analysis/import/import_join.h"
 #include "analysis/import/import_private.h"
 #include "analysis/import/importers.h"
+#include "analysis/import/join/join_models.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_archive.h"
@@ -143,6 +145,92 @@ static void note_skipped(struct import *import, const char *name, const char *wh
     }
 }
 
+static enum lac_status import_spools(struct import *import, const char *name);
+
+/* One file of a join: all that it holds, with its own errors. */
+static enum lac_status import_joined(struct import *import, struct lac_join_list *list,
+                                     struct lac_source *source, uint32_t depth)
+{
+    struct lac_error error = {0}, *reterr = import->reterr;
+    char name[512];
+    if (list->at >= list->count) {
+        return LAC_OK; /* behind what the list names */
+    }
+    lac_import_name(list->entries[list->at].name, name, sizeof(name));
+    list->given = 0;
+    import->reterr = &error;
+    enum lac_status status = import_layers(import, source, name, depth + 1);
+    if (status == LAC_OK) {
+        status = import_spools(import, name);
+    }
+    if (status == LAC_OK) {
+        status = give_held(import);
+    }
+    import->reterr = reterr;
+    lac_spool_archive_done(&import->spools);
+    import->spools = (struct lac_spool_archive){0};
+    if (status != LAC_OK) {
+        char clean[64];
+        lac_import_name(list->entries[list->at].name, clean, sizeof(clean));
+        return lac_fail(reterr, status, error.offset_bytes, "%.40s: %.180s", clean, error.message);
+    }
+    if (list->given == 0) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%.60s holds no trace", name);
+    }
+    list->at++;
+    return LAC_OK;
+}
+
+/* The tar of a join, behind its list: all of its files are one trace. */
+static enum lac_status import_join(struct import *import, struct lac_source *tar, char *member,
+                                   uint32_t depth)
+{
+    struct lac_join_list list = {0};
+    const lac_import_sink sink = import->sink;
+    void *context = import->context;
+    bool found = true;
+    struct lac_model *model = NULL;
+    enum lac_status status = lac_join_list_read(tar, &list, import->reterr);
+    if (status == LAC_OK) {
+        status = give_held(import);
+    }
+    import->sink = lac_join_list_take;
+    import->context = &list;
+    while (status == LAC_OK && list.at < list.count && found) {
+        status = lac_tar_next(tar, member, &found, import->reterr);
+        if (status == LAC_OK && found) {
+            status = import_joined(import, &list, tar, depth);
+        }
+    }
+    import->sink = sink;
+    import->context = context;
+    if (status == LAC_OK && list.at < list.count) {
+        status =
+            lac_fail(import->reterr, LAC_ERR_CORRUPT, 0,
+                     "the archive of joined files ends before %.100s", list.entries[list.at].name);
+    }
+    if (status == LAC_OK) {
+        status = lac_join_models(list.members, list.count, &model, import->reterr);
+    }
+    if (status == LAC_OK) {
+        model->info.input_bytes = import->budget.input_bytes;
+        import->held = model;
+        import->trace_count++;
+    }
+    lac_join_list_done(&list);
+    return status;
+}
+
+/* Whether the tar's current member is the list of a join. */
+static enum lac_status is_join(struct lac_source *tar, bool *ret_is_join, struct lac_error *reterr)
+{
+    const uint8_t *head = NULL;
+    size_t size = 0;
+    enum lac_status status = lac_source_peek(tar, 16, &head, &size, reterr);
+    *ret_is_join = status == LAC_OK && lac_join_is_list(head, size);
+    return status;
+}
+
 static enum lac_status import_members(struct import *import, struct lac_source *tar, uint32_t depth)
 {
     char *member = malloc(LAC_TAR_NAME_MAX);
@@ -167,6 +255,12 @@ static enum lac_status import_members(struct import *import, struct lac_source *
             status = lac_fail(reterr, LAC_ERR_LIMIT, 0,
                               "more than %u members in the archive (limit member_count_max)",
                               import->options->limits.member_count_max);
+            break;
+        }
+        bool joins = false;
+        status = count == 1 ? is_join(tar, &joins, reterr) : LAC_OK;
+        if (status != LAC_OK || joins) {
+            status = status == LAC_OK ? import_join(import, tar, member, depth) : status;
             break;
         }
         char name[512];

@@ -71,6 +71,9 @@ enum lac_track_kind {
     LAC_TRACK_STEPS = 6,     /**< derived: steps */
     LAC_TRACK_GAPS = 7,      /**< derived: why a device was idle */
     LAC_TRACK_STACKS = 8,    /**< what a host thread was found in, sampled: nested Python slices */
+    LAC_TRACK_PROFILE =
+        9, /**< stacks of a profile without times that was joined, merged and side by
+                                side: where a slice starts means nothing, and it is no row */
     LAC_TRACK_KIND_COUNT_
 };
 
@@ -221,8 +224,11 @@ struct lac_trace_info {
     bool has_shapes;
     bool has_no_time; /**< a profile without times: durations and counts are the file's, but where a
                          slice starts means nothing, and neither does a gap */
-    uint32_t weight_unit; /**< string id of what lengths count ("samples"); 0: they are times */
-    int64_t weight_scale; /**< length in ns of one weight_unit */
+    uint32_t weight_unit;   /**< string id of what lengths count ("samples"); 0: they are times */
+    int64_t weight_scale;   /**< length in ns of one weight_unit */
+    uint32_t profile_count; /**< profiles without times that were joined: LAC_TRACK_PROFILE */
+    uint32_t profile_unit;  /**< as weight_unit, of these */
+    int64_t profile_scale;
 };
 
 struct lac_model {

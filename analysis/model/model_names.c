@@ -39,7 +39,7 @@ const char *lac_track_kind_name(enum lac_track_kind kind)
         [LAC_TRACK_COUNTER] = "counter", [LAC_TRACK_ASYNC] = "async",
         [LAC_TRACK_MARKS] = "marks",     [LAC_TRACK_GPU_RANGE] = "gpu_range",
         [LAC_TRACK_STEPS] = "steps",     [LAC_TRACK_GAPS] = "gaps",
-        [LAC_TRACK_STACKS] = "stacks",
+        [LAC_TRACK_STACKS] = "stacks",   [LAC_TRACK_PROFILE] = "profile",
     };
     _Static_assert(LAC_COUNT_OF(names) == LAC_TRACK_KIND_COUNT_, "name every kind");
 

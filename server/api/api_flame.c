@@ -24,8 +24,8 @@ static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_op
     char *text = NULL;
     size_t length = 0;
 
-    if (options->by != LAC_FLAME_BY_OP || options->prune_fraction <= 0 || options->t0_ns != 0 ||
-        options->t1_ns != 0 ||
+    if (options->metric == LAC_FLAME_PROFILE || options->by != LAC_FLAME_BY_OP ||
+        options->prune_fraction <= 0 || options->t0_ns != 0 || options->t1_ns != 0 ||
         lac_trace_file_document(
             file, (enum lac_trace_document)(LAC_DOCUMENT_FLAME + (unsigned)options->metric), &text,
             &length, &error) != LAC_OK) {

@@ -1,6 +1,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/encode.h"
 #include "collector/base/sha.h"
+#include "server/api/api_join.h"
 #include "server/api/app.h"
 #include "server/base/buffer.h"
 #include "server/http/query.h"
@@ -350,14 +351,21 @@ void lac_api_analysis(void *app, const struct lac_request *request, struct lac_r
 struct upload_sink {
     struct lac_app *app;
     struct lac_upload *upload;
+    struct lac_api_join *join; /**< NULL: a trace of its own */
 };
+
+static void sink_done(struct upload_sink *sink)
+{
+    lac_api_join_done(sink->join);
+    free(sink);
+}
 
 static enum lac_status upload_begin(void *app_context, const struct lac_request *request,
                                     void **ret_sink, struct lac_error *reterr)
 {
     struct lac_app *app = app_context;
     const char *reuse = lac_target_get(request->target, "reuse");
-    const struct lac_upload_options options = {
+    struct lac_upload_options options = {
         .name = lac_target_get(request->target, "name"),
         .project = lac_target_get(request->target, "project"),
         .total_bytes = request->content_length == LAC_SIZE_UNKNOWN ? 0 : request->content_length,
@@ -375,9 +383,19 @@ static enum lac_status upload_begin(void *app_context, const struct lac_request 
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory for the upload");
     }
     sink->app = app;
-    status = lac_ingest_begin(app->ingest, &options, &sink->upload, reterr);
+    status = lac_api_join_open(app, request, &sink->join, reterr);
+    if (status == LAC_OK) {
+        options.total_bytes = sink->join == NULL ? options.total_bytes : 0;
+        status = lac_ingest_begin(app->ingest, &options, &sink->upload, reterr);
+    }
+    if (status == LAC_OK && sink->join != NULL) {
+        status = lac_api_join_start(sink->join, sink->upload, reterr);
+        if (status != LAC_OK) {
+            lac_upload_abort(sink->upload);
+        }
+    }
     if (status != LAC_OK) {
-        free(sink);
+        sink_done(sink);
         return status;
     }
     *ret_sink = sink;
@@ -415,9 +433,15 @@ static void upload_finish(void *sink_context, const struct lac_request *request,
     char id[LAC_ID_SIZE] = "";
     bool existed = false;
 
+    if (sink->join != NULL && lac_api_join_end(sink->join, sink->upload, &error) != LAC_OK) {
+        lac_upload_abort(sink->upload);
+        lac_api_fail(response, &error);
+        sink_done(sink);
+        return;
+    }
     if (lac_upload_commit(sink->upload, id, &existed, &error) != LAC_OK) {
         lac_api_fail(response, &error);
-        free(sink);
+        sink_done(sink);
         return;
     }
     response->http_status = existed ? 200 : 201;
@@ -428,7 +452,7 @@ static void upload_finish(void *sink_context, const struct lac_request *request,
     lac_json_text(&json, "state",
                   lac_trace_state_name(existed ? state_of(sink->app, id) : LAC_TRACE_IMPORTING));
     lac_json_close(&json, '}');
-    free(sink);
+    sink_done(sink);
 }
 
 static void upload_cancel(void *sink_context)
@@ -436,7 +460,7 @@ static void upload_cancel(void *sink_context)
     struct upload_sink *sink = sink_context;
 
     lac_upload_abort(sink->upload);
-    free(sink);
+    sink_done(sink);
 }
 
 const struct lac_body_handler lac_api_upload = {

@@ -419,7 +419,7 @@ static int read_job(const struct lac_options *options, struct export_job *job)
 {
     static const char *const forms[] = {"chrome", "perfetto", "folded", "speedscope", "sqlite",
                                         "html",   "markdown", "svg",    "csv",        NULL};
-    static const char *const metrics[] = {"gpu", "waiting", "cpu", NULL};
+    static const char *const metrics[] = {"gpu", "waiting", "cpu", "profile", NULL};
     const char *metric = lac_options_text(options, "metric", NULL);
     if (options->operand_count != 1) {
         (void)fprintf(stderr, "lacuna export: give one trace: lacuna export PATH --to html\n");

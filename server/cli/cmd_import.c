@@ -8,6 +8,7 @@
 #include "server/cli/options.h"
 #include "server/cli/own_names.h"
 #include "server/ingest/convert.h"
+#include "server/ingest/join_tar.h"
 #include "server/ingest/original.h"
 #include "server/ingest/recording_tar.h"
 #include "server/store/publish.h"
@@ -24,15 +25,28 @@
 
 static const char usage[] =
     "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n"
+    "lacuna import PATH PATH... --join [--offset SECONDS]\n"
     "\n"
     "Imports traces into the data folder: PyTorch profiler, TensorFlow timeline, any Chrome trace\n"
     "(also .gz, .zst, or .tar.gz of ranks), Nsight Systems exports, and recordings of lacuna run.\n"
-    "A file that was already imported is skipped.\n";
+    "A file that was already imported is skipped.\n"
+    "\n"
+    "--join makes one trace of a trace, logs of nvidia-smi, dmon or nmon recorded beside it, and\n"
+    "profiles (py-spy, folded stacks): counters go beside the GPU's rows, a profile without times\n"
+    "becomes a flame graph of its own. Files that tell the time of day are laid by it. For others\n"
+    "--offset says when they begin, counted from the start of the trace.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
     {.name = "name", .value = "NAME", .help = "name of the trace (one PATH)", .flag_only = true},
     {.name = "project", .value = "NAME", .help = "project of the trace"},
+    {.name = "join",
+     .help = "the files are one trace and what was recorded beside it",
+     .flag_only = true},
+    {.name = "offset",
+     .value = "SECONDS",
+     .help = "with --join: move all files but the first",
+     .flag_only = true},
     {.name = "keep-originals", .help = "keep the files as they are, compressed (default on)"},
     LAC_OPTION_NAMES,
     {.name = "again", .help = "import even if already imported", .flag_only = true},
@@ -236,6 +250,86 @@ static enum lac_status import_folder(const struct import_run *run, const char *p
     return status;
 }
 
+/* ---- several files as one trace ---- */
+
+struct joining {
+    char **paths;
+    uint32_t count;
+    bool has_offset;
+    int64_t offset_ns;
+};
+
+/* What is given to the archive: a recording's folder as an archive of its own. */
+static enum lac_status stage_folders(const struct joining *joining,
+                                     const struct lac_staging *staging, char **staged,
+                                     struct lac_join_file *files, struct lac_error *error)
+{
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t i = 0; i < joining->count && status == LAC_OK; i++) {
+        const char *path = joining->paths[i];
+        const char *slash = strrchr(path, '/');
+
+        files[i] = (struct lac_join_file){
+            .path = path,
+            .name = slash != NULL && slash[1] != '\0' ? slash + 1 : path,
+            .has_offset = i > 0 && joining->has_offset,
+            .offset_ns = joining->offset_ns,
+        };
+        if (is_folder(path)) {
+            if (asprintf(&staged[i], "%s/recording-%u.tar", staging->path, i) < 0) {
+                staged[i] = NULL;
+                return lac_fail(error, LAC_ERR_NOMEM, 0, "out of memory");
+            }
+            status = lac_recording_tar(path, staged[i], error);
+            files[i].path = staged[i];
+        }
+    }
+    return status;
+}
+
+static enum lac_status import_joined(const struct import_run *run, const void *context,
+                                     const struct lac_staging *staging, struct lac_error *error)
+{
+    const struct joining *joining = context;
+    struct lac_join_file *files = calloc(joining->count, sizeof(*files));
+    char **staged = calloc(joining->count, sizeof(*staged));
+    char tar_path[sizeof(staging->path) + 32];
+    enum lac_status status = files != NULL && staged != NULL
+                                 ? stage_folders(joining, staging, staged, files, error)
+                                 : lac_fail(error, LAC_ERR_NOMEM, 0, "out of memory");
+
+    (void)snprintf(tar_path, sizeof(tar_path), "%s/joined.tar", staging->path);
+    if (status == LAC_OK) {
+        status = lac_join_tar(files, joining->count, tar_path, error);
+    }
+    if (status == LAC_OK) {
+        status = import_staged(run, tar_path, tar_path, staging, error);
+    }
+    (void)unlink(tar_path);
+    for (uint32_t i = 0; staged != NULL && i < joining->count; i++) {
+        if (staged[i] != NULL) {
+            (void)unlink(staged[i]);
+        }
+        free(staged[i]);
+    }
+    free(staged);
+    free(files);
+    return status;
+}
+
+static enum lac_status import_path(const struct import_run *run, const void *context,
+                                   const struct lac_staging *staging, struct lac_error *error)
+{
+    const char *path = context;
+
+    return is_folder(path) ? import_folder(run, path, staging, error)
+                           : import_staged(run, path, path, staging, error);
+}
+
+typedef enum lac_status (*import_work)(const struct import_run *run, const void *context,
+                                       const struct lac_staging *staging, struct lac_error *error);
+
 /* Of an import that is ended: the folder goes, though the import may still be writing into it. */
 static void remove_staged(void *context)
 {
@@ -249,7 +343,9 @@ static void remove_staged(void *context)
     }
 }
 
-static bool import_one(const struct import_run *run, const char *path)
+/* `path` is what is complained about. */
+static bool import_one(const struct import_run *run, const char *path, import_work work,
+                       const void *context)
 {
     struct lac_staging staging = {.fd = -1};
     struct lac_error error = {0};
@@ -263,8 +359,7 @@ static bool import_one(const struct import_run *run, const char *path)
         struct lac_ending ending;
 
         lac_ending_begin(&ending, remove_staged, &staging);
-        status = is_folder(path) ? import_folder(run, path, &staging, &error)
-                                 : import_staged(run, path, path, &staging, &error);
+        status = work(run, context, &staging, &error);
         lac_ending_over(&ending);
     }
     lac_staging_remove(&staging);
@@ -274,6 +369,48 @@ static bool import_one(const struct import_run *run, const char *path)
     error.status = status;
     lac_complain_error("lacuna import", path, &error);
     return false;
+}
+
+static bool import_all(const struct import_run *run, const struct lac_options *options,
+                       const struct joining *joining)
+{
+    bool good = true;
+
+    if (joining->count > 0) {
+        return import_one(run, joining->paths[0], import_joined, joining);
+    }
+    for (int i = 0; i < options->operand_count; i++) {
+        good = import_one(run, options->operands[i], import_path, options->operands[i]) && good;
+    }
+    return good;
+}
+
+/* @return what is wrong with how it was called, NULL: nothing */
+static const char *check_usage(const struct lac_options *options, const struct import_run *run,
+                               struct joining *ret_joining)
+{
+    const char *offset = lac_options_text(options, "offset", NULL);
+    const bool joins = lac_options_on(options, "join", false);
+
+    *ret_joining = (struct joining){.paths = options->operands};
+    if (options->operand_count == 0) {
+        return "no file given";
+    }
+    if (joins && options->operand_count < 2) {
+        return "--join takes two files or more";
+    }
+    if (run->name != NULL && options->operand_count > 1 && !joins) {
+        return "--name takes one PATH";
+    }
+    if (offset != NULL && !joins) {
+        return "--offset goes with --join";
+    }
+    if (offset != NULL && !lac_join_seconds(offset, &ret_joining->offset_ns)) {
+        return "--offset takes seconds, as 2.5 or -3600";
+    }
+    ret_joining->has_offset = offset != NULL;
+    ret_joining->count = joins ? (uint32_t)options->operand_count : 0;
+    return NULL;
 }
 
 static void tell_notice(void *context, const char *line)
@@ -292,7 +429,8 @@ int lac_cmd_import(int argc, char **argv)
     struct lac_own_names own = {NULL, NULL};
     struct lac_error error = {0};
     int status = lac_options_parse(&options, options_table, usage, argc, argv);
-    bool good = true;
+    struct joining joining;
+    const char *wrong = NULL;
 
     (void)signal(SIGXFSZ, SIG_IGN); /* a limit of files is an error that says so */
     if (status >= 0) {
@@ -302,9 +440,9 @@ int lac_cmd_import(int argc, char **argv)
     run.project = lac_options_text(&options, "project", NULL);
     run.keep_originals = lac_options_on(&options, "keep-originals", true);
     run.again = lac_options_on(&options, "again", false);
-    if (options.operand_count == 0 || (run.name != NULL && options.operand_count > 1)) {
-        (void)fprintf(stderr, "lacuna import: %s (see lacuna import --help)\n",
-                      options.operand_count == 0 ? "no file given" : "--name takes one PATH");
+    wrong = check_usage(&options, &run, &joining);
+    if (wrong != NULL) {
+        (void)fprintf(stderr, "lacuna import: %s (see lacuna import --help)\n", wrong);
         status = 2;
     } else if (!lac_options_data_dir(&options, data_dir, sizeof(data_dir))) {
         status = 2;
@@ -315,10 +453,7 @@ int lac_cmd_import(int argc, char **argv)
         status = 1;
     } else {
         run.names = own.names;
-        for (int i = 0; i < options.operand_count; i++) {
-            good = import_one(&run, options.operands[i]) && good;
-        }
-        status = good ? 0 : 1;
+        status = import_all(&run, &options, &joining) ? 0 : 1;
     }
     lac_store_close(run.store);
     lac_own_names_done(&own);

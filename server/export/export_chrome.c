@@ -282,7 +282,8 @@ void lac_export_chrome(struct lac_export_out *out, const struct lac_report_sourc
     put_rows(&chrome);
     for (uint32_t t = 0; t < model->recorded_track_count && out->buffer.status == LAC_OK; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (track->kind == LAC_TRACK_STACKS) { /* who reads it would take samples for calls */
+        if (track->kind == LAC_TRACK_STACKS || /* who reads it would take samples for calls */
+            track->kind == LAC_TRACK_PROFILE) {
             continue;
         }
         if (track->kind == LAC_TRACK_COUNTER) {

@@ -37,6 +37,7 @@ static void write_trace(struct lac_analysis_out *document)
         lac_document_name(document, "weight_unit", info->weight_unit);
         lac_json_int(json, "weight_scale", info->weight_scale);
     }
+    lac_json_uint(json, "profiles", info->profile_count);
     lac_json_text(json, "subject", lac_workload_kind_name(document->analysis->workload));
     lac_json_close(json, '}');
 }

@@ -17,7 +17,7 @@ enum { STORED_MIN_SLICES = 1 << 18 };
 /** A graph of hostile names is not kept. */
 #define STORED_BYTES_MAX ((size_t)16 << 20)
 
-const char *const lac_flame_metrics[] = {"gpu", "waiting", "cpu", NULL};
+const char *const lac_flame_metrics[] = {"gpu", "waiting", "cpu", "profile", NULL};
 const char *const lac_flame_bys[] = {"op", "range", "kernel", "python", NULL};
 
 /* Preorder of a flame's nodes, which are stored with the children of each node in a row. */
@@ -158,9 +158,12 @@ static enum lac_status write_flame(struct lac_buffer *out, const struct lac_mode
     lac_json_int(&json, "t0_ns", is_all ? 0 : options->t0_ns);
     lac_json_int(&json, "t1_ns", is_all ? model->info.duration_ns : options->t1_ns);
     lac_json_uint(&json, "steps", flame->step_count);
-    if (model->info.weight_unit != 0) {
-        lac_json_text(&json, "unit", lac_model_str(model, model->info.weight_unit));
-        lac_json_int(&json, "unit_ns", model->info.weight_scale);
+    const bool is_profile = options->metric == LAC_FLAME_PROFILE;
+    const uint32_t unit = is_profile ? model->info.profile_unit : model->info.weight_unit;
+    if (unit != 0) {
+        lac_json_text(&json, "unit", lac_model_str(model, unit));
+        lac_json_int(&json, "unit_ns",
+                     is_profile ? model->info.profile_scale : model->info.weight_scale);
     }
     lac_json_int(&json, "total_ns", flame->node_count > 0 ? flame->nodes[0].value_ns : 0);
     lac_json_open(&json, "nodes", '{');

@@ -99,6 +99,11 @@ LAC_MUST_USE enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trac
                                               struct lac_trace_list *ret_list,
                                               struct lac_error *reterr);
 
+/** The id under which a trace's original is kept: LAC_ID_SIZE bytes, "" none. @return LAC_OK or
+ * LAC_ERR_NOT_FOUND */
+LAC_MUST_USE enum lac_status lac_catalog_original(sqlite3 *db, const char *id, char *ret_original,
+                                                  struct lac_error *reterr);
+
 /** Remove a trace's rows. @param ret_original LAC_ID_SIZE bytes: an original that no trace needs
  * any more, or "". @return LAC_OK or LAC_ERR_NOT_FOUND */
 LAC_MUST_USE enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_original,

@@ -473,6 +473,27 @@ enum lac_status lac_catalog_put_findings(sqlite3 *db, const char *trace,
     return status;
 }
 
+enum lac_status lac_catalog_original(sqlite3 *db, const char *id, char *ret_original,
+                                     struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status =
+        lac_sql_prepare(db, "SELECT original FROM traces WHERE id = ?", &get, reterr);
+
+    ret_original[0] = '\0';
+    if (status == LAC_OK) {
+        lac_sql_bind_text(get, 1, id);
+        status = lac_sql_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        copy_text(get, 0, ret_original, LAC_ID_SIZE);
+    }
+    (void)sqlite3_finalize(get);
+    return status == LAC_ERR_NOT_FOUND
+               ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id")
+               : status;
+}
+
 /** The original of a trace, "" none; whether others need it. */
 static enum lac_status original_of(sqlite3 *db, const char *id, char *ret_original,
                                    struct lac_error *reterr)

@@ -210,6 +210,16 @@ LAC_MUST_USE enum lac_status lac_store_get_run(struct lac_store *store, const ch
                                                struct lac_run_row *ret_row,
                                                struct lac_error *reterr);
 
+/**
+ * Where what was uploaded of a trace is kept (server/ingest/original.h reads it). A file that holds
+ * several traces is the original of each.
+ *
+ * @return LAC_OK, LAC_ERR_NOT_FOUND (no such trace, or nothing is kept of it), LAC_ERR_IO
+ */
+LAC_MUST_USE enum lac_status lac_store_original_path(struct lac_store *store, const char *id,
+                                                     char *out, size_t capacity_bytes,
+                                                     struct lac_error *reterr);
+
 /** Remove the trace: its file goes to trash/, then the row, then the file and the original. Open
  *  handles stay usable until released. Works on a full disk. A trace that is being received or
  * imported is removed too: go through lac_ingest_delete(). */

@@ -358,3 +358,24 @@ enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
     }
     return status;
 }
+
+enum lac_status lac_store_original_path(struct lac_store *store, const char *id, char *out,
+                                        size_t capacity_bytes, struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    char original[LAC_ID_SIZE];
+
+    (void)pthread_mutex_lock(&store->lock);
+    enum lac_status status = lac_catalog_original(store->catalog, id, original, reterr);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (status == LAC_OK &&
+        (original[0] == '\0' || !lac_store_path(store, path, "originals", original, ".zst") ||
+         access(path, R_OK) != 0 || strlen(path) >= capacity_bytes)) {
+        status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0,
+                          "the file of this trace was not kept: import both files together");
+    }
+    if (status == LAC_OK) {
+        (void)snprintf(out, capacity_bytes, "%s", path);
+    }
+    return status;
+}

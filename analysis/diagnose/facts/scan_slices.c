@@ -179,8 +179,9 @@ enum lac_status lac_scan_slices(struct lac_facts *facts)
     memset(facts->kernel_row, 0xff, name_count * sizeof(*facts->kernel_row));
     for (uint32_t track = 0; track < model->recorded_track_count; track++) {
         if (model->tracks[track].kind == LAC_TRACK_COUNTER ||
-            model->tracks[track].kind == LAC_TRACK_STACKS) { /* what was sampled costs next to
+            model->tracks[track].kind == LAC_TRACK_STACKS ||  /* what was sampled costs next to
                                                                 nothing, and is no call */
+            model->tracks[track].kind == LAC_TRACK_PROFILE) { /* and this has no times */
             continue;
         }
         enum lac_status status = scan_track(facts, track);

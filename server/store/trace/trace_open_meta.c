@@ -163,6 +163,9 @@ static void read_info(struct meta_reader *meta)
     info->has_no_time = optional(meta, "has_no_time", 1) != 0;
     info->weight_unit = (uint32_t)optional(meta, "weight_unit", string_max);
     info->weight_scale = optional(meta, "weight_scale", LAC_TIME_MAX_NS);
+    info->profile_count = (uint32_t)optional(meta, "profile_count", UINT32_MAX);
+    info->profile_unit = (uint32_t)optional(meta, "profile_unit", string_max);
+    info->profile_scale = optional(meta, "profile_scale", LAC_TIME_MAX_NS);
     if (seek(meta, "phase_count") && sqlite3_column_bytes(meta->get, 0) == 128 * 8) {
         const uint8_t *bytes = sqlite3_column_blob(meta->get, 0);
 

@@ -201,6 +201,9 @@ static enum lac_status write_all_meta(struct lac_trace_writer *writer)
         {"has_no_time", info->has_no_time},
         {"weight_unit", info->weight_unit},
         {"weight_scale", info->weight_scale},
+        {"profile_count", info->profile_count},
+        {"profile_unit", info->profile_unit},
+        {"profile_scale", info->profile_scale},
     };
     enum lac_status status = lac_trace_write_meta_text(writer, "program_version", LAC_VERSION);
 

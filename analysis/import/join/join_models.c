@@ -1,0 +1,179 @@
+#include "analysis/import/join/join_models.h"
+
+#include "analysis/import/join/join_private.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The one that the others are joined to. */
+static enum lac_status choose(const struct lac_join_member *members, uint32_t count,
+                              uint32_t *ret_chosen, struct lac_error *reterr)
+{
+    uint32_t with_gpu = LAC_NONE;
+    uint32_t with_slices = LAC_NONE;
+    uint32_t with_times = LAC_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct lac_model *model = members[i].model;
+        if (lac_join_has_gpu_work(model) && !model->info.has_no_time) {
+            if (with_gpu != LAC_NONE) {
+                return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                                "%.100s and %.100s both hold work of a GPU: join one trace with "
+                                "logs and profiles; traces of several ranks make a run",
+                                members[with_gpu].name, members[i].name);
+            }
+            with_gpu = i;
+        }
+        if (with_slices == LAC_NONE && lac_join_has_slices(model) && !model->info.has_no_time) {
+            with_slices = i;
+        }
+        if (with_times == LAC_NONE && !model->info.has_no_time) {
+            with_times = i;
+        }
+    }
+    *ret_chosen = with_gpu != LAC_NONE      ? with_gpu
+                  : with_slices != LAC_NONE ? with_slices
+                  : with_times != LAC_NONE  ? with_times
+                                            : 0;
+    return LAC_OK;
+}
+
+/* What the import report says of a file, under that file's trace. */
+static void take_report(struct lac_model *into, const struct lac_model *other)
+{
+    for (uint32_t i = 0; i < other->report_count; i++) {
+        const struct lac_report_line *line = &other->report[i];
+        lac_model_report(into, line->severity, line->code, line->count, line->first_offset_bytes,
+                         line->text);
+    }
+}
+
+static void tell(struct lac_model *into, const struct lac_join_member *member,
+                 const struct lac_join_clock *clock, uint64_t cut_count)
+{
+    char text[160];
+    char code[40];
+    static const char *const KINDS[] = {"a profile without times, beside the timeline", "counters",
+                                        "rows"};
+    const struct lac_model *other = member->model;
+    const char *kind = other->info.has_no_time    ? KINDS[0]
+                       : other->slices.count == 0 ? KINDS[1]
+                                                  : KINDS[2];
+    (void)snprintf(code, sizeof(code), "joined_%u", into->report_count);
+    (void)snprintf(text, sizeof(text), "Joined %.60s (%s): %s%s", member->name,
+                   lac_trace_format_name(other->info.format), kind,
+                   cut_count > 0 ? ", cut to the time of the trace." : ".");
+    lac_model_report(into, LAC_REPORT_INFO, code, 1, 0, text);
+    if (clock->guessed_zone_ns != 0) {
+        (void)snprintf(text, sizeof(text),
+                       "%.50s names no time zone: it was moved by %.4g h, the one zone in which it "
+                       "meets the trace.",
+                       member->name, (double)clock->guessed_zone_ns / 3.6e12);
+        lac_model_report(into, LAC_REPORT_INFO, "joined_zone", 1, 0, text);
+    }
+}
+
+/* Facts that only one of the files knows are kept, whichever it is; of two hosts ours stays. */
+static enum lac_status take_facts(struct lac_model *into, const struct lac_model *other)
+{
+    enum lac_status status = LAC_OK;
+    uint32_t host = 0;
+    into->info.event_count += other->info.event_count;
+    into->info.slice_count += other->info.slice_count;
+    into->info.expanded_bytes += other->info.expanded_bytes;
+    for (uint32_t i = 0; i < 128; i++) {
+        into->info.phase_count[i] += other->info.phase_count[i];
+    }
+    if (other->info.host != 0) {
+        status = lac_strings_intern(&into->strings, lac_model_str(other, other->info.host),
+                                    lac_strings_length(&other->strings, other->info.host), &host);
+    }
+    if (status == LAC_OK && host != 0 && into->info.host != 0 && host != into->info.host) {
+        lac_model_report(into, LAC_REPORT_INFO, "joined_hosts", 1, 0,
+                         "Joined files name different hosts: the trace's is shown.");
+    }
+    into->info.host = into->info.host != 0 ? into->info.host : host;
+    if (status == LAC_OK && other->info.has_no_time) {
+        uint32_t unit = 0;
+        status =
+            lac_strings_intern(&into->strings, lac_model_str(other, other->info.weight_unit),
+                               lac_strings_length(&other->strings, other->info.weight_unit), &unit);
+        if (status == LAC_OK && into->info.profile_count > 0 && unit != into->info.profile_unit) {
+            lac_model_report(into, LAC_REPORT_INFO, "joined_units", 1, 0,
+                             "Joined profiles count in different units: they are shown as times.");
+            unit = 0;
+        }
+        into->info.profile_unit = unit;
+        into->info.profile_scale = unit != 0 ? other->info.weight_scale : 1;
+        into->info.profile_count++;
+    }
+    return status;
+}
+
+static enum lac_status join(struct lac_model *into, const char *name,
+                            struct lac_join_member *member, struct lac_error *reterr)
+{
+    struct lac_model *other = member->model;
+    struct lac_join_clock clock;
+    uint64_t cut_count = 0;
+    enum lac_status status = lac_join_clock_of(into, name, member, &clock, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    const bool is_log = other->slices.count == 0 && into->slices.count > 0;
+    if (is_log) {
+        cut_count =
+            lac_join_cut_counters(other, -clock.shift_ns, into->info.duration_ns - clock.shift_ns);
+    } else if (clock.shift_ns < 0) {
+        lac_join_move_start(into, -clock.shift_ns);
+        clock.shift_ns = 0;
+    }
+    tell(into, member, &clock, cut_count);
+    take_report(into, other);
+    status = lac_join_append(into, other, clock.shift_ns);
+    if (status == LAC_OK) {
+        status = take_facts(into, other);
+    }
+    if (status == LAC_OK && !other->info.has_no_time && !is_log) {
+        const int64_t end_ns = other->info.duration_ns + clock.shift_ns;
+        into->info.duration_ns = end_ns > into->info.duration_ns ? end_ns : into->info.duration_ns;
+    }
+    return status == LAC_ERR_LIMIT
+               ? lac_fail(reterr, status, 0, "the joined files have more than a trace may have")
+           : status == LAC_ERR_NOMEM ? lac_fail(reterr, status, 0, "out of memory")
+                                     : status;
+}
+
+enum lac_status lac_join_models(struct lac_join_member *members, uint32_t count,
+                                struct lac_model **ret_model, struct lac_error *reterr)
+{
+    assert(members != NULL && count > 0 && ret_model != NULL);
+    uint32_t chosen = 0;
+    enum lac_status status = choose(members, count, &chosen, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    struct lac_model *into = members[chosen].model;
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        if (i != chosen) {
+            struct lac_join_member member = members[i];
+            if (chosen > i && member.has_offset == false && members[chosen].has_offset) {
+                member.has_offset = true; /* said of the other file, so the other way round */
+                member.offset_ns = -members[chosen].offset_ns;
+            }
+            status = join(into, members[chosen].name, &member, reterr);
+            lac_model_destroy(status == LAC_OK ? members[i].model : NULL);
+            members[i].model = status == LAC_OK ? NULL : members[i].model;
+        }
+    }
+    if (status == LAC_OK) {
+        members[chosen].model = NULL;
+        *ret_model = into;
+    }
+    return status;
+}

@@ -1,0 +1,39 @@
+#ifndef LAC_ANALYSIS_IMPORT_JOIN_JOIN_PRIVATE_H
+#define LAC_ANALYSIS_IMPORT_JOIN_JOIN_PRIVATE_H
+
+/* What the files of this folder share. */
+
+#include "analysis/import/join/join_models.h"
+
+/** How a member's times become the trace's: both relative to the trace's t0. */
+struct lac_join_clock {
+    int64_t shift_ns;        /**< added to what is relative to the member's t0 */
+    int64_t guessed_zone_ns; /**< that a log without a time zone was moved by, 0: not */
+};
+
+/** Whether the model has slices (rows of intervals), not only counters. */
+bool lac_join_has_slices(const struct lac_model *model);
+/** Whether it holds operations of a GPU. */
+bool lac_join_has_gpu_work(const struct lac_model *model);
+
+/** join_clock.c: the place of a member in the trace's time. */
+LAC_MUST_USE enum lac_status lac_join_clock_of(const struct lac_model *trace,
+                                               const char *trace_name,
+                                               const struct lac_join_member *member,
+                                               struct lac_join_clock *ret_clock,
+                                               struct lac_error *reterr);
+
+/** Cut the counters of a log to [from_ns, to_ns] of its own time; what stood at from_ns is kept
+ *  there. @return samples left out */
+uint64_t lac_join_cut_counters(struct lac_model *model, int64_t from_ns, int64_t to_ns);
+
+/** join_append.c: put what `other` has behind what `into` has. Times of `other` move by shift_ns
+ *  and are not below 0 then. `other` stays the caller's. After a failure `into` can only be
+ *  destroyed. @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT */
+LAC_MUST_USE enum lac_status lac_join_append(struct lac_model *into, const struct lac_model *other,
+                                             int64_t shift_ns);
+
+/** Move all times of a model later: its t0 becomes earlier. */
+void lac_join_move_start(struct lac_model *model, int64_t by_ns);
+
+#endif

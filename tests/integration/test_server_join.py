@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Files of other tools through the server: joined to a trace, and each format's analysis, flame graphs and rows."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+from server_harness import PROGRAM, Server, main, make_trace
+
+DMON = b"# gpu   pwr gtemp\n# Idx     W     C\n    0    70    41\n    0    71    42\n"
+PROFILE = b"main;train;step 100\nmain;load 30\n"
+FLAMES = ("gpu", "waiting", "cpu", "profile")
+
+
+class Join(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--log-level", "warn")
+        cls.trace = cls.server.upload(make_trace(2, 4), "alone")
+        cls.server.wait_ready(cls.trace)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def join(self, body, name, more="", trace=None):
+        reply = self.server.request("POST", f"/api/v1/traces?name={name}&join={trace or self.trace}{more}", body)
+        self.assertEqual(reply.status, 201, reply.body)
+        return reply.json()["id"]
+
+    def state(self, trace):
+        return self.server.wait_ready(trace)
+
+    def ready(self, trace):
+        row = self.state(trace)
+        self.assertEqual(row["state"], "ready", row)
+        return row
+
+    def refused(self, query, status, said, body=DMON, headers=None):
+        reply = self.server.request("POST", "/api/v1/traces?" + query, body, headers)
+        self.assertEqual(reply.status, status, reply.body)
+        self.assertIn(said, reply.json()["error"]["message"])
+
+    def answers(self, trace):
+        analysis = self.server.api(f"/traces/{trace}/analysis")
+        flames = {m: self.server.api(f"/traces/{trace}/flame?metric={m}") for m in FLAMES}
+        tracks = self.server.api(f"/traces/{trace}/tracks")["tracks"]
+        return analysis, flames, tracks
+
+    def test_counters_stand_beside_the_gpu(self):
+        row = self.ready(self.join(DMON, "dmon", "&offset_s=0"))
+        self.assertTrue(any(line["text"].startswith("Joined dmon (gpu log)") for line in row["import_report"]["lines"]),
+                        row["import_report"])
+        analysis, _, tracks = self.answers(row["id"])
+        self.assertIn("GPU 0: power (W)", [t["name"] for t in tracks if t["kind"] == "counter"])
+        alone = self.server.api(f"/traces/{self.trace}/analysis")
+        self.assertEqual(analysis["devices"], alone["devices"])
+        self.assertEqual(analysis["steps"], alone["steps"])
+
+    def test_a_profile_is_a_flame_graph(self):
+        row = self.ready(self.join(PROFILE, "stacks"))
+        analysis, flames, _ = self.answers(row["id"])
+        self.assertEqual(analysis["trace"]["profiles"], 1)
+        self.assertEqual(flames["profile"]["total_ns"], 130 * flames["profile"]["unit_ns"])
+        alone = self.server.api(f"/traces/{self.trace}/flame?metric=cpu")
+        self.assertEqual(flames["cpu"]["total_ns"], alone["total_ns"])
+        again = self.ready(self.join(DMON, "dmon", "&offset_s=0.01", row["id"]))  # a join can be joined to
+        analysis, flames, tracks = self.answers(again["id"])
+        self.assertEqual((analysis["trace"]["profiles"], flames["profile"]["unit"]), (1, "samples"))
+        self.assertIn("counter", {t["kind"] for t in tracks})
+
+    def test_what_cannot_be_joined(self):
+        self.refused(f"join={'a' * 26}", 404, "no trace has this id")
+        self.refused("join=../../x", 404, "no such trace")
+        self.refused(f"join={self.trace}&offset_s=soon", 400, "offset_s must be seconds")
+        self.refused("offset_s=1", 400, "offset_s goes with join")
+        for body, name, said in ((DMON, "dmon", "--offset SECONDS when dmon begins"), (b"no trace at all", "x", "x: unknown format"),
+                                 (make_trace(1, 2), "other", "both hold work of a GPU")):
+            row = self.state(self.join(body, name))
+            self.assertEqual(row["state"], "failed")
+            self.assertIn(said, row["error"]["message"])
+
+    def test_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for name, body in (("t.json", make_trace(2, 4)), ("d.txt", DMON), ("p.folded", PROFILE)):
+                paths.append(os.path.join(folder, name))
+                with open(paths[-1], "wb") as out:
+                    out.write(body)
+            data = os.path.join(folder, "data")
+            run = [PROGRAM, "import", *paths, "--join", "--data", data]
+            first = subprocess.run([*run, "--offset", "0"], capture_output=True, text=True)
+            self.assertEqual((first.returncode, first.stderr), (0, ""))
+            again = subprocess.run([*run, "--offset", "0"], capture_output=True, text=True)
+            self.assertIn("already imported", again.stdout)
+            self.assertEqual(sorted(os.listdir(os.path.join(data, "staging"))), [])
+            bad = subprocess.run(run, capture_output=True, text=True)
+            self.assertEqual((bad.returncode, bad.stderr.count("\n")), (1, 1))
+            self.assertIn("--offset SECONDS when d.txt begins", bad.stderr)
+            for flags in (["--offset", "1"], ["--join"], ["--join", "--offset", "x", paths[1]]):
+                self.assertEqual(subprocess.run([PROGRAM, "import", paths[0], *flags, "--data", data],
+                                                capture_output=True).returncode, 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+/* Several files as one trace: clocks, counters, profiles; what cannot be joined; archives cut and
+ * damaged anywhere. */
+
+#include "analysis/flame/flame.h"
+#include "analysis/import/import_join.h"
+#include "collector/base/count_of.h"
+#include "collector/base/tar.h"
+#include "tests/support/check_main.h"
+#include "tests/support/import_text.h"
+
+#include <check.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 2025-09-08 09:26:55 UTC and 100 ms of work. */
+#define T0_S "1757323615"
+static const char TRACE[] =
+    "{\"traceEvents\":["
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":7,\"tid\":7,"
+    "\"ts\":" T0_S "000000.000,\"dur\":10,\"args\":{\"correlation\":1}},"
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,"
+    "\"ts\":" T0_S "000100.000,\"dur\":9999900,\"args\":{\"device\":0,\"stream\":7,"
+    "\"correlation\":1}}]}";
+
+static const char LOG[] = "timestamp, index, utilization.gpu [%], power.draw [W]\n"
+                          "2025-09-08T09:26:50+00:00, 0, 1 %, 50.0 W\n"
+                          "2025-09-08T09:26:54+00:00, 0, 2 %, 60.0 W\n"
+                          "2025-09-08T09:26:58+00:00, 0, 3 %, 70.0 W\n"
+                          "2025-09-08T09:27:04+00:00, 0, 4 %, 80.0 W\n"
+                          "2025-09-08T09:27:14+00:00, 0, 5 %, 90.0 W\n";
+
+/* The same without a zone, two hours east, longer than the trace by less than a quarter. */
+static const char LOCAL_LOG[] = "timestamp, index, utilization.gpu [%], power.draw [W]\n"
+                                "2025/09/08 11:26:50.000, 0, 1 %, 50.0 W\n"
+                                "2025/09/08 11:26:58.000, 0, 3 %, 70.0 W\n"
+                                "2025/09/08 11:27:14.000, 0, 5 %, 90.0 W\n";
+
+static const char DMON[] = "# gpu   pwr gtemp\n# Idx     W     C\n    0    70    41\n"
+                           "    0    71    42\n    0    72    43\n";
+
+static const char PROFILE[] = "main;train;step 100\nmain;load 30\n";
+
+struct tar {
+    uint8_t bytes[1 << 16];
+    size_t size;
+};
+
+static void add(struct tar *tar, const char *name, const void *bytes, size_t size)
+{
+    lac_tar_header_make(tar->bytes + tar->size, name, '0', size);
+    tar->size += LAC_TAR_BLOCK_BYTES;
+    memcpy(tar->bytes + tar->size, bytes, size);
+    tar->size += size;
+    memset(tar->bytes + tar->size, 0, (size_t)lac_tar_padding(size));
+    tar->size += (size_t)lac_tar_padding(size);
+}
+
+struct file {
+    const char *name;
+    const char *text;
+    const char *offset; /* NULL: by its clock */
+};
+
+static struct tar tar_of(const struct file *files, uint32_t count)
+{
+    struct tar tar = {.size = 0};
+    struct lac_join_entry entries[8] = {{0}};
+    char list[LAC_JOIN_TEXT_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        (void)snprintf(entries[i].name, sizeof(entries[i].name), "%s", files[i].name);
+        entries[i].has_offset = files[i].offset != NULL;
+        entries[i].offset_ns = files[i].offset != NULL ? strtoll(files[i].offset, NULL, 10) : 0;
+    }
+    size_t size = lac_join_list_write(entries, count, list, sizeof(list));
+    ck_assert_uint_gt(size, 0);
+    add(&tar, LAC_JOIN_MEMBER_NAME, list, size);
+    for (uint32_t i = 0; i < count; i++) {
+        add(&tar, files[i].name, files[i].text, strlen(files[i].text));
+    }
+    memset(tar.bytes + tar.size, 0, 1024);
+    tar.size += 1024;
+    return tar;
+}
+
+static struct imported join(const struct file *files, uint32_t count)
+{
+    struct tar tar = tar_of(files, count);
+    return import_sized(tar.bytes, tar.size);
+}
+
+static const struct lac_model *joined(const struct imported *imported)
+{
+    ck_assert_msg(imported->status == LAC_OK, "%s", imported->error.message);
+    ck_assert_uint_eq(imported->count, 1);
+    ck_assert(lac_model_is_valid(imported->models[0]));
+    return imported->models[0];
+}
+
+static void check_samples(const struct lac_model *model, const char *name, const int64_t *at_ms,
+                          const double *values, uint64_t count)
+{
+    uint32_t t = find_track(model, LAC_TRACK_COUNTER, name);
+    ck_assert_uint_ne(t, LAC_NONE);
+    const struct lac_track *track = &model->tracks[t];
+    ck_assert_uint_eq(track->count, count);
+    for (uint64_t i = 0; i < count; i++) {
+        ck_assert_int_eq(model->sample_ts_ns[track->first + i], at_ms[i] * 1000000);
+        ck_assert_double_eq_tol(model->sample_value[track->first + i], values[i], 1e-9);
+    }
+}
+
+START_TEST(log_lies_beside_the_trace)
+{
+    const struct file files[] = {{"t.json", TRACE, NULL}, {"smi.csv", LOG, NULL}};
+    const int64_t at[] = {0, 3000, 9000};
+    const double power[] = {60, 70, 80};
+    struct imported imported = join(files, 2);
+    const struct lac_model *model = joined(&imported);
+    check_samples(model, "GPU 0: power (W)", at, power, 3);
+    ck_assert_int_eq(model->info.duration_ns, INT64_C(10000000000));
+    ck_assert_uint_eq(model->slices.count, 2);
+    ck_assert_uint_eq(model->slices.link[0], 1);
+    ck_assert_str_eq(lac_model_str(model, model->info.name), "t");
+    imported_done(&imported);
+}
+END_TEST
+
+/* Whichever comes first: the trace is what holds work of a GPU. */
+START_TEST(order_of_files_does_not_matter)
+{
+    const struct file files[] = {{"smi.csv", LOG, NULL}, {"t.json", TRACE, NULL}};
+    const int64_t at[] = {0, 3000, 9000};
+    const double use[] = {2, 3, 4};
+    struct imported imported = join(files, 2);
+    check_samples(joined(&imported), "GPU 0: GPU utilization (%)", at, use, 3);
+    imported_done(&imported);
+}
+END_TEST
+
+START_TEST(zone_is_found_where_one_fits)
+{
+    const struct file files[] = {{"t.json", TRACE, NULL}, {"smi.csv", LOCAL_LOG, NULL}};
+    const int64_t at[] = {0, 3000};
+    const double power[] = {50, 70};
+    struct imported imported = join(files, 2);
+    const struct lac_model *model = joined(&imported);
+    check_samples(model, "GPU 0: power (W)", at, power, 2);
+    ck_assert_uint_eq(report_count(model, "joined_zone"), 1);
+    imported_done(&imported);
+}
+END_TEST
+
+START_TEST(offset_is_from_the_start_or_added)
+{
+    const struct file by_start[] = {{"t.json", TRACE, NULL}, {"d.txt", DMON, "2500000000"}};
+    const struct file added[] = {{"t.json", TRACE, NULL}, {"smi.csv", LOG, "1000000000"}};
+    const int64_t at[] = {2500, 3500, 4500};
+    const double power[] = {70, 71, 72};
+    const int64_t later[] = {0, 4000, 10000};
+    const double moved[] = {60, 70, 80};
+    struct imported imported = join(by_start, 2);
+    check_samples(joined(&imported), "GPU 0: power (W)", at, power, 3);
+    imported_done(&imported);
+    imported = join(added, 2);
+    check_samples(joined(&imported), "GPU 0: power (W)", later, moved, 3);
+    imported_done(&imported);
+}
+END_TEST
+
+START_TEST(profile_is_a_flame_graph_of_its_own)
+{
+    const struct file files[] = {{"t.json", TRACE, NULL}, {"p.folded", PROFILE, NULL}};
+    struct lac_flame_options options = {.metric = LAC_FLAME_PROFILE, .by = LAC_FLAME_BY_OP};
+    struct lac_flame *flame = NULL;
+    struct imported imported = join(files, 2);
+    const struct lac_model *model = joined(&imported);
+    ck_assert_int_eq(model->info.duration_ns, INT64_C(10000000000));
+    ck_assert_uint_eq(model->info.profile_count, 1);
+    ck_assert(!model->info.has_no_time);
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    ck_assert_int_eq(flame->nodes[0].value_ns, 130 * model->info.profile_scale);
+    ck_assert_uint_eq(flame->nodes[0].child_count, 1);
+    ck_assert_str_eq(lac_model_str(model, flame->nodes[flame->nodes[0].first_child].name), "main");
+    lac_flame_destroy(flame);
+    options.metric = LAC_FLAME_CPU;
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    for (uint32_t i = 1; i < flame->node_count; i++) {
+        ck_assert_str_ne(lac_model_str(model, flame->nodes[i].name), "main");
+    }
+    lac_flame_destroy(flame);
+    imported_done(&imported);
+}
+END_TEST
+
+START_TEST(what_cannot_be_joined_is_said)
+{
+    static const char FAR[] = "timestamp, index, power.draw [W]\n"
+                              "2026-09-08T09:26:50+00:00, 0, 50.0 W\n";
+    static const struct {
+        struct file files[2];
+        const char *said;
+    } CASES[] = {
+        {{{"t.json", TRACE, NULL}, {"d.txt", DMON, NULL}}, "--offset SECONDS when d.txt begins"},
+        {{{"t.json", TRACE, NULL}, {"far.csv", FAR, NULL}}, "far.csv begins after t.json by"},
+        {{{"t.json", TRACE, NULL}, {"d.txt", DMON, "99000000000"}}, "begins after"},
+        {{{"a.json", TRACE, NULL}, {"b.json", TRACE, NULL}}, "both hold work of a GPU"},
+        {{{"t.json", TRACE, NULL}, {"x.bin", "none of these", NULL}}, "x.bin: unknown format"},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(CASES); i++) {
+        struct imported imported = join(CASES[i].files, 2);
+        ck_assert_int_ne(imported.status, LAC_OK);
+        ck_assert_uint_eq(imported.count, 0);
+        ck_assert_msg(strstr(imported.error.message, CASES[i].said) != NULL, "%s",
+                      imported.error.message);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
+/* Cut at every block, and lists that say what they should not. */
+START_TEST(damaged_archives_are_errors)
+{
+    const struct file files[] = {{"t.json", TRACE, NULL}, {"smi.csv", LOG, NULL}};
+    static const char *const LISTS[] = {
+        "lacuna-join 1\n",
+        "lacuna-join 1\n- only\n",
+        "lacuna-join 1\n- a\n- b",
+        "lacuna-join 1\n- a\n12x b\n",
+        "lacuna-join 1\n- a\n99999999999999999999 b\n",
+        "lacuna-join 1\n- a\n- \n",
+        "lacuna-join 1\n\n\n",
+    };
+    struct tar tar = tar_of(files, 2);
+    for (size_t size = 512; size + 1024 < tar.size; size += 512) {
+        struct imported imported = import_sized(tar.bytes, size);
+        ck_assert(imported.status != LAC_OK || lac_model_is_valid(imported.models[0]));
+        imported_done(&imported);
+    }
+    for (size_t i = 0; i < LAC_COUNT_OF(LISTS); i++) {
+        struct tar bad = {.size = 0};
+        add(&bad, LAC_JOIN_MEMBER_NAME, LISTS[i], strlen(LISTS[i]));
+        add(&bad, "a", TRACE, strlen(TRACE));
+        add(&bad, "b", LOG, strlen(LOG));
+        struct imported imported = import_sized(bad.bytes, bad.size);
+        ck_assert_int_eq(imported.status, LAC_ERR_CORRUPT);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("import_join");
+    TCase *all = tcase_create("all");
+    tcase_add_test(all, log_lies_beside_the_trace);
+    tcase_add_test(all, order_of_files_does_not_matter);
+    tcase_add_test(all, zone_is_found_where_one_fits);
+    tcase_add_test(all, offset_is_from_the_start_or_added);
+    tcase_add_test(all, profile_is_a_flame_graph_of_its_own);
+    tcase_add_test(all, what_cannot_be_joined_is_said);
+    tcase_add_test(all, damaged_archives_are_errors);
+    suite_add_tcase(suite, all);
+    return check_main(suite);
+}
