@@ -87,6 +87,8 @@ struct lac_compare_end {
     double mean, spread; /**< of the last tenth; NaN without values */
 };
 enum { LAC_COMPARE_METRIC_COUNT = 6 };
+/** "loss", "accuracy", ... */
+const char *lac_compare_metric_name(int metric);
 
 /** What a comparison needs to know of a trace that an analysis does not say: made once of the whole
  *  model, kept with the trace. */

@@ -22,6 +22,11 @@
 #include <string.h>
 
 static const char *const metrics[] = {"loss", "accuracy", "perplexity", "acc1", "top1", "bleu"};
+
+const char *lac_compare_metric_name(int metric)
+{
+    return metrics[metric];
+}
 enum { VALUES_MIN = 3 };
 _Static_assert(LAC_COUNT_OF(metrics) == LAC_COMPARE_METRIC_COUNT, "one end each");
 

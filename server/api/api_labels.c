@@ -1,9 +1,11 @@
-/* What people call a trace: its name, project, notes and tags. */
+/* What people say of a trace: its name, project, notes and tags, whether it is the baseline, and
+ * whether it is kept for good. */
 
 #include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/http/request.h"
 #include "server/json/json_read.h"
+#include "server/store/journal_rows.h"
 #include "server/store/store.h"
 
 #include <stdbool.h>
@@ -17,6 +19,7 @@ struct labels_asked {
     char project[NAME_BYTES];
     char notes[NOTES_BYTES];
     char tags[TAGS_BYTES];
+    int baseline, pinned; /**< -1: stays as it is */
 };
 
 /** Of one line: no line breaks, no other control characters. */
@@ -50,6 +53,20 @@ static enum lac_status read_text(const struct json_object *object, const char *k
     return status;
 }
 
+/** A switch that may be missing: then *ret_mark stays -1. */
+static enum lac_status read_mark(const struct json_object *object, const char *key, int *ret_mark,
+                                 struct lac_error *reterr)
+{
+    bool is_on = false;
+    enum lac_status status = LAC_OK;
+
+    if (lac_json_read_has(object, key)) {
+        status = lac_json_read_bool(object, key, &is_on, reterr);
+        *ret_mark = status == LAC_OK ? (int)is_on : -1;
+    }
+    return status;
+}
+
 static enum lac_status read_labels(const struct lac_request *request, struct labels_asked *asked,
                                    struct lac_trace_labels *ret_labels, struct lac_error *reterr)
 {
@@ -75,6 +92,12 @@ static enum lac_status read_labels(const struct lac_request *request, struct lab
         status = lac_json_read_lines(object, "tags", asked->tags, sizeof(asked->tags), reterr);
         ret_labels->tags = asked->tags;
     }
+    if (status == LAC_OK) {
+        status = read_mark(object, "baseline", &asked->baseline, reterr);
+    }
+    if (status == LAC_OK) {
+        status = read_mark(object, "pinned", &asked->pinned, reterr);
+    }
     lac_json_read_done(object);
     return status;
 }
@@ -84,7 +107,7 @@ void lac_api_label(void *app_context, const struct lac_request *request,
 {
     struct lac_app *app = app_context;
     const char *id = request->param[0];
-    struct labels_asked asked;
+    struct labels_asked asked = {.baseline = -1, .pinned = -1};
     struct lac_trace_labels labels = {0};
     struct lac_error error = {0};
     enum lac_status status = read_labels(request, &asked, &labels, &error);
@@ -95,7 +118,8 @@ void lac_api_label(void *app_context, const struct lac_request *request,
     }
     if (status != LAC_OK) {
         lac_response_error(response, 400, "bad_request",
-                           "send a JSON object with name, project, notes or tags: %s",
+                           "send a JSON object with name, project, notes, tags, "
+                           "baseline or pinned: %s",
                            error.message);
         return;
     }
@@ -103,7 +127,8 @@ void lac_api_label(void *app_context, const struct lac_request *request,
         lac_response_error(response, 404, "not_found", "no such trace");
         return;
     }
-    if (lac_store_set_labels(app->store, id, &labels, &error) != LAC_OK) {
+    if (lac_store_set_labels(app->store, id, &labels, &error) != LAC_OK ||
+        lac_store_set_marks(app->store, id, asked.baseline, asked.pinned, &error) != LAC_OK) {
         lac_api_fail(response, &error);
         return;
     }

@@ -170,6 +170,10 @@ void lac_api_run_strips(void *app, const struct lac_request *request,
                         struct lac_response *response);
 void lac_api_run_collectives(void *app, const struct lac_request *request,
                              struct lac_response *response);
+/* server/journal: runs of a project over time */
+void lac_api_journal(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_trends(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_series(void *app, const struct lac_request *request, struct lac_response *response);
 
 void lac_api_compare(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);

@@ -56,6 +56,9 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/runs/{id}/analysis", KEY, SLOW, 0, lac_api_run_analysis, NULL),
     LAC_ROUTE(GET, "/api/v1/runs/{id}/strips", KEY, SLOW, 0, lac_api_run_strips, NULL),
     LAC_ROUTE(GET, "/api/v1/runs/{id}/collectives", KEY, SLOW, 0, lac_api_run_collectives, NULL),
+    LAC_ROUTE(GET, "/api/v1/projects/{name}/journal", KEY, SLOW, 0, lac_api_journal, NULL),
+    LAC_ROUTE(GET, "/api/v1/projects/{name}/trends", KEY, SLOW, 0, lac_api_trends, NULL),
+    LAC_ROUTE(GET, "/api/v1/projects/{name}/series", KEY, SLOW, 0, lac_api_series, NULL),
     LAC_ROUTE(GET, "/api/v1/compare", KEY, SLOW, 0, lac_api_compare, NULL),
 };
 const unsigned lac_api_route_count = LAC_COUNT_OF(lac_api_routes);

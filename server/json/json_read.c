@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "server/json/json_words.h"
 
+#include <assert.h>
 #include <json-c/json_c_version.h>
 #include <json-c/json_object.h>
 #include <json-c/json_tokener.h>
@@ -111,6 +112,20 @@ enum lac_status lac_json_read_text(const struct json_object *object, const char 
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" holds a NUL", key);
     }
     memcpy(out, text, length + 1);
+    return LAC_OK;
+}
+
+enum lac_status lac_json_read_bool(const struct json_object *object, const char *key,
+                                   bool *ret_value, struct lac_error *reterr)
+{
+    struct json_object *value = NULL;
+
+    assert(object != NULL && key != NULL && ret_value != NULL);
+    if (!json_object_object_get_ex(object, key, &value) ||
+        !json_object_is_type(value, json_type_boolean)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is not true or false", key);
+    }
+    *ret_value = json_object_get_boolean(value) != 0;
     return LAC_OK;
 }
 

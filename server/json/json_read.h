@@ -47,6 +47,10 @@ LAC_MUST_USE enum lac_status lac_json_read_text(const struct json_object *object
                                                 char *out, size_t capacity_bytes,
                                                 struct lac_error *reterr);
 
+/** A member that is true or false. @return LAC_OK, or LAC_ERR_CORRUPT with a sentence that names it */
+LAC_MUST_USE enum lac_status lac_json_read_bool(const struct json_object *object, const char *key,
+                                                bool *ret_value, struct lac_error *reterr);
+
 /** Whether it has the member. */
 bool lac_json_read_has(const struct json_object *object, const char *key);
 

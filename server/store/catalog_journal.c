@@ -411,10 +411,10 @@ enum lac_status lac_store_neighbors_document(struct lac_store *store, const char
 
 static void read_value(sqlite3_stmt *get, void *out)
 {
-    struct lac_setting_values values = {.rows = out};
+    struct lac_setting_value *row = out;
 
-    copy_text(get, 0, values.rows->trace, sizeof(values.rows->trace));
-    copy_text(get, 1, values.rows->value, sizeof(values.rows->value));
+    copy_text(get, 0, row->trace, sizeof(row->trace));
+    copy_text(get, 1, row->value, sizeof(row->value));
 }
 
 void lac_setting_values_done(struct lac_setting_values *values)

@@ -115,12 +115,13 @@ LAC_MUST_USE enum lac_status lac_store_neighbors_document(struct lac_store *stor
                                                           char **ret_text,
                                                           struct lac_error *reterr);
 
-/** A setting of each trace. */
+/** A setting of a trace. */
+struct lac_setting_value {
+    char trace[LAC_ID_SIZE];
+    char value[64]; /**< cut */
+};
 struct lac_setting_values {
-    struct {
-        char trace[LAC_ID_SIZE];
-        char value[64]; /**< cut */
-    } * rows;           /**< ascending trace */
+    struct lac_setting_value *rows; /**< ascending trace */
     uint32_t count;
 };
 void lac_setting_values_done(struct lac_setting_values *values);
