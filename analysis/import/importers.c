@@ -23,21 +23,6 @@ static bool is_sqlite(const uint8_t *head, size_t size_bytes)
     return size_bytes >= 16 && memcmp(head, "SQLite format 3", 16) == 0;
 }
 
-/* SQLite opens its file by itself, so it never becomes a stream. */
-static enum lac_status refuse_sqlite(struct lac_source *source,
-                                     const struct lac_import_options *options, size_t window_bytes,
-                                     const char *name, struct lac_model **ret_model,
-                                     struct lac_error *reterr)
-{
-    (void)source;
-    (void)options;
-    (void)window_bytes;
-    (void)name;
-    *ret_model = NULL;
-    return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
-                    "an SQLite database inside an archive cannot be read: unpack it first");
-}
-
 static bool is_anything(const uint8_t *head, size_t size_bytes)
 {
     (void)head;
@@ -46,7 +31,7 @@ static bool is_anything(const uint8_t *head, size_t size_bytes)
 }
 
 static const struct lac_stream_importer stream_importers[] = {
-    {is_sqlite, refuse_sqlite},
+    {is_sqlite, lac_nsys_import_stream},
     {lac_nsys_is_dump, lac_nsys_import_dump},
     {lac_tables_is_table, lac_tables_import},
     {lac_perf_script_is_its_own, lac_perf_script_import},

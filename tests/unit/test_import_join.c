@@ -7,12 +7,14 @@
 #include "collector/base/tar.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
+#include "tests/support/nsys_file.h"
 
 #include <check.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* 2025-09-08 09:26:55 UTC and 100 ms of work. */
 #define T0_S "1757323615"
@@ -250,6 +252,36 @@ START_TEST(damaged_archives_are_errors)
 }
 END_TEST
 
+/* SQLite seeks in its file: in an archive it is laid out in one without a name. */
+START_TEST(database_in_the_archive_is_read)
+{
+    struct nsys_file made = nsys_file_begin();
+    nsys_file_tables(&made);
+    nsys_file_sql(&made, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,contextId,"
+                         "streamId,correlationId,globalPid,demangledName,shortName) "
+                         "VALUES(3000,4000000000,0,1,7,1,16777216,1,2)");
+    nsys_file_done(&made);
+    size_t size = 0;
+    unsigned char *bytes = read_whole(made.path, &size);
+    ck_assert_ptr_nonnull(bytes);
+    static const char LIST[] = "lacuna-join 1\n- report.sqlite\n1000000000 d.txt\n";
+    struct tar tar = {.size = 0};
+    ck_assert_uint_lt(size, sizeof(tar.bytes) / 2);
+    add(&tar, LAC_JOIN_MEMBER_NAME, LIST, strlen(LIST));
+    add(&tar, "1", bytes, size);
+    add(&tar, "2", DMON, strlen(DMON));
+    const int64_t at[] = {1000, 2000, 3000};
+    const double power[] = {70, 71, 72};
+    struct imported imported = import_sized(tar.bytes, tar.size);
+    const struct lac_model *model = joined(&imported);
+    check_samples(model, "GPU 0: power (W)", at, power, 3);
+    ck_assert_uint_ne(find_slice(model, "void gemm<float>(int)"), UINT64_MAX);
+    imported_done(&imported);
+    free(bytes);
+    (void)unlink(made.path);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_join");
@@ -261,6 +293,7 @@ int main(void)
     tcase_add_test(all, profile_is_a_flame_graph_of_its_own);
     tcase_add_test(all, what_cannot_be_joined_is_said);
     tcase_add_test(all, damaged_archives_are_errors);
+    tcase_add_test(all, database_in_the_archive_is_read);
     suite_add_tcase(suite, all);
     return check_main(suite);
 }

@@ -3,6 +3,7 @@
 #include "analysis/import/nsys/nsys_db.h"
 #include "analysis/import/nsys/nsys_private.h"
 #include "analysis/import/source/import_options.h"
+#include "analysis/import/source/temporary.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -194,4 +195,27 @@ enum lac_status lac_nsys_import_dump(struct lac_source *source,
     }
     enum lac_status status = lac_nsys_db_open_dump(&nsys->db, source, options, reterr);
     return read_open(nsys, name, status, ret_model);
+}
+
+enum lac_status lac_nsys_import_stream(struct lac_source *source,
+                                       const struct lac_import_options *options,
+                                       size_t window_bytes, const char *name,
+                                       struct lac_model **ret_model, struct lac_error *reterr)
+{
+    struct lac_nsys *nsys = new_importer(options, reterr);
+    int fd = -1;
+    (void)window_bytes;
+    *ret_model = NULL;
+    if (nsys == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    enum lac_status status = lac_temporary_copy(options->temporary_dir, source, &fd, reterr);
+    if (status == LAC_OK) {
+        status = lac_nsys_db_open_fd(&nsys->db, fd, options, reterr);
+    }
+    status = read_open(nsys, name, status, ret_model);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return status;
 }

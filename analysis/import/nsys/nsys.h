@@ -28,6 +28,14 @@ LAC_MUST_USE enum lac_status lac_nsys_import(const char *path,
                                              lac_import_sink sink, void *context,
                                              struct lac_error *reterr);
 
+/** The same of a database in an archive, or compressed, as importers.c calls it: it is laid out in a
+ *  file without a name in options->temporary_dir. */
+LAC_MUST_USE enum lac_status lac_nsys_import_stream(struct lac_source *source,
+                                                    const struct lac_import_options *options,
+                                                    size_t window_bytes, const char *name,
+                                                    struct lac_model **ret_model,
+                                                    struct lac_error *reterr);
+
 /** The same of a database as SQL text, as importers.c calls it. */
 LAC_MUST_USE enum lac_status lac_nsys_import_dump(struct lac_source *source,
                                                   const struct lac_import_options *options,

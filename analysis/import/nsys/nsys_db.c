@@ -151,20 +151,12 @@ static enum lac_status defend(struct lac_nsys_db *db)
     return code == SQLITE_OK ? LAC_OK : failed(db, code, "sqlite_schema");
 }
 
-enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
-                                 const struct lac_import_options *options, struct lac_error *reterr)
+/* What the file system of ours opens under that name. */
+static enum lac_status open_named(struct lac_nsys_db *db, const char *path)
 {
-    struct stat st;
-    *db = (struct lac_nsys_db){.options = options, .reterr = reterr};
-    if (stat(path, &st) != 0) {
-        enum lac_status status =
-            lac_fail(reterr, LAC_ERR_IO, 0, "%.120s: %s", path, strerror(errno));
-        return status;
-    }
-    db->file_bytes = (uint64_t)st.st_size;
     char *uri = uri_of(path);
     if (uri == NULL) {
-        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+        return lac_fail(db->reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     int code = sqlite3_open_v2(uri, &db->sqlite,
                                SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
@@ -176,6 +168,33 @@ enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
         lac_nsys_db_close(db);
     }
     return status;
+}
+
+enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
+                                 const struct lac_import_options *options, struct lac_error *reterr)
+{
+    struct stat st;
+    *db = (struct lac_nsys_db){.options = options, .reterr = reterr};
+    if (stat(path, &st) != 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%.120s: %s", path, strerror(errno));
+    }
+    db->file_bytes = (uint64_t)st.st_size;
+    return open_named(db, path);
+}
+
+enum lac_status lac_nsys_db_open_fd(struct lac_nsys_db *db, int fd,
+                                    const struct lac_import_options *options,
+                                    struct lac_error *reterr)
+{
+    struct stat st;
+    char path[64];
+    *db = (struct lac_nsys_db){.options = options, .reterr = reterr};
+    if (fstat(fd, &st) != 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "a temporary file: %s", strerror(errno));
+    }
+    db->file_bytes = (uint64_t)st.st_size;
+    (void)snprintf(path, sizeof(path), LAC_NSYS_VFS_FD "%d", fd);
+    return open_named(db, path);
 }
 
 enum lac_status lac_nsys_db_open_dump(struct lac_nsys_db *db, struct lac_source *source,

@@ -50,6 +50,10 @@ struct lac_nsys_rows {
 LAC_MUST_USE enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
                                               const struct lac_import_options *options,
                                               struct lac_error *reterr);
+/** The same of an open file, which stays the caller's. */
+LAC_MUST_USE enum lac_status lac_nsys_db_open_fd(struct lac_nsys_db *db, int fd,
+                                                 const struct lac_import_options *options,
+                                                 struct lac_error *reterr);
 /** The same of a database as SQL text (nsys_dump.h), read into memory. */
 LAC_MUST_USE enum lac_status lac_nsys_db_open_dump(struct lac_nsys_db *db,
                                                    struct lac_source *source,

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,7 +132,10 @@ static int plain_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *fil
     if (path == NULL || (flags & SQLITE_OPEN_MAIN_DB) == 0) {
         return SQLITE_CANTOPEN;
     }
-    plain->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    plain->fd =
+        strncmp(path, LAC_NSYS_VFS_FD, strlen(LAC_NSYS_VFS_FD)) == 0
+            ? fcntl((int)strtol(path + strlen(LAC_NSYS_VFS_FD), NULL, 10), F_DUPFD_CLOEXEC, 0)
+            : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (plain->fd < 0) {
         return SQLITE_CANTOPEN;
     }

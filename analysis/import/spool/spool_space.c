@@ -1,5 +1,6 @@
 #include "analysis/import/spool/spool_space.h"
 
+#include "analysis/import/source/temporary.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/status.h"
 #include "collector/base/io_full.h"
@@ -39,48 +40,21 @@ static enum lac_status fail_memory(struct lac_error *reterr)
 
 /* ---- the file */
 
-/* Without a name from the start where the file system can, else for an instant with one. */
-static int open_nameless(const char *place)
-{
-    char path[4096];
-    int fd = open(place, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-
-    if (fd >= 0 ||
-        (size_t)snprintf(path, sizeof(path), "%s/lacuna-spools-XXXXXX", place) >= sizeof(path)) {
-        return fd;
-    }
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) {
-        (void)unlink(path);
-    }
-    return fd;
-}
-
 enum lac_status lac_spool_space_create(const char *parent, struct lac_spool_space **ret_space,
                                        struct lac_error *reterr)
 {
-    const char *place = parent != NULL ? parent : getenv("TMPDIR");
     struct lac_spool_space *const space = calloc(1, sizeof(*space));
+    enum lac_status status = LAC_OK;
 
-    if (place == NULL || place[0] == '\0') {
-        place = "/tmp";
-    }
     if (space == NULL) {
         return fail_memory(reterr);
     }
     space->slots = calloc(SLOTS_FIRST, sizeof(*space->slots));
     space->slot_count = SLOTS_FIRST;
     space->seed = lac_hash_seed();
-    space->fd = space->slots != NULL ? open_nameless(place) : -1;
-    if (space->fd < 0) {
-        const enum lac_status status =
-            space->slots == NULL
-                ? fail_memory(reterr)
-                : lac_fail(reterr, LAC_ERR_IO, 0,
-                           "cannot make a temporary file in %.100s: %s; set TMPDIR to a folder "
-                           "with room",
-                           place, strerror(errno));
-
+    status =
+        space->slots != NULL ? lac_temporary_file(parent, &space->fd, reterr) : fail_memory(reterr);
+    if (status != LAC_OK) {
         free(space->slots);
         free(space);
         return status;
