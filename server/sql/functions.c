@@ -290,5 +290,6 @@ static const struct lac_sql_table ancestors_table = {
 };
 
 const struct lac_sql_table *const lac_sql_functions[] = {
-    &by_name_table, &ancestors_table, &lac_sql_overlap_table, &lac_sql_flame_table};
+    &by_name_table, &ancestors_table, &lac_sql_overlap_table, &lac_sql_flame_table,
+    &lac_sql_critical_table};
 const unsigned lac_sql_function_count = LAC_COUNT_OF(lac_sql_functions);

@@ -80,8 +80,9 @@ extern const struct lac_sql_table lac_sql_found_tables[]; /* tables_found.c */
 extern const unsigned lac_sql_found_table_count;
 extern const struct lac_sql_table *const lac_sql_functions[]; /* functions.c */
 extern const unsigned lac_sql_function_count;
-extern const struct lac_sql_table lac_sql_overlap_table; /* function_overlap.c */
-extern const struct lac_sql_table lac_sql_flame_table;   /* function_flame.c */
+extern const struct lac_sql_table lac_sql_overlap_table;  /* function_overlap.c */
+extern const struct lac_sql_table lac_sql_flame_table;    /* function_flame.c */
+extern const struct lac_sql_table lac_sql_critical_table; /* function_critical.c */
 
 /* -- values ---------------------------------------------------------------------------------- */
 
