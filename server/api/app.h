@@ -176,6 +176,11 @@ void lac_api_trends(void *app, const struct lac_request *request, struct lac_res
 void lac_api_series(void *app, const struct lac_request *request, struct lac_response *response);
 
 void lac_api_compare(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_sql_many(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_window_picture(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_flame_picture(void *app, const struct lac_request *request,
+                           struct lac_response *response);
 void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);
 
 #endif

@@ -18,15 +18,16 @@
 #include <string.h>
 
 static const char usage[] =
-    "lacuna sql PATH 'SELECT ...' [--json|--csv] [--limit N]\n"
-    "lacuna sql PATH --question ID\n"
+    "lacuna sql PATH... 'SELECT ...' [--json|--csv] [--limit N]\n"
+    "lacuna sql PATH... --question ID\n"
     "lacuna sql --tables [TABLE]\n"
     "\n"
     "Answers a query over the tables of a trace: slices, kernels, copies, api_calls, ranges, "
     "steps,\n"
     "gaps, by_name(t0_ns, t1_ns) and others, in SQLite's language. PATH is a file that `lacuna\n"
     "analyze` reads, a trace file of the data folder, or a trace's id; - for the query reads it\n"
-    "from standard input. Queries only read.\n";
+    "from standard input. Queries only read. Of several traces each table holds the rows of all,\n"
+    "with a column `trace`: its name.\n";
 
 enum { ROWS_SHOWN = 1000 };
 
@@ -127,15 +128,16 @@ static int read_job(const struct lac_options *options, struct job *job)
     const char *id = lac_options_text(options, "question", NULL);
     bool is_json = lac_options_on(options, "json", false);
     bool is_csv = lac_options_on(options, "csv", false);
-    if (options->operand_count != (id != NULL ? 1 : 2) || (is_json && is_csv)) {
+    if (options->operand_count < (id != NULL ? 1 : 2) || (is_json && is_csv)) {
         (void)fprintf(stderr, is_json && is_csv ? "lacuna sql: give --json or --csv, not both\n"
                               : id != NULL
-                                  ? "lacuna sql: with --question give the trace alone\n"
+                                  ? "lacuna sql: give a trace: lacuna sql PATH --question ID\n"
                                   : "lacuna sql: give a trace and one query: lacuna sql PATH "
                                     "'SELECT ...'\n");
         return 2;
     }
-    job->sql.path = options->operands[0];
+    job->sql.paths = options->operands;
+    job->sql.path_count = options->operand_count - (id != NULL ? 0 : 1);
     job->sql.result.form = is_json  ? LAC_SQL_FORM_JSON
                            : is_csv ? LAC_SQL_FORM_CSV
                                     : LAC_SQL_FORM_TABLE;
@@ -146,11 +148,11 @@ static int read_job(const struct lac_options *options, struct job *job)
             return 2;
         }
         job->sql.query = question->sql;
-    } else if (strcmp(options->operands[1], "-") == 0) {
+    } else if (strcmp(options->operands[options->operand_count - 1], "-") == 0) {
         job->owned_query = read_query();
         job->sql.query = job->owned_query;
     } else {
-        job->sql.query = options->operands[1];
+        job->sql.query = options->operands[options->operand_count - 1];
     }
     return job->sql.query != NULL && read_numbers(options, job) ? -1 : 2;
 }

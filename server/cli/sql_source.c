@@ -1,6 +1,7 @@
 #include "server/cli/sql_source.h"
 
 #include "analysis/import/import.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/cli/complain.h"
 #include "server/cli/ending.h"
@@ -136,43 +137,103 @@ enum lac_status lac_sql_source_open(const char *command, const char *path,
 
 /* -- answers -------------------------------------------------------------------------------------- */
 
-static int answer(struct lac_sql_job *job, struct lac_trace_file *file)
+/** The traces that a query reads. */
+struct sources {
+    struct lac_trace_file **files;
+    struct lac_sql_trace *traces;
+    char **names;
+    int count;
+};
+
+static void close_sources(struct sources *sources)
 {
-    struct lac_sql_trace trace;
+    for (int i = 0; i < sources->count; i++) {
+        lac_sql_trace_done(&sources->traces[i]);
+        lac_trace_file_close(sources->files[i]);
+        free(sources->names[i]);
+    }
+    free((void *)sources->files);
+    free(sources->traces);
+    free((void *)sources->names);
+}
+
+/** @return NULL: out of memory */
+static char *name_of(const struct sources *sources, const char *path)
+{
+    const struct lac_sql_many many = {.names = (const char *const *)sources->names,
+                                      .count = (unsigned)sources->count};
+    const struct lac_model *head = lac_trace_file_head(sources->files[sources->count]);
+    const char *own = lac_model_str(head, head->info.name);
+    const char *slash = strrchr(path, '/');
+    return lac_sql_many_name(&many, own[0] != '\0' ? own : slash != NULL ? slash + 1 : path);
+}
+
+static enum lac_status open_sources(const struct lac_sql_job *job,
+                                    const struct lac_options *options, struct sources *sources)
+{
+    const size_t count = (size_t)job->path_count;
+    sources->files = calloc(count, sizeof(*sources->files));
+    sources->traces = calloc(count, sizeof(*sources->traces));
+    sources->names = calloc(count, sizeof(*sources->names));
+    enum lac_status status =
+        sources->files != NULL && sources->traces != NULL && sources->names != NULL ? LAC_OK
+                                                                                    : LAC_ERR_NOMEM;
+    for (int i = 0; i < job->path_count && !status; i++) {
+        status = lac_sql_source_open(job->command, job->paths[i], options, job->names,
+                                     &sources->files[i]);
+        if (status) {
+            return status; /* which is said */
+        }
+        sources->names[i] = name_of(sources, job->paths[i]);
+        lac_sql_trace_init(&sources->traces[i], sources->files[i]);
+        status = sources->names[i] != NULL ? LAC_OK : LAC_ERR_NOMEM;
+        sources->count++;
+    }
+    if (status) {
+        lac_complain(job->command, NULL, "out of memory");
+    }
+    return status;
+}
+
+static int answer(struct lac_sql_job *job, struct sources *sources)
+{
     struct lac_error error = {0};
     struct lac_sql_sink sink = lac_sql_result_sink(&job->result);
-    lac_sql_trace_init(&trace, file);
-    enum lac_status status = lac_sql_query(&trace, job->query, &job->limits, &sink, &error);
+    struct lac_sql_many many = {.traces = sources->traces,
+                                .names = (const char *const *)sources->names,
+                                .count = (unsigned)sources->count};
+    enum lac_status status =
+        sources->count > 1
+            ? lac_sql_query_many(&many, job->query, &job->limits, &sink, &error)
+            : lac_sql_query(sources->traces, job->query, &job->limits, &sink, &error);
     if (status) {
         (void)fflush(stdout);
         lac_complain(job->command, NULL, "%s%s", lac_error_text(&error, status),
                      status != LAC_ERR_LIMIT                   ? ""
                      : strstr(error.message, "memory") != NULL ? " (--memory)"
                                                                : " (--timeout)");
-    } else {
-        status = lac_sql_result_finish(&job->result);
-        if (fflush(stdout) != 0 || status) {
-            lac_complain(job->command, NULL, "writing the result failed");
-            status = status ? status : LAC_ERR_IO;
-        } else if (job->result.cut != NULL && job->result.form != LAC_SQL_FORM_JSON) {
-            (void)fprintf(stderr, "%s: the first %" PRIu64 " rows; --limit 0 prints all of them\n",
-                          job->command, job->result.row_count);
-        }
+        return EXIT_FAILURE;
     }
-    lac_sql_trace_done(&trace);
-    return status ? EXIT_FAILURE : EXIT_SUCCESS;
+    status = lac_sql_result_finish(&job->result);
+    if (fflush(stdout) != 0 || status) {
+        lac_complain(job->command, NULL, "writing the result failed");
+        return EXIT_FAILURE;
+    }
+    if (job->result.cut != NULL && job->result.form != LAC_SQL_FORM_JSON) {
+        (void)fprintf(stderr, "%s: the first %" PRIu64 " rows; --limit 0 prints all of them\n",
+                      job->command, job->result.row_count);
+    }
+    return EXIT_SUCCESS;
 }
 
 int lac_sql_job_run(struct lac_sql_job *job, const struct lac_options *options)
 {
-    struct lac_trace_file *file = NULL;
-    int exit_status = EXIT_FAILURE;
+    struct sources sources = {.count = 0};
     job->result.file = stdout;
     job->result.width = isatty(STDOUT_FILENO) == 1;
-    if (!lac_sql_source_open(job->command, job->path, options, job->names, &file)) {
-        exit_status = answer(job, file);
-    }
-    lac_trace_file_close(file);
+    const int exit_status =
+        open_sources(job, options, &sources) ? EXIT_FAILURE : answer(job, &sources);
+    close_sources(&sources);
     lac_sql_result_done(&job->result);
     return exit_status;
 }
@@ -197,7 +258,8 @@ int lac_sql_report_run(const char *name, const struct lac_options *options,
         return 2;
     }
     struct lac_sql_job job = {.command = "lacuna analyze",
-                              .path = options->operands[0],
+                              .paths = options->operands,
+                              .path_count = 1,
                               .query = report->sql,
                               .names = names};
     job.result.form = is_json ? LAC_SQL_FORM_JSON : is_csv ? LAC_SQL_FORM_CSV : LAC_SQL_FORM_TABLE;

@@ -30,7 +30,8 @@ LAC_MUST_USE enum lac_status lac_sql_source_open(const char *command, const char
 /** A query to answer on stdout. */
 struct lac_sql_job {
     const char *command; /**< "lacuna sql": begins lines on stderr */
-    const char *path;
+    char **paths;        /**< one, or several: then every table has a column `trace` */
+    int path_count;
     const char *query;
     const struct lac_names *names;
     struct lac_sql_limits limits;

@@ -364,6 +364,36 @@ static enum lac_status timeline(struct lac_mcp_call *call)
     return status;
 }
 
+static enum lac_status picture(struct lac_mcp_call *call)
+{
+    const char *view = lac_mcp_text(call, "view");
+    int64_t from_ns = -1, to_ns = -1;
+    char from[32], until[32];
+    if ((lac_mcp_text(call, "from_ms") != NULL && !read_ms(call, "from_ms", &from_ns)) ||
+        (lac_mcp_text(call, "to_ms") != NULL && !read_ms(call, "to_ms", &to_ns))) {
+        return LAC_ERR_MISUSE;
+    }
+    (void)snprintf(from, sizeof(from), "%lldns", (long long)from_ns);
+    (void)snprintf(until, sizeof(until), "%lldns", (long long)to_ns);
+    char *path = path_of(call, "trace");
+    const char *argv[LAC_MCP_WORDS_MAX] = {"lacuna", "export", "--to",
+                                           "svg",    "--view", view != NULL ? view : "timeline"};
+    size_t words = 6;
+    if (from_ns >= 0) {
+        argv[words++] = "--from";
+        argv[words++] = from;
+    }
+    if (to_ns >= 0) {
+        argv[words++] = "--until";
+        argv[words++] = until;
+    }
+    argv[words++] = "--";
+    argv[words] = path;
+    enum lac_status status = path == NULL ? LAC_ERR_NOT_FOUND : run_command(call, argv);
+    free(path);
+    return status;
+}
+
 #define TRACE                                                                                      \
     {                                                                                              \
         "trace", "a name from list_traces: a file, a recorded job, or a folder of ranks", true     \
@@ -416,6 +446,17 @@ const struct lac_mcp_tool lac_mcp_tools[] = {
      "own. Left out is what takes less than 1/500 of the window.",
      {TRACE, {"from_ms", "start, from the trace's beginning", true}, {"to_ms", "end", true}},
      timeline},
+    {"picture",
+     "A picture of the timeline",
+     "A window of the timeline (devices, why they were idle, the launching thread, workers), or "
+     "its "
+     "flame graph, as the text of an SVG file to show or to save. Without times: what the first "
+     "finding is about.",
+     {TRACE,
+      {"from_ms", "start, from the trace's beginning", false},
+      {"to_ms", "end", false},
+      {"view", "timeline (default) or flame", false}},
+     picture},
     {"sql",
      "Ask in SQL",
      "A query in SQLite's language over the trace's tables (sql_tables, sql_examples); at most "

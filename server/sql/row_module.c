@@ -34,7 +34,8 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
     }
     for (int i = 0; i < info->nConstraint; i++) {
         int argument = info->aConstraint[i].iColumn - first;
-        if (argument < 0 || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) {
+        if (argument < 0 || argument >= (int)table->argument_count ||
+            info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) {
             continue;
         }
         if (!info->aConstraint[i].usable) {

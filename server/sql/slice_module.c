@@ -109,7 +109,8 @@ static enum lac_slice_column key_of(const struct lac_sql_table *table, int colum
 static bool is_ordered(const struct lac_sql_table *table, const sqlite3_index_info *info,
                        bool has_track)
 {
-    if (info->nOrderBy != 1 || info->aOrderBy[0].desc) {
+    if (info->nOrderBy != 1 || info->aOrderBy[0].desc ||
+        info->aOrderBy[0].iColumn >= (int)table->column_count) {
         return false;
     }
     enum lac_slice_column key = key_of(table, info->aOrderBy[0].iColumn);
@@ -139,6 +140,10 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
     bool has_id = false;
     for (int i = 0; i < info->nConstraint && count < 64; i++) {
         const struct sqlite3_index_constraint *it = &info->aConstraint[i];
+        if (it->iColumn >= (int)table->column_count ||
+            (it->iColumn < 0 && module->is_one_of_many)) {
+            continue; /* the column `trace` */
+        }
         char column = letter_of(key_of(table, it->iColumn));
         char comparison = column != '\0' ? comparison_of(column, it->op) : '\0';
         bool is_exact = comparison != '=' || (column != 'n' && column != 'k') ||

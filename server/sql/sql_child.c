@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* After its time the child has so long to say so itself. */
-enum { GRACE_MS = 2000, READ_BYTES = 65536 };
+enum { GRACE_MS = 2000, READ_BYTES = 65536, NUMBERS = 6 };
 
 static int64_t now_ms(void)
 {
@@ -30,13 +30,17 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/** The path and the query for the child to read, with a NUL between them: arguments are for all users
+/** The paths and the query for the child to read, with a NUL behind each: arguments are for all users
  *  to see. */
 static int words_to_read(const struct lac_sql_request *request)
 {
     int fd = memfd_create("query", MFD_CLOEXEC);
-    if (fd >= 0 && (!lac_write_full(fd, request->trace_path, strlen(request->trace_path) + 1) ||
-                    !lac_write_full(fd, request->query, strlen(request->query)) ||
+    bool is_written = fd >= 0;
+    for (unsigned i = 0; i < request->trace_count && is_written; i++) {
+        const char *path = request->trace_paths[i];
+        is_written = lac_write_full(fd, path, strlen(path) + 1);
+    }
+    if (fd >= 0 && (!is_written || !lac_write_full(fd, request->query, strlen(request->query)) ||
                     lseek(fd, 0, SEEK_SET) != 0)) {
         (void)close(fd);
         fd = -1;
@@ -57,10 +61,11 @@ static int moved_up(int fd)
 /** `fds`: words, pipe to write to. @return 0 or an errno */
 static int spawn(const struct lac_sql_request *request, const int *fds, pid_t *ret_pid)
 {
-    char numbers[4][24];
+    char numbers[NUMBERS][24];
     char self[] = "lacuna";
     char word[] = "sql-worker";
-    char *argv[] = {self, word, numbers[0], numbers[1], numbers[2], numbers[3], NULL};
+    char *argv[] = {self,       word,       numbers[0], numbers[1], numbers[2],
+                    numbers[3], numbers[4], numbers[5], NULL};
     char *const environment[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -70,6 +75,10 @@ static int spawn(const struct lac_sql_request *request, const int *fds, pid_t *r
     (void)snprintf(numbers[1], sizeof(numbers[1]), "%u", request->seconds);
     (void)snprintf(numbers[2], sizeof(numbers[2]), "%" PRIu64, request->row_max);
     (void)snprintf(numbers[3], sizeof(numbers[3]), "%" PRIu64, request->bytes_max);
+    (void)snprintf(numbers[4], sizeof(numbers[4]), "%u", request->trace_count);
+    (void)snprintf(numbers[5], sizeof(numbers[5]), "%d",
+                   (request->is_many ? LAC_SQL_WORKER_MANY : 0) |
+                       (request->is_csv ? LAC_SQL_WORKER_CSV : 0));
     (void)sigemptyset(&none);
     (void)sigfillset(&all);
     (void)posix_spawn_file_actions_init(&actions);
@@ -143,14 +152,14 @@ static bool listen_to(int fd, const struct lac_sql_request *request, struct lac_
 
 /** What the child said: 'r' and the document, or 'e', a status and a sentence. */
 static enum lac_status take(const struct lac_buffer *heard, bool is_ended, int wait_status,
-                            const struct lac_sql_request *request, struct lac_buffer *ret_json,
+                            const struct lac_sql_request *request, struct lac_buffer *ret_text,
                             struct lac_error *reterr)
 {
     const char *text = heard->bytes;
     bool has_exited = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
     if (is_ended && has_exited && heard->size_bytes > 1 && text[0] == 'r') {
-        lac_buffer_add(ret_json, text + 1, heard->size_bytes - 1);
-        return ret_json->status;
+        lac_buffer_add(ret_text, text + 1, heard->size_bytes - 1);
+        return ret_text->status;
     }
     if (is_ended && has_exited && heard->size_bytes > 1 && text[0] == 'e') {
         char *rest = NULL;
@@ -167,7 +176,7 @@ static enum lac_status take(const struct lac_buffer *heard, bool is_ended, int w
 }
 
 enum lac_status lac_sql_child_run(const struct lac_sql_request *request,
-                                  struct lac_buffer *ret_json, struct lac_error *reterr)
+                                  struct lac_buffer *ret_text, struct lac_error *reterr)
 {
     struct lac_buffer heard = {0};
     pid_t pid = -1;
@@ -183,7 +192,7 @@ enum lac_status lac_sql_child_run(const struct lac_sql_request *request,
     }
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
     }
-    enum lac_status status = take(&heard, is_ended, wait_status, request, ret_json, reterr);
+    enum lac_status status = take(&heard, is_ended, wait_status, request, ret_text, reterr);
     lac_buffer_done(&heard);
     return status;
 }

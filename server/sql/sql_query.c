@@ -106,8 +106,8 @@ static int declare_all(sqlite3 *db)
     return code;
 }
 
-static enum lac_status open_db(struct lac_sql_trace *trace, sqlite3 **ret_db,
-                               struct lac_error *reterr)
+static enum lac_status open_db(struct lac_sql_trace *trace, struct lac_sql_many *many,
+                               sqlite3 **ret_db, struct lac_error *reterr)
 {
     sqlite3 *db = NULL;
     int code = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL);
@@ -116,7 +116,8 @@ static enum lac_status open_db(struct lac_sql_trace *trace, sqlite3 **ret_db,
         code = sqlite3_exec(db, "PRAGMA temp_store=MEMORY", NULL, NULL, NULL);
     }
     if (code == SQLITE_OK) {
-        code = lac_sql_register(db, find_trace, trace);
+        code = many != NULL ? lac_sql_register_many(db, many)
+                            : lac_sql_register(db, find_trace, trace);
     }
     if (code == SQLITE_OK) {
         code = declare_all(db);
@@ -230,18 +231,21 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-enum lac_status lac_sql_query(struct lac_sql_trace *trace, const char *text,
-                              const struct lac_sql_limits *limits, const struct lac_sql_sink *sink,
-                              struct lac_error *reterr)
+/** @param trace the one; with `many` the first of them, whose clock counts for all */
+static enum lac_status query(struct lac_sql_trace *trace, struct lac_sql_many *many,
+                             const char *text, const struct lac_sql_limits *limits,
+                             const struct lac_sql_sink *sink, struct lac_error *reterr)
 {
-    assert(trace != NULL && text != NULL && limits != NULL && sink != NULL);
     sqlite3 *db = NULL;
     sqlite3_stmt *statement = NULL;
-    enum lac_status status = open_db(trace, &db, reterr);
+    enum lac_status status = open_db(trace, many, &db, reterr);
     if (status) {
         return status;
     }
     trace->late_ns = limits->seconds > 0 ? now_ns() + (int64_t)limits->seconds * 1000000000 : 0;
+    for (unsigned i = 0; many != NULL && i < many->count; i++) {
+        many->traces[i].late_ns = trace->late_ns;
+    }
     sqlite3_progress_handler(db, PROGRESS_STEPS, check_time, trace);
     if (limits->memory_bytes > 0) {
         (void)sqlite3_hard_heap_limit64(sqlite3_memory_used() +
@@ -257,5 +261,24 @@ enum lac_status lac_sql_query(struct lac_sql_trace *trace, const char *text,
     }
     (void)sqlite3_close(db);
     trace->late_ns = 0;
+    for (unsigned i = 0; many != NULL && i < many->count; i++) {
+        many->traces[i].late_ns = 0;
+    }
     return status;
+}
+
+enum lac_status lac_sql_query(struct lac_sql_trace *trace, const char *text,
+                              const struct lac_sql_limits *limits, const struct lac_sql_sink *sink,
+                              struct lac_error *reterr)
+{
+    assert(trace != NULL && text != NULL && limits != NULL && sink != NULL);
+    return query(trace, NULL, text, limits, sink, reterr);
+}
+
+enum lac_status lac_sql_query_many(struct lac_sql_many *many, const char *text,
+                                   const struct lac_sql_limits *limits,
+                                   const struct lac_sql_sink *sink, struct lac_error *reterr)
+{
+    assert(many != NULL && many->count > 0 && text != NULL && limits != NULL && sink != NULL);
+    return query(&many->traces[0], many, text, limits, sink, reterr);
 }

@@ -59,4 +59,10 @@ LAC_MUST_USE enum lac_status lac_sql_query(struct lac_sql_trace *trace, const ch
                                            const struct lac_sql_sink *sink,
                                            struct lac_error *reterr);
 
+/** The same over several traces: every table has a column `trace` with the trace's name. */
+LAC_MUST_USE enum lac_status lac_sql_query_many(struct lac_sql_many *many, const char *text,
+                                                const struct lac_sql_limits *limits,
+                                                const struct lac_sql_sink *sink,
+                                                struct lac_error *reterr);
+
 #endif

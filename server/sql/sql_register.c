@@ -7,7 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int lac_sql_declare(sqlite3 *db, const struct lac_sql_table *table)
+const sqlite3_module *lac_sql_module_of(const struct lac_sql_table *table)
+{
+    return table->rows == NULL ? &lac_sql_slice_module : &lac_sql_row_module;
+}
+
+int lac_sql_declare(sqlite3 *db, const struct lac_sql_table *table, const char *more)
 {
     sqlite3_str *text = sqlite3_str_new(db);
     sqlite3_str_appendall(text, "CREATE TABLE t(");
@@ -17,7 +22,7 @@ int lac_sql_declare(sqlite3 *db, const struct lac_sql_table *table)
         sqlite3_str_appendf(text, "%s\"%w\" %s%s", c > 0 ? "," : "", column->name, column->type,
                             is_argument ? " HIDDEN" : "");
     }
-    sqlite3_str_appendall(text, ")");
+    sqlite3_str_appendf(text, "%s%s)", more != NULL ? "," : "", more != NULL ? more : "");
     char *sql = sqlite3_str_finish(text);
     int code = sql != NULL ? sqlite3_declare_vtab(db, sql) : SQLITE_NOMEM;
     sqlite3_free(sql);
@@ -36,7 +41,7 @@ int lac_sql_connect(sqlite3 *db, void *context, int argc, const char *const *arg
         return SQLITE_NOMEM;
     }
     *vtab = (struct lac_sql_vtab){.module = module};
-    int code = lac_sql_declare(db, module->table);
+    int code = lac_sql_declare(db, module->table, NULL);
     if (code != SQLITE_OK) {
         sqlite3_free(vtab);
         return code;
@@ -70,11 +75,10 @@ int lac_sql_register(sqlite3 *db, lac_sql_finder finder, void *context)
         if (module == NULL) {
             return SQLITE_NOMEM;
         }
-        *module = (struct lac_sql_module){*table, finder, context};
+        *module = (struct lac_sql_module){*table, finder, context, false};
         /* frees the module also where it fails */
-        code = sqlite3_create_module_v2(
-            db, (*table)->name,
-            (*table)->rows == NULL ? &lac_sql_slice_module : &lac_sql_row_module, module, free);
+        code =
+            sqlite3_create_module_v2(db, (*table)->name, lac_sql_module_of(*table), module, free);
     }
     return code;
 }

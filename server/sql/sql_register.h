@@ -9,6 +9,7 @@
 #include "server/sql/tables.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Finds the trace that a connection reads; @return NULL: none yet. */
@@ -27,15 +28,23 @@ struct lac_sql_module {
     const struct lac_sql_table *table;
     lac_sql_finder finder;
     void *context;
+    bool is_one_of_many; /**< a rowid is no slices.id: several traces have the same */
 };
 extern const sqlite3_module lac_sql_slice_module;
 extern const sqlite3_module lac_sql_row_module;
 
+/** The module that reads the table of one trace. */
+const sqlite3_module *lac_sql_module_of(const struct lac_sql_table *table);
+
+/** The same tables over several traces at once, each with a column `trace` (sql_many.c). `many`
+ *  lives as long as the connection. @return a code of SQLite */
+int lac_sql_register_many(sqlite3 *db, struct lac_sql_many *many);
+
 /** aggregates.c */
 int lac_sql_register_aggregates(sqlite3 *db);
 
-/** Declare the columns of a table. */
-int lac_sql_declare(sqlite3 *db, const struct lac_sql_table *table);
+/** Declare the columns of a table, and one more (NULL: none). */
+int lac_sql_declare(sqlite3 *db, const struct lac_sql_table *table, const char *more);
 
 /** What a module keeps of a table; begins with SQLite's part. */
 struct lac_sql_vtab {

@@ -33,6 +33,18 @@ struct lac_sql_trace {
     uint8_t *is_classified;
 };
 
+/** Several traces that one query reads. */
+struct lac_sql_many {
+    struct lac_sql_trace *traces;
+    const char *const *names; /**< of each, what the column `trace` says; no two alike */
+    unsigned count;
+    struct lac_sql_trace *current; /**< that a table is asked of right now */
+};
+
+/** A name for the next of `many`: `own`, with a number where others have it. The caller frees.
+ *  @return NULL: out of memory */
+char *lac_sql_many_name(const struct lac_sql_many *many, const char *own);
+
 /** Begin; `file` stays open until after lac_sql_trace_done(). */
 void lac_sql_trace_init(struct lac_sql_trace *trace, struct lac_trace_file *file);
 

@@ -110,7 +110,7 @@ class Mcp(unittest.TestCase):
     def test_every_tool_has_a_schema_and_refuses_what_is_not_in_it(self):
         tools = self.client.ask("tools/list")["result"]["tools"]
         self.assertGreaterEqual({tool["name"] for tool in tools},
-                                {"list_traces", "analyze", "findings", "explain", "what_if", "compare", "timeline", "sql",
+                                {"list_traces", "analyze", "findings", "explain", "what_if", "compare", "timeline", "picture", "sql",
                                  "sql_tables", "sql_examples"})
         for tool in tools:
             schema = tool["inputSchema"]
@@ -144,6 +144,14 @@ class Mcp(unittest.TestCase):
         self.assertEqual(asked["what_if"], whole["what_if"])
         self.assertEqual(asked["now"]["mean_ns"], whole["steps"]["mean_ns"])
         self.assertIn("more than noise", self.client.text("compare", before=self.first, after=self.second))
+
+    def test_pictures_are_svg(self):
+        for arguments, word in (({}, "why idle"), ({"from_ms": "1000", "to_ms": "1500.5"}, "501 ms of the trace, from 1 s on"), ({"view": "flame"}, "GPU time")):
+            text = self.client.text("picture", trace=self.first, **arguments)
+            self.assertTrue(text.startswith("<svg "), text[:80])
+            self.assertIn(word, text)
+        for arguments in ({"from_ms": "soon"}, {"view": "pie"}, {"from_ms": "5", "to_ms": "5"}, {"view": "--output=/tmp/x"}):
+            self.assertTrue(self.client.call("picture", trace=self.first, **arguments)["isError"], arguments)
 
     def test_sql_and_the_timeline_answer_from_the_trace(self):
         answer = json.loads(self.client.text("sql", trace=self.first, query="SELECT count(*) AS n FROM kernels"))

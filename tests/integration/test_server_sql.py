@@ -6,6 +6,7 @@ import signal
 import subprocess
 import threading
 import unittest
+import xml.etree.ElementTree
 
 from server_harness import PROGRAM, Server, children, main, make_trace, wait_for
 
@@ -74,6 +75,56 @@ class ServerSql(unittest.TestCase):
         self.assertEqual(self.post("SELECT 1", trace="a" * 26).status, 404)
         for parameters in ("?limit=0", "?limit=100001", "?timeout=0", "?timeout=21", "?limit=x"):
             self.assertEqual(self.post("SELECT 1", parameters).status, 400, parameters)
+
+    def many(self, query, parameters="", **body):
+        return self.server.request("POST", f"/api/v1/sql{parameters}", body=json.dumps({"query": query, **body}))
+
+    def test_several_traces_are_one_table_each(self):
+        other = self.server.upload(make_trace(), "another")
+        self.assertEqual(self.server.wait_ready(other)["state"], "ready")
+        both = [self.trace, other]
+        names = [name for name, in self.many("SELECT DISTINCT trace FROM slices", traces=both).json()["rows"]]
+        self.assertEqual(len(names), 2)
+        one = self.post("SELECT kind, count(*), sum(dur_ns), min(id) FROM slices GROUP BY kind ORDER BY kind").json()["rows"]
+        for name in names:
+            got = self.many(f"SELECT kind, count(*), sum(dur_ns), min(id) FROM slices WHERE trace = '{name}' GROUP BY kind ORDER BY kind", traces=both).json()
+            self.assertEqual(got["rows"], one)
+        every = self.many("SELECT a.id FROM slices a JOIN slices b ON b.trace = a.trace AND b.id = a.id WHERE a.id IN (1, 2) OR a.kind = 'kernel'", "?limit=100000", traces=both).json()
+        alone = self.post("SELECT id FROM slices WHERE id IN (1, 2) OR kind = 'kernel'", "?limit=100000").json()
+        self.assertEqual(every["row_count"], 2 * alone["row_count"])
+        self.assertEqual(self.many("SELECT count(*) FROM by_name(0, 1000) WHERE trace = 'none'", traces=both).json()["rows"], [[0]])
+        # a run's id stands for its traces; one trace is a list of one
+        run = self.server.api(f"/traces/{self.trace}").get("run")
+        self.assertEqual(self.many("SELECT count(DISTINCT trace) FROM steps", traces=[self.trace]).json()["rows"], [[1]])
+        if run:
+            self.assertEqual(self.many("SELECT count(DISTINCT trace) FROM slices", runs=[run]).status, 200)
+
+    def test_wrong_lists_of_traces_are_refused(self):
+        for body, status in (({}, 400), ({"traces": []}, 400), ({"traces": "x"}, 400), ({"traces": [1]}, 400), ({"traces": ["a" * 26]}, 404), ({"traces": ["../x"]}, 404),
+                             ({"runs": ["a" * 26]}, 404), ({"traces": [self.trace] * 129}, 413)):
+            self.assertIn(self.many("SELECT 1", **body).status, (status, 400), body)
+        self.assertEqual(self.server.request("POST", "/api/v1/sql", body=json.dumps({"query": "SELECT 1", "traces": [self.trace]}), key=False).status, 401)
+        self.assertEqual(self.many("DELETE FROM slices", traces=[self.trace]).status, 400)
+        self.assertEqual(self.many(FOREVER, "?timeout=1", traces=[self.trace, self.trace]).json()["error"]["code"], "query_limit")
+
+    def test_rows_as_csv(self):
+        reply = self.post("SELECT id, 'a,\"b' AS text FROM slices ORDER BY id LIMIT 2", "?format=csv")
+        self.assertEqual((reply.status, reply.headers["Content-Type"]), (200, "text/csv; charset=utf-8"))
+        self.assertEqual(reply.body.decode(), 'id,text\r\n0,"a,""b"\r\n1,"a,""b"\r\n')
+        self.assertEqual(self.many("SELECT count(*) AS n FROM devices", "?format=csv", traces=[self.trace]).body.decode().split()[0], "n")
+        self.assertEqual(self.post("SELECT 1", "?format=xml").status, 400)
+
+    def test_pictures(self):
+        base = f"/api/v1/traces/{self.trace}"
+        for path, text in (("/window.svg", "why idle"), ("/window.svg?t0=0&t1=1000000", "1 ms of the trace, from 0"), ("/flame.svg", "flame graph"), ("/flame.svg?metric=waiting", "GPU waiting")):
+            reply = self.server.get(base + path)
+            self.assertEqual((reply.status, reply.headers["Content-Type"]), (200, "image/svg+xml"), path)
+            self.assertIn(text, reply.body.decode(), path)
+            xml.etree.ElementTree.fromstring(reply.body)
+            self.assertEqual(self.server.get(base + path, headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
+        for path, status in (("/window.svg?t0=5&t1=5", 400), ("/window.svg?t0=-1", 400), ("/flame.svg?metric=x", 400), ("/window.svg?redact=x", 400)):
+            self.assertEqual(self.server.get(base + path).status, status, path)
+        self.assertEqual(self.server.get(base + "/window.svg", key=False).status, 401)
 
     def test_only_reading_is_allowed(self):
         before = sorted(os.listdir(self.server.data))

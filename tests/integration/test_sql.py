@@ -127,6 +127,38 @@ class Sql(unittest.TestCase):
             values = [key(r) for r in got]
             self.assertEqual(values, sorted(values, reverse="DESC" in order), order)
 
+    def test_the_critical_path_fills_each_step(self):
+        """Against the plainest way: at every edge of anything, who bounds the device from there on."""
+        work = self.rows("SELECT s.id, s.start_ns, s.end_ns, s.kind, s.name FROM slices s WHERE s.kind IN ('kernel', 'copy', 'memset') AND s.dur_ns > 0")
+        gaps = self.rows("SELECT id, start_ns, end_ns, kind, name FROM slices WHERE kind = 'gap' AND dur_ns > 0")
+        for step, begin, end in self.rows("SELECT step, start_ns, end_ns FROM steps"):
+            rank = {"kernel": 0, "copy": 2, "memset": 3, "gap": 4}
+            pieces = [(1 if "nccl" in name else rank[kind], -to, number, at, to, kind) for number, at, to, kind, name in work + gaps if at < end and to > begin]
+            edges = sorted({begin, end, *(t for p in pieces for t in (p[3], p[4]) if begin < t < end)})
+            expected = []
+            for at, to in zip(edges, edges[1:]):
+                best = min((p for p in pieces if p[3] <= at < p[4]), default=None)
+                if best is not None and expected and expected[-1][0] == best[2] and expected[-1][2] == at:
+                    expected[-1][2] = to
+                elif best is not None:
+                    expected.append([best[2], at, to, best[5]])
+            got = self.rows(f"SELECT slice, start_ns, end_ns, kind FROM critical_path({step}) ORDER BY position")
+            self.assertEqual(got, expected, step)
+            self.assertGreater(len(got), 20)
+        self.assertEqual(self.rows("SELECT count(*), min(step), max(step) FROM critical_path")[0][1:], [0, 4])
+        for none in ("-1", "99", "'x'"):
+            self.assertEqual(self.rows(f"SELECT count(*) FROM critical_path({none})"), [[len(self.rows("SELECT 1 FROM critical_path(0)"))] if none == "'x'" else [0]])
+        self.assertTrue(all(root is None or cause for cause, root in self.rows("SELECT cause, root FROM critical_path")))
+
+    def test_several_traces_at_once(self):
+        query = "SELECT trace, count(*), sum(dur_ns) FROM kernels GROUP BY trace ORDER BY trace"
+        one = self.rows("SELECT count(*), sum(dur_ns) FROM kernels")[0]
+        got = json.loads(self.ask(self.file, self.trace, query, "--json").stdout)["rows"]
+        self.assertEqual([row[1:] for row in got], [one, one])
+        self.assertEqual(len({row[0] for row in got}), 2)
+        self.assertEqual(len(self.ask(self.file, self.file, "--question", "time-by-kind", "--csv").stdout.splitlines()), len(self.ask(self.file, "--question", "time-by-kind", "--csv").stdout.splitlines()))
+        self.assertIn("No such file", self.ask(self.file, "/no/such", "SELECT 1", status=1).stderr)
+
     def export(self, *arguments, status=0):
         done = subprocess.run([PROGRAM, "export", *arguments], capture_output=True, text=True, check=False, timeout=240)
         self.assertEqual(done.returncode, status, f"{arguments}: {done.stderr}")
@@ -273,7 +305,7 @@ class Sql(unittest.TestCase):
             self.assertEqual(done.stderr, "lacuna sql: the query needs more than 32 MiB of memory (--memory)\n")
 
     def test_wrong_usage(self):
-        for arguments in ((self.file,), (self.file, "SELECT 1", "SELECT 2"), (self.file, "SELECT 1", "--json", "--csv"),
+        for arguments in ((self.file,), (self.file, "SELECT 1", "--json", "--csv"),
                           (self.file, "--question", "nothing"), (self.file, "SELECT 1", "--limit", "x"), ("--tables", "nothing")):
             self.ask(*arguments, status=2)
         self.assertIn("is no file, and no trace", self.ask("a" * 26, "SELECT 1", "--data", self.data, status=1).stderr)

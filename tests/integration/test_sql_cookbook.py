@@ -165,6 +165,16 @@ class Cookbook(unittest.TestCase):
         self.assertEqual(counts, sorted(counts, reverse=True))
         self.assertEqual(self.ask("communication-overlap"), [])  # one GPU
 
+    def test_what_bounds_a_step(self):
+        found = self.ask("critical-path")
+        partition = self.analysis["steps"]["partition_ns"]
+        count = self.analysis["steps"]["count"]
+        waits = {cause: sum(row["total_ns"] for row in found if row["what"] == cause) / count for cause in self.analysis["devices"][0]["idle_by_cause_ns"]}
+        work = sum(row["total_ns"] for row in found if row["what"] in ("kernel", "copy", "memset")) / count
+        longest = max(waits, key=waits.get)
+        self.assertAlmostEqual(waits[longest], partition[longest], delta=0.01 * self.analysis["steps"]["mean_ns"])
+        self.assertAlmostEqual(work, sum(partition[part] for part in ("compute", "exposed_comm", "exposed_copy", "exposed_memset")), delta=0.01 * self.analysis["steps"]["mean_ns"])
+
     def test_all_questions_are_tested_here(self):
         with open(os.path.abspath(__file__), encoding="utf-8") as file:
             source = file.read()
