@@ -116,6 +116,20 @@ export const getRun = (id: string, s?: AbortSignal) => getJson(run(id), shapes.r
 export const getRunAnalysis = (id: string, s?: AbortSignal) =>
   getJson(`${run(id)}/analysis`, shapes.runAnalysisShape, {detail: 'brief'}, s);
 
+/** What the devices of all ranks did in each part of a window, on one clock. */
+export const getRunStrips = (
+  id: string,
+  query: {t0?: number; t1?: number; points?: number},
+  s?: AbortSignal,
+) => getJson(`${run(id)}/strips`, shapes.runStripsShape, query, s);
+
+/** Of the collectives of a window those with the latest rank, in order of time. */
+export const getRunCollectives = (
+  id: string,
+  query: {t0?: number; t1?: number; limit?: number},
+  s?: AbortSignal,
+) => getJson(`${run(id)}/collectives`, shapes.runCollectivesShape, query, s);
+
 export const getTrace = (id: string, s?: AbortSignal) =>
   getJson(trace(id), shapes.traceShape, {}, s);
 

@@ -661,6 +661,50 @@ export const runAnalysisShape = obj({
 });
 export type RunAnalysis = Infer<typeof runAnalysisShape>;
 
+// ---- ranks in one picture
+
+const stripPartsShape = obj({total_ns: num, parts: list(num)});
+export type StripParts = Infer<typeof stripPartsShape>;
+
+export const runStripsShape = obj({
+  duration_ns: num,
+  t0_ns: num,
+  t1_ns: num,
+  points: num,
+  ranks: list(
+    obj({
+      trace: str,
+      rank: num,
+      clock: or(str, 'none'),
+      offset_ns: num,
+      duration_ns: num,
+      device: opt(num),
+      work: opt(dict(stripPartsShape)),
+      waiting: opt(dict(stripPartsShape)),
+    }),
+  ),
+});
+export type RunStrips = Infer<typeof runStripsShape>;
+
+export const runCollectivesShape = obj({
+  total: num,
+  collectives: list(
+    obj({
+      index: num,
+      kind: str,
+      name: str,
+      end_ns: num,
+      ranks: list(num),
+      dur_ns: list(num),
+      start_ns: list(num),
+      last: opt(num),
+      late_ns: opt(num),
+    }),
+  ),
+});
+export type RunCollectives = Infer<typeof runCollectivesShape>;
+export type RunCollective = RunCollectives['collectives'][number];
+
 // ---- comparisons and reports
 
 const comparedShape = obj({

@@ -1,7 +1,14 @@
 // Keeps the address bar and the signals of view_state.ts the same.
 import {effect} from '@preact/signals';
 import {BASE_URL} from '../api/client';
-import {currentView, formatLocation, formatSelection, parseLocation, show} from './view_state';
+import {
+  currentView,
+  formatLocation,
+  formatSelection,
+  isLeaping,
+  parseLocation,
+  show,
+} from './view_state';
 
 const WRITE_DELAY_MS = 250;
 /** Selections in quick succession (arrow keys) share one history entry. */
@@ -27,6 +34,7 @@ function read(): void {
 export function syncAddress(): void {
   read();
   let written = formatLocation(currentView());
+  let seen = written;
   let place = placeOf();
   let lastPushMs = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -46,7 +54,7 @@ export function syncAddress(): void {
     fromHistory = true;
     read();
     fromHistory = false;
-    written = formatLocation(currentView());
+    written = seen = formatLocation(currentView());
     place = placeOf();
   });
   addEventListener('pagehide', replaceNow);
@@ -58,7 +66,9 @@ export function syncAddress(): void {
     const moved = nextPlace.page !== place.page;
     const selected = nextPlace.selection !== place.selection;
     place = nextPlace;
-    if (moved || (selected && Date.now() - lastPushMs > PUSH_QUIET_MS)) {
+    if (moved || isLeaping() || (selected && Date.now() - lastPushMs > PUSH_QUIET_MS)) {
+      // what was shown until now is what Back returns to
+      if (timer !== undefined) history.replaceState(history.state, '', BASE_URL + seen);
       clearTimeout(timer);
       timer = undefined;
       written = next;
@@ -67,6 +77,7 @@ export function syncAddress(): void {
     } else {
       timer ??= setTimeout(replaceNow, WRITE_DELAY_MS);
     }
+    seen = next;
   });
 }
 
@@ -74,6 +85,6 @@ function placeOf(): {page: string; selection: string} {
   const view = currentView();
   return {
     page: `${view.traceId ?? ''}/${view.page}/${view.compareA}/${view.compareB}/${view.runId}`,
-    selection: formatSelection(view.selection),
+    selection: formatSelection(view.selection) + view.met,
   };
 }

@@ -7,7 +7,7 @@
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=flame&shape=inverted&fold=1&of=NAME&with=ID&detail=full
 //   BASE/t/ID?view=kernels&sort=-count&f=text
-//   BASE/r/ID                         a run: its ranks side by side
+//   BASE/r/ID?v=START,DUR&met=12       a run: its ranks side by side, a window, a collective of it
 //   BASE/compare?a=ID&b=ID             two traces, before and after
 //   BASE/findings, BASE/findings/ID   what findings mean
 //   anything else                     a line that says so
@@ -90,6 +90,8 @@ export interface ViewState {
   readonly compareB: string;
   /** The run whose ranks are shown. */
   readonly runId: string;
+  /** A collective in which its ranks met, by its number; '': none. */
+  readonly met: string;
   /** The finding that is explained; '': the list of them. */
   readonly findingId: string;
 }
@@ -120,6 +122,7 @@ export const DEFAULT_VIEW: ViewState = {
   compareA: '',
   compareB: '',
   runId: '',
+  met: '',
   findingId: '',
 };
 
@@ -150,6 +153,7 @@ export const listGroup = signal('');
 export const compareA = signal('');
 export const compareB = signal('');
 export const runId = signal('');
+export const met = signal('');
 export const findingId = signal('');
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
@@ -181,6 +185,7 @@ export function currentView(): ViewState {
     compareA: compareA.value,
     compareB: compareB.value,
     runId: runId.value,
+    met: met.value,
     findingId: findingId.value,
   };
 }
@@ -214,9 +219,22 @@ export function show(change: Partial<ViewState>): void {
     compareA.value = next.compareA;
     compareB.value = next.compareB;
     runId.value = next.runId;
+    met.value = next.met;
     findingId.value = next.findingId;
   });
 }
+
+let isLeap = false;
+
+/** Show another window as one step of the history: Back undoes it. */
+export function leapTo(window: TimeWindow | undefined): void {
+  isLeap = true;
+  timeWindow.value = window;
+  isLeap = false;
+}
+
+/** Whether the change that is told now was a leap. */
+export const isLeaping = (): boolean => isLeap;
 
 /** Open a trace (or the list) with nothing of another trace left over. */
 export function openTrace(id: string | undefined, change: Partial<ViewState> = {}): void {
@@ -245,7 +263,14 @@ export function formatLocation(view: ViewState): string {
     put('b', view.compareB, '');
     return withParams('compare');
   }
-  if (view.page === 'run' && view.runId !== '') return `r/${encodeURIComponent(view.runId)}`;
+  const putWindow = (): void => {
+    if (view.window) put('v', `${view.window.t0},${view.window.t1 - view.window.t0}`, '');
+  };
+  if (view.page === 'run' && view.runId !== '') {
+    putWindow();
+    put('met', view.met, '');
+    return withParams(`r/${encodeURIComponent(view.runId)}`);
+  }
   if (view.page === 'findings')
     return view.findingId === '' ? 'findings' : `findings/${encodeURIComponent(view.findingId)}`;
   if (view.page === 'not_found') return 'not_found';
@@ -257,7 +282,7 @@ export function formatLocation(view: ViewState): string {
     return withParams('');
   }
   put('view', view.page, 'overview');
-  if (view.window) put('v', `${view.window.t0},${view.window.t1 - view.window.t0}`, '');
+  putWindow();
   put('sel', formatSelection(view.selection), '');
   put('q', view.query, '');
   put('m', view.flameMetric, DEFAULT_VIEW.flameMetric);
@@ -290,7 +315,16 @@ export function parseLocation(path: string, search: string): ViewState {
   }
   const run = /^\/?r\/([^/]+)\/?$/.exec(path)?.[1];
   const ofRun = run === undefined ? undefined : decode(run);
-  if (ofRun !== undefined && ofRun !== '') return {...DEFAULT_VIEW, page: 'run', runId: ofRun};
+  if (ofRun !== undefined && ofRun !== '') {
+    const shown = new URLSearchParams(search);
+    return {
+      ...DEFAULT_VIEW,
+      page: 'run',
+      runId: ofRun,
+      window: parseWindow(shown.get('v') ?? ''),
+      met: /^\d{1,15}$/.exec(shown.get('met') ?? '')?.[0] ?? '',
+    };
+  }
   const finding = /^\/?findings(?:\/([^/]*))?\/?$/.exec(path);
   if (finding)
     return {...DEFAULT_VIEW, page: 'findings', findingId: decode(finding[1] ?? '') ?? ''};

@@ -24,6 +24,7 @@ import {BackToTraces, ViewLink} from '../ui/link';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 import {FindingCard} from './finding_card';
+import {RunTimeline} from './run/run_timeline';
 import {CompareRun} from './run_compare';
 
 const MEMBERS_MAX = 1000;
@@ -140,6 +141,9 @@ function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): J
         </p>
       )}
       {finding && shown && <FindingCard trace={shown} finding={finding} repeatsVerdict />}
+      {isDone && (
+        <RunTimeline run={id} stamp={stampOf(members)} members={members} late={value?.late_rank} />
+      )}
       <RankTable members={members} analysis={value} />
       {value && <CannotTell analysis={value} members={members} />}
     </>

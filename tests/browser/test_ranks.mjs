@@ -1,0 +1,147 @@
+// Many ranks in one picture: on one clock, aligned at a collective, as links; who came last.
+import assert from 'node:assert/strict';
+import {spawnSync} from 'node:child_process';
+import {mkdirSync} from 'node:fs';
+import {join} from 'node:path';
+import {ROOT, main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const RANKS = 16;
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const ranks = join(scratch, 'ranks');
+mkdirSync(data);
+const made = spawnSync('python3', [join(ROOT, 'tests/support/sharded_run.py'), ranks, String(RANKS), '--late', '5'], {encoding: 'utf8'});
+assert.equal(made.status, 0, made.stderr);
+const archive = join(scratch, 'sharded.tar');
+assert.equal(spawnSync('tar', ['cf', archive, '-C', ranks, '.']).status, 0);
+run('import', archive, '--data', data);
+const server = await startServer(data);
+const {browser, page, complaints, answered} = await startBrowser();
+page.setDefaultTimeout(20000);
+const picture = page.getByTestId('run-timeline');
+const area = picture.getByRole('application');
+const param = (key) => new URL(page.url()).searchParams.get(key);
+const span = () => param('v')?.split(',').map(Number);
+const holds = (condition, value) => page.waitForFunction(condition, value);
+let runUrl = '';
+
+const steps = [
+  ['all ranks stand on one axis, without the tiles of any', async () => {
+    const tiles = [];
+    page.on('request', (request) => request.url().includes('/tiles/') && tiles.push(request.url()));
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.getByTestId('run').locator('.row-link').click();
+    await area.waitFor();
+    await answered();
+    runUrl = page.url();
+    assert.equal(await picture.locator('.strips-labels li').count(), RANKS);
+    assert.match(await picture.locator('.strips-labels li', {hasText: 'late'}).textContent(), /^5 late/);
+    assert.equal(await picture.locator('.share-bar').count(), RANKS);
+    assert.match(await picture.locator('.share-bar').first().getAttribute('aria-label'), /^Rank 0: computing \d+.*communication alone \d+/);
+    assert.deepEqual(tiles, []);
+    const drawn = await area.locator('canvas').evaluate((canvas) => {
+      const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      const colors = new Set();
+      for (let i = 0; i < pixels.length; i += 4) colors.add(`${pixels[i]},${pixels[i + 1]},${pixels[i + 2]}`);
+      return colors.size;
+    });
+    assert.ok(drawn > 3, `${drawn} colors on the canvas`);
+  }],
+  ['a collective says who came last and how late; it is in the address, and Back undoes it', async () => {
+    const said = picture.getByRole('status');
+    assert.match(await said.textContent(), /came last: rank 5/i);
+    await picture.locator('.met-table a').first().click();
+    await holds(() => new URL(location.href).searchParams.has('met'));
+    assert.match(await said.textContent(), /rank 5 came last, \d/);
+    const arrivals = picture.locator('.met-arrivals svg');
+    assert.equal(await arrivals.locator('circle').count(), RANKS);
+    assert.match(await arrivals.locator('.arrival-last').textContent(), /^rank 5/);
+    const chosen = page.url();
+    await page.reload();
+    await arrivals.waitFor();
+    assert.equal(page.url(), chosen);
+    await page.goBack();
+    await arrivals.waitFor({state: 'detached'});
+    assert.equal(param('met'), null);
+  }],
+  ['zooming by a drag, wheel and keys; Back undoes a leap', async () => {
+    await area.scrollIntoViewIfNeeded();
+    const box = await area.boundingBox();
+    await page.mouse.move(box.x + box.width * 0.25, box.y + box.height - 60);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.5, box.y + box.height - 40, {steps: 4});
+    await page.mouse.up();
+    await holds(() => new URL(location.href).searchParams.has('v'));
+    const [t0, length] = span();
+    await answered();
+    assert.match(await picture.locator('.share-bar').nth(5).getAttribute('aria-label'), /computing/);
+    await area.focus();
+    await page.keyboard.press('w');
+    await holds((before) => Number(new URL(location.href).searchParams.get('v').split(',')[1]) < before * 0.8, length);
+    await page.keyboard.press('d');
+    await holds((before) => Number(new URL(location.href).searchParams.get('v').split(',')[0]) > before, t0);
+    await picture.getByRole('button', {name: 'All'}).click();
+    await holds(() => new URL(location.href).searchParams.get('v').startsWith('0,'));
+    await page.goBack();
+    await holds(() => !new URL(location.href).searchParams.get('v').startsWith('0,'));
+    assert.ok(span()[1] < length, 'back at the window before "All", as the keys had left it');
+    await page.goBack();
+    await holds(() => !new URL(location.href).searchParams.has('v'));
+  }],
+  ['arrow keys go through the collectives; a press on the picture picks one', async () => {
+    await page.goto(runUrl);
+    await area.waitFor();
+    await answered();
+    await area.focus();
+    await page.keyboard.press('ArrowRight');
+    await holds(() => new URL(location.href).searchParams.get('met') === '0');
+    await page.keyboard.press('ArrowRight');
+    await holds(() => new URL(location.href).searchParams.get('met') === '1');
+    await page.keyboard.press('Escape');
+    await holds(() => !new URL(location.href).searchParams.has('met'));
+    await area.scrollIntoViewIfNeeded();
+    const box = await area.boundingBox();
+    await page.mouse.click(box.x + box.width / 2, box.y + box.height - 30);
+    await holds(() => new URL(location.href).searchParams.has('met'));
+  }],
+  ['a rank leads to its own timeline at this time', async () => {
+    await page.goto(`${runUrl}?v=100000000,50000000`);
+    await area.waitFor();
+    await picture.locator('.strips-labels a').first().click();
+    await holds(() => new URL(location.href).searchParams.get('view') === 'timeline');
+    assert.ok(Math.abs(span()[0] - 100000000) < 3e6 && Math.abs(span()[1] - 50000000) < 3e6, param('v'));
+    await page.goBack();
+    await area.waitFor();
+  }],
+  ['it fits a phone, in light and dark', async () => {
+    for (const width of [390, 1024]) {
+      await page.setViewportSize({width, height: 800});
+      for (const colorScheme of ['light', 'dark']) {
+        await page.emulateMedia({colorScheme});
+        await page.goto(runUrl);
+        await area.waitFor();
+        await answered();
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, `${width} ${colorScheme}`);
+        if (process.env.LACUNA_PICTURES) await page.screenshot({path: join(process.env.LACUNA_PICTURES, `ranks-${colorScheme}-${width}.png`), fullPage: true});
+      }
+    }
+    await page.setViewportSize({width: 1440, height: 900});
+    await page.emulateMedia({colorScheme: 'light'});
+  }],
+  ['nothing complained', async () => {
+    assert.deepEqual(complaints, []);
+  }],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});
