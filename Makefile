@@ -28,7 +28,8 @@ Q := $(if $(V),,@)
 has_archive = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
 lib         = $(if $(and $(if $(SAN),,y),$(call has_archive,$(1))),-l:lib$(1).a,-l$(1))
 ANALYSIS_LIBS = $(call lib,zstd) $(call lib,isal) $(call lib,sqlite3) -lm -lpthread -ldl
-SERVER_LIBS   = $(call lib,microhttpd) $(call lib,json-c) $(call lib,sodium) $(ANALYSIS_LIBS) \
+MARKDOWN_LIBS = $(call lib,cmark-gfm-extensions) $(call lib,cmark-gfm)
+SERVER_LIBS   = $(call lib,microhttpd) $(call lib,json-c) $(call lib,sodium) $(MARKDOWN_LIBS) $(ANALYSIS_LIBS) \
                 $(if $(call has_archive,microhttpd),-lgnutls)
 CHECK_CFLAGS  = $(shell pkg-config --cflags check) $(if $(wildcard /usr/local/cuda/include/cupti.h),-isystem /usr/local/cuda/include)
 CHECK_LIBS    = $(shell pkg-config --libs check)
@@ -203,7 +204,7 @@ $(DIST)/tls_stubs.c: server/dist/tls_stubs.py
 	$(Q)python3 $< $(call has_archive,microhttpd) >$@
 # -nostdlib: nothing may come from the C library of this machine but its code for every program (libc_nonshared.a). Twice: for a package,
 # whose libraries the system has, and with its one library beside it
-DIST_ARCHIVES = $(foreach l,microhttpd json-c sodium zstd sqlite3,$(call has_archive,$(l))) $(LIBC_NONSHARED) $(shell $(CC) -print-libgcc-file-name)
+DIST_ARCHIVES = $(foreach l,microhttpd json-c sodium cmark-gfm-extensions cmark-gfm zstd sqlite3,$(call has_archive,$(l))) $(LIBC_NONSHARED) $(shell $(CC) -print-libgcc-file-name)
 DIST_SHARED   = $(shell $(CC) -print-file-name=libisal.so.2)
 DIST_LACUNA  := server/dist/old_libc.c collector/launch/start.S $(DIST)/tls_stubs.c $(DIST)/stubs/.stamp $(BUILD)/server/main.o $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 $(DIST)/beside/lacuna: DIST_PATH = -Wl,-rpath,'$$ORIGIN'
@@ -213,7 +214,7 @@ $(DIST)/lacuna $(DIST)/beside/lacuna: $(DIST_LACUNA)
 	  -Wl,--start-group $(filter %.a,$^) $(DIST_ARCHIVES) -Wl,--end-group -l:libisal.so.2 \
 	  -Wl,--no-as-needed $(addprefix $(DIST)/stubs/,libc.so.6 libm.so.6 libpthread.so.0 libdl.so.2) -Wl,--as-needed $(DIST)/stubs/ld-linux-x86-64.so.2 -o $@
 
-DIST_MISSING = $(strip $(if $(filter x86_64,$(shell uname -m)),,x86-64) $(foreach l,microhttpd json-c sodium zstd sqlite3,$(if $(call has_archive,$(l)),,lib$(l).a)))
+DIST_MISSING = $(strip $(if $(filter x86_64,$(shell uname -m)),,x86-64) $(foreach l,microhttpd json-c sodium cmark-gfm-extensions cmark-gfm zstd sqlite3,$(if $(call has_archive,$(l)),,lib$(l).a)))
 DIST_OUT  := $(DIST)/out
 DIST_ONLY := # wheel: that alone
 .PHONY: dist-missing

@@ -17,9 +17,8 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/compare_json.h"
-#include "server/json/flame_json.h"
-#include "server/json/flame_pack.h"
 #include "server/json/json_out.h"
+#include "server/reports/part_evidence.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -188,10 +187,8 @@ void lac_api_compare(void *app_context, const struct lac_request *request,
 
 /* ---- reports ---- */
 
-enum { FORMAT_HTML = 0, FORMAT_MARKDOWN, FORMAT_CONTENTS };
-
 /** What the report would tell, for the person who shares it. */
-static void write_contents(const struct lac_redactor *redactor, struct lac_response *response)
+void lac_api_write_contents(const struct lac_redactor *redactor, struct lac_response *response)
 {
     struct lac_json json;
 
@@ -230,47 +227,13 @@ static void reporting_done(struct reporting *reporting)
     lac_kept_facts_close(reporting->file, &reporting->facts);
 }
 
-/** The graph that the import kept. @return LAC_ERR_NOT_FOUND when it has to be made */
-static enum lac_status read_flame(struct reporting *reporting, struct lac_error *reterr)
-{
-    char *bytes = NULL;
-    size_t size_bytes = 0;
-    enum lac_status status = lac_trace_file_document(reporting->file, LAC_DOCUMENT_FLAME_ROWS,
-                                                     &bytes, &size_bytes, reterr);
-
-    if (status == LAC_OK) {
-        status = lac_flame_unpack((uint8_t *)bytes, size_bytes,
-                                  lac_trace_file_head(reporting->file), &reporting->flame);
-        status = status == LAC_ERR_CORRUPT ? LAC_ERR_NOT_FOUND : status;
-    }
-    free(bytes);
-    return status;
-}
-
-static enum lac_status make_flame(struct reporting *reporting, struct lac_error *reterr)
-{
-    const struct lac_model *model = NULL;
-    struct lac_flame_options options;
-    enum lac_status status = lac_trace_file_model(reporting->file, &model, reterr);
-
-    if (status == LAC_OK) {
-        lac_flame_report_options(&options);
-        status = lac_flame_create(model, &options, &reporting->flame);
-    }
-    lac_trace_file_release_model(reporting->file, model);
-    return status;
-}
-
 /** What pictures show. @return false: the response says why */
 static bool take_pictures(struct reporting *reporting, struct lac_response *response)
 {
     const struct lac_analysis *analysis = reporting->facts.analysis;
     struct lac_error error = {0};
-    enum lac_status status = read_flame(reporting, &error);
+    enum lac_status status = lac_evidence_flame_of(reporting->file, &reporting->flame, &error);
 
-    if (status == LAC_ERR_NOT_FOUND) {
-        status = make_flame(reporting, &error);
-    }
     for (int i = 0; i < LAC_VIEW_COUNT && status == LAC_OK; i++) {
         const struct lac_view *view = &analysis->views[i];
 
@@ -287,7 +250,7 @@ static bool take_pictures(struct reporting *reporting, struct lac_response *resp
     return status == LAC_OK;
 }
 
-static void write_report(int format, const struct reporting *reporting,
+static void write_report(enum lac_report_format format, const struct reporting *reporting,
                          struct lac_redactor *redactor, struct lac_response *response)
 {
     struct lac_report_source source = {.model = lac_trace_file_head(reporting->file),
@@ -298,43 +261,44 @@ static void write_report(int format, const struct reporting *reporting,
     for (int i = 0; i < LAC_VIEW_COUNT; i++) {
         source.views[i] = reporting->views[i];
     }
-    if (format == FORMAT_CONTENTS) {
+    if (format == LAC_REPORT_CONTENTS) {
         struct lac_buffer unsent = {0};
 
         lac_report_html(&unsent, &source);
         if (unsent.status == LAC_OK) {
-            write_contents(redactor, response);
+            lac_api_write_contents(redactor, response);
         } else {
             lac_response_error(response, 503, "out_of_memory", "no memory for this report");
         }
         lac_buffer_done(&unsent);
         return;
     }
-    /* what the page calls the file is its affair: the name of a trace is no header */
-    lac_response_header(response, "Content-Disposition", "attachment");
+    if (format != LAC_REPORT_LINK) {
+        /* what the page calls the file is its affair: the name of a trace is no header */
+        lac_response_header(response, "Content-Disposition", "attachment");
+    }
     response->mime =
-        format == FORMAT_HTML ? "text/html; charset=utf-8" : "text/markdown; charset=utf-8";
+        format != LAC_REPORT_MARKDOWN ? "text/html; charset=utf-8" : "text/markdown; charset=utf-8";
     response->policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
                        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox";
-    if (format == FORMAT_HTML) {
+    if (format != LAC_REPORT_MARKDOWN) {
         lac_report_html(&response->body, &source);
     } else {
         lac_report_markdown(&response->body, &source);
     }
 }
 
-static void report(int format, struct lac_trace_file *file, const struct lac_request *request,
-                   struct lac_response *response)
+void lac_api_report_of(enum lac_report_format format, struct lac_trace_file *file,
+                       const char *redact, struct lac_response *response)
 {
     struct reporting reporting = {.file = file};
     struct lac_redactor redactor = {0};
     struct lac_error error = {0};
 
-    if (lac_redactor_init(&redactor, lac_target_get(request->target, "redact"),
-                          lac_trace_file_head(file), &error) != LAC_OK) {
+    if (lac_redactor_init(&redactor, redact, lac_trace_file_head(file), &error) != LAC_OK) {
         lac_response_error(response, 400, "bad_request", "%s", error.message);
     } else if (lac_kept_facts_open(file, response, &reporting.facts) &&
-               (format == FORMAT_MARKDOWN || take_pictures(&reporting, response))) {
+               (format == LAC_REPORT_MARKDOWN || take_pictures(&reporting, response))) {
         write_report(format, &reporting, &redactor, response);
     }
     lac_redactor_done(&redactor);
@@ -352,9 +316,10 @@ void lac_api_report(void *app_context, const struct lac_request *request,
     if (file == NULL) {
         return;
     }
-    format = lac_api_choice(request, response, "format", formats, FORMAT_HTML);
+    format = lac_api_choice(request, response, "format", formats, LAC_REPORT_HTML);
     if (format >= 0 && !lac_api_is_unchanged(request, file, response)) {
-        report(format, file, request, response);
+        lac_api_report_of((enum lac_report_format)format, file,
+                          lac_target_get(request->target, "redact"), response);
     }
     lac_store_release_trace(app->store, file);
 }

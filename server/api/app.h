@@ -181,6 +181,65 @@ void lac_api_window_picture(void *app, const struct lac_request *request,
                             struct lac_response *response);
 void lac_api_flame_picture(void *app, const struct lac_request *request,
                            struct lac_response *response);
+/* api_reports.c, api_report_talk.c, api_shares.c: reports that people write, and links */
+enum { LAC_API_REPORT_BYTES = 400000, LAC_API_COMMENT_BYTES = 40000, LAC_API_SHARE_BYTES = 8192 };
+void lac_api_reports(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_report_create(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+void lac_api_report_preview(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_report_get(void *app, const struct lac_request *request,
+                        struct lac_response *response);
+void lac_api_report_change(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+void lac_api_report_delete(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+void lac_api_report_document(void *app, const struct lac_request *request,
+                             struct lac_response *response);
+void lac_api_report_versions(void *app, const struct lac_request *request,
+                             struct lac_response *response);
+void lac_api_report_version(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_comments(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_comment_add(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_comment_change(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_comment_delete(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_finding_states(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_finding_state_put(void *app, const struct lac_request *request,
+                               struct lac_response *response);
+void lac_api_report_shares(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+void lac_api_report_share(void *app, const struct lac_request *request,
+                          struct lac_response *response);
+void lac_api_trace_shares(void *app, const struct lac_request *request,
+                          struct lac_response *response);
+void lac_api_trace_share(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_shares(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_share_revoke(void *app, const struct lac_request *request,
+                          struct lac_response *response);
+void lac_api_shared(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_report_style(void *app, const struct lac_request *request,
+                          struct lac_response *response);
+
+/** The report of a trace, or what it would tell. `LINK`: HTML to be read at its address. */
+enum lac_report_format {
+    LAC_REPORT_HTML = 0,
+    LAC_REPORT_MARKDOWN,
+    LAC_REPORT_CONTENTS,
+    LAC_REPORT_LINK,
+};
+void lac_api_report_of(enum lac_report_format format, struct lac_trace_file *file,
+                       const char *redact, struct lac_response *response);
+
+/** The object that says what a redactor met, as the reply. */
+struct lac_redactor;
+void lac_api_write_contents(const struct lac_redactor *redactor, struct lac_response *response);
+
 void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);
 
 #endif

@@ -26,7 +26,14 @@ enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *lis
                                   const struct lac_model *model, struct lac_error *reterr)
 {
     assert(redactor != NULL && model != NULL);
-    *redactor = (struct lac_redactor){.host = lac_model_str(model, model->info.host)};
+    return lac_redactor_init_hosts(redactor, list, lac_model_str(model, model->info.host), reterr);
+}
+
+enum lac_status lac_redactor_init_hosts(struct lac_redactor *redactor, const char *list,
+                                        const char *hosts, struct lac_error *reterr)
+{
+    assert(redactor != NULL && hosts != NULL);
+    *redactor = (struct lac_redactor){.hosts = hosts};
     for (const char *at = list; at != NULL && *at != '\0';) {
         size_t length = strcspn(at, ",");
         int kind = 0;
@@ -166,11 +173,20 @@ static void put_path(struct lac_redactor *redactor, const char *path, size_t len
     }
 }
 
+/** Length of the longest of the hosts' names that stands at `at`, or 0. */
 static size_t host_length(const struct lac_redactor *redactor, const char *at)
 {
-    size_t length = strlen(redactor->host);
-    bool is_host = length > 0 && strncmp(at, redactor->host, length) == 0 && !is_word(at[length]);
-    return is_host ? length : 0;
+    size_t longest = 0;
+
+    for (const char *host = redactor->hosts; *host != '\0';) {
+        const size_t length = strcspn(host, "\n");
+
+        if (length > longest && strncmp(at, host, length) == 0 && !is_word(at[length])) {
+            longest = length;
+        }
+        host += length + (host[length] == '\n');
+    }
+    return longest;
 }
 
 /** What stands at `at`, where a word may begin: redacted and passed. @return bytes passed, or 0 */
@@ -241,6 +257,12 @@ const char *lac_redact_argv(struct lac_redactor *redactor, const char *text)
     redactor->text.size_bytes = 0;
     lac_buffer_add(&redactor->text, text + first, program - first);
     return given(redactor);
+}
+
+const char *lac_redact_user(struct lac_redactor *redactor, const char *name)
+{
+    meet(redactor, LAC_REDACT_USERS, name, strlen(name));
+    return redactor->leave_out[LAC_REDACT_USERS] ? "user" : name;
 }
 
 const char *lac_redact_given(struct lac_redactor *redactor, const char *text, const char *fallback)

@@ -29,7 +29,7 @@ enum { LAC_REDACT_SHOWN_MAX = 6, LAC_REDACT_ITEM_BYTES = 120 };
 
 struct lac_redactor {
     bool leave_out[LAC_REDACT_KIND_COUNT_];
-    const char *host; /**< "" unknown; borrowed */
+    const char *hosts; /**< '\n' between them, "" unknown; borrowed */
     struct {
         uint64_t count;                                         /**< times met */
         char item[LAC_REDACT_SHOWN_MAX][LAC_REDACT_ITEM_BYTES]; /**< distinct ones */
@@ -42,10 +42,17 @@ struct lac_redactor {
 LAC_MUST_USE enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
                                                const struct lac_model *model,
                                                struct lac_error *reterr);
+/** The same for a text about several traces. @param hosts '\n' between them; borrowed */
+LAC_MUST_USE enum lac_status lac_redactor_init_hosts(struct lac_redactor *redactor,
+                                                     const char *list, const char *hosts,
+                                                     struct lac_error *reterr);
 void lac_redactor_done(struct lac_redactor *redactor);
 
 /** The text without what is to be left out. Borrowed until the next call. Never NULL. */
 const char *lac_redact(struct lac_redactor *redactor, const char *text);
+
+/** The same, of a name that a person has here ("@kim"). */
+const char *lac_redact_user(struct lac_redactor *redactor, const char *name);
 
 /** The same for a command line, and for a name that a person gave (`fallback` is what is written
  *  instead of it). */

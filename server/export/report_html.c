@@ -64,6 +64,13 @@ static const char style_media[] =
     "14px}pre{border-color:#bbb}*{-webkit-print-color-adjust:exact;"
     "print-color-adjust:exact}}";
 
+void lac_report_style(struct lac_buffer *out)
+{
+    lac_svg_styles(out);
+    lac_buffer_puts(out, style);
+    lac_buffer_puts(out, style_media);
+}
+
 static void write_head(struct lac_buffer *out, const struct lac_report_source *source)
 {
     lac_buffer_puts(out,
@@ -75,9 +82,7 @@ static void write_head(struct lac_buffer *out, const struct lac_report_source *s
     const char *name = lac_report_name(source);
     lac_html_escape(out, name, strlen(name));
     lac_buffer_puts(out, ": Lacuna report</title>\n<style>");
-    lac_svg_styles(out);
-    lac_buffer_puts(out, style);
-    lac_buffer_puts(out, style_media);
+    lac_report_style(out);
     lac_buffer_puts(out, "</style>\n</head>\n<body>\n");
 }
 

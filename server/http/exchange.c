@@ -330,9 +330,12 @@ static void log_request(const struct exchange *x, int64_t duration_ns, uint64_t 
         (void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
                         peer, sizeof(peer));
     }
-    /* the path only: a query may hold what people typed, a header the key */
-    LAC_LOG(LAC_LOG_INFO, "request", lac_log_text("method", x->method),
-            lac_log_text("path", x->target.path), lac_log_int("status", x->response.http_status),
+    /* the path only: a query may hold what people typed, a header the key; and of a link that
+     * shares something not the token, which is all one needs */
+    const char *path = strncmp(x->target.path, "/s/", 3) == 0 ? "/s/..." : x->target.path;
+
+    LAC_LOG(LAC_LOG_INFO, "request", lac_log_text("method", x->method), lac_log_text("path", path),
+            lac_log_int("status", x->response.http_status),
             lac_log_real("ms", (double)duration_ns * 1e-6),
             lac_log_int("received_bytes", (int64_t)x->received_bytes),
             lac_log_int("sent_bytes", (int64_t)sent_bytes), lac_log_text("peer", peer),

@@ -115,17 +115,29 @@ enum lac_status lac_json_read_text(const struct json_object *object, const char 
     return LAC_OK;
 }
 
+enum lac_status lac_json_read_int(const struct json_object *object, const char *key,
+                                  int64_t *ret_value, struct lac_error *reterr)
+{
+    struct json_object *member = NULL;
+
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !json_object_is_type(member, json_type_int)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is not a whole number", key);
+    }
+    *ret_value = json_object_get_int64(member);
+    return LAC_OK;
+}
+
 enum lac_status lac_json_read_bool(const struct json_object *object, const char *key,
                                    bool *ret_value, struct lac_error *reterr)
 {
-    struct json_object *value = NULL;
+    struct json_object *member = NULL;
 
-    assert(object != NULL && key != NULL && ret_value != NULL);
-    if (!json_object_object_get_ex(object, key, &value) ||
-        !json_object_is_type(value, json_type_boolean)) {
+    if (!json_object_object_get_ex(object, key, &member) ||
+        !json_object_is_type(member, json_type_boolean)) {
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is not true or false", key);
     }
-    *ret_value = json_object_get_boolean(value) != 0;
+    *ret_value = json_object_get_boolean(member) != 0;
     return LAC_OK;
 }
 

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct json_object;
 
@@ -47,7 +48,12 @@ LAC_MUST_USE enum lac_status lac_json_read_text(const struct json_object *object
                                                 char *out, size_t capacity_bytes,
                                                 struct lac_error *reterr);
 
-/** A member that is true or false. @return LAC_OK, or LAC_ERR_CORRUPT with a sentence that names it */
+/** The number of a member: whole, of 64 bits.
+ *  @return LAC_OK, or LAC_ERR_CORRUPT with a sentence that names the member */
+LAC_MUST_USE enum lac_status lac_json_read_int(const struct json_object *object, const char *key,
+                                               int64_t *ret_value, struct lac_error *reterr);
+
+/** The same of true or false. */
 LAC_MUST_USE enum lac_status lac_json_read_bool(const struct json_object *object, const char *key,
                                                 bool *ret_value, struct lac_error *reterr);
 

@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "server/store/schema_reports.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
 
@@ -73,6 +74,7 @@ static const char *const migrations[] = {
     "",
     LABELS_TABLE("TABLE"),
     JOURNAL_TABLES("TABLE") "CREATE INDEX neighbors_by_a ON neighbors(a);",
+    LAC_SCHEMA_REPORTS,
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");

@@ -153,6 +153,11 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
         {"baselines", "project", false},
         {"pins", "trace", false},
         {"reports", "id", false},
+        {"report_versions", "report, version", false},
+        {"report_parts", "report, part", false},
+        {"report_comments", "id", false},
+        {"report_findings", "report, part", false},
+        {"shares", "id", false},
         {"tokens", "hash", false},
         {"audit", "id", true},
     };

@@ -422,7 +422,9 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
                 "DROP TABLE tokens; DROP TABLE reports; DROP TABLE users; DROP TABLE projects;"
                 "DROP TABLE audit; DROP TABLE labels; DROP TABLE figures;"
                 "DROP TABLE figure_settings; DROP TABLE neighbors; DROP TABLE baselines;"
-                "DROP TABLE pins; PRAGMA user_version = 0");
+                "DROP TABLE pins; DROP TABLE report_versions; DROP TABLE report_parts;"
+                "DROP TABLE report_comments; DROP TABLE report_findings; DROP TABLE shares;"
+                "PRAGMA user_version = 0");
     store = open_store(true);
     publish(store, "after the migration", NULL, 1, ids);
     ck_assert_int_eq(lac_store_audit(store, "me", "import", ids[0], &error), LAC_OK);
