@@ -56,6 +56,7 @@ struct nsys_file nsys_file_begin(void)
     ck_assert_int_ge(fd, 0);
     (void)close(fd);
     ck_assert_int_eq(sqlite3_open(made.path, &made.db), SQLITE_OK);
+    nsys_file_sql(&made, "PRAGMA synchronous=OFF; PRAGMA journal_mode=OFF;");
     return made;
 }
 

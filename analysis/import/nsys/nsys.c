@@ -50,13 +50,17 @@ static enum lac_status check_kind(struct lac_nsys *nsys)
     if (status != LAC_OK || nsys->is_nvprof) {
         return status;
     }
+    nsys->is_rocpd = lac_nsys_is_rocpd(nsys);
+    if (nsys->is_rocpd) {
+        return lac_nsys_db_status(db);
+    }
     if (lac_nsys_db_has(db, "chunk") && lac_nsys_db_has(db, "name_stat")) {
         return lac_fail(nsys->reterr, LAC_ERR_CORRUPT, 0,
                         "a trace file of Lacuna's own store; import the original instead");
     }
     return lac_fail(nsys->reterr, LAC_ERR_CORRUPT, 0,
                     "an SQLite database, but no Nsight Systems export: it has neither StringIds "
-                    "nor META_DATA_EXPORT");
+                    "nor META_DATA_EXPORT, nor the tables of nvprof or rocpd");
 }
 
 static void expect_rows(struct lac_nsys *nsys)
@@ -87,6 +91,12 @@ static enum lac_status read_all(struct lac_nsys *nsys, int64_t *ret_base_ns)
         nsys->model->info.format = LAC_FORMAT_NVPROF;
         *ret_base_ns = 0;
         status = lac_nsys_read_nvprof(nsys);
+        return status == LAC_OK ? lac_nsys_db_status(&nsys->db) : status;
+    }
+    if (status == LAC_OK && nsys->is_rocpd) {
+        nsys->model->info.format = LAC_FORMAT_ROCPROF;
+        *ret_base_ns = 0;
+        status = lac_nsys_read_rocpd(nsys);
         return status == LAC_OK ? lac_nsys_db_status(&nsys->db) : status;
     }
     for (size_t i = 0; i < LAC_COUNT_OF(PARTS) && status == LAC_OK; i++) {

@@ -139,6 +139,12 @@ enum lac_status lac_nsys_read_strings(struct lac_nsys *nsys)
                            : lac_nsys_each(nsys, "StringIds", COLUMNS, false, on_string);
 }
 
+enum lac_status lac_nsys_read_string_table(struct lac_nsys *nsys, const char *table,
+                                           const char *const *columns)
+{
+    return lac_nsys_each(nsys, table, columns, false, on_string);
+}
+
 enum lac_status lac_nsys_intern(struct lac_nsys *nsys, const char *text, size_t size,
                                 uint32_t *ret_id)
 {

@@ -72,6 +72,7 @@ struct lac_nsys {
     size_t metadata_used;
     char unread[160];
     uint64_t unread_count;
+    bool is_rocpd;                 /**< a database of ROCm */
     bool is_nvprof;                /**< a database of nvprof or the Visual Profiler */
     int64_t own_process;           /**< its one process, as a global id; GPU rows name none */
     struct lac_nsys_map call_of;   /**< its calls by kind and number -> string id */
@@ -84,6 +85,9 @@ struct lac_nsys {
 
 /** Read StringIds. */
 LAC_MUST_USE enum lac_status lac_nsys_read_strings(struct lac_nsys *nsys);
+/** The same of a table of another name, with the columns of id and text. */
+LAC_MUST_USE enum lac_status lac_nsys_read_string_table(struct lac_nsys *nsys, const char *table,
+                                                        const char *const *columns);
 /** Intern bytes of the file: repaired to UTF-8, counted, at most name_bytes_max. */
 LAC_MUST_USE enum lac_status lac_nsys_intern(struct lac_nsys *nsys, const char *text, size_t size,
                                              uint32_t *ret_id);
@@ -151,6 +155,9 @@ LAC_MUST_USE enum lac_status lac_nsys_read_nvtx(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_nvprof_gpu(struct lac_nsys *nsys);
 /** nsys_nvprof.c: all that nvprof records. */
 LAC_MUST_USE enum lac_status lac_nsys_read_nvprof(struct lac_nsys *nsys);
+/** nsys_rocpd.c: databases of ROCm. */
+bool lac_nsys_is_rocpd(struct lac_nsys *nsys);
+LAC_MUST_USE enum lac_status lac_nsys_read_rocpd(struct lac_nsys *nsys);
 /** Names, devices, host, versions; after the events, for what they use. */
 LAC_MUST_USE enum lac_status lac_nsys_read_target(struct lac_nsys *nsys, int64_t *ret_base_ns);
 
