@@ -55,7 +55,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: dist node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: sqlite-extension dist node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -148,6 +148,12 @@ $(BUILD)/libserver.a: $(filter-out $(BUILD)/server/main.o,$(SERVER_OBJS))
 $(BUILD)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+# the tables of `lacuna sql` for the sqlite3 shell: of the same objects, with the SQLite of the program that loads it
+sqlite-extension: $(BUILD)/lacuna_sqlite.so  ## build/lacuna_sqlite.so: `.load build/lacuna_sqlite` in the sqlite3 shell
+	$(Q)ln -sf $(BUILD:build/%=%)/lacuna_sqlite.so build/lacuna_sqlite.so
+$(BUILD)/lacuna_sqlite.so: $(BUILD)/server/sql/shell_extension.o $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+	$(Q)$(CC) -shared -Wl,-z,defs -Wl,-z,text $(LDFLAGS) $^ -lzstd -lisal -lsqlite3 -ljson-c -lm -lpthread -ldl -o $@
 
 # ---- what is injected into the user's processes: C and pthreads only, its own flags (it may never abort, unwind or unload)
 INJECT_SRCS   := $(wildcard collector/inject/*.c) collector/base/byte_size.c collector/base/debug.c collector/base/io_full.c collector/base/utf8.c collector/base/write_signals.c
@@ -251,7 +257,7 @@ $(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
 # ---- tests: a test program may use everything
 # with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)
 thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test_store_catalog test_ingest)
-test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/simulator
+test-programs: $(if $(SAN),,sqlite-extension) $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/simulator
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 # random training loops with the truth beside them, for the tests of the diagnosis
