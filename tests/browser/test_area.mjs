@@ -35,6 +35,9 @@ const countedInPage = async (more) => {
   return (await fetch(`/api/v1/traces/${id}/area?t0=${t0}&t1=${t1}${more}`)).json();
 };
 
+const row = () => page.getByTestId('table-row');
+const served = (name, query = '') => page.evaluate(async ([table, more]) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tables/${table}${more}`)).json(), [name, query]);
+
 const steps = [
   ['a drag opens the dock: the slices of the area by name, longest total first', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
@@ -133,6 +136,43 @@ const steps = [
     await page.waitForFunction(() => new URL(location.href).searchParams.get('rows') === 'all');
     await page.getByRole('button', {name: /^rows: /}).click();
     await page.waitForFunction(() => !new URL(location.href).searchParams.has('rows'));
+  }],
+  ['tables: kernels by name with all columns of the server, a total row, ordered by a press on a head', async () => {
+    await page.getByRole('link', {name: 'Tables', exact: true}).click();
+    await row().first().waitFor();
+    const table = await served('kernels');
+    assert.equal(await row().count(), table.rows.length);
+    await page.locator('.grid-sum', {hasText: 'all'}).waitFor();
+    await page.getByRole('button', {name: 'p95', exact: true}).click();
+    const byP95 = await served('kernels', '?sort=p95_ns&order=desc');
+    await page.waitForFunction((want) => document.querySelector('[data-testid=table-row]')?.textContent.includes(want), byP95.rows[0].short);
+    await page.waitForFunction(() => new URL(location.href).searchParams.get('sort') === 'p95_ns');
+  }],
+  ['by the operator that launched them, filtered, and copied', async () => {
+    await page.getByLabel('Group').selectOption('operator');
+    const table = await served('kernels', '?by=operator&sort=p95_ns&q=conv');
+    await page.getByPlaceholder('Filter by any text').fill('conv');
+    await page.getByText(`${table.total} rows`, {exact: true}).waitFor();
+    await page.getByRole('button', {name: 'Copy as CSV'}).click();
+    await page.getByText('rows copied').waitFor();
+    const csv = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(csv.trimEnd().split('\n').length, table.total + 1);
+    assert.ok(csv.startsWith(table.columns.map((c) => c.id).join(',')));
+    await page.getByPlaceholder('Filter by any text').fill('');
+  }],
+  ['a row of steps is its area in the timeline, and the tables of that area are of it alone', async () => {
+    await page.getByRole('navigation', {name: 'Tables'}).getByRole('link', {name: 'Steps'}).click();
+    await row().filter({hasText: 'ProfilerStep'}).first().click();
+    await dock.waitFor();
+    const area = await counted();
+    await page.getByRole('link', {name: 'Tables', exact: true}).click();
+    await page.getByRole('navigation', {name: 'Tables'}).getByRole('link', {name: 'Kernels'}).click();
+    await page.getByText(/^in the selected/).waitFor();
+    const table = await served('kernels', `?t0=${area.t0_ns}&t1=${area.t1_ns}`);
+    assert.equal(table.all.cells[table.columns.findIndex((c) => c.id === 'count')], area.names.filter((n) => n.kind === 'kernel').reduce((sum, n) => sum + n.count, 0));
+    await page.getByText(`${table.total} rows`, {exact: true}).waitFor();
+    await row().first().click();
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${table.rows[0].slice}`);
   }],
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];

@@ -76,10 +76,10 @@ const steps = [
     assert.ok(coloured > 500, `${coloured} pixels in the colour of a wait for data`);
   }],
   ['a kernel chosen in the table is selected in the timeline', async () => {
-    await page.getByRole('link', {name: 'Kernels', exact: true}).click();
+    await page.getByRole('link', {name: 'Tables', exact: true}).click();
     // the recording begins with a full queue: kernels of the optimizer are the first whose launch it has
-    await page.getByPlaceholder('Filter by name or kind').fill('optimizer');
-    const first = page.getByTestId('kernel-row').first();
+    await page.getByPlaceholder('Filter by any text').fill('optimizer');
+    const first = page.getByTestId('table-row').filter({hasText: 'optimizer'}).first(); // the filter follows a moment later
     await first.waitFor();
     await first.click();
     await page.locator('.tl-details .tl-title').waitFor();
@@ -158,7 +158,7 @@ const steps = [
     await page.setInputFiles('#upload-input', evil);
     await page.locator('.trace-name', {hasText: 'evil'}).waitFor({timeout: 30000});
     await page.locator('h1').waitFor();
-    await page.getByRole('link', {name: 'Kernels', exact: true}).click();
+    await page.getByRole('link', {name: 'Tables', exact: true}).click();
     await page.getByText('<img', {exact: false}).first().waitFor();
     assert.notEqual(await page.title(), '1');
   }],

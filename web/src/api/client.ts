@@ -257,6 +257,20 @@ export interface AreaQuery {
 export const getArea = (id: string, query: AreaQuery, s?: AbortSignal) =>
   getJson(`${trace(id)}/area`, shapes.areaShape, {...query}, s);
 
+export interface TableQuery {
+  readonly t0?: number;
+  readonly t1?: number;
+  readonly tracks?: string;
+  readonly by?: string;
+  readonly q?: string;
+  readonly sort?: string;
+  readonly order?: 'asc' | 'desc';
+  readonly limit?: number;
+  readonly after?: string;
+}
+export const getTable = (id: string, name: shapes.TableName, query: TableQuery, s?: AbortSignal) =>
+  getJson(`${trace(id)}/tables/${name}`, shapes.tableShape, {...query}, s);
+
 export const getFlame = (
   id: string,
   query: {metric: string; by: string; t0?: number; t1?: number; detail?: string | undefined},

@@ -6,7 +6,7 @@
 //   BASE/t/ID?view=timeline&sel=a:T0,T1&tab=gpu&rows=all;pin=t3
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=flame&shape=inverted&fold=1&of=NAME&with=ID&detail=full
-//   BASE/t/ID?view=kernels&sort=-count&f=text
+//   BASE/t/ID?view=kernels&table=copies&group=track&sort=-count&f=text&sel=a:T0,T1
 //   BASE/r/ID?v=START,DUR&met=12       a run: its ranks side by side, a window, a collective of it
 //   BASE/compare?a=ID&b=ID             two traces, before and after
 //   BASE/findings, BASE/findings/ID   what findings mean
@@ -73,7 +73,10 @@ export interface ViewState {
   readonly flameWith: string;
   /** "full": without summing small frames. */
   readonly flameDetail: string;
-  /** Kernel table: column, with "-" before it for ascending order. */
+  /** Which table, "" that of kernels; and what its rows have in common, "" as usual. */
+  readonly tableName: string;
+  readonly tableGroup: string;
+  /** Its column, with "-" before it for ascending order; "": as usual. */
   readonly tableSort: string;
   readonly tableFilter: string;
   /** What was changed about the timeline's rows (timeline/data/row_state.ts). */
@@ -112,7 +115,9 @@ export const DEFAULT_VIEW: ViewState = {
   flameOf: '',
   flameWith: '',
   flameDetail: '',
-  tableSort: 'total',
+  tableName: '',
+  tableGroup: '',
+  tableSort: '',
   tableFilter: '',
   rows: '',
   areaTab: 'slices',
@@ -143,7 +148,9 @@ export const flameFold = signal('');
 export const flameOf = signal('');
 export const flameWith = signal('');
 export const flameDetail = signal('');
-export const tableSort = signal(DEFAULT_VIEW.tableSort);
+export const tableName = signal('');
+export const tableGroup = signal('');
+export const tableSort = signal('');
 export const tableFilter = signal('');
 export const rowsShown = signal('');
 export const areaTab = signal<AreaTab>('slices');
@@ -175,6 +182,8 @@ export function currentView(): ViewState {
     flameOf: flameOf.value,
     flameWith: flameWith.value,
     flameDetail: flameDetail.value,
+    tableName: tableName.value,
+    tableGroup: tableGroup.value,
     tableSort: tableSort.value,
     tableFilter: tableFilter.value,
     rows: rowsShown.value,
@@ -209,6 +218,8 @@ export function show(change: Partial<ViewState>): void {
     flameOf.value = next.flameOf;
     flameWith.value = next.flameWith;
     flameDetail.value = next.flameDetail;
+    tableName.value = next.tableName;
+    tableGroup.value = next.tableGroup;
     tableSort.value = next.tableSort;
     tableFilter.value = next.tableFilter;
     rowsShown.value = next.rows;
@@ -295,7 +306,9 @@ export function formatLocation(view: ViewState): string {
   put('of', view.flameOf, '');
   put('with', view.flameWith, '');
   put('detail', view.flameDetail, '');
-  put('sort', view.tableSort, DEFAULT_VIEW.tableSort);
+  put('table', view.tableName, '');
+  put('group', view.tableGroup, '');
+  put('sort', view.tableSort, '');
   put('f', view.tableFilter, '');
   put('rows', view.rows, '');
   put('tab', view.areaTab, DEFAULT_VIEW.areaTab);
@@ -359,7 +372,9 @@ export function parseLocation(path: string, search: string): ViewState {
     flameOf: params.get('of') ?? '',
     flameWith: params.get('with') ?? '',
     flameDetail: params.get('detail') ?? '',
-    tableSort: params.get('sort') ?? DEFAULT_VIEW.tableSort,
+    tableName: params.get('table') ?? '',
+    tableGroup: params.get('group') ?? '',
+    tableSort: params.get('sort') ?? '',
     tableFilter: params.get('f') ?? '',
     rows: params.get('rows') ?? '',
     areaTab: AREA_TABS.find(tab => tab === params.get('tab')) ?? DEFAULT_VIEW.areaTab,

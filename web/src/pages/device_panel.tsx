@@ -272,7 +272,7 @@ export function KindsPanel({
                 ) : (
                   <ViewLink
                     class="plain-link"
-                    view={{page: 'kernels', tableFilter: kind.label, tableSort: 'total'}}
+                    view={{page: 'kernels', tableName: '', tableFilter: kind.label, tableSort: ''}}
                   >
                     {kind.label}
                   </ViewLink>

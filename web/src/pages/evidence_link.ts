@@ -14,7 +14,8 @@ const place = (): string => `${page.peek()}/${traceId.peek() ?? ''}/${runId.peek
 /** Of which trace, and how long that is. */
 type Where = Pick<TraceInfo, 'id' | 'duration_ns'>;
 
-function showInTimeline(trace: Where, t0: number, t1: number, selection: Selection): void {
+/** A time in the timeline, with room around it, and what is selected there. */
+export function showInTimeline(trace: Where, t0: number, t1: number, selection: Selection): void {
   const durationNs = trace.duration_ns;
   const room = Math.max((t1 - t0) * PADDING, NARROWEST_NS);
   const start = Math.max(0, Math.round(t0 - room));

@@ -24,12 +24,12 @@ import {ShareButton} from './share_button';
 const Broken = lazy('what went wrong', async () => (await import('./lazy_pages')).Broken, true);
 const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
 const SqlPage = lazy('the query', async () => (await import('./lazy_pages')).SqlPage);
-const KernelsPage = lazy('the table', async () => (await import('./lazy_pages')).KernelsPage);
+const TablesPage = lazy('the table', async () => (await import('./lazy_pages')).TablesPage);
 
 const TABS: readonly {page: Page; label: string}[] = [
   {page: 'overview', label: 'Overview'},
   {page: 'timeline', label: 'Timeline'},
-  {page: 'kernels', label: 'Kernels'},
+  {page: 'kernels', label: 'Tables'},
   {page: 'flame', label: 'Flame graph'},
   {page: 'sql', label: 'SQL'},
 ];
@@ -205,7 +205,7 @@ function TraceBody(props: {
       );
     case 'kernels':
       return (
-        <KernelsPage
+        <TablesPage
           trace={trace}
           analysis={analysis.kind === 'ready' ? analysis.value : undefined}
         />
