@@ -168,6 +168,7 @@ void lac_api_run_analysis(void *app, const struct lac_request *request,
 /* run_timeline.c */
 void lac_api_run_strips(void *app, const struct lac_request *request,
                         struct lac_response *response);
+void lac_api_strip(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_run_collectives(void *app, const struct lac_request *request,
                              struct lac_response *response);
 /* server/journal: runs of a project over time */

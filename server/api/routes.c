@@ -44,6 +44,7 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/traces/{id}/search", KEY, SLOW, 0, lac_api_search, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/kernels", KEY, QUICK, 0, lac_api_kernels, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/gaps", KEY, QUICK, 0, lac_api_gaps, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/strip", KEY, SLOW, 0, lac_api_strip, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/area", KEY, SLOW, 0, lac_api_area, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/tables/{name}", KEY, SLOW, 0, lac_api_table, NULL),
     LAC_ROUTE(GET, "/api/v1/sql", OPEN, LOOP, 0, lac_api_sql_reference, NULL),

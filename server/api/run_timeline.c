@@ -7,6 +7,7 @@
 #include "collector/base/order.h"
 #include "server/api/app.h"
 #include "server/api/document_cache.h"
+#include "server/api/kept_facts.h"
 #include "server/api/rank_strip.h"
 #include "server/api/run_ranks.h"
 #include "server/http/request.h"
@@ -33,12 +34,14 @@ struct asked {
     const struct lac_rank_clock *clocks;
 };
 
-/** @param longest_ns the end of the last rank: what a window without an end goes to */
+/** @param least_ns   where a window may begin
+ *  @param longest_ns the end of the last rank: what a window without an end goes to */
 static bool read_window(const struct lac_request *request, struct lac_response *response,
-                        int64_t longest_ns, struct asked *asked)
+                        int64_t least_ns, int64_t longest_ns, struct asked *asked)
 {
-    if (!lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS - 1, 0, &asked->t0_ns) ||
-        !lac_api_int(request, response, "t1", 1, LAC_TIME_MAX_NS, longest_ns, &asked->t1_ns) ||
+    if (!lac_api_int(request, response, "t0", least_ns, LAC_TIME_MAX_NS - 1, 0, &asked->t0_ns) ||
+        !lac_api_int(request, response, "t1", least_ns + 1, LAC_TIME_MAX_NS, longest_ns,
+                     &asked->t1_ns) ||
         !lac_api_int(request, response, "points", 1, LAC_STRIP_POINTS_MAX, POINTS_DEFAULT,
                      &asked->points) ||
         !lac_api_int(request, response, "limit", 0, COLLECTIVES_MAX, COLLECTIVES_DEFAULT,
@@ -110,6 +113,20 @@ static void write_strip(struct lac_json *json, const struct asked *asked,
     lac_json_close(json, '}');
 }
 
+/** What a device did, or null three times. */
+static void write_device(struct lac_json *json, bool has_device, int64_t device,
+                         const struct asked *asked, const struct lac_strip *strip)
+{
+    if (has_device) {
+        lac_json_int(json, "device", device);
+        write_strip(json, asked, strip);
+    } else {
+        lac_json_null(json, "device");
+        lac_json_null(json, "work");
+        lac_json_null(json, "waiting");
+    }
+}
+
 static enum lac_status write_rank(struct lac_app *app, struct lac_json *json,
                                   const struct lac_run_ranks *ranks, uint32_t index,
                                   const struct asked *asked, struct lac_error *reterr)
@@ -138,14 +155,7 @@ static enum lac_status write_rank(struct lac_app *app, struct lac_json *json,
     if (clock->has_device) {
         status = lac_strip_make(file, &query, &strip, reterr);
     }
-    if (status == LAC_OK && clock->has_device) {
-        lac_json_int(json, "device", clock->device);
-        write_strip(json, asked, &strip);
-    } else {
-        lac_json_null(json, "device");
-        lac_json_null(json, "work");
-        lac_json_null(json, "waiting");
-    }
+    write_device(json, status == LAC_OK && clock->has_device, clock->device, asked, &strip);
     lac_json_close(json, '}');
     lac_strip_done(&strip);
     lac_store_release_trace(app->store, file);
@@ -189,7 +199,7 @@ void lac_api_run_strips(void *app_context, const struct lac_request *request,
     if (lac_run_ranks_clocks(ranks, request->param[0], response, &clocks)) {
         asked.clocks = clocks;
         asked.count = lac_run_ranks_count(ranks);
-        if (read_window(request, response, longest_of(clocks, asked.count), &asked)) {
+        if (read_window(request, response, 0, longest_of(clocks, asked.count), &asked)) {
             lac_response_etag(response, "%s strips %016" PRIx64 " %" PRId64 " %" PRId64 " %" PRId64,
                               LAC_VERSION, lac_run_ranks_stamp(ranks), asked.t0_ns, asked.t1_ns,
                               asked.points);
@@ -206,6 +216,73 @@ void lac_api_run_strips(void *app_context, const struct lac_request *request,
     }
     free(clocks);
     lac_run_ranks_close(ranks);
+}
+
+/* ---- one trace alone ---- */
+
+/** When the device of a trace ran, by its analysis. @return false: the response says why */
+static bool device_of(struct lac_trace_file *file, struct lac_response *response,
+                      struct lac_strip_query *query, bool *ret_has_device)
+{
+    struct lac_kept_facts facts = {0};
+
+    *ret_has_device = false;
+    if (!lac_kept_facts_open(file, response, &facts)) {
+        return false;
+    }
+    for (uint32_t d = 0; d < facts.analysis->device_count && !*ret_has_device; d++) {
+        const struct lac_device_facts *device = &facts.analysis->devices[d];
+
+        if (query->device < 0 || device->id == query->device) {
+            *ret_has_device = true;
+            query->device = device->id;
+            query->first_ns = device->first_ns;
+            query->end_ns = device->first_ns + device->span_ns;
+        }
+    }
+    lac_kept_facts_close(file, &facts);
+    return true;
+}
+
+static void answer_strip(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response)
+{
+    const int64_t duration_ns = lac_trace_file_head(file)->info.duration_ns;
+    struct asked asked = {0};
+    struct lac_strip_query query = {0};
+    struct lac_strip strip = {0};
+    struct lac_error error = {0};
+    bool has_device = false;
+    struct lac_json json;
+
+    if (!read_window(request, response, -LAC_TIME_MAX_NS, duration_ns > 0 ? duration_ns : 1,
+                     &asked) ||
+        !lac_api_int(request, response, "device", -1, INT64_MAX, -1, &query.device) ||
+        lac_api_is_unchanged(request, file, response) ||
+        !device_of(file, response, &query, &has_device)) {
+        return;
+    }
+    query.t0_ns = asked.t0_ns;
+    query.t1_ns = asked.t1_ns;
+    query.points = (uint32_t)asked.points;
+    if (has_device && lac_strip_make(file, &query, &strip, &error) != LAC_OK) {
+        lac_api_fail(response, &error);
+        return;
+    }
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_int(&json, "duration_ns", duration_ns);
+    lac_json_int(&json, "t0_ns", asked.t0_ns);
+    lac_json_int(&json, "t1_ns", asked.t1_ns);
+    lac_json_int(&json, "points", asked.points);
+    write_device(&json, has_device, query.device, &asked, &strip);
+    lac_json_close(&json, '}');
+    lac_strip_done(&strip);
+}
+
+void lac_api_strip(void *app, const struct lac_request *request, struct lac_response *response)
+{
+    lac_api_answer_trace(app, request, response, answer_strip);
 }
 
 /* ---- where they met ---- */
@@ -365,7 +442,7 @@ void lac_api_run_collectives(void *app_context, const struct lac_request *reques
     if (lac_run_ranks_clocks(ranks, request->param[0], response, &clocks)) {
         asked.clocks = clocks;
         asked.count = lac_run_ranks_count(ranks);
-        if (read_window(request, response, longest_of(clocks, asked.count), &asked)) {
+        if (read_window(request, response, 0, longest_of(clocks, asked.count), &asked)) {
             lac_response_etag(response, "%s met %016" PRIx64 " %" PRId64 " %" PRId64 " %" PRId64,
                               LAC_VERSION, lac_run_ranks_stamp(ranks), asked.t0_ns, asked.t1_ns,
                               asked.limit);

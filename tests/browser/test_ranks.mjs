@@ -22,6 +22,9 @@ assert.equal(made.status, 0, made.stderr);
 const archive = join(scratch, 'sharded.tar');
 assert.equal(spawnSync('tar', ['cf', archive, '-C', ranks, '.']).status, 0);
 run('import', archive, '--data', data);
+const demo = join(scratch, 'demo');
+run('demo', demo);
+for (const name of ['1-two-workers', '2-five-workers']) run('import', join(demo, `${name}.json`), '--data', data);
 const server = await startServer(data);
 const {browser, page, complaints, answered} = await startBrowser();
 page.setDefaultTimeout(20000);
@@ -134,6 +137,42 @@ const steps = [
     }
     await page.setViewportSize({width: 1440, height: 900});
     await page.emulateMedia({colorScheme: 'light'});
+  }],
+  ['two traces of any size stand one above the other, aligned at a step, with one zoom', async () => {
+    await page.goto(server.base);
+    await page.getByText('2-five-workers').first().waitFor();
+    const ids = await page.evaluate(async () => {
+      const {traces} = await (await fetch('/api/v1/traces')).json();
+      return ['1-two', '2-five'].map((name) => traces.find((trace) => trace.name.startsWith(name)).id);
+    });
+    await page.goto(`${server.base}/compare?a=${ids[0]}&b=${ids[1]}`);
+    const both = page.getByTestId('both-timelines');
+    await both.waitFor();
+    await answered();
+    const waits = async (row) => /waiting for data (\d+)/.exec(await both.locator('.share-bar').nth(row).getAttribute('aria-label'))?.[1];
+    assert.ok(Number(await waits(0)) > 40, 'A waits for data for half of its time');
+    assert.equal(await waits(1), undefined, 'B does not');
+    await both.getByRole('button', {name: 'Next step'}).click();
+    await holds(() => new URL(location.href).searchParams.get('met') === '1');
+    await answered();
+    const [t0, length] = span();
+    assert.ok(Math.abs(t0 - 750e6) < 1e6 && Math.abs(length - 750e6) < 5e6, param('v'));
+    const url = page.url();
+    await page.reload();
+    await both.locator('.share-bar').first().waitFor();
+    assert.equal(page.url(), url);
+    assert.equal(await both.getByRole('spinbutton').inputValue(), '1');
+    // a row leads to the trace's own timeline: B's step 1 begins at its own time
+    const hrefs = await both.locator('.strips-labels a').evaluateAll((links) => links.map((link) => Number(/v=(-?\d+)/.exec(link.href)[1])));
+    assert.ok(Math.abs(hrefs[0] - 750e6) < 1e6 && Math.abs(hrefs[1] - 371e6) < 2e6, String(hrefs));
+    assert.equal(await page.getByTestId('step-histograms').getByRole('img').count(), 1);
+    const falls = page.getByRole('table', {name: 'From the step of A to the step of B'});
+    assert.match(await falls.innerText(), /^A\s+750[\s\S]*waiting for data[\s\S]*379[\s\S]*B\s+371/);
+    const flame = await page.getByRole('link', {name: 'Difference flame graph'}).getAttribute('href');
+    assert.match(flame, new RegExp(`/t/${ids[1]}.*with=${ids[0]}`));
+    await page.getByRole('link', {name: 'Swap A and B'}).click();
+    await holds((id) => new URL(location.href).searchParams.get('a') === id, ids[1]);
+    assert.match(await page.getByRole('heading', {level: 1}).innerText(), /more time/);
   }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints, []);

@@ -164,6 +164,10 @@ class Runs(unittest.TestCase):
         for whole, left, right in zip(strips["ranks"], *(half["ranks"] for half in halves), strict=True):
             both = left["work"]["compute"]["total_ns"] + right["work"]["compute"]["total_ns"]
             self.assertAlmostEqual(both, whole["work"]["compute"]["total_ns"], delta=whole["duration_ns"] / 100)
+        # a rank alone says the same, on its own clock
+        rank = strips["ranks"][2]
+        alone = self.server.api(f"/traces/{rank['trace']}/strip?points=50&t0={-rank['offset_ns']}&t1={strips['duration_ns'] - rank['offset_ns']}")
+        self.assertEqual({key: alone[key] for key in ("device", "work", "waiting")}, {key: rank[key] for key in ("device", "work", "waiting")})
         met = self.server.api(f"/runs/{run}/collectives")
         self.assertEqual(met["total"], len(met["collectives"]))
         latest = max(met["collectives"], key=lambda collective: collective["late_ns"])
@@ -177,6 +181,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.server.get(f"/api/v1/runs/{run}/strips?points=50", headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
         for query in ("strips?t0=5&t1=5", "strips?points=0", "strips?points=2001", "strips?t0=-1", "collectives?limit=-1", "collectives?t0=9&t1=3"):
             self.refused(f"/runs/{run}/{query}", 400, "bad_request")
+        self.refused(f"/traces/{rank['trace']}/strip?t0=5&t1=5", 400, "bad_request")
+        self.assertIsNone(self.server.api(f"/traces/{rank['trace']}/strip?device=99")["work"])
         self.refused("/runs/" + "a" * 26 + "/strips", 404, "not_found")
         self.refused("/runs/short/collectives", 404, "not_found")
 

@@ -116,6 +116,13 @@ export const getRun = (id: string, s?: AbortSignal) => getJson(run(id), shapes.r
 export const getRunAnalysis = (id: string, s?: AbortSignal) =>
   getJson(`${run(id)}/analysis`, shapes.runAnalysisShape, {detail: 'brief'}, s);
 
+/** What the first device of a trace did in each part of a window; it may begin before the trace. */
+export const getStrip = (
+  id: string,
+  query: {t0: number; t1: number; points: number},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/strip`, shapes.stripOfTraceShape, query, s);
+
 /** What the devices of all ranks did in each part of a window, on one clock. */
 export const getRunStrips = (
   id: string,

@@ -710,21 +710,26 @@ export type RunAnalysis = Infer<typeof runAnalysisShape>;
 const stripPartsShape = obj({total_ns: num, parts: list(num)});
 export type StripParts = Infer<typeof stripPartsShape>;
 
-export const runStripsShape = obj({
+const stripShape = {
   duration_ns: num,
-  t0_ns: num,
-  t1_ns: num,
-  points: num,
+  device: opt(num),
+  work: opt(dict(stripPartsShape)),
+  waiting: opt(dict(stripPartsShape)),
+};
+const stripWindow = {t0_ns: num, t1_ns: num, points: num};
+export const stripOfTraceShape = obj({...stripShape, ...stripWindow});
+export type Strip = Infer<typeof stripOfTraceShape>;
+
+export const runStripsShape = obj({
+  ...stripWindow,
+  duration_ns: num,
   ranks: list(
     obj({
+      ...stripShape,
       trace: str,
       rank: num,
       clock: or(str, 'none'),
       offset_ns: num,
-      duration_ns: num,
-      device: opt(num),
-      work: opt(dict(stripPartsShape)),
-      waiting: opt(dict(stripPartsShape)),
     }),
   ),
 });

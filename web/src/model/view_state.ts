@@ -8,7 +8,7 @@
 //   BASE/t/ID?view=flame&shape=inverted&fold=1&of=NAME&with=ID&detail=full
 //   BASE/t/ID?view=kernels&table=copies&group=track&sort=-count&f=text&sel=a:T0,T1
 //   BASE/r/ID?v=START,DUR&met=12       a run: its ranks side by side, a window, a collective of it
-//   BASE/compare?a=ID&b=ID             two traces, before and after
+//   BASE/compare?a=ID&b=ID&met=3&v=... two traces, before and after, aligned at a step
 //   BASE/findings, BASE/findings/ID   what findings mean
 //   anything else                     a line that says so
 //
@@ -93,7 +93,7 @@ export interface ViewState {
   readonly compareB: string;
   /** The run whose ranks are shown. */
   readonly runId: string;
-  /** A collective in which its ranks met, by its number; '': none. */
+  /** What rows are aligned at: a collective of a run by its number, a step of two traces; '': none. */
   readonly met: string;
   /** The finding that is explained; '': the list of them. */
   readonly findingId: string;
@@ -269,14 +269,16 @@ export function formatLocation(view: ViewState): string {
   };
   const withParams = (path: string): string =>
     params.length === 0 ? path : `${path}?${params.join('&')}`;
-  if (view.page === 'compare') {
-    put('a', view.compareA, '');
-    put('b', view.compareB, '');
-    return withParams('compare');
-  }
   const putWindow = (): void => {
     if (view.window) put('v', `${view.window.t0},${view.window.t1 - view.window.t0}`, '');
   };
+  if (view.page === 'compare') {
+    put('a', view.compareA, '');
+    put('b', view.compareB, '');
+    putWindow();
+    put('met', view.met, '');
+    return withParams('compare');
+  }
   if (view.page === 'run' && view.runId !== '') {
     putWindow();
     put('met', view.met, '');
@@ -324,6 +326,8 @@ export function parseLocation(path: string, search: string): ViewState {
       page: 'compare',
       compareA: both.get('a') ?? '',
       compareB: both.get('b') ?? '',
+      window: parseWindow(both.get('v') ?? ''),
+      met: parseNumber(both.get('met')),
     };
   }
   const run = /^\/?r\/([^/]+)\/?$/.exec(path)?.[1];
@@ -335,7 +339,7 @@ export function parseLocation(path: string, search: string): ViewState {
       page: 'run',
       runId: ofRun,
       window: parseWindow(shown.get('v') ?? ''),
-      met: /^\d{1,15}$/.exec(shown.get('met') ?? '')?.[0] ?? '',
+      met: parseNumber(shown.get('met')),
     };
   }
   const finding = /^\/?findings(?:\/([^/]*))?\/?$/.exec(path);
@@ -422,6 +426,11 @@ export function parseSelection(text: string): Selection {
   if (match[1] === 'g' && a !== undefined && b !== undefined && c !== undefined && b < c)
     return {kind: 'gap', device: a, t0: ns(b), t1: ns(c)};
   return undefined;
+}
+
+/** A whole number as text, or ''. */
+function parseNumber(text: string | null): string {
+  return /^\d{1,15}$/.exec(text ?? '')?.[0] ?? '';
 }
 
 /** "START,DUR" in ns; fractions are allowed, for a window may end between two nanoseconds. */

@@ -29,6 +29,9 @@ import {Chip, topicOf} from '../ui/cause_mark';
 import {Header} from '../ui/header';
 import {IconCheck, IconWarning} from '../ui/icons';
 import {BackToTraces, ViewLink} from '../ui/link';
+import {BothTimelines} from './run/both_timelines';
+import {StepHistograms} from './run/step_histograms';
+import {Waterfall} from './run/waterfall';
 import {ComparedRanks} from './compared_ranks';
 import {useResource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
@@ -101,13 +104,57 @@ function Result({comparison}: {comparison: Comparison}): JSX.Element {
         <Side letter="A" words="before" side={comparison.a} />
         <Side letter="B" words="after" side={comparison.b} />
       </div>
+      <CompareTools comparison={comparison} />
       <Changed comparison={comparison} />
       <Predicted comparison={comparison} />
       <Outcome comparison={comparison} />
       {comparison.ranks && <ComparedRanks ranks={comparison.ranks} />}
       <Went comparison={comparison} />
+      {comparison.a.id !== undefined && comparison.b.id !== undefined && (
+        <>
+          <StepHistograms
+            a={comparison.a}
+            b={comparison.b}
+            aId={comparison.a.id}
+            bId={comparison.b.id}
+          />
+          <BothTimelines
+            key={`${comparison.a.id}/${comparison.b.id}`}
+            aId={comparison.a.id}
+            bId={comparison.b.id}
+          />
+        </>
+      )}
       <Findings comparison={comparison} />
     </>
+  );
+}
+
+/** What else can be done with the two. */
+function CompareTools({comparison}: {comparison: Comparison}): JSX.Element {
+  const {a, b} = comparison;
+  return (
+    <p class="compare-tools">
+      <ViewLink
+        class="button"
+        view={{
+          ...DEFAULT_VIEW,
+          page: 'compare',
+          compareA: compareB.value,
+          compareB: compareA.value,
+        }}
+      >
+        Swap A and B
+      </ViewLink>
+      {a.id !== undefined && b.id !== undefined && (
+        <ViewLink
+          class="button"
+          view={{...DEFAULT_VIEW, page: 'flame', traceId: b.id, flameWith: a.id}}
+        >
+          Difference flame graph
+        </ViewLink>
+      )}
+    </p>
   );
 }
 
@@ -283,7 +330,7 @@ function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
   const largest = (list: readonly WentRow[]): number =>
     Math.max(...list.map(row => Math.abs(row.deltaNs)), 0);
   const delta = comparison.step.delta_ns ?? 0;
-  const scale = Math.max(largest(rows), largest(families), largest(operators));
+  const scale = Math.max(largest(families), largest(operators));
   const unit = timeUnitFor(Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0));
   return (
     <section class="panel">
@@ -295,7 +342,12 @@ function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
         </h2>
         <span class="panel-aside faint">{unit} per step</span>
       </header>
-      <WentTable rows={rows} scale={scale} unit={unit} label="Time per step" />
+      <Waterfall
+        rows={rows}
+        aNs={comparison.step.a_ns ?? 0}
+        bNs={comparison.step.b_ns ?? 0}
+        unit={unit}
+      />
       {families.length > 0 && (
         <>
           <h3 class="compare-sub">Kernel time by kind</h3>

@@ -31,14 +31,18 @@ export interface StripData {
 
 export type StripRank = RunStrips['ranks'][number];
 
-export function dataOf(strips: RunStrips, rank: StripRank): StripData | undefined {
-  if (!rank.work || !rank.waiting) return undefined;
+/** @param of its parts @param window that they are of */
+export function dataOf(
+  of: Pick<StripRank, 'work' | 'waiting'>,
+  window: {readonly t0_ns: number; readonly t1_ns: number; readonly points: number},
+): StripData | undefined {
+  if (!of.work || !of.waiting) return undefined;
   return {
-    t0: strips.t0_ns,
-    t1: strips.t1_ns,
-    points: strips.points,
-    work: rank.work,
-    waiting: rank.waiting,
+    t0: window.t0_ns,
+    t1: window.t1_ns,
+    points: window.points,
+    work: of.work,
+    waiting: of.waiting,
   };
 }
 

@@ -19,22 +19,12 @@ import {CauseLegend} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
 import {useResource} from '../../ui/resource';
 import {Failed, Loading} from '../../ui/states';
+import {useSettled} from './settled';
 import {showWindow, StripView, ZoomButtons} from './strip_view';
 
 const POINTS = 900;
 const COLLECTIVES = 200;
 const LISTED = 8;
-const QUIET_MS = 150;
-
-/** A value once it has stopped changing. */
-export function useSettled<T>(value: T, quietMs = QUIET_MS): T {
-  const [settled, settle] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => settle(() => value), quietMs);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled;
-}
 
 /** @param stamp stands for which traces of the run these are */
 export function RunTimeline(props: {
@@ -126,7 +116,7 @@ function Drawn(props: {
           {rank.clock !== 'collectives' && <span class="faint"> own clock</span>}
         </ViewLink>
       ),
-      data: dataOf(strips, rank),
+      data: dataOf(rank, strips),
       shiftNs: shifts.get(index) ?? 0,
       mark:
         start === undefined || dur === undefined ? undefined : {startNs: start, endNs: start + dur},

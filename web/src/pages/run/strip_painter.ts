@@ -9,6 +9,8 @@ export interface PaintRow {
   readonly shiftNs: number;
   /** From when to when it was in the chosen collective. */
   readonly mark: {readonly startNs: number; readonly endNs: number} | undefined;
+  /** Where its steps begin. */
+  readonly ticks?: readonly number[];
 }
 
 export interface Scene {
@@ -89,6 +91,7 @@ function paintRow(
       letters(context, scene, cause, parts, edge, width, waitTop, waitPx);
     }
   }
+  paintTicks(context, row.ticks ?? [], x, width, top, inner, colors.ink);
   if (row.mark) {
     const from = x(row.mark.startNs);
     const to = x(row.mark.endNs);
@@ -98,6 +101,22 @@ function paintRow(
     context.fillStyle = colors.accent;
     context.fillRect(from - 1.5, top - 1, 3, inner + 2);
   }
+}
+
+/** Lines at times, unless they would be a gray area. */
+function paintTicks(
+  context: CanvasRenderingContext2D,
+  ticks: readonly number[],
+  x: (t: number) => number,
+  width: number,
+  top: number,
+  height: number,
+  color: string,
+): void {
+  const at = ticks.map(x).filter(each => each >= 0 && each <= width);
+  if (at.length * 6 > width) return;
+  context.fillStyle = color;
+  for (const each of at) context.fillRect(Math.round(each) - 0.5, top, 1.5, height);
 }
 
 /** Parts that are next to each other and alike are one rectangle: fewer, and without seams. */
