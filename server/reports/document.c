@@ -95,6 +95,19 @@ static void redact_line(struct lac_redactor *redactor, const char *line, struct 
         return;
     }
     for (const char *at = line; *at != '\0';) {
+        if (strncmp(at, "`$ ", 3) == 0 &&
+            strchr(at + 3, '`') != NULL) { /* a command in a sentence */
+            const size_t command = strcspn(at + 3, "`");
+            char *copy = strndup(at + 3, command);
+
+            redact_piece(redactor, from, (size_t)(at + 3 - from), out);
+            lac_buffer_puts(out, copy != NULL ? lac_redact_argv(redactor, copy) : "");
+            free(copy);
+            at += 3 + command;
+            from = at;
+            at++;
+            continue;
+        }
         const size_t link = at == line || !is_name(at[-1]) ? link_length(at) : 0;
         const bool is_user = *at == '@' && (at == line || !is_name(at[-1])) && is_name(at[1]);
 
@@ -112,6 +125,9 @@ static void redact_line(struct lac_redactor *redactor, const char *line, struct 
 
             while (is_name(at[1 + length])) {
                 length++;
+            }
+            while (length > 1 && at[length] == '.') { /* the end of the sentence */
+                length--;
             }
             (void)snprintf(name, sizeof(name), "%.*s", (int)(length < 63 ? length : 63), at + 1);
             lac_buffer_puts(out, "@");

@@ -65,8 +65,13 @@ enum lac_status lac_evidence_finding(struct lac_buffer *out,
     if (isfinite(finding->gain_mid_pct) && finding->gain_mid_pct >= 0.5) {
         char gain[96];
 
-        (void)snprintf(gain, sizeof(gain), "%.0f %% less time per step (%.0f to %.0f)",
-                       finding->gain_mid_pct, finding->gain_low_pct, finding->gain_high_pct);
+        const int used =
+            snprintf(gain, sizeof(gain), "%.0f %% less time per step", finding->gain_mid_pct);
+
+        if (round(finding->gain_low_pct) < round(finding->gain_high_pct)) {
+            (void)snprintf(gain + used, sizeof(gain) - (size_t)used, " (%.0f to %.0f)",
+                           finding->gain_low_pct, finding->gain_high_pct);
+        }
         lac_snapshot_line(out, "fact", "wt", "Gain", gain);
     }
     if (finding->change[0] != '\0') {

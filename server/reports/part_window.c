@@ -87,6 +87,25 @@ static const char *class_of(const struct lac_model *model, const struct lac_trac
                                                                 : "host";
 }
 
+/** A piece of a gap, by its cause: "D, 379 ms waiting for data". */
+static void put_gap(struct window *w, unsigned lane, uint64_t slice, const char *class)
+{
+    const struct lac_slices *slices = &w->model->slices;
+    const char *name = lac_model_str(w->model, slices->name[slice]);
+    const int64_t start_ns = slices->start_ns[slice];
+    const int64_t end_ns = start_ns + slices->dur_ns[slice];
+    char text[NAME_BYTES + 40] = "";
+
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        if (strcmp(lac_cause_name((enum lac_cause)cause), name) == 0) {
+            (void)snprintf(text, sizeof(text), "%c, %s %s", lac_cause_letter((enum lac_cause)cause),
+                           lac_format_ns(slices->dur_ns[slice]).text,
+                           lac_waits_for((enum lac_cause)cause));
+        }
+    }
+    put_box(w, lane, start_ns, end_ns, class, text, false);
+}
+
 static void put_named(struct window *w, const struct lac_track *track, unsigned lane,
                       uint64_t slice, const char *class)
 {
@@ -180,7 +199,11 @@ static bool put_row(struct window *w, const struct lac_track *track)
         }
         const char *class = class_of(w->model, track, s, room, sizeof(room));
 
-        if (slices->dur_ns[s] >= NAMED_PIXELS * pixel_ns || track->kind == LAC_TRACK_GAPS) {
+        if (track->kind == LAC_TRACK_GAPS) {
+            if (slices->dur_ns[s] * 2 > pixel_ns) {
+                put_gap(w, lane, s, class);
+            }
+        } else if (slices->dur_ns[s] >= NAMED_PIXELS * pixel_ns) {
             flush(w, lane, &thin[lane]);
             put_named(w, track, lane, s, class);
         } else {
@@ -245,9 +268,15 @@ enum lac_status lac_evidence_window(struct lac_buffer *out,
     if (rows == 0) {
         lac_snapshot_line(out, "text", "t", "Nothing was recorded in this window.");
     }
-    if (hidden > 0 || w.left_out > 0) {
-        (void)snprintf(text, sizeof(text), "Not shown: %u rows, %llu slices of those shown.",
-                       hidden, (unsigned long long)w.left_out);
+    if (hidden > 0) {
+        (void)snprintf(text, sizeof(text), "Not shown: %u more rows.", hidden);
+        lac_snapshot_line(out, "text", "t", text);
+    }
+    if (w.left_out > 0) {
+        (void)snprintf(
+            text, sizeof(text),
+            "Not shown: %llu slices, nested more than %d deep or beyond what a part holds.",
+            (unsigned long long)w.left_out, LANES_MAX);
         lac_snapshot_line(out, "text", "t", text);
     }
     lac_trace_stretch_destroy(stretch);

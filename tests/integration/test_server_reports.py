@@ -217,7 +217,7 @@ class Reports(unittest.TestCase):
         self.assertEqual([(row["state"], row["note"]) for row in rows], [("wont_fix", "next quarter")])
 
     def test_links(self):
-        text = "Ran on /home/kim/project/train.py by @kim at 10.1.2.3\n\n```\n$ python train.py --token=abc\n```\n\n" + self.parts()
+        text = "Called as `$ torchrun secret.py --lr 3` there. Ran on /home/kim/project/train.py by @kim at 10.1.2.3\n\n```\n$ python train.py --token=abc\n```\n\n" + self.parts()
         report = self.make(text)
         path = f"/reports/{report['id']}/share"
         told = {row["kind"]: row["count"] for row in json.loads(self.document(report, "contents"))["contains"]}
@@ -229,9 +229,9 @@ class Reports(unittest.TestCase):
         self.assertEqual((page.status, page.headers["X-Robots-Tag"].split(",")[0], page.headers["Referrer-Policy"]), (200, "noindex", "no-referrer"))
         self.assertIn("sandbox", page.headers["Content-Security-Policy"])
         self.assertEqual(page.headers["Cache-Control"], "no-store")
-        for secret in (b"/home/kim", b"kim", b"10.1.2.3", b"abc"):
+        for secret in (b"/home/kim", b"kim", b"10.1.2.3", b"abc", b"--lr"):
             self.assertNotIn(secret, page.body)
-        for shown in (b"train.py", b"<svg"):
+        for shown in (b"train.py", b"torchrun", b" there. Ran", b"<svg"):
             self.assertIn(shown, page.body)
         self.assertIn(b"/home/kim/project/train.py", self.server.get(whole["url"], key=False).body)
         # it gives no other right

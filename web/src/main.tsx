@@ -7,7 +7,7 @@ import {syncAddress, takeKeyFromAddress} from './model/address';
 import {isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
-import {findingId, OTHER_PAGES, page, runId, traceId} from './model/view_state';
+import {findingId, OTHER_PAGES, page, reportId, runId, traceId} from './model/view_state';
 import {DropZone} from './pages/drop_zone';
 import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
@@ -28,6 +28,10 @@ const RunPage = lazy('the run', async () => (await import('./pages/lazy_pages'))
 const FindingsPage = lazy(
   'the findings',
   async () => (await import('./pages/lazy_pages')).FindingsPage,
+);
+const ReportsPage = lazy(
+  'the reports',
+  async () => (await import('./pages/reports/reports_page')).ReportsPage,
 );
 const REST_AFTER_MS = 2000;
 
@@ -73,6 +77,7 @@ function App(): JSX.Element {
       {page.value === 'compare' && <ComparePage />}
       {page.value === 'run' && <RunPage key={runId.value} />}
       {page.value === 'findings' && <FindingsPage key={findingId.value} />}
+      {page.value === 'reports' && <ReportsPage key={reportId.value} />}
       {page.value === 'not_found' && <NotFoundPage />}
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />

@@ -10,6 +10,7 @@
 //   BASE/r/ID?v=START,DUR&met=12       a run: its ranks side by side, a window, a collective of it
 //   BASE/compare?a=ID&b=ID&met=3&v=... two traces, before and after, aligned at a step
 //   BASE/findings, BASE/findings/ID   what findings mean
+//   BASE/reports, BASE/reports/ID     reports that people write
 //   anything else                     a line that says so
 //
 // Selecting and changing the page make a history entry; moving the window does not.
@@ -26,6 +27,7 @@ const PAGES = [
   'compare',
   'run',
   'findings',
+  'reports',
   'not_found',
 ] as const;
 export type Page = (typeof PAGES)[number];
@@ -97,6 +99,8 @@ export interface ViewState {
   readonly met: string;
   /** The finding that is explained; '': the list of them. */
   readonly findingId: string;
+  /** The report that is shown; '': the list of them. */
+  readonly reportId: string;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -129,6 +133,7 @@ export const DEFAULT_VIEW: ViewState = {
   runId: '',
   met: '',
   findingId: '',
+  reportId: '',
 };
 
 export const page = signal<Page>(DEFAULT_VIEW.page);
@@ -162,6 +167,7 @@ export const compareB = signal('');
 export const runId = signal('');
 export const met = signal('');
 export const findingId = signal('');
+export const reportId = signal('');
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
@@ -196,6 +202,7 @@ export function currentView(): ViewState {
     runId: runId.value,
     met: met.value,
     findingId: findingId.value,
+    reportId: reportId.value,
   };
 }
 
@@ -232,6 +239,7 @@ export function show(change: Partial<ViewState>): void {
     runId.value = next.runId;
     met.value = next.met;
     findingId.value = next.findingId;
+    reportId.value = next.reportId;
   });
 }
 
@@ -286,6 +294,8 @@ export function formatLocation(view: ViewState): string {
   }
   if (view.page === 'findings')
     return view.findingId === '' ? 'findings' : `findings/${encodeURIComponent(view.findingId)}`;
+  if (view.page === 'reports')
+    return view.reportId === '' ? 'reports' : `reports/${encodeURIComponent(view.reportId)}`;
   if (view.page === 'not_found') return 'not_found';
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
@@ -345,6 +355,8 @@ export function parseLocation(path: string, search: string): ViewState {
   const finding = /^\/?findings(?:\/([^/]*))?\/?$/.exec(path);
   if (finding)
     return {...DEFAULT_VIEW, page: 'findings', findingId: decode(finding[1] ?? '') ?? ''};
+  const report = /^\/?reports(?:\/([^/]*))?\/?$/.exec(path);
+  if (report) return {...DEFAULT_VIEW, page: 'reports', reportId: decode(report[1] ?? '') ?? ''};
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
@@ -386,7 +398,14 @@ export function parseLocation(path: string, search: string): ViewState {
 }
 
 /** Pages that are not of one trace. */
-export const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run', 'findings', 'not_found'];
+export const OTHER_PAGES: readonly string[] = [
+  'list',
+  'compare',
+  'run',
+  'findings',
+  'reports',
+  'not_found',
+];
 
 function isTracePage(text: string): text is Page {
   return (PAGES as readonly string[]).includes(text) && !OTHER_PAGES.includes(text);

@@ -33,6 +33,7 @@ import {BothTimelines} from './run/both_timelines';
 import {StepHistograms} from './run/step_histograms';
 import {Waterfall} from './run/waterfall';
 import {ComparedRanks} from './compared_ranks';
+import {DraftButton} from './reports/draft_button';
 import {useResource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 
@@ -59,6 +60,9 @@ export function ComparePage(): JSX.Element {
           <BackToTraces />
           <span class="trace-name">Compare</span>
         </div>
+        {comparison.kind === 'ready' && comparison.value?.a.id && comparison.value.b.id && (
+          <DraftButton from={[comparison.value.a.id, comparison.value.b.id]} />
+        )}
       </Header>
       <main class="page page-compare">
         {!isNamed && <ChooseTwo />}

@@ -21,11 +21,12 @@ import {comparisonOf, groupRuns, loadRuns, runs} from '../model/runs';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {listState, loadMoreTraces, loadTraces, traces} from '../model/traces';
 import {dismiss, uploads, type Upload} from '../model/uploads';
-import {hideSimulated, listGroup, listSort, query, show} from '../model/view_state';
+import {DEFAULT_VIEW, hideSimulated, listGroup, listSort, query, show} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Header} from '../ui/header';
 import {IconClose, IconSearch} from '../ui/icons';
 import {lazy} from '../ui/lazy';
+import {ViewLink} from '../ui/link';
 import {ProgressLine} from '../ui/progress_line';
 import {Empty, Failed, Loading} from '../ui/states';
 import {UploadButton} from './drop_zone';
@@ -74,6 +75,11 @@ export function ListPage(): JSX.Element {
   return (
     <>
       <Header>
+        {!nothing && (
+          <ViewLink class="button button-quiet" view={{...DEFAULT_VIEW, page: 'reports'}}>
+            Reports
+          </ViewLink>
+        )}
         {!nothing && (
           <label class="field field-search">
             <IconSearch />

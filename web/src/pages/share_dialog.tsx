@@ -2,13 +2,19 @@
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {getReportContents, reportUrl} from '../api/client';
+import type {Shared} from '../api/reports';
 import type {ReportContents, TraceInfo} from '../api/types';
 import {plural, sentence} from '../base/format';
 import {word} from '../base/vocabulary';
+import {windowPart} from '../model/report_text';
 import {fileName, redactList} from '../model/share';
+import {page, timeWindow} from '../model/view_state';
+import {CopyButton} from '../ui/copy_button';
 import {Dialog} from '../ui/dialog';
 import {useResource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
+import {DraftButton} from './reports/draft_button';
+import {ShareLink} from './reports/share_link';
 
 export function ShareDialog({
   trace,
@@ -26,12 +32,45 @@ export function ShareDialog({
         One file with the verdict, all findings, pictures of the evidence, settings and method. It
         opens from disk, needs neither scripts nor this server, and prints well.
       </p>
+      <Report trace={trace} onClose={onClose} />
+      <details class="share-more">
+        <summary>Share by a link</summary>
+        <ShareLink what={sharedOf(trace)} />
+      </details>
+      <h3 class="share-head">Download</h3>
       {contents.kind === 'loading' && <Loading what="the report’s contents" />}
       {contents.kind === 'error' && (
         <Failed title="The report cannot be made" text={contents.text} retry={contents.retry} />
       )}
       {contents.kind === 'ready' && <Choice trace={trace} contents={contents.value} />}
     </Dialog>
+  );
+}
+
+/** The window of the timeline where one is looked at, else the whole trace. */
+function sharedOf(trace: TraceInfo): Shared {
+  const window = page.value === 'timeline' ? timeWindow.value : undefined;
+  if (!window) return {trace: trace.id};
+  const from = Math.max(0, Math.floor(window.t0));
+  return {
+    trace: trace.id,
+    view: windowPart(trace.id, from, Math.max(from + 1, Math.ceil(window.t1))),
+  };
+}
+
+/** A report that a team writes, drafted of this trace; or the line that shows this window in one. */
+function Report({trace, onClose}: {trace: TraceInfo; onClose: () => void}): JSX.Element {
+  const shared = sharedOf(trace);
+  return (
+    <div class="report-bar">
+      <DraftButton from={[trace.id]} project={trace.project} onMade={onClose} />
+      {'view' in shared && shared.view !== undefined && (
+        <>
+          <span class="muted">This window as a part of a report:</span>
+          <CopyButton text={`\`\`\`lacuna\n${shared.view}\n\`\`\`\n`} label="Copy" />
+        </>
+      )}
+    </div>
   );
 }
 

@@ -219,6 +219,7 @@ function TraceBody(props: {
     case 'compare':
     case 'run':
     case 'findings':
+    case 'reports':
     case 'not_found':
       return (
         <OverviewPage
