@@ -34,7 +34,7 @@ for (let i = 0; i < 3; i++) await page.keyboard.press('g'); // the first two beg
 await page.locator('.tl-details .tl-title').waitFor();
 await page.locator('.tl[data-settled=yes]').waitFor();
 await take('timeline');
-await page.locator('.tl-details').getByRole('link', {name: /flame/i}).click();
+await page.locator('.tl-details').getByRole('link', {name: 'flame graph', exact: true}).click();
 await page.getByText(/^all /).first().waitFor();
 await take('flame');
 

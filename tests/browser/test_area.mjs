@@ -106,6 +106,16 @@ const steps = [
     await page.reload();
     await dock.getByText(/GPU 0: idle/).waitFor();
   }],
+  ['the flame graph of the area, of what is asked for', async () => {
+    const asked = page.waitForRequest((request) => /\/flame\?/.test(request.url()) && /metric=gpu/.test(request.url()));
+    await tab('Flame').click();
+    const [t0, t1] = param('sel').slice(2).split(',').map(Number);
+    const flame = new URL((await asked).url()).searchParams;
+    assert.deepEqual([Number(flame.get('t0')), Number(flame.get('t1'))], [t0, t1]);
+    await dock.getByLabel('GPU waiting').check();
+    await dock.locator('.flame-canvas').waitFor();
+    assert.ok((await dock.locator('.flame-canvas').boundingBox()).height > 100);
+  }],
   ['a step of the list becomes the area', async () => {
     await tab('Steps').click();
     const before = param('sel');
@@ -120,6 +130,36 @@ const steps = [
     const area = await counted();
     await rows().first().getByRole('button').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${area.names[0].longest_slice}`);
+  }],
+  ['without a selection: findings, what is in view, gaps, steps and search hits, each an address', async () => {
+    await page.keyboard.press('Escape');
+    const whole = page.getByRole('navigation', {name: 'What to show of the trace'});
+    const line = () => page.locator('.tl-details tbody tr');
+    await whole.getByRole('link', {name: 'Gaps'}).click();
+    const gaps = await served('gaps');
+    await line().first().waitFor();
+    assert.equal(await line().count(), Math.min(200, gaps.total));
+    await line().first().getByRole('link').click();
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `g:${gaps.rows[0].device},${gaps.rows[0].start_ns},${gaps.rows[0].start_ns + gaps.rows[0].dur_ns}`);
+    await page.keyboard.press('Escape');
+    await whole.getByRole('link', {name: 'Findings'}).click();
+    await page.locator('.tl-dock-findings li').first().waitFor();
+    await whole.getByRole('link', {name: 'In view'}).click();
+    await dock.waitFor();
+    await page.getByPlaceholder(/search names/).fill('sgd');
+    await whole.getByRole('link', {name: 'Search hits'}).click();
+    const hits = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/search?q=sgd&limit=1000`)).json());
+    const longest = hits.hits.reduce((a, b) => (b.dur_ns > a.dur_ns ? b : a));
+    await line().first().waitFor();
+    await page.waitForFunction(() => new URL(location.href).searchParams.get('dock') === 'hits');
+    await answered();
+    await page.reload();
+    await line().first().getByRole('button').click();
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${longest.slice}`);
+    await page.keyboard.press('Escape');
+    await whole.getByRole('link', {name: 'Search hits'}).click();
+    await page.getByPlaceholder(/search names/).fill('');
+    await page.keyboard.press('Escape');
   }],
   ['rows that were pinned, folded, opened and filtered are there after a reload', async () => {
     await page.keyboard.press('Escape');

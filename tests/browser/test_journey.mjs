@@ -135,7 +135,7 @@ const steps = [
     await page.mouse.move(stage.x + stage.width * 0.5, stage.y + stage.height * 0.8, {steps: 5});
     await page.mouse.up();
     await page.waitForFunction(() => /^a:/.test(new URL(location.href).searchParams.get('sel') ?? ''));
-    await page.locator('.tl-details').getByRole('link', {name: /flame/i}).click();
+    await page.locator('.tl-details').getByRole('link', {name: 'flame graph', exact: true}).click();
     await page.getByText(/^all /).first().waitFor();
     assert.match(await page.locator('main').innerText(), /selected/);
   }],

@@ -53,7 +53,21 @@ test('every view survives its address', () => {
       selection: {kind: 'gap', device: 3, t0: ns(5), t1: ns(9)},
     },
     {...DEFAULT_VIEW, traceId: 'a', page: 'kernels', tableSort: '-count', tableFilter: 'nchw'},
-    {...DEFAULT_VIEW, traceId: 'a', page: 'timeline', rows: 'all;pin=t3;only=a=b', areaTab: 'idle'},
+    {
+      ...DEFAULT_VIEW,
+      traceId: 'a',
+      page: 'timeline',
+      rows: 'all;pin=t3;only=a=b',
+      areaTab: 'idle',
+      dockTab: 'hits',
+    },
+    {
+      ...DEFAULT_VIEW,
+      traceId: 'a',
+      page: 'kernels',
+      tableName: 'copies',
+      tableGroup: 'direction,track',
+    },
   ];
   for (const view of views) assert.deepEqual(roundTrip(view), view);
 });

@@ -4,6 +4,7 @@
 //   BASE/?q=text&sim=0&sort=-step&group=project   the list of traces, filtered, without simulated ones
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
 //   BASE/t/ID?view=timeline&sel=a:T0,T1&tab=gpu&rows=all;pin=t3
+//   BASE/t/ID?view=timeline&q=text&dock=hits
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=flame&shape=inverted&fold=1&of=NAME&with=ID&detail=full
 //   BASE/t/ID?view=kernels&table=copies&group=track&sort=-count&f=text&sel=a:T0,T1
@@ -47,8 +48,12 @@ export type Selection =
 export const THEMES = ['auto', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
-export const AREA_TABS = ['slices', 'gpu', 'idle', 'steps', 'counters'] as const;
+export const AREA_TABS = ['slices', 'gpu', 'idle', 'steps', 'counters', 'flame'] as const;
 export type AreaTab = (typeof AREA_TABS)[number];
+
+/** What the dock shows while nothing is selected; '': it is closed. */
+export const DOCK_TABS = ['', 'findings', 'view', 'gaps', 'steps', 'hits'] as const;
+export type DockTab = (typeof DOCK_TABS)[number];
 
 /** Everything that the address carries. */
 export interface ViewState {
@@ -85,6 +90,8 @@ export interface ViewState {
   readonly rows: string;
   /** What is shown of a selected area. */
   readonly areaTab: AreaTab;
+  /** What is shown of the whole while nothing is selected. */
+  readonly dockTab: DockTab;
   /** List: without simulated traces. */
   readonly hideSimulated: boolean;
   /** List: its order and its groups (model/list/list_order.ts). */
@@ -125,6 +132,7 @@ export const DEFAULT_VIEW: ViewState = {
   tableFilter: '',
   rows: '',
   areaTab: 'slices',
+  dockTab: '',
   hideSimulated: false,
   listSort: '',
   listGroup: '',
@@ -159,6 +167,7 @@ export const tableSort = signal('');
 export const tableFilter = signal('');
 export const rowsShown = signal('');
 export const areaTab = signal<AreaTab>('slices');
+export const dockTab = signal<DockTab>('');
 export const hideSimulated = signal(false);
 export const listSort = signal('');
 export const listGroup = signal('');
@@ -194,6 +203,7 @@ export function currentView(): ViewState {
     tableFilter: tableFilter.value,
     rows: rowsShown.value,
     areaTab: areaTab.value,
+    dockTab: dockTab.value,
     hideSimulated: hideSimulated.value,
     listSort: listSort.value,
     listGroup: listGroup.value,
@@ -231,6 +241,7 @@ export function show(change: Partial<ViewState>): void {
     tableFilter.value = next.tableFilter;
     rowsShown.value = next.rows;
     areaTab.value = next.areaTab;
+    dockTab.value = next.dockTab;
     hideSimulated.value = next.hideSimulated;
     listSort.value = next.listSort;
     listGroup.value = next.listGroup;
@@ -324,6 +335,7 @@ export function formatLocation(view: ViewState): string {
   put('f', view.tableFilter, '');
   put('rows', view.rows, '');
   put('tab', view.areaTab, DEFAULT_VIEW.areaTab);
+  put('dock', view.dockTab, '');
   return withParams(`t/${encodeURIComponent(view.traceId)}`);
 }
 
@@ -394,6 +406,7 @@ export function parseLocation(path: string, search: string): ViewState {
     tableFilter: params.get('f') ?? '',
     rows: params.get('rows') ?? '',
     areaTab: AREA_TABS.find(tab => tab === params.get('tab')) ?? DEFAULT_VIEW.areaTab,
+    dockTab: DOCK_TABS.find(tab => tab === params.get('dock')) ?? '',
   };
 }
 

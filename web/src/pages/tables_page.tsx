@@ -256,7 +256,12 @@ function Tools(props: {
           <ViewLink
             key={each}
             class="table-name"
-            view={{tableName: each === 'kernels' ? '' : each, tableGroup: '', tableSort: ''}}
+            view={{
+              tableName: each === 'kernels' ? '' : each,
+              tableGroup: '',
+              tableSort: '',
+              tableFilter: '',
+            }}
             current={each === name}
           >
             {TABLES[each].label}

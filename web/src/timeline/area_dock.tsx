@@ -19,6 +19,7 @@ import {ViewLink} from '../ui/link';
 import {useResource, type Resource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
 import type {TimelineModel} from './data/timeline_model';
+import {DockFlame} from './dock_flame';
 import {trackLabel} from './data/rows';
 import {CausePieces, type DetailsProps} from './details_parts';
 
@@ -37,6 +38,7 @@ const TAB_LABELS: Readonly<Record<AreaTab, string>> = {
   idle: 'Idle by cause',
   steps: 'Steps',
   counters: 'Counters',
+  flame: 'Flame',
 };
 
 interface Area {
@@ -121,6 +123,8 @@ function hasTab(model: TimelineModel, tab: AreaTab): boolean {
       return model.steps.all.length > 0;
     case 'counters':
       return has('counter');
+    case 'flame':
+      return has('thread') || has('stream');
   }
 }
 
@@ -136,6 +140,8 @@ function TabBody(
   const {area, model, span} = props;
   if (props.tab === 'steps') return <Steps {...props} />;
   if (props.tab === 'counters') return <Counters model={model} span={span} />;
+  if (props.tab === 'flame')
+    return <DockFlame model={model} t0={Math.floor(span.t0)} t1={Math.ceil(span.t1)} />;
   if (area.kind === 'error')
     return <Failed title="The area cannot be counted" text={area.text} retry={area.retry} />;
   const info = area.kind === 'ready' ? area.value : area.stale;

@@ -1,12 +1,15 @@
 // What is selected, in full: a slice, a gap or an area.
 import type {JSX} from 'preact';
-import {selection, type Selection} from '../model/view_state';
+import {dockTab, query, selection, type DockTab, type Selection} from '../model/view_state';
 import {IconClose} from '../ui/icons';
+import {lazy} from '../ui/lazy';
+import {ViewLink} from '../ui/link';
 import {AreaDetails} from './area_details';
-import type {TimelineModel} from './data/timeline_model';
 import type {DetailsProps} from './details_parts';
 import {GapDetails} from './gap_details';
 import {SliceSelected} from './slice_details';
+
+const WholeDock = lazy('the table', async () => (await import('./whole_dock')).WholeDock, true);
 
 export function DetailsPanel(props: DetailsProps & {readonly hasStage: boolean}): JSX.Element {
   const sel = selection.value;
@@ -16,7 +19,7 @@ export function DetailsPanel(props: DetailsProps & {readonly hasStage: boolean})
       aria-label="Details of the selection"
     >
       {sel === undefined ? (
-        <Hint model={props.model} />
+        <Whole model={props.model} navigator={props.navigator} />
       ) : (
         <>
           <button
@@ -35,18 +38,52 @@ export function DetailsPanel(props: DetailsProps & {readonly hasStage: boolean})
   );
 }
 
-function Hint({model}: {model: TimelineModel}): JSX.Element {
-  const hasGaps = model.tracks.tracks.some(t => t.kind === 'gaps' && t.count > 0);
+/** While nothing is selected: what there is of the whole, by tabs, closed until one is pressed. */
+function Whole({model, navigator}: DetailsProps): JSX.Element {
+  const open = dockTab.value;
+  const has = (kind: string): boolean =>
+    model.tracks.tracks.some(t => t.kind === kind && t.count > 0);
+  const tabs: readonly {tab: DockTab; label: string; isThere: boolean}[] = [
+    {
+      tab: 'findings',
+      label: 'Findings',
+      isThere: (model.analysis?.findings ?? []).length > 0,
+    },
+    {tab: 'view', label: 'In view', isThere: true},
+    {tab: 'gaps', label: 'Gaps', isThere: has('gaps')},
+    {tab: 'steps', label: 'Steps', isThere: model.steps.all.length > 0},
+    {tab: 'hits', label: 'Search hits', isThere: query.value.trim() !== ''},
+  ];
+  const shown = tabs.filter(tab => tab.isThere);
   return (
-    <p class="tl-hint">
-      {hasGaps && (
-        <>
-          <kbd>G</kbd> goes to the longest gap.{' '}
-        </>
+    <>
+      <div class="tl-whole-bar">
+        <nav class="tl-dock-tabs" aria-label="What to show of the trace">
+          {shown.map(({tab, label}) => (
+            <ViewLink
+              key={tab}
+              class="tl-dock-tab"
+              view={{dockTab: tab === open ? '' : tab}}
+              current={tab === open}
+            >
+              {label}
+            </ViewLink>
+          ))}
+        </nav>
+        <p class="tl-hint">
+          {has('gaps') && (
+            <>
+              <kbd>G</kbd> longest gap ·{' '}
+            </>
+          )}
+          drag: select an area · <kbd>W</kbd> <kbd>A</kbd> <kbd>S</kbd> <kbd>D</kbd> move ·{' '}
+          <kbd>?</kbd> all keys
+        </p>
+      </div>
+      {open !== '' && shown.some(({tab}) => tab === open) && (
+        <WholeDock model={model} navigator={navigator} tab={open} />
       )}
-      Click a slice for its details, drag to select an area, <kbd>W</kbd> <kbd>A</kbd> <kbd>S</kbd>{' '}
-      <kbd>D</kbd> to move, <kbd>?</kbd> for all keys.
-    </p>
+    </>
   );
 }
 

@@ -1,0 +1,262 @@
+// Under the timeline while nothing is selected: findings, what is in view, gaps, steps, search hits.
+import type {JSX} from 'preact';
+import {useEffect, useState} from 'preact/hooks';
+import {getTable, searchSlices} from '../api/client';
+import type {SearchReply, TableName, TableRow} from '../api/types';
+import {exactNs, formatCount, formatDuration} from '../base/format';
+import {ns} from '../base/units';
+import {exactCell, formatCell, isNumber} from '../model/data_table';
+import {query, timeWindow, type DockTab, type Selection} from '../model/view_state';
+import {ViewLink} from '../ui/link';
+import {useResource} from '../ui/resource';
+import {Failed, Loading} from '../ui/states';
+import {AreaDock} from './area_dock';
+import {trackLabel} from './data/rows';
+import type {Span} from './data/view_math';
+import type {DetailsProps} from './details_parts';
+
+const ROWS_SHOWN = 200;
+/** Hits read to order them by length: a page of the server at a time. */
+const HITS_A_PAGE = 1000;
+const HITS_READ = 10000;
+/** A window counts as chosen when it rests for that long. */
+const REST_MS = 300;
+
+export function WholeDock({model, navigator, tab}: DetailsProps & {tab: DockTab}): JSX.Element {
+  const span = useResting(model.window);
+  switch (tab) {
+    case 'findings':
+      return <Findings model={model} navigator={navigator} />;
+    case 'view':
+      return (
+        <AreaDock
+          model={model}
+          navigator={navigator}
+          t0={Math.floor(span.t0)}
+          t1={Math.max(Math.floor(span.t0) + 1, Math.ceil(span.t1))}
+        />
+      );
+    case 'gaps':
+    case 'steps':
+      return <List model={model} navigator={navigator} name={tab} />;
+    case 'hits':
+      return <Hits model={model} navigator={navigator} text={query.value.trim()} />;
+    case '':
+      return <></>;
+  }
+}
+
+/** The window, once it has stopped moving. */
+function useResting(now: Span): Span {
+  const [span, setSpan] = useState(now);
+  const moved = timeWindow.value;
+  useEffect(() => {
+    const timer = setTimeout(() => setSpan(now), REST_MS);
+    return () => clearTimeout(timer);
+  }, [moved]);
+  return span;
+}
+
+function Findings({model, navigator}: DetailsProps): JSX.Element {
+  const findings = model.analysis?.findings ?? [];
+  return (
+    <ol class="tl-dock-findings">
+      {findings.map((finding, i) => (
+        <li key={finding.id}>
+          <button
+            type="button"
+            class="tl-dock-go"
+            disabled={finding.evidence.length === 0}
+            title={finding.evidence.length === 0 ? 'It has no place in the timeline' : 'Show where'}
+            onClick={() => navigator.finding(i)}
+          >
+            {finding.title}
+          </button>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+// ---- gaps and steps
+
+function selectionOf(row: TableRow): Selection {
+  const t0 = row.start_ns ?? ns(0);
+  const t1 = ns(t0 + Math.max(1, row.dur_ns ?? 0));
+  return row.device === undefined
+    ? {kind: 'area', t0, t1}
+    : {kind: 'gap', device: row.device, t0, t1};
+}
+
+function List({model, name}: DetailsProps & {name: TableName & DockTab}): JSX.Element {
+  const table = useResource(`${model.trace.id}/${model.trace.generation} ${name}`, signal =>
+    getTable(model.trace.id, name, {limit: ROWS_SHOWN}, signal),
+  );
+  if (table.kind === 'error')
+    return <Failed title="The table cannot be shown" text={table.text} retry={table.retry} />;
+  if (table.kind === 'loading') return <Loading what={`the ${name}`} />;
+  const {columns, rows, total} = table.value;
+  return (
+    <div class="tl-dock-body">
+      <table class="tl-dock-table tl-dock-list-table">
+        <thead>
+          <tr>
+            {columns.map(column => (
+              <th
+                key={column.id}
+                scope="col"
+                class={isNumber(column) ? '' : 'is-text'}
+                title={column.definition}
+              >
+                {column.label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => (
+            <tr key={index}>
+              {columns.map((column, i) => {
+                const text = formatCell(column, row.cells[i]);
+                return (
+                  <td
+                    key={column.id}
+                    class={isNumber(column) ? '' : 'is-text'}
+                    title={exactCell(column, row.cells[i])}
+                  >
+                    {i === 0 ? (
+                      <ViewLink
+                        view={{
+                          selection: selectionOf(row),
+                          window: model.asWindow(around(row)),
+                        }}
+                      >
+                        {text}
+                      </ViewLink>
+                    ) : (
+                      text
+                    )}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="tl-muted tl-dock-sum">
+        {rows.length < total && `${formatCount(rows.length)} of ${formatCount(total)}; `}
+        <ViewLink view={{page: 'kernels', tableName: name, selection: undefined}}>
+          all in Tables
+        </ViewLink>
+      </p>
+    </div>
+  );
+}
+
+/** A row with half of its length to each side. */
+function around(row: TableRow): Span {
+  const t0 = row.start_ns ?? 0;
+  const dur = Math.max(1000, row.dur_ns ?? 0);
+  return {t0: t0 - dur / 2, t1: t0 + dur * 1.5};
+}
+
+// ---- search hits
+
+type Hit = SearchReply['hits'][number];
+const ORDERS = [
+  {order: 'dur', label: 'longest first'},
+  {order: 'start', label: 'in order of time'},
+] as const;
+
+async function readHits(
+  id: string,
+  q: string,
+  signal: AbortSignal,
+): Promise<{hits: readonly Hit[]; total: number}> {
+  const hits: Hit[] = [];
+  let after: string | undefined;
+  let total = 0;
+  do {
+    const page = await searchSlices(
+      id,
+      {q, limit: HITS_A_PAGE, ...(after === undefined ? {} : {after})},
+      signal,
+    );
+    hits.push(...page.hits);
+    total = page.total;
+    after = page.hits.length === 0 ? undefined : page.next;
+  } while (after !== undefined && hits.length < HITS_READ);
+  return {hits, total};
+}
+
+function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Element {
+  const [order, setOrder] = useState<'dur' | 'start'>('dur');
+  const found = useResource(`${model.trace.id}/${model.trace.generation} ${text}`, signal =>
+    readHits(model.trace.id, text, signal),
+  );
+  if (found.kind === 'error')
+    return <Failed title="The hits cannot be shown" text={found.text} retry={found.retry} />;
+  if (found.kind === 'loading') return <Loading what="the hits" />;
+  const {hits, total} = found.value;
+  const sorted =
+    order === 'start'
+      ? hits
+      : [...hits].sort((a, b) => b.dur_ns - a.dur_ns || a.start_ns - b.start_ns);
+  return (
+    <div class="tl-dock-body">
+      <div class="tl-dock-rows">
+        {ORDERS.map(o => (
+          <label key={o.order}>
+            <input
+              type="radio"
+              name="dock-hits"
+              checked={o.order === order}
+              onChange={() => setOrder(o.order)}
+            />{' '}
+            {o.label}
+          </label>
+        ))}
+        <span class="tl-muted" role="status">
+          {formatCount(total)} hits
+          {hits.length < total && `; ordered are the first ${formatCount(hits.length)} in time`}
+        </span>
+      </div>
+      <table class="tl-dock-table">
+        <thead>
+          <tr>
+            <th scope="col">name</th>
+            <th scope="col">duration</th>
+            <th scope="col">starts at</th>
+            <th scope="col">row</th>
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.slice(0, ROWS_SHOWN).map(hit => {
+            const track = model.track(hit.track);
+            return (
+              <tr key={hit.slice}>
+                <th scope="row" title={hit.name}>
+                  <button
+                    type="button"
+                    class="tl-dock-go"
+                    onClick={() =>
+                      navigator.goToSlice(hit.slice, {
+                        t0: hit.start_ns,
+                        t1: hit.start_ns + hit.dur_ns,
+                      })
+                    }
+                  >
+                    {hit.name || '(no name)'}
+                  </button>
+                </th>
+                <td title={exactNs(hit.dur_ns)}>{formatDuration(hit.dur_ns)}</td>
+                <td title={exactNs(hit.start_ns)}>{formatDuration(hit.start_ns, 7)}</td>
+                <td class="tl-dock-kind">{track ? trackLabel(model.tracks, track).label : ''}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
