@@ -59,6 +59,28 @@ const steps = [
     await other.getByText('I have a trace of PyTorch').first().waitFor();
     await other.close();
   }],
+  ['a project shows its runs in a row, what was predicted, and keeps a note', async () => {
+    for (const name of ['1-two-workers', '2-five-workers']) run('import', '--data', data, join(demo, `${name}.json`));
+    await page.goto(`${server.base}/p/-`);
+    const rows = page.getByTestId('journal-run');
+    await page.getByText('within the band, it came true').waitFor();
+    assert.match(await rows.first().innerText(), /num_workers 2 -> 5 \(one change\)/);
+    await page.getByTestId('ladder-chart').locator('.ladder-predicted').waitFor();
+    await rows.first().getByRole('button', {name: 'Note'}).click();
+    await page.getByLabel('Why').fill('<b>the loader was late</b>');
+    await page.getByRole('button', {name: 'Save'}).click();
+    await page.locator('.journal-note', {hasText: '<b>the loader was late</b>'}).waitFor();
+    await rows.last().getByRole('button', {name: 'Baseline'}).click();
+    await page.getByText(/51\s% faster than the baseline/).waitFor();
+    await page.getByRole('link', {name: 'By setting'}).click();
+    await page.getByLabel('Setting').selectOption('num_workers');
+    await page.getByTestId('series-chart').locator('.series-ideal').waitFor();
+    assert.match(page.url(), /\/p\/-\?tab=series&setting=num_workers$/);
+    await page.goBack();
+    await page.getByRole('link', {name: 'By week'}).click();
+    await page.getByTestId('weeks-chart').waitFor();
+    await page.getByText('in which no computing kernel ran').waitFor();
+  }],
   ['a part that was not there is no 0 ms', async () => {
     await upload(join(demo, '1-two-workers.json'));
     const needs = await page.locator('.needs').innerText();

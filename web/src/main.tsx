@@ -7,7 +7,15 @@ import {syncAddress, takeKeyFromAddress} from './model/address';
 import {isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
-import {findingId, OTHER_PAGES, page, reportId, runId, traceId} from './model/view_state';
+import {
+  findingId,
+  OTHER_PAGES,
+  page,
+  projectName,
+  reportId,
+  runId,
+  traceId,
+} from './model/view_state';
 import {DropZone} from './pages/drop_zone';
 import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
@@ -32,6 +40,10 @@ const FindingsPage = lazy(
 const ReportsPage = lazy(
   'the reports',
   async () => (await import('./pages/reports/reports_page')).ReportsPage,
+);
+const ProjectPage = lazy(
+  'the project',
+  async () => (await import('./pages/lazy_pages')).ProjectPage,
 );
 const REST_AFTER_MS = 2000;
 
@@ -78,6 +90,7 @@ function App(): JSX.Element {
       {page.value === 'run' && <RunPage key={runId.value} />}
       {page.value === 'findings' && <FindingsPage key={findingId.value} />}
       {page.value === 'reports' && <ReportsPage key={reportId.value} />}
+      {page.value === 'project' && <ProjectPage key={projectName.value} />}
       {page.value === 'not_found' && <NotFoundPage />}
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />

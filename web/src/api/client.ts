@@ -150,6 +150,8 @@ export interface Labels {
   readonly project?: string;
   readonly notes?: string;
   readonly tags?: readonly string[];
+  readonly baseline?: boolean;
+  readonly pinned?: boolean;
 }
 
 export async function labelTrace(id: string, labels: Labels): Promise<shapes.TraceInfo> {

@@ -26,6 +26,7 @@ test('every view survives its address', () => {
   const views: ViewState[] = [
     {...DEFAULT_VIEW, query: 'resnet v100', hideSimulated: true},
     {...DEFAULT_VIEW, page: 'run', runId: 'a b/c'},
+    {...DEFAULT_VIEW, page: 'project', projectName: 'a b/c', projectQuery: 'tab=series&setting=x'},
     {...DEFAULT_VIEW, traceId: 'abc', page: 'overview'},
     {
       ...DEFAULT_VIEW,

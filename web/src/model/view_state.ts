@@ -12,6 +12,7 @@
 //   BASE/compare?a=ID&b=ID&met=3&v=... two traces, before and after, aligned at a step
 //   BASE/findings, BASE/findings/ID   what findings mean
 //   BASE/reports, BASE/reports/ID     reports that people write
+//   BASE/p/NAME?tab=series&setting=K   a project's runs over time (pages/project reads the rest)
 //   anything else                     a line that says so
 //
 // Selecting and changing the page make a history entry; moving the window does not.
@@ -29,6 +30,7 @@ const PAGES = [
   'run',
   'findings',
   'reports',
+  'project',
   'not_found',
 ] as const;
 export type Page = (typeof PAGES)[number];
@@ -108,6 +110,9 @@ export interface ViewState {
   readonly findingId: string;
   /** The report that is shown; '': the list of them. */
   readonly reportId: string;
+  /** The project whose runs are shown ("-": traces without one), and the query of its address. */
+  readonly projectName: string;
+  readonly projectQuery: string;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -142,6 +147,8 @@ export const DEFAULT_VIEW: ViewState = {
   met: '',
   findingId: '',
   reportId: '',
+  projectName: '',
+  projectQuery: '',
 };
 
 export const page = signal<Page>(DEFAULT_VIEW.page);
@@ -177,6 +184,8 @@ export const runId = signal('');
 export const met = signal('');
 export const findingId = signal('');
 export const reportId = signal('');
+export const projectName = signal('');
+export const projectQuery = signal('');
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
@@ -213,6 +222,8 @@ export function currentView(): ViewState {
     met: met.value,
     findingId: findingId.value,
     reportId: reportId.value,
+    projectName: projectName.value,
+    projectQuery: projectQuery.value,
   };
 }
 
@@ -251,6 +262,8 @@ export function show(change: Partial<ViewState>): void {
     met.value = next.met;
     findingId.value = next.findingId;
     reportId.value = next.reportId;
+    projectName.value = next.projectName;
+    projectQuery.value = next.projectQuery;
   });
 }
 
@@ -307,6 +320,8 @@ export function formatLocation(view: ViewState): string {
     return view.findingId === '' ? 'findings' : `findings/${encodeURIComponent(view.findingId)}`;
   if (view.page === 'reports')
     return view.reportId === '' ? 'reports' : `reports/${encodeURIComponent(view.reportId)}`;
+  if (view.page === 'project' && view.projectName !== '')
+    return `p/${encodeURIComponent(view.projectName)}${view.projectQuery === '' ? '' : `?${view.projectQuery}`}`;
   if (view.page === 'not_found') return 'not_found';
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
@@ -369,6 +384,14 @@ export function parseLocation(path: string, search: string): ViewState {
     return {...DEFAULT_VIEW, page: 'findings', findingId: decode(finding[1] ?? '') ?? ''};
   const report = /^\/?reports(?:\/([^/]*))?\/?$/.exec(path);
   if (report) return {...DEFAULT_VIEW, page: 'reports', reportId: decode(report[1] ?? '') ?? ''};
+  const project = decode(/^\/?p\/([^/]+)\/?$/.exec(path)?.[1] ?? '');
+  if (project)
+    return {
+      ...DEFAULT_VIEW,
+      page: 'project',
+      projectName: project,
+      projectQuery: search.replace(/^\?/, ''),
+    };
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
@@ -417,6 +440,7 @@ export const OTHER_PAGES: readonly string[] = [
   'run',
   'findings',
   'reports',
+  'project',
   'not_found',
 ];
 

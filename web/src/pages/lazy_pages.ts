@@ -7,6 +7,7 @@ export {FlamePage} from './flame_page';
 export {GettingStarted} from './getting_started';
 export {LabelEditor} from './label_editor';
 export {OverviewCharts} from './overview_charts';
+export {ProjectPage} from './project/project_page';
 export {RunPage} from './run_page';
 export {SelectionBar} from './selection_bar';
 export {ShareDialog} from './share_dialog';

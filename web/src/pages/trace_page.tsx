@@ -220,6 +220,7 @@ function TraceBody(props: {
     case 'run':
     case 'findings':
     case 'reports':
+    case 'project':
     case 'not_found':
       return (
         <OverviewPage

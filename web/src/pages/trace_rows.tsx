@@ -201,9 +201,13 @@ function Tags({traces}: {traces: readonly TraceInfo[]}): JSX.Element {
         </span>
       )}
       {first !== undefined && first.project !== '' && listGroup.value !== 'project' && (
-        <span class="tag" title={`project ${first.project}`}>
+        <ViewLink
+          class="tag"
+          title={`project ${first.project}: its runs over time`}
+          view={{...DEFAULT_VIEW, page: 'project', projectName: first.project}}
+        >
           {first.project}
-        </span>
+        </ViewLink>
       )}
       {own.map(tag => (
         <span key={tag} class="tag tag-own">

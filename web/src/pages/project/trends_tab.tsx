@@ -1,0 +1,173 @@
+// What a project's runs took and wasted, by week, person, job and cause.
+import type {JSX} from 'preact';
+import {getTrends, type Sums, type Trends} from '../../api/project';
+import {CAUSES, type Cause} from '../../base/causes';
+import {formatNumber, formatPct, plural} from '../../base/format';
+import {AXIS_PX, Axis, CauseLegend, StackedBars, useWidth} from '../../ui/chart_frame';
+import {useResource} from '../../ui/resource';
+import {Empty, Failed, Loading} from '../../ui/states';
+import {Pending, useRounds} from './pending';
+
+const HEIGHT = 180;
+/** A single week is no wall of color. */
+const BAR_PX_MAX = 96;
+
+/** Parts that are no cause of idle time, by the cause whose color they share. */
+const SHARED: Readonly<Record<string, readonly string[]>> = {
+  comm: ['exposed_comm'],
+  copy_wait: ['exposed_copy', 'exposed_memset'],
+};
+
+export function TrendsTab({name}: {name: string}): JSX.Element {
+  const {round, again} = useRounds();
+  const reply = useResource(`${name}\n${round}`, s => getTrends(name, s));
+  const trends =
+    reply.kind === 'ready' ? reply.value : reply.kind === 'loading' ? reply.stale : undefined;
+  if (reply.kind === 'error')
+    return <Failed title="The weeks failed to load" text={reply.text} retry={reply.retry} />;
+  if (!trends) return <Loading what="the weeks" />;
+  return (
+    <>
+      <Pending count={trends.pending} again={again} />
+      {trends.weeks.length === 0 ? (
+        <Empty title="No runs yet" />
+      ) : (
+        <>
+          <WeeksChart trends={trends} />
+          <p class="muted project-definition">
+            GPU hours wasted: the recorded time of a run's GPUs, from the first operation of each to
+            its last, in which no computing kernel ran. Communication, copies and idle time count.
+            What was not recorded does not.
+          </p>
+          <div class="project-tables">
+            <NameTable title="People" names={merged(trends.weeks.map(week => week.people))} />
+            <NameTable title="Jobs" names={merged(trends.weeks.map(week => week.jobs))} />
+          </div>
+        </>
+      )}
+    </>
+  );
+}
+
+/** The same names of all weeks together, largest waste first. */
+function merged(weeks: readonly (readonly Sums[])[]): readonly Sums[] {
+  const all = new Map<string | undefined, Sums>();
+  for (const sums of weeks.flat()) {
+    const before = all.get(sums.name);
+    all.set(sums.name, {
+      name: sums.name,
+      run_count: sums.run_count + (before?.run_count ?? 0),
+      gpu_hours: sums.gpu_hours + (before?.gpu_hours ?? 0),
+      gpu_hours_wasted: sums.gpu_hours_wasted + (before?.gpu_hours_wasted ?? 0),
+    });
+  }
+  return [...all.values()].sort((a, b) => b.gpu_hours_wasted - a.gpu_hours_wasted);
+}
+
+function wastedBy(trends: Trends, cause: Cause): readonly number[] {
+  const parts = [cause, ...(SHARED[cause] ?? [])];
+  return trends.weeks.map(week =>
+    parts.reduce((sum, part) => sum + (week.parts_gpu_hours[part] ?? 0), 0),
+  );
+}
+
+function WeeksChart({trends}: {trends: Trends}): JSX.Element {
+  const box = useWidth();
+  const {width} = box;
+  const {weeks} = trends;
+  const layers = CAUSES.map(cause => ({cause, values: wastedBy(trends, cause)})).filter(layer =>
+    layer.values.some(value => value > 0),
+  );
+  const top = Math.max(1e-12, ...weeks.map(week => week.gpu_hours_wasted)) * 1.08;
+  const room = Math.min(BAR_PX_MAX, (width - AXIS_PX) / weeks.length);
+  const every = Math.max(1, Math.ceil(78 / Math.max(1, room)));
+  const total = weeks.reduce((sum, week) => sum + week.gpu_hours_wasted, 0);
+  const of = weeks.reduce((sum, week) => sum + week.gpu_hours, 0);
+  return (
+    <section class="panel" aria-labelledby="weeks-chart" data-testid="weeks-chart">
+      <header class="panel-head">
+        <h2 id="weeks-chart">GPU hours wasted, by week and cause</h2>
+        <span class="panel-aside num">
+          {formatNumber(total, 3)} of {formatNumber(of, 3)} GPU hours (
+          {formatPct(of > 0 ? (100 * total) / of : 0)})
+        </span>
+      </header>
+      <div ref={box.ref} class="chart">
+        {width > 0 && (
+          <svg
+            width={width}
+            height={HEIGHT + 30}
+            viewBox={`0 -8 ${width} ${HEIGHT + 30}`}
+            role="img"
+            aria-label={`GPU hours wasted in ${plural(weeks.length, 'week')}: ${formatNumber(total, 3)}`}
+          >
+            <Axis
+              top={top}
+              width={width}
+              height={HEIGHT}
+              format={value => formatNumber(value, 2)}
+            />
+            <StackedBars
+              layers={layers.map(layer => ({class: `fill-${layer.cause}`, values: layer.values}))}
+              count={weeks.length}
+              top={top}
+              width={AXIS_PX + room * weeks.length}
+              height={HEIGHT}
+            />
+            {weeks.map((week, i) => (
+              <g key={week.week}>
+                <rect class="chart-hit" x={AXIS_PX + i * room} width={room} y={0} height={HEIGHT}>
+                  <title>{`Week of ${week.week}: ${formatNumber(week.gpu_hours_wasted, 3)} of ${formatNumber(week.gpu_hours, 3)} GPU hours, ${plural(week.run_count, 'run')}`}</title>
+                </rect>
+                {i % every === 0 && (
+                  <text x={AXIS_PX + (i + 0.5) * room} y={HEIGHT + 15} text-anchor="middle">
+                    {week.week}
+                  </text>
+                )}
+              </g>
+            ))}
+          </svg>
+        )}
+      </div>
+      <CauseLegend causes={layers.map(layer => layer.cause)} />
+    </section>
+  );
+}
+
+function NameTable(props: {title: string; names: readonly Sums[]}): JSX.Element {
+  return (
+    <section class="panel">
+      <header class="panel-head">
+        <h2>{props.title}</h2>
+      </header>
+      <table class="project-table num">
+        <thead>
+          <tr>
+            <th>name</th>
+            <th>runs</th>
+            <th>GPU hours</th>
+            <th>wasted</th>
+            <th>share</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.names.map(sums => (
+            <tr key={sums.name ?? '\n'}>
+              <td class={sums.name ? '' : 'muted'}>
+                {sums.name === undefined ? 'all others' : sums.name || 'not recorded'}
+              </td>
+              <td>{sums.run_count}</td>
+              <td>{formatNumber(sums.gpu_hours, 3)}</td>
+              <td>{formatNumber(sums.gpu_hours_wasted, 3)}</td>
+              <td>
+                {sums.gpu_hours > 0
+                  ? formatPct((100 * sums.gpu_hours_wasted) / sums.gpu_hours)
+                  : '–'}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
