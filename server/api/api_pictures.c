@@ -1,10 +1,12 @@
 /* Pictures of a trace as SVG: a stretch of its timeline, a flame graph. */
 
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/kept_facts.h"
+#include "server/base/buffer.h"
 #include "server/export/picture.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
@@ -15,6 +17,7 @@
 #include "server/store/trace/trace_file.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** Parameters t0 and t1; negative: not given. @return false: the response says why */

@@ -8,6 +8,7 @@
 #include "server/sql/sql_child.h"
 #include "server/sql/sql_query.h"
 #include "server/store/store.h"
+#include "server/store/trace/trace_columns.h"
 #include "server/store/trace/trace_file.h"
 
 #include <stdatomic.h>
@@ -17,8 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one query may take of the server. */
-enum { SECONDS_MAX = 20, ROWS_MAX = 100000, ROWS_USUAL = 1000, QUERIES_AT_ONCE = 2 };
+    /* What one query may take of the server. */
+    enum {
+        SECONDS_MAX = 20,
+        ROWS_MAX = 100000,
+        ROWS_USUAL = 1000,
+        QUERIES_AT_ONCE = 2
+    };
 #define REPLY_BYTES_MAX ((uint64_t)16 << 20)
 #define MEMORY_BYTES    ((uint64_t)512 << 20)
 

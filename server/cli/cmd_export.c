@@ -7,6 +7,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "collector/base/terminal_text.h"
+#include "server/base/buffer.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
 #include "server/cli/ending.h"

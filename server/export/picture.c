@@ -6,7 +6,6 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
-#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -17,6 +16,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static const char colors[] =

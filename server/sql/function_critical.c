@@ -198,13 +198,13 @@ static enum lac_status read_pieces(struct lac_sql_trace *trace, int64_t device, 
 static bool add_link(struct path *path, const struct piece *piece, uint32_t step,
                      uint32_t *position)
 {
-    struct link *last = path->count > 0 ? &path->at[path->count - 1] : NULL;
+    struct link *last = path->at != NULL && path->count > 0 ? &path->at[path->count - 1] : NULL;
     if (last != NULL && last->step == step && last->piece.slice == piece->slice &&
         last->piece.end_ns == piece->start_ns) {
         last->piece.end_ns = piece->end_ns;
         return true;
     }
-    if (path->count == path->capacity) {
+    if (path->at == NULL || path->count == path->capacity) {
         uint64_t capacity = path->capacity > 0 ? path->capacity * 2 : 1024;
         struct link *at = realloc(path->at, capacity * sizeof(*at));
         if (at == NULL) {

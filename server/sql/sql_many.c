@@ -4,7 +4,6 @@
  * the one whose name the query gives.
  */
 
-#include "analysis/model/status.h"
 #include "server/sql/sql_register.h"
 #include "server/sql/sql_trace.h"
 #include "server/sql/tables.h"
@@ -104,13 +103,12 @@ static int disconnect_many(sqlite3_vtab *vtab)
 }
 
 /** The condition on `trace` that can be pushed down, or -1. */
-static int trace_condition(const sqlite3_index_info *info, int column)
+static int trace_condition(sqlite3_index_info *info, int column)
 {
     for (int i = 0; i < info->nConstraint; i++) {
         const struct sqlite3_index_constraint *it = &info->aConstraint[i];
         if (it->iColumn == column && it->op == SQLITE_INDEX_CONSTRAINT_EQ && it->usable &&
-            strcmp(sqlite3_vtab_collation((sqlite3_index_info *)(uintptr_t)info, i), "BINARY") ==
-                0) {
+            strcmp(sqlite3_vtab_collation(info, i), "BINARY") == 0) {
             return i;
         }
     }

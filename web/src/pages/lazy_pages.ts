@@ -12,4 +12,5 @@ export {RunPage} from './run_page';
 export {SelectionBar} from './selection_bar';
 export {ShareDialog} from './share_dialog';
 export {SqlPage} from './sql_page';
+export {SqlStrip} from './sql_strip';
 export {TablesPage} from './tables_page';

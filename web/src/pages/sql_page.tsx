@@ -13,9 +13,14 @@ import {
   resultCsv,
   writeHistory,
 } from '../model/sql_query';
+import {complete} from '../model/sql/complete';
+import {sqlTrack} from '../model/sql/shown_track';
+import {hasTimes, trackOf} from '../model/sql/track';
+import {show} from '../model/view_state';
 import {CopyButton} from '../ui/copy_button';
 import {useResource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
+import {SqlChartView} from './sql_chart';
 
 const FIRST_QUERY =
   'SELECT name, count, total_ns, self_ns\nFROM by_name\nORDER BY total_ns DESC\nLIMIT 50';
@@ -33,6 +38,24 @@ export function SqlPage({trace}: {trace: TraceInfo}): JSX.Element {
   const [query, setQuery] = useState(history[0] ?? FIRST_QUERY);
   const [answer, setAnswer] = useState<Answer>({kind: 'none'});
   const asked = useRef(0);
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [cursor, setCursor] = useState<number>();
+  const [chosen, setChosen] = useState(0);
+  const offered =
+    cursor === undefined
+      ? undefined
+      : complete(query, cursor, reference.kind === 'ready' ? reference.value : undefined);
+
+  const accept = (word: string): void => {
+    if (!offered || cursor === undefined) return;
+    const at = offered.from + word.length;
+    setQuery(query.slice(0, offered.from) + word + query.slice(cursor));
+    setCursor(undefined);
+    requestAnimationFrame(() => {
+      field.current?.focus();
+      field.current?.setSelectionRange(at, at);
+    });
+  };
 
   const run = async (): Promise<void> => {
     const number = ++asked.current;
@@ -56,17 +79,52 @@ export function SqlPage({trace}: {trace: TraceInfo}): JSX.Element {
       <section class="sql-ask" aria-label="Query">
         <textarea
           class="sql-query"
+          ref={field}
           aria-label="Query in SQL"
+          aria-controls="sql-offered"
           spellcheck={false}
           value={query}
-          onInput={event => setQuery(event.currentTarget.value)}
+          onInput={event => {
+            setQuery(event.currentTarget.value);
+            setCursor(event.currentTarget.selectionEnd);
+            setChosen(0);
+          }}
+          onBlur={() => setCursor(undefined)}
           onKeyDown={event => {
+            const words = offered?.words ?? [];
+            const word = words[chosen];
+            if (word !== undefined && !event.ctrlKey && !event.metaKey) {
+              if (event.key === 'Tab') accept(word);
+              else if (event.key === 'Escape') setCursor(undefined);
+              else if (event.key === 'ArrowDown') setChosen((chosen + 1) % words.length);
+              else if (event.key === 'ArrowUp')
+                setChosen((chosen + words.length - 1) % words.length);
+              else return;
+              event.preventDefault();
+              event.stopPropagation();
+              return;
+            }
             if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
               event.preventDefault();
               void run();
             }
           }}
         />
+        <ul id="sql-offered" class="sql-offered" role="listbox" aria-label="Tab takes the first">
+          {(offered?.words ?? []).map((word, i) => (
+            <li
+              key={word}
+              role="option"
+              aria-selected={i === chosen}
+              onMouseDown={event => {
+                event.preventDefault(); // the field keeps the cursor
+                accept(word);
+              }}
+            >
+              {word}
+            </li>
+          ))}
+        </ul>
         <div class="sql-actions">
           <button
             type="button"
@@ -82,7 +140,7 @@ export function SqlPage({trace}: {trace: TraceInfo}): JSX.Element {
       </section>
       <div class="sql-body">
         <section class="sql-answer" aria-label="Rows" aria-live="polite">
-          <AnswerView answer={answer} />
+          <AnswerView answer={answer} trace={trace} query={query} />
         </section>
         <aside class="sql-tables" aria-label="Tables">
           {reference.kind === 'loading' && <Loading what="the tables" />}
@@ -131,7 +189,13 @@ function History({
   );
 }
 
-function AnswerView({answer}: {answer: Answer}): JSX.Element | null {
+interface AnswerProps {
+  readonly answer: Answer;
+  readonly trace: TraceInfo;
+  readonly query: string;
+}
+
+function AnswerView({answer, trace, query}: AnswerProps): JSX.Element | null {
   switch (answer.kind) {
     case 'none':
       return null;
@@ -144,11 +208,22 @@ function AnswerView({answer}: {answer: Answer}): JSX.Element | null {
         </p>
       );
     case 'rows':
-      return <Rows result={answer.result} ms={answer.ms} />;
+      return <Rows result={answer.result} ms={answer.ms} trace={trace} query={query} />;
   }
 }
 
-function Rows({result, ms}: {result: SqlResult; ms: number}): JSX.Element {
+function Rows({
+  result,
+  ms,
+  trace,
+  query,
+}: {
+  result: SqlResult;
+  ms: number;
+  trace: TraceInfo;
+  query: string;
+}): JSX.Element {
+  const [hasChart, setChart] = useState(false);
   const right = result.columns.map((_, c) => isNumeric(result, c));
   return (
     <>
@@ -158,7 +233,28 @@ function Rows({result, ms}: {result: SqlResult; ms: number}): JSX.Element {
           : `the first ${formatCount(result.row_count)} rows`}
         {`, ${formatNumber(ms)} ms`}
         <CopyButton text={resultCsv(result)} label="Copy as CSV" />
+        <button
+          type="button"
+          class="button"
+          aria-pressed={hasChart}
+          onClick={() => setChart(!hasChart)}
+        >
+          Chart
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled={!hasTimes(result) || result.rows.length === 0}
+          title="Rows with start_ns and dur_ns or end_ns, as a row of the timeline"
+          onClick={() => {
+            sqlTrack.value = trackOf(trace.id, query, result);
+            show({page: 'timeline'});
+          }}
+        >
+          Show as track
+        </button>
       </p>
+      {hasChart && <SqlChartView key={result.columns.join()} result={result} />}
       <div class="sql-rows">
         <table>
           <thead>

@@ -10,6 +10,7 @@ import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
 import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
+import {sqlTrack} from '../model/sql/shown_track';
 import {Boundary} from '../ui/boundary';
 import {Header} from '../ui/header';
 import {BackToTraces, ViewLink} from '../ui/link';
@@ -24,6 +25,7 @@ import {ShareButton} from './share_button';
 const Broken = lazy('what went wrong', async () => (await import('./lazy_pages')).Broken, true);
 const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
 const SqlPage = lazy('the query', async () => (await import('./lazy_pages')).SqlPage);
+const SqlStrip = lazy('the rows', async () => (await import('./lazy_pages')).SqlStrip, true);
 const TablesPage = lazy('the table', async () => (await import('./lazy_pages')).TablesPage);
 
 const TABS: readonly {page: Page; label: string}[] = [
@@ -199,6 +201,7 @@ function TraceBody(props: {
               trace={trace}
               tracks={tracks.value}
               analysis={analysis.kind === 'ready' ? analysis.value : undefined}
+              strip={sqlTrack.value?.trace === trace.id && <SqlStrip trace={trace} />}
             />
           )}
         </main>

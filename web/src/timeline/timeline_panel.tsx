@@ -1,5 +1,5 @@
 // The timeline of a trace: toolbar, overview strip, time axis, rows and details.
-import type {JSX} from 'preact';
+import type {ComponentChildren, JSX} from 'preact';
 import {useEffect, useMemo, useRef, useState} from 'preact/hooks';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {errorText} from '../api/client';
@@ -20,6 +20,8 @@ export interface TimelinePanelProps {
   readonly trace: TraceInfo;
   readonly tracks: TracksInfo;
   readonly analysis: Analysis | undefined;
+  /** Shown over the rows. */
+  readonly strip?: ComponentChildren;
 }
 
 export function TimelinePanel(props: TimelinePanelProps): JSX.Element {
@@ -37,7 +39,7 @@ export function TimelinePanel(props: TimelinePanelProps): JSX.Element {
   return <Timeline key={key} {...props} />;
 }
 
-function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
+function Timeline({trace, tracks, analysis, strip}: TimelinePanelProps): JSX.Element {
   const root = useRef<HTMLElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const base = useRef<HTMLCanvasElement>(null);
@@ -111,6 +113,7 @@ function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
         <canvas ref={axis} class="tl-axis" aria-hidden="true" />
       </div>
       <StatusLine model={model} />
+      {strip}
       <div ref={scroller} class="tl-rows">
         <RowLabels model={model} />
         {model.rows.value.length === 0 && <p class="tl-none">No rows match.</p>}
