@@ -18,13 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-    /* What one query may take of the server. */
-    enum {
-        SECONDS_MAX = 20,
-        ROWS_MAX = 100000,
-        ROWS_USUAL = 1000,
-        QUERIES_AT_ONCE = 2
-    };
+/* What one query may take of the server. */
+enum { SECONDS_MAX = 20, ROWS_MAX = 100000, ROWS_USUAL = 1000, QUERIES_AT_ONCE = 2 };
 #define REPLY_BYTES_MAX ((uint64_t)16 << 20)
 #define MEMORY_BYTES    ((uint64_t)512 << 20)
 
