@@ -4,6 +4,7 @@
 #include "analysis/import/closed_formats.h"
 #include "analysis/import/nsys/nsys.h"
 #include "analysis/import/nsys/nsys_dump.h"
+#include "analysis/import/perfetto/perfetto.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_import.h"
@@ -37,6 +38,7 @@ static const struct lac_stream_importer stream_importers[] = {
     {lac_perf_script_is_its_own, lac_perf_script_import},
     {lac_folded_is_its_own, lac_folded_import},
     {lac_closed_is_its_own, lac_closed_refuse},
+    {lac_perfetto_is_its_own, lac_perfetto_import},
     {is_anything, lac_chrome_import},
 };
 

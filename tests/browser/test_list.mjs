@@ -87,11 +87,11 @@ const steps = [
     assert.equal((await names()).length, 3);
   }],
   ['a file that cannot be read says what it looks like and what to do', async () => {
-    const path = join(scratch, 'my run.pftrace');
+    const path = join(scratch, 'my run.ncu-rep');
     writeFileSync(path, 'no trace at all');
     await page.setInputFiles('#upload-input', path);
-    await page.getByRole('heading', {name: 'It looks like a binary trace of Perfetto'}).waitFor();
-    assert.match(await page.locator('.broken').innerText(), /traceconv json 'my run\.pftrace' trace\.json/);
+    await page.getByRole('heading', {name: 'It looks like a report of Nsight Compute'}).waitFor();
+    assert.match(await page.locator('.broken').innerText(), /lacuna run -- python train\.py/);
     await page.getByRole('button', {name: 'Delete it'}).click();
     await page.getByRole('button', {name: 'Delete', exact: true}).click();
     await page.getByText('There is no such trace here').waitFor();

@@ -6,7 +6,7 @@ import {openTrace, page} from '../model/view_state';
 import {IconUpload} from '../ui/icons';
 
 const FOLDER_DEPTH_MAX = 4;
-const TRACE_FILE = /\.(json|gz|zst|tgz|tar|trace|sqlite)$/i;
+const TRACE_FILE = /\.(json|gz|zst|tgz|tar|trace|sqlite|db|rpd|pftrace|perfetto-trace)$/i;
 
 async function filesOfEntry(entry: FileSystemEntry, depth: number): Promise<File[]> {
   if (entry.isFile)

@@ -108,12 +108,12 @@ const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
       'nvidia-smi --query-gpu=timestamp,index,utilization.gpu,power.draw --format=csv -l 1 -f log.csv',
   },
   {name: 'JAX', command: 'jax.profiler.start_trace("out", create_perfetto_trace=True)'},
-  {name: 'rocprof', command: 'rocprof --sys-trace -o results.csv python train.py'},
+  {name: 'rocprofv3', command: 'rocprofv3 --sys-trace --output-format rocpd -- python train.py'},
   {name: 'perf', command: 'perf script > out.txt'},
   {name: 'FlameGraph', command: 'stackcollapse-perf.pl out.txt > out.folded'},
   {name: 'py-spy', command: 'py-spy record -f raw -o out.folded --pid PID'},
   {name: 'VizTracer', command: 'viztracer -o result.json train.py'},
-  {name: 'Perfetto', command: 'traceconv json trace.pftrace trace.json'},
+  {name: 'Perfetto', command: 'perfetto -c config.pbtx --txt -o trace.pftrace'},
 ];
 
 export function GettingStarted(): JSX.Element {

@@ -7,12 +7,9 @@ test('a file is known by its name, with the command that makes it readable', () 
     likenessOf('run 1.nsys-rep', '')?.command,
     "nsys export --type=sqlite 'run 1.nsys-rep'",
   );
-  assert.equal(
-    likenessOf("it's.pftrace", '')?.command,
-    "traceconv json 'it'\\''s.pftrace' trace.json",
-  );
+  assert.equal(likenessOf("it's.qdrep", '')?.command, "nsys export --type=sqlite 'it'\\''s.qdrep'");
   assert.match(likenessOf('host.xplane.pb', '')?.what ?? '', /XPlane/);
-  assert.match(likenessOf('x.pb', '')?.what ?? '', /Perfetto/);
+  assert.equal(likenessOf('x.pftrace', ''), undefined);
   assert.match(likenessOf('model.pt', '')?.advice ?? '', /trace\.json/);
   assert.match(likenessOf('a.pt.trace.json', 'corrupt')?.advice ?? '', /traceEvents/);
   assert.match(likenessOf('a.json.gz', 'limit')?.advice ?? '', /limits/);

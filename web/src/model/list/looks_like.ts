@@ -39,12 +39,6 @@ const KINDS: readonly Kind[] = [
       'In JAX pass create_perfetto_trace=True to jax.profiler.start_trace and add perfetto_trace.json.gz; of TensorFlow add the trace.json.gz beside this file.',
   },
   {
-    names: /\.(pftrace|perfetto-trace|pb)$/i,
-    what: 'a binary trace of Perfetto',
-    advice: 'Convert it to Chrome JSON, then add the result.',
-    command: name => `traceconv json ${name} trace.json`,
-  },
-  {
     names: /\.(pt|pth|ckpt|safetensors)$/i,
     what: 'a checkpoint of a model',
     advice: 'The profiler writes its trace to another file, *.pt.trace.json.',
