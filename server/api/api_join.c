@@ -7,6 +7,7 @@
 #include "server/http/request.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/join_tar.h"
+#include "server/people/access.h"
 #include "server/store/store.h"
 
 #include <stdint.h>
@@ -68,6 +69,9 @@ enum lac_status lac_api_join_open(struct lac_app *app, const struct lac_request 
         offset == NULL || lac_join_seconds(offset, &join->entries[0].offset_ns)
             ? LAC_OK
             : lac_fail(reterr, LAC_ERR_MISUSE, 0, "offset_s must be seconds, as 2.5 or -3600");
+    if (status == LAC_OK && !lac_access_reads_trace(app->people, app->store, &request->who, id)) {
+        status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "join: no such trace");
+    }
     if (status == LAC_OK) {
         status = take_trace(app, id, join, reterr);
     }

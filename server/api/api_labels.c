@@ -5,6 +5,7 @@
 #include "server/api/app.h"
 #include "server/http/request.h"
 #include "server/json/json_read.h"
+#include "server/people/access.h"
 #include "server/store/journal_rows.h"
 #include "server/store/store.h"
 
@@ -125,6 +126,11 @@ void lac_api_label(void *app_context, const struct lac_request *request,
     }
     if (!lac_store_id_is_valid(id)) {
         lac_response_error(response, 404, "not_found", "no such trace");
+        return;
+    }
+    if (labels.project != NULL && /* into a project that one may write to, too */
+        !lac_access_may(app->people, &request->who, labels.project, LAC_RIGHT_WRITE, "project",
+                        response)) {
         return;
     }
     if (lac_store_set_labels(app->store, id, &labels, &error) != LAC_OK ||

@@ -12,6 +12,7 @@
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
+#include "server/people/access.h"
 #include "server/reports/document.h"
 #include "server/reports/draft.h"
 #include "server/reports/part.h"
@@ -215,9 +216,11 @@ void lac_api_reports(void *app_context, const struct lac_request *request,
     struct lac_written_report_list list = {0};
     struct lac_error error = {0};
     struct lac_json json;
+    char *among = NULL;
     int64_t limit;
 
-    if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit)) {
+    if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit) ||
+        !lac_access_readable(app->people, app->store, &request->who, &among, response)) {
         return;
     }
     const struct lac_written_report_query query = {
@@ -226,9 +229,12 @@ void lac_api_reports(void *app_context, const struct lac_request *request,
         .mention = lac_target_get(request->target, "mention"),
         .after = lac_target_get(request->target, "after"),
         .limit = (uint32_t)limit,
+        .among = among,
     };
+    const enum lac_status status = lac_reports_list(app->store, &query, &list, &error);
 
-    if (lac_reports_list(app->store, &query, &list, &error) != LAC_OK) {
+    free(among);
+    if (status != LAC_OK) {
         if (error.status == LAC_ERR_MISUSE) {
             lac_response_error(response, 400, "bad_request", "%s", error.message);
         } else {
@@ -262,6 +268,7 @@ void lac_api_report_get(void *app_context, const struct lac_request *request,
 
 struct taking {
     struct lac_app *app;
+    const struct lac_principal *who;
     const char *report; /**< NULL: a new one */
     uint32_t count;
     struct lac_report_snapshot snapshots[LAC_REPORT_PARTS_MAX];
@@ -280,7 +287,7 @@ static void take_part(void *context, const struct lac_report_part *part, const c
         free(snapshot);
         return; /* as it was when it was saved first */
     }
-    snapshot = lac_report_evidence_take(taking->app, part, why, sizeof(why));
+    snapshot = lac_report_evidence_take(taking->app, taking->who, part, why, sizeof(why));
     char *copy = snapshot != NULL ? strdup(line) : NULL;
 
     if (copy == NULL) {
@@ -398,6 +405,12 @@ static bool draft(struct lac_app *app, const struct lac_request *request, struct
         lac_response_error(response, 404, "not_found", "\"from\" names a trace that is not here");
         return false;
     }
+    for (unsigned i = 0; i < count; i++) {
+        if (!lac_access_may_object(app->people, app->store, &request->who, LAC_OWNED_TRACE, ids[i],
+                                   LAC_RIGHT_READ, response)) {
+            return false;
+        }
+    }
     is_made = count <= 2 ? draft_of_traces(app, request, ids, count, &out, title, response)
                          : draft_of_series(app, ids, count, &out, title, response);
     if (is_made && (out.status != LAC_OK || out.bytes == NULL)) {
@@ -422,11 +435,16 @@ void lac_api_report_create(void *app_context, const struct lac_request *request,
 {
     struct lac_app *app = app_context;
     struct asked asked;
-    struct taking taking = {.app = app};
+    struct taking taking = {.app = app, .who = &request->who};
     struct lac_error error = {0};
     char id[LAC_ID_SIZE];
 
     if (!read_body(request, &asked, response)) {
+        return;
+    }
+    if (!lac_access_may(app->people, &request->who, asked.project, LAC_RIGHT_WRITE, "project",
+                        response)) {
+        free(asked.markdown);
         return;
     }
     if (asked.from[0] != '\0' && !draft(app, request, &asked, response)) {
@@ -507,10 +525,14 @@ static void save(struct lac_app *app, const struct lac_request *request, const s
                  struct lac_response *response)
 {
     const char *id = request->param[0];
-    struct taking taking = {.app = app, .report = id};
+    struct taking taking = {.app = app, .who = &request->who, .report = id};
     struct lac_error error = {0};
     enum lac_status status = LAC_OK;
 
+    if (asked->has_project && !lac_access_may(app->people, &request->who, asked->project,
+                                              LAC_RIGHT_WRITE, "project", response)) {
+        return;
+    }
     if (asked->has_markdown) {
         status = lac_document_parts(asked->markdown, take_part, &taking, &error);
     }
@@ -685,8 +707,10 @@ static void answer_document(struct lac_app *app, const struct lac_request *reque
                             const struct lac_written_report *row, int form, const char *redact,
                             struct lac_response *response)
 {
-    struct lac_report_evidence evidence = {
-        .app = app, .report = row->id[0] != '\0' ? row->id : NULL, .takes = true};
+    struct lac_report_evidence evidence = {.app = app,
+                                           .who = &request->who,
+                                           .report = row->id[0] != '\0' ? row->id : NULL,
+                                           .takes = true};
     struct lac_redactor redactor = {0};
     struct lac_buffer hosts = {0};
     struct lac_error error = {0};

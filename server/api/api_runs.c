@@ -14,6 +14,7 @@
 #include "server/http/request.h"
 #include "server/json/analysis_json.h"
 #include "server/json/json_out.h"
+#include "server/people/access.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -53,17 +54,25 @@ void lac_api_runs(void *app_context, const struct lac_request *request,
     struct lac_run_list list = {0};
     struct lac_error error = {0};
     struct lac_json json;
+    char *among = NULL;
     int64_t limit;
 
     if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit)) {
+        return;
+    }
+    if (!lac_access_readable(app->people, app->store, &request->who, &among, response)) {
         return;
     }
     const struct lac_run_query query = {
         .project = lac_target_get(request->target, "project"),
         .after = lac_target_get(request->target, "after"),
         .limit = (uint32_t)limit,
+        .among = among,
     };
-    if (lac_store_list_runs(app->store, &query, &list, &error) != LAC_OK) {
+    const enum lac_status status = lac_store_list_runs(app->store, &query, &list, &error);
+
+    free(among);
+    if (status != LAC_OK) {
         lac_api_fail(response, &error);
         return;
     }

@@ -302,7 +302,7 @@ void lac_api_trace_share(void *app_context, const struct lac_request *request,
         lac_response_error(response, 400, "bad_request", "\"view\" is of another trace");
         return;
     }
-    char *snapshot = lac_report_evidence_take(app_context, &part, why, sizeof(why));
+    char *snapshot = lac_report_evidence_take(app_context, &request->who, &part, why, sizeof(why));
 
     if (snapshot == NULL) {
         lac_response_error(response, 400, "bad_request", "\"view\": %s", why);

@@ -4,6 +4,7 @@
 #include "server/api/app.h"
 #include "server/http/request.h"
 #include "server/json/json_read.h"
+#include "server/people/access.h"
 #include "server/sql/reference.h"
 #include "server/sql/sql_child.h"
 #include "server/sql/sql_query.h"
@@ -143,6 +144,8 @@ static void answer_sql(struct lac_trace_file *file, const struct lac_request *re
 
 struct opened {
     struct lac_store *store;
+    struct lac_people *people;
+    const struct lac_principal *who;
     struct lac_trace_file *files[LAC_SQL_TRACES_MAX];
     const char *paths[LAC_SQL_TRACES_MAX];
     unsigned count;
@@ -158,6 +161,11 @@ static bool open_one(struct opened *opened, const char *id, struct lac_response 
         return false;
     }
     struct lac_trace_file **file = &opened->files[opened->count];
+    if (lac_store_id_is_valid(id) &&
+        !lac_access_may_object(opened->people, opened->store, opened->who, LAC_OWNED_TRACE, id,
+                               LAC_RIGHT_READ, response)) {
+        return false;
+    }
     enum lac_status status = lac_store_id_is_valid(id)
                                  ? lac_store_open_trace(opened->store, id, file, &error)
                                  : LAC_ERR_NOT_FOUND;
@@ -214,7 +222,7 @@ static bool open_lines(struct opened *opened, char *ids, struct lac_response *re
 static void answer_many(struct lac_app *app, const struct lac_request *request,
                         struct lac_response *response)
 {
-    struct opened opened = {.store = app->store};
+    struct opened opened = {.store = app->store, .people = app->people, .who = &request->who};
     struct question question = {.query = NULL};
     if (read_question(request, true, &question, response) &&
         open_lines(&opened, question.traces, response, open_one) &&

@@ -133,52 +133,6 @@ void lac_api_metrics(void *app_context, const struct lac_request *request,
                       lac_store_cache_used_bytes(app->store), lac_log_dropped(), resident_bytes());
 }
 
-/* -- session ---------------------------------------------------------------------------------- */
-
-/* The key that a body holds. */
-static enum lac_status read_key(const struct lac_request *request, char *out, size_t capacity_bytes,
-                                struct lac_error *reterr)
-{
-    static const struct lac_json_limits limits = {.size_bytes_max = 4096, .depth_max = 4};
-    struct json_object *object = NULL;
-    enum lac_status status =
-        lac_json_read(request->body, request->body_size_bytes, &limits, &object, reterr);
-
-    if (status == LAC_OK) {
-        status = lac_json_read_text(object, "key", out, capacity_bytes, reterr);
-    }
-    lac_json_read_done(object);
-    return status;
-}
-
-void lac_api_session(void *app_context, const struct lac_request *request,
-                     struct lac_response *response)
-{
-    struct lac_app *app = app_context;
-    struct lac_error error = {0};
-    char given[256];
-    const enum lac_status status = read_key(request, given, sizeof(given), &error);
-
-    if (status == LAC_ERR_NOMEM) {
-        lac_response_error(response, 503, "out_of_memory", "%s", error.message);
-        return;
-    }
-    if (status != LAC_OK) {
-        lac_response_error(response, 400, "bad_request",
-                           "send a JSON object, {\"key\": \"...\"}: %s", error.message);
-        return;
-    }
-    if (!lac_key_matches(app->key, given)) {
-        lac_response_error(response, 403, "wrong_key",
-                           "wrong key: open the address that `lacuna serve` printed last");
-        return;
-    }
-    response->http_status = 204;
-    lac_response_header(response, "Set-Cookie",
-                        "lacuna_key=%s; Path=%s/; HttpOnly; SameSite=Strict; Max-Age=2592000",
-                        app->key->cookie, app->base_path);
-}
-
 /* -- events ----------------------------------------------------------------------------------- */
 
 void lac_api_events(void *app, const struct lac_request *request, struct lac_response *response)
@@ -197,6 +151,7 @@ void lac_api_trace_changed(void *context, const char *id, bool deleted,
     struct lac_error error = {0};
     struct lac_buffer text = {0};
     struct lac_json json;
+    char project[LAC_PROJECT_NAME_MAX + 1] = "";
     const bool is_moving = progress != NULL && (progress->state == LAC_TRACE_RECEIVING ||
                                                 progress->state == LAC_TRACE_IMPORTING);
 
@@ -210,11 +165,12 @@ void lac_api_trace_changed(void *context, const char *id, bool deleted,
         lac_json_close(&json, '}');
     } else if (lac_store_get_trace(app->store, id, &row, &error) == LAC_OK) {
         lac_api_write_trace(app->store, &json, NULL, &row, is_moving ? progress : NULL);
+        (void)snprintf(project, sizeof(project), "%s", row.project != NULL ? row.project : "");
         lac_trace_row_done(&row);
     }
     if (text.status == LAC_OK && text.size_bytes > 0) {
-        lac_http_server_publish(app->http, deleted ? "deleted" : "trace", text.bytes,
-                                text.size_bytes);
+        lac_http_server_publish(app->http, deleted ? NULL : project, deleted ? "deleted" : "trace",
+                                text.bytes, text.size_bytes);
     }
     lac_buffer_done(&text);
 }

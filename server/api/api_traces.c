@@ -8,6 +8,7 @@
 #include "server/http/request.h"
 #include "server/ingest/ingest.h"
 #include "server/json/json_out.h"
+#include "server/people/access.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -223,9 +224,13 @@ void lac_api_list(void *app_context, const struct lac_request *request,
     struct lac_trace_list list = {0};
     struct lac_error error = {0};
     struct lac_json json;
+    char *among = NULL;
     int64_t limit;
 
     if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit)) {
+        return;
+    }
+    if (!lac_access_readable(app->people, app->store, &request->who, &among, response)) {
         return;
     }
     const struct lac_trace_query query = {
@@ -234,8 +239,12 @@ void lac_api_list(void *app_context, const struct lac_request *request,
         .run = lac_target_get(request->target, "run"),
         .after = lac_target_get(request->target, "after"),
         .limit = (uint32_t)limit,
+        .among = among,
     };
-    if (lac_store_list_traces(app->store, &query, &list, &error) != LAC_OK) {
+    const enum lac_status status = lac_store_list_traces(app->store, &query, &list, &error);
+
+    free(among);
+    if (status != LAC_OK) {
         lac_api_fail(response, &error);
         return;
     }
@@ -367,7 +376,8 @@ static enum lac_status upload_begin(void *app_context, const struct lac_request 
     const char *reuse = lac_target_get(request->target, "reuse");
     struct lac_upload_options options = {
         .name = lac_target_get(request->target, "name"),
-        .project = lac_target_get(request->target, "project"),
+        .project =
+            lac_api_upload_project(&request->who, lac_target_get(request->target, "project")),
         .total_bytes = request->content_length == LAC_SIZE_UNKNOWN ? 0 : request->content_length,
         .reuse_existing = reuse != NULL && strcmp(reuse, "1") == 0,
     };

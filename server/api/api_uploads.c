@@ -4,14 +4,17 @@
  * state is server/ingest's.
  */
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
 #include "server/api/app.h"
 #include "server/api/tus_request.h"
 #include "server/http/request.h"
 #include "server/ingest/resumable.h"
+#include "server/ingest/upload_metadata.h"
 #include "server/json/json_out.h"
 
 #include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -213,14 +216,40 @@ static bool take(struct lac_app *app, const struct lac_part_request *part, void 
     return answer == LAC_UPLOAD_OK;
 }
 
+/* A token that is for one project need not name it. @return false: no such room */
+static bool add_project(const struct lac_request *request, const char **metadata, char *room,
+                        size_t capacity_bytes)
+{
+    struct lac_upload_metadata given = {0};
+    struct lac_error error;
+    char project[LAC_BASE64_TEXT_BYTES(LAC_PROJECT_NAME_MAX)];
+    int length;
+
+    if (request->who.project[0] == '\0' ||
+        (*metadata != NULL && (lac_upload_metadata_parse(*metadata, &given, &error) != LAC_OK ||
+                               given.project[0] != '\0'))) {
+        return true;
+    }
+    lac_base64_encode(request->who.project, strlen(request->who.project), project);
+    length = snprintf(room, capacity_bytes, "%s%sproject %s", *metadata != NULL ? *metadata : "",
+                      *metadata != NULL && **metadata != '\0' ? "," : "", project);
+    *metadata = room;
+    return length > 0 && (size_t)length < capacity_bytes && length <= LAC_METADATA_BYTES_MAX;
+}
+
 static bool create_open(void *app_context, const struct lac_request *request, void **ret_sink,
                         struct lac_response *response)
 {
-    const struct lac_tus_fields fields = fields_of(request);
+    struct lac_tus_fields fields = fields_of(request);
     struct lac_part_request part;
     struct lac_tus_refusal refusal;
+    char metadata[LAC_METADATA_BYTES_MAX + LAC_BASE64_TEXT_BYTES(LAC_PROJECT_NAME_MAX) + 16];
 
     add_version(response);
+    if (!add_project(request, &fields.metadata, metadata, sizeof(metadata))) {
+        lac_response_error(response, 400, "bad_request", "Upload-Metadata is too long");
+        return false;
+    }
     if (!lac_tus_read_create(&fields, &part, &refusal)) {
         refuse_fields(&refusal, response);
         return false;

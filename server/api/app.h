@@ -19,6 +19,7 @@
 enum { LAC_SQL_BODY_BYTES_MAX = 400000 };
 
 struct lac_document_cache;
+struct lac_people;
 
 struct lac_app {
     struct lac_store *store;
@@ -27,6 +28,8 @@ struct lac_app {
     struct lac_http_server *http;
     struct lac_document_cache *documents; /**< of runs and of comparisons */
     const struct lac_key *key;
+    struct lac_people *people;
+    bool is_secure;        /**< clients come by TLS: cookies say Secure */
     const char *base_path; /**< "" or "/x/y" */
 };
 
@@ -243,4 +246,43 @@ void lac_api_write_contents(const struct lac_redactor *redactor, struct lac_resp
 
 void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);
 
+/* server/accounts */
+
+/** For lac_http_options: who asks, whether it may, who hears of it. */
+bool lac_api_identify(void *app, enum lac_proof proof, const char *secret,
+                      struct lac_principal *ret_who);
+bool lac_api_permit(void *app, const struct lac_route *route, const struct lac_request *request,
+                    struct lac_response *response);
+bool lac_api_may_hear(void *app, const struct lac_principal *who, const char *project);
+
+/** The project that an upload goes to: the one that is given, else the one that the token is for.
+ *  @param given NULL or "" none */
+const char *lac_api_upload_project(const struct lac_principal *who, const char *given);
+
+void lac_api_session_end(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_whoami(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_password(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_users(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_user_put(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_user_delete(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_audit(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_tokens(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_token_make(void *app, const struct lac_request *request,
+                        struct lac_response *response);
+void lac_api_token_end(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_projects(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_project_add(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_project(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_members(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_member_put(void *app, const struct lac_request *request,
+                        struct lac_response *response);
+void lac_api_member_delete(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+void lac_api_project_settings(void *app, const struct lac_request *request,
+                              struct lac_response *response);
+void lac_api_project_settings_put(void *app, const struct lac_request *request,
+                                  struct lac_response *response);
 #endif

@@ -6,6 +6,7 @@
 #include "server/api/kept_facts.h"
 #include "server/base/buffer.h"
 #include "server/http/request.h"
+#include "server/people/access.h"
 #include "server/reports/document.h"
 #include "server/reports/part.h"
 #include "server/reports/part_evidence.h"
@@ -22,8 +23,7 @@
 
 const char *lac_api_asker(const struct lac_request *request)
 {
-    (void)request;
-    return "local"; /* whoever has the key of this machine */
+    return request->who.name;
 }
 
 /** A trace that is open with what was found in it. */
@@ -140,11 +140,18 @@ static bool take(struct lac_app *app, const struct lac_report_part *part, struct
     return is_taken;
 }
 
-char *lac_report_evidence_take(struct lac_app *app, const struct lac_report_part *part,
-                               char *ret_why, size_t why_capacity)
+char *lac_report_evidence_take(struct lac_app *app, const struct lac_principal *who,
+                               const struct lac_report_part *part, char *ret_why,
+                               size_t why_capacity)
 {
     struct lac_buffer out = {.size_bytes_max = LAC_SNAPSHOT_BYTES_MAX};
 
+    for (unsigned i = 0; i < part->trace_count; i++) {
+        if (!lac_access_reads_trace(app->people, app->store, who, part->trace[i])) {
+            (void)snprintf(ret_why, why_capacity, "This trace is not here (any more).");
+            return NULL;
+        }
+    }
     if (!take(app, part, &out, ret_why, why_capacity)) {
         lac_buffer_done(&out);
         return NULL;
@@ -172,7 +179,7 @@ char *lac_report_evidence_get(void *context, const struct lac_report_part *part,
         return snapshot;
     }
     if (evidence->takes) {
-        return lac_report_evidence_take(evidence->app, part, ret_why, why_capacity);
+        return lac_report_evidence_take(evidence->app, evidence->who, part, ret_why, why_capacity);
     }
     (void)snprintf(ret_why, why_capacity,
                    "Nothing is kept of this part: its trace was not there when it was saved.");

@@ -1,4 +1,5 @@
 #include "analysis/model/status.h"
+#include "server/accounts/admin_user.h"
 #include "server/base/buffer.h"
 #include "server/cli/commands.h"
 #include "server/cli/options.h"
@@ -18,17 +19,25 @@
 static const char usage[] =
     "lacuna admin verify [--data DIR] [--json]\n"
     "       lacuna admin repair [--data DIR]\n"
+    "       lacuna admin user add NAME [--admin] [--password-file FILE] [--data DIR]\n"
+    "       lacuna admin user password NAME --password-file FILE [--data DIR]\n"
+    "       lacuna admin user list|remove NAME [--data DIR]\n"
     "\n"
     "verify reads the whole data folder (the catalog, every page of every trace file, every\n"
     "original) and checks that the parts agree. Exit status 0 if all is intact, else 1 with one\n"
     "line per problem. A server may be running.\n"
     "\n"
     "repair does what a server does at its start, then moves damaged files to lost/ and queues\n"
-    "their traces for import from the originals. No server may be running on the folder.\n";
+    "their traces for import from the originals. No server may be running on the folder.\n"
+    "\n"
+    "user keeps the people of a service, also beside a running server. The password is the first\n"
+    "line of FILE, - for standard input. An administrator has every right in every project.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
     {.name = "json", .help = "verify: print JSON", .flag_only = true},
+    {.name = "admin", .help = "user add: an administrator", .flag_only = true},
+    {.name = "password-file", .value = "FILE", .help = "user: the password"},
     {0},
 };
 
@@ -177,6 +186,29 @@ static int repair(struct admin *admin)
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
+static int user(struct admin *admin, const struct lac_options *options)
+{
+    const char *verb = options->operand_count > 1 ? options->operands[1] : "";
+    const bool is_list = strcmp(verb, "list") == 0;
+    const struct lac_admin_user asked = {.data_dir = admin->data_dir,
+                                         .verb = verb,
+                                         .name = is_list ? NULL : options->operands[2],
+                                         .password_file =
+                                             lac_options_text(options, "password-file", NULL),
+                                         .is_admin = lac_options_on(options, "admin", false)};
+
+    if (options->operand_count != (is_list ? 2 : 3) ||
+        (!is_list && strcmp(verb, "add") != 0 && strcmp(verb, "password") != 0 &&
+         strcmp(verb, "remove") != 0)) {
+        (void)fprintf(stderr, "lacuna admin: user add, password or remove NAME, or user list (see "
+                              "lacuna admin --help)\n");
+        return 2;
+    }
+    return lac_options_data_dir(options, admin->data_dir, sizeof(admin->data_dir))
+               ? lac_admin_user(&asked)
+               : 2;
+}
+
 int lac_cmd_admin(int argc, char **argv)
 {
     struct admin admin = {0};
@@ -184,13 +216,16 @@ int lac_cmd_admin(int argc, char **argv)
     int status = lac_options_parse(&options, options_table, usage, argc, argv);
 
     if (status < 0) {
+        const bool is_user = options.operand_count > 0 && strcmp(options.operands[0], "user") == 0;
         const char *verb = options.operand_count == 1 ? options.operands[0] : "";
         bool is_verify = strcmp(verb, "verify") == 0;
 
         admin.is_json = lac_options_on(&options, "json", false);
-        if (!is_verify && strcmp(verb, "repair") != 0) {
+        if (is_user) {
+            status = user(&admin, &options);
+        } else if (!is_verify && strcmp(verb, "repair") != 0) {
             (void)fprintf(stderr,
-                          "lacuna admin: give verify or repair (see lacuna admin --help)\n");
+                          "lacuna admin: give verify, repair or user (see lacuna admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");

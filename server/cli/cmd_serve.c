@@ -11,6 +11,7 @@
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
+#include "server/people/people.h"
 #include "server/store/store.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@ static const struct lac_option option_table[] = {
      .value = "FD",
      .flag_only = true}, /* for `lacuna demo`, which starts us */
     {.name = "allow-remote", .help = "allow non-loopback addresses"},
+    {.name = "behind-proxy", .help = "a proxy with TLS is in front: cookies are Secure"},
     {.name = "allow-host", .value = "HOST,...", .help = "accept these Host names too"},
     {.name = "base-path", .value = "/X/Y", .help = "path prefix behind a proxy"},
     {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug (info)"},
@@ -197,6 +199,7 @@ static bool read_options(struct service *service)
         return false;
     }
     http->allow_remote = lac_options_on(options, "allow-remote", false);
+    http->is_behind_proxy = lac_options_on(options, "behind-proxy", false);
     http->base_path = lac_options_text(options, "base-path", "");
     service->port_file = lac_options_text(options, "port-file", NULL);
     ingest->keep_originals = lac_options_on(options, "keep-originals", true);
@@ -294,6 +297,27 @@ static void tell_swept(void *context, const char *id, bool deleted)
     lac_api_trace_changed(context, id, deleted, NULL);
 }
 
+/* Beyond this machine: only for people and tokens, and not in clear. */
+static enum lac_status may_be_remote(const struct lac_app *app,
+                                     const struct lac_http_options *options,
+                                     struct lac_error *reterr)
+{
+    if (!lac_http_server_is_remote(app->http)) {
+        return LAC_OK;
+    }
+    if (!lac_people_has_any(app->people)) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                        "other machines could connect, but there are no users: run `lacuna admin "
+                        "user add NAME --admin --password-file FILE` first");
+    }
+    if (!options->is_behind_proxy) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                        "passwords and traces would travel in clear: put a proxy with TLS in front "
+                        "and give --behind-proxy (README.md)");
+    }
+    return LAC_OK;
+}
+
 static enum lac_status start(struct service *service, struct lac_error *reterr)
 {
     struct lac_app *app = &service->app;
@@ -314,19 +338,30 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     if (status != LAC_OK) {
         return status;
     }
+    status = lac_people_create(app->store, &app->people, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
     app->key = &service->key;
+    app->is_secure = service->http_options.is_behind_proxy;
     app->base_path = service->http_options.base_path;
     app->documents = lac_document_cache_create(DOCUMENT_CACHE_BYTES);
     if (app->documents == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to start");
     }
-    service->http_options.key = &service->key;
+    service->http_options.identify = lac_api_identify;
+    service->http_options.permit = lac_api_permit;
+    service->http_options.may_hear = lac_api_may_hear;
     service->http_options.routes = lac_api_routes;
     service->http_options.route_count = lac_api_route_count;
     service->http_options.app = app;
     service->http_options.assets = lac_assets;
     service->http_options.asset_count = lac_asset_count;
     status = lac_http_server_create(&service->http_options, &app->http, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    status = may_be_remote(app, &service->http_options, reterr);
     if (status != LAC_OK) {
         return status;
     }
@@ -353,6 +388,7 @@ static void stop(struct service *service)
     lac_ingest_destroy(app->ingest); /* its last news find no listener */
     lac_http_server_destroy(app->http);
     lac_document_cache_destroy(app->documents);
+    lac_people_destroy(app->people);
     lac_store_close(app->store);
     lac_own_names_done(&service->own_names);
     lac_options_done(&service->options);
@@ -473,11 +509,16 @@ static bool catch_signals(void)
            signal(SIGXFSZ, SIG_IGN) != SIG_ERR; /* a limit of files is an error, not the end */
 }
 
-static void wait_for_signal(void)
+/* Until then, once a second: what another process changed of users and tokens. */
+static void wait_for_signal(struct lac_people *people)
 {
     struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
+    int ready;
 
-    while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
+    while ((ready = poll(&wait, 1, 1000)) == 0 || (ready < 0 && errno == EINTR)) {
+        if (ready == 0) {
+            lac_people_refresh(people);
+        }
     }
 }
 
@@ -525,7 +566,7 @@ int lac_cmd_serve(int argc, char **argv)
         LAC_LOG(LAC_LOG_INFO, "listening", lac_log_text("address", service.http_options.listen),
                 lac_log_int("port", lac_http_server_port(service.app.http)),
                 lac_log_int("connections", service.http_options.connections_max));
-        wait_for_signal();
+        wait_for_signal(service.app.people);
         LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_count));
     }
     stop(&service);

@@ -3,6 +3,7 @@
  * should not be here learns nothing.
  */
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/http/framing.h"
 #include "server/http/guard.h"
 #include "server/http/key.h"
@@ -35,6 +36,7 @@ struct fields {
     const char *sec_fetch_site;
     const char *accept_encoding;
     const char *if_none_match;
+    const char *forwarded_for;
     const char *wanted[LAC_FIELD_COUNT_];
     bool is_wanted_twice;
 };
@@ -95,6 +97,8 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
         keep(&fields->accept_encoding, NULL, value);
     } else if (strcasecmp(key, "Expect") == 0) {
         fields->expects_continue = true;
+    } else if (strcasecmp(key, "X-Forwarded-For") == 0) {
+        keep(&fields->forwarded_for, NULL, value); /* the last line, which our proxy wrote */
     } else if (strcasecmp(key, "If-None-Match") == 0) {
         keep(&fields->if_none_match, NULL, value);
     } else {
@@ -221,45 +225,51 @@ static bool route_is_known(struct exchange *x)
     return false;
 }
 
-enum proof { PROOF_NONE, PROOF_BEARER, PROOF_COOKIE };
-
-/* Whether the key was sent, and how. A connection that showed it keeps its place (places.c). */
-static enum proof see_key(struct exchange *x, const struct fields *fields)
+/* Who asks, and how it was shown. A connection that showed a secret keeps its place (places.c). */
+static enum lac_proof identify(struct exchange *x, const struct fields *fields)
 {
-    const struct lac_key *key = x->loop->server->options.key;
+    static const char *const cookies[] = {"lacuna_session", "lacuna_key"};
+    const struct lac_http_options *options = &x->loop->server->options;
     const char *bearer = lac_bearer_get(fields->authorization);
     char cookie[LAC_KEY_TEXT_LENGTH + 2];
-    enum proof proof = PROOF_NONE;
+    enum lac_proof proof = LAC_PROOF_NONE;
 
-    if (fields->authorization_count == 1 && bearer != NULL && lac_key_matches(key, bearer)) {
-        proof = PROOF_BEARER;
-    } else if (fields->authorization_count == 0 &&
-               lac_cookie_get(fields->cookie, "lacuna_key", cookie, sizeof(cookie)) &&
-               lac_key_cookie_matches(key, cookie)) {
-        proof = PROOF_COOKIE;
+    if (fields->authorization_count == 1 && bearer != NULL &&
+        options->identify(options->app, LAC_PROOF_BEARER, bearer, &x->request.who)) {
+        proof = LAC_PROOF_BEARER;
     }
-    if (proof != PROOF_NONE) {
+    for (size_t i = 0;
+         i < LAC_COUNT_OF(cookies) && fields->authorization_count == 0 && proof == LAC_PROOF_NONE;
+         i++) {
+        if (lac_cookie_get(fields->cookie, cookies[i], cookie, sizeof(cookie)) &&
+            options->identify(options->app, LAC_PROOF_COOKIE, cookie, &x->request.who)) {
+            proof = LAC_PROOF_COOKIE;
+            (void)snprintf(x->request.cookie, sizeof(x->request.cookie), "%s", cookie);
+        }
+    }
+    if (proof != LAC_PROOF_NONE) {
         lac_connection_trust(x->connection);
     }
+    x->request.proof = proof;
     return proof;
 }
 
 static bool access_is_granted(struct exchange *x, const struct fields *fields)
 {
     const bool is_open = x->route == NULL || x->route->access == LAC_ACCESS_OPEN;
-    enum proof proof;
+    enum lac_proof proof;
 
-    if (is_open && x->connection->has_key) {
+    if (x->route == NULL && x->connection->has_key) {
         return true;
     }
-    proof = see_key(x, fields);
-    if (is_open || proof == PROOF_BEARER) {
+    proof = identify(x, fields);
+    if (is_open || proof == LAC_PROOF_BEARER) {
         return true;
     }
-    if (proof == PROOF_NONE) {
+    if (proof == LAC_PROOF_NONE) {
         (void)refuse(x, 401, "no_key",
-                     "the key is missing or wrong: open the address that `lacuna serve` printed, "
-                     "or send the content of local.token as a bearer token");
+                     "sign in, or show a key or a token: open the address that `lacuna serve` "
+                     "printed, or send the token as a bearer");
         lac_response_header(&x->response, "WWW-Authenticate", "Bearer realm=\"lacuna\"");
         return false;
     }
@@ -325,6 +335,19 @@ static bool copy_fields(struct exchange *x, const struct fields *fields)
     return true;
 }
 
+/* Whom our proxy speaks for: it adds the address to the end of the list that it was sent. */
+static void see_forwarded(struct exchange *x, const char *list)
+{
+    const char *last = strrchr(list, ',');
+    const char *address = last != NULL ? last + 1 : list;
+
+    address += strspn(address, " \t");
+    const size_t length = strspn(address, "0123456789abcdefABCDEF.:");
+    if (length > 0 && length < sizeof(x->request.peer) && address[length] == '\0') {
+        (void)snprintf(x->request.peer, sizeof(x->request.peer), "%s", address);
+    }
+}
+
 bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version)
 {
     struct fields fields = {0};
@@ -333,6 +356,9 @@ bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const ch
     x->accepts_gzip = lac_accepts_gzip(fields.accept_encoding);
     if (!framing_is_sound(x, &fields, version) || !origin_is_ours(x, &fields)) {
         return false;
+    }
+    if (x->loop->server->options.is_behind_proxy && fields.forwarded_for != NULL) {
+        see_forwarded(x, fields.forwarded_for);
     }
     strip_base_path(x);
     if (!route_is_known(x) || !access_is_granted(x, &fields) || !body_fits(x) ||

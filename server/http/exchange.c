@@ -97,6 +97,14 @@ void lac_exchange_destroy(struct exchange *x)
     free(x);
 }
 
+static bool is_permitted(struct exchange *x)
+{
+    const struct lac_http_options *options = &x->loop->server->options;
+
+    return options->permit == NULL ||
+           options->permit(options->app, x->route, &x->request, &x->response);
+}
+
 /* -- workers ---------------------------------------------------------------------------------- */
 
 void lac_exchange_post(struct exchange *x)
@@ -114,7 +122,9 @@ static void run_handler(struct lac_pool_job *job)
 {
     struct exchange *x = exchange_of(job);
 
-    x->route->handler(x->loop->server->options.app, &x->request, &x->response);
+    if (is_permitted(x)) {
+        x->route->handler(x->loop->server->options.app, &x->request, &x->response);
+    }
     lac_reply_finish(x);
     lac_exchange_post(x);
 }
@@ -197,6 +207,21 @@ static enum MHD_Result refuse(struct exchange *x)
     return lac_reply_queue(x);
 }
 
+static void write_peer(struct exchange *x)
+{
+    const struct sockaddr_storage *address = &x->connection->place.address;
+    char *peer = x->request.peer;
+
+    _Static_assert(LAC_PEER_BYTES >= INET6_ADDRSTRLEN, "room for any address");
+    if (address->ss_family == AF_INET) {
+        (void)inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr,
+                        peer, LAC_PEER_BYTES);
+    } else if (address->ss_family == AF_INET6) {
+        (void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+                        peer, LAC_PEER_BYTES);
+    }
+}
+
 static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, const char *method,
                              const char *version)
 {
@@ -204,7 +229,13 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, con
     x->is_head = strcmp(method, "HEAD") == 0;
     x->request.method = lac_method_of(method);
     x->is_state_changing = x->request.method != LAC_METHOD_GET;
+    write_peer(x);
     if (!lac_exchange_admit(x, mhd, version)) {
+        return refuse(x);
+    }
+    if (x->route != NULL && x->route->run != LAC_RUN_QUICK && x->route->run != LAC_RUN_SLOW &&
+        !is_permitted(x)) {
+        x->close_after = x->request.content_length > 0;
         return refuse(x);
     }
     if (x->route != NULL && x->route->run == LAC_RUN_UPLOAD && !lac_transfer_open(x)) {
@@ -317,18 +348,8 @@ enum MHD_Result lac_exchange_step(void *loop_context, struct MHD_Connection *mhd
 static void log_request(const struct exchange *x, int64_t duration_ns, uint64_t sent_bytes,
                         bool is_whole)
 {
-    char peer[INET6_ADDRSTRLEN] = "";
-    const struct sockaddr_storage *address = &x->connection->place.address;
-
     if (!lac_log_is_on(LAC_LOG_INFO)) {
         return;
-    }
-    if (address->ss_family == AF_INET) {
-        (void)inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr,
-                        peer, sizeof(peer));
-    } else if (address->ss_family == AF_INET6) {
-        (void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
-                        peer, sizeof(peer));
     }
     /* the path only: a query may hold what people typed, a header the key; and of a link that
      * shares something not the token, which is all one needs */
@@ -338,7 +359,7 @@ static void log_request(const struct exchange *x, int64_t duration_ns, uint64_t 
             lac_log_int("status", x->response.http_status),
             lac_log_real("ms", (double)duration_ns * 1e-6),
             lac_log_int("received_bytes", (int64_t)x->received_bytes),
-            lac_log_int("sent_bytes", (int64_t)sent_bytes), lac_log_text("peer", peer),
+            lac_log_int("sent_bytes", (int64_t)sent_bytes), lac_log_text("peer", x->request.peer),
             lac_log_text("end", is_whole ? "complete" : "cut"));
 }
 

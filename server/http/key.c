@@ -187,3 +187,18 @@ bool lac_key_cookie_matches(const struct lac_key *key, const char *given)
 {
     return same_secret(key->cookie, given);
 }
+
+bool lac_key_identify(const struct lac_key *key, enum lac_proof proof, const char *secret,
+                      struct lac_principal *ret_who)
+{
+    const bool is_ours = proof == LAC_PROOF_BEARER ? lac_key_matches(key, secret)
+                                                   : lac_key_cookie_matches(key, secret);
+
+    if (is_ours) {
+        *ret_who = (struct lac_principal){.kind = LAC_PRINCIPAL_KEY,
+                                          .name = "local",
+                                          .scope = LAC_RIGHTS_ALL,
+                                          .is_service_admin = true};
+    }
+    return is_ours;
+}

@@ -8,6 +8,7 @@
  */
 
 #include "analysis/model/status.h"
+#include "server/http/principal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +42,9 @@ LAC_MUST_USE enum lac_status lac_key_write_header(const char *data_dir, const st
  *  every wrong guess. */
 bool lac_key_matches(const struct lac_key *key, const char *given);
 bool lac_key_cookie_matches(const struct lac_key *key, const char *given);
+
+/** Whether `secret` is the key, shown that way; then *ret_who is who holds it. */
+bool lac_key_identify(const struct lac_key *key, enum lac_proof proof, const char *secret,
+                      struct lac_principal *ret_who);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
+#include "server/http/principal.h" // IWYU pragma: export
 #include "server/http/query.h"
 
 #include <stdbool.h>
@@ -30,7 +31,14 @@ enum lac_method {
 /** Who may use a route. There is no zero: a route without an access rule does not compile. */
 enum lac_access {
     LAC_ACCESS_OPEN = 1, /**< anybody who can connect, and whose Host and Origin are ours */
-    LAC_ACCESS_KEY = 2,  /**< the local key, as cookie or bearer */
+    LAC_ACCESS_KEY,      /**< who holds the local key, and administrators of the service */
+    LAC_ACCESS_SIGNED,   /**< anybody who is known; the handler looks after the rest */
+    LAC_ACCESS_READ,     /**< may read the project of the object that the path names */
+    LAC_ACCESS_STATE,    /**< may read it, or upload to it */
+    LAC_ACCESS_UPLOAD,   /**< may upload to it */
+    LAC_ACCESS_WRITE,    /**< may write to it */
+    LAC_ACCESS_ADMIN,    /**< may administer it */
+    LAC_ACCESS_COUNT_
 };
 
 /** Where a route's handler runs. */
@@ -71,6 +79,10 @@ struct lac_request {
     const char *base_path;     /**< "" or "/x/y": what to put before paths in replies */
     const char *if_none_match; /**< NULL when absent */
     const char *field[LAC_FIELD_COUNT_]; /**< by enum lac_field; NULL when absent */
+    struct lac_principal who;            /**< who asks; nobody on an open route without proof */
+    enum lac_proof proof;
+    char cookie[56];           /**< of the session that proved it, "" none */
+    char peer[LAC_PEER_BYTES]; /**< address of the client as text, "" unknown */
 };
 
 struct lac_response {
@@ -128,8 +140,8 @@ struct lac_route {
 /* Compiles only for constants that are a valid access rule. */
 #define LAC_ACCESS_CHECKED(access_)                                                                \
     ((enum lac_access)((access_) + 0 * sizeof(struct {                                             \
-                                       _Static_assert((access_) == LAC_ACCESS_OPEN ||              \
-                                                          (access_) == LAC_ACCESS_KEY,             \
+                                       _Static_assert((access_) >= LAC_ACCESS_OPEN &&              \
+                                                          (access_) < LAC_ACCESS_COUNT_,           \
                                                       "every route needs an access rule");         \
                                        int unused;                                                 \
                                    })))

@@ -192,6 +192,16 @@ void lac_http_server_destroy(struct lac_http_server *server)
     free(server);
 }
 
+bool lac_http_server_is_remote(const struct lac_http_server *server)
+{
+    assert(server != NULL);
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof(address);
+
+    return getsockname(server->listen_fd, (struct sockaddr *)&address, &length) != 0 ||
+           !lac_address_is_loopback((struct sockaddr *)&address);
+}
+
 unsigned lac_http_server_port(const struct lac_http_server *server)
 {
     return server->port;

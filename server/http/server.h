@@ -13,7 +13,6 @@
 #include "analysis/model/status.h"
 #include "server/http/assets.h"
 #include "server/http/guard.h"
-#include "server/http/key.h"
 #include "server/http/request.h"
 
 #include <stdbool.h>
@@ -25,7 +24,25 @@ struct lac_http_options {
     bool allow_remote;      /**< without it only loopback addresses are accepted */
     const char *base_path;  /**< "" or "/x/y": removed from paths that have it */
     struct lac_guard guard; /**< strings borrowed */
-    const struct lac_key *key;
+    /**
+     * Who shows `secret`; on the loop: must not block.
+     * @return false: it is unknown, expired or revoked
+     */
+    bool (*identify)(void *app, enum lac_proof proof, const char *secret,
+                     struct lac_principal *ret_who);
+    /**
+     * Whether the request may go on to its handler, by the route's access rule and what its path
+     * names. On a worker before the handler; for routes that run on the loop, and for those that
+     * stream a body or events, on the loop when the header is complete: there it must not block.
+     * NULL: every principal may everything.
+     * @return false: the response says why
+     */
+    bool (*permit)(void *app, const struct lac_route *route, const struct lac_request *request,
+                   struct lac_response *response);
+    /** Whether an open event stream of `who` gets what happens in `project`; NULL: it does. Any
+     *  thread; must not block. */
+    bool (*may_hear)(void *app, const struct lac_principal *who, const char *project);
+    bool is_behind_proxy;           /**< who connects is a proxy of ours: X-Forwarded-For is true */
     const struct lac_route *routes; /**< borrowed */
     unsigned route_count;
     void *app;                      /**< handed to handlers */
@@ -75,6 +92,9 @@ void lac_http_server_stop(struct lac_http_server *server);
 /** Free. NULL is allowed; a running server is stopped first. */
 void lac_http_server_destroy(struct lac_http_server *server);
 
+/** Whether machines beyond this one can connect. */
+bool lac_http_server_is_remote(const struct lac_http_server *server);
+
 /** The port that is listened on. */
 unsigned lac_http_server_port(const struct lac_http_server *server);
 
@@ -82,10 +102,12 @@ unsigned lac_http_server_port(const struct lac_http_server *server);
  * Send `event: EVENT`, `data: DATA` to every open stream. Thread-safe, does not block on clients: a
  * stream that does not read loses its connection once 256 KiB wait for it.
  *
- * @param data one line of text
+ * @param project what it is about: streams of those who may not read it hear nothing; NULL: it
+ *                tells nothing that anybody must not know
+ * @param data    one line of text
  */
-void lac_http_server_publish(struct lac_http_server *server, const char *event, const char *data,
-                             size_t data_bytes);
+void lac_http_server_publish(struct lac_http_server *server, const char *project, const char *event,
+                             const char *data, size_t data_bytes);
 
 /** Whether anybody listens; if not, there is no need to prepare an event. */
 bool lac_http_server_has_streams(const struct lac_http_server *server);

@@ -201,16 +201,21 @@ void lac_streams_end(struct loop *loop)
     pthread_mutex_unlock(&loop->mutex);
 }
 
-void lac_http_server_publish(struct lac_http_server *server, const char *event, const char *data,
-                             size_t data_bytes)
+void lac_http_server_publish(struct lac_http_server *server, const char *project, const char *event,
+                             const char *data, size_t data_bytes)
 {
     assert(server != NULL && event != NULL);
+    const struct lac_http_options *options = &server->options;
     assert(data != NULL || data_bytes == 0);
     for (unsigned i = 0; i < server->loop_count; i++) {
         struct loop *loop = &server->loop[i];
 
         pthread_mutex_lock(&loop->mutex);
         for (struct stream *stream = loop->streams; stream != NULL; stream = stream->next) {
+            if (project != NULL && options->may_hear != NULL &&
+                !options->may_hear(options->app, &stream->exchange->request.who, project)) {
+                continue;
+            }
             lac_buffer_puts(&stream->text, "event: ");
             lac_buffer_puts(&stream->text, event);
             lac_buffer_puts(&stream->text, "\ndata: ");

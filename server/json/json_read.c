@@ -146,6 +146,13 @@ bool lac_json_read_has(const struct json_object *object, const char *key)
     return json_object_object_get_ex(object, key, NULL) != 0;
 }
 
+bool lac_json_read_is_null(const struct json_object *object, const char *key)
+{
+    struct json_object *value = NULL;
+
+    return json_object_object_get_ex(object, key, &value) != 0 && value == NULL;
+}
+
 /** Whether a value is a text of one line that is not empty. */
 static bool is_line(struct json_object *value)
 {

@@ -60,6 +60,9 @@ LAC_MUST_USE enum lac_status lac_json_read_bool(const struct json_object *object
 /** Whether it has the member. */
 bool lac_json_read_has(const struct json_object *object, const char *key);
 
+/** Whether it has the member and that is null. */
+bool lac_json_read_is_null(const struct json_object *object, const char *key);
+
 /**
  * A list of texts, each of one line and not empty, with '\n' between them and a NUL at the end.
  *

@@ -34,6 +34,19 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     "CREATE " kind " baselines(project TEXT PRIMARY KEY, trace TEXT NOT NULL) WITHOUT ROWID;"      \
     "CREATE " kind " pins(trace TEXT PRIMARY KEY, at_ms INTEGER) WITHOUT ROWID;"
 
+#define PEOPLE_TABLES(kind)                                                                        \
+    "CREATE " kind " users(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"       \
+    " password TEXT, is_admin INTEGER, created_ms INTEGER);"                                       \
+    "CREATE " kind " sessions(hash BLOB PRIMARY KEY, user INTEGER NOT NULL, expires_ms INTEGER)"   \
+    " WITHOUT ROWID;"                                                                              \
+    "CREATE " kind " tokens(hash BLOB PRIMARY KEY, id TEXT NOT NULL UNIQUE, label TEXT,"           \
+    " user INTEGER, scope TEXT, project TEXT, created_ms INTEGER, expires_ms INTEGER,"             \
+    " last_used_ms INTEGER) WITHOUT ROWID;"                                                        \
+    "CREATE " kind " members(project TEXT, user INTEGER, role TEXT, PRIMARY KEY(project, user))"   \
+    " WITHOUT ROWID;"                                                                              \
+    "CREATE " kind " project_settings(project TEXT PRIMARY KEY, everybody TEXT,"                   \
+    " description TEXT) WITHOUT ROWID;"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -75,6 +88,8 @@ static const char *const migrations[] = {
     LABELS_TABLE("TABLE"),
     JOURNAL_TABLES("TABLE") "CREATE INDEX neighbors_by_a ON neighbors(a);",
     LAC_SCHEMA_REPORTS,
+    /* the first two were never filled */
+    "DROP TABLE tokens; DROP TABLE users;" PEOPLE_TABLES("TABLE"),
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -176,8 +191,9 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
         status = migrate(db, newest, reterr);
     }
     if (status == LAC_OK && newest < LAC_CATALOG_VERSION) {
-        status = lac_sql_run(db, LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE"),
-                             reterr); /* empty, to be read */
+        status = lac_sql_run(
+            db, LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE") PEOPLE_TABLES("TEMP TABLE"),
+            reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {
         (void)sqlite3_close(db);

@@ -123,16 +123,18 @@ enum lac_status lac_store_list_runs(struct lac_store *store, const struct lac_ru
         return LAC_ERR_NOMEM;
     }
     (void)pthread_mutex_lock(&store->lock);
-    status =
-        lac_sql_prepare(store->catalog,
-                        RUN_COLUMNS "WHERE (r.created_ms < ?1 OR (r.created_ms = ?1 AND r.id < ?2))"
-                                    " AND (?3 IS NULL OR p.name = ?3)"
-                                    " GROUP BY r.id ORDER BY r.created_ms DESC, r.id DESC",
-                        &get, reterr);
+    status = lac_sql_prepare(store->catalog,
+                             RUN_COLUMNS
+                             "WHERE (r.created_ms < ?1 OR (r.created_ms = ?1 AND r.id < ?2))"
+                             " AND (?3 IS NULL OR p.name = ?3)"
+                             " AND (?4 IS NULL OR p.name IN (SELECT value FROM json_each(?4)))"
+                             " GROUP BY r.id ORDER BY r.created_ms DESC, r.id DESC",
+                             &get, reterr);
     if (status == LAC_OK) {
         lac_sql_bind_i64(get, 1, before_ms);
         lac_sql_bind_text(get, 2, before_id);
         lac_sql_bind_text(get, 3, query->project);
+        lac_sql_bind_text(get, 4, query->among);
         status = read_page(get, query->limit, &list, reterr);
     }
     (void)sqlite3_finalize(get);

@@ -158,7 +158,10 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
         {"report_comments", "id", false},
         {"report_findings", "report, part", false},
         {"shares", "id", false},
+        {"sessions", "hash", false},
         {"tokens", "hash", false},
+        {"members", "project", false},
+        {"project_settings", "project", false},
         {"audit", "id", true},
     };
     struct salvage salvage = {.to = db, .reterr = reterr};
@@ -186,9 +189,9 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
                     "UPDATE runs SET project = NULL WHERE project NOT IN (SELECT id FROM projects);"
                     "UPDATE reports SET project = NULL WHERE project NOT IN"
                     " (SELECT id FROM projects);"
-                    "UPDATE tokens SET project = NULL WHERE project NOT IN (SELECT id FROM "
-                    "projects);"
-                    "UPDATE tokens SET user = NULL WHERE user NOT IN (SELECT id FROM users);"
+                    "DELETE FROM sessions WHERE user NOT IN (SELECT id FROM users);"
+                    "DELETE FROM tokens WHERE user <> 0 AND user NOT IN (SELECT id FROM users);"
+                    "DELETE FROM members WHERE user NOT IN (SELECT id FROM users);"
                     "DELETE FROM report_lines WHERE trace NOT IN (SELECT id FROM traces);"
                     "DELETE FROM findings WHERE trace NOT IN (SELECT id FROM traces);"
                     "DELETE FROM labels WHERE trace NOT IN (SELECT id FROM traces);"

@@ -298,6 +298,8 @@ enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *quer
                              " instr(lower(coalesce(l.name, t.name)), lower(?2)))"
                              " AND (?3 IS NULL OR coalesce(l.project, p.name) = ?3)"
                              " AND (?4 IS NULL OR t.run = ?4)"
+                             " AND (?5 IS NULL OR coalesce(l.project, p.name) IN"
+                             " (SELECT value FROM json_each(?5)))"
                              " ORDER BY t.seq DESC",
                              &get, reterr);
     if (status == LAC_OK) {
@@ -305,6 +307,7 @@ enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *quer
         lac_sql_bind_text(get, 2, query->text != NULL && *query->text != '\0' ? query->text : NULL);
         lac_sql_bind_text(get, 3, query->project);
         lac_sql_bind_text(get, 4, query->run);
+        lac_sql_bind_text(get, 5, query->among);
         status = read_page(get, query->limit, &list, reterr);
     }
     (void)sqlite3_finalize(get);

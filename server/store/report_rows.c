@@ -143,6 +143,7 @@ static enum lac_status list_page(struct lac_store *store,
                    REPORT_COLUMNS
                    "WHERE (r.updated_ms < ?1 OR (r.updated_ms = ?1 AND r.id < ?2))"
                    " AND (?3 IS NULL OR coalesce(p.name, '') = ?3)"
+                   " AND (?6 IS NULL OR p.name IN (SELECT value FROM json_each(?6)))"
                    " AND (?4 IS NULL OR instr(lower(r.title), lower(?4)) > 0)"
                    " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM report_comments m WHERE m.report ="
                    " r.id AND instr(m.mentions, char(10) || ?5 || char(10)) > 0 AND NOT EXISTS"
@@ -160,6 +161,7 @@ static enum lac_status list_page(struct lac_store *store,
         lac_sql_bind_text(get, 3, query->project);
         lac_sql_bind_text(get, 4, has_text ? query->text : NULL);
         lac_sql_bind_text(get, 5, query->mention);
+        lac_sql_bind_text(get, 6, query->among);
         status = read_page(get, query->limit, list, reterr);
     }
     (void)sqlite3_finalize(get);

@@ -58,6 +58,7 @@ struct lac_written_report_query {
     const char *mention; /**< only those in whose open threads this person is mentioned; NULL all */
     const char *after;   /**< cursor, NULL from the newest change */
     uint32_t limit;      /**< 1..1000 */
+    const char *among;   /**< only of these projects, a JSON array of names; NULL all */
 };
 
 LAC_MUST_USE enum lac_status lac_reports_list(struct lac_store *store,

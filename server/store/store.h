@@ -137,6 +137,7 @@ struct lac_trace_query {
     const char *run;     /**< NULL all */
     const char *after;   /**< cursor, NULL from the newest */
     uint32_t limit;      /**< 1..1000 */
+    const char *among;   /**< only of these projects, a JSON array of names; NULL all */
 };
 
 /** @return LAC_OK, LAC_ERR_MISUSE (bad cursor), LAC_ERR_IO, LAC_ERR_NOMEM. Free with
@@ -193,6 +194,7 @@ struct lac_run_query {
     const char *project; /**< NULL all */
     const char *after;   /**< cursor, NULL from the newest */
     uint32_t limit;      /**< 1..1000 */
+    const char *among;   /**< as in struct lac_trace_query */
 };
 
 /** Free the contents; zeroed structs are allowed. */

@@ -504,8 +504,11 @@ class Api(unittest.TestCase):
         table = {(m.lower(), p): a for m, p, a in re.findall(r'LAC_ROUTE\(\s*(\w+),\s*"([^"]+)",\s*(\w+)', source)}
         document = self.server.get("/openapi.json", key=False).json()
         self.assertTrue(document["openapi"].startswith("3.1"))
-        described = {(method, path): "KEY" if operation["security"] else "OPEN" for path, item in document["paths"].items() for method, operation in item.items()}
+        described = {(method, path): operation["x-access"].upper() for path, item in document["paths"].items() for method, operation in item.items()}
         self.assertEqual(described, table)
+        for path, item in document["paths"].items():
+            for operation in item.values():
+                self.assertEqual(operation["security"] == [], operation["x-access"] == "open", path)
         for path, item in document["paths"].items():
             for operation in item.values():
                 named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}

@@ -5,6 +5,7 @@
  */
 #include "collector/base/count_of.h"
 #include "server/base/log.h"
+#include "server/http/key.h"
 #include "server/http/server.h"
 #include "tests/support/oom.h"
 
@@ -131,11 +132,19 @@ static bool try_all(void)
     return true;
 }
 
+static const struct lac_key key = {.text = "k", .cookie = "c"};
+
+static bool identify(void *app, enum lac_proof proof, const char *secret,
+                     struct lac_principal *ret_who)
+{
+    (void)app;
+    return lac_key_identify(&key, proof, secret, ret_who);
+}
+
 int main(void)
 {
-    static const struct lac_key key = {.text = "k", .cookie = "c"};
     const struct lac_http_options options = {.listen = "127.0.0.1:0",
-                                             .key = &key,
+                                             .identify = identify,
                                              .routes = routes,
                                              .route_count = LAC_COUNT_OF(routes),
                                              .loop_count = 1,
@@ -172,7 +181,7 @@ int main(void)
         if (!try_all()) {
             return 1;
         }
-        lac_http_server_publish(server, "trace", "{}", 2);
+        lac_http_server_publish(server, "", "trace", "{}", 2);
         const bool failed_one = oom_over();
 
         tried++;

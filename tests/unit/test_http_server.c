@@ -3,6 +3,7 @@
  */
 #include "collector/base/count_of.h"
 #include "server/base/log.h"
+#include "server/http/key.h"
 #include "server/http/server.h"
 #include "tests/support/check_main.h"
 
@@ -140,6 +141,13 @@ static struct lac_key key = {.text = "thekeythekeythekeythekeythekeythekeythekey
                              .cookie = "thecookiethecookiethecookiethecookiethecookiethecook"};
 static struct lac_http_server *server;
 
+static bool identify(void *app, enum lac_proof proof, const char *secret,
+                     struct lac_principal *ret_who)
+{
+    (void)app;
+    return lac_key_identify(&key, proof, secret, ret_who);
+}
+
 static void start_with(const struct lac_http_options *given)
 {
     struct lac_http_options options = *given;
@@ -147,7 +155,7 @@ static void start_with(const struct lac_http_options *given)
 
     lac_log_set_level(LAC_LOG_ERROR);
     options.listen = "127.0.0.1:0";
-    options.key = &key;
+    options.identify = identify;
     options.routes = routes;
     options.route_count = LAC_COUNT_OF(routes);
     options.assets = assets;
@@ -567,7 +575,7 @@ START_TEST(events_reach_every_stream)
     }
     ck_assert(lac_http_server_has_streams(server));
     for (unsigned n = 0; n < 50; n++) {
-        lac_http_server_publish(server, "trace", "{\"n\":1}", 7);
+        lac_http_server_publish(server, "", "trace", "{\"n\":1}", 7);
     }
     for (unsigned i = 0; i < 3; i++) {
         unsigned seen = 0;
@@ -599,7 +607,7 @@ START_TEST(a_stream_that_does_not_read_is_dropped)
          strlen("GET /events HTTP/1.1\r\n" HOST "\r\n"));
     (void)hear(fd, reply, sizeof(reply), 200);
     for (unsigned n = 0; n < 5000; n++) {
-        lac_http_server_publish(server, "trace", line, sizeof(line));
+        lac_http_server_publish(server, "", "trace", line, sizeof(line));
         if (n % 64 == 0) {
             const struct timespec pause = {.tv_nsec = 1000000};
 
@@ -731,7 +739,8 @@ START_TEST(only_loopback_is_listened_on_unless_allowed)
 {
     struct lac_http_server *other = NULL;
     struct lac_error error = {0};
-    struct lac_http_options options = {.listen = "0.0.0.0:0", .key = &key, .routes = routes};
+    struct lac_http_options options = {
+        .listen = "0.0.0.0:0", .identify = identify, .routes = routes};
 
     ck_assert_int_eq(lac_http_server_create(&options, &other, &error), LAC_ERR_MISUSE);
     ck_assert_ptr_nonnull(strstr(error.message, "--allow-remote"));
