@@ -23,6 +23,7 @@ export function ShareDialog({
   trace: TraceInfo;
   onClose: () => void;
 }): JSX.Element {
+  const [isLinking, setLinking] = useState(false);
   const contents = useResource(`${trace.id}/${trace.generation}`, signal =>
     getReportContents(trace.id, signal),
   );
@@ -33,11 +34,11 @@ export function ShareDialog({
         opens from disk, needs neither scripts nor this server, and prints well.
       </p>
       <Report trace={trace} onClose={onClose} />
-      <details class="share-more">
+      <details onToggle={event => setLinking(event.currentTarget.open)}>
         <summary>Share by a link</summary>
-        <ShareLink what={sharedOf(trace)} />
+        {isLinking && <ShareLink what={sharedOf(trace)} />}
       </details>
-      <h3 class="share-head">Download</h3>
+      <h3>Download</h3>
       {contents.kind === 'loading' && <Loading what="the report’s contents" />}
       {contents.kind === 'error' && (
         <Failed title="The report cannot be made" text={contents.text} retry={contents.retry} />
