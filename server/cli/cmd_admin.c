@@ -1,10 +1,12 @@
 #include "analysis/model/status.h"
+#include "collector/base/terminal_text.h"
 #include "server/accounts/admin_user.h"
 #include "server/base/buffer.h"
 #include "server/cli/commands.h"
 #include "server/cli/options.h"
 #include "server/ingest/original.h"
 #include "server/json/json_out.h"
+#include "server/store/expire.h"
 #include "server/store/store.h"
 #include "server/store/verify.h"
 
@@ -12,8 +14,10 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -22,6 +26,7 @@ static const char usage[] =
     "       lacuna admin user add NAME [--admin] [--password-file FILE] [--data DIR]\n"
     "       lacuna admin user password NAME --password-file FILE [--data DIR]\n"
     "       lacuna admin user list|remove NAME [--data DIR]\n"
+    "       lacuna admin expire [--data DIR] [--originals DAYS] [--traces DAYS] [--dry-run]\n"
     "\n"
     "verify reads the whole data folder (the catalog, every page of every trace file, every\n"
     "original) and checks that the parts agree. Exit status 0 if all is intact, else 1 with one\n"
@@ -31,13 +36,20 @@ static const char usage[] =
     "their traces for import from the originals. No server may be running on the folder.\n"
     "\n"
     "user keeps the people of a service, also beside a running server. The password is the first\n"
-    "line of FILE, - for standard input. An administrator has every right in every project.\n";
+    "line of FILE, - for standard input. An administrator has every right in every project.\n"
+    "\n"
+    "expire removes the uploads of traces that arrived more than --originals days ago, and traces\n"
+    "that arrived more than --traces days ago. Pinned traces and baselines of projects stay.\n"
+    "--dry-run only says what would go. A server may be running.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
     {.name = "json", .help = "verify: print JSON", .flag_only = true},
     {.name = "admin", .help = "user add: an administrator", .flag_only = true},
     {.name = "password-file", .value = "FILE", .help = "user: the password"},
+    {.name = "originals", .value = "DAYS", .help = "expire: uploads older than this"},
+    {.name = "traces", .value = "DAYS", .help = "expire: traces older than this"},
+    {.name = "dry-run", .help = "expire: only say what would go", .flag_only = true},
     {0},
 };
 
@@ -209,6 +221,70 @@ static int user(struct admin *admin, const struct lac_options *options)
                : 2;
 }
 
+/* -- expire -------------------------------------------------------------------------------------*/
+
+static void tell_expired(void *context, const char *what, const char *id, const char *name,
+                         uint64_t bytes)
+{
+    char shown[1024];
+
+    (void)context;
+    (void)printf("%s %s %.1f MB %s\n", what, id, (double)bytes / 1e6,
+                 lac_terminal_string(name, shown, sizeof(shown)));
+}
+
+/** When that many days ago was; 0 without the option. @return false: it is no number of days */
+static bool days_ago_ms(const struct lac_options *options, const char *name, int64_t *ret_ms)
+{
+    const char *text = lac_options_text(options, name, NULL);
+    char *end = NULL;
+    double days;
+
+    *ret_ms = 0;
+    if (text == NULL) {
+        return true;
+    }
+    days = strtod(text, &end);
+    if (end == text || *end != '\0' || !(days >= 0.0 && days < 36500.0)) {
+        (void)fprintf(stderr, "lacuna admin: --%s takes a number of days\n", name);
+        return false;
+    }
+    *ret_ms = (int64_t)time(NULL) * 1000 - (int64_t)(days * 86400e3) + 1;
+    return true;
+}
+
+static int expire(struct admin *admin, const struct lac_options *options)
+{
+    const struct lac_store_options store_options = {.data_dir = admin->data_dir};
+    struct lac_expiry expiry = {.is_dry_run = lac_options_on(options, "dry-run", false),
+                                .told = tell_expired};
+    struct lac_expired expired = {0};
+    struct lac_store *store = NULL;
+    struct lac_error error = {0};
+    enum lac_status status;
+
+    if (!days_ago_ms(options, "originals", &expiry.originals_before_ms) ||
+        !days_ago_ms(options, "traces", &expiry.traces_before_ms)) {
+        return 2;
+    }
+    if (expiry.originals_before_ms == 0 && expiry.traces_before_ms == 0) {
+        (void)fprintf(stderr, "lacuna admin: expire needs --originals DAYS or --traces DAYS\n");
+        return 2;
+    }
+    if (access(admin->data_dir, F_OK) != 0) {
+        return fail(admin, "there is no data folder");
+    }
+    status = lac_store_open(&store_options, &store, &error);
+    if (status == LAC_OK) {
+        status = lac_store_expire(store, &expiry, &expired, &error);
+    }
+    lac_store_close(store);
+    (void)printf("%u originals and %u traces, %.1f MB: %s\n", (unsigned)expired.originals,
+                 (unsigned)expired.traces, (double)expired.bytes / 1e6,
+                 expiry.is_dry_run ? "would go" : "gone");
+    return status != LAC_OK ? fail(admin, error.message) : fflush(stdout) == 0 ? 0 : 1;
+}
+
 int lac_cmd_admin(int argc, char **argv)
 {
     struct admin admin = {0};
@@ -221,11 +297,12 @@ int lac_cmd_admin(int argc, char **argv)
         bool is_verify = strcmp(verb, "verify") == 0;
 
         admin.is_json = lac_options_on(&options, "json", false);
+        const bool is_expire = strcmp(verb, "expire") == 0;
         if (is_user) {
             status = user(&admin, &options);
-        } else if (!is_verify && strcmp(verb, "repair") != 0) {
-            (void)fprintf(stderr,
-                          "lacuna admin: give verify, repair or user (see lacuna admin --help)\n");
+        } else if (!is_verify && !is_expire && strcmp(verb, "repair") != 0) {
+            (void)fprintf(stderr, "lacuna admin: give verify, repair, expire or user (see lacuna "
+                                  "admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");
@@ -233,7 +310,9 @@ int lac_cmd_admin(int argc, char **argv)
         } else if (!lac_options_data_dir(&options, admin.data_dir, sizeof(admin.data_dir))) {
             status = 2;
         } else {
-            status = is_verify ? verify(&admin) : repair(&admin);
+            status = is_verify   ? verify(&admin)
+                     : is_expire ? expire(&admin, &options)
+                                 : repair(&admin);
         }
         lac_buffer_done(&admin.out);
     }

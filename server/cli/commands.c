@@ -23,7 +23,7 @@ static const struct lac_command commands[] = {
     {"mcp", "answer a coding agent (Model Context Protocol)", lac_cmd_mcp},
     {"skill", "teach a coding agent: record, analyze, change, compare", lac_cmd_skill},
     {"demo", "a simulated job, diagnosed and on the page; with DIR: its traces", lac_cmd_demo},
-    {"admin", "verify or repair a data folder", lac_cmd_admin},
+    {"admin", "verify or repair a data folder, remove what is old", lac_cmd_admin},
     {"doctor", "check this host", lac_cmd_doctor},
     {"version", "print the version", lac_cmd_version},
     {"help", "list the commands, or: lacuna help COMMAND", lac_cmd_help},

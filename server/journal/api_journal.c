@@ -3,7 +3,6 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/journal/journal.h"
 #include "analysis/model/status.h"
-#include "collector/base/order.h"
 #include "server/api/document_cache.h"
 #include "server/base/buffer.h"
 #include "server/http/query.h"
@@ -145,6 +144,9 @@ static void judge(struct journal *journal)
     uint32_t count = 0;
     uint32_t next = 0;
 
+    if (journal->baseline_at >= journal->count) {
+        return; /* none, or of another job */
+    }
     for (uint32_t i = journal->baseline_at; i < journal->count; i++) {
         const struct lac_figures *figures = figures_of(&journal->entries[i]);
         struct lac_regression *it = &journal->entries[i].regression;

@@ -3,11 +3,12 @@
 
 /* What the handlers of a project's runs over time share. README.md has the picture. */
 
-#include "analysis/journal/journal.h"
-#include "analysis/model/status.h"
-#include "server/api/app.h"
-#include "server/http/request.h"
-#include "server/store/journal_rows.h"
+#include "analysis/journal/journal.h"  // IWYU pragma: export
+#include "analysis/model/status.h"     // IWYU pragma: export
+#include "server/api/app.h"            // IWYU pragma: export
+#include "server/http/request.h"       // IWYU pragma: export
+#include "server/store/journal_rows.h" // IWYU pragma: export
+#include "server/store/store.h"        // IWYU pragma: export
 
 #include <stdbool.h>
 #include <stdint.h>

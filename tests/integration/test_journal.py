@@ -151,6 +151,37 @@ class Projects(unittest.TestCase):
                 left = catalog.execute(f"SELECT count(*) FROM {table} WHERE {column} = ?", (traces[1],)).fetchone()
                 self.assertEqual(left, (0,), table)
 
+    def test_what_is_old_goes_its_upload_first_and_what_is_pinned_stays(self):
+        traces = []
+        for kernels in (3, 4, 5):
+            traces.append(self.server.upload(make_trace(steps=4, kernels=kernels), name=f"old{kernels}"))
+            self.server.wait_ready(traces[-1])
+        self.server.request("PATCH", "/api/v1/traces/" + traces[0], b'{"pinned": true}')
+        self.server.request("PATCH", "/api/v1/traces/" + traces[1], b'{"project": "kept", "baseline": true}')
+        expire = lambda *flags: subprocess.run([PROGRAM, "admin", "expire", "--data", self.server.data, *flags], capture_output=True, text=True)
+        kept = lambda kind: {name.split(".")[0] for name in os.listdir(os.path.join(self.server.data, kind))}
+        self.assertTrue(kept("originals") >= set(traces))
+        self.assertEqual([expire().returncode, expire("--traces", "x").returncode, expire("--traces", "-1").returncode], [2, 2, 2])
+        self.assertIn("0 originals and 0 traces", expire("--traces", "1", "--originals", "1").stdout)
+        told = expire("--originals", "0", "--traces", "0", "--dry-run")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertIn("trace " + traces[2], told.stdout)
+        self.assertNotIn(traces[0], told.stdout)
+        self.assertNotIn(traces[1], told.stdout)
+        self.assertTrue(kept("originals") >= set(traces) and kept("traces") >= set(traces))
+        self.assertEqual(expire("--originals", "0").returncode, 0)
+        self.assertEqual(kept("originals") & set(traces), {traces[0], traces[1]})
+        self.assertEqual(self.server.api("/traces/" + traces[2])["state"], "ready")
+        self.assertEqual(len(self.server.api(f"/traces/{traces[2]}/kernels")["kernels"]) > 0, True)
+        self.server.terminate()  # a start that compares rows and files finds nothing to say
+        self.assertEqual(subprocess.run([PROGRAM, "admin", "verify", "--data", self.server.data], capture_output=True).returncode, 0)
+        repaired = subprocess.run([PROGRAM, "admin", "repair", "--data", self.server.data], capture_output=True, text=True)
+        self.assertEqual((repaired.returncode, repaired.stdout), (0, "nothing to repair\n"))
+        self.server.start()
+        self.assertEqual(expire("--traces", "0").returncode, 0)
+        self.assertEqual(self.server.get("/api/v1/traces/" + traces[2]).status, 404)
+        self.assertEqual({self.server.api("/traces/" + trace)["state"] for trace in traces[:2]}, {"ready"})
+
 
 if __name__ == "__main__":
     main()
