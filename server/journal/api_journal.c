@@ -3,6 +3,7 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/journal/journal.h"
 #include "analysis/model/status.h"
+#include "collector/base/monotonic.h"
 #include "server/api/document_cache.h"
 #include "server/base/buffer.h"
 #include "server/http/query.h"
@@ -44,6 +45,7 @@ struct journal {
 
 static const struct lac_figures *figures_of(const struct entry *entry)
 {
+    assert(entry->run != NULL);
     return &entry->run->lead->figures;
 }
 
@@ -114,6 +116,7 @@ static enum lac_status read_neighbors(struct journal *journal, struct lac_error 
 /** Compare what is not compared: of the page first, then older ones. */
 static enum lac_status compare_some(struct journal *journal, struct lac_error *reterr)
 {
+    const uint64_t end_ns = lac_monotonic_ns() + LAC_JOURNAL_WORK_MS * UINT64_C(1000000);
     uint32_t budget = LAC_JOURNAL_COMPARISONS;
     enum lac_status status = LAC_OK;
 
@@ -126,7 +129,7 @@ static enum lac_status compare_some(struct journal *journal, struct lac_error *r
                 status =
                     lac_journal_compare(journal->app, figures_of(&journal->entries[i - 1])->trace,
                                         figures_of(&journal->entries[i])->trace, reterr);
-                budget--;
+                budget = lac_monotonic_ns() < end_ns ? budget - 1 : 0;
             }
         }
     }

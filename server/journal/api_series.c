@@ -6,7 +6,6 @@
 #include "server/http/query.h"
 #include "server/journal/project_runs.h"
 #include "server/json/json_out.h"
-#include "server/store/store.h"
 
 #include <math.h>
 #include <stdint.h>

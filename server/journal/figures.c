@@ -7,6 +7,7 @@
 #include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/monotonic.h"
 #include "server/api/kept_facts.h"
 #include "server/base/buffer.h"
 #include "server/journal/project_runs.h"
@@ -440,7 +441,10 @@ enum lac_status lac_journal_make_figures(struct lac_app *app, const char *projec
     if (making == NULL) {
         return LAC_ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+    const uint64_t end_ns = lac_monotonic_ns() + LAC_JOURNAL_WORK_MS * UINT64_C(1000000);
+
+    for (uint32_t i = 0; i < count && status == LAC_OK && (i == 0 || lac_monotonic_ns() < end_ns);
+         i++) {
         status = make_one(app, ids[i], making, reterr);
     }
     free(making);

@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What one request makes of what is not kept yet. */
-enum { LAC_JOURNAL_FIGURES = 48, LAC_JOURNAL_COMPARISONS = 12 };
+/** What one request makes of what is not kept yet: at least one of each, then until the time is up.
+ *  Who asks waits no longer than a page may take, and asks again. */
+enum { LAC_JOURNAL_FIGURES = 48, LAC_JOURNAL_COMPARISONS = 12, LAC_JOURNAL_WORK_MS = 80 };
 
 /** A run: one trace, or the traces of its ranks. */
 struct lac_timed_run {

@@ -7,7 +7,6 @@
 #include "server/store/journal_rows.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
 
 #include <assert.h>

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import tempfile
+import time
 import unittest
 
 from server_harness import MARKUP, PROGRAM, Server, main, make_trace
@@ -14,6 +15,16 @@ def demo(folder):
     """The six traces of the published story, in order."""
     subprocess.run([PROGRAM, "demo", folder], check=True, capture_output=True)
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".json") and not name.endswith(".truth.json")]
+
+
+def settled(server, path):
+    """The reply once nothing is pending: a request measures for a short time, and tells what is left."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        reply = server.api(path)
+        if reply["pending"] == 0:
+            return reply
+    raise AssertionError(f"{path}: still {reply['pending']} pending")
 
 
 class Journal(unittest.TestCase):
@@ -26,6 +37,7 @@ class Journal(unittest.TestCase):
             subprocess.run([PROGRAM, "import", path, "--data", data], check=True, capture_output=True)
         cls.server = Server(data=data)
         cls.addClassCleanup(cls.server.close)
+        settled(cls.server, "/projects/-/journal")
 
     def patch(self, trace, body):
         return self.server.request("PATCH", "/api/v1/traces/" + trace, json.dumps(body).encode())
@@ -136,6 +148,7 @@ class Projects(unittest.TestCase):
             self.server.wait_ready(traces[-1])
             reply = self.server.request("PATCH", "/api/v1/traces/" + traces[-1], json.dumps({"project": "vision", "notes": MARKUP}).encode())
             self.assertEqual(reply.status, 200)
+        settled(self.server, "/projects/vision/journal")
         raw = self.server.get("/api/v1/projects/vision/journal")
         self.assertNotIn(b"<img", raw.body)
         journal = raw.json()
@@ -143,7 +156,7 @@ class Projects(unittest.TestCase):
         self.assertEqual(journal["runs"][0]["notes"], MARKUP)
         self.assertEqual(self.server.api("/projects/-/journal")["runs"], [])
         self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + traces[1]).status, 204)
-        after = self.server.api("/projects/vision/journal")
+        after = settled(self.server, "/projects/vision/journal")
         self.assertEqual([run["trace"] for run in after["runs"]], [traces[2], traces[0]])
         self.assertEqual(after["runs"][0]["from_previous"]["trace"], traces[0])
         with sqlite3.connect(os.path.join(self.server.data, "catalog.db")) as catalog:

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
 import {plural} from '../../base/format';
 
-const AGAIN_MS = 700;
+const AGAIN_MS = 300;
 
 /** A number that goes up while something is pending: part of a resource's key. */
 export function useRounds(): {readonly round: number; readonly again: () => void} {
