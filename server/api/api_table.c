@@ -8,6 +8,7 @@
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/store/trace/trace_file.h"
+#include "server/tables/launched.h"
 #include "server/tables/trace_tables.h"
 
 #include <inttypes.h>
@@ -307,4 +308,67 @@ static void answer_table(struct lac_trace_file *file, const struct lac_request *
 void lac_api_table(void *app, const struct lac_request *request, struct lac_response *response)
 {
     lac_api_answer_trace(app, request, response, answer_table);
+}
+
+/* -- what a slice launched ------------------------------------------------------------------- */
+
+static void write_launched_row(struct lac_json *json, const struct lac_model *head,
+                               const struct lac_slice_row *row)
+{
+    lac_json_open(json, NULL, '{');
+    lac_json_uint(json, "slice", row->slice);
+    lac_json_uint(json, "track", row->track);
+    lac_api_write_name(json, head, row->name, row->kind);
+    lac_json_int(json, "start_ns", row->start_ns);
+    lac_json_int(json, "dur_ns", row->dur_ns);
+    lac_json_close(json, '}');
+}
+
+static void write_launched(struct lac_response *response, const struct lac_model *head,
+                           const struct lac_launched *launched)
+{
+    struct lac_json json;
+
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_open(&json, "chain", '[');
+    for (uint32_t i = 0; i < launched->chain_count; i++) {
+        write_launched_row(&json, head, &launched->chain[i]);
+    }
+    lac_json_close(&json, ']');
+    lac_json_uint(&json, "count", launched->count);
+    lac_json_int(&json, "total_ns", launched->total_ns);
+    lac_json_int(&json, "first_ns", launched->first_ns);
+    lac_json_int(&json, "end_ns", launched->end_ns);
+    lac_json_bool(&json, "is_cut", launched->is_cut);
+    lac_json_open(&json, "launched", '[');
+    for (uint32_t i = 0; i < launched->told_count; i++) {
+        write_launched_row(&json, head, &launched->told[i]);
+    }
+    lac_json_close(&json, ']');
+    lac_json_close(&json, '}');
+}
+
+static void answer_launched(struct lac_trace_file *file, const struct lac_request *request,
+                            struct lac_response *response)
+{
+    struct lac_launched launched = {0};
+    struct lac_error error = {0};
+    uint64_t id;
+
+    if (!lac_api_path_number(request, response, 1, UINT32_MAX - 1, &id) ||
+        lac_api_is_unchanged(request, file, response)) {
+        return;
+    }
+    if (lac_launched_by(file, (uint32_t)id, &launched, &error) != LAC_OK) {
+        lac_api_fail(response, &error);
+        return;
+    }
+    write_launched(response, lac_trace_file_head(file), &launched);
+    lac_launched_done(&launched);
+}
+
+void lac_api_launched(void *app, const struct lac_request *request, struct lac_response *response)
+{
+    lac_api_answer_trace(app, request, response, answer_launched);
 }

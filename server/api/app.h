@@ -160,6 +160,7 @@ void lac_api_flame(void *app, const struct lac_request *request, struct lac_resp
 void lac_api_sql(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_sql_reference(void *app, const struct lac_request *request,
                            struct lac_response *response);
+void lac_api_launched(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_table(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_area(void *app, const struct lac_request *request, struct lac_response *response);
 

@@ -64,6 +64,8 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/traces/{id}/names", READ, QUICK, 0, lac_api_names, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/slices", READ, QUICK, 0, lac_api_slices, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/slices/{n}", READ, QUICK, 0, lac_api_slice, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/slices/{n}/launched", READ, SLOW, 0, lac_api_launched,
+              NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/search", READ, SLOW, 0, lac_api_search, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/kernels", READ, QUICK, 0, lac_api_kernels, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/gaps", READ, QUICK, 0, lac_api_gaps, NULL),

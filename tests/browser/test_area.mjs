@@ -131,6 +131,24 @@ const steps = [
     await rows().first().getByRole('button').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${area.names[0].longest_slice}`);
   }],
+  ['a kernel says what launched it, the operator what it launched', async () => {
+    const table = await served('kernels', '?sort=count');
+    const at = (id) => table.columns.findIndex((c) => c.id === id);
+    const kernel = table.rows.find((r) => r.cells[at('operator')]?.startsWith('aten::')) ?? table.rows.find((r) => r.cells[at('operator')] !== null && r.cells[at('operator')] !== '(several)');
+    const told = (slice) => page.evaluate(async (n) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices/${n}/launched`)).json(), slice);
+    const around = (await told(kernel.slice)).chain.filter((r) => r.kind !== 'api');
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=s:${kernel.slice}`);
+    const chain = page.locator('.tl-chain a');
+    await chain.first().waitFor();
+    assert.equal(await chain.first().innerText(), around[0].short);
+    await chain.first().click();
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${around[0].slice}`);
+    const work = await told(around[0].slice);
+    assert.ok(work.launched.some((r) => r.slice === kernel.slice));
+    await page.getByText('launched on GPUs').waitFor();
+    await page.getByRole('link', {name: 'their time'}).click();
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `a:${work.first_ns},${Math.max(work.end_ns, work.first_ns + 1)}`);
+  }],
   ['without a selection: findings, what is in view, gaps, steps and search hits, each an address', async () => {
     await page.keyboard.press('Escape');
     const whole = page.getByRole('navigation', {name: 'What to show of the trace'});

@@ -637,6 +637,11 @@ class Api(unittest.TestCase):
             self.assertEqual(refused.status, 400)
             self.assertIn(says, json.loads(refused.body)["error"]["message"])
         self.assertEqual(self.server.get(f"/api/v1{base}/tables/passwords").status, 404)
+        launched = self.server.api(f"{base}/slices/{whole['rows'][0]['slice']}/launched")
+        self.assertIn("launch", launched["chain"][0]["name"].lower())
+        calls = self.server.api(f"{base}/slices/{launched['chain'][0]['slice']}/launched")
+        self.assertEqual([row["slice"] for row in calls["launched"]], [whole["rows"][0]["slice"]])
+        self.assertEqual(self.server.get(f"/api/v1{base}/slices/4000000000/launched").status, 404)
 
     @unittest.skipUnless(os.path.exists(GPU), f"{NONE}: the API is not tried on a real trace")
     def test_a_real_trace_goes_all_the_way(self):

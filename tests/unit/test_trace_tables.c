@@ -5,6 +5,7 @@
 #include "collector/base/count_of.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
+#include "server/tables/launched.h"
 #include "server/tables/trace_tables.h"
 #include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
@@ -298,6 +299,57 @@ START_TEST(test_kernels_know_who_launched_them)
 }
 END_TEST
 
+static uint32_t slice_named(const char *name, uint8_t kind)
+{
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        if (model->slices.kind[i] == kind &&
+            strcmp(lac_model_str(model, model->slices.name[i]), name) == 0) {
+            return (uint32_t)i;
+        }
+    }
+    ck_abort();
+}
+
+static void launched_by(const char *name, uint8_t kind, struct lac_launched *launched)
+{
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_launched_by(file, slice_named(name, kind), launched, &error) == LAC_OK, "%s",
+                  error.message);
+}
+
+START_TEST(test_what_a_slice_launched_and_what_is_around_it)
+{
+    struct lac_launched launched = {0};
+
+    launched_by("aten::linear", LAC_SLICE_OP, &launched);
+    ck_assert_uint_eq(launched.count, 1);
+    ck_assert_int_eq(launched.total_ns, 10000);
+    ck_assert_int_eq(launched.first_ns, 20000);
+    ck_assert_int_eq(launched.end_ns, 30000);
+    ck_assert_uint_eq(launched.chain_count, 1);
+    ck_assert_str_eq(lac_model_str(model, launched.chain[0].name), "ProfilerStep#1");
+    lac_launched_done(&launched);
+
+    launched_by("ProfilerStep#1", LAC_SLICE_RANGE, &launched);
+    ck_assert_uint_eq(launched.count, 4); /* three kernels and a copy */
+    ck_assert_int_eq(launched.total_ns, 70000);
+    ck_assert_uint_eq(launched.told_count, 4);
+    ck_assert(launched.told[0].start_ns < launched.told[3].start_ns);
+    lac_launched_done(&launched);
+
+    launched_by("sgemm", LAC_SLICE_KERNEL, &launched);
+    ck_assert_uint_eq(launched.count, 0);
+    ck_assert_uint_eq(launched.chain_count, 4);
+    ck_assert_str_eq(lac_model_str(model, launched.chain[0].name), "cudaLaunchKernel");
+    ck_assert_str_eq(lac_model_str(model, launched.chain[1].name), "aten::addmm");
+    ck_assert_str_eq(lac_model_str(model, launched.chain[2].name), "aten::linear");
+    lac_launched_done(&launched);
+
+    ck_assert_int_eq(lac_launched_by(file, LAC_NONE - 1, &launched, NULL), LAC_ERR_NOT_FOUND);
+}
+END_TEST
+
 START_TEST(test_copies_and_batches)
 {
     struct lac_table_query query = {
@@ -358,6 +410,7 @@ int main(void)
     suite_add_tcase(suite, rich);
     tcase_add_checked_fixture(drawn, setup_drawn, teardown);
     tcase_add_test(drawn, test_kernels_know_who_launched_them);
+    tcase_add_test(drawn, test_what_a_slice_launched_and_what_is_around_it);
     tcase_add_test(drawn, test_copies_and_batches);
     tcase_add_test(drawn, test_what_cannot_be_asked);
     suite_add_tcase(suite, drawn);

@@ -1,5 +1,6 @@
 // The one place that talks to the server. Replies are checked before any other code sees them.
 import {ShapeError, type Shape} from '../base/shape';
+import * as tables from './table_types';
 import * as shapes from './types';
 
 export class ApiError extends Error {
@@ -266,6 +267,10 @@ export interface AreaQuery {
 export const getArea = (id: string, query: AreaQuery, s?: AbortSignal) =>
   getJson(`${trace(id)}/area`, shapes.areaShape, {...query}, s);
 
+/** What is around a slice, and what it launched. */
+export const getLaunched = (id: string, slice: number, s?: AbortSignal) =>
+  getJson(`${trace(id)}/slices/${slice}/launched`, tables.launchedShape, {}, s);
+
 export interface TableQuery {
   readonly t0?: number;
   readonly t1?: number;
@@ -277,8 +282,8 @@ export interface TableQuery {
   readonly limit?: number;
   readonly after?: string;
 }
-export const getTable = (id: string, name: shapes.TableName, query: TableQuery, s?: AbortSignal) =>
-  getJson(`${trace(id)}/tables/${name}`, shapes.tableShape, {...query}, s);
+export const getTable = (id: string, name: tables.TableName, query: TableQuery, s?: AbortSignal) =>
+  getJson(`${trace(id)}/tables/${name}`, tables.tableShape, {...query}, s);
 
 export const getFlame = (
   id: string,

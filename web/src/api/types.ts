@@ -19,7 +19,7 @@ import {
   type Shape,
 } from '../base/shape';
 
-const time: Shape<Ns> = (value, path) => ns(num(value, path));
+export const time: Shape<Ns> = (value, path) => ns(num(value, path));
 
 export const errorShape = obj({error: obj({code: str, message: str})});
 
@@ -375,50 +375,6 @@ export const areaShape = obj({
   devices: list(areaDeviceShape),
 });
 export type AreaInfo = Infer<typeof areaShape>;
-
-// ---- tables
-
-export const TABLE_NAMES = [
-  'kernels',
-  'operators',
-  'ranges',
-  'calls',
-  'copies',
-  'allocations',
-  'python',
-  'steps',
-  'gaps',
-  'batches',
-] as const;
-export type TableName = (typeof TABLE_NAMES)[number];
-
-/** What a cell holds: text, a number, or nothing where it was not recorded. */
-export type Cell = string | number | undefined;
-const cellShape = (value: unknown, path: string): Cell =>
-  typeof value === 'string' ? str(value, path) : opt(num)(value, path);
-const tableColumnShape = obj({id: str, label: str, unit: or(str, 'text'), definition: or(str, '')});
-export type TableColumn = Infer<typeof tableColumnShape>;
-const tableRowShape = obj({
-  cells: list(cellShape),
-  short: or(str, ''),
-  slice: opt(num),
-  start_ns: opt(time),
-  dur_ns: opt(time),
-  device: opt(num),
-  bins: or(list(num), []),
-});
-export type TableRow = Infer<typeof tableRowShape>;
-export const tableShape = obj({
-  columns: list(tableColumnShape),
-  total: num,
-  is_cut: or(bool, false),
-  has_operators: or(bool, true),
-  has_percentiles: or(bool, true),
-  all: opt(tableRowShape),
-  rows: list(tableRowShape),
-  next: opt(str),
-});
-export type TableInfo = Infer<typeof tableShape>;
 
 // ---- flame
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {
+  formatAt,
   durationIn,
   exactNs,
   formatBytes,
@@ -153,4 +154,12 @@ test('a line begins with a capital letter, a name of code as it is written', () 
   );
   assert.equal(sentence('step 3 sums'), 'Step 3 sums');
   assert.equal(sentence(''), '');
+});
+
+test('a time has the digits that tell its start from its end', () => {
+  const plain = (text: string): string => text.replace(/\s/g, ' ');
+  assert.equal(plain(formatAt(473_144_948, 7_000)), '473.1449 ms');
+  assert.equal(plain(formatAt(473_144_948, 300_000_000)), '473.1 ms');
+  assert.equal(plain(formatAt(12_000_000_123, 1)), '12.000000123 s');
+  assert.equal(plain(formatAt(0, 5)), '0 ms');
 });

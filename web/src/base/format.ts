@@ -60,6 +60,12 @@ export function formatDuration(durationNs: number, digits = 3): string {
   return formatInUnit(durationNs, timeUnitFor(rounded), digits);
 }
 
+/** A time of something that long: with the digits that tell its start from its end. */
+export function formatAt(timeNs: number, lengthNs: number): string {
+  const ratio = Math.abs(timeNs) / Math.max(1, lengthNs);
+  return formatDuration(timeNs, Math.min(16, Math.max(4, Math.ceil(Math.log10(ratio + 1)) + 2)));
+}
+
 /** The same with the unit given: for columns and axes. */
 export function formatInUnit(durationNs: number, unit: TimeUnit, digits = 3, pad = false): string {
   return `${formatNumber(durationNs / unitSize(unit), digits, pad)}${THIN}${unit}`;

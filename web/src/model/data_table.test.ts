@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {tableShape} from '../api/types';
+import {tableShape} from '../api/table_types';
 import {setTestWords} from '../base/testing/words';
 import {
   exactCell,

@@ -1,6 +1,6 @@
 // Tables as the server makes them: what cells say on screen and in a copy. Pure: runs in node.
-import type {Cell, TableColumn, TableName, TableRow} from '../api/types';
-import {TABLE_NAMES} from '../api/types';
+import type {Cell, TableColumn, TableName, TableRow} from '../api/table_types';
+import {TABLE_NAMES} from '../api/table_types';
 import {
   exactNs,
   formatByteRate,

@@ -5,13 +5,12 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {errorText, getTable, type TableQuery} from '../api/client';
 import {
   TABLE_NAMES,
-  type Analysis,
   type TableColumn,
   type TableInfo,
   type TableName,
   type TableRow,
-  type TraceInfo,
-} from '../api/types';
+} from '../api/table_types';
+import {type Analysis, type TraceInfo} from '../api/types';
 import {formatCount, formatDuration} from '../base/format';
 import {ns} from '../base/units';
 import {

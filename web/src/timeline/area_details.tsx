@@ -1,11 +1,11 @@
 // A selected area in full.
 import type {JSX} from 'preact';
-import {formatCount, formatDuration, formatNumber} from '../base/format';
+import {exactNs, formatAt, formatCount, formatDuration, formatNumber} from '../base/format';
 import {CopyButton} from '../ui/copy_button';
 import {lazy} from '../ui/lazy';
-import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
+import {AreaActions, Fact, type DetailsProps} from './details_parts';
 
-const AreaDock = lazy('the area', async () => (await import('./area_dock')).AreaDock, true);
+const AreaDock = lazy('the area', async () => (await import('./lazy_panels')).AreaDock, true);
 
 export function AreaDetails({
   model,
@@ -29,9 +29,13 @@ export function AreaDetails({
         </div>
       </header>
       <dl class="tl-facts">
-        <Fact name="from">{timeFact(t0)}</Fact>
-        <Fact name="to">{timeFact(t1)}</Fact>
-        {mean !== undefined && mean > 0 && (
+        <Fact name="from">
+          <span title={exactNs(t0)}>{formatAt(t0, dur)}</span>
+        </Fact>
+        <Fact name="to">
+          <span title={exactNs(t1)}>{formatAt(t1, dur)}</span>
+        </Fact>
+        {mean !== undefined && mean > 0 && dur >= mean / 100 && (
           <Fact name="in steps">{formatNumber(dur / mean, 3)} × the mean step</Fact>
         )}
         {inside.length > 0 && (

@@ -9,7 +9,7 @@ import type {DetailsProps} from './details_parts';
 import {GapDetails} from './gap_details';
 import {SliceSelected} from './slice_details';
 
-const WholeDock = lazy('the table', async () => (await import('./whole_dock')).WholeDock, true);
+const WholeDock = lazy('the table', async () => (await import('./lazy_panels')).WholeDock, true);
 
 export function DetailsPanel(props: DetailsProps & {readonly hasStage: boolean}): JSX.Element {
   const sel = selection.value;

@@ -1,13 +1,24 @@
 // A selected slice in full: its times, its launch, what was recorded of it.
 import type {JSX} from 'preact';
 import type {SliceInfo} from '../api/types';
-import {formatBytes, formatCount, formatNumber, formatPct, formatPerStep} from '../base/format';
+import {
+  exactNs,
+  formatAt,
+  formatBytes,
+  formatCount,
+  formatNumber,
+  formatPct,
+  formatPerStep,
+} from '../base/format';
 import {word} from '../base/vocabulary';
 import {CopyButton} from '../ui/copy_button';
+import {lazyQuiet} from '../ui/lazy';
 import {Failed, Loading} from '../ui/states';
 import {trackLabel} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
+
+const SliceAround = lazyQuiet(async () => (await import('./lazy_panels')).SliceAround);
 
 export function SliceSelected({model, navigator}: DetailsProps): JSX.Element {
   const state = model.slice.value;
@@ -95,7 +106,7 @@ function SliceDetails(
           <CopyButton text={String(slice.dur_ns)} label="Copy the duration in ns" />
         </Fact>
         <Fact name="starts at">
-          {timeFact(slice.start_ns)}{' '}
+          <span title={exactNs(slice.start_ns)}>{formatAt(slice.start_ns, slice.dur_ns)}</span>{' '}
           <CopyButton text={String(slice.start_ns)} label="Copy the start in ns" />
         </Fact>
         <Fact name="kind">{word('slice_kinds', slice.kind).label}</Fact>
@@ -116,6 +127,7 @@ function SliceDetails(
         <CopyFacts slice={slice} />
         <LoaderFacts slice={slice} />
         {link && <LinkFact model={model} slice={slice} link={link} />}
+        <SliceAround model={model} slice={slice} />
         {slice.corr !== 0 && <Fact name="correlation">{slice.corr}</Fact>}
         {slice.children > 0 && (
           <Fact name="inside it">

@@ -2,7 +2,8 @@
 import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
 import {getTable, searchSlices} from '../api/client';
-import type {SearchReply, TableName, TableRow} from '../api/types';
+import type {TableName, TableRow} from '../api/table_types';
+import type {SearchReply} from '../api/types';
 import {exactNs, formatCount, formatDuration} from '../base/format';
 import {ns} from '../base/units';
 import {exactCell, formatCell, isNumber} from '../model/data_table';

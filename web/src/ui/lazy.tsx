@@ -41,6 +41,28 @@ export function lazy<P extends object>(
   };
 }
 
+/** A line more among others, shown once it is here: nothing stands in for it. */
+export function lazyQuiet<P extends object>(
+  load: () => Promise<ComponentType<P>>,
+): (props: P) => JSX.Element | null {
+  let Loaded: ComponentType<P> | undefined;
+  const fetchOnce = async (): Promise<void> => {
+    Loaded ??= await load();
+  };
+  loaders.push(fetchOnce);
+  return function Quiet(props: P): JSX.Element | null {
+    const [, setReady] = useState(false);
+    useEffect(() => {
+      if (!Loaded)
+        fetchOnce().then(
+          () => setReady(true),
+          () => undefined,
+        );
+    }, []);
+    return Loaded ? <Loaded {...props} /> : null;
+  };
+}
+
 /** Fetch what was not opened yet, so that it opens at once and without the server. */
 export function fetchTheRest(): void {
   for (const load of loaders) load().catch(() => undefined);

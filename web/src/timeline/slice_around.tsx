@@ -1,0 +1,81 @@
+// What is around a selected slice, and what it launched: asked for after its other details.
+import type {JSX} from 'preact';
+import {getLaunched} from '../api/client';
+import type {LaunchedRow} from '../api/table_types';
+import type {SliceInfo} from '../api/types';
+import {exactNs, formatCount, formatDuration} from '../base/format';
+import {ns} from '../base/units';
+import {ViewLink} from '../ui/link';
+import {useResource} from '../ui/resource';
+import type {TimelineModel} from './data/timeline_model';
+import {Fact} from './details_parts';
+
+/** Levels shown: the innermost say most. */
+const CHAIN_SHOWN = 12;
+const LAUNCHED_SHOWN = 5;
+
+export function SliceAround(props: {model: TimelineModel; slice: SliceInfo}): JSX.Element | null {
+  const {model, slice} = props;
+  const around = useResource(`${model.trace.id}/${model.trace.generation} ${slice.id}`, signal =>
+    getLaunched(model.trace.id, slice.id, signal),
+  );
+  if (around.kind !== 'ready') return null;
+  const {chain, count, total_ns, first_ns, end_ns, is_cut, launched} = around.value;
+  const isWork = ['kernel', 'copy', 'memset'].includes(slice.kind);
+  const operators = isWork ? chain.filter(row => row.kind !== 'api') : chain;
+  return (
+    <>
+      {operators.length > 0 && (
+        <Fact name={isWork ? 'launched inside' : 'inside of'}>
+          <span class="tl-chain">
+            {operators.slice(0, CHAIN_SHOWN).map(row => (
+              <SliceLink key={row.slice} row={row} />
+            ))}
+            {operators.length > CHAIN_SHOWN && (
+              <span class="tl-muted">{formatCount(operators.length - CHAIN_SHOWN)} more</span>
+            )}
+          </span>
+        </Fact>
+      )}
+      {count > 0 && (
+        <Fact name="launched on GPUs">
+          <span title={exactNs(total_ns)}>
+            {count === 1 ? '1 operation' : `${formatCount(count)} operations`},{' '}
+            {formatDuration(total_ns)}
+          </span>
+          {is_cut && ' of the first calls'}:{' '}
+          <ViewLink
+            view={{
+              selection: {kind: 'area', t0: ns(first_ns), t1: ns(Math.max(end_ns, first_ns + 1))},
+              window: model.asWindow(wider(first_ns, end_ns)),
+            }}
+            title="Select the time in which all of them ran"
+          >
+            their time
+          </ViewLink>
+          <span class="tl-chain">
+            {launched.slice(0, LAUNCHED_SHOWN).map(row => (
+              <SliceLink key={row.slice} row={row} />
+            ))}
+          </span>
+        </Fact>
+      )}
+    </>
+  );
+}
+
+function wider(t0: number, t1: number): {t0: number; t1: number} {
+  const pad = Math.max(1000, (t1 - t0) / 2);
+  return {t0: t0 - pad, t1: t1 + pad};
+}
+
+function SliceLink({row}: {row: LaunchedRow}): JSX.Element {
+  return (
+    <ViewLink
+      view={{selection: {kind: 'slice', slice: row.slice}}}
+      title={`${row.name}, ${formatDuration(row.dur_ns)}`}
+    >
+      {row.short || row.name || '(no name)'}
+    </ViewLink>
+  );
+}
