@@ -174,6 +174,50 @@ const steps = [
     await holds((id) => new URL(location.href).searchParams.get('a') === id, ids[1]);
     assert.match(await page.getByRole('heading', {level: 1}).innerText(), /more time/);
   }],
+  ['the palette has every view, trace, run and key, and goes to a time or a step; Back undoes it', async () => {
+    const id = await page.evaluate(async () => (await (await fetch('/api/v1/traces')).json()).traces.find((trace) => trace.name.startsWith('2-five')).id);
+    await page.goto(`${server.base}/t/${id}`);
+    await page.getByTestId('verdict').waitFor();
+    await answered();
+    const field = page.getByRole('dialog').getByRole('combobox');
+    const options = page.getByRole('dialog').getByRole('option');
+    const ask = async (text) => {
+      await page.keyboard.press('Control+k');
+      await field.fill(text);
+    };
+    await ask('flame');
+    assert.match(await options.first().innerText(), /Flame graph/);
+    await page.keyboard.press('Enter');
+    await holds(() => new URL(location.href).searchParams.get('view') === 'flame');
+    await ask('2.5 s');
+    assert.match(await options.first().innerText(), /Go to 2.5.s/);
+    await page.keyboard.press('Enter');
+    await holds(() => new URL(location.href).searchParams.get('view') === 'timeline');
+    const [t0, length] = span();
+    assert.ok(Math.abs(t0 + length / 2 - 2.5e9) < 2, param('v'));
+    await page.locator('.tl-base').waitFor();
+    await ask('step 4');
+    await page.keyboard.press('Enter');
+    await holds(() => Math.abs(Number(new URL(location.href).searchParams.get('v').split(',')[1]) - 371e6) < 3e6);
+    await page.goBack();
+    await holds((before) => new URL(location.href).searchParams.get('v').startsWith(before), String(t0));
+    await ask('next gap size');
+    await page.keyboard.press('Enter');
+    await holds(() => new URL(location.href).searchParams.get('sel')?.startsWith('g:'));
+    await ask('');
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await options.nth(1).getAttribute('aria-selected'), 'true');
+    await page.keyboard.press('ArrowUp');
+    assert.equal(await options.first().getAttribute('aria-selected'), 'true');
+    await field.fill('sharded run');
+    assert.match(await options.first().innerText(), /sharded[\s\S]*run of 16 traces/);
+    await page.keyboard.press('Enter');
+    await area.waitFor();
+    await ask('no such thing at all');
+    assert.equal(await options.count(), 0);
+    await page.keyboard.press('Escape');
+    await field.waitFor({state: 'detached'});
+  }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints, []);
   }],

@@ -4,7 +4,8 @@ import {render, type JSX} from 'preact';
 import {errorText, getVocabulary, openSession, setUnauthorizedListener} from './api/client';
 import {setVocabulary} from './base/vocabulary';
 import {syncAddress, takeKeyFromAddress} from './model/address';
-import {isTyping, registerShortcuts} from './model/shortcuts';
+import {paletteIsOpen} from './model/palette/commands';
+import {helpIsOpen, isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
 import {
@@ -23,7 +24,6 @@ import {NotFoundPage} from './pages/not_found_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
 import {ExplanationPanel} from './ui/explain';
-import {HelpDialog, helpIsOpen} from './ui/help';
 import {fetchTheRest, lazy} from './ui/lazy';
 import {Failed} from './ui/states';
 import './style/app.css';
@@ -31,6 +31,16 @@ import './style/app.css';
 const ComparePage = lazy(
   'the comparison',
   async () => (await import('./pages/lazy_pages')).ComparePage,
+);
+const Palette = lazy(
+  'the commands',
+  async () => (await import('./pages/lazy_pages')).Palette,
+  true,
+);
+const HelpDialog = lazy(
+  'the keys',
+  async () => (await import('./pages/lazy_pages')).HelpDialog,
+  true,
 );
 const RunPage = lazy('the run', async () => (await import('./pages/lazy_pages')).RunPage);
 const FindingsPage = lazy(
@@ -95,7 +105,8 @@ function App(): JSX.Element {
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />
       <ExplanationPanel />
-      <HelpDialog />
+      {helpIsOpen.value && <HelpDialog />}
+      {paletteIsOpen.value && <Palette />}
       <PatternDefs />
     </>
   );
@@ -137,8 +148,20 @@ function start(root: HTMLElement): void {
     const pasted = takeKeyFromAddress();
     if (pasted !== undefined) void useKey(pasted);
   });
-  registerShortcuts({title: 'Everywhere', shortcuts: [{keys: ['?'], text: 'keys and letters'}]});
+  registerShortcuts({
+    title: 'Everywhere',
+    shortcuts: [
+      {keys: ['?'], text: 'keys and letters'},
+      {keys: ['Ctrl', 'K'], text: 'go to or do anything by name (also Ctrl Shift P)'},
+    ],
+  });
   addEventListener('keydown', event => {
+    const letter = event.key.toLowerCase();
+    const isPalette = event.shiftKey ? letter === 'p' : letter === 'k';
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && isPalette && access.value === 'open') {
+      event.preventDefault();
+      paletteIsOpen.value = !paletteIsOpen.value;
+    }
     if (event.key !== '?' || isTyping(event) || access.value !== 'open') return;
     event.preventDefault();
     helpIsOpen.value = true;

@@ -13,6 +13,8 @@ export interface ShortcutGroup {
 
 export const shortcutGroups = signal<readonly ShortcutGroup[]>([]);
 
+export const helpIsOpen = signal(false);
+
 /** @return a function that takes the group away again */
 export function registerShortcuts(group: ShortcutGroup): () => void {
   shortcutGroups.value = [...shortcutGroups.value, group];

@@ -269,12 +269,15 @@ export function show(change: Partial<ViewState>): void {
 
 let isLeap = false;
 
-/** Show another window as one step of the history: Back undoes it. */
-export function leapTo(window: TimeWindow | undefined): void {
+/** Set several parts at once as a step of the history of its own: Back undoes it, a window too. */
+export function leap(change: Partial<ViewState>): void {
   isLeap = true;
-  timeWindow.value = window;
+  show(change);
   isLeap = false;
 }
+
+/** The same of the window alone. */
+export const leapTo = (window: TimeWindow | undefined): void => leap({window});
 
 /** Whether the change that is told now was a leap. */
 export const isLeaping = (): boolean => isLeap;

@@ -3,12 +3,13 @@ import type {JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {ApiError, getAnalysis, getTrace, getTracks} from '../api/client';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
-import {formatBytes, formatCount, formatWhen} from '../base/format';
+import {formatBytes, formatCount, formatWhen, sentence} from '../base/format';
 import {describeDevices} from '../model/list_rows';
 import {runs} from '../model/runs';
+import {places, registerCommands} from '../model/palette/commands';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
-import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
+import {DEFAULT_VIEW, page, show, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
 import {sqlTrack} from '../model/sql/shown_track';
 import {Boundary} from '../ui/boundary';
@@ -93,6 +94,11 @@ function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
   const analysis = useResource(key, signal => getAnalysis(trace.id, signal));
   const tracks = useResource(key, signal => getTracks(trace.id, signal));
   useFindingKeys(trace, analysis.kind === 'ready' ? analysis.value : undefined);
+  useCommands(
+    trace,
+    analysis.kind === 'ready' ? analysis.value : undefined,
+    tracks.kind === 'ready' ? tracks.value : undefined,
+  );
   return (
     <div class={`trace-page trace-page-${page.value}`}>
       <Header>
@@ -299,4 +305,47 @@ function useFindingKeys(trace: TraceInfo, analysis: Analysis | undefined): void 
       forget();
     };
   }, [trace.id, analysis]);
+}
+
+/** For the command palette: the trace's views, its findings, and its times. */
+function useCommands(
+  trace: TraceInfo,
+  analysis: Analysis | undefined,
+  tracks: TracksInfo | undefined,
+): void {
+  useEffect(() => {
+    if (!analysis) return undefined;
+    const views = TABS.filter(tab => analysis.trace.timeline || tab.page !== 'timeline');
+    const forget = registerCommands([
+      ...views.map(tab => ({
+        name: tab.label,
+        hint: 'view of this trace',
+        run: () => show({page: tab.page}),
+      })),
+      ...analysis.findings.flatMap(finding => {
+        const evidence = finding.evidence[0];
+        return evidence
+          ? [
+              {
+                name: sentence(finding.title),
+                hint: 'finding',
+                run: () => void showEvidence(trace, evidence),
+              },
+            ]
+          : [];
+      }),
+    ]);
+    return forget;
+  }, [trace.id, analysis]);
+  useEffect(() => {
+    if (!tracks || tracks.duration_ns <= 0) return undefined;
+    places.value = {
+      durationNs: tracks.duration_ns,
+      stepStartNs: tracks.steps.start_ns,
+      stepDurNs: tracks.steps.dur_ns,
+    };
+    return () => {
+      places.value = undefined;
+    };
+  }, [trace.id, tracks]);
 }

@@ -10,6 +10,7 @@ import {SHORTCUTS} from './input/keymap';
 import {Navigator} from './input/navigate';
 import {RowLabels} from './row_labels';
 import {Stage} from './draw/stage';
+import {timelineRun} from './input/running';
 import {StageInput} from './input/stage_input';
 import {TimelineModel} from './data/timeline_model';
 import {Toolbar} from './toolbar';
@@ -82,9 +83,11 @@ function Timeline({trace, tracks, analysis, strip}: TimelinePanelProps): JSX.Ele
     }
     const input = new StageInput(made, navigator, () => root.current !== null);
     const forget = SHORTCUTS.map(registerShortcuts);
+    timelineRun.value = command => navigator.run(command);
     setStage(made);
     return () => {
       for (const f of forget) f();
+      timelineRun.value = undefined;
       input.close();
       made.close();
       model.close();

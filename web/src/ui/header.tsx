@@ -1,8 +1,8 @@
 // The bar at the top of every page.
 import type {ComponentChildren, JSX} from 'preact';
+import {helpIsOpen} from '../model/shortcuts';
 import {nextTheme} from '../model/theme';
 import {DEFAULT_VIEW, theme} from '../model/view_state';
-import {helpIsOpen} from './help';
 import {IconAuto, IconHelp, IconMoon, IconSun, Mark} from './icons';
 import {ViewLink} from './link';
 

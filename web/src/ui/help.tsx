@@ -1,15 +1,11 @@
 // `?`: the keys that work now, and the letters of the causes.
-import {signal} from '@preact/signals';
 import {Fragment, type JSX} from 'preact';
 import {CAUSES, causeWord} from '../base/causes';
-import {shortcutGroups} from '../model/shortcuts';
+import {helpIsOpen, shortcutGroups} from '../model/shortcuts';
 import {Chip, Swatch, topicOf} from './cause_mark';
 import {Dialog} from './dialog';
 
-export const helpIsOpen = signal(false);
-
-export function HelpDialog(): JSX.Element | null {
-  if (!helpIsOpen.value) return null;
+export function HelpDialog(): JSX.Element {
   return (
     <Dialog title="Keys and letters" onClose={() => (helpIsOpen.value = false)}>
       <div class="help">

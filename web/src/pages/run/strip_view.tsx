@@ -6,7 +6,7 @@ import {formatDuration, formatPct} from '../../base/format';
 import {ns} from '../../base/units';
 import {describePart, moved, sharesOf, zoomed, type StripData} from '../../model/run/strips';
 import {resolvedTheme} from '../../model/theme';
-import {leapTo, type TimeWindow} from '../../model/view_state';
+import {leap, type TimeWindow} from '../../model/view_state';
 import {axisSteps, useWidth} from '../../ui/chart_frame';
 import {paintStrips, type PaintRow, type Scene} from './strip_painter';
 
@@ -290,6 +290,6 @@ export function ZoomButtons(props: {
 
 /** Show a window in the address of the page. */
 export function showWindow(next: TimeWindow, isLeap: boolean, set: (w: TimeWindow) => void): void {
-  if (isLeap) leapTo(next);
+  if (isLeap) leap({window: next});
   else set(next);
 }
