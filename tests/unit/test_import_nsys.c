@@ -480,6 +480,42 @@ START_TEST(memory_is_refused_with_a_sentence)
 }
 END_TEST
 
+/* What was sampled of a GPU; metrics without a name, and values that are none, are left out. */
+START_TEST(gpu_metrics_are_counters)
+{
+    struct nsys_file m = nsys_file_begin();
+    nsys_file_tables(&m);
+    nsys_file_sql(&m,
+                  "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL(start,end,deviceId,contextId,streamId,"
+                  "correlationId,globalPid,demangledName,shortName) "
+                  "VALUES(1000,9000,0,1,7,1,16777216,1,2)");
+    nsys_file_sql(&m,
+                  "CREATE TABLE TARGET_INFO_GPU_METRICS(typeId INTEGER, sourceId INTEGER, "
+                  "typeName TEXT, metricId INTEGER, metricName TEXT);"
+                  "INSERT INTO TARGET_INFO_GPU_METRICS VALUES(257,1,'t',3,'SMs Active [%]');"
+                  "CREATE TABLE GPU_METRICS(timestamp INTEGER, typeId INTEGER, metricId INTEGER,"
+                  " value);"
+                  "INSERT INTO GPU_METRICS VALUES(2000,257,3,40),(3000,257,3,62.5),"
+                  "(3500,257,4,1),(4000,257,3,'many'),(NULL,257,3,1),(5000,257,3,9e999);");
+    nsys_file_done(&m);
+    struct lac_model *model = nsys_file_import(m.path);
+    (void)unlink(m.path);
+    uint32_t found = 0;
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind == LAC_TRACK_COUNTER) {
+            found++;
+            ck_assert_str_eq(lac_model_str(model, track->name), "GPU 1: SMs Active [%]");
+            ck_assert_int_eq(track->device, 1);
+            ck_assert_uint_eq(track->count, 2);
+            ck_assert_double_eq_tol(model->sample_value[track->first + 1], 62.5, 1e-12);
+        }
+    }
+    ck_assert_uint_eq(found, 1);
+    lac_model_destroy(model);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_nsys");
@@ -498,6 +534,7 @@ int main(void)
     tcase_add_test(made, a_descriptor_alone_is_enough);
     tcase_add_test(made, names_that_are_all_empty_are_names);
     tcase_add_test(made, memory_is_refused_with_a_sentence);
+    tcase_add_test(made, gpu_metrics_are_counters);
     suite_add_tcase(suite, made);
     return check_main(suite);
 }

@@ -64,7 +64,8 @@ static void tell(struct lac_model *into, const struct lac_join_member *member,
     const char *kind = other->info.has_no_time    ? KINDS[0]
                        : other->slices.count == 0 ? KINDS[1]
                                                   : KINDS[2];
-    (void)snprintf(code, sizeof(code), "joined_%u", into->report_count);
+    (void)snprintf(code, sizeof(code), "joined_%s_%u", other->info.has_no_time ? "profile" : "file",
+                   into->report_count);
     (void)snprintf(text, sizeof(text), "Joined %.60s (%s): %s%s", member->name,
                    lac_trace_format_name(other->info.format), kind,
                    cut_count > 0 ? ", cut to the time of the trace." : ".");

@@ -71,7 +71,8 @@ static void expect_rows(struct lac_nsys *nsys)
                                          "CUPTI_ACTIVITY_KIND_RUNTIME",
                                          "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                                          "NVTX_EVENTS",
-                                         "OSRT_API"};
+                                         "OSRT_API",
+                                         "GPU_METRICS"};
     for (size_t i = 0; i < LAC_COUNT_OF(TABLES); i++) {
         uint64_t count = lac_nsys_db_row_count(&nsys->db, TABLES[i]);
         /* a wild rowid says nothing */
@@ -83,7 +84,7 @@ static enum lac_status read_all(struct lac_nsys *nsys, int64_t *ret_base_ns)
 {
     enum lac_status (*const PARTS[])(struct lac_nsys *) = {
         lac_nsys_read_strings, lac_nsys_read_enums, lac_nsys_read_gpu,
-        lac_nsys_read_calls,   lac_nsys_read_nvtx,
+        lac_nsys_read_calls,   lac_nsys_read_nvtx,  lac_nsys_read_metrics,
     };
     enum lac_status status = check_kind(nsys);
     expect_rows(nsys);
@@ -119,6 +120,7 @@ static void nsys_done(struct lac_nsys *nsys)
     lac_nsys_map_done(&nsys->stream_of);
     lac_nsys_map_done(&nsys->domain_of);
     lac_nsys_map_done(&nsys->gpu_pid_of);
+    lac_nsys_map_done(&nsys->metric_of);
     lac_nsys_map_done(&nsys->call_of);
     lac_nsys_map_done(&nsys->marker_of);
     free(nsys->strings);

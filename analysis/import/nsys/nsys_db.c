@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -397,6 +398,16 @@ bool lac_nsys_rows_integer(const struct lac_nsys_rows *rows, int column, int64_t
     }
     *ret_value = sqlite3_column_int64(rows->statement, column);
     return true;
+}
+
+bool lac_nsys_rows_real(const struct lac_nsys_rows *rows, int column, double *ret_value)
+{
+    const int type = sqlite3_column_type(rows->statement, column);
+    if (type != SQLITE_INTEGER && type != SQLITE_FLOAT) {
+        return false;
+    }
+    *ret_value = sqlite3_column_double(rows->statement, column);
+    return isfinite(*ret_value);
 }
 
 int64_t lac_nsys_rows_integer_or(const struct lac_nsys_rows *rows, int column, int64_t otherwise)

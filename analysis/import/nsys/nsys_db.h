@@ -98,6 +98,9 @@ int64_t lac_nsys_rows_integer_or(const struct lac_nsys_rows *rows, int column, i
 /** The same, forced into uint32_t: `otherwise` when it does not fit. */
 uint32_t lac_nsys_rows_u32(const struct lac_nsys_rows *rows, int column, uint32_t otherwise);
 
+/** The finite number in a column, whole or not; false when it is none. */
+bool lac_nsys_rows_real(const struct lac_nsys_rows *rows, int column, double *ret_value);
+
 /** Bytes of a text column, any content; NULL when it is not text. Valid until the next row. */
 const char *lac_nsys_rows_text(const struct lac_nsys_rows *rows, int column, size_t *ret_size);
 

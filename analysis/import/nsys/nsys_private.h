@@ -57,6 +57,7 @@ struct lac_nsys {
     struct lac_nsys_map track_of;   /**< rows of threads */
     struct lac_nsys_map stream_of;  /**< rows of streams */
     struct lac_nsys_map domain_of;  /**< NVTX process and domain -> string id of its name */
+    struct lac_nsys_map metric_of;  /**< counters of GPUs -> track plus 1 */
     struct lac_nsys_map gpu_pid_of; /**< process -> its ordinal among those that use a GPU */
     uint32_t gpu_pid_count;
     uint64_t corr_step; /**< added per ordinal: keeps the ids of several processes apart */
@@ -151,6 +152,8 @@ LAC_MUST_USE enum lac_status lac_nsys_read_enums(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_calls(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_nvtx(struct lac_nsys *nsys);
+/** nsys_metrics.c: what was sampled of GPUs, as counters. */
+LAC_MUST_USE enum lac_status lac_nsys_read_metrics(struct lac_nsys *nsys);
 /** The GPU tables of nvprof: they differ in names of tables and columns. */
 LAC_MUST_USE enum lac_status lac_nsys_read_nvprof_gpu(struct lac_nsys *nsys);
 /** nsys_nvprof.c: all that nvprof records. */

@@ -180,6 +180,7 @@ static bool is_read(const char *table)
                                          "CUDNN_EVENTS",
                                          "CUBLAS_EVENTS",
                                          "NVTX_EVENTS",
+                                         "GPU_METRICS",
                                          "StringIds",
                                          "PROCESSES",
                                          "ThreadNames",

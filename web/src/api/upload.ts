@@ -9,9 +9,14 @@ export interface UploadHandlers {
 }
 
 /** @return a function that aborts the upload */
-export function uploadTrace(file: File, name: string, handlers: UploadHandlers): () => void {
+export function uploadTrace(
+  file: File,
+  name: string,
+  joinTo: string | undefined,
+  handlers: UploadHandlers,
+): () => void {
   const request = new XMLHttpRequest();
-  request.open('POST', apiUrl('traces', {name}));
+  request.open('POST', apiUrl('traces', joinTo === undefined ? {name} : {name, join: joinTo}));
   request.setRequestHeader('Content-Type', 'application/octet-stream');
   request.upload.onprogress = event => handlers.onProgress(event.loaded);
   request.onload = async () => {

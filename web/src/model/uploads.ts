@@ -21,6 +21,7 @@ export const uploads = signal<readonly Upload[]>([]);
 
 const FILES_MAX = 256;
 const files = new Map<number, File>();
+const joins = new Map<number, string>();
 const aborts = new Map<number, () => void>();
 let lastKey = 0;
 
@@ -34,12 +35,14 @@ export function refusal(name: string, sizeBytes: number): string | undefined {
   return undefined;
 }
 
-export function enqueue(dropped: readonly File[]): void {
+/** @param joinTo the trace that the files lie beside: each becomes a trace of both */
+export function enqueue(dropped: readonly File[], joinTo?: string): void {
   const single = dropped.length === 1;
   const added = dropped.slice(0, FILES_MAX).map((file): Upload => {
     const key = ++lastKey;
     const error = refusal(file.name, file.size);
     if (error === undefined) files.set(key, file);
+    if (joinTo !== undefined) joins.set(key, joinTo);
     return {
       key,
       name: file.name,
@@ -82,7 +85,7 @@ function sendNext(openWhenSent: boolean): void {
   const meter = new RateMeter();
   meter.add(performance.now(), 0);
   change(key, {state: 'sending'});
-  const abort = uploadTrace(file, traceName(file.name), {
+  const abort = uploadTrace(file, traceName(file.name), joins.get(key), {
     onProgress: sentBytes => {
       meter.add(performance.now(), sentBytes);
       change(key, {sentBytes, bytesPerS: meter.perSecond()});
@@ -106,5 +109,6 @@ function sendNext(openWhenSent: boolean): void {
 
 function forget(key: number): void {
   files.delete(key);
+  joins.delete(key);
   aborts.delete(key);
 }

@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {enqueue} from '../model/uploads';
-import {openTrace, page} from '../model/view_state';
+import {openTrace, page, traceId} from '../model/view_state';
 import {IconUpload} from '../ui/icons';
 
 const FOLDER_DEPTH_MAX = 4;
@@ -34,15 +34,21 @@ async function droppedFiles(transfer: DataTransfer): Promise<File[]> {
   return lists.flat();
 }
 
-function accept(files: readonly File[]): void {
+function accept(files: readonly File[], joinTo?: string): void {
   if (files.length === 0) return;
   if (page.value !== 'list') openTrace(undefined);
-  enqueue(files);
+  enqueue(files, joinTo);
+}
+
+/** Over an open trace the right half asks for a join with it. */
+function joinsAt(event: DragEvent): boolean {
+  return traceId.value !== undefined && page.value !== 'list' && event.clientX > innerWidth / 2;
 }
 
 /** Listens on the whole window; shows itself only while something is dragged over it. */
 export function DropZone(): JSX.Element | null {
   const [over, setOver] = useState(false);
+  const [joins, setJoins] = useState(false);
   useEffect(() => {
     let depth = 0;
     const isFiles = (event: DragEvent): boolean =>
@@ -54,7 +60,9 @@ export function DropZone(): JSX.Element | null {
       setOver(true);
     };
     const onOver = (event: DragEvent): void => {
-      if (isFiles(event)) event.preventDefault();
+      if (!isFiles(event)) return;
+      event.preventDefault();
+      setJoins(joinsAt(event));
     };
     const onLeave = (event: DragEvent): void => {
       if (!isFiles(event)) return;
@@ -66,7 +74,8 @@ export function DropZone(): JSX.Element | null {
       event.preventDefault();
       depth = 0;
       setOver(false);
-      void droppedFiles(event.dataTransfer).then(accept);
+      const joinTo = joinsAt(event) ? traceId.value : undefined;
+      void droppedFiles(event.dataTransfer).then(files => accept(files, joinTo));
     };
     addEventListener('dragenter', onEnter);
     addEventListener('dragover', onOver);
@@ -82,13 +91,20 @@ export function DropZone(): JSX.Element | null {
   if (!over) return null;
   return (
     <div class="drop-cover" aria-hidden="true">
-      <div>
+      <div data-here={!joins}>
         <IconUpload />
-        <strong>Drop traces here</strong>
+        <strong>{traceId.value === undefined ? 'Drop traces here' : 'A new trace'}</strong>
         <span>
           .json, .gz, .zst, a .tar.gz of ranks, or the .sqlite of an Nsight Systems export
         </span>
       </div>
+      {traceId.value !== undefined && (
+        <div data-here={joins}>
+          <IconUpload />
+          <strong>Join to this trace</strong>
+          <span>a log of nvidia-smi, dmon or nmon, or a profile, of the same job</span>
+        </div>
+      )}
     </div>
   );
 }

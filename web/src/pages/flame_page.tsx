@@ -76,6 +76,12 @@ const METRICS = [
   },
 ] as const;
 
+const PROFILE_METRIC = {
+  key: 'profile',
+  label: 'Profile',
+  definition: 'Stacks of the profiles without times that were joined to this trace',
+} as const;
+
 const BYS = [
   {key: 'op', label: 'operator', definition: 'Operators and ranges'},
   {key: 'range', label: 'range', definition: 'Annotated ranges only'},
@@ -94,7 +100,9 @@ function known(choices: readonly {key: string}[], key: string): string | undefin
 }
 
 export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
-  const metric = known(METRICS, flameMetric.value) ?? (hasGpuWork(trace) ? 'waiting' : 'cpu');
+  const hasProfile = trace.import_report?.lines.some(l => l.code.startsWith('joined_profile'));
+  const metrics = hasProfile ? [...METRICS, PROFILE_METRIC] : METRICS;
+  const metric = known(metrics, flameMetric.value) ?? (hasGpuWork(trace) ? 'waiting' : 'cpu');
   const by = known(BYS, flameBy.value) ?? 'op';
   const chosen = selection.value;
   const area = chosen?.kind === 'area' || chosen?.kind === 'gap' ? chosen : undefined;
@@ -138,7 +146,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
       <div class="tools">
         <Choice
           label="Metric"
-          options={METRICS}
+          options={metrics}
           value={metric}
           onChoose={value => show({flameMetric: value, flameFocus: 0, flameDropped: []})}
         />

@@ -52,9 +52,11 @@ export function buildRows(info: TracksInfo, state: RowState): Row[] {
   const isPinned = (t: TrackInfo): boolean =>
     state.pinned.has(trackKey(t)) ||
     (state.revealed.has(trackKey(t)) && (!isOpen || state.collapsed.has(groupOf(info, t).key)));
-  const pinned = info.tracks.filter(t => isPinned(t) && !chosen.has(t.index));
+  const pinned = info.tracks.filter(
+    t => isPinned(t) && !chosen.has(t.index) && t.kind !== 'profile',
+  );
   for (const track of pinned) chosen.add(track.index);
-  const rest = info.tracks.filter(t => !chosen.has(t.index) && t.count > 0);
+  const rest = info.tracks.filter(t => !chosen.has(t.index) && t.count > 0 && t.kind !== 'profile');
 
   const rows: Row[] = [];
   const matches = matcher(state.filter);
@@ -88,7 +90,7 @@ function byOrder(a: TrackInfo, b: TrackInfo): number {
 
 /** Steps, each GPU with why it was idle, main threads, batches ready, workers. */
 function essentialTracks(info: TracksInfo): TrackInfo[] {
-  const live = info.tracks.filter(t => t.count > 0);
+  const live = info.tracks.filter(t => t.count > 0 && t.kind !== 'profile');
   const steps = live.filter(t => t.kind === 'steps');
   const threads = live.filter(t => t.kind === 'thread');
   const main = mainThreads(threads);
