@@ -2,10 +2,8 @@
 import type {JSX} from 'preact';
 import {exactNs, formatAt, formatCount, formatDuration, formatNumber} from '../base/format';
 import {CopyButton} from '../ui/copy_button';
-import {lazy} from '../ui/lazy';
+import {AreaDock} from './area_dock';
 import {AreaActions, Fact, type DetailsProps} from './details_parts';
-
-const AreaDock = lazy('the area', async () => (await import('./lazy_panels')).AreaDock, true);
 
 export function AreaDetails({
   model,
