@@ -249,7 +249,8 @@ static bool days_ago_ms(const struct lac_options *options, const char *name, int
         (void)fprintf(stderr, "lacuna admin: --%s takes a number of days\n", name);
         return false;
     }
-    *ret_ms = (int64_t)time(NULL) * 1000 - (int64_t)(days * 86400e3) + 1;
+    /* to the end of this second: 0 days is everything */
+    *ret_ms = ((int64_t)time(NULL) + 1) * 1000 - (int64_t)(days * 86400e3);
     return true;
 }
 
