@@ -5,6 +5,7 @@
 #include "analysis/import/nsys/nsys.h"
 #include "analysis/import/nsys/nsys_dump.h"
 #include "analysis/import/perfetto/perfetto.h"
+#include "analysis/import/profilers/profiler_importers.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_import.h"
@@ -37,6 +38,8 @@ static const struct lac_stream_importer stream_importers[] = {
     {lac_tables_is_table, lac_tables_import},
     {lac_perf_script_is_its_own, lac_perf_script_import},
     {lac_folded_is_its_own, lac_folded_import},
+    {lac_speedscope_is_its_own, lac_speedscope_import},
+    {lac_cprofile_is_its_own, lac_cprofile_import},
     {lac_closed_is_its_own, lac_closed_refuse},
     {lac_perfetto_is_its_own, lac_perfetto_import},
     {is_anything, lac_chrome_import},

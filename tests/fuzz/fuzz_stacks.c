@@ -3,6 +3,7 @@
  * read in small pieces. The first byte says which importer.
  */
 
+#include "analysis/import/profilers/profiler_importers.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/stacks/stack_importers.h"
@@ -37,7 +38,8 @@ static enum lac_status import(import_run run, const uint8_t *data, size_t size, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const import_run runs[] = {lac_folded_import, lac_perf_script_import};
+    static const import_run runs[] = {lac_folded_import, lac_perf_script_import,
+                                      lac_speedscope_import, lac_cprofile_import};
     struct lac_model *models[2];
     struct lac_error errors[2] = {{0}, {0}};
     enum lac_status status[2];
@@ -47,6 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const import_run run = runs[data[0] % (LAC_COUNT_OF(runs))];
     (void)lac_folded_is_its_own(data + 1, size - 1);
     (void)lac_perf_script_is_its_own(data + 1, size - 1);
+    (void)lac_speedscope_is_its_own(data + 1, size - 1);
+    (void)lac_cprofile_is_its_own(data + 1, size - 1);
     status[0] = import(run, data + 1, size - 1, 0, 0, &models[0], &errors[0]);
     status[1] = import(run, data + 1, size - 1, 16, 7, &models[1], &errors[1]);
     require(status[0] == status[1]);

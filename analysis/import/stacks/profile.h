@@ -2,7 +2,7 @@
 #define LAC_ANALYSIS_IMPORT_STACKS_PROFILE_H
 
 /* What importers of profiles share: a builder with stacks, and its end. Private to this folder and
- * to analysis/import/python. */
+ * to analysis/import/profilers. */
 
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"

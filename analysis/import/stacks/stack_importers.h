@@ -28,12 +28,4 @@ LAC_MUST_USE enum lac_status lac_perf_script_import(struct lac_source *source,
                                                     struct lac_model **ret_model,
                                                     struct lac_error *reterr);
 
-/** JSON of speedscope, whoever wrote it. */
-bool lac_speedscope_is_its_own(const uint8_t *head, size_t size_bytes);
-LAC_MUST_USE enum lac_status lac_speedscope_import(struct lac_source *source,
-                                                   const struct lac_import_options *options,
-                                                   size_t window_bytes, const char *name,
-                                                   struct lac_model **ret_model,
-                                                   struct lac_error *reterr);
-
 #endif

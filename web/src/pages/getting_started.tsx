@@ -112,6 +112,7 @@ const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
   {name: 'perf', command: 'perf script > out.txt'},
   {name: 'FlameGraph', command: 'stackcollapse-perf.pl out.txt > out.folded'},
   {name: 'py-spy', command: 'py-spy record -f raw -o out.folded --pid PID'},
+  {name: 'cProfile', command: 'python3 -m cProfile -o out.prof train.py'},
   {name: 'VizTracer', command: 'viztracer -o result.json train.py'},
   {name: 'Perfetto', command: 'perfetto -c config.pbtx --txt -o trace.pftrace'},
 ];

@@ -1,0 +1,301 @@
+/*
+ * What cProfile dumps: for each function its calls, its own time, its time with what it called, and
+ * the same for each of its callers. Whole stacks are not in it. They are built from the callers:
+ * where a function has several, its time below each of them is divided as its time in all is.
+ * A function that is on the stack already is not entered again: its time stays with its caller.
+ *
+ * Source: Lib/profile.py and Modules/_lsprof.c of CPython, docs.python.org/3/library/profile.html
+ */
+
+#include "analysis/import/profilers/profile_document.h"
+#include "analysis/import/profilers/profiler_importers.h"
+#include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
+#include "analysis/import/stacks/profile.h"
+#include "analysis/import/stacks/stack_samples.h"
+#include "analysis/import/text/marshal.h"
+#include "analysis/import/text/plain.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "collector/base/order.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 200, FUNCTIONS_MAX = 1 << 20, EDGES_MAX = 1 << 23, FRAME_TEXT_BYTES = 4096 };
+
+/* Calls that are looked at in all; beyond, time stays with the caller. */
+#define LOOKS_MAX ((uint64_t)200000000)
+
+/* Below a share of the whole of this, a branch is not followed: its time stays with its caller. */
+static const double BRANCH_MIN = 1e-5;
+
+struct function {
+    const struct lac_plain *key; /**< (file, line, name) */
+    uint32_t name;               /**< string id */
+    double own_s, total_s;
+    uint32_t edge_first, edge_count; /**< calls of others, in `edges` */
+    bool is_open, is_called;
+};
+
+struct edge {
+    uint32_t caller, callee;
+    double total_s;
+};
+
+struct reader {
+    struct lac_profile profile;
+    struct function *functions;
+    struct edge *edges;
+    uint32_t function_count, edge_count;
+    double least_s;
+    uint64_t looks; /**< at calls, so far */
+};
+
+bool lac_cprofile_is_its_own(const uint8_t *head, size_t size_bytes)
+{
+    return size_bytes >= 5 && (head[0] & 0x7f) == '{' && (head[1] & 0x7f) == ')' && head[2] == 3 &&
+           memchr("zZuaAts", head[3] & 0x7f, 7) != NULL;
+}
+
+/* -- functions --------------------------------------------------------------------------------- */
+
+static int compare_text(const struct lac_plain *a, const struct lac_plain *b)
+{
+    const uint32_t shorter = a->count < b->count ? a->count : b->count;
+    const int order = shorter > 0 ? memcmp(a->text, b->text, shorter) : 0;
+    return order != 0 ? order : LAC_ORDER(a->count, b->count);
+}
+
+/* Keys have been checked: text, number, text. */
+static int compare_keys(const struct lac_plain *a, const struct lac_plain *b)
+{
+    int order = compare_text(a->items[0], b->items[0]);
+    order = order != 0 ? order : compare_text(a->items[2], b->items[2]);
+    return order != 0 ? order : LAC_ORDER(a->items[1]->integer, b->items[1]->integer);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return compare_keys(((const struct function *)a)->key, ((const struct function *)b)->key);
+}
+
+static int by_caller(const void *a, const void *b)
+{
+    const struct edge *x = a;
+    const struct edge *y = b;
+    return x->caller != y->caller ? LAC_ORDER(x->caller, y->caller)
+                                  : LAC_ORDER(x->callee, y->callee);
+}
+
+static bool is_key(const struct lac_plain *key)
+{
+    return lac_plain_is(key, LAC_PLAIN_LIST) && key->count == 3 &&
+           lac_plain_is(key->items[0], LAC_PLAIN_TEXT) &&
+           lac_plain_is(key->items[1], LAC_PLAIN_INT) &&
+           lac_plain_is(key->items[2], LAC_PLAIN_TEXT);
+}
+
+/* (primitive calls, calls, own, total): times in s. */
+static bool read_times(const struct lac_plain *value, double *ret_own_s, double *ret_total_s)
+{
+    return lac_plain_is(value, LAC_PLAIN_LIST) && value->count >= 4 &&
+           lac_plain_number(value->items[2], ret_own_s) &&
+           lac_plain_number(value->items[3], ret_total_s) && *ret_own_s >= 0.0 &&
+           *ret_total_s >= 0.0 && *ret_total_s < 1e9;
+}
+
+static struct function *find(const struct reader *reader, const struct lac_plain *key)
+{
+    const struct function wanted = {.key = key};
+    return is_key(key) ? bsearch(&wanted, reader->functions, reader->function_count,
+                                 sizeof(*reader->functions), by_key)
+                       : NULL;
+}
+
+/* "name (file.py:12)", or "name" of what is built in ("~", 0). */
+static enum lac_status name_function(struct reader *reader, struct function *function)
+{
+    const struct lac_plain *file = function->key->items[0];
+    const struct lac_plain *name = function->key->items[2];
+    const int name_bytes = name->count < 2048 ? (int)name->count : 2048;
+    char text[FRAME_TEXT_BYTES];
+    const char *base = file->text;
+    if (lac_plain_equals(file, "~")) {
+        return lac_stacks_name(reader->profile.stacks, name->text, (size_t)name_bytes,
+                               &function->name);
+    }
+    for (uint32_t i = 0; i < file->count; i++) {
+        base = file->text[i] == '/' || file->text[i] == '\\' ? file->text + i + 1 : base;
+    }
+    size_t base_bytes = (size_t)(file->text + file->count - base);
+    base_bytes = base_bytes < 1024 ? base_bytes : 1024;
+    const int length = snprintf(text, sizeof(text), "%.*s (%.*s:%lld)", name_bytes, name->text,
+                                (int)base_bytes, base, (long long)function->key->items[1]->integer);
+    return lac_stacks_name(reader->profile.stacks, text, length > 0 ? (size_t)length : 0,
+                           &function->name);
+}
+
+static enum lac_status read_functions(struct reader *reader, const struct lac_plain *document)
+{
+    enum lac_status status = LAC_OK;
+    if (!lac_plain_is(document, LAC_PLAIN_DICT) || document->count / 2 > FUNCTIONS_MAX) {
+        return lac_fail(reader->profile.reterr, LAC_ERR_CORRUPT, 0,
+                        "no table of functions in this cProfile dump");
+    }
+    reader->functions = calloc((size_t)document->count / 2 + 1, sizeof(*reader->functions));
+    if (reader->functions == NULL) {
+        return lac_profile_failed(&reader->profile, LAC_ERR_NOMEM);
+    }
+    for (uint32_t i = 0; i + 1 < document->count && status == LAC_OK; i += 2) {
+        struct function *function = &reader->functions[reader->function_count];
+        *function = (struct function){.key = document->items[i]};
+        reader->profile.model->info.event_count++;
+        if (!is_key(function->key) ||
+            !read_times(document->items[i + 1], &function->own_s, &function->total_s)) {
+            lac_model_report(reader->profile.model, LAC_REPORT_DROPPED, "function_not_understood",
+                             1, 0, "functions without a place or without times");
+            continue;
+        }
+        status = name_function(reader, function);
+        reader->function_count++;
+    }
+    if (reader->function_count > 1) {
+        qsort(reader->functions, reader->function_count, sizeof(*reader->functions), by_key);
+    }
+    return lac_profile_failed(&reader->profile, status);
+}
+
+/* -- calls ------------------------------------------------------------------------------------- */
+
+static enum lac_status read_calls(struct reader *reader, const struct lac_plain *document)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 1; i < document->count; i += 2) {
+        const struct lac_plain *callers = lac_plain_at(document->items[i], 4);
+        count += lac_plain_is(callers, LAC_PLAIN_DICT) ? callers->count / 2 : 0;
+    }
+    if (count > EDGES_MAX) {
+        return lac_profile_failed(&reader->profile, LAC_ERR_LIMIT);
+    }
+    reader->edges = calloc((size_t)count + 1, sizeof(*reader->edges));
+    if (reader->edges == NULL) {
+        return lac_profile_failed(&reader->profile, LAC_ERR_NOMEM);
+    }
+    for (uint32_t i = 0; i + 1 < document->count; i += 2) {
+        const struct lac_plain *callers = lac_plain_at(document->items[i + 1], 4);
+        struct function *callee = find(reader, document->items[i]);
+        for (uint32_t c = 0;
+             callee != NULL && lac_plain_is(callers, LAC_PLAIN_DICT) && c + 1 < callers->count;
+             c += 2) {
+            const struct function *caller = find(reader, callers->items[c]);
+            double own_s = 0.0;
+            double total_s = 0.0;
+            if (caller != NULL && caller != callee &&
+                read_times(callers->items[c + 1], &own_s, &total_s)) {
+                callee->is_called = true;
+                reader->edges[reader->edge_count++] =
+                    (struct edge){(uint32_t)(caller - reader->functions),
+                                  (uint32_t)(callee - reader->functions), total_s};
+            }
+        }
+    }
+    if (reader->edge_count > 1) {
+        qsort(reader->edges, reader->edge_count, sizeof(*reader->edges), by_caller);
+    }
+    for (uint32_t e = 0; e < reader->edge_count; e++) {
+        struct function *caller = &reader->functions[reader->edges[e].caller];
+        caller->edge_first = caller->edge_count == 0 ? e : caller->edge_first;
+        caller->edge_count++;
+    }
+    return LAC_OK;
+}
+
+/* -- stacks ------------------------------------------------------------------------------------ */
+
+static enum lac_status weigh(struct reader *reader, uint32_t stack, double seconds)
+{
+    const int64_t ns = (int64_t)llround(fmax(seconds, 0.0) * 1e9);
+    return ns > 0 ? lac_stacks_weigh(reader->profile.stacks, stack, ns, 0) : LAC_OK;
+}
+
+/* `seconds`: of a function with all that it calls, below this stack. */
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as the limit */
+static enum lac_status descend(struct reader *reader, struct function *function, uint32_t below,
+                               double seconds, uint32_t depth)
+{
+    const double share = function->total_s > 0.0 ? seconds / function->total_s : 0.0;
+    double left_s = seconds;
+    uint32_t stack = 0;
+    enum lac_status status = lac_stacks_push(reader->profile.stacks, below, function->name, &stack);
+    function->is_open = true;
+    reader->looks += function->edge_count;
+    const bool is_leaf = depth >= DEPTH_MAX || reader->looks > LOOKS_MAX;
+    for (uint32_t e = 0; e < function->edge_count && status == LAC_OK && !is_leaf; e++) {
+        const struct edge *edge = &reader->edges[function->edge_first + e];
+        struct function *callee = &reader->functions[edge->callee];
+        const double branch_s = fmin(edge->total_s * share, left_s);
+        if (!callee->is_open && branch_s >= reader->least_s) {
+            left_s -= branch_s;
+            status = descend(reader, callee, stack, branch_s, depth + 1);
+        }
+    }
+    function->is_open = false;
+    return status == LAC_OK ? weigh(reader, stack, left_s) : status;
+}
+
+static enum lac_status build(struct reader *reader)
+{
+    double all_s = 0.0;
+    uint32_t bottom = 0;
+    enum lac_status status = lac_stacks_thread(reader->profile.stacks, 0, 0, 0, 0, &bottom);
+    for (uint32_t i = 0; i < reader->function_count; i++) {
+        all_s += reader->functions[i].own_s;
+    }
+    reader->least_s = fmax(all_s * BRANCH_MIN, 1e-9);
+    for (uint32_t i = 0; i < reader->function_count && status == LAC_OK; i++) {
+        struct function *function = &reader->functions[i];
+        if (!function->is_called) { /* nobody called it: a stack begins */
+            status = descend(reader, function, bottom, function->total_s, 0);
+        }
+    }
+    lac_model_report(reader->profile.model, LAC_REPORT_INFO, "stacks_from_callers", 1, 0,
+                     "cProfile keeps callers, no stacks: a function's time is divided among them");
+    return lac_profile_failed(&reader->profile, status);
+}
+
+enum lac_status lac_cprofile_import(struct lac_source *source,
+                                    const struct lac_import_options *options, size_t window_bytes,
+                                    const char *name, struct lac_model **ret_model,
+                                    struct lac_error *reterr)
+{
+    struct reader reader = {.function_count = 0};
+    struct lac_plain_heap heap = {0};
+    struct lac_plain *document = NULL;
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    enum lac_status status = lac_document_read(source, options, &bytes, &size, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    lac_plain_limits_default(&heap.limits);
+    status = lac_marshal_read(bytes, size, &heap, &document, reterr);
+    if (status == LAC_OK) {
+        status = lac_profile_open(&reader.profile, source, options, window_bytes, name,
+                                  LAC_FORMAT_CPROFILE, reterr);
+        reader.profile.lines.offset_bytes = size;
+        status = status == LAC_OK ? read_functions(&reader, document) : status;
+        status = status == LAC_OK ? read_calls(&reader, document) : status;
+        status = status == LAC_OK ? build(&reader) : status;
+        status = lac_profile_close(&reader.profile, status, "cProfile dump", NULL, 0, ret_model);
+    }
+    free(reader.functions);
+    free(reader.edges);
+    lac_plain_done(&heap);
+    free(bytes);
+    return status;
+}

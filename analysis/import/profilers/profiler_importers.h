@@ -1,0 +1,32 @@
+#ifndef LAC_ANALYSIS_IMPORT_PROFILERS_PROFILER_IMPORTERS_H
+#define LAC_ANALYSIS_IMPORT_PROFILERS_PROFILER_IMPORTERS_H
+
+/* Importers of profilers' documents, as importers.h has them: each knows its own by the first
+ * bytes. */
+
+#include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** JSON of speedscope, whoever wrote it: py-spy does. */
+bool lac_speedscope_is_its_own(const uint8_t *head, size_t size_bytes);
+LAC_MUST_USE enum lac_status lac_speedscope_import(struct lac_source *source,
+                                                   const struct lac_import_options *options,
+                                                   size_t window_bytes, const char *name,
+                                                   struct lac_model **ret_model,
+                                                   struct lac_error *reterr);
+
+/** What `python3 -m cProfile -o FILE` writes: a dictionary as marshal writes it. */
+bool lac_cprofile_is_its_own(const uint8_t *head, size_t size_bytes);
+LAC_MUST_USE enum lac_status lac_cprofile_import(struct lac_source *source,
+                                                 const struct lac_import_options *options,
+                                                 size_t window_bytes, const char *name,
+                                                 struct lac_model **ret_model,
+                                                 struct lac_error *reterr);
+
+#endif

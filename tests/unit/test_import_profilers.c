@@ -1,0 +1,242 @@
+/* Documents of profilers: speedscope's JSON and cProfile's dumps, made by hand and real. */
+
+#include "analysis/flame/flame.h"
+#include "analysis/import/importers.h"
+#include "tests/support/check_main.h"
+#include "tests/support/import_text.h"
+#include "tests/support/real_traces.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The flame graph of a model: "a;b 3|" for each frame with weight of its own, as it has them. */
+static char folded[1 << 14];
+
+static const char *fold(const struct lac_model *model)
+{
+    const struct lac_flame_options options = {
+        .metric = LAC_FLAME_CPU, .by = LAC_FLAME_BY_PYTHON, .node_count_max = 100000};
+    struct lac_flame *flame = NULL;
+    size_t used = 0;
+    ck_assert(lac_model_is_valid(model));
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    folded[0] = '\0';
+    for (uint32_t n = 1; n < flame->node_count; n++) {
+        uint32_t path[64];
+        uint32_t depth = 0;
+        if (flame->nodes[n].self_ns == 0) {
+            continue;
+        }
+        for (uint32_t at = n; at != 0 && depth < 64; at = flame->nodes[at].parent) {
+            path[depth++] = at;
+        }
+        for (; depth > 0; depth--) {
+            used += (size_t)snprintf(folded + used, sizeof(folded) - used, "%s%s",
+                                     lac_model_str(model, flame->nodes[path[depth - 1]].name),
+                                     depth > 1 ? ";" : "");
+        }
+        used += (size_t)snprintf(folded + used, sizeof(folded) - used, " %lld|",
+                                 (long long)flame->nodes[n].self_ns);
+        ck_assert_uint_lt(used, sizeof(folded));
+    }
+    lac_flame_destroy(flame);
+    return folded;
+}
+
+#define SCHEMA "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+#define FRAMES                                                                                     \
+    "\"shared\":{\"frames\":[{\"name\":\"a\"},{\"name\":\"b\",\"file\":\"/x/y.py\",\"line\":7},"   \
+    "{\"name\":\"c\",\"file\":\"z.py\"}]}}"
+
+static void expect(const char *text, const char *expected, const char *unit)
+{
+    struct imported got = import_text(text);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_str_eq(fold(got.models[0]), expected);
+    ck_assert_str_eq(lac_model_str(got.models[0], got.models[0]->info.weight_unit), unit);
+    ck_assert_int_eq(got.models[0]->info.format, LAC_FORMAT_SPEEDSCOPE);
+    ck_assert(got.models[0]->info.has_no_time);
+    imported_done(&got);
+}
+
+static void refuse(const char *text, const char *why)
+{
+    struct imported got = import_text(text);
+    ck_assert_int_ne(got.status, LAC_OK);
+    ck_assert_msg(strstr(got.error.message, why) != NULL, "%s", got.error.message);
+    imported_done(&got);
+}
+
+START_TEST(sampled_profiles_weigh_their_stacks)
+{
+    expect(SCHEMA "\"profiles\":[{\"type\":\"sampled\",\"name\":\"one\",\"unit\":\"milliseconds\","
+                  "\"startValue\":0,\"endValue\":4,\"samples\":[[0,1],[0],[0,1,2],[0,1]],"
+                  "\"weights\":[1,0.5,2,1.5]}]," FRAMES,
+           "a 500000|a;b (y.py:7) 2500000|a;b (y.py:7);c (z.py) 2000000|", "");
+    expect(SCHEMA "\"profiles\":[{\"type\":\"sampled\",\"name\":\"m\",\"unit\":\"bytes\","
+                  "\"samples\":[[0],[1]],\"weights\":[4096,100]}]," FRAMES,
+           "a 4096|b (y.py:7) 100|", "bytes");
+}
+END_TEST
+
+START_TEST(evented_profiles_weigh_what_lies_between_events)
+{
+    expect(SCHEMA "\"profiles\":[{\"type\":\"evented\",\"name\":\"one\",\"unit\":\"microseconds\","
+                  "\"startValue\":0,\"endValue\":10,\"events\":["
+                  "{\"type\":\"O\",\"frame\":0,\"at\":0},{\"type\":\"O\",\"frame\":1,\"at\":2},"
+                  "{\"type\":\"C\",\"frame\":1,\"at\":5},{\"type\":\"C\",\"frame\":2,\"at\":6},"
+                  "{\"type\":\"C\",\"frame\":0,\"at\":10}]}]," FRAMES,
+           "a 7000|a;b (y.py:7) 3000|", "");
+}
+END_TEST
+
+START_TEST(broken_speedscope_files_say_what_is_wrong)
+{
+    refuse(SCHEMA "\"profiles\":[]," FRAMES, "no stack with a weight");
+    refuse(SCHEMA "\"profiles\":[]}", "no frames");
+    refuse(SCHEMA "\"profiles\":[", "no JSON");
+    refuse(SCHEMA "\"profiles\":[]} x", "something follows");
+    /* a frame that is not there costs its sample, and is counted */
+    struct imported got = import_text(
+        SCHEMA
+        "\"profiles\":[{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[0],[9],[-1],[\"x\"]],"
+        "\"weights\":[1,1,1,1]}]," FRAMES);
+    ck_assert_int_eq(got.status, LAC_OK);
+    ck_assert_str_eq(fold(got.models[0]), "a 1|");
+    ck_assert_uint_eq(got.models[0]->info.dropped_count, 3);
+    imported_done(&got);
+    char deep[4096] = SCHEMA "\"x\":";
+    memset(deep + strlen(deep), '[', 3000);
+    refuse(deep, "nests more than");
+}
+END_TEST
+
+START_TEST(real_speedscope_files_open)
+{
+    static const struct {
+        const char *path, *ends;
+    } files[] = {{"speedscope/speedscope__0.6.0__two-sampled.speedscope.json",
+                  "a;b 10000000000|a;b;c 10000000000|a;b;d 8000000000|"},
+                 {"pyspy/yuntongf_profile.speedscope.json", NULL}};
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = 0;
+        const char *path = real_trace(files[i].path);
+        unsigned char *text = read_whole(path, &size);
+        if (text == NULL) {
+            printf("skip: no real trace %s (make traces)\n", path);
+            return;
+        }
+        struct imported got = import_sized(text, size);
+        ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+        ck_assert_uint_eq(got.models[0]->info.dropped_count, 0);
+        if (files[i].ends != NULL) {
+            ck_assert_str_eq(fold(got.models[0]), files[i].ends);
+        }
+        imported_done(&got);
+        free(text);
+    }
+}
+END_TEST
+
+/* -- cProfile ---------------------------------------------------------------------------------- */
+
+static unsigned char dump[4096];
+static size_t dump_bytes;
+
+static void put(const void *bytes, size_t size)
+{
+    memcpy(dump + dump_bytes, bytes, size);
+    dump_bytes += size;
+}
+
+static void put_key(const char *file, int line, const char *name)
+{
+    const unsigned char head[] = {')', 3, 'z', (unsigned char)strlen(file)};
+    const unsigned char middle[] = {'i', (unsigned char)line,        0, 0, 0,
+                                    'Z', (unsigned char)strlen(name)};
+    put(head, sizeof(head));
+    put(file, strlen(file));
+    put(middle, sizeof(middle));
+    put(name, strlen(name));
+}
+
+/* Calls and both times, in a tuple of `count` items. */
+static void put_times(int count, double own_s, double total_s)
+{
+    const unsigned char head[] = {')', (unsigned char)count, 'i', 1, 0, 0, 0, 'i', 1, 0, 0, 0};
+    put(head, sizeof(head));
+    put("g", 1);
+    put(&own_s, 8);
+    put("g", 1);
+    put(&total_s, 8);
+}
+
+/* main (1 s of its own) calls f twice as long as g does; f: 3 s, g: 0.5 s of its own. */
+static void make_dump(void)
+{
+    dump_bytes = 0;
+    put("{", 1);
+    put_key("/a/m.py", 1, "main");
+    put_times(5, 1.0, 4.5);
+    put("{0", 2);
+    put_key("/a/m.py", 20, "g");
+    put_times(5, 0.5, 1.5);
+    put("{", 1);
+    put_key("/a/m.py", 1, "main");
+    put_times(4, 0.5, 1.5);
+    put("0", 1);
+    put_key("~", 0, "<f>");
+    put_times(5, 3.0, 3.0);
+    put("{", 1);
+    put_key("/a/m.py", 1, "main");
+    put_times(4, 2.0, 2.0);
+    put_key("/a/m.py", 20, "g");
+    put_times(4, 1.0, 1.0);
+    put("00", 2);
+}
+
+START_TEST(a_dump_of_cprofile_becomes_stacks_of_its_callers)
+{
+    make_dump();
+    struct imported got = import_sized(dump, dump_bytes);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_int_eq(got.models[0]->info.format, LAC_FORMAT_CPROFILE);
+    ck_assert_str_eq(
+        fold(got.models[0]),
+        "main (m.py:1) 1000000000|main (m.py:1);<f> 2000000000|"
+        "main (m.py:1);g (m.py:20) 500000000|main (m.py:1);g (m.py:20);<f> 1000000000|");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_dump_that_is_cut_short_or_holds_code_is_refused)
+{
+    make_dump();
+    for (size_t size = 8; size < dump_bytes; size++) {
+        struct imported got = import_sized(dump, size);
+        ck_assert_int_eq(got.status, LAC_ERR_CORRUPT);
+        imported_done(&got);
+    }
+    dump[dump_bytes - 2] = 'c'; /* a code object */
+    struct imported got = import_sized(dump, dump_bytes);
+    ck_assert_int_eq(got.status, LAC_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(got.error.message, "something else than numbers"));
+    imported_done(&got);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("import_profilers");
+    TCase *tcase = tcase_create("documents");
+    tcase_add_test(tcase, sampled_profiles_weigh_their_stacks);
+    tcase_add_test(tcase, evented_profiles_weigh_what_lies_between_events);
+    tcase_add_test(tcase, broken_speedscope_files_say_what_is_wrong);
+    tcase_add_test(tcase, real_speedscope_files_open);
+    tcase_add_test(tcase, a_dump_of_cprofile_becomes_stacks_of_its_callers);
+    tcase_add_test(tcase, a_dump_that_is_cut_short_or_holds_code_is_refused);
+    suite_add_tcase(suite, tcase);
+    return check_main(suite);
+}
