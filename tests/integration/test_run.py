@@ -377,7 +377,10 @@ class Run(unittest.TestCase):
     def test_ctrl_z_stops_the_job_and_its_launcher_until_the_shell_goes_on(self):
         ticks, go_on = os.path.join(self.folder, "ticks"), os.path.join(self.folder, "go-on")
         os.mkfifo(go_on)
-        shell = (f"{NODE} run -o {self.out} -- sh -c 'while :; do echo . >>{ticks}; sleep 0.05; done'; echo stopped $?; "
+        # no `sh`: it waits in vfork(), where it does not stop, if what it starts is stopped before it runs
+        with open(os.path.join(self.folder, "tick.py"), "w") as file:
+            file.write("import sys, time\nwhile True:\n    open(sys.argv[1], 'a').write('.')\n    time.sleep(0.05)\n")
+        shell = (f"{NODE} run -o {self.out} -- {sys.executable} -S {file.name} {ticks}; echo stopped $?; "
                  f"read line <{go_on}; fg >/dev/null; echo not stopped")
         pid, terminal = pty.fork()
         if pid == 0:
