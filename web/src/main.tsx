@@ -18,9 +18,7 @@ import {
   traceId,
 } from './model/view_state';
 import {DropZone} from './pages/drop_zone';
-import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
-import {NotFoundPage} from './pages/not_found_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
 import {ExplanationPanel} from './ui/explain';
@@ -41,6 +39,11 @@ const HelpDialog = lazy(
   'the keys',
   async () => (await import('./pages/lazy_pages')).HelpDialog,
   true,
+);
+const KeyPage = lazy('the sign-in', async () => (await import('./pages/lazy_pages')).KeyPage);
+const NotFoundPage = lazy(
+  'this page',
+  async () => (await import('./pages/lazy_pages')).NotFoundPage,
 );
 const RunPage = lazy('the run', async () => (await import('./pages/lazy_pages')).RunPage);
 const FindingsPage = lazy(

@@ -87,12 +87,17 @@ async function getBytes(
 }
 
 /** Exchange the key in the printed address for the cookie. @return false for a wrong key */
-export async function openSession(key: string): Promise<boolean> {
+export const openSession = (key: string): Promise<boolean> => signIn({key});
+
+/** With the server's key, or as a user. False: what was sent is wrong. */
+export async function signIn(
+  body: {key: string} | {name: string; password: string},
+): Promise<boolean> {
   const response = await fetch(apiUrl('session'), {
     method: 'POST',
     credentials: 'same-origin',
     headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify({key}),
+    body: JSON.stringify(body),
   });
   if (response.ok) return true;
   if (response.status === 403 || response.status === 401) return false;

@@ -1,24 +1,75 @@
-// Shown while the server does not know this browser: how to get the key.
+// Shown while the server does not know this browser: sign in, or show the server's key.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
-import {errorText, openSession} from '../api/client';
+import {errorText, signIn} from '../api/client';
 import {Header} from '../ui/header';
+
+function Field(props: {
+  label: string;
+  name: string;
+  autocomplete: string;
+  isSecret: boolean;
+  value: string;
+  set: (value: string) => void;
+}): JSX.Element {
+  const shared = {
+    class: 'input',
+    name: props.name,
+    autocomplete: props.autocomplete,
+    'aria-label': props.label,
+    placeholder: props.label,
+    value: props.value,
+    onInput: (event: {currentTarget: {value: string}}) => props.set(event.currentTarget.value),
+  };
+  return props.isSecret ? <input type="password" {...shared} /> : <input type="text" {...shared} />;
+}
+
+/** One line of fields and a button; what went wrong is below it. */
+function SignForm(props: {
+  button: string;
+  children: JSX.Element | JSX.Element[];
+  send: () => Promise<string | undefined>;
+  problem?: string | undefined;
+}): JSX.Element {
+  const [problem, setProblem] = useState(props.problem);
+  return (
+    <>
+      <form
+        class="key-form"
+        onSubmit={event => {
+          event.preventDefault();
+          props.send().then(setProblem, (error: unknown) => setProblem(errorText(error)));
+        }}
+      >
+        {props.children}
+        <button type="submit" class="button button-primary">
+          {props.button}
+        </button>
+      </form>
+      {problem !== undefined && (
+        <p class="error-text" role="alert">
+          {problem}
+        </p>
+      )}
+    </>
+  );
+}
 
 export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Element {
   const [text, setText] = useState('');
-  const [problem, setProblem] = useState<string | undefined>(
-    props.wrongKey ? 'The key in this address is not this server’s key.' : undefined,
-  );
-  const submit = async (): Promise<void> => {
-    const key = /#key=([^&\s]+)/.exec(text)?.[1] ?? text.trim();
-    if (key === '') return;
-    try {
-      if (await openSession(key)) props.onOpen();
-      else setProblem('Wrong key.');
-    } catch (error) {
-      setProblem(errorText(error));
-    }
+  const [name, setName] = useState('');
+  const [password, setPassword] = useState('');
+  const isOpened = (isRight: boolean, problem: string): string | undefined => {
+    if (!isRight) return problem;
+    props.onOpen();
+    return undefined;
   };
+  const sendKey = async (): Promise<string | undefined> => {
+    const key = /#key=([^&\s]+)/.exec(text)?.[1] ?? text.trim();
+    return key === '' ? undefined : isOpened(await signIn({key}), 'Wrong key.');
+  };
+  const sendName = async (): Promise<string | undefined> =>
+    isOpened(await signIn({name: name.trim(), password}), 'Wrong name or password.');
   return (
     <>
       <Header />
@@ -29,35 +80,44 @@ export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Ele
           a key. When it starts, it prints an address that ends in <code>#key=…</code>: open that
           address, or paste it here.
         </p>
-        <form
-          class="key-form"
-          onSubmit={event => {
-            event.preventDefault();
-            void submit();
-          }}
+        <SignForm
+          button="Open"
+          send={sendKey}
+          problem={props.wrongKey ? 'The key in this address is not this server’s key.' : undefined}
         >
-          <input
-            class="input"
-            type="password"
+          <Field
+            label="key or printed address"
+            name="key"
             autocomplete="off"
-            aria-label="Key or printed address"
-            placeholder="key or printed address"
+            isSecret
             value={text}
-            onInput={event => setText(event.currentTarget.value)}
+            set={setText}
           />
-          <button type="submit" class="button button-primary">
-            Open
-          </button>
-        </form>
-        {problem !== undefined && (
-          <p class="error-text" role="alert">
-            {problem}
-          </p>
-        )}
+        </SignForm>
         <p class="muted">
           The key is also in <code>local.token</code> in the server’s data folder, a file that only
           its owner can read.
         </p>
+        <h2>Or sign in</h2>
+        <p>On a team’s server, with the name and password that its administrator gave you.</p>
+        <SignForm button="Sign in" send={sendName}>
+          <Field
+            label="name"
+            name="name"
+            autocomplete="username"
+            isSecret={false}
+            value={name}
+            set={setName}
+          />
+          <Field
+            label="password"
+            name="password"
+            autocomplete="current-password"
+            isSecret
+            value={password}
+            set={setPassword}
+          />
+        </SignForm>
       </main>
     </>
   );
