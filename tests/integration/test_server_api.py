@@ -2,6 +2,7 @@
 """Every route of the API on a trace whose content is known, and the description of the API against the route table."""
 import gzip
 import json
+import marshal
 import os
 import re
 import struct
@@ -587,7 +588,10 @@ class Api(unittest.TestCase):
                    b"            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
                    b" GPU activities:   60.00%  6.0000us         3  2.0000us  1.0000us  3.0000us  gemm<int>(long, double*)\n"
                    b"                   40.00%  4.0000us         2  2.0000us  1.9000us  2.1000us  [CUDA memcpy HtoD]\n")
-        for text, has_unit, kernels in ((b"main;load 7\nmain;train 3\n", True, 0), (summary, False, 3)):
+        speedscope = json.dumps({"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": [{"name": "main"}, {"name": "load"}]},
+                                 "profiles": [{"type": "sampled", "name": "one", "unit": "seconds", "startValue": 0, "endValue": 3, "samples": [[0, 1], [0]], "weights": [2, 1]}]})
+        cprofile = marshal.dumps({("m.py", 1, "main"): (1, 1, 1.0, 3.0, {}), ("m.py", 9, "load"): (1, 1, 2.0, 2.0, {("m.py", 1, "main"): (1, 1, 2.0, 2.0)})})
+        for text, has_unit, kernels in ((b"main;load 7\nmain;train 3\n", True, 0), (summary, False, 3), (speedscope.encode(), False, 0), (cprofile, False, 0)):
             trace = self.server.upload(text, "untimed")
             row = self.server.wait_ready(trace)
             self.assertEqual(row["state"], "ready", row)

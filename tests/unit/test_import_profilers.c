@@ -162,15 +162,31 @@ static void put_key(const char *file, int line, const char *name)
     put(name, strlen(name));
 }
 
-/* Calls and both times, in a tuple of `count` items. */
-static void put_times(int count, double own_s, double total_s)
+/* Two counts of calls and both times, in a tuple of `count` items. */
+static void put_calls(int count, int first, int second, double own_s, double total_s)
 {
-    const unsigned char head[] = {')', (unsigned char)count, 'i', 1, 0, 0, 0, 'i', 1, 0, 0, 0};
+    const unsigned char head[] = {')',
+                                  (unsigned char)count,
+                                  'i',
+                                  (unsigned char)first,
+                                  0,
+                                  0,
+                                  0,
+                                  'i',
+                                  (unsigned char)second,
+                                  0,
+                                  0,
+                                  0};
     put(head, sizeof(head));
     put("g", 1);
     put(&own_s, 8);
     put("g", 1);
     put(&total_s, 8);
+}
+
+static void put_times(int count, double own_s, double total_s)
+{
+    put_calls(count, 1, 1, own_s, total_s);
 }
 
 /* main (1 s of its own) calls f twice as long as g does; f: 3 s, g: 0.5 s of its own. */
@@ -211,6 +227,30 @@ START_TEST(a_dump_of_cprofile_becomes_stacks_of_its_callers)
 }
 END_TEST
 
+/* exec() is called by nobody in the dump, and by what it runs: as where imports are profiled. */
+START_TEST(a_function_that_is_its_own_caller_still_begins_a_stack)
+{
+    dump_bytes = 0;
+    put("{", 1);
+    put_key("~", 0, "<exec>");
+    put_calls(5, 1, 2, 0.5, 2.0);
+    put("{", 1);
+    put_key("/a/m.py", 1, "main");
+    put_calls(4, 1, 0, 0.25, 0.0);
+    put("0", 1);
+    put_key("/a/m.py", 1, "main");
+    put_calls(5, 1, 1, 1.5, 1.75);
+    put("{", 1);
+    put_key("~", 0, "<exec>");
+    put_calls(4, 1, 1, 1.5, 1.75);
+    put("00", 2);
+    struct imported got = import_sized(dump, dump_bytes);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_str_eq(fold(got.models[0]), "<exec> 250000000|<exec>;main (m.py:1) 1750000000|");
+    imported_done(&got);
+}
+END_TEST
+
 START_TEST(a_dump_that_is_cut_short_or_holds_code_is_refused)
 {
     make_dump();
@@ -236,6 +276,7 @@ int main(void)
     tcase_add_test(tcase, broken_speedscope_files_say_what_is_wrong);
     tcase_add_test(tcase, real_speedscope_files_open);
     tcase_add_test(tcase, a_dump_of_cprofile_becomes_stacks_of_its_callers);
+    tcase_add_test(tcase, a_function_that_is_its_own_caller_still_begins_a_stack);
     tcase_add_test(tcase, a_dump_that_is_cut_short_or_holds_code_is_refused);
     suite_add_tcase(suite, tcase);
     return check_main(suite);

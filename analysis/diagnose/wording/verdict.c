@@ -505,6 +505,13 @@ static int64_t count_launches(const struct lac_facts *facts)
     return count;
 }
 
+/** Whether these are stacks of a profiler: in units of their own, or in time. */
+static bool is_profile(const struct lac_model *model)
+{
+    return model->info.weight_unit != 0 || model->info.format == LAC_FORMAT_SPEEDSCOPE ||
+           model->info.format == LAC_FORMAT_CPROFILE;
+}
+
 /** Stacks of a profiler: samples, or sums. */
 static void say_profile(struct lac_facts *facts)
 {
@@ -531,7 +538,7 @@ static void say_no_gpu(struct lac_facts *facts)
     analysis->verdict = (struct lac_verdict){
         "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
         "Record with CUDA activities to see what the GPU did.", 0};
-    if (facts->model->info.weight_unit != 0) {
+    if (is_profile(facts->model)) {
         say_profile(facts);
     } else if (why != NULL) {
         analysis->verdict.text = why;
@@ -585,7 +592,7 @@ void lac_verdict_say(struct lac_facts *facts)
 
 void lac_verdict_without_time(struct lac_facts *facts)
 {
-    if (facts->model->info.weight_unit != 0) {
+    if (is_profile(facts->model)) {
         say_profile(facts);
         return;
     }

@@ -3,6 +3,8 @@
  * the same for each of its callers. Whole stacks are not in it. They are built from the callers:
  * where a function has several, its time below each of them is divided as its time in all is.
  * A function that is on the stack already is not entered again: its time stays with its caller.
+ * Stacks begin at calls that no caller has: also of functions that others call as well, as exec() is
+ * by the profiler and by imports. The module profile keeps for each caller how often it called only.
  *
  * Source: Lib/profile.py and Modules/_lsprof.c of CPython, docs.python.org/3/library/profile.html
  */
@@ -38,8 +40,10 @@ struct function {
     const struct lac_plain *key; /**< (file, line, name) */
     uint32_t name;               /**< string id */
     double own_s, total_s;
+    double calls, outer_calls;       /**< all, and those not inside another of itself */
+    double called, called_s;         /**< by others: how often, and their time in all */
     uint32_t edge_first, edge_count; /**< calls of others, in `edges` */
-    bool is_open, is_called;
+    bool is_open;
 };
 
 struct edge {
@@ -100,13 +104,15 @@ static bool is_key(const struct lac_plain *key)
            lac_plain_is(key->items[2], LAC_PLAIN_TEXT);
 }
 
-/* (primitive calls, calls, own, total): times in s. */
-static bool read_times(const struct lac_plain *value, double *ret_own_s, double *ret_total_s)
+/* (outer calls, calls, own, total) of a function, (calls, outer calls, own, total) of a caller:
+ * times in s. */
+static bool read_times(const struct lac_plain *value, double numbers[4])
 {
-    return lac_plain_is(value, LAC_PLAIN_LIST) && value->count >= 4 &&
-           lac_plain_number(value->items[2], ret_own_s) &&
-           lac_plain_number(value->items[3], ret_total_s) && *ret_own_s >= 0.0 &&
-           *ret_total_s >= 0.0 && *ret_total_s < 1e9;
+    bool is_good = lac_plain_is(value, LAC_PLAIN_LIST) && value->count >= 4;
+    for (uint32_t i = 0; i < 4 && is_good; i++) {
+        is_good = lac_plain_number(value->items[i], &numbers[i]) && numbers[i] >= 0.0;
+    }
+    return is_good && numbers[3] < 1e9;
 }
 
 static struct function *find(const struct reader *reader, const struct lac_plain *key)
@@ -153,14 +159,18 @@ static enum lac_status read_functions(struct reader *reader, const struct lac_pl
     }
     for (uint32_t i = 0; i + 1 < document->count && status == LAC_OK; i += 2) {
         struct function *function = &reader->functions[reader->function_count];
+        double numbers[4];
         *function = (struct function){.key = document->items[i]};
         reader->profile.model->info.event_count++;
-        if (!is_key(function->key) ||
-            !read_times(document->items[i + 1], &function->own_s, &function->total_s)) {
+        if (!is_key(function->key) || !read_times(document->items[i + 1], numbers)) {
             lac_model_report(reader->profile.model, LAC_REPORT_DROPPED, "function_not_understood",
                              1, 0, "functions without a place or without times");
             continue;
         }
+        function->outer_calls = numbers[0];
+        function->calls = numbers[1];
+        function->own_s = numbers[2];
+        function->total_s = numbers[3];
         status = name_function(reader, function);
         reader->function_count++;
     }
@@ -171,6 +181,25 @@ static enum lac_status read_functions(struct reader *reader, const struct lac_pl
 }
 
 /* -- calls ------------------------------------------------------------------------------------- */
+
+/* How often a caller called, and how long that took. */
+static bool read_caller(const struct function *callee, const struct lac_plain *value,
+                        double *ret_calls, double *ret_total_s)
+{
+    double numbers[4];
+    if (lac_plain_is(value, LAC_PLAIN_INT) && value->integer >= 0) { /* of the module profile */
+        *ret_calls = (double)value->integer;
+        *ret_total_s =
+            callee->calls > 0.0 ? callee->total_s * fmin(*ret_calls / callee->calls, 1.0) : 0.0;
+        return true;
+    }
+    if (!read_times(value, numbers)) {
+        return false;
+    }
+    *ret_calls = numbers[0];
+    *ret_total_s = numbers[3];
+    return true;
+}
 
 static enum lac_status read_calls(struct reader *reader, const struct lac_plain *document)
 {
@@ -193,14 +222,15 @@ static enum lac_status read_calls(struct reader *reader, const struct lac_plain 
              callee != NULL && lac_plain_is(callers, LAC_PLAIN_DICT) && c + 1 < callers->count;
              c += 2) {
             const struct function *caller = find(reader, callers->items[c]);
-            double own_s = 0.0;
-            double total_s = 0.0;
-            if (caller != NULL && caller != callee &&
-                read_times(callers->items[c + 1], &own_s, &total_s)) {
-                callee->is_called = true;
-                reader->edges[reader->edge_count++] =
+            double calls;
+            double total_s;
+            if (caller != NULL && read_caller(callee, callers->items[c + 1], &calls, &total_s)) {
+                callee->called += calls;
+                callee->called_s += caller != callee ? total_s : 0.0;
+                reader->edges[reader->edge_count] =
                     (struct edge){(uint32_t)(caller - reader->functions),
                                   (uint32_t)(callee - reader->functions), total_s};
+                reader->edge_count += caller != callee;
             }
         }
     }
@@ -248,6 +278,20 @@ static enum lac_status descend(struct reader *reader, struct function *function,
     return status == LAC_OK ? weigh(reader, stack, left_s) : status;
 }
 
+/* Time of calls that nobody in the dump made. Of a function that calls itself, the times below its
+ * callers hold each other: its outer calls are divided by their count. */
+static double time_without_caller(const struct function *function)
+{
+    const double calls = function->calls - function->called;
+    if (calls <= 0.0) {
+        return 0.0;
+    }
+    if (function->outer_calls < function->calls) {
+        return function->total_s * fmin(calls / fmax(function->outer_calls, 1.0), 1.0);
+    }
+    return fmax(function->total_s - function->called_s, 0.0);
+}
+
 static enum lac_status build(struct reader *reader)
 {
     double all_s = 0.0;
@@ -259,8 +303,9 @@ static enum lac_status build(struct reader *reader)
     reader->least_s = fmax(all_s * BRANCH_MIN, 1e-9);
     for (uint32_t i = 0; i < reader->function_count && status == LAC_OK; i++) {
         struct function *function = &reader->functions[i];
-        if (!function->is_called) { /* nobody called it: a stack begins */
-            status = descend(reader, function, bottom, function->total_s, 0);
+        const double seconds = time_without_caller(function);
+        if (seconds > 0.0) {
+            status = descend(reader, function, bottom, seconds, 0);
         }
     }
     lac_model_report(reader->profile.model, LAC_REPORT_INFO, "stacks_from_callers", 1, 0,
