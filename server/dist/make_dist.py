@@ -70,6 +70,7 @@ def program_tarball(args, third_party, when):
 def everything(args, when):
     """Yields (file name, bytes)."""
     used = [parts.library(path, "linked, static") for path in args.archive] + [parts.library(args.shared, "shared library beside the program")]
+    used = list({part.name: part for part in used}.values())  # two libraries of one source are one part
     used += parts.page_packages(os.path.join(ROOT, "web"))
     third_party, sbom = parts.licenses(used), parts.bill(args.version, used, when)
     with open(os.path.join(ROOT, "LICENSE"), encoding="utf-8") as file:

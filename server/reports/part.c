@@ -52,7 +52,7 @@ static enum lac_status add_traces(struct lac_report_part *part, const char *valu
 
         (void)snprintf(id, LAC_ID_SIZE, "%.*s", (int)(length < LAC_ID_SIZE ? length : 0), value);
         if (!lac_store_id_is_valid(id)) {
-            return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "'%.40s' is no trace's id", value);
+            return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "'%.40s' is not the id of a trace", value);
         }
         part->trace_count++;
         value += length + (value[length] == ',');

@@ -164,7 +164,7 @@ void lac_evidence_table(struct lac_buffer *out, const struct lac_evidence_source
     } else if (strcmp(of, "idle") == 0) {
         table_of_idle(out, source->analysis);
     } else if (strcmp(of, "plan") == 0) {
-        table_of_rows(out, "Change", "Then", rows, lac_report_plan(&report, rows));
+        table_of_rows(out, "Change", "Expected", rows, lac_report_plan(&report, rows));
     } else {
         table_of_rows(out, "Setting", "Value", rows, lac_report_settings(&report, rows));
     }
@@ -346,7 +346,7 @@ void lac_evidence_series(struct lac_buffer *out, const struct lac_trace_row *row
     lac_snapshot_line(out, "title", "t",
                       is_step   ? "Mean step"
                       : is_rate ? "Throughput"
-                                : "Time without a computing kernel");
+                                : "Time without a compute kernel");
     for (unsigned i = 0; i < count; i++) {
         if (rows[i].host != NULL) {
             lac_snapshot_line(out, "host", "w", rows[i].host);

@@ -139,7 +139,7 @@ class Dist(unittest.TestCase):
             bill = json.loads(archive.read(f"{info}/sboms/lacuna.spdx.json"))
             third_party = archive.read(f"{info}/licenses/THIRD-PARTY").decode()
         parts = {row["name"]: row for row in bill["packages"]}
-        for name in ("lacuna", "sqlite3", "libzstd", "libmicrohttpd", "json-c", "libsodium", "preact", "@preact/signals", "@preact/signals-core"):
+        for name in ("lacuna", "sqlite3", "libzstd", "libmicrohttpd", "json-c", "libsodium", "cmark-gfm", "preact", "@preact/signals", "@preact/signals-core"):
             self.assertIn(name, parts)
         self.assertEqual(len({row["SPDXID"] for row in bill["packages"]}), len(bill["packages"]))
         known = {row["SPDXID"] for row in bill["packages"]} | {"SPDXRef-DOCUMENT"}
