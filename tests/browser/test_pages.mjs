@@ -31,6 +31,25 @@ const steps = [
     await page.goto(`${server.base}/#key=${server.key}`);
     await page.getByText('I have a trace of PyTorch').first().waitFor();
   }],
+  ['people sign in with name and password, and a wrong one is said', async () => {
+    const file = join(scratch, 'password');
+    writeFileSync(file, 'correct horse\n');
+    run('admin', 'user', 'add', 'ana', '--password-file', file, '--data', data);
+    const context = await browser.newContext({viewport: {width: 390, height: 700}});
+    const other = await context.newPage();
+    await other.goto(server.base);
+    await other.getByLabel('name', {exact: true}).fill('ana');
+    await other.getByLabel('password').fill('wrong horse');
+    await other.getByRole('button', {name: 'Sign in'}).click();
+    await other.getByText('Wrong name or password.').waitFor();
+    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await other.getByLabel('password').fill('correct horse');
+    await other.getByRole('button', {name: 'Sign in'}).click();
+    await other.getByText('I have a trace of PyTorch').first().waitFor();
+    const cookie = (await context.cookies()).find((each) => each.name === 'lacuna_session');
+    assert.ok(cookie.httpOnly && cookie.sameSite === 'Strict');
+    await context.close();
+  }],
   ['the first look takes less than 90 kB of scripts, the rest comes later', async () => {
     const index = await (await fetch(`${server.base}/`)).text();
     const first = [...index.matchAll(/"(\/[^"]+\.js)"/g)].map((match) => match[1]);
