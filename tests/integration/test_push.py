@@ -433,7 +433,7 @@ class Push(unittest.TestCase):
     def test_wrong_token(self):
         run = self.push(self.file("t.json", make_trace()), token=False, LACUNA_TOKEN="wrong")
         self.assertEqual(run.returncode, 1)
-        self.assertIn("(401): the key is missing or wrong", run.stderr)
+        self.assertIn("(401): sign in, or show a key or a token", run.stderr)
         self.assertNotIn("Bearer wrong", run.stderr)
 
     def test_token_from_the_environment(self):
