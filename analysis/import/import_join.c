@@ -83,17 +83,18 @@ static enum lac_status read_text(struct lac_source *source, char *text, size_t *
 enum lac_status lac_join_list_read(struct lac_source *source, struct lac_join_list *list,
                                    struct lac_error *reterr)
 {
-    char *text = malloc(LAC_JOIN_TEXT_MAX + 1);
+    char *text = calloc(1, LAC_JOIN_TEXT_MAX + 1);
     size_t size = 0;
     list->entries = calloc(LAC_JOIN_MEMBERS_MAX, sizeof(*list->entries));
     list->members = calloc(LAC_JOIN_MEMBERS_MAX, sizeof(*list->members));
     enum lac_status status = text != NULL && list->entries != NULL && list->members != NULL
                                  ? read_text(source, text, &size, reterr)
                                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
-    if (status == LAC_OK && size == LAC_JOIN_TEXT_MAX) {
+    if (status == LAC_OK &&
+        (size == LAC_JOIN_TEXT_MAX || !lac_join_is_list((const uint8_t *)text, size))) {
         status = corrupt(reterr);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && text != NULL) {
         text[size] = '\0';
         char *rest = text + sizeof(FIRST_LINE) - 1;
         while (status == LAC_OK && rest[0] != '\0') {

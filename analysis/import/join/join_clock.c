@@ -1,5 +1,6 @@
 /* Where a joined file lies in the time of the trace. */
 
+#include "analysis/import/join/join_models.h"
 #include "analysis/import/join/join_private.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

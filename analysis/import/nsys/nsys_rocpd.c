@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { SETS_MAX = 256, SUFFIX_BYTES = 56, TABLE_BYTES = 96 };
 

@@ -98,13 +98,13 @@ static enum lac_status inflate_packets(struct lac_perfetto *p, const struct lac_
         capacity = capacity < PACKET_BYTES_MAX ? capacity : PACKET_BYTES_MAX;
         free(plain);
         plain = malloc(capacity);
-        if (plain == NULL) {
+        if (plain == NULL || state == NULL) { /* the latter is said already */
             status = lac_perfetto_failed(p, LAC_ERR_NOMEM);
             break;
         }
         isal_inflate_init(state);
         state->crc_flag = ISAL_ZLIB;
-        state->next_in = (uint8_t *)(uintptr_t)field->bytes;
+        memcpy(&state->next_in, &field->bytes, sizeof(state->next_in)); /* only read, not const */
         state->avail_in = (uint32_t)field->size_bytes;
         state->next_out = plain;
         state->avail_out = (uint32_t)capacity;

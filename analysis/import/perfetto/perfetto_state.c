@@ -1,6 +1,7 @@
 /* What packets say once: interned texts, tracks, clocks, sequences. */
 
 #include "analysis/import/perfetto/perfetto_private.h"
+#include "analysis/import/perfetto/proto.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -29,7 +30,7 @@ static bool grow(struct lac_perfetto_map *map)
     struct lac_perfetto_map wider = {.slot_count = map->slot_count == 0 ? 64 : map->slot_count * 2,
                                      .count = map->count,
                                      .seed = map->slot_count == 0 ? lac_hash_seed() : map->seed};
-    wider.slots = malloc(wider.slot_count * sizeof(*wider.slots));
+    wider.slots = calloc(wider.slot_count, sizeof(*wider.slots));
     if (wider.slots == NULL) {
         return false;
     }

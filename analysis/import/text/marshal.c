@@ -4,6 +4,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/reserve.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,7 +28,10 @@ static enum lac_status broken(const struct reader *reader, const char *why)
 
 static enum lac_status no_room(const struct reader *reader)
 {
-    return lac_plain_failed(reader->heap, (uint64_t)(reader->at - reader->begin), reader->reterr);
+    const enum lac_status status =
+        lac_plain_failed(reader->heap, (uint64_t)(reader->at - reader->begin), reader->reterr);
+    assert(status != LAC_OK);
+    return status;
 }
 
 static size_t left(const struct reader *reader)
