@@ -1,7 +1,6 @@
 #include "server/accounts/admin_user.h"
 
 #include "analysis/model/status.h"
-#include "collector/base/io_full.h"
 #include "server/people/people.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"

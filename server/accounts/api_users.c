@@ -3,13 +3,11 @@
 #include "analysis/model/status.h"
 #include "server/accounts/body.h"
 #include "server/api/app.h"
-#include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
 #include "server/people/people.h"
 #include "server/store/people_rows.h"
-#include "server/store/store.h"
 
 #include <sodium.h>
 #include <stdbool.h>

@@ -6,13 +6,13 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/api/app.h"
+#include "server/http/key.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/ingest/upload_metadata.h"
 #include "server/people/access.h"
 #include "server/people/people.h"
 #include "server/store/people_rows.h"
-#include "server/store/store.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,6 +8,7 @@
 #include "server/sql/reference.h"
 #include "server/sql/sql_child.h"
 #include "server/sql/sql_query.h"
+#include "server/store/people_rows.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_columns.h"
 #include "server/store/trace/trace_file.h"

@@ -2,13 +2,11 @@
 #include "server/api/app.h"
 #include "server/base/buffer.h"
 #include "server/base/log.h"
-#include "server/http/key.h"
 #include "server/http/request.h"
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
 #include "server/json/json_out.h"
-#include "server/json/json_read.h"
 #include "server/store/store.h"
 
 #include <inttypes.h>

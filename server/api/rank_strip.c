@@ -5,8 +5,10 @@
 
 #include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "analysis/model/tile.h"
 #include "collector/base/count_of.h"
+#include "server/store/trace/trace_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,9 +10,11 @@
 #include "server/api/kept_facts.h"
 #include "server/api/rank_strip.h"
 #include "server/api/run_ranks.h"
+#include "server/base/buffer.h"
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/store/store.h"
+#include "server/store/trace/trace_file.h"
 
 #include <inttypes.h>
 #include <stdint.h>

@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/encode.h"
 #include "collector/base/io_full.h"
+#include "server/http/principal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -82,7 +82,7 @@ static enum lac_status put_list(const struct join_out *out, const struct lac_joi
 /* A file as a member: as long as it was when it was opened. */
 static enum lac_status put_file(const struct join_out *out, uint32_t member, const char *path)
 {
-    struct stat st;
+    struct stat st = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     uint8_t *buffer = malloc(COPY_BYTES);
     enum lac_status status = LAC_OK;

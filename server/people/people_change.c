@@ -5,6 +5,7 @@
 #include "server/http/principal.h"
 #include "server/people/people.h"
 #include "server/people/people_private.h"
+#include "server/people/throttle.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
 

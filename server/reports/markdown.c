@@ -7,7 +7,6 @@
 
 #include <cmark-gfm-core-extensions.h>
 #include <cmark-gfm.h>
-#include <ctype.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdalign.h>

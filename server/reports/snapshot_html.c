@@ -1,6 +1,7 @@
 /* A snapshot as HTML: facts, tables, and pictures drawn as SVG in the classes of the report's style
  * sheet. */
 
+#include "analysis/model/status.h"
 #include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"

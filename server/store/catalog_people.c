@@ -3,7 +3,6 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
-#include "server/store/catalog.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
