@@ -65,6 +65,10 @@ static void fetch_batch(const struct loop *loop, int b, int of_all, double begin
     if (loop->files > 0 && (loop->parts_until == 0 || b < loop->parts_until)) {
         draw_reads(loop, process, b, worker, shown);
     }
+    if (loop->parts_until > 0) { /* recorded always */
+        sheet_add("w%d part %.3f %.3f loader.collate batch=%d worker=%d\n", process, end - 100.0,
+                  90.0, b, worker);
+    }
     now.worker_free[worker] = end;
     now.ready[of_all] = end + loop->hand_over;
 }

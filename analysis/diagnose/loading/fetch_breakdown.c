@@ -140,7 +140,7 @@ static void open_slice(struct walk *walk, uint32_t slice)
 struct piece {
     uint32_t slice;
     bool is_fetch;
-    bool is_bare; /**< a fetch after the last part of its track */
+    bool is_bare; /**< a fetch after the last part of its track, or in such a fetch */
 };
 
 static int by_slice(const void *a, const void *b)
@@ -189,6 +189,13 @@ static void walk_all(struct walk *walk, const struct piece *pieces, uint64_t cou
     walk->loading->reads.bytes = has_bytes ? (double)bytes : (double)NAN;
 }
 
+/** Whether a part is recorded where others are not any more: one a batch costs nothing. */
+static bool is_always_recorded(const struct lac_model *model, uint32_t slice)
+{
+    const char *stage = stage_of(lac_model_str(model, model->slices.name[slice]));
+    return strcmp(stage, "collate") == 0 || strcmp(stage, "hand_over") == 0;
+}
+
 /* A worker whose parts would cost more than they tell stops recording them for good: its fetches
  * from then on say nothing about parts. They go, unless all would. Returns how many pieces stay. */
 static uint64_t drop_fetches_without_parts(const struct lac_model *model, struct piece *pieces,
@@ -205,12 +212,17 @@ static uint64_t drop_fetches_without_parts(const struct lac_model *model, struct
             int64_t start_ns = model->slices.start_ns[pieces[end].slice];
             if (pieces[end].is_fetch) {
                 fetch_end_ns = start_ns + model->slices.dur_ns[pieces[end].slice];
-            } else if (start_ns < fetch_end_ns) {
+            } else if (start_ns < fetch_end_ns && !is_always_recorded(model, pieces[end].slice)) {
                 kept_until = with_parts = end + 1;
             }
         }
-        for (uint64_t i = first; i < end; i++) {
-            pieces[i].is_bare = pieces[i].is_fetch && i >= kept_until;
+        fetch_end_ns = INT64_MIN;
+        for (uint64_t i = kept_until; i < end; i++) {
+            int64_t start_ns = model->slices.start_ns[pieces[i].slice];
+            if (pieces[i].is_fetch) {
+                fetch_end_ns = start_ns + model->slices.dur_ns[pieces[i].slice];
+            }
+            pieces[i].is_bare = start_ns < fetch_end_ns;
         }
     }
     for (uint64_t i = 0; i < count; i++) {
