@@ -133,13 +133,13 @@ class Server:
         raise AssertionError(f"{trace} is not ready after {timeout} s: {row}")
 
     def raw(self, data, timeout=5.0):
-        """Send bytes, return all that comes back until the end or `timeout` of silence."""
-        with self.connect(timeout) as connection:
+        """Send bytes, return all that comes back until the end or `timeout` of silence behind the first byte, which has 30 s."""
+        with self.connect(30) as connection:
             try:
                 connection.sendall(data)
             except OSError:
                 pass
-            return hear(connection, timeout)
+            return hear(connection, 30, rb"(?s).") + hear(connection, timeout)
 
     def terminate(self, number=signal.SIGTERM, timeout=30):
         """Exit status after a signal."""
@@ -223,18 +223,19 @@ class SkewedClock:
             file.write(int(seconds).to_bytes(8, "little", signed=True))
 
 
-def hear(connection, timeout):
+def hear(connection, timeout, until=None):
+    """All that comes until the end, `timeout` seconds of silence, or a match of the pattern `until` in it."""
     connection.settimeout(timeout)
-    parts = []
+    heard = bytearray()
     try:
-        while True:
+        while until is None or not re.search(until, heard):
             part = connection.recv(65536)
             if not part:
                 break
-            parts.append(part)
+            heard += part
     except OSError:
         pass
-    return b"".join(parts)
+    return bytes(heard)
 
 
 def status_of(reply):

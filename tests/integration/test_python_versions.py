@@ -207,11 +207,11 @@ class Versions(unittest.TestCase):
             import time, torch
             sgd = torch.optim.SGD()
             for _ in range(5):
-                sgd.step(lambda: time.sleep(0.02))
+                sgd.step(lambda: time.sleep(0.2))
         """)
         took = [event["dur"] for event in self.exported() if event.get("name") == "Optimizer.step#SGD.step"]
         self.assertEqual(len(took), 5)
-        self.assertLess(sorted(took)[2], 10_000)
+        self.assertLess(sorted(took)[2], 100_000)
 
     GENERATOR = """
         import time, torch

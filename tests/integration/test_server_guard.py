@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from server_harness import PROGRAM, ROOT, Server, main, make_trace, status_of
+from server_harness import PROGRAM, ROOT, Server, main, make_trace, status_of, wait_for
 
 HOST = b"Host: 127.0.0.1\r\n"
 ROUTES = re.findall(r'LAC_ROUTE\(\s*(\w+),\s*"([^"]+)",\s*(\w+),\s*(\w+),', open(os.path.join(ROOT, "server/api/routes.c")).read())
@@ -162,13 +162,10 @@ class Guard(unittest.TestCase):
             connection.sendall(b"POST /api/v1/traces HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() +
                                b"\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello")
             with self.assertRaises(ConnectionError):
-                while time.monotonic() - begin < 60:
+                while time.monotonic() - begin < 120:
                     connection.sendall(b"x" * 1_000_000)
-        self.assertLess(time.monotonic() - begin, 50)
-        end = time.monotonic() + 30
-        while b"\nlacuna_http_connections 1\n" not in server.get("/metrics").body and time.monotonic() < end:
-            time.sleep(0.1)
-        self.assertIn(b"\nlacuna_http_connections 1\n", server.get("/metrics").body)
+        self.assertLess(time.monotonic() - begin, 100)
+        wait_for(lambda: b"\nlacuna_http_connections 1\n" in server.get("/metrics").body)
 
     def test_head_of_the_events_has_no_body(self):
         reply = self.ask(b"HEAD /api/v1/events HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + self.server.key.encode() + b"\r\n\r\n", 5.0)
@@ -212,13 +209,7 @@ class Guard(unittest.TestCase):
         with self.server.connect() as connection:
             connection.sendall(b"POST /api/v1/traces?name=short HTTP/1.1\r\n" + HOST + key + b"Content-Length: %d\r\n\r\n" % (len(body) + 100) + body)
         staging = os.path.join(self.server.data, "staging")
-        for _ in range(200):
-            names = [t["name"] for t in self.server.api("/traces?limit=1000")["traces"]]
-            if "short" not in names and not os.listdir(staging):
-                break
-            time.sleep(0.02)
-        self.assertNotIn("short", names)
-        self.assertEqual(os.listdir(staging), [])
+        wait_for(lambda: "short" not in [t["name"] for t in self.server.api("/traces?limit=1000")["traces"]] and not os.listdir(staging))
 
     def test_methods_and_bodies_that_do_not_fit_are_named(self):
         reply = self.server.request("PUT", "/api/v1/traces")
