@@ -143,7 +143,8 @@ static void add_rank(struct state *state, const char *line)
         end_group(state);
         state->group.operations = operations > 0 ? (uint64_t)operations : 0;
         lac_ras_join(&state->group, &rank);
-    } else if (state->about == ABOUT_COUNTS && state->group.named_count < LAC_RAS_NAMED) {
+    } else if (state->about == ABOUT_COUNTS && state->group.named_count < LAC_RAS_NAMED &&
+               state->group.named_count < state->group.count) {
         state->group.named[state->group.named_count++] = rank;
     }
 }

@@ -169,6 +169,25 @@ START_TEST(an_answer_that_is_no_answer_is_refused)
 }
 END_TEST
 
+/* A group that lists more ranks than it says it has. */
+START_TEST(a_group_names_no_more_ranks_than_it_has)
+{
+    static const char answer[] = "NCCL version 2.26.2\n"
+                                 "#0-0 (cf26) MISMATCH\n"
+                                 "  Communicator ranks have different AllReduce operation counts\n"
+                                 "  2 ranks have launched up to operation 7\n"
+                                 "  1 ranks have launched up to operation 6\n"
+                                 "  Rank 0 -- GPU 0 managed by process 10 on node a\n"
+                                 "  Rank 1 -- GPU 1 managed by process 11 on node a\n";
+    const struct lac_ras_function *all_reduce = &ras.communicators[0].functions[0];
+
+    ck_assert(lac_ras_parse_text(answer, sizeof(answer) - 1, &ras));
+    ck_assert_uint_eq(all_reduce->least.count, 1);
+    ck_assert_uint_eq(all_reduce->least.named_count, 1);
+    ck_assert_int_eq(all_reduce->least.named[0].rank, 0);
+}
+END_TEST
+
 START_TEST(more_than_there_is_room_for_is_left_out)
 {
     char *const many = malloc(MANY_BYTES);
@@ -361,6 +380,7 @@ int main(void)
     tcase_add_test(tcase, the_json_of_newer_nccl_has_all_ranks);
     tcase_add_test(tcase, any_answer_is_read_within_its_bytes);
     tcase_add_loop_test(tcase, an_answer_that_is_no_answer_is_refused, 0, LAC_COUNT_OF(nonsense));
+    tcase_add_test(tcase, a_group_names_no_more_ranks_than_it_has);
     tcase_add_test(tcase, more_than_there_is_room_for_is_left_out);
     tcase_add_test(tcase, newer_nccl_is_asked_for_json);
     tcase_add_test(tcase, older_nccl_answers_in_text);
