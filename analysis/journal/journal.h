@@ -44,6 +44,7 @@ struct lac_regression {
     double change_pct;        /**< of the step time: positive is slower */
     double low_pct, high_pct; /**< 95 % */
     double confidence;        /**< 0.5 to 1: that the sign of the change is not noise */
+    double visible_pct;       /**< the slowdown that 95 of 100 such comparisons would flag */
     uint32_t baseline_count;  /**< runs with a step */
 };
 

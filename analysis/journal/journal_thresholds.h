@@ -13,6 +13,9 @@
 /** One-sided: of 100 runs without a change 2 to 3 pass it. */
 #define REGRESSION_CONFIDENCE 0.975
 
+/** Deviations beyond the limit of the test at which 95 of 100 runs pass it. */
+#define FOUND_AT 1.645
+
 /** Below that nobody acts on a difference, however well it is known. */
 #define REGRESSION_PCT_MIN 1.0
 

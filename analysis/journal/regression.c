@@ -3,6 +3,7 @@
 #include "analysis/journal/journal.h"
 #include "analysis/journal/journal_thresholds.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "collector/base/order.h"
 
 #include <assert.h>
@@ -111,11 +112,20 @@ static double student(double t, uint32_t freedom)
     return freedom % 2 != 0 ? 2.0 / 3.14159265358979323846 * (angle + s * sum) : s * sum;
 }
 
-/** Where student() reaches 95 %. */
+/** Where student() reaches 95 %. Each of ten thousand runs asks: those that come up are kept. */
 static double student_95(uint32_t freedom)
 {
+    static const double known[] = {2.446912, 2.364624, 2.306004, 2.262157, 2.228139,
+                                   2.200985, 2.178813, 2.160369, 2.144787, 2.131450,
+                                   2.119905, 2.109816, 2.100922, 2.093024, 2.085963,
+                                   2.079614, 2.073873, 2.068658, 2.063899, 2.059539};
     double low = 0.0;
     double high = 100.0;
+
+    _Static_assert(LAC_COUNT_OF(known) == LAC_BASELINE_RUNS_MAX, "from 6 degrees to 25");
+    if (freedom >= RUN_SPREAD_RUNS && freedom - RUN_SPREAD_RUNS < LAC_COUNT_OF(known)) {
+        return known[freedom - RUN_SPREAD_RUNS];
+    }
     for (int i = 0; i < 60; i++) {
         double mid = 0.5 * (low + high);
         *(student(mid, freedom) < 0.95 ? &low : &high) = mid;
@@ -139,6 +149,7 @@ void lac_regression_judge(const struct lac_run_pace *baseline, uint32_t count,
     *ret_regression = (struct lac_regression){.change_pct = (double)NAN,
                                               .low_pct = (double)NAN,
                                               .high_pct = (double)NAN,
+                                              .visible_pct = (double)NAN,
                                               .confidence = (double)NAN};
     for (uint32_t i = 0; i < count; i++) {
         if (isfinite(baseline[i].log_step)) {
@@ -157,14 +168,22 @@ void lac_regression_judge(const struct lac_run_pace *baseline, uint32_t count,
             squares += (baseline[i].log_step - mean) * (baseline[i].log_step - mean);
         }
     }
+    /* runs of a baseline lie apart by the noise of their steps, too, which is counted by itself */
+    double beyond = squares - inside * (known - 1) / known;
     uint32_t freedom = RUN_SPREAD_RUNS + known - 1;
-    double between = (RUN_SPREAD_RUNS * RUN_SPREAD * RUN_SPREAD + squares) / freedom;
-    double deviation = sqrt(between * (1.0 + 1.0 / known) + run->variance + inside / known / known);
+    double between =
+        (RUN_SPREAD_RUNS * RUN_SPREAD * RUN_SPREAD + (beyond > 0.0 ? beyond : 0.0)) / freedom;
+    double noise = 0.5 * (run->variance + inside / known); /* of one run, by all that there are */
+    double deviation = sqrt((between + noise) * (1.0 + 1.0 / known));
     double away = run->log_step - mean;
     double reach = student_95(freedom) * deviation;
     ret_regression->change_pct = as_pct(away);
     ret_regression->low_pct = as_pct(away - reach);
     ret_regression->high_pct = as_pct(away + reach);
+    ret_regression->visible_pct = as_pct((student_95(freedom) + FOUND_AT) * deviation);
+    if (ret_regression->visible_pct < REGRESSION_PCT_MIN) {
+        ret_regression->visible_pct = REGRESSION_PCT_MIN;
+    }
     ret_regression->confidence = 0.5 + 0.5 * student(away / deviation, freedom);
     bool is_real = ret_regression->confidence >= REGRESSION_CONFIDENCE &&
                    fabs(ret_regression->change_pct) >= REGRESSION_PCT_MIN;

@@ -205,6 +205,7 @@ static void write_regression(struct lac_json *json, const struct journal *journa
     lac_json_decimals(json, "low_pct", it->low_pct);
     lac_json_decimals(json, "high_pct", it->high_pct);
     lac_json_decimals(json, "confidence", it->confidence);
+    lac_json_decimals(json, "visible_pct", it->visible_pct);
     lac_json_uint(json, "baseline_count", it->baseline_count);
     lac_json_bool(json, "same_settings",
                   figures_of(&journal->entries[at])->fingerprint ==
@@ -248,73 +249,81 @@ static void write_numbers(struct lac_json *json, const struct entry *entry)
     write_parts(json, run);
 }
 
-static void write_kept(struct lac_json *json, const char *key, enum lac_status found, char *text)
+static void write_kept(struct lac_json *json, const char *key, const char *text)
 {
-    if (found == LAC_OK) {
+    if (text != NULL) {
         lac_json_raw(json, key, text, strlen(text));
     } else {
         lac_json_null(json, key);
     }
-    free(text);
 }
 
-static void write_labels(struct lac_json *json, const struct lac_trace_row *row)
+static void write_labels(struct lac_json *json, const struct lac_run_details *details)
 {
-    lac_json_text(json, "name", row->name);
-    lac_json_text(json, "notes", row->notes);
+    lac_json_text(json, "name", details->name);
+    lac_json_text(json, "notes", details->notes);
     lac_json_open(json, "tags", '[');
-    for (const char *at = row->tags; at != NULL && *at != '\0';) {
+    for (const char *at = details->tags; at != NULL && *at != '\0';) {
         const size_t length = strcspn(at, "\n");
 
         lac_json_text_sized(json, NULL, at, length);
         at += length + (at[length] == '\n');
     }
     lac_json_close(json, ']');
-    lac_json_text(json, "host", row->host);
-    lac_json_text(json, "devices", row->device_names);
-    lac_json_bool(json, "is_simulated", row->is_simulated);
-    lac_json_text(json, "cause", row->summary.present ? row->summary.cause : NULL);
+    lac_json_text(json, "host", details->host);
+    lac_json_text(json, "devices", details->device_names);
+    lac_json_bool(json, "is_simulated", details->is_simulated);
+    lac_json_text(json, "cause", details->cause);
 }
 
-static enum lac_status write_entry(struct lac_json *json, const struct journal *journal,
-                                   uint32_t at, struct lac_error *reterr)
+static void write_entry(struct lac_json *json, const struct journal *journal, uint32_t at,
+                        const struct lac_run_details *details)
 {
     const struct entry *entry = &journal->entries[at];
     const struct lac_figures *figures = figures_of(entry);
-    struct lac_store *store = journal->app->store;
-    struct lac_trace_row row = {0};
-    bool is_baseline = false;
-    bool is_pinned = false;
-    char *text = NULL;
-    enum lac_status found;
-    enum lac_status status = lac_store_get_trace(store, figures->trace, &row, reterr);
 
-    if (status != LAC_OK) {
-        return status == LAC_ERR_NOT_FOUND ? LAC_OK : status; /* deleted meanwhile */
-    }
-    status = lac_store_marks(store, figures->trace, &is_baseline, &is_pinned, reterr);
     lac_json_open(json, NULL, '{');
     lac_json_text(json, "trace", figures->trace);
     lac_json_text(json, "run", entry->run->lead->run[0] != '\0' ? entry->run->lead->run : NULL);
     lac_json_uint(json, "trace_count", entry->run->trace_count);
-    write_labels(json, &row);
+    write_labels(json, details);
     lac_api_write_time(json, "recorded_at", figures->recorded_unix_ms);
     lac_json_text(json, "job", figures->job);
     lac_json_text(json, "person", figures->person[0] != '\0' ? figures->person : NULL);
-    lac_json_bool(json, "baseline", is_baseline);
-    lac_json_bool(json, "pinned", is_pinned);
+    lac_json_bool(json, "baseline", details->is_baseline);
+    lac_json_bool(json, "pinned", details->is_pinned);
     write_numbers(json, entry);
     write_regression(json, journal, at);
-    found = lac_store_figures_document(store, figures->trace, &text, reterr);
-    write_kept(json, "facts", found, text);
-    text = NULL;
-    found = entry->neighbors != NULL
-                ? lac_store_neighbors_document(store, figures->trace, &text, reterr)
-                : LAC_ERR_NOT_FOUND;
-    write_kept(json, "from_previous", found, text);
+    write_kept(json, "facts", details->figures);
+    write_kept(json, "from_previous", entry->neighbors != NULL ? details->neighbors : NULL);
     lac_json_bool(json, "is_first", at == 0);
     lac_json_close(json, '}');
-    lac_trace_row_done(&row);
+}
+
+/** The page, newest first: one statement, however many runs it shows. */
+static enum lac_status write_page(struct lac_json *json, const struct journal *journal,
+                                  struct lac_error *reterr)
+{
+    const uint32_t count = journal->to - journal->from;
+    const char **traces = calloc((size_t)count + 1, sizeof(*traces));
+    struct lac_run_details *details = NULL;
+    enum lac_status status = traces != NULL ? LAC_OK : LAC_ERR_NOMEM;
+
+    for (uint32_t i = 0; i < count && traces != NULL; i++) {
+        traces[i] = figures_of(&journal->entries[journal->from + i])->trace;
+    }
+    if (status == LAC_OK) {
+        status = lac_store_run_details(journal->app->store, traces, count, &details, reterr);
+    }
+    lac_json_open(json, "runs", '[');
+    for (uint32_t i = count; i-- > 0 && status == LAC_OK;) {
+        if (details[i].is_there) { /* else deleted meanwhile */
+            write_entry(json, journal, journal->from + i, &details[i]);
+        }
+    }
+    lac_json_close(json, ']');
+    lac_run_details_done(details, count);
+    free(traces);
     return status;
 }
 
@@ -477,11 +486,7 @@ static enum lac_status write_journal(const struct journal *journal, struct lac_b
     lac_json_uint(&json, "run_count", journal->count);
     lac_json_uint(&json, "pending", journal->pending + journal->timeline.points.missing);
     lac_json_text(&json, "baseline", journal->baseline[0] != '\0' ? journal->baseline : NULL);
-    lac_json_open(&json, "runs", '[');
-    for (uint32_t i = journal->to; i-- > journal->from && status == LAC_OK;) {
-        status = write_entry(&json, journal, i, reterr);
-    }
-    lac_json_close(&json, ']');
+    status = write_page(&json, journal, reterr);
     if (journal->from > 0) {
         lac_json_text(&json, "next", figures_of(&journal->entries[journal->from])->trace);
     } else {

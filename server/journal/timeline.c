@@ -89,11 +89,15 @@ bool lac_timeline_open(struct lac_app *app, const char *project, struct lac_resp
     enum lac_status status;
 
     *ret_timeline = (struct lac_timeline){0};
-    lac_document_cache_begin_work(app->documents); /* one at a time: no trace is measured twice */
-    status = lac_journal_make_figures(app, project, LAC_JOURNAL_FIGURES, &error);
-    lac_document_cache_end_work(app->documents);
-    if (status == LAC_OK) {
-        status = lac_store_points(app->store, project, &ret_timeline->points, &error);
+    status = lac_store_points(app->store, project, &ret_timeline->points, &error);
+    if (status == LAC_OK && ret_timeline->points.missing > 0) {
+        lac_document_cache_begin_work(app->documents); /* one at a time: none is measured twice */
+        status = lac_journal_make_figures(app, project, LAC_JOURNAL_FIGURES, &error);
+        lac_document_cache_end_work(app->documents);
+        lac_point_list_done(&ret_timeline->points);
+        if (status == LAC_OK) {
+            status = lac_store_points(app->store, project, &ret_timeline->points, &error);
+        }
     }
     if (status == LAC_ERR_NOMEM || (status == LAC_OK && !group(ret_timeline))) {
         lac_response_error(response, 503, "out_of_memory",

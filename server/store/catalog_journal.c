@@ -292,35 +292,6 @@ enum lac_status lac_store_put_figures(struct lac_store *store, const struct lac_
     return status;
 }
 
-/** One text of one row; the caller frees. */
-static enum lac_status text_of(struct lac_store *store, const char *sql, const char *id,
-                               char **ret_text, struct lac_error *reterr)
-{
-    sqlite3_stmt *get = NULL;
-    enum lac_status status;
-
-    *ret_text = NULL;
-    (void)pthread_mutex_lock(&store->lock);
-    status = prepare(store, sql, id, &get, reterr);
-    if (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
-    }
-    if (status == LAC_OK) {
-        *ret_text = lac_sql_take_text(get, 0, &status);
-        status = status == LAC_OK && *ret_text == NULL ? LAC_ERR_NOT_FOUND : status;
-    }
-    (void)sqlite3_finalize(get);
-    (void)pthread_mutex_unlock(&store->lock);
-    return status;
-}
-
-enum lac_status lac_store_figures_document(struct lac_store *store, const char *trace,
-                                           char **ret_text, struct lac_error *reterr)
-{
-    return text_of(store, "SELECT document FROM figures WHERE trace = ?1 AND version = ?2", trace,
-                   ret_text, reterr);
-}
-
 /* ---- comparisons of neighbors ---- */
 
 static void read_neighbors(sqlite3_stmt *get, void *out)
@@ -397,13 +368,6 @@ enum lac_status lac_store_put_neighbors(struct lac_store *store,
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
-}
-
-enum lac_status lac_store_neighbors_document(struct lac_store *store, const char *b,
-                                             char **ret_text, struct lac_error *reterr)
-{
-    return text_of(store, "SELECT document FROM neighbors WHERE b = ?1 AND version = ?2", b,
-                   ret_text, reterr);
 }
 
 /* ---- settings ---- */

@@ -83,9 +83,25 @@ lac_store_put_figures(struct lac_store *store, const struct lac_figures *figures
                       const char *document, const struct lac_setting_text *settings,
                       uint32_t setting_count, struct lac_error *reterr);
 
-/** The JSON text kept with figures; the caller frees. @return LAC_ERR_NOT_FOUND: none */
-LAC_MUST_USE enum lac_status lac_store_figures_document(struct lac_store *store, const char *trace,
-                                                        char **ret_text, struct lac_error *reterr);
+/** What a page shows of a run beside its figures. */
+struct lac_run_details {
+    bool is_there;                                    /**< false: deleted meanwhile */
+    char *name;                                       /**< as people call it */
+    char *notes, *tags, *host, *device_names, *cause; /**< NULL none */
+    bool is_simulated, is_baseline, is_pinned;
+    char *figures;   /**< the JSON text kept with figures; NULL none */
+    char *neighbors; /**< that of the comparison with the run before; NULL none */
+};
+
+/** Frees array and contents; NULL is allowed. */
+void lac_run_details_done(struct lac_run_details *details, uint32_t count);
+
+/** Details of a page of traces, in their order, by one statement. @param traces ids
+ *  @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_store_run_details(struct lac_store *store,
+                                                   const char *const *traces, uint32_t count,
+                                                   struct lac_run_details **ret_details,
+                                                   struct lac_error *reterr);
 
 /** Two neighbors, compared. */
 struct lac_neighbors {
@@ -109,11 +125,6 @@ LAC_MUST_USE enum lac_status lac_store_put_neighbors(struct lac_store *store,
                                                      const struct lac_neighbors *neighbors,
                                                      const char *document,
                                                      struct lac_error *reterr);
-
-/** The JSON text of b's comparison; the caller frees. @return LAC_ERR_NOT_FOUND: none */
-LAC_MUST_USE enum lac_status lac_store_neighbors_document(struct lac_store *store, const char *b,
-                                                          char **ret_text,
-                                                          struct lac_error *reterr);
 
 /** A setting of a trace. */
 struct lac_setting_value {

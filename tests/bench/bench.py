@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench`: speed and memory into build/bench.json; medians of alternating runs, with the spread beside each.
 
-usage: bench.py [--group import|store|analyze|http|flame|formats|nvtx|cupti|start|spool|viewer] [--runs N]
+usage: bench.py [--group import|store|analyze|http|flame|journal|formats|nvtx|cupti|start|spool|viewer] [--runs N]
 
 Every figure is taken from the program as people run it, or from a bench program that prints one JSON
 object. A figure that cannot be taken on this machine is left out, never made up. README.md says what each means.
@@ -226,6 +226,21 @@ def bench_flame(results, runs, scratch):
     results.add_all(engine, 1)
 
 
+def bench_journal(results, runs, scratch):
+    """The pages of a project of 10,000 runs, over HTTP."""
+    data = scratch.fresh("data-journal")
+    os.makedirs(data)
+    samples = Samples()
+    with Server(data) as server:
+        run([bench_program("bench_journal"), "--write", data])
+        base = "/api/v1/projects/many/"
+        for _ in range(runs):
+            samples.take(journal_10k_runs_ms=server.timed_ms(base + "journal"), journal_10k_runs_page_200_ms=server.timed_ms(base + "journal?limit=200"),
+                         trends_10k_runs_ms=server.timed_ms(base + "trends"), series_10k_runs_ms=server.timed_ms(base + "series?setting=num_workers"),
+                         list_10k_runs_ms=server.timed_ms("/api/v1/traces?project=many"))
+    results.add_all(samples)
+
+
 def bench_viewer(results, runs, scratch):
     """The page in headless Chromium on a trace of 20 M slices: the first picture, frames while zooming and panning, memory."""
     data, identity = scratch.stored()
@@ -437,7 +452,7 @@ def bench_spool(results, runs, scratch):
     results.add_all(samples, 2)
 
 
-GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "flame": bench_flame,
+GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "flame": bench_flame, "journal": bench_journal,
           "formats": bench_formats, "nvtx": bench_nvtx, "cupti": bench_cupti, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer}
 
 

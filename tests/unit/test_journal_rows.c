@@ -5,6 +5,7 @@
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "tests/support/check_main.h"
+#include "tests/support/many_runs.h"
 
 #include <check.h>
 #include <math.h>
@@ -20,26 +21,17 @@ static struct lac_store *store;
 static char folder[] = "/tmp/lacuna-journal-XXXXXX";
 static struct lac_error error;
 
-/** Ready traces of project "many" with figures and three settings, a day apart; each tenth is of
- *  another project by its label. No trace file exists: what opened one would fail. */
+/** Project "many" with three settings; each tenth run is of another project by its label. No trace
+ *  file exists: what opened one would fail. */
 static void fill(void)
 {
-    static const char sql[] =
-        "BEGIN;"
-        "INSERT INTO projects(id, name, created_ms) VALUES(1, 'many', 0);"
-        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
-        " INSERT INTO traces(id, project, name, state, created_ms, generation, step_mean_ns,"
-        " throughput_per_s, throughput_unit) SELECT printf('%026d', i), 1, 'run', 2, i, 1,"
-        " 200000000, 1280.0, 'samples' FROM n;"
-        "INSERT INTO figures SELECT id, 1, 1, (9999 - created_ms) * 86400000, 'ann', 'train.py',"
-        " 19.1, 1e-6, 50, 7, 1000, '600,100,0,0,300,0,0,0,0,0,0,0,0,0,0', NULL, '{}' FROM traces;"
-        "INSERT INTO figure_settings SELECT id, 'batch_size', '256' FROM traces;"
-        "INSERT INTO figure_settings SELECT id, 'num_workers', created_ms % 3 FROM traces;"
-        "INSERT INTO labels(trace, project) SELECT id, 'other' FROM traces WHERE created_ms % 10 = "
-        "0;"
-        "COMMIT";
-
-    ck_assert_int_eq(lac_sql_run(store->catalog, sql, &error), LAC_OK);
+    ck_assert_int_eq(lac_many_runs_write(store->catalog, RUNS, &error), LAC_OK);
+    ck_assert_int_eq(lac_sql_run(store->catalog,
+                                 "INSERT INTO labels(trace, project) SELECT id, 'other' FROM traces"
+                                 " WHERE created_ms % 10 = 0 ON CONFLICT DO UPDATE SET project ="
+                                 " 'other'",
+                                 &error),
+                     LAC_OK);
 }
 
 static void setup(void)
@@ -84,9 +76,10 @@ START_TEST(ten_thousand_runs_are_read_in_one_pass)
         ck_assert_int_lt(list.points[i - 1].figures.recorded_unix_ms,
                          list.points[i].figures.recorded_unix_ms);
     }
-    ck_assert_int_eq(list.points[0].figures.part_ns[LAC_PART_IDLE + LAC_CAUSE_DATA_WAIT], 300);
+    ck_assert_int_eq(list.points[0].figures.part_ns[LAC_PART_IDLE + LAC_CAUSE_DATA_WAIT],
+                     1080 * INT64_C(1000000000));
     ck_assert_str_eq(list.points[0].figures.job, "train.py");
-    ck_assert(isnan(list.points[0].figures.energy_j));
+    ck_assert_double_eq(list.points[0].figures.energy_j, 1.0);
     ck_assert_int_eq(lac_store_neighbors(store, "many", &neighbors, &error), LAC_OK);
     ck_assert_int_eq(lac_store_setting_values(store, "many", "num_workers", &values, &error),
                      LAC_OK);
@@ -110,6 +103,63 @@ START_TEST(ten_thousand_runs_are_read_in_one_pass)
 }
 END_TEST
 
+static void check_compared(const char *trace, const char *expected)
+{
+    struct lac_run_details *details = NULL;
+
+    ck_assert_int_eq(lac_store_run_details(store, &trace, 1, &details, &error), LAC_OK);
+    ck_assert(details[0].is_there);
+    ck_assert_pstr_eq(details[0].neighbors, expected);
+    lac_run_details_done(details, 1);
+}
+
+static int count_statement(unsigned kind, void *context, void *statement, void *text)
+{
+    (void)kind;
+    (void)statement;
+    (void)text;
+    *(unsigned *)context += 1;
+    return 0;
+}
+
+START_TEST(a_page_is_one_statement)
+{
+    static const char gone[] = "aaaaaaaaaaaaaaaaaaaaaaaaaa";
+    static char ids[200][LAC_ID_SIZE];
+    const char *traces[201];
+    struct lac_run_details *details = NULL;
+    unsigned statements = 0;
+    uint64_t ticks = 0;
+
+    for (unsigned i = 0; i < 200; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "%026u", 9999 - 7 * i);
+        traces[i] = ids[i];
+    }
+    traces[200] = gone;
+    (void)sqlite3_trace_v2(store->catalog, SQLITE_TRACE_STMT, count_statement, &statements);
+    sqlite3_progress_handler(store->catalog, OPERATIONS_PER_TICK, count_tick, &ticks);
+    ck_assert_int_eq(lac_store_run_details(store, traces, 201, &details, &error), LAC_OK);
+    (void)sqlite3_trace_v2(store->catalog, 0, NULL, NULL);
+    sqlite3_progress_handler(store->catalog, 0, NULL, NULL);
+    ck_assert_uint_eq(statements, 1);
+    ck_assert_uint_lt(ticks, 20); /* rows of the page alone, not of the project */
+    for (unsigned i = 0; i < 200; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "run %u", 9999 - 7 * i);
+        ck_assert(details[i].is_there);
+        ck_assert_str_eq(details[i].name, name);
+        ck_assert(details[i].is_baseline == (i == 0));
+        ck_assert_ptr_nonnull(strstr(details[i].figures, "command_line"));
+        ck_assert((details[i].neighbors == NULL) == (i == 0)); /* the first has none before it */
+    }
+    ck_assert(!details[200].is_there && details[200].name == NULL);
+    lac_run_details_done(details, 201);
+    ck_assert_int_eq(lac_store_run_details(store, NULL, 0, &details, &error), LAC_OK);
+    lac_run_details_done(details, 0);
+}
+END_TEST
+
 START_TEST(figures_of_another_import_are_not_there)
 {
     static const char id[] = "00000000000000000000000042";
@@ -117,7 +167,6 @@ START_TEST(figures_of_another_import_are_not_there)
     const struct lac_setting_text settings[] = {{"a", "1"}, {"a", "2"}, {"b", "x"}};
     struct lac_neighbors pair = {.predicted_pct = 5, .achieved_pct = 4};
     char ids[4][LAC_ID_SIZE];
-    char *text = NULL;
     uint32_t count = 0;
 
     ck_assert_int_eq(lac_store_unfigured(store, NULL, 4, ids, &count, &error), LAC_OK);
@@ -132,12 +181,10 @@ START_TEST(figures_of_another_import_are_not_there)
     (void)snprintf(pair.b, sizeof(pair.b), "%s", id);
     (void)snprintf(pair.a, sizeof(pair.a), "00000000000000000000000041");
     ck_assert_int_eq(lac_store_put_neighbors(store, &pair, "{\"x\":1}", &error), LAC_OK);
-    ck_assert_int_eq(lac_store_neighbors_document(store, id, &text, &error), LAC_OK);
-    ck_assert_str_eq(text, "{\"x\":1}");
-    free(text);
+    check_compared(id, "{\"x\":1}");
     ck_assert_int_eq(lac_store_put_figures(store, &figures, "{}", settings, 3, &error), LAC_OK);
     /* what was compared was the import before */
-    ck_assert_int_eq(lac_store_neighbors_document(store, id, &text, &error), LAC_ERR_NOT_FOUND);
+    check_compared(id, NULL);
     ck_assert_int_eq(lac_store_unfigured(store, NULL, 4, ids, &count, &error), LAC_OK);
     ck_assert_uint_eq(count, 0);
     (void)snprintf(figures.trace, sizeof(figures.trace), "aaaaaaaaaaaaaaaaaaaaaaaaaa");
@@ -176,6 +223,7 @@ int main(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, ten_thousand_runs_are_read_in_one_pass);
+    tcase_add_test(cases, a_page_is_one_statement);
     tcase_add_test(cases, figures_of_another_import_are_not_there);
     tcase_add_test(cases, a_baseline_is_the_one_of_its_project);
     suite_add_tcase(suite, cases);

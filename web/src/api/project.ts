@@ -54,6 +54,7 @@ const runShape = obj({
       low_pct: opt(num),
       high_pct: opt(num),
       confidence: opt(num),
+      visible_pct: opt(num),
       baseline_count: or(num, 0),
       same_settings: or(bool, false),
     }),

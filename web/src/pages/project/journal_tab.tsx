@@ -325,8 +325,20 @@ function RunRow({run, changed}: {run: JournalRun; changed: () => void}): JSX.Ele
   );
 }
 
+/** Slowdowns up to that are expected to be found. */
+const NOISY_PCT = 5;
+
 function Regression({run}: {run: JournalRun}): JSX.Element | null {
   const it = run.regression;
+  if (it?.verdict === 'none' && (it.visible_pct ?? 0) > NOISY_PCT)
+    return (
+      <span
+        class="tag"
+        title="Noisy steps, short recordings and few runs in the baseline hide small slowdowns: longer recordings and more runs show them."
+      >
+        no slowdown seen; one below {formatPct(it.visible_pct ?? 0)} may hide in the noise
+      </span>
+    );
   if (!it || (it.verdict !== 'slower' && it.verdict !== 'faster')) return null;
   const sure = formatPct(100 * (it.confidence ?? 0));
   return (
