@@ -198,7 +198,7 @@ struct folder_look {
 static void look_at(int folder, const char *name, struct folder_look *look)
 {
     uint8_t head[16] = {0};
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    int fd = folder < 0 ? -1 : openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     struct stat st;
     if (fd < 0) {
         return;

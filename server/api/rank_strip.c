@@ -4,6 +4,7 @@
 #include "server/api/rank_strip.h"
 
 #include "analysis/diagnose/names/names.h"
+#include "analysis/diagnose/result/cause.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/tile.h"

@@ -1,6 +1,8 @@
 #include "server/ingest/join_tar.h"
 
 #include "analysis/import/import_join.h"
+#include "analysis/import/join/join_models.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/io_full.h"
 #include "collector/base/sha.h"

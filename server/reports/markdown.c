@@ -6,6 +6,7 @@
 #include "server/export/report.h"
 
 #include <cmark-gfm-core-extensions.h>
+#include <cmark-gfm-extension_api.h>
 #include <cmark-gfm.h>
 #include <pthread.h>
 #include <setjmp.h>

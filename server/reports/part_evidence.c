@@ -5,6 +5,7 @@
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

@@ -1,8 +1,8 @@
 /* The timeline between two times as a snapshot: its rows, and in them boxes with their names. */
 
 #include "analysis/diagnose/names/names.h"
+#include "analysis/diagnose/result/cause.h"
 #include "analysis/diagnose/result/texts.h"
-#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/utf8.h"

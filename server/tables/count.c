@@ -1,9 +1,11 @@
 #include "server/tables/count.h"
 
+#include "analysis/diagnose/names/names.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/sql/sql_trace.h"
+#include "server/store/trace/cache.h"
 #include "server/store/trace/trace_columns.h"
 #include "server/tables/groups.h"
 #include "server/tables/launches.h"
