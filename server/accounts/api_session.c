@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COOKIE_S = 14 * 24 * 3600, KEY_COOKIE_S = 30 * 24 * 3600 };
+enum { KEY_COOKIE_S = 30 * 24 * 3600 };
 
-static void set_cookie(const struct lac_app *app, struct lac_response *response, const char *name,
-                       const char *value, int age_s)
+void lac_accounts_set_cookie(const struct lac_app *app, struct lac_response *response,
+                             const char *name, const char *value, int age_s)
 {
     lac_response_header(response, "Set-Cookie",
                         "%s=%s; Path=%s/; HttpOnly; SameSite=Strict; Max-Age=%d%s", name, value,
@@ -35,7 +35,7 @@ static void sign_in_with_key(struct lac_app *app, const char *given, struct lac_
         return;
     }
     response->http_status = 204;
-    set_cookie(app, response, "lacuna_key", app->key->cookie, KEY_COOKIE_S);
+    lac_accounts_set_cookie(app, response, "lacuna_key", app->key->cookie, KEY_COOKIE_S);
 }
 
 const char *lac_accounts_peer(const struct lac_app *app, const struct lac_request *request)
@@ -57,7 +57,7 @@ static void sign_in(struct lac_app *app, const struct lac_request *request, cons
 
     if (status == LAC_OK) {
         response->http_status = 204;
-        set_cookie(app, response, "lacuna_session", secret, COOKIE_S);
+        lac_accounts_set_cookie(app, response, "lacuna_session", secret, LAC_SESSION_COOKIE_S);
         sodium_memzero(secret, sizeof(secret));
         (void)!lac_store_audit(app->store, who.name, "sign-in", request->peer, &error);
     } else if (status == LAC_ERR_NOT_FOUND) {
@@ -119,8 +119,9 @@ void lac_api_session_end(void *app_context, const struct lac_request *request,
         return;
     }
     response->http_status = 204;
-    set_cookie(app, response,
-               request->who.kind == LAC_PRINCIPAL_KEY ? "lacuna_key" : "lacuna_session", "", 0);
+    lac_accounts_set_cookie(
+        app, response, request->who.kind == LAC_PRINCIPAL_KEY ? "lacuna_key" : "lacuna_session", "",
+        0);
 }
 
 static const char *const kinds[] = {"nobody", "key", "user", "token"};

@@ -116,6 +116,21 @@ void lac_api_user_delete(void *app_context, const struct lac_request *request,
     response->http_status = 204;
 }
 
+/* A new password ended all sessions: whoever changed it goes on in a new one. */
+static void go_on(struct lac_app *app, const struct lac_request *request, const char *password,
+                  struct lac_response *response)
+{
+    char secret[LAC_SECRET_TEXT_BYTES];
+    struct lac_principal who;
+    struct lac_error error = {0};
+
+    if (lac_people_sign_in(app->people, request->who.name, password,
+                           lac_accounts_peer(app, request), secret, &who, &error) == LAC_OK) {
+        lac_accounts_set_cookie(app, response, "lacuna_session", secret, LAC_SESSION_COOKIE_S);
+        sodium_memzero(secret, sizeof(secret));
+    }
+}
+
 /* POST /session/password: one's own, with the old one. */
 void lac_api_password(void *app_context, const struct lac_request *request,
                       struct lac_response *response)
@@ -145,6 +160,7 @@ void lac_api_password(void *app_context, const struct lac_request *request,
         if (status == LAC_OK) {
             lac_accounts_note(app, request, "change-password", "%s", request->who.name);
             response->http_status = 204;
+            go_on(app, request, fresh, response);
         } else if (status == LAC_ERR_NOT_FOUND) {
             lac_response_error(response, 403, "wrong_password", "the old password is wrong");
         } else if (status == LAC_ERR_LIMIT) {

@@ -12,7 +12,7 @@
 struct json_object;
 struct lac_app;
 
-enum { LAC_ACCOUNTS_BODY_BYTES = 8192 };
+enum { LAC_ACCOUNTS_BODY_BYTES = 8192, LAC_SESSION_COOKIE_S = 14 * 24 * 3600 };
 
 /** The body as an object, which the caller frees with lac_json_read_done(). @return false: the
  *  response says why */
@@ -38,6 +38,10 @@ void lac_accounts_fail(struct lac_response *response, const struct lac_error *er
 /** The address that wrong passwords are counted by; "" where many people share it: that of a proxy,
  *  or of this machine. */
 const char *lac_accounts_peer(const struct lac_app *app, const struct lac_request *request);
+
+/** @param age_s 0 ends it */
+void lac_accounts_set_cookie(const struct lac_app *app, struct lac_response *response,
+                             const char *name, const char *value, int age_s);
 
 /** The strongest word for a set of rights; NULL none. */
 const char *lac_accounts_role_of(unsigned rights);

@@ -231,8 +231,12 @@ class People(unittest.TestCase):
         first, second = self.as_user("changer"), self.as_user("changer")
         self.assertEqual(self.ask("POST", "/session/password", {"old": "wrong wrong", "new": "another one 12"}, headers=first).status, 403)
         self.assertEqual(self.ask("POST", "/session/password", {"old": PASSWORD, "new": "short"}, headers=first).status, 400)
-        self.assertEqual(self.ask("POST", "/session/password", {"old": PASSWORD, "new": "another one 12"}, headers=first).status, 204)
-        self.assertEqual(self.ask("GET", "/session", headers=second).status, 401)
+        changed = self.ask("POST", "/session/password", {"old": PASSWORD, "new": "another one 12"}, headers=first)
+        self.assertEqual(changed.status, 204)
+        for ended in (first, second):
+            self.assertEqual(self.ask("GET", "/session", headers=ended).status, 401)
+        again = {"Cookie": changed.headers["Set-Cookie"].split(";")[0]}  # whoever changed it goes on, in a new session
+        self.assertEqual(self.ask("GET", "/session", headers=again).json()["name"], "changer")
         self.assertEqual(self.ask("POST", "/session", {"name": "changer", "password": PASSWORD}).status, 403)
         self.assertEqual(self.ask("DELETE", "/users/changer", key=True).status, 204)
         self.assertEqual(self.ask("POST", "/session", {"name": "changer", "password": "another one 12"}).status, 403)

@@ -21,8 +21,8 @@ import {DropZone} from './pages/drop_zone';
 import {ListPage} from './pages/list_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
-import {ExplanationPanel} from './ui/explain';
-import {fetchTheRest, lazy} from './ui/lazy';
+import {explained} from './ui/explain';
+import {fetchTheRest, lazy, lazyQuiet} from './ui/lazy';
 import {Failed} from './ui/states';
 import './style/app.css';
 
@@ -57,6 +57,13 @@ const ReportsPage = lazy(
 const ProjectPage = lazy(
   'the project',
   async () => (await import('./pages/lazy_pages')).ProjectPage,
+);
+const SettingsPage = lazy(
+  'the settings',
+  async () => (await import('./pages/lazy_pages')).SettingsPage,
+);
+const ExplanationPanel = lazyQuiet(
+  async () => (await import('./pages/lazy_pages')).ExplanationPanel,
 );
 const REST_AFTER_MS = 2000;
 
@@ -104,10 +111,11 @@ function App(): JSX.Element {
       {page.value === 'findings' && <FindingsPage key={findingId.value} />}
       {page.value === 'reports' && <ReportsPage key={reportId.value} />}
       {page.value === 'project' && <ProjectPage key={projectName.value} />}
+      {page.value === 'settings' && <SettingsPage />}
       {page.value === 'not_found' && <NotFoundPage />}
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />
-      <ExplanationPanel />
+      {explained.value && <ExplanationPanel />}
       {helpIsOpen.value && <HelpDialog />}
       {paletteIsOpen.value && <Palette />}
       <PatternDefs />

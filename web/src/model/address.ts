@@ -84,7 +84,7 @@ export function syncAddress(): void {
 function placeOf(): {page: string; selection: string} {
   const view = currentView();
   return {
-    page: `${view.traceId ?? ''}/${view.page}/${view.compareA}/${view.compareB}/${view.runId}/${view.reportId}/${view.projectName}/${view.projectQuery}`,
+    page: `${view.traceId ?? ''}/${view.page}/${view.compareA}/${view.compareB}/${view.runId}/${view.reportId}/${view.projectName}/${view.projectQuery}/${view.settingsTab}`,
     selection: formatSelection(view.selection) + view.met,
   };
 }

@@ -13,6 +13,7 @@
 //   BASE/findings, BASE/findings/ID   what findings mean
 //   BASE/reports, BASE/reports/ID     reports that people write
 //   BASE/p/NAME?tab=series&setting=K   a project's runs over time (pages/project reads the rest)
+//   BASE/settings/tokens               oneself, tokens; users and audit for administrators
 //   anything else                     a line that says so
 //
 // Selecting and changing the page make a history entry; moving the window does not.
@@ -31,6 +32,7 @@ const PAGES = [
   'findings',
   'reports',
   'project',
+  'settings',
   'not_found',
 ] as const;
 export type Page = (typeof PAGES)[number];
@@ -113,6 +115,8 @@ export interface ViewState {
   /** The project whose runs are shown ("-": traces without one), and the query of its address. */
   readonly projectName: string;
   readonly projectQuery: string;
+  /** Of the settings page; '': oneself. */
+  readonly settingsTab: string;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -149,6 +153,7 @@ export const DEFAULT_VIEW: ViewState = {
   reportId: '',
   projectName: '',
   projectQuery: '',
+  settingsTab: '',
 };
 
 export const page = signal<Page>(DEFAULT_VIEW.page);
@@ -186,6 +191,7 @@ export const findingId = signal('');
 export const reportId = signal('');
 export const projectName = signal('');
 export const projectQuery = signal('');
+export const settingsTab = signal('');
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
@@ -224,6 +230,7 @@ export function currentView(): ViewState {
     reportId: reportId.value,
     projectName: projectName.value,
     projectQuery: projectQuery.value,
+    settingsTab: settingsTab.value,
   };
 }
 
@@ -264,6 +271,7 @@ export function show(change: Partial<ViewState>): void {
     reportId.value = next.reportId;
     projectName.value = next.projectName;
     projectQuery.value = next.projectQuery;
+    settingsTab.value = next.settingsTab;
   });
 }
 
@@ -325,6 +333,8 @@ export function formatLocation(view: ViewState): string {
     return view.reportId === '' ? 'reports' : `reports/${encodeURIComponent(view.reportId)}`;
   if (view.page === 'project' && view.projectName !== '')
     return `p/${encodeURIComponent(view.projectName)}${view.projectQuery === '' ? '' : `?${view.projectQuery}`}`;
+  if (view.page === 'settings')
+    return view.settingsTab === '' ? 'settings' : `settings/${view.settingsTab}`;
   if (view.page === 'not_found') return 'not_found';
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
@@ -395,6 +405,8 @@ export function parseLocation(path: string, search: string): ViewState {
       projectName: project,
       projectQuery: search.replace(/^\?/, ''),
     };
+  const settings = /^\/?settings(?:\/([a-z]*))?\/?$/.exec(path);
+  if (settings) return {...DEFAULT_VIEW, page: 'settings', settingsTab: settings[1] ?? ''};
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
@@ -444,6 +456,7 @@ export const OTHER_PAGES: readonly string[] = [
   'findings',
   'reports',
   'project',
+  'settings',
   'not_found',
 ];
 

@@ -62,6 +62,12 @@ function everywhere(): readonly Command[] {
       hint: 'view',
       run: () => show({...DEFAULT_VIEW, page: 'findings'}),
     },
+    {name: 'Settings', hint: 'view', run: () => show({...DEFAULT_VIEW, page: 'settings'})},
+    {
+      name: 'Tokens',
+      hint: 'view',
+      run: () => show({...DEFAULT_VIEW, page: 'settings', settingsTab: 'tokens'}),
+    },
     {name: 'Keys and letters', hint: '?', run: () => (helpIsOpen.value = true)},
     {
       name: `Theme: ${nextTheme(theme.value) === 'auto' ? 'system' : nextTheme(theme.value)}`,

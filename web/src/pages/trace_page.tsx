@@ -230,6 +230,7 @@ function TraceBody(props: {
     case 'findings':
     case 'reports':
     case 'project':
+    case 'settings':
     case 'not_found':
       return (
         <OverviewPage

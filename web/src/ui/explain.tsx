@@ -1,8 +1,6 @@
 // Every number can be clicked: it shows its meaning and all its digits, to copy.
 import {signal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
-import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
-import {CopyButton} from './copy_button';
 
 interface Explanation {
   readonly anchor: HTMLElement;
@@ -11,11 +9,8 @@ interface Explanation {
   readonly exact: string | undefined;
 }
 
-const shown = signal<Explanation | undefined>(undefined);
-
-function hideExplanation(): void {
-  shown.value = undefined;
-}
+/** What is explained now, in the one panel (explanation_panel.tsx). */
+export const explained = signal<Explanation | undefined>(undefined);
 
 export function Explain(props: {
   /** What the number is called. */
@@ -34,8 +29,8 @@ export function Explain(props: {
       title={props.exact === undefined ? props.title : `${props.title}: ${props.exact}`}
       onClick={event => {
         const anchor = event.currentTarget;
-        shown.value =
-          shown.value?.anchor === anchor
+        explained.value =
+          explained.value?.anchor === anchor
             ? undefined
             : {anchor, title: props.title, text: props.text, exact: props.exact};
         event.stopPropagation();
@@ -43,66 +38,5 @@ export function Explain(props: {
     >
       {props.children}
     </button>
-  );
-}
-
-const MARGIN_PX = 8;
-
-/** The one panel; mounted at the page's end. */
-export function ExplanationPanel(): JSX.Element | null {
-  const panel = useRef<HTMLDivElement>(null);
-  const explanation = shown.value;
-
-  useLayoutEffect(() => {
-    const element = panel.current;
-    if (!element || !explanation) return;
-    const anchor = explanation.anchor.getBoundingClientRect();
-    const size = element.getBoundingClientRect();
-    const left = Math.min(anchor.left, innerWidth - size.width - MARGIN_PX);
-    const below = anchor.bottom + MARGIN_PX;
-    const above = anchor.top - size.height - MARGIN_PX;
-    const top = below + size.height > innerHeight && above > 0 ? above : below;
-    element.style.left = `${Math.max(MARGIN_PX, left)}px`;
-    element.style.top = `${top}px`;
-  }, [explanation]);
-
-  useEffect(() => {
-    if (!explanation) return undefined;
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== 'Escape') return;
-      explanation.anchor.focus();
-      hideExplanation();
-      event.stopPropagation();
-    };
-    const onPress = (event: Event): void => {
-      if (!(event.target instanceof Node)) return;
-      if (panel.current?.contains(event.target) || explanation.anchor.contains(event.target))
-        return;
-      hideExplanation();
-    };
-    document.addEventListener('keydown', onKey, true);
-    document.addEventListener('pointerdown', onPress);
-    addEventListener('scroll', hideExplanation, {passive: true, capture: true});
-    addEventListener('resize', hideExplanation);
-    return () => {
-      document.removeEventListener('keydown', onKey, true);
-      document.removeEventListener('pointerdown', onPress);
-      removeEventListener('scroll', hideExplanation, {capture: true});
-      removeEventListener('resize', hideExplanation);
-    };
-  }, [explanation]);
-
-  if (!explanation) return null;
-  return (
-    <div ref={panel} class="explanation" role="dialog" aria-label={explanation.title}>
-      <strong>{explanation.title}</strong>
-      <p>{explanation.text}</p>
-      {explanation.exact !== undefined && (
-        <div class="explanation-exact">
-          <code>{explanation.exact}</code>
-          <CopyButton text={explanation.exact} label="Copy the value" />
-        </div>
-      )}
-    </div>
   );
 }

@@ -3,7 +3,7 @@ import type {ComponentChildren, JSX} from 'preact';
 import {helpIsOpen} from '../model/shortcuts';
 import {nextTheme} from '../model/theme';
 import {DEFAULT_VIEW, theme} from '../model/view_state';
-import {IconAuto, IconHelp, IconMoon, IconSun, Mark} from './icons';
+import {IconAuto, IconHelp, IconMoon, IconPerson, IconSun, Mark} from './icons';
 import {ViewLink} from './link';
 
 export function Header({children}: {children?: ComponentChildren}): JSX.Element {
@@ -14,6 +14,14 @@ export function Header({children}: {children?: ComponentChildren}): JSX.Element 
         <span>Lacuna</span>
       </ViewLink>
       <div class="header-middle">{children}</div>
+      <ViewLink
+        class="button button-quiet button-icon"
+        view={{...DEFAULT_VIEW, page: 'settings'}}
+        title="You, tokens and users"
+      >
+        <IconPerson />
+        <span class="off-screen">Settings</span>
+      </ViewLink>
       <button
         type="button"
         class="button button-quiet button-icon"

@@ -54,6 +54,11 @@ export const IconSearch = () => (
     <path d="M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM10.3 10.3l3.2 3.2" />
   </Icon>
 );
+export const IconPerson = () => (
+  <Icon>
+    <path d="M8 8a2.7 2.7 0 1 0 0-5.4A2.7 2.7 0 0 0 8 8ZM2.8 13.5a5.2 5.2 0 0 1 10.4 0" />
+  </Icon>
+);
 export const IconHelp = () => (
   <Icon>
     <path d="M5.8 6.1c0-1.3 1-2.1 2.3-2.1 1.2 0 2.2.8 2.2 2 0 1.7-2.2 1.8-2.2 3.5M8.1 12v.2" />

@@ -3,6 +3,7 @@ import type {JSX} from 'preact';
 import {projectName, projectQuery, show} from '../../model/view_state';
 import {Header} from '../../ui/header';
 import {ViewLink} from '../../ui/link';
+import {MembersTab} from '../people/members_tab';
 import {JournalTab} from './journal_tab';
 import {SeriesTab} from './series_tab';
 import {TrendsTab} from './trends_tab';
@@ -11,6 +12,7 @@ const TABS = [
   {id: '', label: 'Journal'},
   {id: 'trends', label: 'By week'},
   {id: 'series', label: 'By setting'},
+  {id: 'settings', label: 'Members and settings'},
 ] as const;
 
 /** The address's query with some of it replaced; '' takes a part out. */
@@ -35,7 +37,7 @@ export function ProjectPage(): JSX.Element {
       <main class="page project">
         <h1>{name === '-' ? 'Runs without a project' : name}</h1>
         <nav class="project-tabs" aria-label="Runs over time">
-          {TABS.map(each => (
+          {TABS.filter(each => each.id !== 'settings' || name !== '-').map(each => (
             <ViewLink
               key={each.id}
               view={{projectQuery: queryWith({tab: each.id, after: ''})}}
@@ -45,7 +47,9 @@ export function ProjectPage(): JSX.Element {
             </ViewLink>
           ))}
         </nav>
-        {tab === 'trends' ? (
+        {tab === 'settings' ? (
+          <MembersTab name={name} />
+        ) : tab === 'trends' ? (
           <TrendsTab name={name} />
         ) : tab === 'series' ? (
           <SeriesTab

@@ -1,0 +1,134 @@
+// The settings: an administrator adds a user, gives a role and makes a token; the user signs in, sees what is theirs, changes the
+// password. A token works until it is revoked, and the audit has all of it.
+import assert from 'node:assert/strict';
+import {mkdirSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+mkdirSync(data);
+const server = await startServer(data);
+const {browser, page, complaints} = await startBrowser();
+const other = await (await browser.newContext({viewport: {width: 390, height: 844}})).newPage();
+const pictures = process.env.LACUNA_PICTURES;
+const picture = async (of, name) => pictures && (await of.screenshot({path: join(pictures, `${name}.png`), fullPage: true}));
+const HOSTILE = '<img src=x onerror="document.title=1">';
+let secret = '';
+
+const asked = (path, token) => fetch(`${server.base}/api/v1/${path}`, {headers: {Authorization: `Bearer ${token}`}});
+
+const steps = [
+  ['an administrator adds a user', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.getByRole('link', {name: 'Settings'}).click();
+    await page.waitForURL(/\/settings$/);
+    await page.getByText('You hold this server’s key').waitFor();
+    await picture(page, 'settings');
+    await page.getByRole('link', {name: 'Users', exact: true}).click();
+    const form = page.getByRole('form', {name: 'Add a user'});
+    await form.getByLabel('Name').fill('ada');
+    await form.getByLabel('Password').fill('a long password');
+    await form.getByRole('button', {name: 'Add'}).click();
+    await page.getByTestId('users').getByText('ada', {exact: true}).waitFor();
+    await picture(page, 'users');
+  }, page],
+  ['a project has settings and members', async () => {
+    const made = await fetch(`${server.base}/api/v1/projects`, {
+      method: 'POST', headers: {Authorization: `Bearer ${server.key}`, 'Content-Type': 'application/json'}, body: JSON.stringify({name: 'vision'}),
+    });
+    assert.equal(made.status, 201);
+    await page.goto(`${server.base}/p/vision?tab=settings`);
+    await page.getByLabel('What it is about').fill(HOSTILE);
+    await page.getByRole('button', {name: 'Save'}).click();
+    await page.getByText('Saved.').waitFor();
+    const form = page.getByRole('form', {name: 'Add a member'});
+    await form.getByLabel('User').fill('nobody-there');
+    await form.getByRole('button', {name: 'Add'}).click();
+    await form.getByRole('alert').waitFor();
+    await form.getByLabel('User').fill('ada');
+    await form.getByRole('button', {name: 'Add'}).click();
+    await page.getByTestId('members').getByText('ada').waitFor();
+    await page.getByLabel('Role of ada').selectOption('read');
+    await page.reload();
+    assert.equal(await page.getByLabel('Role of ada').inputValue(), 'read');
+    assert.equal(await page.getByLabel('What it is about').inputValue(), HOSTILE);
+    await picture(page, 'members');
+  }, page],
+  ['a token is shown once, works, and ends when it is revoked', async () => {
+    await page.goto(`${server.base}/settings/tokens`);
+    const form = page.getByRole('form', {name: 'New token'});
+    await form.getByLabel('Name').fill(HOSTILE);
+    await form.getByLabel('Scope').selectOption('read');
+    await form.getByLabel('Project').selectOption('vision');
+    await form.getByRole('button', {name: 'Make a token'}).click();
+    secret = await page.getByLabel('The token', {exact: true}).inputValue();
+    assert.match(secret, /^[a-z2-7]{52}$/);
+    const row = page.getByTestId('tokens').locator('tbody tr');
+    assert.match(await row.innerText(), /<img src=x[^]*read[^]*vision[^]*local[^]*never/);
+    await picture(page, 'tokens');
+    assert.equal((await asked('traces', secret)).status, 200);
+    await page.reload();
+    await row.waitFor();
+    assert.equal(await page.getByLabel('The token', {exact: true}).count(), 0);
+    assert.ok(!(await page.content()).includes(secret));
+    await row.getByRole('button', {name: 'Revoke'}).click();
+    await row.getByRole('button', {name: 'Revoke for good'}).click();
+    await page.getByText('No tokens').waitFor();
+    assert.equal((await asked('traces', secret)).status, 401);
+  }, page],
+  ['the user signs in and sees what is theirs', async () => {
+    await other.goto(`${server.base}/settings/users`);
+    await other.getByLabel('name', {exact: true}).fill('ada');
+    await other.getByLabel('password', {exact: true}).fill('a long password');
+    await other.getByRole('button', {name: 'Sign in'}).click();
+    const tabs = other.getByRole('navigation', {name: 'Settings'});
+    await tabs.waitFor();
+    assert.deepEqual(await tabs.getByRole('link').allInnerTexts(), ['You', 'Tokens']);
+    await other.goto(`${server.base}/settings`);
+    await other.getByText('You are signed in as ada').waitFor();
+    assert.match(await other.locator('table').innerText(), /vision\s+read/);
+    await other.getByLabel('Password now').fill('a long password');
+    await other.getByLabel('New password').fill('another password');
+    await other.getByRole('button', {name: 'Change'}).click();
+    await other.getByText('The password was changed.').waitFor();
+    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await picture(other, 'settings-narrow');
+    await other.goto(`${server.base}/settings/tokens`);
+    await other.getByRole('form', {name: 'New token'}).waitFor();
+    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await picture(other, 'tokens-narrow');
+    await other.goto(`${server.base}/p/vision?tab=settings`);
+    await other.getByRole('button', {name: 'Save'}).click();
+    await other.getByText('You may not administer').waitFor();
+    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+  }, other],
+  ['signing out ends the session', async () => {
+    await other.goto(`${server.base}/settings`);
+    await other.getByRole('button', {name: 'Sign out'}).click();
+    await other.getByRole('heading', {name: 'Or sign in'}).waitFor();
+  }, other],
+  ['the audit has it all, and no secret', async () => {
+    await page.emulateMedia({colorScheme: 'dark'});
+    await page.goto(`${server.base}/settings/audit`);
+    const text = await page.getByTestId('audit').innerText();
+    for (const words of [/local\s+add user\s+ada/, /settings\s+vision/, /set member\s+vision: ada read/, /make token/, /end token/, /ada\s+sign in/, /ada\s+change password/])
+      assert.match(text, words);
+    assert.ok(!text.includes(secret) && !text.includes('password)'));
+    await picture(page, 'audit-dark');
+  }, page],
+  ['nothing complained', async () => assert.deepEqual(complaints.filter((line) => !line.includes('404')), []), page],
+];
+
+await main(steps, async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});
