@@ -32,6 +32,7 @@ static const struct lac_stream_importer stream_importers[] = {
     {is_sqlite, lac_nsys_import_stream},
     {lac_nsys_is_dump, lac_nsys_import_dump},
     {lac_tables_is_table, lac_tables_import},
+    {lac_callgrind_is_its_own, lac_callgrind_import},
     {lac_perf_script_is_its_own, lac_perf_script_import},
     {lac_folded_is_its_own, lac_folded_import},
     {lac_speedscope_is_its_own, lac_speedscope_import},

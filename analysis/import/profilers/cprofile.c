@@ -1,14 +1,13 @@
 /*
  * What cProfile dumps: for each function its calls, its own time, its time with what it called, and
- * the same for each of its callers. Whole stacks are not in it. They are built from the callers:
- * where a function has several, its time below each of them is divided as its time in all is.
- * A function that is on the stack already is not entered again: its time stays with its caller.
+ * the same for each of its callers. Whole stacks are not in it: call_graph.h makes them.
  * Stacks begin at calls that no caller has: also of functions that others call as well, as exec() is
  * by the profiler and by imports. The module profile keeps for each caller how often it called only.
  *
  * Source: Lib/profile.py and Modules/_lsprof.c of CPython, docs.python.org/3/library/profile.html
  */
 
+#include "analysis/import/profilers/call_graph.h"
 #include "analysis/import/profilers/profile_document.h"
 #include "analysis/import/profilers/profiler_importers.h"
 #include "analysis/import/source/import_options.h"
@@ -28,36 +27,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 200, FUNCTIONS_MAX = 1 << 20, EDGES_MAX = 1 << 23, FRAME_TEXT_BYTES = 4096 };
-
-/* Calls that are looked at in all; beyond, time stays with the caller. */
-#define LOOKS_MAX ((uint64_t)200000000)
-
-/* Below a share of the whole of this, a branch is not followed: its time stays with its caller. */
-static const double BRANCH_MIN = 1e-5;
+enum { FRAME_TEXT_BYTES = 4096 };
 
 struct function {
     const struct lac_plain *key; /**< (file, line, name) */
     uint32_t name;               /**< string id */
     double own_s, total_s;
-    double calls, outer_calls;       /**< all, and those not inside another of itself */
-    double called, called_s;         /**< by others: how often, and their time in all */
-    uint32_t edge_first, edge_count; /**< calls of others, in `edges` */
-    bool is_open;
-};
-
-struct edge {
-    uint32_t caller, callee;
-    double total_s;
+    double calls, outer_calls; /**< all, and those not inside another of itself */
+    double called, called_s;   /**< by others: how often, and their time in all */
 };
 
 struct reader {
     struct lac_profile profile;
     struct function *functions;
-    struct edge *edges;
-    uint32_t function_count, edge_count;
-    double least_s;
-    uint64_t looks; /**< at calls, so far */
+    uint32_t function_count;
+    struct lac_call_graph graph; /**< a node for each function, in their order */
 };
 
 bool lac_cprofile_is_its_own(const uint8_t *head, size_t size_bytes)
@@ -86,14 +70,6 @@ static int compare_keys(const struct lac_plain *a, const struct lac_plain *b)
 static int by_key(const void *a, const void *b)
 {
     return compare_keys(((const struct function *)a)->key, ((const struct function *)b)->key);
-}
-
-static int by_caller(const void *a, const void *b)
-{
-    const struct edge *x = a;
-    const struct edge *y = b;
-    return x->caller != y->caller ? LAC_ORDER(x->caller, y->caller)
-                                  : LAC_ORDER(x->callee, y->callee);
 }
 
 static bool is_key(const struct lac_plain *key)
@@ -149,7 +125,7 @@ static enum lac_status name_function(struct reader *reader, struct function *fun
 static enum lac_status read_functions(struct reader *reader, const struct lac_plain *document)
 {
     enum lac_status status = LAC_OK;
-    if (!lac_plain_is(document, LAC_PLAIN_DICT) || document->count / 2 > FUNCTIONS_MAX) {
+    if (!lac_plain_is(document, LAC_PLAIN_DICT) || document->count / 2 > LAC_CALL_NODES_MAX) {
         return lac_fail(reader->profile.reterr, LAC_ERR_CORRUPT, 0,
                         "no table of functions in this cProfile dump");
     }
@@ -203,23 +179,12 @@ static bool read_caller(const struct function *callee, const struct lac_plain *v
 
 static enum lac_status read_calls(struct reader *reader, const struct lac_plain *document)
 {
-    uint64_t count = 0;
-    for (uint32_t i = 1; i < document->count; i += 2) {
-        const struct lac_plain *callers = lac_plain_at(document->items[i], 4);
-        count += lac_plain_is(callers, LAC_PLAIN_DICT) ? callers->count / 2 : 0;
-    }
-    if (count > EDGES_MAX) {
-        return lac_profile_failed(&reader->profile, LAC_ERR_LIMIT);
-    }
-    reader->edges = calloc((size_t)count + 1, sizeof(*reader->edges));
-    if (reader->edges == NULL) {
-        return lac_profile_failed(&reader->profile, LAC_ERR_NOMEM);
-    }
-    for (uint32_t i = 0; i + 1 < document->count; i += 2) {
+    enum lac_status status = LAC_OK;
+    for (uint32_t i = 0; i + 1 < document->count && status == LAC_OK; i += 2) {
         const struct lac_plain *callers = lac_plain_at(document->items[i + 1], 4);
         struct function *callee = find(reader, document->items[i]);
-        for (uint32_t c = 0;
-             callee != NULL && lac_plain_is(callers, LAC_PLAIN_DICT) && c + 1 < callers->count;
+        for (uint32_t c = 0; callee != NULL && lac_plain_is(callers, LAC_PLAIN_DICT) &&
+                             c + 1 < callers->count && status == LAC_OK;
              c += 2) {
             const struct function *caller = find(reader, callers->items[c]);
             double calls;
@@ -227,56 +192,15 @@ static enum lac_status read_calls(struct reader *reader, const struct lac_plain 
             if (caller != NULL && read_caller(callee, callers->items[c + 1], &calls, &total_s)) {
                 callee->called += calls;
                 callee->called_s += caller != callee ? total_s : 0.0;
-                reader->edges[reader->edge_count] =
-                    (struct edge){(uint32_t)(caller - reader->functions),
-                                  (uint32_t)(callee - reader->functions), total_s};
-                reader->edge_count += caller != callee;
+                status = lac_call_graph_edge(&reader->graph, (uint32_t)(caller - reader->functions),
+                                             (uint32_t)(callee - reader->functions), total_s);
             }
         }
     }
-    if (reader->edge_count > 1) {
-        qsort(reader->edges, reader->edge_count, sizeof(*reader->edges), by_caller);
-    }
-    for (uint32_t e = 0; e < reader->edge_count; e++) {
-        struct function *caller = &reader->functions[reader->edges[e].caller];
-        caller->edge_first = caller->edge_count == 0 ? e : caller->edge_first;
-        caller->edge_count++;
-    }
-    return LAC_OK;
+    return lac_profile_failed(&reader->profile, status);
 }
 
 /* -- stacks ------------------------------------------------------------------------------------ */
-
-static enum lac_status weigh(struct reader *reader, uint32_t stack, double seconds)
-{
-    const int64_t ns = (int64_t)llround(fmax(seconds, 0.0) * 1e9);
-    return ns > 0 ? lac_stacks_weigh(reader->profile.stacks, stack, ns, 0) : LAC_OK;
-}
-
-/* `seconds`: of a function with all that it calls, below this stack. */
-/* NOLINTNEXTLINE(misc-no-recursion): as deep as the limit */
-static enum lac_status descend(struct reader *reader, struct function *function, uint32_t below,
-                               double seconds, uint32_t depth)
-{
-    const double share = function->total_s > 0.0 ? seconds / function->total_s : 0.0;
-    double left_s = seconds;
-    uint32_t stack = 0;
-    enum lac_status status = lac_stacks_push(reader->profile.stacks, below, function->name, &stack);
-    function->is_open = true;
-    reader->looks += function->edge_count;
-    const bool is_leaf = depth >= DEPTH_MAX || reader->looks > LOOKS_MAX;
-    for (uint32_t e = 0; e < function->edge_count && status == LAC_OK && !is_leaf; e++) {
-        const struct edge *edge = &reader->edges[function->edge_first + e];
-        struct function *callee = &reader->functions[edge->callee];
-        const double branch_s = fmin(edge->total_s * share, left_s);
-        if (!callee->is_open && branch_s >= reader->least_s) {
-            left_s -= branch_s;
-            status = descend(reader, callee, stack, branch_s, depth + 1);
-        }
-    }
-    function->is_open = false;
-    return status == LAC_OK ? weigh(reader, stack, left_s) : status;
-}
 
 /* Time of calls that nobody in the dump made. Of a function that calls itself, the times below its
  * callers hold each other: its outer calls are divided by their count. */
@@ -295,18 +219,19 @@ static double time_without_caller(const struct function *function)
 static enum lac_status build(struct reader *reader)
 {
     double all_s = 0.0;
-    uint32_t bottom = 0;
-    enum lac_status status = lac_stacks_thread(reader->profile.stacks, 0, 0, 0, 0, &bottom);
-    for (uint32_t i = 0; i < reader->function_count; i++) {
-        all_s += reader->functions[i].own_s;
-    }
-    reader->least_s = fmax(all_s * BRANCH_MIN, 1e-9);
+    enum lac_status status = LAC_OK;
     for (uint32_t i = 0; i < reader->function_count && status == LAC_OK; i++) {
-        struct function *function = &reader->functions[i];
-        const double seconds = time_without_caller(function);
-        if (seconds > 0.0) {
-            status = descend(reader, function, bottom, seconds, 0);
+        const struct function *function = &reader->functions[i];
+        uint32_t node = 0;
+        status = lac_call_graph_node(&reader->graph, function->name, &node);
+        if (status == LAC_OK) {
+            reader->graph.nodes[node].total = function->total_s;
+            reader->graph.nodes[node].root = time_without_caller(function);
+            all_s += function->own_s;
         }
+    }
+    if (status == LAC_OK) {
+        status = lac_call_graph_weigh(&reader->graph, &reader->profile, all_s, 1e9);
     }
     lac_model_report(reader->profile.model, LAC_REPORT_INFO, "stacks_from_callers", 1, 0,
                      "cProfile keeps callers, no stacks: a function's time is divided among them");
@@ -339,7 +264,7 @@ enum lac_status lac_cprofile_import(struct lac_source *source,
         status = lac_profile_close(&reader.profile, status, "cProfile dump", NULL, 0, ret_model);
     }
     free(reader.functions);
-    free(reader.edges);
+    lac_call_graph_done(&reader.graph);
     lac_plain_done(&heap);
     free(bytes);
     return status;

@@ -29,4 +29,12 @@ LAC_MUST_USE enum lac_status lac_cprofile_import(struct lac_source *source,
                                                  struct lac_model **ret_model,
                                                  struct lac_error *reterr);
 
+/** callgrind.out of valgrind, and the same format from others; also cachegrind's. */
+bool lac_callgrind_is_its_own(const uint8_t *head, size_t size_bytes);
+LAC_MUST_USE enum lac_status lac_callgrind_import(struct lac_source *source,
+                                                  const struct lac_import_options *options,
+                                                  size_t window_bytes, const char *name,
+                                                  struct lac_model **ret_model,
+                                                  struct lac_error *reterr);
+
 #endif

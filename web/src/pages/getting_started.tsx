@@ -113,6 +113,10 @@ const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
   {name: 'FlameGraph', command: 'stackcollapse-perf.pl out.txt > out.folded'},
   {name: 'py-spy', command: 'py-spy record -f raw -o out.folded --pid PID'},
   {name: 'cProfile', command: 'python3 -m cProfile -o out.prof train.py'},
+  {
+    name: 'callgrind',
+    command: 'valgrind --tool=callgrind --callgrind-out-file=out.callgrind ./program',
+  },
   {name: 'VizTracer', command: 'viztracer -o result.json train.py'},
   {name: 'Perfetto', command: 'perfetto -c config.pbtx --txt -o trace.pftrace'},
 ];
