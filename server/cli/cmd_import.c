@@ -55,11 +55,27 @@ static const struct lac_option options_table[] = {
 
 enum { REMOVALS_MAX = 100 };
 
-/** Progress on a terminal: one line, rewritten a few times a second. */
+struct import_run {
+    struct lac_store *store;
+    const char *name;
+    const char *project;
+    const struct lac_names *names;
+    bool keep_originals;
+    bool again;
+};
+
+/** Progress on a terminal: one line, rewritten a few times a second. The file is hashed meanwhile:
+ *  once that is done, one that is there already is read no further. */
 struct meter {
+    const struct import_run *run;
+    const struct lac_original_task *hashing;
+    const uint8_t *sha256;
     const char *path;
     bool is_shown;
     bool is_dirty;
+    bool is_looked_up;
+    bool is_known;
+    char existing[LAC_ID_SIZE]; /**< the trace, where it is known */
     double last_s;
 };
 
@@ -69,6 +85,20 @@ static double now_s(void)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/** The hash is known: look whether the content is. */
+static enum lac_status look_up(struct meter *meter, struct lac_error *error)
+{
+    const struct import_run *run = meter->run;
+    enum lac_status status = run->again
+                                 ? LAC_ERR_NOT_FOUND
+                                 : lac_store_find_content(run->store, run->project, run->name,
+                                                          meter->sha256, meter->existing, error);
+
+    meter->is_looked_up = true;
+    meter->is_known = status == LAC_OK;
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
 static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_bytes,
@@ -89,7 +119,13 @@ static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_byt
         meter->is_dirty = true;
         meter->last_s = now;
     }
-    return true;
+    if (!meter->is_looked_up && lac_original_task_is_done(meter->hashing)) {
+        struct lac_error error;
+
+        meter->is_looked_up =
+            look_up(meter, &error) == LAC_OK; /* else it is asked for at the end */
+    }
+    return !meter->is_known;
 }
 
 static void clear_progress(struct meter *meter)
@@ -99,15 +135,6 @@ static void clear_progress(struct meter *meter)
         meter->is_dirty = false;
     }
 }
-
-struct import_run {
-    struct lac_store *store;
-    const char *name;
-    const char *project;
-    const struct lac_names *names;
-    bool keep_originals;
-    bool again;
-};
 
 static void print_traces(const struct import_run *run, char (*ids)[LAC_ID_SIZE], uint32_t count)
 {
@@ -150,42 +177,67 @@ static char *run_name(const char *path)
     return name;
 }
 
-/** Convert and publish; the staging folder is the caller's. */
-static enum lac_status convert_and_publish(const struct import_run *run, const char *path,
-                                           const struct lac_publication *base, struct meter *meter,
-                                           struct lac_error *error)
+static void print_known(const struct meter *meter)
 {
-    struct lac_publication publication = *base;
-    struct lac_convert_options convert = {.input_path = path,
-                                          .output_dir = base->staging->path,
-                                          .name = run->name,
-                                          .names = run->names,
-                                          .progress = show_progress,
-                                          .progress_context = meter};
-    struct lac_convert_result result = {0};
-    char(*ids)[LAC_ID_SIZE];
-    char *name = NULL;
-    enum lac_status status;
+    printf("%s  ", meter->existing);
+    lac_terminal_print(stdout, meter->path, strlen(meter->path));
+    printf(" is already imported\n");
+}
 
-    lac_import_limits_default(&convert.limits);
-    status = lac_convert(&convert, &result, error);
-    clear_progress(meter);
-    if (status != LAC_OK) {
-        return status;
-    }
-    publication.trace_count = result.trace_count;
-    if (result.trace_count > 1 && publication.name == NULL) {
+static enum lac_status publish(const struct import_run *run, const char *path,
+                               struct lac_publication *publication, struct lac_error *error)
+{
+    char(*ids)[LAC_ID_SIZE] = calloc(publication->trace_count, sizeof(*ids));
+    char *name = NULL;
+    enum lac_status status = LAC_OK;
+
+    if (publication->trace_count > 1 && publication->name == NULL) {
         name = run_name(path);
-        publication.name = name;
+        publication->name = name;
     }
-    ids = calloc(result.trace_count, sizeof(*ids));
-    status = ids != NULL ? lac_store_publish(run->store, &publication, ids, error)
+    status = ids != NULL ? lac_store_publish(run->store, publication, ids, error)
                          : lac_fail(error, LAC_ERR_NOMEM, 0, "out of memory");
     if (status == LAC_OK) {
-        print_traces(run, ids, result.trace_count);
+        print_traces(run, ids, publication->trace_count);
     }
     free(ids);
     free(name);
+    return status;
+}
+
+/** Convert while the original is hashed and kept. What is wrong with reading the file comes before
+ *  what is wrong with its content. */
+static enum lac_status convert(struct meter *meter, const struct lac_original_options *original,
+                               struct lac_publication *publication, struct lac_error *error)
+{
+    struct lac_original_task *task = NULL;
+    struct lac_convert_options options = {.input_path = meter->path,
+                                          .output_dir = publication->staging->path,
+                                          .name = meter->run->name,
+                                          .names = meter->run->names,
+                                          .progress = show_progress,
+                                          .progress_context = meter};
+    struct lac_convert_result result = {0};
+    struct lac_error of_content = {0};
+    enum lac_status converted = LAC_OK;
+    enum lac_status status = lac_original_task_begin(original, NULL, NULL, &task, error);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    meter->hashing = task;
+    lac_import_limits_default(&options.limits);
+    converted = lac_convert(&options, &result, &of_content);
+    clear_progress(meter);
+    status = lac_original_task_end(task, &publication->size_bytes, error);
+    if (status == LAC_OK && !meter->is_looked_up) {
+        status = look_up(meter, error);
+    }
+    if (status == LAC_OK && converted != LAC_OK && !meter->is_known) {
+        *error = of_content;
+        status = converted;
+    }
+    publication->trace_count = result.trace_count;
     return status;
 }
 
@@ -196,8 +248,8 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
 {
     char original_path[sizeof(staging->path) + 32];
     uint8_t sha256[LAC_SHA256_SIZE];
-    char existing[LAC_ID_SIZE];
-    struct meter meter = {.path = path, .is_shown = isatty(STDERR_FILENO) == 1};
+    struct meter meter = {
+        .run = run, .path = path, .sha256 = sha256, .is_shown = isatty(STDERR_FILENO) == 1};
     const struct lac_original_options original = {.input_path = content,
                                                   .output_path =
                                                       run->keep_originals ? original_path : NULL,
@@ -210,21 +262,12 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
     enum lac_status status;
 
     (void)snprintf(original_path, sizeof(original_path), "%s/" LAC_STAGED_ORIGINAL, staging->path);
-    status = lac_original_read(&original, &publication.size_bytes, error);
-    if (status != LAC_OK) {
-        return status;
-    }
-    status = run->again ? LAC_ERR_NOT_FOUND
-                        : lac_store_find_content(run->store, run->project, run->name, sha256,
-                                                 existing, error);
-    if (status == LAC_OK) {
-        printf("%s  ", existing);
-        lac_terminal_print(stdout, path, strlen(path));
-        printf(" is already imported\n");
+    status = convert(&meter, &original, &publication, error);
+    if (status == LAC_OK && meter.is_known) {
+        print_known(&meter);
         return LAC_OK;
     }
-    return status == LAC_ERR_NOT_FOUND ? convert_and_publish(run, path, &publication, &meter, error)
-                                       : status;
+    return status == LAC_OK ? publish(run, path, &publication, error) : status;
 }
 
 /* A recording of `lacuna run` is a folder: it is hashed and kept as one archive. */

@@ -19,7 +19,9 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <malloc.h>
 #include <pwd.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -81,7 +83,44 @@ static bool drop_user(void)
            setresuid(nobody->pw_uid, nobody->pw_uid, nobody->pw_uid) == 0;
 }
 
-static bool give_up_rights(const struct lac_worker_limits *limits)
+/** Keeping the original: its thread starts while threads may be started, and waits for the rights
+ *  to be gone before it reads a byte. */
+struct keeping {
+    struct lac_original_task *task;
+    sem_t rights_are_gone;
+};
+
+static bool enter_sandbox(void)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return false;
+    }
+    (void)lac_sandbox_enter(LAC_WORKER_INPUT_FD, LAC_WORKER_FOLDER_FD);
+    return true;
+}
+
+static bool keeper_enters(void *context)
+{
+    struct keeping *keeping = context;
+
+    while (sem_wait(&keeping->rights_are_gone) != 0) {
+    }
+    return enter_sandbox(); /* both belong to a thread */
+}
+
+static bool begin_keeping(struct keeping *keeping)
+{
+    static const struct lac_original_options original = {.input_path = INPUT_PATH,
+                                                         .output_path = LAC_STAGED_ORIGINAL};
+
+    (void)mallopt(M_ARENA_MAX,
+                  1); /* another would take 128 MiB of the addresses that it may have */
+    return sem_init(&keeping->rights_are_gone, 0, 0) == 0 &&
+           lac_original_task_begin(&original, keeper_enters, keeping, &keeping->task, NULL) ==
+               LAC_OK;
+}
+
+static bool give_up_rights(const struct lac_worker_limits *limits, struct keeping *keeping)
 {
     (void)setpriority(PRIO_PROCESS, 0, 5); /* the people who look at traces come first */
     if (syscall(SYS_close_range, LAC_WORKER_REPORT_FD + 1, ~0U, 0) != 0) {
@@ -99,7 +138,7 @@ static bool give_up_rights(const struct lac_worker_limits *limits)
         !lac_host_limit_set(LAC_HOST_ADDRESSES, limits->memory_bytes)) {
         return false;
     }
-    if (!drop_user() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    if ((limits->keep_original && !begin_keeping(keeping)) || !drop_user()) {
         return false;
     }
     if (!HAS_SHADOW_MEMORY) {
@@ -109,7 +148,12 @@ static bool give_up_rights(const struct lac_worker_limits *limits)
     /* after a change of user /proc/self belongs to root unless this says otherwise */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    (void)lac_sandbox_enter(LAC_WORKER_INPUT_FD, LAC_WORKER_FOLDER_FD);
+    if (!enter_sandbox()) {
+        return false;
+    }
+    if (keeping->task != NULL) {
+        (void)sem_post(&keeping->rights_are_gone);
+    }
     return true;
 }
 
@@ -127,9 +171,8 @@ static bool report_progress(void *context, uint64_t done_bytes, uint64_t total_b
                   (unsigned long long)total_bytes, (unsigned long long)event_count);
 }
 
-static enum lac_status import(const struct lac_worker_limits *limits, const char *name,
-                              const struct lac_names *names, struct lac_convert_result *result,
-                              struct lac_error *error)
+static enum lac_status import(const char *name, const struct lac_names *names,
+                              struct lac_convert_result *result, struct lac_error *error)
 {
     double told_s = 0;
     struct lac_convert_options convert = {.input_path = INPUT_PATH,
@@ -138,17 +181,9 @@ static enum lac_status import(const struct lac_worker_limits *limits, const char
                                           .names = names,
                                           .progress = report_progress,
                                           .progress_context = &told_s};
-    const struct lac_original_options original = {.input_path = INPUT_PATH,
-                                                  .output_path = LAC_STAGED_ORIGINAL};
-    uint64_t size_bytes = 0;
-    enum lac_status status;
 
     lac_import_limits_default(&convert.limits);
-    status = lac_convert(&convert, result, error);
-    if (status == LAC_OK && limits->keep_original) {
-        status = lac_original_read(&original, &size_bytes, error);
-    }
-    return status;
+    return lac_convert(&convert, result, error);
 }
 
 static uint64_t number(const char *text)
@@ -179,6 +214,8 @@ int lac_cmd_import_worker(int argc, char **argv)
     struct lac_error error = {0};
     enum lac_status status;
     struct lac_names *names = NULL;
+    struct keeping keeping = {.task = NULL};
+    uint64_t size_bytes = 0;
     char *name;
 
     if (argc != 5) {
@@ -189,7 +226,7 @@ int lac_cmd_import_worker(int argc, char **argv)
                                         .file_bytes = number(argv[2]),
                                         .cpu_seconds = (uint32_t)number(argv[3]),
                                         .keep_original = strcmp(argv[4], "1") == 0};
-    if (!give_up_rights(&limits)) {
+    if (!give_up_rights(&limits, &keeping)) {
         (void)report("e %d 0 cannot limit the importing process: %s\n", LAC_ERR_IO,
                      strerror(errno));
         return 1;
@@ -201,7 +238,10 @@ int lac_cmd_import_worker(int argc, char **argv)
         status = lac_names_parse(text, strlen(text), &names, &error);
     }
     if (status == LAC_OK) {
-        status = import(&limits, name[0] != '\0' ? name : "trace", names, &result, &error);
+        status = import(name[0] != '\0' ? name : "trace", names, &result, &error);
+    }
+    if (status == LAC_OK) { /* after a failure the process ends, and the thread with it */
+        status = lac_original_task_end(keeping.task, &size_bytes, &error);
     }
     lac_names_destroy(names);
     free(name);

@@ -28,6 +28,33 @@ struct lac_original_options {
 LAC_MUST_USE enum lac_status lac_original_read(const struct lac_original_options *options,
                                                uint64_t *ret_size_bytes, struct lac_error *reterr);
 
+/** The same beside the import, in a thread of its own. */
+struct lac_original_task;
+
+/** Called in that thread before it reads; false: it does not read, and fails. */
+typedef bool (*lac_original_enter)(void *context);
+
+/**
+ * Begin. Where no thread can be had, the file is read before this returns, or by
+ * lac_original_task_end() when there is something to `enter` first.
+ *
+ * @param options its paths and `ret_sha256` stay the caller's until the end
+ * @param enter   may be NULL
+ * @return LAC_OK or LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_original_task_begin(const struct lac_original_options *options,
+                                                     lac_original_enter enter, void *context,
+                                                     struct lac_original_task **ret_task,
+                                                     struct lac_error *reterr);
+
+/** Whether it has read all and the hash is known. Costs a load. */
+bool lac_original_task_is_done(const struct lac_original_task *task);
+
+/** Wait for it, and free it. @return as lac_original_read(); LAC_OK for NULL */
+LAC_MUST_USE enum lac_status lac_original_task_end(struct lac_original_task *task,
+                                                   uint64_t *ret_size_bytes,
+                                                   struct lac_error *reterr);
+
 /**
  * Read a kept original as it was uploaded.
  *

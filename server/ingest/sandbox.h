@@ -14,14 +14,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** What is in force in this process. */
+/** What is in force in this thread, and those it will start. */
 struct lac_sandbox {
     int landlock_version; /**< of the kernel's interface; 0: not in force */
     bool has_seccomp;
 };
 
 /**
- * Enter. Before: no_new_privs is set, and all threads but this one have ended.
+ * Enter. Both belong to the calling thread: each thread that is there enters by itself, before which
+ * it has set no_new_privs.
  *
  * @param input_fd  a file that may be opened again for reading (by /proc/self/fd); -1: none
  * @param folder_fd a folder whose content may be read, made, written and removed; -1: none

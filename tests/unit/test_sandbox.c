@@ -318,6 +318,47 @@ START_TEST(what_an_import_needs_is_allowed)
 }
 END_TEST
 
+/** A thread that was there before: it enters by itself, and then tries what is refused. */
+static void *enter_late(void *context)
+{
+    static bool is_in;
+    struct lac_sandbox sandbox;
+
+    (void)pthread_mutex_lock(context); /* until the first thread is in */
+    (void)pthread_mutex_unlock(context);
+    enter(&sandbox);
+    is_in = (sandbox.landlock_version == 0 || !read_token()) &&
+            (!sandbox.has_seccomp || !make_a_local_socket());
+    return &is_in;
+}
+
+START_TEST(a_thread_that_was_there_enters_by_itself)
+{
+    const pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+        struct lac_sandbox sandbox;
+        pthread_t thread;
+        void *is_in = NULL;
+
+        (void)pthread_mutex_lock(&gate);
+        if (pthread_create(&thread, NULL, enter_late, &gate) != 0) {
+            _exit(2);
+        }
+        enter(&sandbox);
+        (void)pthread_mutex_unlock(&gate);
+        (void)pthread_join(thread, &is_in);
+        _exit(is_in != NULL && *(bool *)is_in ? 0 : 1);
+    }
+    ck_assert_int_gt(child, 0);
+    status = status_of(child);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 START_TEST(an_abort_is_seen_as_one)
 {
     const pid_t child = fork();
@@ -361,6 +402,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, what_an_import_does_not_need_is_refused, 0, REFUSED_COUNT);
     tcase_add_test(tcase, what_an_import_needs_is_allowed);
+    tcase_add_test(tcase, a_thread_that_was_there_enters_by_itself);
     tcase_add_test(tcase, an_abort_is_seen_as_one);
     tcase_add_test(tcase, what_is_in_force_is_said);
     suite_add_tcase(suite, tcase);
