@@ -56,7 +56,9 @@ const steps = [
     let bytes = 0;
     for (const path of first) bytes += Number((await fetch(server.base + path, {headers: {'Accept-Encoding': 'gzip'}})).headers.get('content-length'));
     assert.ok(first.includes('/app.js') && bytes > 0 && bytes < 90000, `${first}: ${bytes}`);
-    await page.waitForFunction(() => performance.getEntriesByType('resource').some((entry) => /\/lazy_pages-[^/]*\.js$/.test(entry.name)));
+    assert.ok(!first.some((path) => /timeline_panel|lazy_/.test(path)), String(first));
+    await page.waitForFunction(() => ['lazy_pages', 'timeline_panel'].every((name) =>
+      performance.getEntriesByType('resource').some((entry) => entry.name.includes(`/${name}-`) && entry.name.endsWith('.js'))));
   }],
   ['what does not come says so', async () => {
     const other = await page.context().newPage();

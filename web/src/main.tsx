@@ -154,6 +154,8 @@ function start(root: HTMLElement): void {
   startTheme(document.documentElement);
   const key = takeKeyFromAddress();
   syncAddress();
+  // an address of a timeline: its scripts come beside the trace, not after it
+  if (page.value === 'timeline') import('./timeline/timeline_panel').catch(() => undefined);
   // the printed address pasted into a tab that is already open
   addEventListener('hashchange', () => {
     const pasted = takeKeyFromAddress();

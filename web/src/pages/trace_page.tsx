@@ -10,7 +10,6 @@ import {places, registerCommands} from '../model/palette/commands';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
 import {DEFAULT_VIEW, page, show, traceId, type Page} from '../model/view_state';
-import {TimelinePanel} from '../timeline/timeline_panel';
 import {sqlTrack} from '../model/sql/shown_track';
 import {Boundary} from '../ui/boundary';
 import {Header} from '../ui/header';
@@ -27,6 +26,10 @@ const Broken = lazy('what went wrong', async () => (await import('./lazy_pages')
 const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
 const SqlPage = lazy('the query', async () => (await import('./lazy_pages')).SqlPage);
 const SqlStrip = lazy('the rows', async () => (await import('./lazy_pages')).SqlStrip, true);
+const TimelinePanel = lazy(
+  'the timeline',
+  async () => (await import('../timeline/timeline_panel')).TimelinePanel,
+);
 const TablesPage = lazy('the table', async () => (await import('./lazy_pages')).TablesPage);
 
 const TABS: readonly {page: Page; label: string}[] = [

@@ -15,7 +15,6 @@ import {StageInput} from './input/stage_input';
 import {TimelineModel} from './data/timeline_model';
 import {Toolbar} from './toolbar';
 import {Tooltip} from './tooltip';
-import './timeline.css';
 
 export interface TimelinePanelProps {
   readonly trace: TraceInfo;
