@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_sqlite(const uint8_t *head, size_t size_bytes)
@@ -28,19 +29,61 @@ static bool is_anything(const uint8_t *head, size_t size_bytes)
     return true;
 }
 
+static enum lac_status import_chrome(struct lac_source *source,
+                                     const struct lac_import_options *options, size_t window_bytes,
+                                     const char *name, struct lac_model **ret_model,
+                                     struct lac_error *reterr);
+
 static const struct lac_stream_importer stream_importers[] = {
-    {is_sqlite, lac_nsys_import_stream},
-    {lac_nsys_is_dump, lac_nsys_import_dump},
-    {lac_tables_is_table, lac_tables_import},
-    {lac_callgrind_is_its_own, lac_callgrind_import},
-    {lac_perf_script_is_its_own, lac_perf_script_import},
-    {lac_folded_is_its_own, lac_folded_import},
-    {lac_speedscope_is_its_own, lac_speedscope_import},
-    {lac_cprofile_is_its_own, lac_cprofile_import},
-    {lac_closed_is_its_own, lac_closed_refuse},
-    {lac_perfetto_is_its_own, lac_perfetto_import},
-    {is_anything, lac_chrome_import},
+    {is_sqlite, lac_nsys_import_stream, "databases of nsys, nvprof and rocpd"},
+    {lac_nsys_is_dump, lac_nsys_import_dump, NULL},
+    {lac_tables_is_table, lac_tables_import, "tables of profilers, GPU logs"},
+    {lac_callgrind_is_its_own, lac_callgrind_import, "callgrind"},
+    {lac_perf_script_is_its_own, lac_perf_script_import, "perf script"},
+    {lac_folded_is_its_own, lac_folded_import, "folded stacks"},
+    {lac_speedscope_is_its_own, lac_speedscope_import, "speedscope"},
+    {lac_cprofile_is_its_own, lac_cprofile_import, "cProfile"},
+    {lac_closed_is_its_own, lac_closed_refuse, NULL},
+    {lac_perfetto_is_its_own, lac_perfetto_import, "Perfetto"},
+    {is_anything, import_chrome, "Chrome JSON"},
 };
+
+size_t lac_importers_list(char *out, size_t capacity)
+{
+    static const char REST[] = ", and more: lacuna import --help";
+    size_t used = 0;
+    size_t last = LAC_COUNT_OF(stream_importers) - 1;
+    out[0] = '\0';
+    for (size_t i = 0; i <= last; i++) {
+        const char *reads = stream_importers[i].reads;
+        size_t needed = reads != NULL ? strlen(reads) + strlen(", and ") : 0;
+        if (needed > 0 && used + needed + (i < last ? sizeof(REST) : 1) > capacity) {
+            used += (size_t)snprintf(out + used, capacity - used, "%s", REST);
+            break;
+        }
+        if (needed > 0) {
+            const char *before = used == 0 ? "" : i == last ? ", and " : ", ";
+            used += (size_t)snprintf(out + used, capacity - used, "%s%s", before, reads);
+        }
+    }
+    return used < capacity ? used : capacity - 1;
+}
+
+/* The row that all is left to: what is no trace for it, either, is told what would be one. */
+static enum lac_status import_chrome(struct lac_source *source,
+                                     const struct lac_import_options *options, size_t window_bytes,
+                                     const char *name, struct lac_model **ret_model,
+                                     struct lac_error *reterr)
+{
+    enum lac_status status =
+        lac_chrome_import(source, options, window_bytes, name, ret_model, reterr);
+    if (status == LAC_ERR_NOT_FOUND) {
+        char list[168];
+        (void)lac_importers_list(list, sizeof(list));
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "unknown format; what is read: %s", list);
+    }
+    return status;
+}
 
 static const struct lac_path_importer path_importers[] = {
     {lac_nsys_is_sqlite, lac_nsys_import},

@@ -23,6 +23,9 @@ struct lac_stream_importer {
     enum lac_status (*import)(struct lac_source *source, const struct lac_import_options *options,
                               size_t window_bytes, const char *name, struct lac_model **ret_model,
                               struct lac_error *reterr);
+    /** What it reads, as the sentence on an unknown file lists it; NULL: nothing, it only says what
+     *  to do instead, or another row has said it. */
+    const char *reads;
 };
 
 /** Reads a file or folder by its path: what seeks, or opens the file by itself as SQLite does. */
@@ -36,6 +39,10 @@ struct lac_path_importer {
 /** The importer of what begins with these bytes. The last row reads whatever is left and says what
  *  it expected. */
 const struct lac_stream_importer *lac_stream_importer_of(const uint8_t *head, size_t size_bytes);
+
+/** What all of them read, "a, b, and c"; what does not fit is left out and `--help` named instead.
+ *  @param capacity 64 or more @return its length */
+size_t lac_importers_list(char *out, size_t capacity);
 
 /** @return NULL when the path is to be read as a stream */
 const struct lac_path_importer *lac_path_importer_of(const char *path);

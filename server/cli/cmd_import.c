@@ -1,5 +1,6 @@
 #include "analysis/diagnose/names/names.h"
 #include "analysis/import/import.h"
+#include "analysis/import/importers.h"
 #include "analysis/model/status.h"
 #include "collector/base/terminal_text.h"
 #include "server/cli/commands.h"
@@ -27,8 +28,9 @@ static const char usage[] =
     "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n"
     "lacuna import PATH PATH... --join [--offset SECONDS]\n"
     "\n"
-    "Imports traces into the data folder: PyTorch profiler, TensorFlow timeline, any Chrome trace\n"
-    "(also .gz, .zst, or .tar.gz of ranks), Nsight Systems exports, and recordings of lacuna run.\n"
+    "Imports traces into the data folder, also compressed (.gz, .zst) or as a .tar.gz of ranks;\n"
+    "what a file holds decides, not its name. Recordings of lacuna run, and:\n"
+    "%s.\n"
     "A file that was already imported is skipped.\n"
     "\n"
     "--join makes one trace of a trace, logs of nvidia-smi, dmon or nmon recorded beside it, and\n"
@@ -462,8 +464,27 @@ static void tell_notice(void *context, const char *line)
     (void)fprintf(stderr, "lacuna import: %s\n", line);
 }
 
+/* The text of --help: what is read comes from the table of importers. */
+static void write_help(char *out, size_t capacity)
+{
+    enum { WIDTH = 92 };
+    char list[1024];
+    size_t length = lac_importers_list(list, sizeof(list));
+    size_t line = 0;
+    size_t space = 0;
+    for (size_t i = 0; i < length; i++) {
+        space = list[i] == ' ' ? i : space;
+        if (i - line >= WIDTH && space > line) {
+            list[space] = '\n';
+            line = space + 1;
+        }
+    }
+    (void)snprintf(out, capacity, usage, list);
+}
+
 int lac_cmd_import(int argc, char **argv)
 {
+    char help[sizeof(usage) + 1024];
     char data_dir[4096];
     struct lac_options options;
     struct lac_store_options store_options = {
@@ -471,10 +492,12 @@ int lac_cmd_import(int argc, char **argv)
     struct import_run run = {0};
     struct lac_own_names own = {NULL, NULL};
     struct lac_error error = {0};
-    int status = lac_options_parse(&options, options_table, usage, argc, argv);
     struct joining joining;
     const char *wrong = NULL;
+    int status;
 
+    write_help(help, sizeof(help));
+    status = lac_options_parse(&options, options_table, help, argc, argv);
     (void)signal(SIGXFSZ, SIG_IGN); /* a limit of files is an error that says so */
     if (status >= 0) {
         return status;

@@ -426,7 +426,7 @@ static enum lac_status read_rest(struct lac_chrome_document *document)
     return status;
 }
 
-/** What a file that is not a trace seems to be, and what to do with it. */
+/** What a file that is not a trace seems to be, and what to do with it; NULL: no idea. */
 static const char *say_unknown(const struct lac_chrome_document *document)
 {
     static const struct {
@@ -457,9 +457,7 @@ static const char *say_unknown(const struct lac_chrome_document *document)
             return known[i].text;
         }
     }
-    return "unknown format; give a Chrome trace, a table of nvprof, nsys stats, ncu --csv or "
-           "rocprof, "
-           "a log of nvidia-smi, or of an .nsys-rep what nsys export --type=sqlite writes";
+    return NULL;
 }
 
 static enum lac_status read_document(struct lac_chrome_document *document)
@@ -478,8 +476,10 @@ static enum lac_status read_document(struct lac_chrome_document *document)
     } else if (byte == '[') {
         status = lac_document_read_events(document);
     } else {
-        return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, lac_document_here(document), "%s",
-                        say_unknown(document));
+        const char *seems = say_unknown(document);
+        return lac_fail(chrome->reterr, seems != NULL ? LAC_ERR_CORRUPT : LAC_ERR_NOT_FOUND,
+                        lac_document_here(document), "%s",
+                        seems != NULL ? seems : "unknown format");
     }
     if (status == LAC_OK && !document->truncated) {
         status = read_rest(document);
