@@ -3,6 +3,7 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
+#include "analysis/diagnose/facts/recorded/launch_queue.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "collector/base/order.h"
 
@@ -104,6 +105,7 @@ enum lac_status lac_diagnose_add_tracks(const struct lac_analysis *analysis,
     assert(analysis != NULL && model != NULL);
     enum lac_status status = lac_prefetch_queue_depth_add(model);
     status = status ? status : lac_gpu_allocations_add(model);
+    status = status ? status : lac_launch_queue_add(model);
     status = status ? status : add_steps(analysis, model);
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
         status = add_gaps(analysis, model, d);
