@@ -21,6 +21,7 @@ enum {
     OPT_USERAGENT = 10018,
     OPT_HTTPHEADER = 10023,
     OPT_HEADERDATA = 10029,
+    OPT_CAINFO = 10065,
     OPT_CUSTOMREQUEST = 10036,
     OPT_SEEKDATA = 10168,
     OPT_WRITEFUNCTION = 20011,
@@ -235,6 +236,16 @@ static void set_method(struct lac_http *http, const struct lac_http_request *req
     }
 }
 
+/* LACUNA_CA_FILE: who vouches for the server, where the host's own certificates do not. */
+static void set_trust(struct lac_http *http)
+{
+    const char *const file = getenv("LACUNA_CA_FILE");
+
+    if (file != NULL && file[0] != '\0') {
+        (void)http->easy_setopt(http->easy, OPT_CAINFO, file);
+    }
+}
+
 static void set_options(struct lac_http *http, const struct lac_http_request *request,
                         struct lac_http_reply *reply, char *error)
 {
@@ -244,6 +255,7 @@ static void set_options(struct lac_http *http, const struct lac_http_request *re
     (void)http->easy_setopt(http->easy, OPT_URL, request->url);
     (void)http->easy_setopt(http->easy, OPT_USERAGENT, "lacuna-node/" LAC_VERSION);
     (void)http->easy_setopt(http->easy, OPT_HTTP_VERSION, (long)HTTP_1_1);
+    set_trust(http);
     (void)http->easy_setopt(http->easy, OPT_PROTOCOLS, (long)HTTP_AND_HTTPS);
     (void)http->easy_setopt(http->easy, OPT_CONNECTTIMEOUT_MS,
                             request->connect_ms != 0 ? request->connect_ms : 15000L);

@@ -13,6 +13,7 @@
 #include "server/ingest/resumable.h"
 #include "server/people/people.h"
 #include "server/store/store.h"
+#include "server/tls/tls.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,6 +27,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -46,6 +48,8 @@ static const struct lac_option option_table[] = {
      .flag_only = true}, /* for `lacuna demo`, which starts us */
     {.name = "allow-remote", .help = "allow non-loopback addresses"},
     {.name = "behind-proxy", .help = "a proxy with TLS is in front: cookies are Secure"},
+    {.name = "tls-cert", .value = "FILE", .help = "serve TLS: the certificate and its chain, PEM"},
+    {.name = "tls-key", .value = "FILE", .help = "its key, PEM; SIGHUP reads both again"},
     {.name = "allow-host", .value = "HOST,...", .help = "accept these Host names too"},
     {.name = "base-path", .value = "/X/Y", .help = "path prefix behind a proxy"},
     {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug (info)"},
@@ -95,6 +99,8 @@ struct service {
     char data_dir[PATH_MAX];
     char allow_hosts[2048];
     const char *port_file;
+    struct lac_tls_options tls_options;
+    struct lac_tls *tls;
     struct lac_own_names own_names;
 };
 
@@ -201,6 +207,14 @@ static bool read_options(struct service *service)
     http->allow_remote = lac_options_on(options, "allow-remote", false);
     http->is_behind_proxy = lac_options_on(options, "behind-proxy", false);
     http->base_path = lac_options_text(options, "base-path", "");
+    service->tls_options.certificate_path = lac_options_text(options, "tls-cert", NULL);
+    service->tls_options.key_path = lac_options_text(options, "tls-key", NULL);
+    if ((service->tls_options.certificate_path == NULL) !=
+        (service->tls_options.key_path == NULL)) {
+        (void)fail("--tls-cert and --tls-key belong together");
+        return false;
+    }
+    http->is_fed = service->tls_options.key_path != NULL;
     service->port_file = lac_options_text(options, "port-file", NULL);
     ingest->keep_originals = lac_options_on(options, "keep-originals", true);
     if (lac_own_names_read("lacuna serve", options, &service->own_names)) {
@@ -310,12 +324,35 @@ static enum lac_status may_be_remote(const struct lac_app *app,
                         "other machines could connect, but there are no users: run `lacuna admin "
                         "user add NAME --admin --password-file FILE` first");
     }
-    if (!options->is_behind_proxy) {
-        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "passwords and traces would travel in clear: put a proxy with TLS in front "
-                        "and give --behind-proxy (README.md)");
+    if (!options->is_behind_proxy && !options->is_fed) {
+        return lac_fail(
+            reterr, LAC_ERR_MISUSE, 0,
+            "passwords and traces would travel in clear: give --tls-cert and --tls-key, "
+            "or put a proxy with TLS in front and give --behind-proxy (README.md)");
     }
     return LAC_OK;
+}
+
+static void adopt(void *context, int fd, const struct sockaddr *address, socklen_t length)
+{
+    const struct service *service = context;
+
+    lac_http_server_adopt(service->app.http, fd, address, length);
+}
+
+static enum lac_status prepare_tls(struct service *service, struct lac_error *reterr)
+{
+    struct lac_tls_options *options = &service->tls_options;
+
+    if (options->key_path == NULL) {
+        return LAC_OK;
+    }
+    options->handshake_ms_max = service->http_options.header_ms_max;
+    options->stall_ms_max = service->http_options.rate_window_ms;
+    options->thread_count = service->http_options.loop_count;
+    options->adopt = adopt;
+    options->context = service;
+    return lac_tls_create(options, &service->tls, reterr);
 }
 
 static enum lac_status start(struct service *service, struct lac_error *reterr)
@@ -323,6 +360,10 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     struct lac_app *app = &service->app;
     enum lac_status status;
 
+    status = prepare_tls(service, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
     service->store_options.data_dir = service->data_dir;
     service->store_options.sweep = true;
     service->store_options.notice = tell_notice;
@@ -343,7 +384,7 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
         return status;
     }
     app->key = &service->key;
-    app->is_secure = service->http_options.is_behind_proxy;
+    app->is_secure = service->http_options.is_behind_proxy || service->http_options.is_fed;
     app->base_path = service->http_options.base_path;
     app->documents = lac_document_cache_create(DOCUMENT_CACHE_BYTES);
     if (app->documents == NULL) {
@@ -374,7 +415,12 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
         service->upload_options.store = app->store;
         status = lac_resumable_create(&service->upload_options, &app->uploads, reterr);
     }
-    return status == LAC_OK ? lac_http_server_start(app->http, reterr) : status;
+    if (status == LAC_OK) {
+        status = lac_http_server_start(app->http, reterr);
+    }
+    return status == LAC_OK && service->tls != NULL
+               ? lac_tls_start(service->tls, lac_http_server_socket(app->http), reterr)
+               : status;
 }
 
 static void stop(struct service *service)
@@ -384,6 +430,7 @@ static void stop(struct service *service)
     if (app->http != NULL) {
         lac_http_server_stop(app->http);
     }
+    lac_tls_destroy(service->tls); /* sends what it had to say */
     lac_resumable_destroy(app->uploads);
     lac_ingest_destroy(app->ingest); /* its last news find no listener */
     lac_http_server_destroy(app->http);
@@ -447,10 +494,12 @@ static void make_addresses(const struct service *service, struct addresses *out)
 
     own_host(service->http_options.listen, own, sizeof(own));
     (void)gethostname(host, sizeof(host) - 1);
-    (void)snprintf(out->open, sizeof(out->open), "http://%s:%u%s", own, port, base);
+    (void)snprintf(out->open, sizeof(out->open), "%s://%s:%u%s",
+                   service->tls != NULL ? "https" : "http", own, port, base);
     (void)snprintf(out->remote, sizeof(out->remote),
-                   "ssh -L %u:%s:%u %s@%s   and open http://127.0.0.1:%u%s/#key=...", port, own,
-                   port, user != NULL ? user->pw_name : "USER", host, port, base);
+                   "ssh -L %u:%s:%u %s@%s   and open %s://127.0.0.1:%u%s/#key=...", port, own, port,
+                   user != NULL ? user->pw_name : "USER", host,
+                   service->tls != NULL ? "https" : "http", port, base);
 }
 
 static void announce(const struct service *service)
@@ -483,6 +532,7 @@ static void announce(const struct service *service)
 
 static int signal_fd = -1;
 static volatile sig_atomic_t signal_count;
+static volatile sig_atomic_t reload_count;
 
 /* A handler, not a blocked mask: import children would inherit a mask. */
 static void on_signal(int number)
@@ -498,6 +548,21 @@ static void on_signal(int number)
     errno = saved;
 }
 
+/* Read the certificate again; the loop below looks once a second. */
+static void on_reload(int number)
+{
+    (void)number;
+    reload_count++;
+}
+
+static bool catch_reload(void)
+{
+    struct sigaction action = {.sa_handler = on_reload, .sa_flags = SA_RESTART};
+
+    sigemptyset(&action.sa_mask);
+    return sigaction(SIGHUP, &action, NULL) == 0;
+}
+
 static bool catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
@@ -509,15 +574,32 @@ static bool catch_signals(void)
            signal(SIGXFSZ, SIG_IGN) != SIG_ERR; /* a limit of files is an error, not the end */
 }
 
-/* Until then, once a second: what another process changed of users and tokens. */
-static void wait_for_signal(struct lac_people *people)
+static void reload(struct lac_tls *tls)
 {
+    struct lac_error error = {0};
+
+    if (lac_tls_reload(tls, &error) == LAC_OK) {
+        LAC_LOG(LAC_LOG_INFO, "certificate reloaded", lac_log_int("signal", SIGHUP));
+    } else {
+        LAC_LOG(LAC_LOG_ERROR, "the certificate stays as it was",
+                lac_log_text("why", error.message));
+    }
+}
+
+/* Until then, once a second: what another process changed of users and tokens. */
+static void wait_for_signal(struct lac_people *people, struct lac_tls *tls)
+{
+    sig_atomic_t reloads = 0;
     struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
     int ready;
 
     while ((ready = poll(&wait, 1, 1000)) == 0 || (ready < 0 && errno == EINTR)) {
         if (ready == 0) {
             lac_people_refresh(people);
+        }
+        if (reloads != reload_count) {
+            reloads = reload_count;
+            reload(tls);
         }
     }
 }
@@ -555,6 +637,9 @@ int lac_cmd_serve(int argc, char **argv)
         return fail("cannot catch signals");
     }
     status = start(&service, &error);
+    if (status == LAC_OK && service.tls != NULL && !catch_reload()) {
+        return fail("cannot catch signals");
+    }
     if (status == LAC_OK && service.port_file != NULL) {
         status = write_port_file(service.port_file, lac_http_server_port(service.app.http), &error);
     }
@@ -566,7 +651,7 @@ int lac_cmd_serve(int argc, char **argv)
         LAC_LOG(LAC_LOG_INFO, "listening", lac_log_text("address", service.http_options.listen),
                 lac_log_int("port", lac_http_server_port(service.app.http)),
                 lac_log_int("connections", service.http_options.connections_max));
-        wait_for_signal(service.app.people);
+        wait_for_signal(service.app.people, service.tls);
         LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_count));
     }
     stop(&service);

@@ -9,12 +9,14 @@
 #include "server/http/server.h"
 #include "server/http/server_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +63,64 @@ static size_t keep_encoded(void *context, struct MHD_Connection *mhd, char *text
     return strlen(text);
 }
 
+/* Those that somebody else accepted since. While it stops, it takes none. */
+static void take_adopted(struct loop *loop)
+{
+    struct adopted *next;
+
+    pthread_mutex_lock(&loop->mutex);
+    next = loop->adopted;
+    loop->adopted = NULL;
+    pthread_mutex_unlock(&loop->mutex);
+    while (next != NULL) {
+        struct adopted *const one = next;
+
+        next = one->next;
+        if (loop->is_quiesced) {
+            (void)close(one->fd);
+        } else { /* closes it where there is no room */
+            (void)MHD_add_connection(loop->daemon, one->fd, (struct sockaddr *)&one->address,
+                                     one->length);
+            lac_connection_release(loop);
+        }
+        free(one);
+    }
+}
+
+void lac_loop_drop_adopted(struct loop *loop)
+{
+    while (loop->adopted != NULL) {
+        struct adopted *const one = loop->adopted;
+
+        loop->adopted = one->next;
+        (void)close(one->fd);
+        free(one);
+    }
+}
+
+void lac_http_server_adopt(struct lac_http_server *server, int fd, const struct sockaddr *address,
+                           socklen_t length)
+{
+    struct adopted *one = calloc(1, sizeof(*one));
+    struct loop *loop;
+
+    assert(server != NULL && length <= sizeof(one->address));
+    if (one == NULL || atomic_load(&server->is_stopping)) {
+        free(one);
+        (void)close(fd);
+        return;
+    }
+    one->fd = fd;
+    one->length = length;
+    memcpy(&one->address, address, length);
+    loop = &server->loop[atomic_fetch_add(&server->adopted_count, 1) % server->loop_count];
+    pthread_mutex_lock(&loop->mutex);
+    one->next = loop->adopted;
+    loop->adopted = one;
+    pthread_mutex_unlock(&loop->mutex);
+    lac_loop_wake(loop);
+}
+
 static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_fd)
 {
     const struct lac_http_options *options = &loop->server->options;
@@ -68,9 +128,13 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_fd)
     const unsigned limit = options->connections_max + LAC_PLACES_SLACK;
 
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, lac_connection_admit, loop,
-        lac_exchange_step, loop, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
-        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+            (listen_fd < 0 ? MHD_USE_NO_LISTEN_SOCKET : 0),
+        0, lac_connection_admit, loop, lac_exchange_step, loop, MHD_OPTION_EXTERNAL_LOGGER,
+        log_daemon,
+        NULL, /* it refuses to hear of a socket it must not have: then the timeout again */
+        listen_fd < 0 ? MHD_OPTION_CONNECTION_TIMEOUT : MHD_OPTION_LISTEN_SOCKET,
+        listen_fd < 0 ? 0 : listen_fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT, limit,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_NOTIFY_CONNECTION, lac_connection_notify, loop, MHD_OPTION_NOTIFY_COMPLETED,
@@ -131,6 +195,7 @@ static void *run(void *context)
             (void)!read(loop->wake_fd, &count, sizeof(count));
         }
         lac_exchange_take_done(loop);
+        take_adopted(loop);
         now_ns = lac_http_now_ns();
         if (atomic_load(&loop->server->is_stopping) && !loop->is_quiesced) {
             begin_stop(loop, now_ns);
@@ -147,6 +212,7 @@ static void *run(void *context)
             break;
         }
     }
+    take_adopted(loop);
     MHD_stop_daemon(loop->daemon);
     loop->daemon = NULL;
     return NULL;
@@ -155,18 +221,21 @@ static void *run(void *context)
 enum lac_status lac_loop_start(struct loop *loop, struct lac_error *reterr)
 {
     const union MHD_DaemonInfo *info;
-    const int listen_fd = fcntl(loop->server->listen_fd, F_DUPFD_CLOEXEC, 0);
+    const bool is_fed = loop->server->options.is_fed;
+    const int listen_fd = is_fed ? -1 : fcntl(loop->server->listen_fd, F_DUPFD_CLOEXEC, 0);
     sigset_t all;
     sigset_t before;
 
     loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (listen_fd < 0 || loop->wake_fd < 0) {
+    if ((listen_fd < 0 && !is_fed) || loop->wake_fd < 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "no file descriptors for a loop: %s",
                         strerror(errno));
     }
     loop->daemon = start_daemon(loop, listen_fd);
     if (loop->daemon == NULL) {
-        (void)close(listen_fd);
+        if (listen_fd >= 0) {
+            (void)close(listen_fd);
+        }
         return lac_fail(reterr, LAC_ERR_IO, 0, "libmicrohttpd did not start");
     }
     info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);

@@ -178,6 +178,7 @@ void lac_http_server_destroy(struct lac_http_server *server)
     }
     lac_http_server_stop(server);
     for (unsigned i = 0; i < server->loop_count; i++) {
+        lac_loop_drop_adopted(&server->loop[i]);
         pthread_mutex_destroy(&server->loop[i].mutex);
         if (server->loop[i].wake_fd >= 0) {
             (void)close(server->loop[i].wake_fd);
@@ -201,6 +202,11 @@ bool lac_http_server_is_remote(const struct lac_http_server *server)
 
     return getsockname(server->listen_fd, (struct sockaddr *)&address, &length) != 0 ||
            !lac_address_is_loopback((struct sockaddr *)&address);
+}
+
+int lac_http_server_socket(const struct lac_http_server *server)
+{
+    return server->listen_fd;
 }
 
 unsigned lac_http_server_port(const struct lac_http_server *server)

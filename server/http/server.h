@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 struct lac_http_options {
     const char *listen;     /**< "ADDR:PORT", "[ADDR]:PORT" or "PORT"; port 0: any free one */
@@ -42,6 +43,7 @@ struct lac_http_options {
     /** Whether an open event stream of `who` gets what happens in `project`; NULL: it does. Any
      *  thread; must not block. */
     bool (*may_hear)(void *app, const struct lac_principal *who, const char *project);
+    bool is_fed;                    /**< connections come from lac_http_server_adopt() alone */
     bool is_behind_proxy;           /**< who connects is a proxy of ours: X-Forwarded-For is true */
     const struct lac_route *routes; /**< borrowed */
     unsigned route_count;
@@ -94,6 +96,14 @@ void lac_http_server_destroy(struct lac_http_server *server);
 
 /** Whether machines beyond this one can connect. */
 bool lac_http_server_is_remote(const struct lac_http_server *server);
+
+/** The socket that is listened on: for who accepts in place of an `is_fed` server. */
+int lac_http_server_socket(const struct lac_http_server *server);
+
+/** Take a connection that somebody else accepted, as one from `address`; `fd`, a stream socket, is
+ *  the server's from then on, and closed where there is no room. Any thread. */
+void lac_http_server_adopt(struct lac_http_server *server, int fd, const struct sockaddr *address,
+                           socklen_t length);
 
 /** The port that is listened on. */
 unsigned lac_http_server_port(const struct lac_http_server *server);

@@ -136,6 +136,14 @@ struct exchange {
     struct lac_target target;
 };
 
+/** A connection that somebody else accepted, on its way to its loop. */
+struct adopted {
+    struct adopted *next;
+    int fd;
+    socklen_t length;
+    struct sockaddr_storage address;
+};
+
 struct loop {
     struct lac_http_server *server;
     struct MHD_Daemon *daemon;
@@ -153,8 +161,9 @@ struct loop {
     struct sockaddr_storage entered;
     unsigned exchange_count;
     unsigned sweep_count;
-    pthread_mutex_t mutex; /**< guards done, streams and their text */
+    pthread_mutex_t mutex; /**< guards done, adopted, streams and their text */
     struct exchange *done;
+    struct adopted *adopted;
     struct stream *streams;
 };
 
@@ -171,7 +180,8 @@ struct lac_http_server {
     struct lac_pool *pool;
     _Atomic bool is_stopping;
     _Atomic unsigned stream_count;
-    _Atomic uint64_t reply_bytes; /**< of all replies in progress but small and borrowed ones */
+    _Atomic unsigned adopted_count; /**< ever: each loop in turn */
+    _Atomic uint64_t reply_bytes;   /**< of all replies in progress but small and borrowed ones */
     bool is_running;
     unsigned loop_count;
     struct loop loop[];
@@ -189,6 +199,8 @@ LAC_MUST_USE enum lac_status lac_loop_start(struct loop *loop, struct lac_error 
 void lac_loop_join(struct loop *loop);
 /** Make the loop look at done, streams and is_stopping. Any thread. */
 void lac_loop_wake(struct loop *loop);
+/** Close those that no loop took; nobody may add any more. */
+void lac_loop_drop_adopted(struct loop *loop);
 
 /* server/http/connection.c: daemon callbacks of connections, and their deadlines */
 enum MHD_Result lac_connection_admit(void *loop, const struct sockaddr *address, socklen_t length);
