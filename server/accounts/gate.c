@@ -27,6 +27,13 @@ bool lac_api_identify(void *app_context, enum lac_proof proof, const char *secre
            lac_people_identify(app->people, proof, secret, ret_who);
 }
 
+bool lac_api_identify_named(void *app_context, const char *name, struct lac_principal *ret_who)
+{
+    struct lac_app *app = app_context;
+
+    return lac_people_named(app->people, name, ret_who);
+}
+
 bool lac_api_may_hear(void *app_context, const struct lac_principal *who, const char *project)
 {
     struct lac_app *app = app_context;

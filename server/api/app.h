@@ -252,6 +252,8 @@ void lac_api_report(void *app, const struct lac_request *request, struct lac_res
 /** For lac_http_options: who asks, whether it may, who hears of it. */
 bool lac_api_identify(void *app, enum lac_proof proof, const char *secret,
                       struct lac_principal *ret_who);
+/** The user whom a trusted proxy names. */
+bool lac_api_identify_named(void *app, const char *name, struct lac_principal *ret_who);
 bool lac_api_permit(void *app, const struct lac_route *route, const struct lac_request *request,
                     struct lac_response *response);
 bool lac_api_may_hear(void *app, const struct lac_principal *who, const char *project);

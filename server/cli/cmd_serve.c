@@ -15,9 +15,11 @@
 #include "server/store/store.h"
 #include "server/tls/tls.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -48,6 +50,10 @@ static const struct lac_option option_table[] = {
      .flag_only = true}, /* for `lacuna demo`, which starts us */
     {.name = "allow-remote", .help = "allow non-loopback addresses"},
     {.name = "behind-proxy", .help = "a proxy with TLS is in front: cookies are Secure"},
+    {.name = "trust-header",
+     .value = "NAME",
+     .help = "with --behind-proxy: it names the user in this header"},
+    {.name = "trust-from", .value = "ADDRESS", .help = "only from there (this machine)"},
     {.name = "tls-cert", .value = "FILE", .help = "serve TLS: the certificate and its chain, PEM"},
     {.name = "tls-key", .value = "FILE", .help = "its key, PEM; SIGHUP reads both again"},
     {.name = "allow-host", .value = "HOST,...", .help = "accept these Host names too"},
@@ -99,6 +105,7 @@ struct service {
     char data_dir[PATH_MAX];
     char allow_hosts[2048];
     const char *port_file;
+    char trust_from[INET6_ADDRSTRLEN];
     struct lac_tls_options tls_options;
     struct lac_tls *tls;
     struct lac_own_names own_names;
@@ -180,6 +187,40 @@ static bool read_allow_hosts(struct service *service)
     return true;
 }
 
+/* Who is believed when a header names the user. */
+static bool read_trust(struct service *service)
+{
+    struct lac_http_options *http = &service->http_options;
+    const char *from = lac_options_text(&service->options, "trust-from", NULL);
+    uint8_t address[16];
+
+    http->trust_header = lac_options_text(&service->options, "trust-header", NULL);
+    if ((http->trust_header != NULL && !http->is_behind_proxy) ||
+        (from != NULL && http->trust_header == NULL)) {
+        (void)fail("--trust-header needs --behind-proxy, and --trust-from needs --trust-header: "
+                   "anybody could name anybody");
+        return false;
+    }
+    if (http->trust_header != NULL &&
+        (http->trust_header[0] == '\0' ||
+         strspn(http->trust_header, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                    "0123456789-_") != strlen(http->trust_header))) {
+        (void)fail("--trust-header: must be the name of a header field");
+        return false;
+    }
+    if (from != NULL) { /* as the address of a connection is written */
+        const int family = strchr(from, ':') != NULL ? AF_INET6 : AF_INET;
+
+        if (inet_pton(family, from, address) != 1 ||
+            inet_ntop(family, address, service->trust_from, sizeof(service->trust_from)) == NULL) {
+            (void)fail("--trust-from: must be an IP address");
+            return false;
+        }
+        http->trust_from = service->trust_from;
+    }
+    return true;
+}
+
 static bool read_options(struct service *service)
 {
     struct lac_options *options = &service->options;
@@ -207,6 +248,9 @@ static bool read_options(struct service *service)
     http->allow_remote = lac_options_on(options, "allow-remote", false);
     http->is_behind_proxy = lac_options_on(options, "behind-proxy", false);
     http->base_path = lac_options_text(options, "base-path", "");
+    if (!read_trust(service)) {
+        return false;
+    }
     service->tls_options.certificate_path = lac_options_text(options, "tls-cert", NULL);
     service->tls_options.key_path = lac_options_text(options, "tls-key", NULL);
     if ((service->tls_options.certificate_path == NULL) !=
@@ -391,6 +435,7 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to start");
     }
     service->http_options.identify = lac_api_identify;
+    service->http_options.identify_named = lac_api_identify_named;
     service->http_options.permit = lac_api_permit;
     service->http_options.may_hear = lac_api_may_hear;
     service->http_options.routes = lac_api_routes;

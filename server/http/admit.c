@@ -37,6 +37,9 @@ struct fields {
     const char *accept_encoding;
     const char *if_none_match;
     const char *forwarded_for;
+    const char *named_by; /**< the field in which our proxy names the user; NULL: it does not */
+    const char *named;
+    unsigned named_count;
     const char *wanted[LAC_FIELD_COUNT_];
     bool is_wanted_twice;
 };
@@ -79,7 +82,9 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
     if (value == NULL) {
         return MHD_YES;
     }
-    if (strcasecmp(key, "Content-Length") == 0) {
+    if (fields->named_by != NULL && strcasecmp(key, fields->named_by) == 0) {
+        keep(&fields->named, &fields->named_count, value);
+    } else if (strcasecmp(key, "Content-Length") == 0) {
         keep(&fields->content_length, &fields->content_length_count, value);
     } else if (strcasecmp(key, "Transfer-Encoding") == 0) {
         keep(&fields->transfer_encoding, &fields->transfer_encoding_count, value);
@@ -247,6 +252,11 @@ static enum lac_proof identify(struct exchange *x, const struct fields *fields)
             (void)snprintf(x->request.cookie, sizeof(x->request.cookie), "%s", cookie);
         }
     }
+    /* the name goes with whatever the browser asks, as a cookie does: the same guards hold */
+    if (proof == LAC_PROOF_NONE && bearer == NULL && fields->named_count == 1 &&
+        options->identify_named(options->app, fields->named, &x->request.who)) {
+        proof = LAC_PROOF_COOKIE;
+    }
     if (proof != LAC_PROOF_NONE) {
         lac_connection_trust(x->connection);
     }
@@ -348,16 +358,31 @@ static void see_forwarded(struct exchange *x, const char *list)
     }
 }
 
+/* Whether our proxy connected: others who send its header are not believed. */
+static bool is_from_proxy(const struct exchange *x)
+{
+    const struct lac_http_options *options = &x->loop->server->options;
+    const struct sockaddr_storage *address = &x->connection->place.address;
+
+    return options->trust_from != NULL
+               ? strcmp(x->request.peer, options->trust_from) == 0
+               : lac_address_is_loopback((const struct sockaddr *)(const void *)address);
+}
+
 bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version)
 {
+    const struct lac_http_options *options = &x->loop->server->options;
     struct fields fields = {0};
 
+    if (options->is_behind_proxy && options->trust_header != NULL && is_from_proxy(x)) {
+        fields.named_by = options->trust_header;
+    }
     (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, see_field, &fields);
     x->accepts_gzip = lac_accepts_gzip(fields.accept_encoding);
     if (!framing_is_sound(x, &fields, version) || !origin_is_ours(x, &fields)) {
         return false;
     }
-    if (x->loop->server->options.is_behind_proxy && fields.forwarded_for != NULL) {
+    if (options->is_behind_proxy && fields.forwarded_for != NULL) {
         see_forwarded(x, fields.forwarded_for);
     }
     strip_base_path(x);

@@ -31,6 +31,10 @@ struct lac_http_options {
      */
     bool (*identify)(void *app, enum lac_proof proof, const char *secret,
                      struct lac_principal *ret_who);
+    /** The user whom a proxy of ours names in `trust_header`; on the loop: must not block. */
+    bool (*identify_named)(void *app, const char *name, struct lac_principal *ret_who);
+    const char *trust_header; /**< NULL: none; only with is_behind_proxy */
+    const char *trust_from;   /**< the proxy's address, as inet_ntop() writes it; NULL: loopback */
     /**
      * Whether the request may go on to its handler, by the route's access rule and what its path
      * names. On a worker before the handler; for routes that run on the loop, and for those that

@@ -334,5 +334,37 @@ class Start(unittest.TestCase):
             self.assertEqual(admin(data, "list").stdout, "")
 
 
+    def test_a_proxy_that_names_the_user(self):
+        for flags in (("--trust-header", "X-User"), ("--behind-proxy", "--trust-from", "127.0.0.1"), ("--behind-proxy", "--trust-header", "X User"),
+                      ("--behind-proxy", "--trust-header", "X-User", "--trust-from", "proxy")):
+            with tempfile.TemporaryDirectory() as data:
+                said = subprocess.run([PROGRAM, "serve", "--data", data, "--listen", "127.0.0.1:0", *flags], capture_output=True, text=True, timeout=60)
+                self.assertEqual(said.returncode, 2, (flags, said.stderr))
+        server = Server("--behind-proxy", "--trust-header", "X-Forwarded-User")
+        self.assertEqual(admin(server.data, "add", "ann").returncode, 0)
+        own = {"Origin": f"http://127.0.0.1:{server.port}"}
+        ask = lambda *words, **fields: server.request(*words, key=False, headers={k.replace("_", "-"): v for k, v in fields.items()})
+        self.assertTrue(wait_for(lambda: ask("GET", "/api/v1/session", X_Forwarded_User="ann").status == 200))
+        self.assertEqual(ask("GET", "/api/v1/session", X_Forwarded_User="ann", X_Forwarded_For="198.51.100.7").json()["name"], "ann")
+        for name in ("", "Ann", "ann,root", "nobody", "ann ann"):
+            self.assertEqual(ask("GET", "/api/v1/session", X_Forwarded_User=name).status, 401, name)
+        self.assertEqual(ask("GET", "/api/v1/session", X_Forwarded_User="ann", Authorization="Bearer " + "a" * 52).status, 401)
+        with server.connect() as twice:  # the client's beside the proxy's
+            twice.sendall(f"GET /api/v1/session HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nX-Forwarded-User: ann\r\nX-Forwarded-User: ann\r\n\r\n".encode())
+            self.assertEqual(twice.recv(64).split()[1], b"401")
+        # the name comes with whatever a browser asks: a change must come from our own page
+        self.assertEqual(ask("DELETE", "/api/v1/session", X_Forwarded_User="ann").status, 403)
+        self.assertEqual(ask("DELETE", "/api/v1/session", X_Forwarded_User="ann", Sec_Fetch_Site="cross-site", **own).status, 403)
+        self.assertEqual(ask("DELETE", "/api/v1/session", X_Forwarded_User="ann", Sec_Fetch_Site="same-origin", **own).status, 204)
+        self.assertEqual(server.terminate(), 0)
+        # spoofed from elsewhere: only the proxy's address is believed, whatever X-Forwarded-For says
+        server.flags = ("--behind-proxy", "--trust-header", "X-Forwarded-User", "--trust-from", "192.0.2.1")
+        server.start()
+        for forwarded in ({}, {"X_Forwarded_For": "192.0.2.1"}):
+            self.assertEqual(ask("GET", "/api/v1/session", X_Forwarded_User="ann", **forwarded).status, 401)
+        self.assertEqual(server.terminate(), 0)
+        server.close()
+
+
 if __name__ == "__main__":
     unittest.main()
