@@ -516,6 +516,146 @@ START_TEST(gpu_metrics_are_counters)
 }
 END_TEST
 
+/* Frames lie in the order of their depth, not of the rows; those without a symbol are their
+ * library's; what has no stack, and what belongs to no sample, is left out. */
+START_TEST(sampled_stacks_are_a_profile)
+{
+    struct nsys_file m = nsys_file_begin();
+    nsys_file_tables(&m);
+    nsys_file_sql(
+        &m,
+        "INSERT INTO StringIds VALUES(20,'train'),(21,'forward'),(22,'0xdead'),"
+        "(23,'/opt/lib/libcuda.so.1'),(24,'backward');"
+        "CREATE TABLE COMPOSITE_EVENTS(id INTEGER, start INTEGER, cpu INTEGER, threadState "
+        "INTEGER, globalTid INTEGER, cpuCycles INTEGER);"
+        "INSERT INTO COMPOSITE_EVENTS VALUES(3,3000000,0,1," TID(9, 9) ",1),(1,1000000,0,1," TID(
+            9,
+            9) ",1),(2,2000000,0,1," TID(9,
+                                         9) ",1),(4,2500000,0,1," TID(9,
+                                                                      10) ",1),"
+                                                                          "(5,61000000,0,1," TID(
+                                                                              9,
+                                                                              9) ",1),(6,NULL,0,"
+                                                                                 "1," TID(9,
+                                                                                          9) ",1);"
+                                                                                             "CREAT"
+                                                                                             "E "
+                                                                                             "TABLE"
+                                                                                             " SAMP"
+                                                                                             "LING_"
+                                                                                             "CALLC"
+                                                                                             "HAINS"
+                                                                                             "(id "
+                                                                                             "INTEG"
+                                                                                             "ER, "
+                                                                                             "symbo"
+                                                                                             "l "
+                                                                                             "INTEG"
+                                                                                             "ER, "
+                                                                                             "modul"
+                                                                                             "e "
+                                                                                             "INTEG"
+                                                                                             "ER, "
+                                                                                             "kerne"
+                                                                                             "lMode"
+                                                                                             " INTE"
+                                                                                             "GER, "
+                                                                                             "unres"
+                                                                                             "olved"
+                                                                                             " INTE"
+                                                                                             "GER, "
+                                                                                             "stack"
+                                                                                             "Depth"
+                                                                                             " INTE"
+                                                                                             "GER);"
+                                                                                             "INSER"
+                                                                                             "T "
+                                                                                             "INTO "
+                                                                                             "SAMPL"
+                                                                                             "ING_"
+                                                                                             "CALLC"
+                                                                                             "HAINS"
+                                                                                             " VALU"
+                                                                                             "ES(1,"
+                                                                                             "20,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "1),("
+                                                                                             "1,21,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "0),"
+                                                                                             "(2,"
+                                                                                             "22,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "1,0),"
+                                                                                             "(2,"
+                                                                                             "20,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "1),("
+                                                                                             "3,24,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "0),"
+                                                                                             "(3,"
+                                                                                             "20,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "1),("
+                                                                                             "9,20,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "0),("
+                                                                                             "1,'x'"
+                                                                                             ",23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "2),"
+                                                                                             "(5,"
+                                                                                             "24,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "0),("
+                                                                                             "5,20,"
+                                                                                             "23,"
+                                                                                             "NULL,"
+                                                                                             "NULL,"
+                                                                                             "1)");
+    nsys_file_done(&m);
+    struct lac_model *model = nsys_file_import(m.path);
+    (void)unlink(m.path);
+    uint32_t train = find(model, "train", 0);
+    uint32_t forward = find(model, "forward", 0);
+    uint32_t cuda = find(model, "[libcuda.so.1]", 0);
+    ck_assert_uint_eq(model->slices.count, 6);
+    ck_assert_int_eq(track_of(model, train)->kind, LAC_TRACK_PROFILE);
+    ck_assert_int_eq(model->info.profile_scale, 1000000);
+    ck_assert_int_eq(model->slices.dur_ns[train], 3000000);
+    ck_assert_int_eq(model->slices.dur_ns[forward], 1000000);
+    ck_assert_int_eq(model->slices.start_ns[cuda] - model->slices.start_ns[forward], 1000000);
+    ck_assert_int_eq(model->slices.dur_ns[find(model, "train", 1)], 1000000);
+    ck_assert_uint_eq(model->info.profile_count, 1);
+    ck_assert_uint_eq(model->info.weight_unit, 0);
+    ck_assert_str_eq(lac_model_str(model, model->info.profile_unit), "samples");
+    ck_assert_uint_eq(reported(model, "row_without_times"), 1);
+    /* four samples of 1 ms in the first 20 ms, none, and one */
+    ck_assert_uint_eq(model->sample_count, 3);
+    ck_assert_double_eq_tol(model->sample_value[0], 0.2, 1e-9);
+    ck_assert_double_eq_tol(model->sample_value[1], 0, 1e-9);
+    ck_assert_double_eq_tol(model->sample_value[2], 0.05, 1e-9);
+    lac_model_destroy(model);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_nsys");
@@ -535,6 +675,7 @@ int main(void)
     tcase_add_test(made, names_that_are_all_empty_are_names);
     tcase_add_test(made, memory_is_refused_with_a_sentence);
     tcase_add_test(made, gpu_metrics_are_counters);
+    tcase_add_test(made, sampled_stacks_are_a_profile);
     suite_add_tcase(suite, made);
     return check_main(suite);
 }

@@ -72,7 +72,8 @@ static void expect_rows(struct lac_nsys *nsys)
                                          "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                                          "NVTX_EVENTS",
                                          "OSRT_API",
-                                         "GPU_METRICS"};
+                                         "GPU_METRICS",
+                                         "COMPOSITE_EVENTS"};
     for (size_t i = 0; i < LAC_COUNT_OF(TABLES); i++) {
         uint64_t count = lac_nsys_db_row_count(&nsys->db, TABLES[i]);
         /* a wild rowid says nothing */
@@ -83,8 +84,8 @@ static void expect_rows(struct lac_nsys *nsys)
 static enum lac_status read_all(struct lac_nsys *nsys, int64_t *ret_base_ns)
 {
     enum lac_status (*const PARTS[])(struct lac_nsys *) = {
-        lac_nsys_read_strings, lac_nsys_read_enums, lac_nsys_read_gpu,
-        lac_nsys_read_calls,   lac_nsys_read_nvtx,  lac_nsys_read_metrics,
+        lac_nsys_read_strings, lac_nsys_read_enums,   lac_nsys_read_gpu,     lac_nsys_read_calls,
+        lac_nsys_read_nvtx,    lac_nsys_read_metrics, lac_nsys_read_samples,
     };
     enum lac_status status = check_kind(nsys);
     expect_rows(nsys);

@@ -37,6 +37,8 @@ struct lac_nsys_open {
     struct lac_slice_in slice;
 };
 
+struct lac_nsys_samples;
+
 struct lac_nsys {
     struct lac_nsys_db db;
     struct lac_builder *builder;
@@ -73,12 +75,13 @@ struct lac_nsys {
     size_t metadata_used;
     char unread[160];
     uint64_t unread_count;
-    bool is_rocpd;                 /**< a database of ROCm */
-    bool is_nvprof;                /**< a database of nvprof or the Visual Profiler */
-    int64_t own_process;           /**< its one process, as a global id; GPU rows name none */
-    struct lac_nsys_map call_of;   /**< its calls by kind and number -> string id */
-    struct lac_nsys_map marker_of; /**< its ranges by their id -> index in `open` */
-    uint8_t copy_kind_of[32];      /**< enum lac_copy_kind by the file's number */
+    struct lac_nsys_samples *samples; /**< while nsys_samples.c reads */
+    bool is_rocpd;                    /**< a database of ROCm */
+    bool is_nvprof;                   /**< a database of nvprof or the Visual Profiler */
+    int64_t own_process;              /**< its one process, as a global id; GPU rows name none */
+    struct lac_nsys_map call_of;      /**< its calls by kind and number -> string id */
+    struct lac_nsys_map marker_of;    /**< its ranges by their id -> index in `open` */
+    uint8_t copy_kind_of[32];         /**< enum lac_copy_kind by the file's number */
     uint8_t memory_kind_of[32];
 };
 
@@ -154,6 +157,8 @@ LAC_MUST_USE enum lac_status lac_nsys_read_calls(struct lac_nsys *nsys);
 LAC_MUST_USE enum lac_status lac_nsys_read_nvtx(struct lac_nsys *nsys);
 /** nsys_metrics.c: what was sampled of GPUs, as counters. */
 LAC_MUST_USE enum lac_status lac_nsys_read_metrics(struct lac_nsys *nsys);
+/** nsys_samples.c: stacks of threads that were sampled, as a profile beside the trace. */
+LAC_MUST_USE enum lac_status lac_nsys_read_samples(struct lac_nsys *nsys);
 /** The GPU tables of nvprof: they differ in names of tables and columns. */
 LAC_MUST_USE enum lac_status lac_nsys_read_nvprof_gpu(struct lac_nsys *nsys);
 /** nsys_nvprof.c: all that nvprof records. */

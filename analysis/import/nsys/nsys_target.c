@@ -35,7 +35,8 @@ static enum lac_status on_process(struct lac_nsys *nsys, const struct lac_nsys_r
 
 static enum lac_status on_thread(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
-    static const enum lac_track_kind ROWS[] = {LAC_TRACK_THREAD, LAC_TRACK_MARKS};
+    static const enum lac_track_kind ROWS[] = {LAC_TRACK_THREAD, LAC_TRACK_MARKS,
+                                               LAC_TRACK_PROFILE};
     int64_t global_tid;
     uint32_t name = 0;
     if (!lac_nsys_rows_integer(rows, 0, &global_tid)) {
@@ -181,6 +182,8 @@ static bool is_read(const char *table)
                                          "CUBLAS_EVENTS",
                                          "NVTX_EVENTS",
                                          "GPU_METRICS",
+                                         "COMPOSITE_EVENTS",
+                                         "SAMPLING_CALLCHAINS",
                                          "StringIds",
                                          "PROCESSES",
                                          "ThreadNames",

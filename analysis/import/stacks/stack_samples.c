@@ -46,6 +46,7 @@ struct lac_stacks {
     uint64_t sample_count, sample_capacity;
     int64_t total_weight;
     unsigned digits;
+    bool is_beside; /* a profile beside a trace */
     char *room;
     size_t room_bytes;
 };
@@ -179,6 +180,12 @@ enum lac_status lac_stacks_thread(struct lac_stacks *stacks, int64_t pid, int64_
         return status;
     }
     lac_builder_track_at(stacks->builder, track)->name = name;
+    return add_node(stacks, &(struct node){.below = LAC_NONE, .track = track}, ret_bottom);
+}
+
+enum lac_status lac_stacks_row(struct lac_stacks *stacks, uint32_t track, uint32_t *ret_bottom)
+{
+    stacks->is_beside = true;
     return add_node(stacks, &(struct node){.below = LAC_NONE, .track = track}, ret_bottom);
 }
 
@@ -445,6 +452,13 @@ enum lac_status lac_stacks_finish(struct lac_stacks *stacks, const char *unit, i
     }
     if (unit != NULL && status == LAC_OK) {
         status = lac_stacks_name(stacks, unit, strlen(unit), &info->weight_unit);
+    }
+    if (stacks->is_beside) {
+        info->profile_count++;
+        info->profile_unit = info->weight_unit;
+        info->profile_scale = info->weight_scale;
+        info->weight_unit = 0;
+        info->weight_scale = 0;
     }
     if (status == LAC_OK) {
         status = has_times ? lay_over_time(stacks, period_ns) : lay_side_by_side(stacks);

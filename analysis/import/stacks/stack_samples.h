@@ -42,6 +42,11 @@ LAC_MUST_USE enum lac_status lac_stacks_name(struct lac_stacks *stacks, const ch
 LAC_MUST_USE enum lac_status lac_stacks_thread(struct lac_stacks *stacks, int64_t pid, int64_t tid,
                                                uint32_t id, uint32_t name, uint32_t *ret_bottom);
 
+/** The same on a row that is there already: of a profile beside a trace, which the finish tells of
+ *  as such. */
+LAC_MUST_USE enum lac_status lac_stacks_row(struct lac_stacks *stacks, uint32_t track,
+                                            uint32_t *ret_bottom);
+
 /** The stack with the frame `name` on top of the stack `below`. @return LAC_OK, LAC_ERR_NOMEM or
  *  LAC_ERR_LIMIT (too deep, too many) */
 LAC_MUST_USE enum lac_status lac_stacks_push(struct lac_stacks *stacks, uint32_t below,
