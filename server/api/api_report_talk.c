@@ -180,6 +180,35 @@ void lac_api_comments(void *app_context, const struct lac_request *request,
     }
 }
 
+/** For webhooks: who said what beside which report, and who is named. */
+static void tell_of_comment(struct lac_app *app, const char *report, const char *comment,
+                            const struct lac_comment *said)
+{
+    struct lac_written_report row = {0};
+    struct lac_error error = {0};
+    char path[LAC_ID_SIZE + 16];
+    char text[512];
+
+    if (app->tell_news == NULL || lac_reports_get(app->store, report, &row, &error) != LAC_OK) {
+        return;
+    }
+    (void)snprintf(path, sizeof(path), "/reports/%s", report);
+    (void)snprintf(text, sizeof(text), "%.64s on \"%.120s\": %.250s", said->author, row.title,
+                   said->body);
+    struct lac_news news = {.event = "report.comment",
+                            .project = row.project,
+                            .object = comment,
+                            .path = path,
+                            .text = text};
+
+    app->tell_news(app->webhooks, &news);
+    if (said->mentions[0] != '\0') {
+        news.event = "report.mention";
+        app->tell_news(app->webhooks, &news);
+    }
+    lac_written_report_done(&row);
+}
+
 void lac_api_comment_add(void *app_context, const struct lac_request *request,
                          struct lac_response *response)
 {
@@ -224,6 +253,7 @@ void lac_api_comment_add(void *app_context, const struct lac_request *request,
         lac_api_fail(response, &error);
         return;
     }
+    tell_of_comment(app, request->param[0], id, &comment);
     response->http_status = 201;
     answer_comments(app, request->param[0], id, response);
 }

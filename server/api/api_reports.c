@@ -431,6 +431,24 @@ static bool draft(struct lac_app *app, const struct lac_request *request, struct
     return is_made;
 }
 
+/** For webhooks: a report is there for who may read its project. */
+static void tell_of_report(struct lac_app *app, const char *id,
+                           const struct lac_report_change *change)
+{
+    char path[LAC_ID_SIZE + 16];
+    char text[400];
+
+    if (app->tell_news != NULL) {
+        (void)snprintf(path, sizeof(path), "/reports/%s", id);
+        (void)snprintf(text, sizeof(text), "%.64s wrote \"%.250s\"", change->author, change->title);
+        app->tell_news(app->webhooks, &(struct lac_news){.event = "report.published",
+                                                         .project = change->project,
+                                                         .object = id,
+                                                         .path = path,
+                                                         .text = text});
+    }
+}
+
 void lac_api_report_create(void *app_context, const struct lac_request *request,
                            struct lac_response *response)
 {
@@ -468,6 +486,7 @@ void lac_api_report_create(void *app_context, const struct lac_request *request,
                                                  .snapshot_count = taking.count};
 
         if (lac_reports_create(app->store, &change, id, &error) == LAC_OK) {
+            tell_of_report(app, id, &change);
             response->http_status = 201;
             lac_response_header(response, "Location", "%s/api/v1/reports/%s", request->base_path,
                                 id);

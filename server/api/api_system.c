@@ -141,6 +141,42 @@ void lac_api_events(void *app, const struct lac_request *request, struct lac_res
     lac_buffer_puts(&response->body, "retry: 2000\n: ready\n\n");
 }
 
+/** A trace that is ready or has failed, for webhooks. */
+static void tell_of_trace(struct lac_app *app, const char *id)
+{
+    struct lac_trace_row row = {0};
+    struct lac_error error = {0};
+    char object[LAC_ID_SIZE + 16];
+    char path[LAC_ID_SIZE + 16];
+    char text[800];
+
+    if (app->tell_news == NULL || lac_store_get_trace(app->store, id, &row, &error) != LAC_OK) {
+        return;
+    }
+    const bool is_ready = row.state == LAC_TRACE_READY;
+
+    if (is_ready || row.state == LAC_TRACE_FAILED) {
+        (void)snprintf(object, sizeof(object), "%s/%u", id, row.generation);
+        (void)snprintf(path, sizeof(path), "/t/%s", id);
+        if (is_ready) {
+            (void)snprintf(text, sizeof(text), "%.200s is ready%s%s", row.name,
+                           row.summary.present ? ": " : "",
+                           row.summary.present ? row.summary.text : "");
+        } else {
+            (void)snprintf(text, sizeof(text), "%.200s could not be read: %.200s", row.name,
+                           row.error_message != NULL ? row.error_message : "");
+        }
+        app->tell_news(app->webhooks,
+                       &(struct lac_news){.event = is_ready ? "trace.ready" : "trace.failed",
+                                          .project = row.project != NULL ? row.project : "",
+                                          .object = object,
+                                          .path = path,
+                                          .text = text,
+                                          .object_unix_ms = row.created_unix_ms});
+    }
+    lac_trace_row_done(&row);
+}
+
 void lac_api_trace_changed(void *context, const char *id, bool deleted,
                            const struct lac_ingest_progress *progress)
 {
@@ -153,6 +189,9 @@ void lac_api_trace_changed(void *context, const char *id, bool deleted,
     const bool is_moving = progress != NULL && (progress->state == LAC_TRACE_RECEIVING ||
                                                 progress->state == LAC_TRACE_IMPORTING);
 
+    if (!deleted && !is_moving) {
+        tell_of_trace(app, id);
+    }
     if (app->http == NULL || !lac_http_server_has_streams(app->http)) {
         return;
     }

@@ -20,6 +20,17 @@ enum { LAC_SQL_BODY_BYTES_MAX = 400000 };
 
 struct lac_document_cache;
 struct lac_people;
+struct lac_webhooks;
+
+/** What happened in a project, for who is told of it (server/webhooks). */
+struct lac_news {
+    const char *event;      /**< "trace.ready", ... */
+    const char *project;    /**< "" none */
+    const char *object;     /**< id of what it is about, and what tells two times apart */
+    const char *path;       /**< of the page */
+    const char *text;       /**< one line */
+    int64_t object_unix_ms; /**< when the object came; 0: now */
+};
 
 struct lac_app {
     struct lac_store *store;
@@ -29,6 +40,9 @@ struct lac_app {
     struct lac_document_cache *documents; /**< of runs and of comparisons */
     const struct lac_key *key;
     struct lac_people *people;
+    struct lac_webhooks *webhooks;
+    /** Of `webhooks`: called from any thread, does not wait for the network; NULL none. */
+    void (*tell_news)(struct lac_webhooks *webhooks, const struct lac_news *news);
     bool is_secure;        /**< clients come by TLS: cookies say Secure */
     const char *base_path; /**< "" or "/x/y" */
 };
@@ -288,4 +302,15 @@ void lac_api_project_settings(void *app, const struct lac_request *request,
                               struct lac_response *response);
 void lac_api_project_settings_put(void *app, const struct lac_request *request,
                                   struct lac_response *response);
+
+/* server/webhooks */
+enum { LAC_API_WEBHOOK_BYTES = 8192 };
+void lac_api_webhooks(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_webhook_add(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_webhook_remove(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_webhook_try(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+
 #endif

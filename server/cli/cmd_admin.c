@@ -9,6 +9,7 @@
 #include "server/store/expire.h"
 #include "server/store/store.h"
 #include "server/store/verify.h"
+#include "server/webhooks/admin_webhook.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,10 @@ static const char usage[] =
     "       lacuna admin user add NAME [--admin] [--password-file FILE] [--data DIR]\n"
     "       lacuna admin user password NAME --password-file FILE [--data DIR]\n"
     "       lacuna admin user list|remove NAME [--data DIR]\n"
+    "       lacuna admin webhook list [--project NAME] [--data DIR]\n"
+    "       lacuna admin webhook add URL [--project NAME] [--slack] [--events EVENTS]\n"
+    "                            [--webhook-allow NET,...] [--data DIR]\n"
+    "       lacuna admin webhook remove ID [--project NAME] [--data DIR]\n"
     "       lacuna admin expire [--data DIR] [--originals DAYS] [--traces DAYS] [--dry-run]\n"
     "\n"
     "verify reads the whole data folder (the catalog, every page of every trace file, every\n"
@@ -38,6 +43,10 @@ static const char usage[] =
     "user keeps the people of a service, also beside a running server. The password is the first\n"
     "line of FILE, - for standard input. An administrator has every right in every project.\n"
     "\n"
+    "webhook keeps where a project's news are sent (without --project: of traces without one).\n"
+    "EVENTS are some of: trace.ready trace.failed report.published report.comment\n"
+    "report.mention run.regression. The secret that signs them is shown once.\n"
+    "\n"
     "expire removes the uploads of traces that arrived more than --originals days ago, and traces\n"
     "that arrived more than --traces days ago. Pinned traces and baselines of projects stay.\n"
     "--dry-run only says what would go. A server may be running.\n";
@@ -47,6 +56,10 @@ static const struct lac_option options_table[] = {
     {.name = "json", .help = "verify: print JSON", .flag_only = true},
     {.name = "admin", .help = "user add: an administrator", .flag_only = true},
     {.name = "password-file", .value = "FILE", .help = "user: the password"},
+    {.name = "project", .value = "NAME", .help = "webhook: of this project"},
+    {.name = "slack", .help = "webhook add: in the form of Slack", .flag_only = true},
+    {.name = "events", .value = "EVENTS", .help = "webhook add: these alone (all)"},
+    {.name = "webhook-allow", .value = "NET,...", .help = "webhook add: private networks"},
     {.name = "originals", .value = "DAYS", .help = "expire: uploads older than this"},
     {.name = "traces", .value = "DAYS", .help = "expire: traces older than this"},
     {.name = "dry-run", .help = "expire: only say what would go", .flag_only = true},
@@ -286,6 +299,26 @@ static int expire(struct admin *admin, const struct lac_options *options)
     return status != LAC_OK ? fail(admin, error.message) : fflush(stdout) == 0 ? 0 : 1;
 }
 
+static int webhook(struct admin *admin, const struct lac_options *options)
+{
+    const struct lac_admin_webhook asked = {
+        .data_dir = admin->data_dir,
+        .verb = options->operand_count > 1 ? options->operands[1] : "",
+        .operand = options->operand_count > 2 ? options->operands[2] : NULL,
+        .project = lac_options_text(options, "project", "-"),
+        .events = lac_options_text(options, "events", ""),
+        .allowed = lac_options_text(options, "webhook-allow", ""),
+        .is_slack = lac_options_on(options, "slack", false)};
+
+    if (options->operand_count > 3) {
+        (void)fprintf(stderr, "lacuna admin: webhook takes one URL or ID\n");
+        return 2;
+    }
+    return lac_options_data_dir(options, admin->data_dir, sizeof(admin->data_dir))
+               ? lac_admin_webhook(&asked)
+               : 2;
+}
+
 int lac_cmd_admin(int argc, char **argv)
 {
     struct admin admin = {0};
@@ -301,9 +334,11 @@ int lac_cmd_admin(int argc, char **argv)
         const bool is_expire = strcmp(verb, "expire") == 0;
         if (is_user) {
             status = user(&admin, &options);
+        } else if (options.operand_count > 0 && strcmp(options.operands[0], "webhook") == 0) {
+            status = webhook(&admin, &options);
         } else if (!is_verify && !is_expire && strcmp(verb, "repair") != 0) {
-            (void)fprintf(stderr, "lacuna admin: give verify, repair, expire or user (see lacuna "
-                                  "admin --help)\n");
+            (void)fprintf(stderr, "lacuna admin: give verify, repair, expire, user or webhook (see "
+                                  "lacuna admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");

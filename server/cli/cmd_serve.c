@@ -14,6 +14,7 @@
 #include "server/people/people.h"
 #include "server/store/store.h"
 #include "server/tls/tls.h"
+#include "server/webhooks/webhooks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,6 +58,11 @@ static const struct lac_option option_table[] = {
     {.name = "tls-cert", .value = "FILE", .help = "serve TLS: the certificate and its chain, PEM"},
     {.name = "tls-key", .value = "FILE", .help = "its key, PEM; SIGHUP reads both again"},
     {.name = "allow-host", .value = "HOST,...", .help = "accept these Host names too"},
+    {.name = "webhook-allow",
+     .value = "NET,...",
+     .help = "private networks that webhooks may lead to (none)"},
+    {.name = "webhook-retry", .value = "MS", .help = "wait after a failed webhook (10000)"},
+    {.name = "public-url", .value = "URL", .help = "the page's address, for links in webhooks"},
     {.name = "base-path", .value = "/X/Y", .help = "path prefix behind a proxy"},
     {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug (info)"},
     LAC_OPTION_NAMES,
@@ -100,6 +106,7 @@ struct service {
     struct lac_store_options store_options;
     struct lac_ingest_options ingest_options;
     struct lac_resumable_options upload_options;
+    struct lac_webhooks_options webhooks;
     struct lac_key key;
     struct lac_app app;
     char data_dir[PATH_MAX];
@@ -221,6 +228,24 @@ static bool read_trust(struct service *service)
     return true;
 }
 
+static bool read_webhooks(struct service *service)
+{
+    unsigned retry_ms = 0;
+
+    if (!lac_nets_read(lac_options_text(&service->options, "webhook-allow", ""),
+                       &service->webhooks.allowed)) {
+        (void)fail(
+            "--webhook-allow: addresses and networks, as in 10.0.0.0/8,fd00::/8, at most 32");
+        return false;
+    }
+    if (!read_unsigned(service, "webhook-retry", LAC_WEBHOOK_RETRY_MS_MAX, &retry_ms)) {
+        return false;
+    }
+    service->webhooks.retry_ms = retry_ms > 0 ? retry_ms : LAC_WEBHOOK_RETRY_MS;
+    service->webhooks.address = lac_options_text(&service->options, "public-url", "");
+    return true;
+}
+
 static bool read_options(struct service *service)
 {
     struct lac_options *options = &service->options;
@@ -267,7 +292,7 @@ static bool read_options(struct service *service)
     ingest->names_text = service->own_names.text;
     store->names = service->own_names.names;
     if (!read_http_numbers(service) || !read_upload_numbers(service) ||
-        !read_allow_hosts(service) ||
+        !read_allow_hosts(service) || !read_webhooks(service) ||
         !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,
                             &ingest->memory_budget_bytes) ||
         !lac_options_number(options, "import-workers", 0, 1024, 0, &import_workers) ||
@@ -451,6 +476,11 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     if (status != LAC_OK) {
         return status;
     }
+    status = lac_webhooks_create(app, &service->webhooks, &app->webhooks, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    app->tell_news = lac_webhooks_tell;
     service->ingest_options.store = app->store;
     service->ingest_options.changed = lac_api_trace_changed;
     service->ingest_options.changed_context = app;
@@ -478,6 +508,7 @@ static void stop(struct service *service)
     lac_tls_destroy(service->tls); /* sends what it had to say */
     lac_resumable_destroy(app->uploads);
     lac_ingest_destroy(app->ingest); /* its last news find no listener */
+    lac_webhooks_destroy(app->webhooks);
     lac_http_server_destroy(app->http);
     lac_document_cache_destroy(app->documents);
     lac_people_destroy(app->people);

@@ -556,6 +556,38 @@ static void answer(struct journal *journal, const struct lac_request *request, i
     }
 }
 
+bool lac_journal_judge(struct lac_app *app, const char *project, const char *trace,
+                       struct lac_regression *ret_regression)
+{
+    struct journal journal = {.app = app, .project = project};
+    struct lac_response unsent = {.http_status = 200};
+    struct lac_error error = {0};
+    bool is_known = false;
+
+    *ret_regression = (struct lac_regression){0};
+    if (lac_timeline_open(app, project, &unsent, &journal.timeline) &&
+        lac_store_baseline(app->store, project, journal.baseline, &error) == LAC_OK) {
+        for (uint32_t i = 0; i < journal.timeline.count && journal.job == NULL; i++) {
+            const struct lac_figures *figures = &journal.timeline.runs[i].lead->figures;
+
+            journal.job = strcmp(figures->trace, trace) == 0 ? figures->job : NULL;
+        }
+        is_known = journal.job != NULL || journal.timeline.points.missing == 0;
+        if (journal.job != NULL && take_entries(&journal)) {
+            judge(&journal);
+            for (uint32_t i = 0; i < journal.count; i++) {
+                if (strcmp(figures_of(&journal.entries[i])->trace, trace) == 0) {
+                    *ret_regression = journal.entries[i].regression;
+                }
+            }
+        }
+    }
+    free(journal.entries);
+    lac_timeline_close(&journal.timeline);
+    lac_buffer_done(&unsent.body);
+    return is_known;
+}
+
 void lac_api_journal(void *app_context, const struct lac_request *request,
                      struct lac_response *response)
 {

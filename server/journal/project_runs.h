@@ -46,6 +46,11 @@ int64_t lac_timed_run_wasted_ns(const struct lac_timed_run *run);
 LAC_MUST_USE enum lac_status lac_journal_make_figures(struct lac_app *app, const char *project,
                                                       uint32_t limit, struct lac_error *reterr);
 
+/** A trace against its project's baseline; verdict unknown: none, of another job, or a rank whose
+ *  run another trace stands for. @return false: its figures are not made yet, ask again */
+bool lac_journal_judge(struct lac_app *app, const char *project, const char *trace,
+                       struct lac_regression *ret_regression);
+
 /** Compare two neighbors and keep it. A pair that cannot be compared is kept as such. */
 LAC_MUST_USE enum lac_status lac_journal_compare(struct lac_app *app, const char *a, const char *b,
                                                  struct lac_error *reterr);

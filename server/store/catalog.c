@@ -47,6 +47,15 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     "CREATE " kind " project_settings(project TEXT PRIMARY KEY, everybody TEXT,"                   \
     " description TEXT) WITHOUT ROWID;"
 
+#define WEBHOOK_TABLES(kind)                                                                       \
+    "CREATE " kind " webhooks(id TEXT PRIMARY KEY, project TEXT NOT NULL, url TEXT NOT NULL,"      \
+    " form TEXT NOT NULL, secret TEXT NOT NULL, events TEXT NOT NULL, author TEXT NOT NULL,"       \
+    " created_ms INTEGER NOT NULL) WITHOUT ROWID;"                                                 \
+    "CREATE " kind " webhook_deliveries(seq INTEGER PRIMARY KEY AUTOINCREMENT, webhook TEXT NOT"   \
+    " NULL, event TEXT NOT NULL, object TEXT NOT NULL, body TEXT, text TEXT, at_ms INTEGER NOT"    \
+    " NULL, attempts INTEGER NOT NULL DEFAULT 0, next_ms INTEGER, status INTEGER, problem TEXT,"   \
+    " UNIQUE(webhook, event, object));"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -90,6 +99,8 @@ static const char *const migrations[] = {
     LAC_SCHEMA_REPORTS,
     /* the first two were never filled */
     "DROP TABLE tokens; DROP TABLE users;" PEOPLE_TABLES("TABLE"),
+    WEBHOOK_TABLES("TABLE") "CREATE INDEX webhook_deliveries_due ON webhook_deliveries(next_ms)"
+                            " WHERE next_ms IS NOT NULL;",
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -192,9 +203,10 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
         status = migrate(db, newest, reterr);
     }
     if (status == LAC_OK && newest < LAC_CATALOG_VERSION) {
-        status = lac_sql_run(
-            db, LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE") PEOPLE_TABLES("TEMP TABLE"),
-            reterr); /* empty, to be read */
+        status = lac_sql_run(db,
+                             LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE")
+                                 PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE"),
+                             reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {
         (void)sqlite3_close(db);

@@ -158,6 +158,8 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
         {"report_comments", "id", false},
         {"report_findings", "report, part", false},
         {"shares", "id", false},
+        {"webhooks", "id", false},
+        {"webhook_deliveries", "seq", true},
         {"sessions", "hash", false},
         {"tokens", "hash", false},
         {"members", "project", false},

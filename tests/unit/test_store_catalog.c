@@ -425,6 +425,7 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
                 "DROP TABLE pins; DROP TABLE report_versions; DROP TABLE report_parts;"
                 "DROP TABLE report_comments; DROP TABLE report_findings; DROP TABLE shares;"
                 "DROP TABLE sessions; DROP TABLE members; DROP TABLE project_settings;"
+                "DROP TABLE webhooks; DROP TABLE webhook_deliveries;"
                 "PRAGMA user_version = 0");
     store = open_store(true);
     publish(store, "after the migration", NULL, 1, ids);
