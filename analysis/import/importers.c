@@ -38,6 +38,8 @@ static const struct lac_stream_importer stream_importers[] = {
     {is_sqlite, lac_nsys_import_stream, "databases of nsys, nvprof and rocpd"},
     {lac_nsys_is_dump, lac_nsys_import_dump, NULL},
     {lac_tables_is_table, lac_tables_import, "tables of profilers, GPU logs"},
+    {lac_pickled_is_its_own, lac_pickled_import, "pickles of PyTorch"},
+    {lac_line_profiler_is_text, lac_line_profiler_import_text, "line_profiler"},
     {lac_callgrind_is_its_own, lac_callgrind_import, "callgrind"},
     {lac_perf_script_is_its_own, lac_perf_script_import, "perf script"},
     {lac_folded_is_its_own, lac_folded_import, "folded stacks"},

@@ -12,6 +12,10 @@ SEEDS = os.path.join(ROOT, "tests/fuzz/corpus/import")
 # what each sample is called, and whether it has a timeline
 SAMPLES = {
     "callgrind": ("callgrind", False),
+    "line_profiler": ("line_profiler", False),
+    "line_profiler_text": ("line_profiler", False),
+    "nccl_trace_rank_3": ("flight recorder", True),
+    "torch_memory": ("torch memory", True),
 }
 ROUTES = ("/analysis", "/tracks", "/names", "/flame", "/flame?metric=profile", "/kernels", "/gaps", "/search?q=a", "/steps")
 
@@ -39,7 +43,7 @@ class Tools(unittest.TestCase):
                 tracks = server.api(base + "/tracks")["tracks"]
                 flame = server.api(base + "/flame" + ("" if not has_timeline else "?metric=profile"))
                 self.assertTrue(tracks)
-                self.assertTrue(flame["nodes"] or any(track["kind"] == "counter" for track in tracks))
+                self.assertTrue(flame["nodes"] or any(track["kind"] in ("counter", "thread") for track in tracks))
 
     def test_a_sample_cut_anywhere_ends_with_a_sentence_or_a_trace(self):
         folder = tempfile.mkdtemp(prefix="lacuna-tools-")

@@ -128,6 +128,161 @@ START_TEST(hostile_profiles_of_callgrind_are_counted_or_refused)
 }
 END_TEST
 
+/* -- line_profiler ------------------------------------------------------------------------------ */
+
+/* Both written by line_profiler 4.0.2 from one run. */
+START_TEST(line_profiler_opens_as_pickle_and_as_text)
+{
+    static const char *const seeds[] = {"line_profiler", "line_profiler_text"};
+    for (size_t i = 0; i < 2; i++) {
+        struct imported got = import_seed(seeds[i]);
+        ck_assert_uint_eq(report_count(got.models[0], "line_times_include_calls"), 1);
+        expect_profile(&got, LAC_FORMAT_LINE_PROFILER,
+                       "load (lp_mod.py:8);lp_mod.py:11 12766924|"
+                       "load (lp_mod.py:8);lp_mod.py:10 4743|load (lp_mod.py:8);lp_mod.py:9 1142|"
+                       "load (lp_mod.py:8);lp_mod.py:12 102|"
+                       "work (lp_mod.py:2);lp_mod.py:6 10204763|"
+                       "work (lp_mod.py:2);lp_mod.py:5 762882|"
+                       "work (lp_mod.py:2);lp_mod.py:4 500877|"
+                       "work (lp_mod.py:2);lp_mod.py:7 2775|"
+                       "work (lp_mod.py:2);lp_mod.py:3 896|",
+                       "");
+    }
+}
+END_TEST
+
+START_TEST(text_of_line_profiler_that_is_odd_is_read_as_far_as_it_goes)
+{
+    struct imported got =
+        import_text("Wrote profile results to x.lprof\nTimer unit: 1e-06 s\n\nTotal time: 5 s\n"
+                    "File: train.py\nFunction: f at line x\n     3         1      5.0\n"
+                    "Total time: 5 s\nFile: /a/b.py\nFunction: C.g at line 7\n"
+                    "     8         2         5.0      2.5    100.0      return 3\n"
+                    "     9                                             1 / 0\n");
+    expect_profile(&got, LAC_FORMAT_LINE_PROFILER, "C.g (b.py:7);b.py:8 5000|", "");
+}
+END_TEST
+
+/* -- what PyTorch pickles ---------------------------------------------------------------------- */
+
+static double counter_at(const struct lac_model *model, const char *name, uint64_t index)
+{
+    const uint32_t track = find_track(model, LAC_TRACK_COUNTER, name);
+    ck_assert_msg(track != LAC_NONE, "%s", name);
+    ck_assert_uint_lt(index, model->tracks[track].count);
+    return model->sample_value[model->tracks[track].first + index];
+}
+
+/* The counters end at what the segments hold: 12 MiB and 1 MiB allocated, 22 MiB reserved. */
+START_TEST(a_memory_snapshot_becomes_a_profile_in_bytes_and_counters)
+{
+    struct imported got = import_seed("torch_memory");
+    const struct lac_model *model = got.models[0];
+    const double MiB = 1.048576;
+    ck_assert_int_eq(model->info.format, LAC_FORMAT_TORCH_MEMORY);
+    ck_assert(!model->info.has_no_time);
+    ck_assert_str_eq(lac_model_str(model, model->info.profile_unit), "bytes");
+    ck_assert_int_eq(model->info.t0_ns, INT64_C(1700000000000000000));
+    ck_assert_int_eq(model->info.duration_ns, 60000);
+    ck_assert_double_eq_tol(counter_at(model, "GPU 0: allocated by PyTorch (MB)", 0), MiB, 1e-9);
+    ck_assert_double_eq_tol(counter_at(model, "GPU 0: allocated by PyTorch (MB)", 2), 12 * MiB,
+                            1e-9);
+    ck_assert_double_eq_tol(counter_at(model, "GPU 0: allocated by PyTorch (MB)", 4), 13 * MiB,
+                            1e-9);
+    ck_assert_double_eq_tol(counter_at(model, "GPU 0: reserved by PyTorch (MB)", 0), 22 * MiB,
+                            1e-9);
+    ck_assert_uint_eq(report_count(model, "out_of_memory"), 1);
+    ck_assert_str_eq(fold(model, LAC_FLAME_PROFILE),
+                     "cached, not in use (large pool) 6291456|"
+                     "allocated, no stack was recorded 1048576|"
+                     "cached, not in use (small pool) 1048576|"
+                     "main (train.py:40);step (adam.py:77) 4194304|"
+                     "main (train.py:40);forward (model.py:12);conv2d (functional.py:9) 10485760|");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_flight_recorder_dump_says_what_hangs)
+{
+    struct imported got = import_seed("nccl_trace_rank_3");
+    const struct lac_model *model = got.models[0];
+    ck_assert(lac_model_is_valid(model));
+    ck_assert_int_eq(model->info.format, LAC_FORMAT_FLIGHT_RECORDER);
+    ck_assert_uint_eq(model->slices.count, 4);
+    ck_assert_uint_eq(report_count(model, "not_completed_0"), 1);
+    ck_assert_uint_eq(report_count(model, "not_completed_1"), 0);
+    ck_assert_str_eq(model->report[0].text,
+                     "process group default_pg: number 61 has not completed: nccl:all_reduce "
+                     "[4096, 1024] Float, started. Last called: 62");
+    const uint64_t done = find_slice(model, "nccl:all_reduce [4096, 1024] Float");
+    ck_assert_int_eq(model->slices.start_ns[done], 0);
+    ck_assert_int_eq(model->slices.dur_ns[done], 2000000);
+    const uint64_t stuck =
+        find_slice(model, "nccl:all_reduce [4096, 1024] Float (started, not completed)");
+    ck_assert_uint_ne(stuck, UINT64_MAX);
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(hostile_pickles_are_refused_within_the_limits)
+{
+    static const char OTHER[] = "\x80\x02}q\x00X\x01\x00\x00\x00"
+                                "aK\x01s.";
+    refuse(OTHER, sizeof(OTHER) - 1, "a pickle of Python that is none of those");
+    static const char CALLS[] = "\x80\x02"
+                                "cos\nsystem\nX\x04\x00\x00\x00trueq\x00\x85R.";
+    refuse(CALLS, sizeof(CALLS) - 1, "a pickle of Python that is none of those");
+    /* an empty dump names the switch */
+    static const char EMPTY[] = "\x80\x02}(X\x07\x00\x00\x00"
+                                "entries]X\x07\x00\x00\x00version"
+                                "X\x03\x00\x00\x00"
+                                "2.4u.";
+    refuse(EMPTY, sizeof(EMPTY) - 1, "TORCH_NCCL_TRACE_BUFFER_SIZE");
+    static const char *const seeds[] = {"torch_memory", "nccl_trace_rank_3", "line_profiler"};
+    for (size_t i = 0; i < 3; i++) {
+        char path[256];
+        size_t size = 0;
+        (void)snprintf(path, sizeof(path), "tests/fuzz/corpus/import/%s", seeds[i]);
+        unsigned char *bytes = read_whole(path, &size);
+        ck_assert_ptr_nonnull(bytes);
+        for (size_t cut = 2; cut < size; cut += 7) {
+            struct imported got = import_sized(bytes, cut);
+            ck_assert_int_ne(got.status, LAC_OK);
+            imported_done(&got);
+        }
+        free(bytes);
+    }
+}
+END_TEST
+
+/* 20,000 times the same segment with 20,000 times the same block. */
+START_TEST(a_pickle_that_holds_one_list_very_often_ends_at_the_limit)
+{
+    enum { TIMES = 20000 };
+    static unsigned char bytes[400000];
+    size_t at = 0;
+#define PUT(text)                                                                                  \
+    do {                                                                                           \
+        memcpy(bytes + at, (text), sizeof(text) - 1);                                              \
+        at += sizeof(text) - 1;                                                                    \
+    } while (0)
+    PUT("\x80\x02](}(X\x06\x00\x00\x00"
+        "blocks](}X\x04\x00\x00\x00sizeK\x01sq\x01");
+    for (size_t i = 0; i < TIMES; i++) {
+        PUT("h\x01");
+    }
+    PUT("euq\x02");
+    for (size_t i = 0; i < TIMES; i++) {
+        PUT("h\x02");
+    }
+    PUT("e.");
+#undef PUT
+    struct imported got = import_sized(bytes, at);
+    ck_assert_int_eq(got.status, LAC_ERR_LIMIT);
+    imported_done(&got);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_tools");
@@ -135,6 +290,12 @@ int main(void)
     tcase_add_test(tcase, a_profile_of_callgrind_becomes_stacks_of_its_callers);
     tcase_add_test(tcase, other_writers_of_its_format_are_read);
     tcase_add_test(tcase, hostile_profiles_of_callgrind_are_counted_or_refused);
+    tcase_add_test(tcase, line_profiler_opens_as_pickle_and_as_text);
+    tcase_add_test(tcase, text_of_line_profiler_that_is_odd_is_read_as_far_as_it_goes);
+    tcase_add_test(tcase, a_memory_snapshot_becomes_a_profile_in_bytes_and_counters);
+    tcase_add_test(tcase, a_flight_recorder_dump_says_what_hangs);
+    tcase_add_test(tcase, hostile_pickles_are_refused_within_the_limits);
+    tcase_add_test(tcase, a_pickle_that_holds_one_list_very_often_ends_at_the_limit);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -508,8 +508,8 @@ static int64_t count_launches(const struct lac_facts *facts)
 /** Whether these are stacks of a profiler: in units of their own, or in time. */
 static bool is_profile(const struct lac_model *model)
 {
-    return model->info.weight_unit != 0 || model->info.format == LAC_FORMAT_SPEEDSCOPE ||
-           model->info.format == LAC_FORMAT_CPROFILE;
+    return model->info.weight_unit != 0 ||
+           (model->info.has_no_time && model->info.format >= LAC_FORMAT_FOLDED);
 }
 
 /** Stacks of a profiler: samples, or sums. */
@@ -527,6 +527,30 @@ static void say_profile(struct lac_facts *facts)
                                        : "");
 }
 
+/** What PyTorch kept of its own state; false: this is something else. */
+static bool say_state(struct lac_facts *facts)
+{
+    struct lac_verdict *verdict = &facts->analysis->verdict;
+    if (facts->model->info.format == LAC_FORMAT_TORCH_MEMORY) {
+        const struct lac_report_line *oom = report_line(facts->model, "out_of_memory");
+        verdict->text = "a snapshot of PyTorch's memory: which code holds what, nothing of when "
+                        "the GPU worked";
+        verdict->detail = oom != NULL ? oom->text : "";
+        return true;
+    }
+    if (facts->model->info.format == LAC_FORMAT_FLIGHT_RECORDER) {
+        const struct lac_report_line *line = report_line(facts->model, "all_completed");
+        for (uint32_t i = 0; i < facts->model->report_count && line == NULL; i++) {
+            const struct lac_report_line *each = &facts->model->report[i];
+            line = strncmp(each->code, "not_completed_", 14) == 0 ? each : NULL;
+        }
+        verdict->text = "the last collectives of one rank, as the host saw them";
+        verdict->detail = line != NULL ? line->text : "";
+        return true;
+    }
+    return false;
+}
+
 /** No GPU operation: whether there was none, or none was recorded. */
 static void say_no_gpu(struct lac_facts *facts)
 {
@@ -538,6 +562,9 @@ static void say_no_gpu(struct lac_facts *facts)
     analysis->verdict = (struct lac_verdict){
         "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
         "Record with CUDA activities to see what the GPU did.", 0};
+    if (say_state(facts)) {
+        return;
+    }
     if (is_profile(facts->model)) {
         say_profile(facts);
     } else if (why != NULL) {

@@ -117,6 +117,11 @@ const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
     name: 'callgrind',
     command: 'valgrind --tool=callgrind --callgrind-out-file=out.callgrind ./program',
   },
+  {name: 'line_profiler', command: 'kernprof -l train.py'},
+  {
+    name: 'PyTorch memory',
+    command: 'torch.cuda.memory._dump_snapshot("memory.pickle")',
+  },
   {name: 'VizTracer', command: 'viztracer -o result.json train.py'},
   {name: 'Perfetto', command: 'perfetto -c config.pbtx --txt -o trace.pftrace'},
 ];
