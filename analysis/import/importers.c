@@ -6,9 +6,13 @@
 #include "analysis/import/nsys/nsys_dump.h"
 #include "analysis/import/perfetto/perfetto.h"
 #include "analysis/import/profilers/profiler_importers.h"
+#include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_import.h"
 #include "analysis/import/stacks/stack_importers.h"
 #include "analysis/import/tables/table_import.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 
 #include <stdbool.h>

@@ -105,6 +105,45 @@ START_TEST(a_process_of_rocprof_named_gpu2_is_device_2)
 }
 END_TEST
 
+#define ROW(PID, TID, NAME)                                                                        \
+    "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":" #PID ",\"tid\":" #TID                        \
+    ",\"args\":{\"name\":\"" NAME "\"}},"
+#define PLANE(PID, NAME)                                                                           \
+    "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":" #PID ",\"args\":{\"name\":\"" NAME "\"}},"
+#define WORK(PID, TID, NAME)                                                                       \
+    ",{\"ph\":\"X\",\"name\":\"" NAME "\",\"pid\":" #PID ",\"tid\":" #TID ",\"ts\":1,\"dur\":2}"
+
+/* As JAX writes them: what XProf derives stands beside the streams, and is no work of its own. */
+START_TEST(planes_of_xprof_are_devices)
+{
+    struct lac_model *model = model_of(
+        "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" PLANE(1, "/device:GPU:1")               //
+        PLANE(2, "/device:TPU:3") PLANE(701, "/host:CPU")                                       //
+        ROW(1, 13, "Stream #13(Compute,MemcpyD2D)") ROW(1, 14, "Stream #14(MemcpyH2D)")         //
+        ROW(1, 20, "XLA Ops") ROW(1, 21, "Steps") ROW(2, 1, "XLA Ops") ROW(2, 2, "XLA Modules") //
+        ROW(701, 9, "python") "{}" WORK(1, 13, "loop_fusion") WORK(1, 14, "MemcpyH2D")          //
+        WORK(1, 20, "fusion.1") WORK(1, 21, "7") WORK(2, 1, "convolution")                      //
+        WORK(2, 2, "jit_step(5)") WORK(701, 9, "PjitFunction") "]}");
+    ck_assert_int_eq(kind_of(model, "loop_fusion"), LAC_SLICE_KERNEL);
+    ck_assert_int_eq(row_of(model, "loop_fusion")->device, 1);
+    ck_assert_int_eq(row_of(model, "loop_fusion")->tid, 13);
+    ck_assert_int_eq(kind_of(model, "MemcpyH2D"), LAC_SLICE_COPY);
+    ck_assert_int_eq(kind_of(model, "fusion.1"), LAC_SLICE_GPU_RANGE);
+    ck_assert_int_eq(row_of(model, "fusion.1")->device, 1);
+    ck_assert_int_eq(kind_of(model, "7"), LAC_SLICE_GPU_RANGE);
+    ck_assert_int_eq(kind_of(model, "convolution"), LAC_SLICE_KERNEL);
+    ck_assert_int_eq(row_of(model, "convolution")->device, 3);
+    ck_assert_int_eq(kind_of(model, "jit_step(5)"), LAC_SLICE_GPU_RANGE);
+    ck_assert_int_eq(row_of(model, "jit_step(5)")->device, 3);
+    ck_assert_int_eq(row_of(model, "PjitFunction")->kind, LAC_TRACK_THREAD);
+    struct lac_analysis *analysis = trace_diagnose(model);
+    ck_assert_uint_eq(analysis->device_count, 2);
+    ck_assert_int_eq(analysis->devices[0].busy_ns, 2000);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(names_that_only_look_like_it_are_host_rows)
 {
     struct lac_model *model = model_of(
@@ -159,6 +198,7 @@ int main(void)
     tcase_add_test(tcase, rows_named_device_and_stream_are_gpu_work);
     tcase_add_test(tcase, threads_may_be_named_so_by_metadata);
     tcase_add_test(tcase, a_process_of_rocprof_named_gpu2_is_device_2);
+    tcase_add_test(tcase, planes_of_xprof_are_devices);
     tcase_add_test(tcase, names_that_only_look_like_it_are_host_rows);
     tcase_add_test(tcase, what_may_be_gpu_work_is_said_to_be_not_known);
     tcase_add_test(tcase, a_category_named_cuda_with_a_stream_is_a_kernel);

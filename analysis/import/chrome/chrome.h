@@ -81,6 +81,7 @@ struct lac_chrome_thread {
     int32_t sort_index;
     bool is_named;
     bool is_stream_row; /**< named "Device 0" and "Stream 7" (device_rows.c) */
+    bool is_range_row;  /**< what its device worked for, by XProf */
     int64_t row_device, row_stream;
     uint32_t track[LAC_ROW_COUNT_]; /**< or LAC_NONE */
     struct {
@@ -289,6 +290,10 @@ LAC_MUST_USE enum lac_status lac_tensorflow_flush(struct lac_chrome *chrome, uin
 void lac_chrome_pending_destroy(struct lac_chrome_pending *pending);
 
 /* --- device_rows.c -----------------------------------------------------------------------------*/
+
+/** Whether a thread's row says what a device worked for, as XProf derives it: modules, steps, scopes.
+ *  It is shown beside the device's work and is none. */
+bool lac_device_range_row_of(const char *process, const char *thread, int64_t *ret_device);
 
 /** Whether a thread's row is a stream of a device by the names of both. */
 bool lac_device_row_of(const char *process, const char *thread, int64_t *ret_device,

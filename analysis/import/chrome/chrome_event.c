@@ -139,7 +139,7 @@ static void place_of(struct lac_chrome *chrome, const struct lac_interval *inter
         *ret_stream = process->stream;
         return;
     }
-    if (thread->is_stream_row) {
+    if (thread->is_stream_row || thread->is_range_row) {
         *ret_device = thread->row_device;
         *ret_stream = thread->row_stream;
         return;
@@ -204,6 +204,11 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
     bool has_track = interval->track != LAC_NONE;
     if (is_gpu_class(interval->class) && !has_track) {
         return lac_chrome_gpu(chrome, interval);
+    }
+    if (!has_track && chrome->threads[interval->thread].is_range_row) {
+        struct lac_interval range = *interval;
+        range.class = LAC_CLASS_GPU_RANGE;
+        return lac_chrome_gpu(chrome, &range);
     }
     if (!has_track && lac_is_gpu_operation(chrome, interval)) {
         struct lac_interval device = *interval;

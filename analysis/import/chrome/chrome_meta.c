@@ -127,6 +127,11 @@ enum lac_status lac_chrome_meta(struct lac_chrome *chrome)
         entry->is_stream_row = lac_device_row_of(lac_model_str(chrome->model, whose),
                                                  lac_model_str(chrome->model, entry->name),
                                                  &entry->row_device, &entry->row_stream);
+        entry->is_range_row =
+            !entry->is_stream_row &&
+            lac_device_range_row_of(lac_model_str(chrome->model, whose),
+                                    lac_model_str(chrome->model, entry->name), &entry->row_device);
+        entry->row_stream = entry->is_range_row ? entry->tid : entry->row_stream;
     }
     return status;
 }

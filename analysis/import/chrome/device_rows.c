@@ -1,6 +1,6 @@
 /*
  * GPU work in files of converters, which know no category of Kineto: rows named "Device 0" and
- * "Stream 7", together or as "Device 0 / Stream 7", and rocprof's process "GPU2". What such a row
+ * "Stream 7", together or as "Device 0 / Stream 7", rocprof's process "GPU2", and XProf's planes. What such a row
  * holds is GPU work; where none is, the report names the category that may have meant some.
  */
 
@@ -51,9 +51,63 @@ static bool is_stream(const char *p, int64_t *ret_stream)
     return rest != NULL && (*rest == 0 || *rest == ' ' || *rest == '(');
 }
 
+/* XProf's planes, as JAX and TensorFlow write them: "/device:GPU:0", "/device:TPU:1". */
+static bool is_plane(const char *process, bool *ret_is_tpu, int64_t *ret_device)
+{
+    static const char PREFIX[] = "/device:";
+    if (strncasecmp(process, PREFIX, sizeof(PREFIX) - 1) != 0) {
+        return false;
+    }
+    process += sizeof(PREFIX) - 1;
+    const char *rest = word_and_number(process, "tpu", ret_device);
+    *ret_is_tpu = rest != NULL;
+    rest = rest != NULL ? rest : word_and_number(process, "gpu", ret_device);
+    return rest != NULL && *rest == 0;
+}
+
+/* Work of a plane lies in its streams; of a TPU, which has none, in the row of its operations. */
+static bool plane_row_of(const char *process, const char *thread, int64_t *ret_device,
+                         int64_t *ret_stream)
+{
+    bool is_tpu = false;
+    if (!is_plane(process, &is_tpu, ret_device)) {
+        return false;
+    }
+    *ret_stream = 0;
+    return is_tpu ? strcmp(thread, "XLA Ops") == 0 : is_stream(thread, ret_stream);
+}
+
+bool lac_device_range_row_of(const char *process, const char *thread, int64_t *ret_device)
+{
+    static const char *const DERIVED[] = {"Steps",
+                                          "XLA Modules",
+                                          "XLA Ops",
+                                          "Async XLA Ops",
+                                          "XLA TraceMe",
+                                          "TensorFlow Ops",
+                                          "TensorFlow Name Scope",
+                                          "Framework Ops",
+                                          "Framework Name Scope",
+                                          "Launch Stats",
+                                          "Source code"};
+    bool is_tpu = false;
+    if (!is_plane(process, &is_tpu, ret_device)) {
+        return false;
+    }
+    for (size_t i = 0; i < LAC_COUNT_OF(DERIVED); i++) {
+        if (strcasecmp(thread, DERIVED[i]) == 0) {
+            return !is_tpu || strcmp(thread, "XLA Ops") != 0;
+        }
+    }
+    return false;
+}
+
 bool lac_device_row_of(const char *process, const char *thread, int64_t *ret_device,
                        int64_t *ret_stream)
 {
+    if (plane_row_of(process, thread, ret_device, ret_stream)) {
+        return true;
+    }
     const char *rest = device_number(process, ret_device);
     if (rest != NULL && *rest == 0 && is_stream(thread, ret_stream)) {
         return true;
