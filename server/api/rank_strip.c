@@ -21,7 +21,13 @@ enum { BATCH_HEADER_BYTES = 16, GAPS_A_PAGE = 10000, CELLS_A_PART = 4 };
 #define LONG_GAP_NS 10000
 
 /** What a name's slices do: learned once a name. */
-enum work { WORK_UNASKED = 0, WORK_COMPUTE, WORK_COMM, WORK_COPY, WORK_NONE };
+enum work {
+    WORK_UNASKED = 0,
+    WORK_COMM,
+    WORK_COPY,
+    WORK_NONE,
+    WORK_COMPUTE /**< and enum lac_strip_kind above it */
+};
 
 struct making {
     struct lac_trace_file *file;
@@ -81,6 +87,48 @@ static void spread(const struct lac_strip_query *query, int64_t start_ns, int64_
     }
 }
 
+static enum lac_strip_kind kind_of(enum lac_family family)
+{
+    switch (family) {
+    case LAC_FAMILY_GEMM:
+    case LAC_FAMILY_MOE:
+        return LAC_STRIP_MATRIX;
+    case LAC_FAMILY_CONV:
+        return LAC_STRIP_CONVOLUTION;
+    case LAC_FAMILY_ATTENTION:
+        return LAC_STRIP_ATTENTION;
+    case LAC_FAMILY_NORM:
+    case LAC_FAMILY_SOFTMAX:
+    case LAC_FAMILY_OPTIMIZER:
+    case LAC_FAMILY_REDUCE:
+    case LAC_FAMILY_INDEX:
+    case LAC_FAMILY_ELEMENTWISE:
+    case LAC_FAMILY_RNG:
+    case LAC_FAMILY_FILL:
+    case LAC_FAMILY_POOL:
+    case LAC_FAMILY_LAYOUT:
+    case LAC_FAMILY_COPY:
+        return LAC_STRIP_MEMORY;
+    case LAC_FAMILY_OTHER:
+    case LAC_FAMILY_TRITON:
+    case LAC_FAMILY_COMM:
+    case LAC_FAMILY_COUNT_:
+        break;
+    }
+    return LAC_STRIP_OTHER;
+}
+
+const char *lac_strip_kind_name(enum lac_strip_kind kind)
+{
+    static const char *const names[] = {[LAC_STRIP_MATRIX] = "matrix",
+                                        [LAC_STRIP_CONVOLUTION] = "convolution",
+                                        [LAC_STRIP_ATTENTION] = "attention",
+                                        [LAC_STRIP_MEMORY] = "memory",
+                                        [LAC_STRIP_OTHER] = "other"};
+
+    return names[kind];
+}
+
 static enum work work_of(struct making *making, uint8_t kind, uint32_t name)
 {
     const struct lac_model *head = lac_trace_file_head(making->file);
@@ -96,7 +144,8 @@ static enum work work_of(struct making *making, uint8_t kind, uint32_t name)
         struct lac_name_class class;
 
         lac_names_classify(text, strlen(text), &class);
-        making->kernels[name] = class.is_comm ? WORK_COMM : WORK_COMPUTE;
+        making->kernels[name] =
+            class.is_comm ? WORK_COMM : (uint8_t)(WORK_COMPUTE + kind_of(class.family));
     }
     return (enum work)making->kernels[name];
 }
@@ -104,12 +153,13 @@ static enum work work_of(struct making *making, uint8_t kind, uint32_t name)
 static void add_work(struct making *making, enum work work, int64_t start_ns, int64_t end_ns,
                      int64_t busy_ns)
 {
-    int64_t *const parts_ns[] = {[WORK_COMPUTE] = making->strip->compute_ns,
-                                 [WORK_COMM] = making->strip->comm_ns,
-                                 [WORK_COPY] = making->strip->copy_ns};
+    const struct lac_strip *strip = making->strip;
 
-    if (work == WORK_COMPUTE || work == WORK_COMM || work == WORK_COPY) {
-        spread(making->query, start_ns, end_ns, busy_ns, parts_ns[work]);
+    if (work == WORK_COMM || work == WORK_COPY) {
+        spread(making->query, start_ns, end_ns, busy_ns,
+               work == WORK_COMM ? strip->comm_ns : strip->copy_ns);
+    } else if (work >= WORK_COMPUTE) {
+        spread(making->query, start_ns, end_ns, busy_ns, strip->kind_ns[work - WORK_COMPUTE]);
     }
 }
 
@@ -284,6 +334,40 @@ static enum lac_status add_gaps(struct making *making)
     return status;
 }
 
+/** What computes is the sum of its kinds. */
+static void sum_kinds(struct lac_strip *strip)
+{
+    for (uint32_t i = 0; i < strip->points; i++) {
+        for (unsigned k = 0; k < LAC_STRIP_KIND_COUNT_; k++) {
+            strip->compute_ns[i] += strip->kind_ns[k][i];
+        }
+    }
+}
+
+/** Kinds that ran at the same time share what there is of a part. */
+static void share_kinds(struct lac_strip *strip)
+{
+    for (uint32_t i = 0; i < strip->points; i++) {
+        int64_t left_ns = strip->compute_ns[i];
+        int64_t sum_ns = 0;
+
+        for (unsigned k = 0; k < LAC_STRIP_KIND_COUNT_; k++) {
+            sum_ns += strip->kind_ns[k][i];
+        }
+        for (unsigned k = 0; k < LAC_STRIP_KIND_COUNT_; k++) {
+            const int64_t whole_ns = strip->kind_ns[k][i];
+            /* of what is left: so the last one takes the rest, and nothing is lost to rounding */
+            const int64_t part_ns =
+                whole_ns == sum_ns ? left_ns
+                                   : (int64_t)((double)left_ns * (double)whole_ns / (double)sum_ns);
+
+            strip->kind_ns[k][i] = part_ns;
+            left_ns -= part_ns;
+            sum_ns -= whole_ns;
+        }
+    }
+}
+
 /** Of what ran at the same time only computing counts, then communication, then copies. */
 static void leave_exposed(const struct lac_strip_query *query, struct lac_strip *strip)
 {
@@ -318,11 +402,14 @@ enum lac_status lac_strip_make(struct lac_trace_file *file, const struct lac_str
                             .reterr = reterr};
     enum lac_status status = LAC_ERR_NOMEM;
 
-    strip.compute_ns = calloc((size_t)query->points * 3, sizeof(int64_t));
+    strip.compute_ns = calloc((size_t)query->points * (3 + LAC_STRIP_KIND_COUNT_), sizeof(int64_t));
     strip.cause_ns = calloc(query->points, sizeof(*strip.cause_ns));
     if (strip.compute_ns != NULL && strip.cause_ns != NULL && making.kernels != NULL) {
         strip.comm_ns = strip.compute_ns + query->points;
         strip.copy_ns = strip.comm_ns + query->points;
+        for (unsigned k = 0; k < LAC_STRIP_KIND_COUNT_; k++) {
+            strip.kind_ns[k] = strip.copy_ns + (size_t)query->points * (k + 1);
+        }
         status = add_operations(&making);
     }
     if (status == LAC_OK) {
@@ -333,7 +420,9 @@ enum lac_status lac_strip_make(struct lac_trace_file *file, const struct lac_str
         lac_strip_done(&strip);
         return status;
     }
+    sum_kinds(&strip);
     leave_exposed(query, &strip);
+    share_kinds(&strip);
     *ret_strip = strip;
     return LAC_OK;
 }

@@ -11,6 +11,16 @@
 
 enum { LAC_STRIP_POINTS_MAX = 2000 };
 
+/** What computing kernels do. */
+enum lac_strip_kind {
+    LAC_STRIP_MATRIX,
+    LAC_STRIP_CONVOLUTION,
+    LAC_STRIP_ATTENTION,
+    LAC_STRIP_MEMORY, /**< elementwise, reductions, normalizations, layouts, copies by kernels */
+    LAC_STRIP_OTHER,
+    LAC_STRIP_KIND_COUNT_
+};
+
 struct lac_strip_query {
     int64_t device;
     int64_t first_ns, end_ns; /**< of the device's operations */
@@ -23,6 +33,7 @@ struct lac_strip_query {
 struct lac_strip {
     uint32_t points;
     int64_t *compute_ns;
+    int64_t *kind_ns[LAC_STRIP_KIND_COUNT_]; /**< compute_ns by kind: they sum to it */
     int64_t *comm_ns; /**< without computing beside it; of copies without either */
     int64_t *copy_ns;
     int64_t (*cause_ns)[LAC_CAUSE_COUNT_];
@@ -32,6 +43,9 @@ struct lac_strip {
 LAC_MUST_USE enum lac_status lac_strip_make(struct lac_trace_file *file,
                                             const struct lac_strip_query *query,
                                             struct lac_strip *ret_strip, struct lac_error *reterr);
+
+/** In JSON. */
+const char *lac_strip_kind_name(enum lac_strip_kind kind);
 
 /** A zeroed struct is allowed. */
 void lac_strip_done(struct lac_strip *strip);

@@ -246,6 +246,22 @@ static bool device_of(struct lac_trace_file *file, struct lac_response *response
     return true;
 }
 
+/** Computing by what its kernels do, or null. */
+static void write_kinds(struct lac_json *json, bool has_device, const struct asked *asked,
+                        const struct lac_strip *strip)
+{
+    if (!has_device) {
+        lac_json_null(json, "kinds");
+        return;
+    }
+    lac_json_open(json, "kinds", '{');
+    for (unsigned k = 0; k < LAC_STRIP_KIND_COUNT_; k++) {
+        (void)write_parts(json, lac_strip_kind_name((enum lac_strip_kind)k), asked,
+                          strip->kind_ns[k], 1);
+    }
+    lac_json_close(json, '}');
+}
+
 static void answer_strip(struct lac_trace_file *file, const struct lac_request *request,
                          struct lac_response *response)
 {
@@ -278,6 +294,7 @@ static void answer_strip(struct lac_trace_file *file, const struct lac_request *
     lac_json_int(&json, "t1_ns", asked.t1_ns);
     lac_json_int(&json, "points", asked.points);
     write_device(&json, has_device, query.device, &asked, &strip);
+    write_kinds(&json, has_device, &asked, &strip);
     lac_json_close(&json, '}');
     lac_strip_done(&strip);
 }

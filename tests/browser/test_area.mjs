@@ -232,6 +232,27 @@ const steps = [
     await row().first().click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${table.rows[0].slice}`);
   }],
+  ['the GPU, its launch queue and its memory have rows; a row that moves or goes is so after a reload', async () => {
+    await page.goto(`${page.url().split('?')[0]}?view=timeline`);
+    const label = (name) => page.locator('.tl-label').filter({has: page.getByText(name, {exact: true})});
+    await label('GPU busy').waitFor();
+    await label('launch queue').waitFor();
+    const top = async (name) => Number.parseInt(await label(name).evaluate((el) => el.style.top), 10);
+    assert.ok(await top('GPU busy') < await top('why idle') && await top('why idle') < await top('launch queue'));
+    await label('launch queue').hover();
+    await page.getByRole('button', {name: 'Move launch queue up'}).click();
+    await page.waitForFunction(() => new URL(location.href).searchParams.get('rows')?.startsWith('order='));
+    await label('why idle').hover();
+    await page.getByRole('button', {name: 'Hide why idle'}).click();
+    await label('show 1 hidden row').waitFor();
+    await page.waitForFunction(() => new URL(location.href).searchParams.get('rows')?.includes('hide='));
+    await page.reload();
+    await label('show 1 hidden row').waitFor();
+    assert.equal(await label('why idle').count(), 0);
+    await page.getByRole('button', {name: 'show 1 hidden row'}).click();
+    await label('why idle').waitFor();
+    assert.ok(await top('launch queue') < await top('why idle'));
+  }],
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];
 

@@ -183,6 +183,12 @@ class Runs(unittest.TestCase):
             self.refused(f"/runs/{run}/{query}", 400, "bad_request")
         self.refused(f"/traces/{rank['trace']}/strip?t0=5&t1=5", 400, "bad_request")
         self.assertIsNone(self.server.api(f"/traces/{rank['trace']}/strip?device=99")["work"])
+        self.assertIsNone(self.server.api(f"/traces/{rank['trace']}/strip?device=99")["kinds"])
+        kinds = self.server.api(f"/traces/{rank['trace']}/strip?points=40")
+        self.assertGreater(len(kinds["kinds"]), 1)
+        self.assertEqual(sum(kind["total_ns"] for kind in kinds["kinds"].values()), kinds["work"]["compute"]["total_ns"])
+        for part in range(40):
+            self.assertAlmostEqual(sum(kind["parts"][part] for kind in kinds["kinds"].values()), kinds["work"]["compute"]["parts"][part], delta=3)
         self.refused("/runs/" + "a" * 26 + "/strips", 404, "not_found")
         self.refused("/runs/short/collectives", 404, "not_found")
 

@@ -122,10 +122,11 @@ export const getRun = (id: string, s?: AbortSignal) => getJson(run(id), shapes.r
 export const getRunAnalysis = (id: string, s?: AbortSignal) =>
   getJson(`${run(id)}/analysis`, shapes.runAnalysisShape, {detail: 'brief'}, s);
 
-/** What the first device of a trace did in each part of a window; it may begin before the trace. */
+/** What a device of a trace (the first one) did in each part of a window, which may begin before
+ *  the trace. */
 export const getStrip = (
   id: string,
-  query: {t0: number; t1: number; points: number},
+  query: {t0: number; t1: number; points: number; device?: number},
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/strip`, shapes.stripOfTraceShape, query, s);
 

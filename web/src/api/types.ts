@@ -673,7 +673,11 @@ const stripShape = {
   waiting: opt(dict(stripPartsShape)),
 };
 const stripWindow = {t0_ns: num, t1_ns: num, points: num};
-export const stripOfTraceShape = obj({...stripShape, ...stripWindow});
+export const stripOfTraceShape = obj({
+  ...stripShape,
+  ...stripWindow,
+  kinds: opt(dict(stripPartsShape)),
+});
 export type Strip = Infer<typeof stripOfTraceShape>;
 
 export const runStripsShape = obj({

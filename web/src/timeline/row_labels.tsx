@@ -3,7 +3,7 @@
 import {computed, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
-import {visibleRows, type Row} from './data/rows';
+import {isMovable, movedOrder, visibleRows, type Row} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 
 /** Rows beyond the edges of the screen that exist already. */
@@ -62,7 +62,7 @@ export function RowLabels({model}: {model: TimelineModel}): JSX.Element {
 
 function Label({model, row, top}: {model: TimelineModel; row: Row; top: number}): JSX.Element {
   const style = {top: `${top}px`, height: `${row.height}px`};
-  if (row.kind === 'more' || row.kind === 'group') {
+  if (row.kind === 'more' || row.kind === 'group' || row.kind === 'hidden') {
     return (
       <div class={`tl-label tl-label-${row.kind}`} role="listitem" style={style} title={row.title}>
         <button
@@ -70,9 +70,11 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
           class="tl-fold"
           aria-expanded={!row.isCollapsed}
           onClick={() =>
-            row.kind === 'more'
-              ? model.changeRows({showAll: !model.rowState.value.showAll})
-              : model.toggle('collapsed', row.key)
+            row.kind === 'hidden'
+              ? model.changeRows({hidden: new Set()})
+              : row.kind === 'more'
+                ? model.changeRows({showAll: !model.rowState.value.showAll})
+                : model.toggle('collapsed', row.key)
           }
         >
           <Chevron isOpen={!row.isCollapsed} />
@@ -113,6 +115,7 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
             {hidden > 0 ? `+${hidden}` : '\u2212'}
           </button>
         )}
+        {isMovable(row) && <RowPlaceTools model={model} row={row} />}
         <button
           type="button"
           class={`tl-tool tl-pin${row.isPinned ? ' tl-pinned' : ''}`}
@@ -127,6 +130,33 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
         </button>
       </span>
     </div>
+  );
+}
+
+/** Up, down, and away: as buttons, so that they can be reached without a pointer. */
+function RowPlaceTools({model, row}: {model: TimelineModel; row: Row}): JSX.Element {
+  const move = (by: number): void =>
+    model.changeRows({order: movedOrder(model.rows.peek(), row.key, by)});
+  const tools = [
+    ['\u2191', `Move ${row.label} up`, () => move(-1)],
+    ['\u2193', `Move ${row.label} down`, () => move(1)],
+    ['\u00d7', `Hide ${row.label}`, () => model.toggle('hidden', row.key)],
+  ] as const;
+  return (
+    <>
+      {tools.map(([text, title, run]) => (
+        <button
+          key={text}
+          type="button"
+          class="tl-tool tl-place"
+          aria-label={title}
+          title={title}
+          onClick={run}
+        >
+          {text}
+        </button>
+      ))}
+    </>
   );
 }
 

@@ -9,7 +9,7 @@ import type {TimelineModel} from './data/timeline_model';
 
 export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
   const hover = model.hover.value;
-  if (!hover || (!hover.hit && hover.value === undefined)) return null;
+  if (!hover || (!hover.hit && hover.value === undefined && hover.text === undefined)) return null;
   const {name, facts} = hoverText(model, hover);
   // To the side with more room, and never beyond it.
   const {x, y, stageWidth} = hover;
@@ -28,8 +28,11 @@ export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
 }
 
 /** The name may be cut to fit; the facts after it never are. */
-function hoverText(model: TimelineModel, {hit, value, row}: Hover): {name: string; facts: string} {
-  if (!hit) return {name: row.label, facts: value === undefined ? '' : countText(value)};
+function hoverText(
+  model: TimelineModel,
+  {hit, value, text: said, row}: Hover,
+): {name: string; facts: string} {
+  if (!hit) return {name: row.label, facts: value === undefined ? (said ?? '') : countText(value)};
   void model.arrivals.value;
   const isGap = hit.kind === SliceKind.gap;
   const text = model.names.text(hit.nameId);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {ns} from '../../base/units';
-import {CounterStore, valueAt} from './counter_store';
+import {RangeStore, valueAt} from './counter_store';
 
 const samples = (t0: number, t1: number) => ({
   ts_ns: [t0, (t0 + t1) / 2].map(ns),
@@ -21,7 +21,7 @@ test('the value of a counter is the last one before', () => {
 
 test('counters are asked for with a screen to either side, and again only when that is left', async () => {
   const asked: {t0: number; t1: number}[] = [];
-  const store = new CounterStore(
+  const store = new RangeStore(
     (_track, range) => {
       asked.push(range);
       return Promise.resolve(samples(range.t0, range.t1));

@@ -1,18 +1,18 @@
-// Samples of counter rows for what is on screen, with a screen to either side. No DOM.
+// Samples of counter rows, and what devices did, for what is on screen, with a screen to either side. No DOM.
 
 import type {CounterSamples} from '../../api/types';
 
 const POINTS = 1500;
 const KEPT_MAX = 64;
 
-export type CounterFetch = (
-  track: number,
+export type RangeFetch<T> = (
+  of: number,
   query: {t0: number; t1: number; points: number},
   signal: AbortSignal,
-) => Promise<CounterSamples>;
+) => Promise<T>;
 
-interface Entry {
-  samples: CounterSamples | undefined;
+interface Entry<T> {
+  samples: T | undefined;
   t0: number;
   t1: number;
   flight: AbortController | undefined;
@@ -21,17 +21,17 @@ interface Entry {
 
 const RETRY_MS = 3000;
 
-export class CounterStore {
-  private readonly entries = new Map<number, Entry>();
+export class RangeStore<T> {
+  private readonly entries = new Map<number, Entry<T>>();
 
   constructor(
-    private readonly fetch: CounterFetch,
+    private readonly fetch: RangeFetch<T>,
     private readonly durationNs: number,
     private readonly onChange: () => void,
   ) {}
 
-  /** The samples of a track so far; requests more when they do not fit the window well. */
-  get(track: number, t0: number, t1: number): CounterSamples | undefined {
+  /** The samples of a track or device so far; requests more when they do not fit the window well. */
+  get(track: number, t0: number, t1: number): T | undefined {
     let entry = this.entries.get(track);
     if (!entry) {
       if (this.entries.size >= KEPT_MAX) this.entries.clear();
@@ -51,7 +51,7 @@ export class CounterStore {
     for (const entry of this.entries.values()) entry.flight?.abort();
   }
 
-  private async load(entry: Entry, track: number, from: number, to: number): Promise<void> {
+  private async load(entry: Entry<T>, track: number, from: number, to: number): Promise<void> {
     const t0 = Math.max(0, Math.floor(from));
     const t1 = Math.min(this.durationNs, Math.ceil(to));
     const flight = new AbortController();

@@ -20,6 +20,8 @@ export interface Hover {
   readonly hit: Hit | undefined;
   /** A counter's value at the pointer. */
   readonly value: number | undefined;
+  /** What a device did there, in words. */
+  readonly text: string | undefined;
   /** Pointer, CSS pixels in the stage. */
   readonly x: number;
   readonly y: number;

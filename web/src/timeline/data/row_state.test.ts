@@ -7,6 +7,8 @@ const NONE: RowChoice = {
   collapsed: new Set(),
   expanded: new Set(),
   pinned: new Set(),
+  hidden: new Set(),
+  order: [],
   filter: '',
 };
 
@@ -16,6 +18,7 @@ test('what was chosen comes back from its text', () => {
     {...NONE, showAll: true},
     {...NONE, pinned: new Set(['t3', 't12']), collapsed: new Set(['gd0', 'gp', 'gp17'])},
     {...NONE, expanded: new Set(['t0']), filter: 'a;b=c,only=d'},
+    {...NONE, hidden: new Set(['u0', 't9']), order: ['t4', 'u0', 't1']},
     {...NONE, collapsed: new Set(['gd-1']), filter: ' '},
   ];
   for (const choice of choices) assert.deepEqual(parseRows(formatRows(choice)), choice);
@@ -28,6 +31,7 @@ test('what is not ours is left out', () => {
     pinned: new Set(['t1']),
     collapsed: new Set(['gd0']),
   });
+  assert.deepEqual(parseRows('order=t1,<b>,t1,t0').order, ['t1', 't0']);
   assert.deepEqual(parseRows('only='), NONE);
   assert.deepEqual(parseRows('pin=' + 't1,'.repeat(50_000)), NONE);
 });

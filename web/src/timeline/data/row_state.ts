@@ -8,11 +8,15 @@ export interface RowChoice {
   /** Rows that show all their lanes. */
   readonly expanded: ReadonlySet<string>;
   readonly pinned: ReadonlySet<string>;
+  /** Rows that were put away. */
+  readonly hidden: ReadonlySet<string>;
+  /** Keys of rows in the order in which a person put them; empty: the usual one. */
+  readonly order: readonly string[];
   readonly filter: string;
 }
 
-const SETS = {pin: 'pinned', open: 'expanded', fold: 'collapsed'} as const;
-const KEY = /^(t\d+|g[dp]-?\d*)$/;
+const SETS = {pin: 'pinned', open: 'expanded', fold: 'collapsed', hide: 'hidden'} as const;
+const KEY = /^([tu]\d+|g[dp]-?\d*)$/;
 /** An address beyond this is not ours. */
 const TEXT_MAX = 100_000;
 
@@ -21,6 +25,7 @@ export function formatRows(rows: RowChoice): string {
   if (rows.showAll) parts.push('all');
   for (const [word, set] of Object.entries(SETS) as [keyof typeof SETS, (typeof SETS)['pin']][])
     if (rows[set].size > 0) parts.push(`${word}=${[...rows[set]].join(',')}`);
+  if (rows.order.length > 0) parts.push(`order=${rows.order.join(',')}`);
   if (rows.filter !== '') parts.push(`only=${rows.filter}`);
   return parts.join(';');
 }
@@ -32,6 +37,8 @@ export function parseRows(text: string): RowChoice {
     collapsed: new Set<string>(),
     expanded: new Set<string>(),
     pinned: new Set<string>(),
+    hidden: new Set<string>(),
+    order: [] as readonly string[],
     filter: '',
   };
   let rest = text.length <= TEXT_MAX ? text : '';
@@ -44,7 +51,9 @@ export function parseRows(text: string): RowChoice {
     const part = end < 0 ? rest : rest.slice(0, end);
     rest = end < 0 ? '' : rest.slice(end + 1);
     if (part === 'all') rows.showAll = true;
-    const match = /^(pin|open|fold)=(.*)$/.exec(part);
+    if (part.startsWith('order='))
+      rows.order = [...new Set(part.slice('order='.length).split(','))].filter(k => KEY.test(k));
+    const match = /^(pin|open|fold|hide)=(.*)$/.exec(part);
     if (!match) continue;
     const set = rows[SETS[match[1] as keyof typeof SETS]];
     for (const key of (match[2] ?? '').split(',')) if (KEY.test(key)) set.add(key);

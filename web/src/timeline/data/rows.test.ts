@@ -6,6 +6,7 @@ import {
   laneAt,
   LANES_SHOWN,
   laneTop,
+  movedOrder,
   rowAt,
   ROWS_AT_START,
   rowTops,
@@ -61,6 +62,7 @@ const labels = (rows: readonly Row[]): string[] => rows.map(r => r.label);
 test('essential rows: steps, GPU, why idle, main thread, workers in order; the rest is one line', () => {
   assert.deepEqual(labels(rowsWith()), [
     'steps',
+    'GPU busy',
     'GPU 0',
     'why idle',
     'main thread',
@@ -71,7 +73,7 @@ test('essential rows: steps, GPU, why idle, main thread, workers in order; the r
 });
 
 test('all rows: the others follow, grouped by device and process; empty ones are left out', () => {
-  assert.deepEqual(labels(rowsWith({showAll: true})).slice(6), [
+  assert.deepEqual(labels(rowsWith({showAll: true})).slice(7), [
     '3 more rows',
     'GPU 0 \u00b7 V100',
     'GPU memory',
@@ -89,8 +91,8 @@ test('a group folds; a filter looks into it all the same', () => {
 });
 
 test('a pinned row joins the essential ones; so does one in which something was selected', () => {
-  assert.equal(labels(rowsWith({pinned: new Set(['t0'])}))[6], 'helper');
-  assert.equal(labels(rowsWith({revealed: new Set(['t0'])}))[6], 'helper');
+  assert.equal(labels(rowsWith({pinned: new Set(['t0'])}))[7], 'helper');
+  assert.equal(labels(rowsWith({revealed: new Set(['t0'])}))[7], 'helper');
   const open = rowsWith({revealed: new Set(['t0']), showAll: true});
   assert.equal(labels(open).filter(l => l === 'helper').length, 1);
   const hidden = {revealed: new Set(['t0']), showAll: true, collapsed: new Set(['gp0'])};
@@ -182,8 +184,75 @@ test('a thread that did most of the work is shown even if its role was not recog
       ['main', 1000],
       ['autograd', 5000],
     ]),
-    ['main thread', '1 more row'],
+    ['main thread', 'autograd 101'],
   );
+});
+
+test('counters of a device stand at its rows: how far the host is ahead, what memory is held', () => {
+  const info = {
+    ...INFO,
+    tracks: [
+      ...INFO.tracks,
+      ...tracksShape(
+        {
+          tracks: [
+            track(20, 'counter', {name: 'GPU 0: tensors allocated (MB)'}),
+            track(21, 'counter', {name: 'GPU 0: work launched, not begun'}),
+            track(22, 'counter', {name: 'GPU 0 memory clock'}),
+            track(23, 'counter', {name: 'GPU 1: work launched, not begun'}),
+          ],
+        },
+        '',
+      ).tracks,
+    ],
+  };
+  assert.deepEqual(labels(buildRows(info, ROWS_AT_START)).slice(3, 7), [
+    'why idle',
+    'launch queue',
+    'memory (MB)',
+    'main thread',
+  ]);
+});
+
+test('a row that was put away is gone, and one line brings all back', () => {
+  const rows = rowsWith({hidden: new Set(['t3', 'u0'])});
+  assert.ok(!rows.some(row => row.key === 't3' || row.key === 'u0'));
+  assert.equal(rows.at(-1)?.label, 'show 2 hidden rows');
+});
+
+test('rows move up and down, and the order that is kept brings them back there', () => {
+  const before = rowsWith();
+  const order = movedOrder(before, 't1', -1);
+  const moved = rowsWith({order});
+  assert.deepEqual(labels(moved).slice(0, 5), [
+    'steps',
+    'GPU busy',
+    'GPU 0',
+    'main thread',
+    'why idle',
+  ]);
+  const back = rowsWith({order: movedOrder(moved, 't1', 1)});
+  assert.deepEqual(labels(back), labels(before));
+  // beyond the ends nothing moves, and what has no place stays behind its neighbor
+  assert.deepEqual(labels(rowsWith({order: movedOrder(before, 't4', -1)})), labels(before));
+  const few = labels(rowsWith({order: ['t1', 't4']}));
+  assert.deepEqual(
+    few.slice(0, 3),
+    ['main thread', 'pt_data_worker 2', 'pt_data_worker 10'].slice(0, 3),
+  );
+});
+
+test('what is left of the height goes to lanes and further rows, never beyond it', () => {
+  for (let height = 0; height < 1500; height += 37) {
+    const plain = rowsWith().reduce((sum, row) => sum + row.height, 0);
+    const rows = buildRows(INFO, ROWS_AT_START, height);
+    const all = rows.reduce((sum, row) => sum + row.height, 0);
+    assert.ok(all <= Math.max(plain, height), `${all} of ${height}`);
+  }
+  const tall = buildRows(INFO, ROWS_AT_START, 1500);
+  assert.equal(tall.find(row => row.key === 't1')?.lanes, 20);
+  assert.ok(labels(tall).includes('ranges gpu_range 8') && labels(tall).includes('helper'));
+  assert.ok(!tall.some(row => row.kind === 'more'));
 });
 
 test('nameless threads carry the name of their process', () => {

@@ -4,7 +4,8 @@
 import type {TrackInfo, TracksInfo} from '../../api/types';
 import {parseRows, type RowChoice} from './row_state';
 
-export type RowKind = 'steps' | 'gaps' | 'slices' | 'counter' | 'group' | 'more';
+export type RowKind =
+  'steps' | 'gaps' | 'slices' | 'counter' | 'usage' | 'group' | 'more' | 'hidden';
 
 export interface Row {
   readonly key: string;
@@ -43,9 +44,11 @@ const PADDING = 4;
 const LANE_HEIGHT = {steps: 18, gaps: 22, stream: 22, thread: 17} as const;
 const GROUP_HEIGHT = 24;
 const COUNTER_HEIGHT = 44;
+const USAGE_HEIGHT = 40;
 const COLLAPSED_HEIGHT = 14;
 
-export function buildRows(info: TracksInfo, state: RowState): Row[] {
+/** @param heightPx what the rows may fill: where some of it is left, there are more lanes and rows */
+export function buildRows(info: TracksInfo, state: RowState, heightPx = 0): Row[] {
   const essential = essentialTracks(info);
   const chosen = new Set(essential.map(t => t.index));
   const isOpen = state.showAll || state.filter !== '';
@@ -56,21 +59,137 @@ export function buildRows(info: TracksInfo, state: RowState): Row[] {
     t => isPinned(t) && !chosen.has(t.index) && t.kind !== 'profile',
   );
   for (const track of pinned) chosen.add(track.index);
-  const rest = info.tracks.filter(t => !chosen.has(t.index) && t.count > 0 && t.kind !== 'profile');
+  let rest = info.tracks.filter(t => !chosen.has(t.index) && t.count > 0 && t.kind !== 'profile');
 
   const rows: Row[] = [];
   const matches = matcher(state.filter);
-  const add = (track: TrackInfo, depth: number): void => {
-    const row = trackRow(info, track, depth, state);
-    if (matches(row.label) || matches(row.title)) rows.push(row);
+  let hiddenCount = 0;
+  const put = (row: Row): void => {
+    if (state.hidden.has(row.key)) hiddenCount++;
+    else if (matches(row.label) || matches(row.title)) rows.push(row);
   };
-  for (const track of [...essential, ...pinned]) add(track, 0);
+  const add = (track: TrackInfo, depth: number): void => put(trackRow(info, track, depth, state));
+  const used = new Set<number>();
+  for (const track of [...essential, ...pinned]) {
+    const device = isOnDevice(track) ? track.device : undefined;
+    if (device !== undefined && !used.has(device)) {
+      used.add(device);
+      put(usageRow(info, device, state));
+    }
+    add(track, 0);
+  }
+  if (state.filter === '' && !isOpen && heightPx > 0) {
+    const filled = fill(rows, rest, track => trackRow(info, track, 0, state), heightPx);
+    rest = rest.filter(track => !filled.has(track.index));
+  }
+  arrange(rows, state.order);
   if (rest.length > 0) {
     // A filter looks everywhere: no one wants to open a group to search in it.
     if (state.filter === '') rows.push(moreRow(rest.length, isOpen));
     if (isOpen) addGroups(info, rest, state, rows, add);
   }
+  if (hiddenCount > 0 && state.filter === '') rows.push(hiddenRow(hiddenCount));
   return rows;
+}
+
+const isOnDevice = (t: TrackInfo): boolean => t.kind === 'stream' || t.kind === 'gaps';
+
+/** Rows that a person put in an order come in it, the others stay behind what they were behind. */
+function arrange(rows: Row[], order: readonly string[]): void {
+  if (order.length === 0) return;
+  const place = new Map(order.map((key, i) => [key, i]));
+  let last = -1;
+  const at = new Map<string, number>();
+  rows.forEach((row, i) => {
+    last = place.get(row.key) ?? last;
+    at.set(row.key, last + i / (rows.length + 1) / 2);
+  });
+  for (const row of rows) {
+    const own = place.get(row.key);
+    if (own !== undefined) at.set(row.key, own);
+  }
+  rows.sort((a, b) => (at.get(a.key) ?? 0) - (at.get(b.key) ?? 0));
+}
+
+/** The order in which rows are after one was moved up (-1) or down (1) by a place. */
+export function movedOrder(rows: readonly Row[], key: string, by: number): readonly string[] {
+  const flat = rows.filter(row => isMovable(row)).map(row => row.key);
+  const from = flat.indexOf(key);
+  const to = from + by;
+  if (from < 0 || to < 0 || to >= flat.length) return flat;
+  flat.splice(to, 0, ...flat.splice(from, 1));
+  return flat;
+}
+
+/** Rows inside of groups stay where they are. */
+export const isMovable = (row: Row): boolean =>
+  row.depth === 0 && row.kind !== 'group' && row.kind !== 'more' && row.kind !== 'hidden';
+
+/** More lanes of threads, then rows that are not essential, as far as they fit.
+ *  @return tracks that have a row now */
+function fill(
+  rows: Row[],
+  rest: readonly TrackInfo[],
+  rowOf: (track: TrackInfo) => Row,
+  heightPx: number,
+): ReadonlySet<number> {
+  let spare = heightPx - GROUP_HEIGHT - rows.reduce((sum, row) => sum + row.height, 0);
+  rows.forEach((row, i) => {
+    if (row.kind !== 'slices' || row.isCollapsed || row.lanes >= row.lanesTotal) return;
+    const lanes = Math.min(row.lanesTotal - row.lanes, Math.floor(spare / row.laneHeight));
+    if (lanes <= 0) return;
+    spare -= lanes * row.laneHeight;
+    rows[i] = {...row, lanes: row.lanes + lanes, height: row.height + lanes * row.laneHeight};
+  });
+  const filled = new Set<number>();
+  const most = Math.max(0, ...rest.filter(t => t.kind === 'thread').map(t => t.count));
+  const wanted = [
+    ...rest.filter(t => t.kind === 'gpu_range'),
+    ...rest
+      .filter(t => t.kind === 'thread' && t.role !== 'worker' && t.count >= most / 20)
+      .sort((a, b) => b.count - a.count),
+    ...rest.filter(t => t.kind === 'counter').sort(byOrder),
+  ];
+  for (const track of wanted) {
+    const row = rowOf(track);
+    if (row.height > spare) continue;
+    spare -= row.height;
+    rows.push(row);
+    filled.add(track.index);
+  }
+  return filled;
+}
+
+/** What a device does, as an area: how much of each moment, by kind of work. */
+function usageRow(info: TracksInfo, device: number, state: RowState): Row {
+  const devices = new Set(info.tracks.filter(isOnDevice).map(t => t.device));
+  const key = `u${device}`;
+  return {
+    ...GROUP,
+    key,
+    kind: 'usage',
+    label: devices.size > 1 ? `GPU ${device} busy` : 'GPU busy',
+    title: `how much of the time GPU ${device} works, by kind: matrix products, convolutions, attention, elementwise and memory, other kernels, communication, copies`,
+    laneHeight: USAGE_HEIGHT,
+    lanes: 1,
+    lanesTotal: 1,
+    height: USAGE_HEIGHT,
+    isCollapsed: false,
+    canCollapse: false,
+    isPinned: state.pinned.has(key),
+    device,
+  };
+}
+
+function hiddenRow(count: number): Row {
+  return {
+    ...GROUP,
+    key: 'hidden',
+    kind: 'hidden',
+    label: `show ${count} hidden ${count === 1 ? 'row' : 'rows'}`,
+    title: 'rows that were hidden by their button',
+    isCollapsed: true,
+  };
 }
 
 function matcher(filter: string): (text: string) => boolean {
@@ -106,8 +225,12 @@ function essentialTracks(info: TracksInfo): TrackInfo[] {
     const streams = own.filter(t => t.kind === 'stream').sort((a, b) => b.count - a.count);
     gpu.push(...streams.slice(0, STREAMS_ESSENTIAL_MAX).sort(byOrder));
     gpu.push(...own.filter(t => t.kind === 'gaps'));
+    gpu.push(...countersOf(live, device));
   }
-  const busiest = busiestThreads(threads, main);
+  const busiest = [
+    ...busiestThreads(threads, main),
+    ...threads.filter(t => t.role === 'autograd' && !main.includes(t)).sort(byOrder),
+  ].filter((t, i, all) => all.indexOf(t) === i);
   const chosen = [
     ...steps,
     ...gpu,
@@ -118,6 +241,22 @@ function essentialTracks(info: TracksInfo): TrackInfo[] {
   ];
   // Nothing of the usual kinds (counters only, async only): then everything is essential.
   return chosen.length > 0 ? chosen : live.slice(0, WORKERS_ESSENTIAL_MAX);
+}
+
+/** How far the host is ahead of a device, and what memory is held on it. */
+function countersOf(live: readonly TrackInfo[], device: number): TrackInfo[] {
+  const own = live.filter(t => t.kind === 'counter' && gpuOfCounter(t.name) === device);
+  const ahead = own.filter(t => /work launched, not begun$/.test(t.name));
+  const held = own.filter(t => HELD.test(t.name) && !NOT_HELD.test(t.name));
+  return [...ahead.slice(0, 1), ...held.slice(0, 1)];
+}
+
+const HELD = /memory|allocated/i;
+const NOT_HELD = /clock|util|bandwidth|temperature|busy|read|write|%/i;
+
+function gpuOfCounter(name: string): number | undefined {
+  const digits = /^GPU (\d+)\b/.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** By role or by name; but not one that did next to nothing beside the others. */
@@ -294,9 +433,24 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
       };
     case 'thread':
       return {label: threadName(info, track, own), title};
+    case 'counter':
+      return {label: counterLabel(info, own), title};
     default:
       return {label: own === '' ? track.kind : own, title};
   }
+}
+
+/** "launch queue" of "GPU 0: work launched, not begun": the device only where there are several. */
+function counterLabel(info: TracksInfo, own: string): string {
+  const [, gpu, rest] = /^(GPU \d+): (.+)$/.exec(own) ?? [];
+  const word =
+    rest === 'work launched, not begun'
+      ? 'launch queue'
+      : rest?.startsWith('tensors allocated')
+        ? 'memory (MB)'
+        : undefined;
+  if (gpu === undefined || word === undefined) return own === '' ? 'counter' : own;
+  return info.devices.length > 1 ? `${gpu} ${word}` : word;
 }
 
 function streamName(track: TrackInfo): string {

@@ -3,7 +3,15 @@
 
 import {computed, effect, signal} from '@preact/signals';
 import * as api from '../../api/client';
-import type {Analysis, GapInfo, SliceInfo, TraceInfo, TracksInfo} from '../../api/types';
+import type {
+  Analysis,
+  CounterSamples,
+  GapInfo,
+  SliceInfo,
+  Strip,
+  TraceInfo,
+  TracksInfo,
+} from '../../api/types';
 import {causeWord} from '../../base/causes';
 import {formatDuration} from '../../base/format';
 import {ns} from '../../base/units';
@@ -20,7 +28,7 @@ import {
 import type {Rgb} from '../../render/color';
 import {Palette, type ThemeName} from '../../render/palette';
 import {formatIndexSet, levelMaxFor} from '../../render/tile_plan';
-import {CounterStore} from './counter_store';
+import {RangeStore} from './counter_store';
 import {GapList} from './gap_list';
 import type {Hover} from './hover';
 import {NameStore} from './name_store';
@@ -54,7 +62,9 @@ export class TimelineModel {
   readonly levelMax: number;
   readonly tiles: TileStore;
   readonly names: NameStore;
-  readonly counters: CounterStore;
+  readonly counters: RangeStore<CounterSamples>;
+  /** What each device did, by its number. */
+  readonly usage: RangeStore<Strip>;
   readonly gaps: GapList;
   readonly search: SearchHits;
   readonly palette: Palette;
@@ -66,7 +76,11 @@ export class TimelineModel {
     ...parseRows(rowsShown.value),
     revealed: this.revealed.value,
   }));
-  readonly rows = computed(() => buildRows(this.tracks, this.rowState.value));
+  /** What there is for rows, CSS pixels. */
+  readonly stageHeight = signal(0);
+  readonly rows = computed(() =>
+    buildRows(this.tracks, this.rowState.value, this.stageHeight.value),
+  );
   readonly tops = computed(() => rowTops(this.rows.value));
   readonly windowText = computed(() => {
     const {t0, t1} = this.window;
@@ -118,8 +132,17 @@ export class TimelineModel {
       const reply = await api.getNames(id, {ids: formatIndexSet(ids)}, this.closing.signal);
       return reply.names;
     }, arrived);
-    this.counters = new CounterStore(
+    this.counters = new RangeStore(
       (track, range, signal) => api.getCounter(id, track, range, signal),
+      this.durationNs,
+      arrived,
+    );
+    this.usage = new RangeStore(
+      (device, range, signal) => {
+        const room = Math.floor(range.t1 - range.t0);
+        const points = Math.max(1, Math.min(range.points, room));
+        return api.getStrip(id, {...range, points, device}, signal);
+      },
       this.durationNs,
       arrived,
     );
@@ -157,6 +180,7 @@ export class TimelineModel {
     this.sliceFlight?.abort();
     this.tiles.close();
     this.counters.close();
+    this.usage.close();
     this.search.close();
   }
 
@@ -220,7 +244,7 @@ export class TimelineModel {
     this.requestFrame();
   }
 
-  toggle(set: 'collapsed' | 'expanded' | 'pinned', key: string): void {
+  toggle(set: 'collapsed' | 'expanded' | 'pinned' | 'hidden', key: string): void {
     const next = new Set(this.rowState.value[set]);
     if (!next.delete(key)) next.add(key);
     this.changeRows({[set]: next});

@@ -10,6 +10,7 @@ import type {Tile} from '../../render/tile_decode';
 import {laneTop, type Row} from '../data/rows';
 import type {CausePatterns, StageTheme} from './stage_theme';
 import {TextFitter} from './text_fit';
+import {usageLayers} from '../data/usage';
 import {formatDuration} from '../../base/format';
 import type {TimelineModel} from '../data/timeline_model';
 
@@ -68,6 +69,7 @@ export class Overlay {
       const {row, top} = placed;
       context.fillStyle = theme.faintLine;
       context.fillRect(0, Math.round(top + row.height) - 1, view.widthPx, 1);
+      if (row.kind === 'usage') this.usage(row, top, view);
       if (row.track === undefined) continue;
       if (row.kind === 'counter') this.counter(row, top, view);
       else if (!row.isCollapsed) this.texts(row, top, view);
@@ -196,6 +198,36 @@ export class Overlay {
     context.fillStyle = theme.name === 'dark' ? style.onDark : style.onLight;
     context.fillText(text, left, middle);
     context.font = theme.font;
+  }
+
+  /** How much of each moment a device works, by kind: a stacked area that fills the row. */
+  private usage(row: Row, top: number, view: OverlayView): void {
+    const {context, theme, model} = this;
+    const strip = model.usage.get(row.device as number, view.t0, view.t1);
+    if (!strip) return;
+    const bottom = top + row.height - 2;
+    const height = row.height - 5;
+    const pxPerNs = view.widthPx / (view.t1 - view.t0);
+    const partNs = (strip.t1_ns - strip.t0_ns) / strip.points;
+    const first = Math.max(0, Math.floor((view.t0 - strip.t0_ns) / partNs));
+    const last = Math.min(strip.points, Math.ceil((view.t1 - strip.t0_ns) / partNs));
+    context.fillStyle = theme.faintLine;
+    context.fillRect(0, Math.round(bottom - height), view.widthPx, 1);
+    const base = new Float64Array(Math.max(0, last - first));
+    for (const {parts, color} of usageLayers(strip, theme.name)) {
+      context.fillStyle = color;
+      context.beginPath();
+      for (let i = first; i < last; i++) {
+        const share = Math.min(1000 - (base[i - first] ?? 0), parts[i] ?? 0);
+        if (share <= 0) continue;
+        const x = (strip.t0_ns + i * partNs - view.t0) * pxPerNs;
+        const y = bottom - (((base[i - first] ?? 0) + share) / 1000) * height;
+        // A little over the edge: no seams between parts.
+        context.rect(x, y, partNs * pxPerNs + 0.3, (share / 1000) * height);
+        base[i - first] = (base[i - first] ?? 0) + share;
+      }
+      context.fill();
+    }
   }
 
   /** Step area between min and max, a line at the last value, the range at the left. */

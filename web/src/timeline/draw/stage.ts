@@ -14,6 +14,7 @@ import {hitTest} from './hit_test';
 import {Minimap} from './minimap';
 import {Overlay, type OverlayView, type PlacedRow} from './overlay';
 import {laneAt, laneTop, rowAt, visibleRows, type Row} from '../data/rows';
+import {describeUsage} from '../data/usage';
 import {CausePatterns, readTheme, watchTheme, type StageTheme} from './stage_theme';
 import {drawAxis} from './time_axis';
 import {formatDuration} from '../../base/format';
@@ -132,6 +133,14 @@ export class Stage {
     return samples && valueAt(samples, t);
   }
 
+  /** What a device did around a point, in words. */
+  usageAt({t, row}: StagePoint): string | undefined {
+    if (row?.kind !== 'usage' || row.device === undefined) return undefined;
+    const {t0, t1} = this.model.window;
+    const strip = this.model.usage.get(row.device, t0, t1);
+    return strip && describeUsage(strip, t);
+  }
+
   private observe(): void {
     const {elements, model} = this;
     const resize = new ResizeObserver(() => this.measure());
@@ -184,6 +193,7 @@ export class Stage {
     const map = this.elements.minimap.getBoundingClientRect();
     this.widthPx = Math.floor(box.width);
     this.heightPx = Math.floor(this.elements.scroller.clientHeight);
+    this.model.stageHeight.value = this.heightPx;
     const dpr = Math.min(4, Math.max(0.5, devicePixelRatio || 1));
     if (dpr !== this.dpr) {
       this.dpr = dpr;

@@ -217,9 +217,10 @@ export class StageInput {
     const point = stage.pointAt(x, y);
     const hit = stage.hitAt(point);
     const value = stage.counterAt(point);
+    const text = stage.usageAt(point);
     stage.model.hover.value =
-      point.row && (hit || value !== undefined)
-        ? {row: point.row, hit, value, x, y, stageWidth: stage.widthPx}
+      point.row && (hit || value !== undefined || text !== undefined)
+        ? {row: point.row, hit, value, text, x, y, stageWidth: stage.widthPx}
         : undefined;
     stage.elements.overlay.style.cursor = hit ? 'pointer' : 'default';
   }
