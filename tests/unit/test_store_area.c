@@ -3,12 +3,14 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/import/import.h"
 #include "analysis/model/chunk.h"
+#include "server/store/trace/checked_file.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>
+#include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,6 +290,61 @@ START_TEST(test_idle_time_of_a_device)
 }
 END_TEST
 
+/** More gaps than one block of them. */
+static void setup_gaps(void)
+{
+    ck_assert_int_eq(rich_model_create(5, 200000, &model), LAC_OK);
+    store();
+    ck_assert_uint_gt(analysis->gap_count, 40000);
+}
+
+/** What a device idles in parts of the trace, against its gaps one by one. */
+START_TEST(test_idle_time_is_that_of_the_gaps)
+{
+    const int64_t end_ns = model->info.duration_ns;
+    uint64_t seed = 11;
+
+    for (int round = 0; round < 40; round++) {
+        struct lac_area area = {0};
+        struct lac_error error = {0};
+        int64_t edge[2];
+
+        for (int e = 0; e < 2; e++) {
+            seed = seed * 6364136223846793005U + 1442695040888963407U;
+            edge[e] = round == 0 ? e * end_ns : (int64_t)((seed >> 20) % (uint64_t)(end_ns + 1));
+        }
+        const int64_t t0_ns = edge[0] < edge[1] ? edge[0] : edge[1];
+        const int64_t t1_ns = edge[0] < edge[1] ? edge[1] : edge[0];
+
+        ck_assert_int_eq(
+            lac_trace_file_area(file, &(struct lac_area_query){.t0_ns = t0_ns, .t1_ns = t1_ns},
+                                &area, &error),
+            LAC_OK);
+        for (uint32_t d = 0; d < area.device_count; d++) {
+            int64_t idle_ns = 0;
+            int64_t by_cause_ns = 0;
+
+            for (uint64_t g = 0; g < analysis->gap_count; g++) {
+                const struct lac_gap *gap = &analysis->gaps[g];
+                const int64_t to_ns = gap->start_ns + gap->dur_ns;
+                const int64_t part_ns = (to_ns < t1_ns ? to_ns : t1_ns) -
+                                        (gap->start_ns > t0_ns ? gap->start_ns : t0_ns);
+
+                idle_ns += analysis->devices[gap->device].id == area.devices[d].id && part_ns > 0
+                               ? part_ns
+                               : 0;
+            }
+            for (unsigned cause = 0; cause < LAC_GAP_CAUSES; cause++) {
+                by_cause_ns += area.devices[d].cause_ns[cause];
+            }
+            ck_assert_int_eq(area.devices[d].idle_ns, idle_ns);
+            ck_assert_int_eq(by_cause_ns, idle_ns);
+        }
+        lac_area_done(&area);
+    }
+}
+END_TEST
+
 START_TEST(test_order_of_names)
 {
     struct lac_area area = {0};
@@ -314,6 +371,49 @@ START_TEST(test_order_of_names)
                             (double)area.names[i].total_ns / (double)area.names[i].count);
     }
     lac_area_done(&area);
+}
+END_TEST
+
+/** As a program before totals were stored wrote it. */
+static void setup_before_totals(void)
+{
+    struct lac_error error = {0};
+    sqlite3 *db = NULL;
+
+    setup_nested();
+    lac_trace_file_close(file);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "UPDATE meta SET value = 3 WHERE key = 'format_version';"
+                                  "DROP TABLE total; DROP TABLE IF EXISTS gap_total",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    ck_assert_msg(lac_checked_stamp(path, &error) == LAC_OK, "%s", error.message);
+    ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
+}
+
+/** A chunk says what it holds, and that is used: what it says is told. */
+START_TEST(test_totals_are_not_counted_again)
+{
+    const struct lac_area_query all = {.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS};
+    struct lac_area area = {0};
+    struct lac_error error = {0};
+    sqlite3 *db = NULL;
+
+    lac_trace_file_close(file);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "UPDATE chunk SET data = 0", NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_gt(sqlite3_total_changes(db), 1);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    ck_assert_msg(lac_checked_stamp(path, &error) == LAC_OK, "%s", error.message);
+    ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
+    ck_assert_msg(lac_trace_file_area(file, &all, &area, &error) == LAC_OK, "%s", error.message);
+    ck_assert_uint_eq(area.slice_count, INNER + INNER / IN_MIDDLE + 1);
+    lac_area_done(&area);
+    ck_assert_int_eq(
+        lac_trace_file_area(file, &(struct lac_area_query){.t0_ns = 5, .t1_ns = 99}, &area, &error),
+        LAC_ERR_CORRUPT);
 }
 END_TEST
 
@@ -346,6 +446,9 @@ int main(void)
     Suite *suite = suite_create("store_area");
     TCase *area = tcase_create("area");
     TCase *nested = tcase_create("nested");
+    TCase *gaps = tcase_create("gaps");
+    TCase *older = tcase_create("before totals");
+    TCase *stored = tcase_create("totals");
 
     tcase_add_unchecked_fixture(area, setup, teardown);
     tcase_set_timeout(area, 300);
@@ -359,5 +462,18 @@ int main(void)
     tcase_set_timeout(nested, 300);
     tcase_add_test(nested, test_an_area_is_what_a_plain_count_says);
     suite_add_tcase(suite, nested);
+    tcase_add_unchecked_fixture(gaps, setup_gaps, teardown);
+    tcase_set_timeout(gaps, 300);
+    tcase_add_test(gaps, test_idle_time_of_a_device);
+    tcase_add_test(gaps, test_idle_time_is_that_of_the_gaps);
+    suite_add_tcase(suite, gaps);
+    tcase_add_unchecked_fixture(older, setup_before_totals, teardown);
+    tcase_set_timeout(older, 300);
+    tcase_add_test(older, test_an_area_is_what_a_plain_count_says);
+    suite_add_tcase(suite, older);
+    tcase_add_checked_fixture(stored, setup_nested, teardown);
+    tcase_set_timeout(stored, 300);
+    tcase_add_test(stored, test_totals_are_not_counted_again);
+    suite_add_tcase(suite, stored);
     return check_main(suite);
 }

@@ -270,9 +270,9 @@ START_TEST(a_newer_format_is_refused_with_a_sentence)
     struct lac_trace_file *file = NULL;
     struct lac_error error = {0};
 
-    change("UPDATE meta SET value = 4 WHERE key = 'format_version'");
+    change("UPDATE meta SET value = 5 WHERE key = 'format_version'");
     ck_assert_int_eq(lac_trace_file_open(damaged, 0, &file, &error), LAC_ERR_LIMIT);
-    ck_assert_ptr_nonnull(strstr(error.message, "format 4"));
+    ck_assert_ptr_nonnull(strstr(error.message, "format 5"));
     ck_assert_ptr_nonnull(strstr(error.message, "newer"));
 }
 END_TEST
@@ -337,6 +337,13 @@ START_TEST(lies_are_found_when_asked)
         "UPDATE detail SET count = 100000000",
         "UPDATE gap SET share_count = 1000000000",
         "UPDATE gap SET text_bytes = 7",
+        "UPDATE total SET count = 100000000",
+        "UPDATE total SET count = count - 1",
+        "UPDATE total SET data = x'01'",
+        "UPDATE total SET data = NULL",
+        "UPDATE gap_total SET start_ns = 5000, end_ns = 6000, count = 1025",
+        "UPDATE gap_total SET first = first + 7, start_ns = 0, count = 0",
+        "DROP TABLE gap_total; CREATE TABLE gap_total(first)",
         "UPDATE sample SET count = 4000000000",
         "UPDATE flow SET data = x'01'",
         "UPDATE document SET raw_bytes = 1000000000000",

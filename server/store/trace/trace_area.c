@@ -122,7 +122,12 @@ static enum lac_status make_totals(struct counting *counting, uint32_t chunk,
 {
     struct lac_name_totals totals = {0};
     struct kept_totals *kept = NULL;
-    enum lac_status status = count_chunk(counting, chunk, 0, INT64_MAX, &totals);
+    enum lac_status status = lac_trace_stored_totals(counting->file, &counting->file->chunks[chunk],
+                                                     &totals, counting->reterr);
+
+    if (status == LAC_ERR_NOT_FOUND) { /* an older file, or as many names as slices */
+        status = count_chunk(counting, chunk, 0, INT64_MAX, &totals);
+    }
 
     if (status == LAC_OK) {
         const size_t size_bytes =

@@ -382,6 +382,33 @@ static enum lac_status read_gaps(struct lac_trace_file *file, take_gaps_fn *take
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
+/** With db_lock held: the block that begins with gap `first`. */
+static enum lac_status read_gaps_at(struct lac_trace_file *file, int64_t first, take_gaps_fn *take,
+                                    void *context, struct lac_error *reterr)
+{
+    struct lac_gap_table block = {0};
+    sqlite3_stmt *get = NULL;
+    enum lac_status status =
+        lac_sql_prepare(file->db, "SELECT * FROM gap WHERE first = ?", &get, reterr);
+
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(get, 1, first);
+        status = lac_sql_step_row(get, "trace file", reterr);
+    }
+    if (status == LAC_OK) {
+        status = read_block(file, &block, get, (uint64_t)first);
+    }
+    if (status == LAC_OK) {
+        status = index_gaps(file, &block);
+    }
+    if (status == LAC_OK) {
+        status = take(context, &block);
+    }
+    lac_gap_table_done(&block);
+    (void)sqlite3_finalize(get);
+    return status == LAC_ERR_NOT_FOUND ? LAC_ERR_CORRUPT : status;
+}
+
 /** Gaps of `floor_ns` and longer are kept. */
 struct long_gaps {
     struct lac_gap_table *table;
@@ -568,7 +595,10 @@ static void add_shares(const struct lac_gap_table *block, uint64_t i, int64_t pa
     uint64_t cause = (uint64_t)block->columns[GAP_CAUSE][i];
 
     for (uint64_t s = block->share_first[i]; s < block->share_first[i + 1]; s++) {
-        const int64_t ns = (int64_t)((double)block->share_ns[s] * (double)part_ns / (double)dur_ns);
+        const int64_t ns =
+            part_ns == dur_ns
+                ? block->share_ns[s]
+                : (int64_t)((double)block->share_ns[s] * (double)part_ns / (double)dur_ns);
         const int64_t taken_ns = ns < 0 ? 0 : ns < left_ns ? ns : left_ns;
 
         cause = (uint64_t)block->share_cause[s];
@@ -602,10 +632,18 @@ enum lac_status lac_trace_area_gaps(struct lac_trace_file *file, const struct la
                                     struct lac_area *area, struct lac_error *reterr)
 {
     struct area_gaps gaps = {query, area};
+    struct lac_gap_blocks edges = {0};
     enum lac_status status;
 
     (void)pthread_mutex_lock(&file->db_lock);
-    status = read_gaps(file, take_area, &gaps, reterr);
+    status = lac_trace_area_gap_totals(file, query, area, &edges, reterr);
+    if (status == LAC_ERR_NOT_FOUND) {
+        status = read_gaps(file, take_area, &gaps, reterr);
+    }
+    for (size_t i = 0; i < edges.count && status == LAC_OK; i++) {
+        status = read_gaps_at(file, edges.first[i], take_area, &gaps, reterr);
+    }
+    free(edges.first);
     (void)pthread_mutex_unlock(&file->db_lock);
     return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "gaps") : status;
 }

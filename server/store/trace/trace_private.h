@@ -61,6 +61,7 @@ struct lac_trace_file {
     pthread_mutex_t db_lock; /**< guards db and its statements */
     sqlite3 *db;
     sqlite3_stmt *get_blob;
+    sqlite3_stmt *get_totals;        /**< prepared when first asked for */
     char label[LAC_SQL_LABEL_BYTES]; /**< what it is called in messages */
 
     struct lac_cache *cache;       /**< columns */
@@ -185,6 +186,25 @@ void lac_gap_table_done(struct lac_gap_table *table);
 /** NULL: the area has no such device. */
 struct lac_area_device *lac_area_device_of(struct lac_area *area, int64_t id);
 
+/** With db_lock held. @return LAC_OK, LAC_ERR_NOT_FOUND where the file has no such table */
+LAC_MUST_USE enum lac_status lac_trace_has_table(const struct lac_trace_file *file,
+                                                 const char *name, struct lac_error *reterr);
+
+/** Blocks of gaps by the first of each; the caller frees `first`. */
+struct lac_gap_blocks {
+    int64_t *first;
+    size_t count;
+};
+
+/** With db_lock held: add the idle time of all blocks inside an area; says which cross its edges
+ *  and are to be read (trace_totals.c). `ret_edges` is all zero before.
+ *  @return LAC_ERR_NOT_FOUND where the file has no such totals: all blocks are to be read */
+LAC_MUST_USE enum lac_status lac_trace_area_gap_totals(struct lac_trace_file *file,
+                                                       const struct lac_area_query *query,
+                                                       struct lac_area *area,
+                                                       struct lac_gap_blocks *ret_edges,
+                                                       struct lac_error *reterr);
+
 /** Add the idle time inside [t0_ns, t1_ns) to the devices of an area (trace_gaps.c). */
 LAC_MUST_USE enum lac_status lac_trace_area_gaps(struct lac_trace_file *file,
                                                  const struct lac_area_query *query,
@@ -245,6 +265,17 @@ struct lac_totals_part {
      *  time is self time. */
     struct lac_open_slice *open;
 };
+
+/**
+ * What the file says of a whole chunk (trace_totals.c); zero-initialized before.
+ *
+ * @param ret_totals rows, without slots: to be read, not added to
+ * @return LAC_OK, LAC_ERR_NOT_FOUND where it says nothing, LAC_ERR_CORRUPT, LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_trace_stored_totals(struct lac_trace_file *file,
+                                                     const struct lac_chunk_entry *chunk,
+                                                     struct lac_name_totals *ret_totals,
+                                                     struct lac_error *reterr);
 
 /** Add the slices of a part. @return false when out of memory */
 LAC_MUST_USE bool lac_name_totals_count(struct lac_name_totals *totals,

@@ -180,6 +180,17 @@ static enum lac_status write_gaps(struct lac_trace_writer *writer)
         if (status == LAC_OK) {
             status = insert_block(writer, insert, &block, first, count);
         }
+        if (status == LAC_OK && analysis->gap_count > GAP_BLOCK_ROWS) {
+            const struct lac_gap_rows rows = {.start_ns = block.columns[0],
+                                              .dur_ns = block.columns[1],
+                                              .device = block.columns[2],
+                                              .cause = block.columns[3],
+                                              .shares = block.columns[6],
+                                              .share_cause = block.share_cause,
+                                              .share_ns = block.share_ns};
+
+            status = lac_trace_write_gap_totals(writer, first, &rows, count);
+        }
     }
     (void)sqlite3_finalize(insert);
     block_done(&block);

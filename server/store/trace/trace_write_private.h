@@ -51,6 +51,29 @@ LAC_MUST_USE enum lac_status lac_trace_write_steps(struct lac_trace_writer *writ
 /** Tables chunk, tile, name_stat (trace_write_slices.c). */
 LAC_MUST_USE enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer);
 
+/** Table total (trace_totals.c): begin, then each track with its chunks in order. */
+struct lac_totals_writer;
+LAC_MUST_USE enum lac_status lac_totals_writer_create(struct lac_trace_writer *writer,
+                                                      struct lac_totals_writer **ret_totals);
+LAC_MUST_USE enum lac_status lac_totals_writer_track(struct lac_totals_writer *totals,
+                                                     const struct lac_track *track);
+LAC_MUST_USE enum lac_status lac_totals_writer_add(struct lac_totals_writer *totals, uint64_t first,
+                                                   uint32_t count);
+/** NULL is allowed. */
+void lac_totals_writer_destroy(struct lac_totals_writer *totals);
+
+/** Rows of a block of gaps, shares one after another. */
+struct lac_gap_rows {
+    const int64_t *start_ns, *dur_ns, *device, *cause, *shares; /**< `shares`: how many */
+    const int64_t *share_cause, *share_ns;
+};
+
+/** A row of table gap_total (trace_totals.c). */
+LAC_MUST_USE enum lac_status lac_trace_write_gap_totals(struct lac_trace_writer *writer,
+                                                        uint64_t first,
+                                                        const struct lac_gap_rows *rows,
+                                                        uint32_t count);
+
 /** Tables string, detail, sample, flow (trace_write_tables.c). */
 LAC_MUST_USE enum lac_status lac_trace_write_strings(struct lac_trace_writer *writer);
 LAC_MUST_USE enum lac_status lac_trace_write_details(struct lac_trace_writer *writer);

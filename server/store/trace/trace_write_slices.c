@@ -1,4 +1,4 @@
-/* Tables chunk, tile and name_stat: one pass over the slices, track by track. */
+/* Tables chunk, total, tile and name_stat: one pass over the slices, track by track. */
 
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
@@ -34,6 +34,7 @@ struct stat_pair {
 struct slice_writer {
     struct lac_trace_writer *writer;
     struct lac_chunk_codec *codec;
+    struct lac_totals_writer *totals;
     sqlite3_stmt *insert_chunk;
     sqlite3_stmt *insert_tile;
     uint32_t chunk_count;
@@ -154,6 +155,9 @@ static enum lac_status write_chunk(struct slice_writer *slices, uint32_t track, 
     if (status == LAC_OK) {
         status = count_names(slices, first, count, &end_ns);
     }
+    if (status == LAC_OK) {
+        status = lac_totals_writer_add(slices->totals, first, count);
+    }
     if (status != LAC_OK) {
         return status;
     }
@@ -204,6 +208,7 @@ static enum lac_status write_track(struct slice_writer *slices, uint32_t index)
     if (track->kind == LAC_TRACK_COUNTER || track->count == 0) {
         return LAC_OK;
     }
+    status = lac_totals_writer_track(slices->totals, track);
     for (uint64_t i = 0; i < track->count && status == LAC_OK;) {
         uint64_t left = track->count - i;
         uint32_t count = left < LAC_CHUNK_SLICES ? (uint32_t)left : LAC_CHUNK_SLICES;
@@ -380,6 +385,9 @@ enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer)
         status = lac_sql_prepare(writer->db, "INSERT INTO tile VALUES(?,?)", &slices.insert_tile,
                                  writer->reterr);
     }
+    if (status == LAC_OK) {
+        status = lac_totals_writer_create(writer, &slices.totals);
+    }
     for (uint32_t t = 0; t < writer->model->track_count && status == LAC_OK; t++) {
         status = write_track(&slices, t);
     }
@@ -388,6 +396,7 @@ enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer)
     }
     (void)sqlite3_finalize(slices.insert_chunk);
     (void)sqlite3_finalize(slices.insert_tile);
+    lac_totals_writer_destroy(slices.totals);
     lac_chunk_codec_destroy(slices.codec);
     free(slices.entry_of_name);
     free(slices.entries);
