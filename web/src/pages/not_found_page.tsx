@@ -10,7 +10,7 @@ export function NotFoundPage(): JSX.Element {
     <>
       <Header />
       <main class="page">
-        <Empty title="There is no page at this address">
+        <Empty title="There is no page at this address" isPage>
           Traces are at /t/ID, runs at /r/ID. <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
         </Empty>
       </main>

@@ -208,7 +208,7 @@ function RankTable(props: {
           </span>
         )}
       </header>
-      <div class="ranks-scroll" role="region" aria-labelledby="ranks-title" tabIndex={0}>
+      <div class="ranks-scroll" role="group" aria-labelledby="ranks-title" tabIndex={0}>
         <table class="ranks">
           <thead>
             <tr>

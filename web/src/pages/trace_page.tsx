@@ -72,7 +72,7 @@ export function TracePage(): JSX.Element {
           <Failed title="The trace cannot be shown" text={first.text} retry={first.retry} />
         )}
         {(isGone || first.kind === 'ready') && (
-          <Empty title="There is no such trace here">
+          <Empty title="There is no such trace here" isPage>
             It was deleted, or the link belongs to another server.{' '}
             <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
           </Empty>
@@ -128,13 +128,15 @@ function TraceTitle({trace}: {trace: TraceInfo}): JSX.Element {
     formatWhen(trace.created_at, new Date()),
     trace.format,
   ].filter(text => text !== '');
+  // the overview's and a failed trace's head is what they say; elsewhere it is the name
+  const Name = trace.state === 'ready' && page.value !== 'overview' ? 'h1' : 'span';
   return (
     <div class="trace-title">
       <BackToTraces />
       <div class="trace-names">
-        <span class="trace-name ellipsis" title={trace.name}>
+        <Name class="trace-name ellipsis" title={trace.name}>
           {trace.name || 'unnamed trace'}
-        </span>
+        </Name>
         <span class="trace-meta">
           {trace.simulated && <span class="tag tag-simulated">simulated</span>}
           <RunLink trace={trace} />

@@ -44,7 +44,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
           {button('gap-next', 'Next gap by size', 'G', 'gap \u203a')}
           {button(
             'gap-same',
-            'Next gap of the same kind',
+            'Next like this: a gap of the same kind',
             'Alt+G',
             'next like this \u203a',
             selection.value?.kind !== 'gap',
@@ -62,7 +62,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
         {button('zoom-in', 'Zoom in', 'W', '+')}
         {button('pan-left', 'Move left', 'A', '\u2190')}
         {button('pan-right', 'Move right', 'D', '\u2192')}
-        {button('fit', 'Center, then zoom to the selection', 'F', 'to selection', !selection.value)}
+        {button('fit', 'Center, then zoom to selection', 'F', 'to selection', !selection.value)}
         {button('whole', 'Whole trace', '0', 'whole trace')}
       </div>
       <div class="tl-group tl-group-slice">

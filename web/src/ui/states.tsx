@@ -14,13 +14,16 @@ export function Loading({what}: {what: string}): JSX.Element {
 export function Empty({
   title,
   children,
+  isPage = false,
 }: {
   title: string;
   children?: ComponentChildren;
+  /** All that the page has to say: its title is the page's. */
+  isPage?: boolean;
 }): JSX.Element {
   return (
     <div class="state">
-      <strong>{title}</strong>
+      {isPage ? <h1>{title}</h1> : <strong>{title}</strong>}
       {children !== undefined && <div class="state-text">{children}</div>}
     </div>
   );

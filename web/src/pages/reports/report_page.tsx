@@ -50,7 +50,7 @@ export function ReportPage({id}: {id: string}): JSX.Element {
         <div class="trace-title">
           <BackToTraces />
           <div class="trace-names">
-            <span class="trace-name ellipsis">{report?.title ?? 'Report'}</span>
+            <h1 class="trace-name ellipsis">{report?.title ?? 'Report'}</h1>
             <span class="trace-meta">
               <ViewLink view={ALL}>All reports</ViewLink>
             </span>

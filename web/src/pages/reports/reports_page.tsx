@@ -41,7 +41,7 @@ function Index(): JSX.Element {
       <Header>
         <div class="trace-title">
           <BackToTraces />
-          <span class="trace-name">Reports</span>
+          <h1 class="trace-name">Reports</h1>
         </div>
       </Header>
       <main class="page page-reports">

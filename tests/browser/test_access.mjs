@@ -1,0 +1,126 @@
+// Every screen by axe-core, in light and dark; on a phone and at 200 % zoom nothing leaves the
+// screen sideways, and what a screen is for is still on it.
+import assert from 'node:assert/strict';
+import {spawnSync} from 'node:child_process';
+import {mkdirSync, readdirSync, readFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, ROOT, run, scratchFolder, simulate, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const demo = join(scratch, 'demo');
+mkdirSync(data);
+run('demo', demo);
+simulate(join(scratch, 'ranks'), '--seed', '47', '--ranks');
+const archive = join(scratch, 'two ranks.tar');
+assert.equal(spawnSync('tar', ['cf', archive, '-C', join(scratch, 'ranks'), ...readdirSync(join(scratch, 'ranks')).filter((name) => !name.includes('truth'))]).status, 0);
+for (const path of [join(demo, '1-two-workers.json'), join(demo, '2-five-workers.json'), archive]) run('import', path, '--data', data);
+const server = await startServer(data);
+const {browser, page, complaints, answered} = await startBrowser();
+const headers = {Authorization: `Bearer ${server.key}`};
+const api = async (path, init = {}) => (await fetch(`${server.base}/api/v1/${path}`, {...init, headers: {...headers, ...init.headers}})).json();
+const axe = readFileSync(join(ROOT, 'web/node_modules/axe-core/axe.min.js'), 'utf8');
+const pictures = process.env.LACUNA_PICTURES;
+
+/** What a screen reader or a keyboard would stumble over; of one rule alone where it is named. */
+async function violations(rule) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
+  return page.evaluate(async (only) => {
+    const options = only === undefined ? {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']} : {runOnly: {type: 'rule', values: [only]}};
+    const {violations: found} = await window.axe.run(document, {...options, resultTypes: ['violations']});
+    return found.map(({id, nodes}) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 140)).join(' | ')}`);
+  }, rule);
+}
+
+await fetch(`${server.base}/api/v1/traces?name=damaged`, {method: 'POST', body: '[{"this is": no trace', headers});
+let traces = [];
+while (!traces.some(({state}) => state === 'failed')) ({traces} = await api('traces'));
+const one = traces.find(({name}) => name.startsWith('1-')).id;
+const two = traces.find(({name}) => name.startsWith('2-')).id;
+const rank = traces.find(({run}) => run);
+const failed = traces.find(({state}) => state === 'failed').id;
+const report = await api('reports', {method: 'POST', body: JSON.stringify({project: 'default', title: 'What was learned', markdown: '# Loading\n\n```lacuna-ladder\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'}), headers: {'Content-Type': 'application/json'}});
+
+/** Address, and what is on the screen when it is whole. */
+const SCREENS = {
+  list: ['', '.trace-row'],
+  overview: [`t/${one}`, '[data-testid=workers-chart]'],
+  timeline: [`t/${one}?view=timeline`, '.tl[data-settled=yes]'],
+  gap: [`t/${one}?view=timeline&dock=gaps`, '.tl[data-settled=yes]'],
+  area: [`t/${one}?view=timeline&sel=a:0:2000000000`, '.tl[data-settled=yes]'],
+  tables: [`t/${one}?view=kernels`, '.grid-row, [role=row]'],
+  flame: [`t/${one}?view=flame`, '.flame-table, [role=row], canvas'],
+  sql: [`t/${one}?view=sql`, 'textarea, [role=textbox]'],
+  failed: [`t/${failed}`, 'main h1, main h2'],
+  compare: [`compare?a=${one}&b=${two}`, '[data-testid=waterfall], h2'],
+  run: [`r/${rank?.run ?? ''}`, '.ranks'],
+  findings: ['findings', 'main a'],
+  finding: ['findings/input-starvation', 'main h2'],
+  reports: ['reports', '.reports-head'],
+  report: [`reports/${report.id}`, '.report-frame'],
+  project: ['p/-', '[data-testid=ladder-chart]'],
+  nothing: ['no/such/page', 'main'],
+};
+
+/** Another address without a reload, as a link on the page would go there. */
+async function goTo([address, whole]) {
+  await page.evaluate((to) => {
+    history.pushState(null, '', to);
+    dispatchEvent(new PopStateEvent('popstate'));
+  }, `/${address}`);
+  await page.locator(whole).first().waitFor();
+  await answered();
+}
+
+const picture = async (name) => pictures && (await page.screenshot({path: join(pictures, `${name}.png`)}));
+const SIZES = [[1024, 768], [768, 1024], [720, 450], [390, 844]];
+
+/** At each size, 720x450 being 1440x900 at 200 %: how far the page leaves the screen sideways. */
+async function overflows(name) {
+  const wide = [];
+  for (const [width, height] of SIZES) {
+    await page.setViewportSize({width, height});
+    const fits = () => document.documentElement.scrollWidth <= innerWidth;
+    if (!(await page.waitForFunction(fits, undefined, {timeout: 5000}).catch(() => undefined)))
+      wide.push(`${name}, ${width} wide: ${await page.evaluate(() => document.documentElement.scrollWidth)}`);
+    await picture(`${name}-${width}-light`);
+  }
+  await page.setViewportSize({width: 1440, height: 900});
+  return wide;
+}
+
+const found = [];
+const tooWide = [];
+
+const steps = [
+  ['every screen opens, in light and in dark, from 390 px on', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.locator('.trace-row').first().waitFor();
+    for (const [name, screen] of Object.entries(SCREENS)) {
+      await goTo(screen);
+      found.push(...(await violations()).map((text) => `${name}: ${text}`));
+      await picture(`${name}-1440-light`);
+      await page.emulateMedia({colorScheme: 'dark'});
+      found.push(...(await violations('color-contrast')).map((text) => `${name}, dark: ${text}`));
+      await picture(`${name}-1440-dark`);
+      await page.emulateMedia({colorScheme: 'light'});
+      tooWide.push(...(await overflows(name)));
+    }
+  }, page],
+  ['axe-core has nothing to name on any of them', () => assert.deepEqual(found, [])],
+  ['nothing leaves the screen sideways, at 200 % neither', () => assert.deepEqual(tooWide, [])],
+  ['nothing complained', async () => assert.deepEqual(complaints, [])],
+];
+
+await main(steps, async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});
