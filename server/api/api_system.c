@@ -95,6 +95,38 @@ static void write_upload_metrics(struct lac_app *app, struct lac_buffer *out)
                       stats.mismatched, stats.open_count, stats.open_bytes);
 }
 
+static void write_object_metrics(struct lac_app *app, struct lac_buffer *out)
+{
+    struct lac_store_objects objects;
+    struct lac_error ignored = {0};
+
+    if (lac_store_count_objects(app->store, &objects, &ignored) != LAC_OK || !objects.is_on) {
+        return;
+    }
+    lac_buffer_printf(out,
+                      "# TYPE lacuna_objects gauge\n"
+                      "lacuna_objects %" PRIu64 "\n"
+                      "# TYPE lacuna_objects_bytes gauge\n"
+                      "lacuna_objects_bytes %" PRIu64 "\n"
+                      "# TYPE lacuna_objects_waiting gauge\n"
+                      "lacuna_objects_waiting %" PRIu64 "\n"
+                      "# TYPE lacuna_object_copies_bytes gauge\n"
+                      "lacuna_object_copies_bytes %" PRIu64 "\n"
+                      "# TYPE lacuna_object_requests_total counter\n"
+                      "lacuna_object_requests_total{kind=\"read\"} %" PRIu64 "\n"
+                      "lacuna_object_requests_total{kind=\"write\"} %" PRIu64 "\n"
+                      "# TYPE lacuna_object_retries_total counter\n"
+                      "lacuna_object_retries_total %" PRIu64 "\n"
+                      "# TYPE lacuna_object_failures_total counter\n"
+                      "lacuna_object_failures_total %" PRIu64 "\n"
+                      "# TYPE lacuna_object_bytes_total counter\n"
+                      "lacuna_object_bytes_total{kind=\"read\"} %" PRIu64 "\n"
+                      "lacuna_object_bytes_total{kind=\"write\"} %" PRIu64 "\n",
+                      objects.object_count, objects.object_bytes, objects.waiting_count,
+                      objects.copies_bytes, objects.reads, objects.writes, objects.retries,
+                      objects.failures, objects.read_bytes, objects.written_bytes);
+}
+
 void lac_api_metrics(void *app_context, const struct lac_request *request,
                      struct lac_response *response)
 {
@@ -114,6 +146,7 @@ void lac_api_metrics(void *app_context, const struct lac_request *request,
     lac_http_server_metrics(app->http, out);
     write_ingest_metrics(app, out);
     write_upload_metrics(app, out);
+    write_object_metrics(app, out);
     if (lac_store_count_states(app->store, counts, &error) == LAC_OK) {
         lac_buffer_puts(out, "# TYPE lacuna_traces gauge\n");
         for (unsigned i = 0; i < 4; i++) {

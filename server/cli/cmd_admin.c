@@ -27,6 +27,7 @@ static const char usage[] =
     "       lacuna admin user add NAME [--admin] [--password-file FILE] [--data DIR]\n"
     "       lacuna admin user password NAME --password-file FILE [--data DIR]\n"
     "       lacuna admin user list|remove NAME [--data DIR]\n"
+    "       lacuna admin move --to URL | --back [--data DIR]\n"
     "       lacuna admin webhook list [--project NAME] [--data DIR]\n"
     "       lacuna admin webhook add URL [--project NAME] [--slack] [--events EVENTS]\n"
     "                            [--webhook-allow NET,...] [--data DIR]\n"
@@ -39,6 +40,12 @@ static const char usage[] =
     "\n"
     "repair does what a server does at its start, then moves damaged files to lost/ and queues\n"
     "their traces for import from the originals. No server may be running on the folder.\n"
+    "\n"
+    "move puts traces and originals into object storage (s3://BUCKET/PREFIX with the variables\n"
+    "AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a folder) and\n"
+    "removes them from the data folder, which keeps the catalog and copies of what is looked at;\n"
+    "--back takes all into the data folder again and empties the storage. No server may be "
+    "running.\n"
     "\n"
     "user keeps the people of a service, also beside a running server. The password is the first\n"
     "line of FILE, - for standard input. An administrator has every right in every project.\n"
@@ -54,6 +61,8 @@ static const char usage[] =
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
     {.name = "json", .help = "verify: print JSON", .flag_only = true},
+    {.name = "to", .value = "URL", .help = "move: into this object storage", .flag_only = true},
+    {.name = "back", .help = "move: out of object storage", .flag_only = true},
     {.name = "admin", .help = "user add: an administrator", .flag_only = true},
     {.name = "password-file", .value = "FILE", .help = "user: the password"},
     {.name = "project", .value = "NAME", .help = "webhook: of this project"},
@@ -98,8 +107,12 @@ static void tell_problem(void *context, const char *file, const char *problem)
 static void print_counts(struct admin *admin, const struct lac_verify_counts *counts)
 {
     if (!admin->is_json) {
-        (void)printf("%u traces, %u originals, %.1f MB read: %s", counts->traces, counts->originals,
-                     (double)counts->bytes / 1e6, counts->problems == 0 ? "all intact\n" : "");
+        (void)printf("%u traces, %u originals, ", counts->traces, counts->originals);
+        if (counts->objects > 0) {
+            (void)printf("%u objects, ", counts->objects);
+        }
+        (void)printf("%.1f MB read: %s", (double)counts->bytes / 1e6,
+                     counts->problems == 0 ? "all intact\n" : "");
         if (counts->problems > 0) {
             (void)printf("%u to repair\n", counts->problems);
         }
@@ -111,6 +124,7 @@ static void print_counts(struct admin *admin, const struct lac_verify_counts *co
     lac_json_close(&admin->json, ']');
     lac_json_uint(&admin->json, "trace_count", counts->traces);
     lac_json_uint(&admin->json, "original_count", counts->originals);
+    lac_json_uint(&admin->json, "object_count", counts->objects);
     lac_json_uint(&admin->json, "unchecked_count", counts->unchecked);
     lac_json_uint(&admin->json, "read_bytes", counts->bytes);
     lac_json_close(&admin->json, '}');
@@ -209,6 +223,67 @@ static int repair(struct admin *admin)
         (void)printf("nothing to repair\n");
     }
     return fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* -- move ---------------------------------------------------------------------------------------*/
+
+static enum lac_status move_out(struct lac_store *store, struct lac_error *reterr)
+{
+    struct lac_store_objects objects = {0};
+    uint64_t waiting = UINT64_MAX;
+    enum lac_status status = LAC_OK;
+
+    do { /* a thousand of a kind at a time */
+        status = lac_store_tend_objects(store, INT64_MAX, reterr);
+        if (status == LAC_OK) {
+            status = lac_store_count_objects(store, &objects, reterr);
+        }
+        if (status != LAC_OK || objects.waiting_count >= waiting) {
+            break;
+        }
+        waiting = objects.waiting_count;
+    } while (waiting > 0);
+    if (status == LAC_OK) {
+        (void)printf("%llu objects, %.1f MB, are in %s\n", (unsigned long long)objects.object_count,
+                     (double)objects.object_bytes / 1e6, objects.url);
+    }
+    if (status == LAC_OK && objects.waiting_count > 0) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0,
+                          "%llu traces could not be moved: see `lacuna admin verify`",
+                          (unsigned long long)objects.waiting_count);
+    }
+    return status;
+}
+
+static int move(struct admin *admin, const struct lac_options *options)
+{
+    const char *const to = lac_options_text(options, "to", NULL);
+    const struct lac_store_options store_options = {
+        .data_dir = admin->data_dir, .objects_url = to, .copies_bytes_max = LAC_STORE_NO_COPIES};
+    struct lac_store *store = NULL;
+    struct lac_error error = {0};
+    int lock;
+    enum lac_status status;
+
+    if ((to != NULL) == lac_options_on(options, "back", false)) {
+        (void)fprintf(stderr, "lacuna admin: move needs --to URL or --back\n");
+        return 2;
+    }
+    lock = access(admin->data_dir, F_OK) == 0 ? lock_out_servers(admin)
+                                              : fail(admin, "there is no data folder") - 2;
+    if (lock < 0) {
+        return 1;
+    }
+    status = lac_store_open(&store_options, &store, &error);
+    if (status == LAC_OK) {
+        status = to != NULL ? move_out(store, &error) : lac_store_leave_objects(store, &error);
+    }
+    lac_store_close(store);
+    (void)close(lock);
+    if (status == LAC_OK && to == NULL) {
+        (void)printf("all is in the data folder\n");
+    }
+    return status != LAC_OK ? fail(admin, error.message) : fflush(stdout) == 0 ? 0 : 1;
 }
 
 static int user(struct admin *admin, const struct lac_options *options)
@@ -332,13 +407,15 @@ int lac_cmd_admin(int argc, char **argv)
 
         admin.is_json = lac_options_on(&options, "json", false);
         const bool is_expire = strcmp(verb, "expire") == 0;
+        const bool is_move = strcmp(verb, "move") == 0;
         if (is_user) {
             status = user(&admin, &options);
         } else if (options.operand_count > 0 && strcmp(options.operands[0], "webhook") == 0) {
             status = webhook(&admin, &options);
-        } else if (!is_verify && !is_expire && strcmp(verb, "repair") != 0) {
-            (void)fprintf(stderr, "lacuna admin: give verify, repair, expire, user or webhook (see "
-                                  "lacuna admin --help)\n");
+        } else if (!is_verify && !is_expire && !is_move && strcmp(verb, "repair") != 0) {
+            (void)fprintf(stderr,
+                          "lacuna admin: give verify, repair, move, expire, user or webhook "
+                          "(see lacuna admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");
@@ -348,6 +425,7 @@ int lac_cmd_admin(int argc, char **argv)
         } else {
             status = is_verify   ? verify(&admin)
                      : is_expire ? expire(&admin, &options)
+                     : is_move   ? move(&admin, &options)
                                  : repair(&admin);
         }
         lac_buffer_done(&admin.out);

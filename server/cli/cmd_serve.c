@@ -11,6 +11,7 @@
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
+#include "server/ingest/tender.h"
 #include "server/people/people.h"
 #include "server/store/store.h"
 #include "server/tls/tls.h"
@@ -66,6 +67,10 @@ static const struct lac_option option_table[] = {
     {.name = "base-path", .value = "/X/Y", .help = "path prefix behind a proxy"},
     {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug (info)"},
     LAC_OPTION_NAMES,
+    {.name = "objects",
+     .value = "URL",
+     .help = "keep traces in s3://BUCKET/PREFIX (AWS_... variables), DIR holds copies"},
+    {.name = "object-copies", .value = "BYTES", .help = "size of the copies in DIR (16G)"},
     {.name = "keep-originals", .help = "keep uploaded files, compressed (on)"},
     {.name = "upload-max", .value = "BYTES", .help = "largest upload (16G)"},
     {.name = "uploads-open", .value = "N", .help = "resumable uploads in progress (256)"},
@@ -115,6 +120,7 @@ struct service {
     char trust_from[INET6_ADDRSTRLEN];
     struct lac_tls_options tls_options;
     struct lac_tls *tls;
+    struct lac_tender *tender;
     struct lac_own_names own_names;
 };
 
@@ -291,6 +297,7 @@ static bool read_options(struct service *service)
     }
     ingest->names_text = service->own_names.text;
     store->names = service->own_names.names;
+    store->objects_url = lac_options_text(options, "objects", NULL);
     if (!read_http_numbers(service) || !read_upload_numbers(service) ||
         !read_allow_hosts(service) || !read_webhooks(service) ||
         !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,
@@ -301,6 +308,8 @@ static bool read_options(struct service *service)
         !lac_options_number(options, "cache", 0, UINT64_C(1) << 50, 0, &store->cache_bytes) ||
         !lac_options_number(options, "model-cache", 0, UINT64_C(1) << 50, 0,
                             &store->model_cache_bytes) ||
+        !lac_options_number(options, "object-copies", 0, UINT64_C(1) << 60, 0,
+                            &store->copies_bytes_max) ||
         !lac_options_number(options, "reply-memory", 0, UINT64_C(1) << 50, 0,
                             &http->reply_bytes_max)) {
         return false;
@@ -491,6 +500,9 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
         status = lac_resumable_create(&service->upload_options, &app->uploads, reterr);
     }
     if (status == LAC_OK) {
+        status = lac_tender_start(app->store, &service->tender, reterr);
+    }
+    if (status == LAC_OK) {
         status = lac_http_server_start(app->http, reterr);
     }
     return status == LAC_OK && service->tls != NULL
@@ -502,10 +514,14 @@ static void stop(struct service *service)
 {
     struct lac_app *app = &service->app;
 
+    if (app->store != NULL) {
+        lac_store_stop_waiting(app->store);
+    }
     if (app->http != NULL) {
         lac_http_server_stop(app->http);
     }
     lac_tls_destroy(service->tls); /* sends what it had to say */
+    lac_tender_stop(service->tender);
     lac_resumable_destroy(app->uploads);
     lac_ingest_destroy(app->ingest); /* its last news find no listener */
     lac_webhooks_destroy(app->webhooks);

@@ -56,6 +56,12 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     " NULL, attempts INTEGER NOT NULL DEFAULT 0, next_ms INTEGER, status INTEGER, problem TEXT,"   \
     " UNIQUE(webhook, event, object));"
 
+#define OBJECT_TABLES(kind)                                                                        \
+    "CREATE " kind " objects(kind INTEGER, id TEXT, sha256 BLOB NOT NULL, bytes INTEGER,"          \
+    " PRIMARY KEY(kind, id)) WITHOUT ROWID;"                                                       \
+    "CREATE " kind " object_store(one INTEGER PRIMARY KEY CHECK(one = 1), url TEXT NOT NULL,"      \
+    " owner TEXT NOT NULL);"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -101,6 +107,7 @@ static const char *const migrations[] = {
     "DROP TABLE tokens; DROP TABLE users;" PEOPLE_TABLES("TABLE"),
     WEBHOOK_TABLES("TABLE") "CREATE INDEX webhook_deliveries_due ON webhook_deliveries(next_ms)"
                             " WHERE next_ms IS NOT NULL;",
+    OBJECT_TABLES("TABLE"),
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -205,7 +212,8 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
     if (status == LAC_OK && newest < LAC_CATALOG_VERSION) {
         status = lac_sql_run(db,
                              LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE")
-                                 PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE"),
+                                 PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE")
+                                     OBJECT_TABLES("TEMP TABLE"),
                              reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {

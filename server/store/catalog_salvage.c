@@ -164,6 +164,8 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
         {"tokens", "hash", false},
         {"members", "project", false},
         {"project_settings", "project", false},
+        {"objects", "kind, id", false},
+        {"object_store", "one", false},
         {"audit", "id", true},
     };
     struct salvage salvage = {.to = db, .reterr = reterr};

@@ -555,6 +555,15 @@ enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_origin
         status = lac_catalog_change(db, "DELETE FROM traces WHERE id = ?", texts, 1, NULL, reterr);
     }
     if (status == LAC_OK) {
+        status = lac_catalog_change(db, "DELETE FROM objects WHERE kind = 0 AND id = ?", texts, 1,
+                                    NULL, reterr);
+    }
+    if (status == LAC_OK && ret_original[0] != '\0') {
+        texts[0] = ret_original;
+        status = lac_catalog_change(db, "DELETE FROM objects WHERE kind = 1 AND id = ?", texts, 1,
+                                    NULL, reterr);
+    }
+    if (status == LAC_OK) {
         status = lac_catalog_change(
             db, "DELETE FROM runs WHERE id NOT IN (SELECT run FROM traces WHERE run IS NOT NULL)",
             NULL, 0, NULL, reterr);

@@ -1,7 +1,9 @@
 #include "server/store/expire.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "server/store/catalog.h"
+#include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace/sql.h"
@@ -113,16 +115,17 @@ static enum lac_status forget_in_file(struct lac_store *store, const char *trace
     return status;
 }
 
-/** Files first: a start makes the catalog say what they say. */
-static enum lac_status drop_original(struct lac_store *store, const char *original,
-                                     struct lac_error *reterr)
+/** The traces made of an original; the caller frees them. */
+static enum lac_status list_made(struct lac_store *store, const char *original,
+                                 char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
+                                 struct lac_error *reterr)
 {
-    char path[LAC_STORE_PATH_SIZE];
-    const char *texts[1] = {original};
+    char(*ids)[LAC_ID_SIZE] = NULL;
     sqlite3_stmt *get = NULL;
-    int folder = lac_folder_lock(store, false);
+    uint32_t capacity = 0;
     enum lac_status status;
 
+    *ret_count = 0;
     (void)pthread_mutex_lock(&store->lock);
     status =
         lac_sql_prepare(store->catalog, "SELECT id FROM traces WHERE original = ?1", &get, reterr);
@@ -130,10 +133,43 @@ static enum lac_status drop_original(struct lac_store *store, const char *origin
         lac_sql_bind_text(get, 1, original);
     }
     while (status == LAC_OK && (status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
-        status = forget_in_file(store, (const char *)sqlite3_column_text(get, 0), reterr);
+        if (LAC_RESERVE(ids, capacity, *ret_count, 1)) {
+            copy_text(get, 0, ids[(*ret_count)++], LAC_ID_SIZE);
+        } else {
+            status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+        }
     }
     (void)sqlite3_finalize(get);
-    status = status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+    (void)pthread_mutex_unlock(&store->lock);
+    *ret_ids = ids;
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+}
+
+/** Files first: a start makes the catalog say what they say. */
+static enum lac_status drop_original(struct lac_store *store, const char *original,
+                                     struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    const char *texts[1] = {original};
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    int folder = lac_folder_lock(store, false);
+    enum lac_status status = list_made(store, original, &ids, &count, reterr);
+
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        status = lac_remote_fetch(store, LAC_OBJECT_TRACE, ids[i], reterr);
+    }
+    (void)pthread_mutex_lock(&store->lock);
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        status = lac_remote_forget(store, LAC_OBJECT_TRACE, ids[i], reterr);
+        if (status == LAC_OK) {
+            status = forget_in_file(store, ids[i], reterr);
+        }
+    }
+    free(ids);
+    if (status == LAC_OK) {
+        status = lac_remote_forget(store, LAC_OBJECT_ORIGINAL, original, reterr);
+    }
     if (status == LAC_OK) {
         status = lac_catalog_change_alone(store->catalog, true,
                                           "UPDATE traces SET original = NULL WHERE original = ?1",

@@ -6,6 +6,7 @@
 #include "analysis/model/strings.h"
 #include "collector/base/utf8.h"
 #include "server/store/catalog.h"
+#include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace/checked_file.h"
@@ -29,6 +30,7 @@
 /** A trace on its way: the row that it will have. */
 struct arrival {
     struct lac_trace_facts facts;
+    struct lac_object_row object;
     bool is_moved;
 };
 
@@ -340,6 +342,27 @@ static enum lac_status write_facts(struct lac_store *store, const struct lac_pub
     return status;
 }
 
+/** Into object storage, where that is used, before anything is listed. */
+static enum lac_status put_all(struct lac_store *store, const struct lac_publication *what,
+                               struct arrival *arrivals, struct lac_object_row *original,
+                               struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE + 32];
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
+        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+        status = lac_remote_put(store, LAC_OBJECT_TRACE, arrivals[i].facts.row.id, path,
+                                &arrivals[i].object, reterr);
+    }
+    if (status == LAC_OK && what->has_original) {
+        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
+        status =
+            lac_remote_put(store, LAC_OBJECT_ORIGINAL, what->staging->id, path, original, reterr);
+    }
+    return status;
+}
+
 static enum lac_status move(const char *from, const char *to, struct lac_error *reterr)
 {
     if (rename(from, to) != 0) {
@@ -416,7 +439,8 @@ static enum lac_status check_row(struct lac_store *store, const struct lac_publi
 }
 
 static enum lac_status commit_rows(struct lac_store *store, const struct lac_publication *what,
-                                   struct arrival *arrivals, struct lac_error *reterr)
+                                   struct arrival *arrivals, const struct lac_object_row *original,
+                                   struct lac_error *reterr)
 {
     sqlite3 *db = store->catalog;
     int64_t project = 0;
@@ -444,6 +468,12 @@ static enum lac_status commit_rows(struct lac_store *store, const struct lac_pub
                 lac_catalog_put_findings(db, arrivals[i].facts.row.id, arrivals[i].facts.findings,
                                          arrivals[i].facts.finding_count, reterr);
         }
+        if (status == LAC_OK && arrivals[i].object.bytes > 0) {
+            status = lac_catalog_put_object(db, &arrivals[i].object, reterr);
+        }
+    }
+    if (status == LAC_OK && original->bytes > 0) {
+        status = lac_catalog_put_object(db, original, reterr);
     }
     return status;
 }
@@ -476,6 +506,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
     assert(store != NULL && publication != NULL);
     struct arrival *arrivals = calloc(publication->trace_count, sizeof(*arrivals));
     enum lac_status status = arrivals != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    struct lac_object_row original = {0};
     bool original_moved = false;
     int folder = -1;
 
@@ -484,6 +515,9 @@ enum lac_status lac_store_publish(struct lac_store *store,
     }
     if (status == LAC_OK) {
         status = write_facts(store, publication, arrivals, reterr);
+    }
+    if (status == LAC_OK) {
+        status = put_all(store, publication, arrivals, &original, reterr);
     }
     if (status == LAC_OK) {
         folder =
@@ -495,7 +529,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
             (void)pthread_mutex_lock(&store->lock);
             status = lac_catalog_begin(store->catalog, true, reterr);
             if (status == LAC_OK) {
-                status = commit_rows(store, publication, arrivals, reterr);
+                status = commit_rows(store, publication, arrivals, &original, reterr);
                 status = lac_catalog_end(store->catalog, status, reterr);
             }
             (void)pthread_mutex_unlock(&store->lock);

@@ -11,6 +11,7 @@
 #include "collector/base/reserve.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
+#include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace/sql.h"
@@ -527,7 +528,7 @@ static void find_lost(struct recovery *recovery)
         struct stat info;
 
         if (!lac_store_path(store, path, "traces", ids[i], ".db") || lstat(path, &info) == 0 ||
-            errno != ENOENT) {
+            errno != ENOENT || lac_remote_has(store, LAC_OBJECT_TRACE, ids[i])) {
             continue;
         }
         status = lac_store_lose(store, ids[i], LOST_MESSAGE, recovery->reterr);

@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
+#include "server/store/remote.h"
 #include "server/store/store_private.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/sql.h"
@@ -309,6 +310,9 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
                                                                  : DEFAULT_MODEL_CACHE_BYTES,
                                   &store->model_cache);
     }
+    if (status == LAC_OK) {
+        status = lac_remote_open(store, options, reterr);
+    }
     if (status == LAC_OK && options->sweep) {
         status = lac_store_sweep(store, reterr);
     }
@@ -366,6 +370,7 @@ void lac_store_close(struct lac_store *store)
         lac_trace_file_close(store->files[i]);
     }
     free((void *)store->files);
+    lac_remote_close(store);
     (void)sqlite3_close(store->catalog);
     if (store->catalog_lock >= 0) {
         (void)close(store->catalog_lock);

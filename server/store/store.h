@@ -28,8 +28,13 @@ struct lac_names;
 
 struct lac_store_options {
     const char *data_dir;
-    uint64_t cache_bytes;       /**< decoded columns, names, tiles; 0: 256 MiB */
-    uint64_t model_cache_bytes; /**< whole models for flame graphs; 0: 1 GiB */
+    /** Where traces and originals are kept beside the folder, which holds copies then (objects.h);
+     * NULL: where the catalog says, or only in the folder. */
+    const char *objects_url;
+    uint64_t copies_bytes_max;         /**< of those copies; 0: 16 GiB */
+#define LAC_STORE_NO_COPIES UINT64_MAX /**< none stays: nobody else has the folder open */
+    uint64_t cache_bytes;              /**< decoded columns, names, tiles; 0: 256 MiB */
+    uint64_t model_cache_bytes;        /**< whole models for flame graphs; 0: 1 GiB */
     bool sweep;   /**< finish what an interrupted run left, and make catalog and files agree */
     bool is_live; /**< of a sweep: this process serves the folder; only traces are listed again */
     /** Told in one line each what `sweep` found and did; may be NULL. */
@@ -260,6 +265,37 @@ bool lac_store_host_failed(const char *code);
 
 /** Whether what was uploaded is kept for a failed trace. Looks at the disk. */
 bool lac_store_upload_is_kept(const struct lac_store *store, const char *id);
+
+/** What is kept in object storage. */
+struct lac_store_objects {
+    bool is_on;
+    const char *url;                     /**< the store's */
+    uint64_t object_count, object_bytes; /**< of the catalog */
+    uint64_t waiting_count;              /**< traces and originals that are only in the folder */
+    uint64_t copies_bytes;               /**< of files in the folder */
+    uint64_t reads, writes, retries, failures, read_bytes, written_bytes; /**< since the start */
+};
+
+/** For /metrics and `lacuna admin`. Looks at every file of the folder. */
+LAC_MUST_USE enum lac_status lac_store_count_objects(struct lac_store *store,
+                                                     struct lac_store_objects *ret,
+                                                     struct lac_error *reterr);
+
+/**
+ * What has to be done now and then where object storage is used: put what is only in the folder,
+ * remove the copies used longest ago, remove objects that no row names and that are older than
+ * `grace_ms` (INT64_MAX: look at none). Nothing without object storage.
+ * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_store_tend_objects(struct lac_store *store, int64_t grace_ms,
+                                                    struct lac_error *reterr);
+
+/** The program ends: nobody waits any more for object storage that is away. */
+void lac_store_stop_waiting(struct lac_store *store);
+
+/** Take everything back into the folder and leave object storage. Nobody else may have it open. */
+LAC_MUST_USE enum lac_status lac_store_leave_objects(struct lac_store *store,
+                                                     struct lac_error *reterr);
 
 /** Bytes the caches hold now, for /metrics. */
 uint64_t lac_store_cache_used_bytes(struct lac_store *store);

@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
+#include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace/sql.h"
@@ -124,6 +125,10 @@ enum lac_status lac_store_open_trace(struct lac_store *store, const char *id,
         return status;
     }
     /* opening reads the strings and indexes: not under the lock that everybody needs */
+    status = lac_remote_fetch(store, LAC_OBJECT_TRACE, id, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
     status = lac_trace_file_open_with(path, store->cache, store->model_cache, &fresh, reterr);
     if (status != LAC_OK) {
         return status;
@@ -306,12 +311,33 @@ static void remove_kept_upload(struct lac_store *store, const char *id)
     }
 }
 
+/** The objects of a trace, zeroed where there are none. With the store's lock. */
+static void find_objects(struct lac_store *store, const char *id, struct lac_object_row *objects)
+{
+    char original[LAC_ID_SIZE] = "";
+    struct lac_error ignored = {0};
+
+    if (store->remote == NULL) {
+        return;
+    }
+    if (lac_catalog_get_object(store->catalog, LAC_OBJECT_TRACE, id, &objects[0], &ignored) !=
+        LAC_OK) {
+        objects[0].bytes = 0;
+    }
+    if (lac_catalog_original(store->catalog, id, original, &ignored) != LAC_OK ||
+        lac_catalog_get_object(store->catalog, LAC_OBJECT_ORIGINAL, original, &objects[1],
+                               &ignored) != LAC_OK) {
+        objects[1].bytes = 0;
+    }
+}
+
 enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
                                        struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL);
     char original[LAC_ID_SIZE] = "";
     char path[LAC_STORE_PATH_SIZE];
+    struct lac_object_row objects[2] = {{0}};
     struct lac_trace_file *file = NULL;
     enum lac_trace_state state = LAC_TRACE_FAILED;
     enum lac_status status = LAC_OK;
@@ -324,6 +350,7 @@ enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
     (void)pthread_mutex_lock(&store->lock);
     status = state_of(store, id, &state, reterr);
     if (status == LAC_OK) {
+        find_objects(store, id, objects);
         status = put_into_trash(store, id, state == LAC_TRACE_READY, reterr);
         if (status == LAC_OK) {
             status = delete_rows(store, id, original, reterr);
@@ -354,6 +381,10 @@ enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
     }
     lac_folder_unlock(folder);
     if (status == LAC_OK) {
+        lac_remote_remove(store, &objects[0]);
+        if (original[0] != '\0') {
+            lac_remote_remove(store, &objects[1]);
+        }
         lac_store_sweep_if_due(store); /* it made room */
     }
     return status;
@@ -368,6 +399,9 @@ enum lac_status lac_store_original_path(struct lac_store *store, const char *id,
     (void)pthread_mutex_lock(&store->lock);
     enum lac_status status = lac_catalog_original(store->catalog, id, original, reterr);
     (void)pthread_mutex_unlock(&store->lock);
+    if (status == LAC_OK && original[0] != '\0') {
+        status = lac_remote_fetch(store, LAC_OBJECT_ORIGINAL, original, reterr);
+    }
     if (status == LAC_OK &&
         (original[0] == '\0' || !lac_store_path(store, path, "originals", original, ".zst") ||
          access(path, R_OK) != 0 || strlen(path) >= capacity_bytes)) {

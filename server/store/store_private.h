@@ -21,10 +21,11 @@ struct lac_store {
     struct lac_trace_file **files; /**< open ones */
     uint32_t file_count, file_capacity;
     uint64_t use_clock;
-    bool is_live;      /**< of the options */
-    bool sweep_is_due; /**< the disk was too full to finish the sweep */
-    int64_t swept_ms;  /**< when it was last tried again */
-    int catalog_lock;  /**< shared while the catalog is open: nobody replaces it then */
+    bool is_live;              /**< of the options */
+    bool sweep_is_due;         /**< the disk was too full to finish the sweep */
+    int64_t swept_ms;          /**< when it was last tried again */
+    struct lac_remote *remote; /**< NULL: all is in the folder */
+    int catalog_lock;          /**< shared while the catalog is open: nobody replaces it then */
     void (*notice)(void *context, const char *line);
     void *notice_context;
     const struct lac_names *names; /**< of the options */

@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
+#include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace/checked_file.h"
@@ -29,6 +30,7 @@ struct verify {
     const struct lac_verify_options *options;
     struct lac_verify_counts *counts;
     struct lac_store store; /**< no more than its folder and its catalog */
+    bool has_objects;       /**< the catalog has their table: of version 9 and later */
     enum lac_status status;
     struct lac_error *reterr;
 };
@@ -287,6 +289,77 @@ static void verify_original(struct verify *verify, const char *name)
 
 /* -- rows ---------------------------------------------------------------------------------------*/
 
+/** A row of an object: whether the storage has what was put there. */
+static void verify_object(struct verify *verify, struct lac_objects *objects,
+                          const struct lac_object_row *row)
+{
+    char name[LAC_OBJECT_NAME_SIZE];
+    uint8_t sha256[LAC_SHA256_SIZE];
+    struct lac_error error = {0};
+    uint64_t bytes = 0;
+    enum lac_status status;
+
+    lac_object_name(row, name);
+    verify->counts->objects++;
+    status = lac_objects_hash(objects, name, sha256, &bytes, &error);
+    verify->counts->bytes += bytes;
+    if (status == LAC_ERR_NOT_FOUND) {
+        tell(verify, lac_objects_url(objects), name, "is not there, and catalog.db names it");
+    } else if (status != LAC_OK) {
+        tell(verify, lac_objects_url(objects), name, error.message);
+    } else if (memcmp(sha256, row->sha256, sizeof(sha256)) != 0) {
+        tell(verify, lac_objects_url(objects), name, "is damaged: it is not what was put there");
+    }
+}
+
+/** All objects that the catalog names, read from their storage. */
+static void verify_objects(struct verify *verify)
+{
+    struct lac_objects_options options = {0};
+    struct lac_objects *objects = NULL;
+    struct lac_object_row *rows = NULL;
+    sqlite3_stmt *get = NULL;
+    struct lac_error error = {0};
+    char *url = NULL;
+    uint32_t count = 0;
+    enum lac_status status;
+
+    if (!verify->has_objects) {
+        return;
+    }
+    status = lac_sql_prepare(verify->store.catalog, "SELECT url FROM object_store", &get, &error);
+    if (status == LAC_OK && lac_sql_step_row(get, "catalog.db", &error) == LAC_OK) {
+        url = lac_sql_take_text(get, 0, &status);
+    }
+    (void)sqlite3_finalize(get);
+    if (url == NULL) {
+        return;
+    }
+    options.url = url;
+    status = lac_objects_open(&options, &objects, &error);
+    if (status == LAC_OK) {
+        status = lac_catalog_list_objects(verify->store.catalog, &rows, &count, &error);
+    }
+    if (status != LAC_OK) {
+        tell(verify, "", url, error.message);
+    }
+    for (uint32_t i = 0; i < count && verify->status == LAC_OK; i++) {
+        verify_object(verify, objects, &rows[i]);
+    }
+    free(rows);
+    lac_objects_close(objects);
+    free(url);
+}
+
+/** Whether the file is in object storage, so that the folder need not have it. */
+static bool is_remote(struct verify *verify, const char *folder, const char *id)
+{
+    const bool is_trace = strcmp(folder, "traces") == 0;
+
+    return verify->has_objects && (is_trace || strcmp(folder, "originals") == 0) &&
+           lac_remote_has(&verify->store, is_trace ? LAC_OBJECT_TRACE : LAC_OBJECT_ORIGINAL, id);
+}
+
 /** Rows whose files are not there. */
 static void verify_rows(struct verify *verify)
 {
@@ -316,7 +389,9 @@ static void verify_rows(struct verify *verify)
                 (void)snprintf(name, sizeof(name), "%.40s%s",
                                (const char *)sqlite3_column_text(get, 0), kinds[k].ending);
                 if (lac_store_path(&verify->store, path, kinds[k].folder, name, NULL) &&
-                    lstat(path, &info) != 0 && errno == ENOENT) {
+                    lstat(path, &info) != 0 && errno == ENOENT &&
+                    !is_remote(verify, kinds[k].folder,
+                               (const char *)sqlite3_column_text(get, 0))) {
                     tell(verify, kinds[k].folder, name, kinds[k].problem);
                 }
             }
@@ -398,6 +473,9 @@ static void verify_catalog(struct verify *verify)
         return;
     }
     verify->store.catalog = db;
+    sqlite3_stmt *get = NULL;
+    verify->has_objects = lac_sql_prepare(db, "SELECT 1 FROM objects", &get, &error) == LAC_OK;
+    (void)sqlite3_finalize(get);
 }
 
 enum lac_status lac_store_verify(const struct lac_verify_options *options,
@@ -428,6 +506,7 @@ enum lac_status lac_store_verify(const struct lac_verify_options *options,
         each_entry(verify, "traces", verify_trace);
         each_entry(verify, "originals", verify_original);
         verify_rows(verify);
+        verify_objects(verify);
         each_entry(verify, "staging", verify_staging);
         each_entry(verify, "uploads", verify_upload);
         status = verify->status;
@@ -439,6 +518,56 @@ enum lac_status lac_store_verify(const struct lac_verify_options *options,
 }
 
 /* -- repair -------------------------------------------------------------------------------------*/
+
+/**
+ * Objects that are damaged or gone while a whole copy is in the folder: their rows go, so that the
+ * copy is put again.
+ */
+static enum lac_status repair_objects(struct lac_store *store, uint32_t *count,
+                                      struct lac_error *reterr)
+{
+    struct lac_objects *const objects = lac_remote_storage(store, reterr);
+    struct lac_object_row *rows = NULL;
+    uint32_t row_count = 0;
+    enum lac_status status =
+        objects != NULL ? lac_catalog_list_objects(store->catalog, &rows, &row_count, reterr)
+                        : LAC_ERR_IO;
+
+    for (uint32_t i = 0; i < row_count && status == LAC_OK; i++) {
+        const bool is_trace = rows[i].kind == LAC_OBJECT_TRACE;
+        char name[LAC_OBJECT_NAME_SIZE];
+        char path[LAC_STORE_PATH_SIZE];
+        uint8_t sha256[LAC_SHA256_SIZE];
+        struct lac_error error = {0};
+        uint64_t bytes = 0;
+
+        lac_object_name(&rows[i], name);
+        status = lac_objects_hash(objects, name, sha256, &bytes, &error);
+        if (status == LAC_OK && memcmp(sha256, rows[i].sha256, sizeof(sha256)) == 0) {
+            continue;
+        }
+        if (status != LAC_OK && status != LAC_ERR_NOT_FOUND) {
+            *reterr = error;
+            break;
+        }
+        *count += 1;
+        status = LAC_OK;
+        if (lac_store_path(store, path, is_trace ? "traces" : "originals", rows[i].id,
+                           is_trace ? ".db" : ".zst") &&
+            lac_objects_hash_file(path, sha256, &bytes, &error) == LAC_OK &&
+            memcmp(sha256, rows[i].sha256, sizeof(sha256)) == 0) {
+            lac_store_tell(store, "%s is damaged or gone: it is put again from the copy", name);
+            status = lac_remote_forget(store, rows[i].kind, rows[i].id, reterr);
+        } else {
+            lac_store_tell(store,
+                           "%s is damaged or gone, and no whole copy is in the folder: "
+                           "restore it from a backup of the bucket",
+                           name);
+        }
+    }
+    free(rows);
+    return status;
+}
 
 /** How many traces share the original of this one. */
 static uint32_t count_shared(const struct lac_store *store, const char *original)
@@ -550,6 +679,9 @@ static enum lac_status rewrite_facts(struct lac_store *store, const char *path, 
     enum lac_status status = lac_catalog_facts(store->catalog, id, &facts, reterr);
 
     if (status == LAC_OK) {
+        status = lac_remote_forget(store, LAC_OBJECT_TRACE, id, reterr);
+    }
+    if (status == LAC_OK) {
         memcpy(facts.upload, facts.original[0] != '\0' ? facts.original : id, LAC_ID_SIZE);
         facts.upload_count = 1;
         status = lac_trace_facts_write(path, &facts, reterr);
@@ -559,6 +691,19 @@ static enum lac_status rewrite_facts(struct lac_store *store, const char *path, 
     }
     lac_trace_facts_done(&facts);
     return status;
+}
+
+/** A damaged copy of an object goes: it is fetched again when it is asked for. @return false: it is
+ *  no copy */
+static bool drop_copy(struct lac_store *store, enum lac_object_kind kind, const char *id,
+                      const char *path)
+{
+    if (store->remote == NULL || !lac_remote_has(store, kind, id) || unlink(path) != 0) {
+        return false;
+    }
+    lac_store_tell(store, "%s/%s: the copy is damaged and removed; the object is read again",
+                   kind == LAC_OBJECT_TRACE ? "traces" : "originals", id);
+    return true;
 }
 
 static enum lac_status repair_trace(struct lac_store *store,
@@ -573,7 +718,14 @@ static enum lac_status repair_trace(struct lac_store *store,
     enum lac_status status;
 
     (void)lac_store_path(store, path, "traces", id, ".db");
+    if (store->remote != NULL && access(path, F_OK) != 0) {
+        return LAC_OK; /* no copy of it is here */
+    }
     status = read_trace(path, &is_checked, &bytes, &error);
+    if (status == LAC_ERR_CORRUPT && drop_copy(store, LAC_OBJECT_TRACE, id, path)) {
+        *count += 1;
+        return LAC_OK;
+    }
     if (status == LAC_ERR_CORRUPT) {
         *count += 1;
         return replace_trace(store, options, id, reterr);
@@ -649,6 +801,10 @@ static enum lac_status repair_originals(struct lac_store *store,
         if (lac_store_id_of(entry->d_name, ".zst", id) &&
             read_original(store, options, id, NULL, &size_bytes, &error) == LAC_ERR_CORRUPT) {
             *count += 1;
+            if (lac_store_path(store, path, "originals", entry->d_name, NULL) &&
+                drop_copy(store, LAC_OBJECT_ORIGINAL, id, path)) {
+                continue;
+            }
             status = drop_original(store, id, error.message, reterr);
         }
     }
@@ -677,6 +833,12 @@ enum lac_status lac_store_repair(struct lac_store *store, const struct lac_verif
         folder = lac_folder_lock(store, true);
         status = repair_originals(store, options, ret_count, reterr);
         lac_folder_unlock(folder);
+    }
+    if (status == LAC_OK && store->remote != NULL) {
+        status = repair_objects(store, ret_count, reterr);
+        if (status == LAC_OK) {
+            status = lac_store_tend_objects(store, INT64_MAX, reterr);
+        }
     }
     return status;
 }

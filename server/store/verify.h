@@ -25,7 +25,8 @@ struct lac_verify_options {
 };
 
 struct lac_verify_counts {
-    uint32_t traces, originals; /**< looked at */
+    uint32_t traces, originals; /**< looked at, in the folder */
+    uint32_t objects;           /**< in object storage */
     uint32_t unchecked;         /**< traces of version 1, which carry no checksums */
     uint64_t bytes;
     uint32_t problems;
