@@ -150,6 +150,33 @@ const steps = [
     await frame.getByText('document.title = "taken"').first().waitFor();
     assert.doesNotMatch(await kim.title(), /taken/);
   }, kim],
+  ['what is looked at goes into a report: a finding into a new one, a stretch of the timeline into the same', async () => {
+    await ana.goto(`${server.base}/`);
+    await ana.locator('.trace-row', {hasText: '1-two-workers'}).locator('.row-link').click();
+    await ana.locator('.finding').first().getByRole('button', {name: 'Add to a report'}).click();
+    const dialog = ana.getByRole('dialog', {name: 'Add to a report'});
+    await dialog.getByLabel('Title').fill('Pieces of evidence');
+    await picture(ana, 'add-dialog');
+    await dialog.getByRole('button', {name: 'Add', exact: true}).click();
+    await ana.waitForURL(/\/reports\/[a-z2-7]{26}$/);
+    const pieces = ana.url();
+    const frame = ana.frameLocator('.report-frame');
+    await frame.locator('.part-finding').first().waitFor();
+    await ana.goto(`${server.base}/`);
+    await ana.locator('.trace-row', {hasText: '1-two-workers'}).locator('.row-link').click();
+    await ana.getByRole('link', {name: 'Timeline'}).first().click();
+    await ana.getByText('worker 1', {exact: true}).first().waitFor();
+    await ana.keyboard.press('g'); // the longest gap
+    await ana.waitForURL(/[?&]v=/);
+    await ana.getByRole('button', {name: 'Share'}).click();
+    await ana.getByRole('button', {name: 'Add to a report'}).click();
+    assert.equal(await dialog.getByLabel('What').locator('option').first().innerText(), 'The stretch of the timeline in view');
+    await dialog.getByLabel('Report').selectOption({label: 'Pieces of evidence'});
+    await dialog.getByRole('button', {name: 'Add', exact: true}).click();
+    await ana.waitForURL(pieces);
+    await frame.locator('.part-window svg rect').first().waitFor();
+    assert.equal(await frame.locator('.part-finding').count(), 1);
+  }, ana],
   ['the exported file opens from disk, without scripts, with the evidence of deleted traces', async () => {
     const headers = {Authorization: `Bearer ${server.key}`};
     const api = async (path, method = 'GET') => await fetch(`${server.base}/api/v1/${path}`, {method, headers});

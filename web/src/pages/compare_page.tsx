@@ -33,6 +33,7 @@ import {BothTimelines} from './run/both_timelines';
 import {StepHistograms} from './run/step_histograms';
 import {Waterfall} from './run/waterfall';
 import {ComparedRanks} from './compared_ranks';
+import {AddButton} from './reports/add_button';
 import {DraftButton} from './reports/draft_button';
 import {useResource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
@@ -61,7 +62,17 @@ export function ComparePage(): JSX.Element {
           <span class="trace-name">Compare</span>
         </div>
         {comparison.kind === 'ready' && comparison.value?.a.id && comparison.value.b.id && (
-          <DraftButton from={[comparison.value.a.id, comparison.value.b.id]} />
+          <>
+            <DraftButton from={[comparison.value.a.id, comparison.value.b.id]} />
+            <AddButton
+              choices={[
+                {
+                  line: `compare a=${comparison.value.a.id} b=${comparison.value.b.id}`,
+                  label: 'Before and after',
+                },
+              ]}
+            />
+          </>
         )}
       </Header>
       <main class="page page-compare">

@@ -18,6 +18,7 @@ import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
 import {IconArrow, IconChevron, IconHelp} from '../ui/icons';
 import {ViewLink} from '../ui/link';
+import {AddButton} from './reports/add_button';
 import {showEvidence} from './evidence_link';
 import {findingAnchor} from './ladder';
 
@@ -42,6 +43,13 @@ export function FindingCard(props: {
         </span>
         <span class="finding-tools">
           <Gain finding={finding} />
+          <AddButton
+            isQuiet
+            project={props.trace.project}
+            choices={[
+              {line: `finding trace=${props.trace.id} id=${finding.id}`, label: finding.title},
+            ]}
+          />
           <Meaning id={finding.id} />
         </span>
       </header>

@@ -6,13 +6,14 @@ import type {Shared} from '../api/reports';
 import type {ReportContents, TraceInfo} from '../api/types';
 import {plural, sentence} from '../base/format';
 import {word} from '../base/vocabulary';
-import {windowPart} from '../model/report_text';
+import {partsOfTrace, windowPart} from '../model/report_text';
 import {fileName, redactList} from '../model/share';
 import {page, timeWindow} from '../model/view_state';
 import {CopyButton} from '../ui/copy_button';
 import {Dialog} from '../ui/dialog';
 import {useResource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
+import {AddButton} from './reports/add_button';
 import {DraftButton} from './reports/draft_button';
 import {ShareLink} from './reports/share_link';
 
@@ -59,19 +60,27 @@ function sharedOf(trace: TraceInfo): Shared {
   };
 }
 
-/** A report that a team writes, drafted of this trace; or the line that shows this window in one. */
+/** A report that a team writes: drafted of this trace, or one that gets what is looked at. */
 function Report({trace, onClose}: {trace: TraceInfo; onClose: () => void}): JSX.Element {
-  const shared = sharedOf(trace);
+  const window = page.value === 'timeline' ? timeWindow.value : undefined;
   return (
     <div class="report-bar">
       <DraftButton from={[trace.id]} project={trace.project} onMade={onClose} />
-      {'view' in shared && shared.view !== undefined && (
-        <>
-          <span class="muted">This window as a part of a report:</span>
-          <CopyButton text={`\`\`\`lacuna\n${shared.view}\n\`\`\`\n`} label="Copy" />
-        </>
-      )}
+      <AddButton choices={partsOfTrace(trace.id, page.value, window)} project={trace.project} />
+      <WindowLine trace={trace} />
     </div>
+  );
+}
+
+/** The line that shows this window in a report, for who writes one elsewhere. */
+function WindowLine({trace}: {trace: TraceInfo}): JSX.Element | null {
+  const shared = sharedOf(trace);
+  if (!('view' in shared) || shared.view === undefined) return null;
+  return (
+    <>
+      <span class="muted">This window as a part of a report:</span>
+      <CopyButton text={`\`\`\`lacuna\n${shared.view}\n\`\`\`\n`} label="Copy" />
+    </>
   );
 }
 

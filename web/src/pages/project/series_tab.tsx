@@ -4,11 +4,13 @@ import {getSeries, type Series, type SeriesValue} from '../../api/project';
 import {isCause, causeWord} from '../../base/causes';
 import {formatNumber, formatPct, plural, rateUnit, sentence} from '../../base/format';
 import {word} from '../../base/vocabulary';
-import {DEFAULT_VIEW} from '../../model/view_state';
+import {seriesPart} from '../../model/report_text';
+import {DEFAULT_VIEW, projectName} from '../../model/view_state';
 import {AXIS_PX, Axis, useWidth} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
 import {useResource} from '../../ui/resource';
 import {Empty, Failed, Loading} from '../../ui/states';
+import {AddButton} from '../reports/add_button';
 import {Pending, useRounds} from './pending';
 
 const HEIGHT = 220;
@@ -151,6 +153,18 @@ function SeriesChart({series}: {series: Series}): JSX.Element {
           </span>
         )}
       </p>
+      {series.values.length > 1 && (
+        <AddButton
+          isQuiet
+          project={projectName.value === '-' ? '' : projectName.value}
+          choices={[
+            {
+              line: seriesPart(series.values.flatMap(each => each.traces.slice(0, 1))),
+              label: `Throughput by ${series.setting ?? 'setting'}`,
+            },
+          ]}
+        />
+      )}
       <p class="chart-note">
         {sentence(series.text)}.
         {series.others_vary && ' Other settings differ among these runs, too.'}
