@@ -12,9 +12,16 @@ SEEDS = os.path.join(ROOT, "tests/fuzz/corpus/import")
 # what each sample is called, and whether it has a timeline
 SAMPLES = {
     "callgrind": ("callgrind", False),
+    "cprofile_text": ("cProfile", False),
     "line_profiler": ("line_profiler", False),
     "line_profiler_text": ("line_profiler", False),
     "nccl_trace_rank_3": ("flight recorder", True),
+    "perf_stat_csv": ("perf stat", True),
+    "perf_stat_interval": ("perf stat", True),
+    "perf_stat_json": ("perf stat", True),
+    "perf_stat_text": ("perf stat", True),
+    "py_spy_dump": ("py-spy dump", False),
+    "scalene": ("scalene", False),
     "torch_memory": ("torch memory", True),
 }
 ROUTES = ("/analysis", "/tracks", "/names", "/flame", "/flame?metric=profile", "/kernels", "/gaps", "/search?q=a", "/steps")

@@ -283,6 +283,93 @@ START_TEST(a_pickle_that_holds_one_list_very_often_ends_at_the_limit)
 }
 END_TEST
 
+/* -- sums by line and function, stacks of a moment ---------------------------------------------- */
+
+/* Made after scalene's documented structure. */
+START_TEST(scalene_splits_the_time_of_each_line)
+{
+    struct imported got = import_seed("scalene");
+    expect_profile(&got, LAC_FORMAT_SCALENE,
+                   "train.py;train.py:1;Python 20000000|"
+                   "train.py;load (train.py:3);train.py:5;Python 800000000|"
+                   "train.py;load (train.py:3);train.py:5;native code 200000000|"
+                   "train.py;load (train.py:3);train.py:5;system, or waiting 100000000|"
+                   "train.py;train (train.py:10);train.py:12;native code 480000000|"
+                   "train.py;train (train.py:10);train.py:12;Python 400000000|",
+                   "");
+    static const char EMPTY[] = "{\"alloc_samples\":0,\"files\":{}}";
+    refuse(EMPTY, sizeof(EMPTY) - 1, "no elapsed time");
+}
+END_TEST
+
+/* Written by Python 3.11. */
+START_TEST(a_printed_table_of_cprofile_is_read)
+{
+    struct imported got = import_seed("cprofile_text");
+    ck_assert_uint_eq(report_count(got.models[0], "printed_without_callers"), 1);
+    ck_assert_int_eq(got.models[0]->info.format, LAC_FORMAT_CPROFILE);
+    ck_assert_ptr_nonnull(strstr(fold(got.models[0], LAC_FLAME_CPU), "<genexpr> (cp.py:4) "));
+    ck_assert_ptr_nonnull(strstr(folded, "<built-in method builtins.sum> "));
+    imported_done(&got);
+    got = import_text("   9 function calls in 1 seconds\n\n"
+                      "   ncalls  tottime  percall  cumtime  percall filename:lineno(function)\n"
+                      "     31/1    0.500    0.000    0.243    0.000 /a/b c/m.py:4(f)\n"
+                      "        x    0.500\n        1    0.250    0.1    0.1    0.1 {method 'x'}\n");
+    expect_profile(&got, LAC_FORMAT_CPROFILE, "f (m.py:4) 500000000|<method 'x'> 250000000|", "");
+}
+END_TEST
+
+/* Made after py-spy's documented output. */
+START_TEST(a_dump_of_py_spy_says_where_each_thread_stands)
+{
+    struct imported got = import_seed("py_spy_dump");
+    ck_assert_uint_eq(got.models[0]->track_count, 3);
+    ck_assert_str_eq(lac_model_str(got.models[0], got.models[0]->tracks[0].name),
+                     "MainThread (active+gil)");
+    expect_profile(&got, LAC_FORMAT_PYSPY_DUMP,
+                   "wait (threading.py:320) 1|"
+                   "<module> (train.py:99);train (train.py:40);forward (model.py:12) 1|"
+                   "run (threading.py:982);wait (multiprocessing/connection.py:936);"
+                   "select (selectors.py:415) 1|",
+                   "threads");
+}
+END_TEST
+
+/* -- perf stat --------------------------------------------------------------------------------- */
+
+/* Written by perf 6.1, where the machine had no counters of the processor. */
+START_TEST(perf_stat_becomes_counters)
+{
+    static const char *const totals[] = {"perf_stat_text", "perf_stat_csv"};
+    for (size_t i = 0; i < 2; i++) {
+        struct imported got = import_seed(totals[i]);
+        const struct lac_model *model = got.models[0];
+        ck_assert(lac_model_is_valid(model));
+        ck_assert_int_eq(model->info.format, LAC_FORMAT_PERF_STAT);
+        ck_assert_int_eq(model->info.t0_ns, INT64_C(1795408040000000000));
+        ck_assert_uint_eq(report_count(model, "totals_of_the_run"), 1);
+        ck_assert_double_eq(counter_at(model, "page-faults", 0), 26.0);
+        ck_assert_double_eq(counter_at(model, "page-faults", 1), 26.0);
+        ck_assert_double_gt(counter_at(model, "task-clock (msec)", 0), 0.6);
+        imported_done(&got);
+    }
+    struct imported got = import_seed("perf_stat_interval");
+    ck_assert_double_eq(counter_at(got.models[0], "page-faults", 0), 76.0);
+    ck_assert_double_eq(counter_at(got.models[0], "page-faults", 1), 0.0);
+    ck_assert_int_eq(got.models[0]->info.duration_ns, 351975330 - 102096513);
+    imported_done(&got);
+    got = import_seed("perf_stat_json");
+    ck_assert_double_eq(counter_at(got.models[0], "context-switches", 0), 1.0);
+    imported_done(&got);
+    got = import_text("S0,8,1234567,,cycles,100,100.00,,\nS1,8,7,,cycles,100,100.00,,\n");
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_double_eq(counter_at(got.models[0], "S0: cycles", 0), 1234567.0);
+    imported_done(&got);
+    static const char NONE[] = "\n Performance counter stats for 'x':\n\n   <not counted> cycles\n";
+    refuse(NONE, sizeof(NONE) - 1, "no count in this output of perf stat");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_tools");
@@ -296,6 +383,10 @@ int main(void)
     tcase_add_test(tcase, a_flight_recorder_dump_says_what_hangs);
     tcase_add_test(tcase, hostile_pickles_are_refused_within_the_limits);
     tcase_add_test(tcase, a_pickle_that_holds_one_list_very_often_ends_at_the_limit);
+    tcase_add_test(tcase, scalene_splits_the_time_of_each_line);
+    tcase_add_test(tcase, a_printed_table_of_cprofile_is_read);
+    tcase_add_test(tcase, a_dump_of_py_spy_says_where_each_thread_stands);
+    tcase_add_test(tcase, perf_stat_becomes_counters);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -527,7 +527,7 @@ static void say_profile(struct lac_facts *facts)
                                        : "");
 }
 
-/** What PyTorch kept of its own state; false: this is something else. */
+/** What PyTorch kept of its own state, and counts alone; false: this is something else. */
 static bool say_state(struct lac_facts *facts)
 {
     struct lac_verdict *verdict = &facts->analysis->verdict;
@@ -536,6 +536,11 @@ static bool say_state(struct lac_facts *facts)
         verdict->text = "a snapshot of PyTorch's memory: which code holds what, nothing of when "
                         "the GPU worked";
         verdict->detail = oom != NULL ? oom->text : "";
+        return true;
+    }
+    if (facts->model->info.format == LAC_FORMAT_PERF_STAT) {
+        verdict->text = "counts of the host's CPUs, as perf stat took them, nothing of the GPU";
+        verdict->detail = "With --join they lie beside the trace of the same job.";
         return true;
     }
     if (facts->model->info.format == LAC_FORMAT_FLIGHT_RECORDER) {

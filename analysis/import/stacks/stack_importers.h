@@ -28,4 +28,12 @@ LAC_MUST_USE enum lac_status lac_perf_script_import(struct lac_source *source,
                                                     struct lac_model **ret_model,
                                                     struct lac_error *reterr);
 
+/** Text of `py-spy dump`. */
+bool lac_pyspy_dump_is_its_own(const uint8_t *head, size_t size_bytes);
+LAC_MUST_USE enum lac_status lac_pyspy_dump_import(struct lac_source *source,
+                                                   const struct lac_import_options *options,
+                                                   size_t window_bytes, const char *name,
+                                                   struct lac_model **ret_model,
+                                                   struct lac_error *reterr);
+
 #endif
