@@ -51,6 +51,7 @@ static const struct lac_stream_importer stream_importers[] = {
     {lac_callgrind_is_its_own, lac_callgrind_import, "callgrind"},
     {lac_perf_script_is_its_own, lac_perf_script_import, "perf script"},
     {lac_folded_is_its_own, lac_folded_import, "folded stacks"},
+    {lac_rocprofv3_is_its_own, lac_rocprofv3_import, "rocprofv3 JSON"},
     {lac_speedscope_is_its_own, lac_speedscope_import, "speedscope"},
     {lac_cprofile_is_its_own, lac_cprofile_import, "cProfile"},
     {lac_closed_is_its_own, lac_closed_refuse, NULL},
@@ -58,22 +59,23 @@ static const struct lac_stream_importer stream_importers[] = {
     {is_anything, import_chrome, "Chrome JSON"},
 };
 
+/* The last row first: what most people give. */
 size_t lac_importers_list(char *out, size_t capacity)
 {
     static const char REST[] = ", and more: lacuna import --help";
+    enum { COUNT = LAC_COUNT_OF(stream_importers) };
     size_t used = 0;
-    size_t last = LAC_COUNT_OF(stream_importers) - 1;
     out[0] = '\0';
-    for (size_t i = 0; i <= last; i++) {
-        const char *reads = stream_importers[i].reads;
-        size_t needed = reads != NULL ? strlen(reads) + strlen(", and ") : 0;
-        if (needed > 0 && used + needed + (i < last ? sizeof(REST) : 1) > capacity) {
+    for (size_t i = 0; i < COUNT; i++) {
+        const char *reads = stream_importers[(i + COUNT - 1) % COUNT].reads;
+        size_t needed = reads != NULL ? strlen(reads) + strlen(", ") : 0;
+        if (needed > 0 && used + needed + (i + 1 < COUNT ? sizeof(REST) : 1) > capacity) {
             used += (size_t)snprintf(out + used, capacity - used, "%s", REST);
             break;
         }
         if (needed > 0) {
-            const char *before = used == 0 ? "" : i == last ? ", and " : ", ";
-            used += (size_t)snprintf(out + used, capacity - used, "%s%s", before, reads);
+            used +=
+                (size_t)snprintf(out + used, capacity - used, "%s%s", used == 0 ? "" : ", ", reads);
         }
     }
     return used < capacity ? used : capacity - 1;

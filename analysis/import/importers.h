@@ -40,7 +40,7 @@ struct lac_path_importer {
  *  it expected. */
 const struct lac_stream_importer *lac_stream_importer_of(const uint8_t *head, size_t size_bytes);
 
-/** What all of them read, "a, b, and c"; what does not fit is left out and `--help` named instead.
+/** What all of them read, "a, b, c"; what does not fit is left out and `--help` named instead.
  *  @param capacity 64 or more @return its length */
 size_t lac_importers_list(char *out, size_t capacity);
 

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from server_harness import PROGRAM, Server, main, make_trace
+from server_harness import PROGRAM, ROOT, Server, main, make_trace
 
 FLAMES = ("gpu", "waiting", "cpu", "profile")
 ROCPD = """
@@ -79,6 +79,8 @@ class Formats(unittest.TestCase):
 
     def test_each_is_imported_and_answered_for(self):
         files = {"rocprof": [self.database("results.db", ROCPD), self.database("trace.rpd", RPD)], "perfetto": [self.perfetto()]}
+        with open(os.path.join(ROOT, "tests/fuzz/corpus/import/rocprofv3"), "rb") as file:
+            files["rocprof"].append(self.put("results.json", file.read()))
         paths = [path for group in files.values() for path in group]
         done = self.run_it("import", *paths, "--data", self.data)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -104,8 +106,11 @@ class Formats(unittest.TestCase):
             done = self.run_it("import", self.put(name, body), "--data", self.data)
             self.assertEqual((name, done.returncode, done.stderr.count("\n")), (name, 1, 1))
             self.assertIn(said, done.stderr)
-        for word in ("nsys", "nvprof", "rocpd", "perf script", "folded", "speedscope", "Perfetto", "Chrome JSON"):
+        for word in ("Chrome JSON", "nsys", "nvprof", "rocpd", "lacuna import --help"):
             self.assertIn(word, done.stderr)
+        told = self.run_it("import", "--help").stdout
+        for word in ("perf script", "folded", "speedscope", "rocprofv3 JSON", "Perfetto", "Chrome JSON"):
+            self.assertIn(word, " ".join(told.split()))
 
 
 if __name__ == "__main__":

@@ -196,6 +196,100 @@ START_TEST(hostile_databases)
 }
 END_TEST
 
+/* JSON with ' for ", as the tool lays it out. */
+static const char TOOL[] =
+    "{'rocprofiler-sdk-tool':[{'metadata':{'pid':4711,'init_time':1,'fini_time':9},'agents'"
+    ":[{'id':{'handle':70},'type':1,'name':'EPYC','product_name':'EPYC'},{'id':{'handle':71"
+    "},'type':2,'name':'gfx942','product_name':'AMD Instinct MI300X'}],'kernel_symbols':[{'"
+    "kernel_id':0},{'kernel_id':1,'kernel_name':'_Z4gemmPf.kd','formatted_kernel_name':'gem"
+    "m(float*)','arch_vgpr_count':64}],'strings':{'buffer_records':[{'kind':'NONE','operati"
+    "ons':[]},{'kind':'HIP_RUNTIME_API','operations':['hipLaunchKernel','hipMemcpyAsync']}]"
+    "},'buffer_records':{'kernel_dispatch':[{'size':64,'kind':11,'operation':1,'thread_id':"
+    "4712,'correlation_id':{'internal':5,'external':0},'start_timestamp':2000,'end_timestam"
+    "p':5000,'dispatch_info':{'agent_id':{'handle':71},'queue_id':{'handle':3},'kernel_id':"
+    "1,'dispatch_id':1,'group_segment_size':1024,'workgroup_size':{'x':256,'y':1,'z':1},'gr"
+    "id_size':{'x':1000,'y':1,'z':1}}}],'memory_copy':[{'size':64,'kind':12,'operation':2,'"
+    "thread_id':4712,'correlation_id':{'internal':6,'external':0},'start_timestamp':1000,'e"
+    "nd_timestamp':1500,'src_agent_id':{'handle':70},'dst_agent_id':{'handle':71},'bytes':4"
+    "096}],'hip_api':[{'size':64,'kind':1,'operation':0,'thread_id':4712,'correlation_id':{"
+    "'internal':5,'external':0},'start_timestamp':900,'end_timestamp':950},{'size':64,'kind"
+    "':1,'operation':1,'thread_id':4712,'correlation_id':{'internal':6,'external':0},'start"
+    "_timestamp':800,'end_timestamp':850}]}}]}";
+
+static struct imported import_tool(const char *from, const char *to)
+{
+    char text[sizeof(TOOL) + 64];
+    const char *at = from != NULL ? strstr(TOOL, from) : NULL;
+    ck_assert(from == NULL || at != NULL);
+    if (at != NULL) {
+        (void)snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - TOOL), TOOL, to,
+                       at + strlen(from));
+    } else {
+        (void)snprintf(text, sizeof(text), "%s", TOOL);
+    }
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    return import_text(text);
+}
+
+START_TEST(json_of_rocprofv3)
+{
+    struct imported imported = import_tool(NULL, NULL);
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    const struct lac_model *model = imported.models[0];
+    ck_assert(lac_model_is_valid(model));
+    ck_assert_int_eq(model->info.format, LAC_FORMAT_ROCPROF);
+    ck_assert_uint_eq(model->slices.count, 4);
+    uint64_t kernel = find_slice(model, "gemm(float*)");
+    ck_assert_int_eq(model->slices.kind[kernel], LAC_SLICE_KERNEL);
+    ck_assert_int_eq(model->slices.dur_ns[kernel], 3000);
+    ck_assert_uint_eq(model->slices.link[kernel], find_slice(model, "hipLaunchKernel"));
+    const struct lac_kernel_config *config = &model->kernel_configs[model->slices.detail[kernel]];
+    ck_assert_uint_eq(config->grid[0], 4);
+    ck_assert_uint_eq(config->block[0], 256);
+    ck_assert_uint_eq(config->registers_per_thread, 64);
+    uint64_t copied = find_slice(model, "CopyHostToDevice");
+    ck_assert_int_eq(model->slices.kind[copied], LAC_SLICE_COPY);
+    ck_assert_int_eq(model->copies[model->slices.detail[copied]].bytes, 4096);
+    ck_assert_uint_eq(model->device_count, 1);
+    ck_assert_str_eq(lac_model_str(model, model->devices[0].name), "AMD Instinct MI300X");
+    imported_done(&imported);
+}
+END_TEST
+
+START_TEST(hostile_json_of_rocprofv3)
+{
+    static const struct {
+        const char *from, *to, *report;
+    } CASES[] = {
+        {"'end_timestamp':5000", "'end_timestamp':1", "record_not_understood"},
+        {"'end_timestamp':5000", "'end_timestamp':9e99", "record_not_understood"},
+        {"'agent_id':{'handle':71},'queue", "'agent_id':[],'queue", "record_not_understood"},
+        {"'kernel_id':1,'dispatch", "'kernel_id':-99,'dispatch", NULL},
+        {"'workgroup_size':{'x':256", "'workgroup_size':{'x':-1", NULL},
+        {"'operation':1,'thread_id':4712,'correlation_id':{'internal':6,'external':0},"
+         "'start_timestamp':800",
+         "'operation':4294967295,'correlation_id':7,'start_timestamp':800", NULL},
+        {"'strings':{", "'strings':7,'x':{", NULL},
+        {"'bytes':4096", "'bytes':'many'", NULL},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(CASES); i++) {
+        struct imported imported = import_tool(CASES[i].from, CASES[i].to);
+        ck_assert_msg(imported.status == LAC_OK, "%zu: %s", i, imported.error.message);
+        ck_assert(lac_model_is_valid(imported.models[0]));
+        ck_assert_uint_eq(imported.models[0]->slices.count, CASES[i].report != NULL ? 3 : 4);
+        ck_assert(CASES[i].report == NULL ||
+                  report_count(imported.models[0], CASES[i].report) == 1);
+        imported_done(&imported);
+    }
+    struct imported imported = import_tool("'buffer_records':{'kernel", "'other':{'kernel");
+    ck_assert_int_eq(imported.status, LAC_ERR_CORRUPT);
+    ck_assert_ptr_nonnull(strstr(imported.error.message, "nothing was traced"));
+    imported_done(&imported);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_rocpd");
@@ -204,6 +298,8 @@ int main(void)
     tcase_add_test(all, profile_data_of_before);
     tcase_add_test(all, sets_do_not_mix);
     tcase_add_test(all, hostile_databases);
+    tcase_add_test(all, json_of_rocprofv3);
+    tcase_add_test(all, hostile_json_of_rocprofv3);
     suite_add_tcase(suite, all);
     return check_main(suite);
 }
