@@ -232,6 +232,25 @@ const steps = [
     await row().first().click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${table.rows[0].slice}`);
   }],
+  ['Back undoes a zoom, not every frame of it', async () => {
+    await page.goto(`${page.url().split('?')[0]}?view=timeline`);
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const shownWindow = () => new URL(page.url()).searchParams.get('v');
+    await page.getByRole('button', {name: 'Zoom in'}).or(page.locator('.tl-toolbar button', {hasText: '+'})).first().click();
+    await page.waitForFunction(() => new URL(location.href).searchParams.has('v'));
+    const once = shownWindow();
+    await page.waitForTimeout(1000); // a pause ends a gesture: it is what is tested
+    await page.locator('.tl').focus();
+    await page.keyboard.down('w');
+    await page.waitForTimeout(400);
+    await page.keyboard.up('w');
+    await page.waitForFunction((v) => new URL(location.href).searchParams.get('v') !== v, once);
+    await page.waitForTimeout(400);
+    await page.goBack();
+    await page.waitForFunction((v) => new URL(location.href).searchParams.get('v') === v, once);
+    await page.goBack();
+    await page.waitForFunction(() => !new URL(location.href).searchParams.has('v'));
+  }],
   ['the GPU, its launch queue and its memory have rows; a row that moves or goes is so after a reload', async () => {
     await page.goto(`${page.url().split('?')[0]}?view=timeline`);
     const label = (name) => page.locator('.tl-label').filter({has: page.getByText(name, {exact: true})});

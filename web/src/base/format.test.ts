@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {
+  formatClock,
   formatAt,
   durationIn,
   exactNs,
@@ -162,4 +163,13 @@ test('a time has the digits that tell its start from its end', () => {
   assert.equal(plain(formatAt(473_144_948, 300_000_000)), '473.1 ms');
   assert.equal(plain(formatAt(12_000_000_123, 1)), '12.000000123 s');
   assert.equal(plain(formatAt(0, 5)), '0 ms');
+});
+
+test('a moment on the clock, to the nanosecond; none of a machine that counts from its start', () => {
+  assert.equal(
+    formatClock('1623143089861000000', 342_117),
+    '2021-06-08 09:04:49.861\u2009342\u2009117 UTC',
+  );
+  assert.equal(formatClock('86400000000000', 5), undefined);
+  assert.equal(formatClock('-5', 5), undefined);
 });

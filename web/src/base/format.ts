@@ -223,3 +223,16 @@ export function sentence(text: string): string {
   const start = isCode ? first : first.slice(0, 1).toUpperCase() + first.slice(1);
   return start + text.slice(first.length);
 }
+
+/** "2021-06-08 09:18:09.861 342 117 UTC" of a moment; undefined where the trace has no clock.
+ *  @param t0Ns of the trace's begin, decimal, ns since 1970 @param atNs after it */
+export function formatClock(t0Ns: string, atNs: number): string | undefined {
+  if (!/^\d{1,19}$/.test(t0Ns)) return undefined;
+  const ns = BigInt(t0Ns) + BigInt(Math.round(atNs));
+  const date = new Date(Number(ns / 1_000_000n));
+  // Earlier than this it counts from the start of a machine, not of 1970.
+  if (date.getUTCFullYear() < 2000) return undefined;
+  const [day, time = ''] = date.toISOString().replace('Z', '').split('T');
+  const rest = (ns % 1_000_000n).toString().padStart(6, '0');
+  return `${day} ${time}\u2009${rest.slice(0, 3)}\u2009${rest.slice(3)} UTC`;
+}

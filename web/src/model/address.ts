@@ -11,6 +11,8 @@ import {
 } from './view_state';
 
 const WRITE_DELAY_MS = 250;
+/** Zooming that goes on shares one history entry: after this pause it is another. */
+const ZOOM_QUIET_MS = 900;
 /** Selections in quick succession (arrow keys) share one history entry. */
 const PUSH_QUIET_MS = 700;
 
@@ -37,6 +39,8 @@ export function syncAddress(): void {
   let seen = written;
   let place = placeOf();
   let lastPushMs = 0;
+  let lastZoomMs = 0;
+  let span = spanOf();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let fromHistory = false;
 
@@ -56,6 +60,7 @@ export function syncAddress(): void {
     fromHistory = false;
     written = seen = formatLocation(currentView());
     place = placeOf();
+    span = spanOf();
   });
   addEventListener('pagehide', replaceNow);
 
@@ -66,7 +71,17 @@ export function syncAddress(): void {
     const moved = nextPlace.page !== place.page;
     const selected = nextPlace.selection !== place.selection;
     place = nextPlace;
-    if (moved || isLeaping() || (selected && Date.now() - lastPushMs > PUSH_QUIET_MS)) {
+    const nextSpan = spanOf();
+    const zoomed = nextSpan !== span;
+    span = nextSpan;
+    const beginsZoom = zoomed && Date.now() - lastZoomMs > ZOOM_QUIET_MS;
+    if (zoomed) lastZoomMs = Date.now();
+    if (
+      moved ||
+      beginsZoom ||
+      isLeaping() ||
+      (selected && Date.now() - lastPushMs > PUSH_QUIET_MS)
+    ) {
       // what was shown until now is what Back returns to
       if (timer !== undefined) history.replaceState(history.state, '', BASE_URL + seen);
       clearTimeout(timer);
@@ -79,6 +94,12 @@ export function syncAddress(): void {
     }
     seen = next;
   });
+}
+
+/** How long the window is; Back undoes what changes it, not what moves it. */
+function spanOf(): number {
+  const {window} = currentView();
+  return window ? Math.round(window.t1 - window.t0) : 0;
 }
 
 function placeOf(): {page: string; selection: string} {

@@ -16,7 +16,7 @@
 //   BASE/settings/tokens               oneself, tokens; users and audit for administrators
 //   anything else                     a line that says so
 //
-// Selecting and changing the page make a history entry; moving the window does not.
+// Selecting, zooming and changing the page make a history entry; moving the window does not.
 import {batch, signal} from '@preact/signals';
 import {ns, type Ns} from '../base/units';
 

@@ -4,6 +4,7 @@ import type {SliceInfo} from '../api/types';
 import {
   exactNs,
   formatAt,
+  formatClock,
   formatBytes,
   formatCount,
   formatNumber,
@@ -36,6 +37,7 @@ function SliceDetails(
   const track = model.track(slice.track);
   const step = model.steps.at(slice.start_ns, track?.kind === 'thread');
   const t1 = slice.start_ns + slice.dur_ns;
+  const clock = formatClock(model.trace.t0_ns, slice.start_ns);
   const shown = slice.short !== '' && slice.short !== slice.name ? slice.short : undefined;
   return (
     <>
@@ -109,6 +111,7 @@ function SliceDetails(
           <span title={exactNs(slice.start_ns)}>{formatAt(slice.start_ns, slice.dur_ns)}</span>{' '}
           <CopyButton text={String(slice.start_ns)} label="Copy the start in ns" />
         </Fact>
+        {clock !== undefined && <Fact name="clock time">{clock}</Fact>}
         <Fact name="kind">{word('slice_kinds', slice.kind).label}</Fact>
         {track && <Fact name="row">{trackLabel(model.tracks, track).label}</Fact>}
         {step && step.dur > 0 && slice.kind !== 'step' && (

@@ -41,7 +41,7 @@ const STREAMS_ESSENTIAL_MAX = 8;
 const WORKERS_ESSENTIAL_MAX = 16;
 const THREADS_ESSENTIAL_MAX = 6;
 const PADDING = 4;
-const LANE_HEIGHT = {steps: 18, gaps: 22, stream: 22, thread: 17} as const;
+const LANE_HEIGHT = {steps: 24, gaps: 22, stream: 22, thread: 17} as const;
 const GROUP_HEIGHT = 24;
 const COUNTER_HEIGHT = 44;
 const USAGE_HEIGHT = 40;
@@ -79,7 +79,8 @@ export function buildRows(info: TracksInfo, state: RowState, heightPx = 0): Row[
     add(track, 0);
   }
   if (state.filter === '' && !isOpen && heightPx > 0) {
-    const filled = fill(rows, rest, track => trackRow(info, track, 0, state), heightPx);
+    const most = info.tracks.reduce((n, t) => (t.kind === 'thread' ? Math.max(n, t.count) : n), 0);
+    const filled = fill(rows, rest, track => trackRow(info, track, 0, state), heightPx, most);
     rest = rest.filter(track => !filled.has(track.index));
   }
   arrange(rows, state.order);
@@ -132,6 +133,8 @@ function fill(
   rest: readonly TrackInfo[],
   rowOf: (track: TrackInfo) => Row,
   heightPx: number,
+  /** Slices of the busiest thread: those with a hundredth of it are worth a row. */
+  most: number,
 ): ReadonlySet<number> {
   let spare = heightPx - GROUP_HEIGHT - rows.reduce((sum, row) => sum + row.height, 0);
   rows.forEach((row, i) => {
@@ -142,11 +145,10 @@ function fill(
     rows[i] = {...row, lanes: row.lanes + lanes, height: row.height + lanes * row.laneHeight};
   });
   const filled = new Set<number>();
-  const most = Math.max(0, ...rest.filter(t => t.kind === 'thread').map(t => t.count));
   const wanted = [
     ...rest.filter(t => t.kind === 'gpu_range'),
     ...rest
-      .filter(t => t.kind === 'thread' && t.role !== 'worker' && t.count >= most / 20)
+      .filter(t => t.kind === 'thread' && t.role !== 'worker' && t.count >= most / 100)
       .sort((a, b) => b.count - a.count),
     ...rest.filter(t => t.kind === 'counter').sort(byOrder),
   ];
@@ -450,7 +452,8 @@ function counterLabel(info: TracksInfo, own: string): string {
         ? 'memory (MB)'
         : undefined;
   if (gpu === undefined || word === undefined) return own === '' ? 'counter' : own;
-  return info.devices.length > 1 ? `${gpu} ${word}` : word;
+  const devices = new Set(info.tracks.filter(isOnDevice).map(t => t.device));
+  return devices.size > 1 ? `${gpu} ${word}` : word;
 }
 
 function streamName(track: TrackInfo): string {

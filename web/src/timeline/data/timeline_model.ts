@@ -12,7 +12,8 @@ import type {
   TraceInfo,
   TracksInfo,
 } from '../../api/types';
-import {causeWord} from '../../base/causes';
+import {causeWord, type Cause} from '../../base/causes';
+import {waitsByStep} from './step_waits';
 import {formatDuration} from '../../base/format';
 import {ns} from '../../base/units';
 import {
@@ -43,6 +44,9 @@ import {clampWindow, type Span} from './view_math';
 const TILE_BUDGET_BYTES = 192 * 1024 * 1024;
 /** Kernels whose short names and counts are asked for at once. */
 const KERNELS_KNOWN_MAX = 1000;
+
+/** Steps of a longer recording are plain bars: there are more of them than pixels. */
+const STEPS_WITH_WAITS_MAX = 2000;
 
 /** What a selected slice's panel shows. */
 export type SliceState =
@@ -86,6 +90,8 @@ export class TimelineModel {
     const {t0, t1} = this.window;
     return formatDuration(t1 - t0);
   });
+  /** Of each step in order: what the GPU waited for in it; empty until known. */
+  stepWaits: readonly (readonly (readonly [Cause, number])[])[] = [];
   readonly slice = signal<SliceState>({kind: 'none'});
   readonly gap = signal<GapInfo | undefined>(undefined);
   /** What the selected gap waited for: the wait, then the worker's batch. Empty when not recorded. */
@@ -172,6 +178,7 @@ export class TimelineModel {
       }),
     );
     void this.loadKernels();
+    void this.loadStepWaits();
   }
 
   close(): void {
@@ -346,6 +353,21 @@ export class TimelineModel {
       this.requestFrame();
     } catch {
       // the panel says in words what is known
+    }
+  }
+
+  private async loadStepWaits(): Promise<void> {
+    if (this.tracks.steps.start_ns.length === 0) return;
+    try {
+      const points = await api.getSteps(
+        this.trace.id,
+        {points: STEPS_WITH_WAITS_MAX, waiting: 'yes'},
+        this.closing.signal,
+      );
+      this.stepWaits = waitsByStep(points, this.tracks.steps.start_ns);
+      this.requestFrame();
+    } catch {
+      // The bars of steps are plain then.
     }
   }
 

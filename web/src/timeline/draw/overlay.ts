@@ -20,6 +20,8 @@ const LABELS_MAX = 1500;
 const LABEL_MIN_PX = 22;
 const PATTERN_MIN_PX = 5;
 const TEXT_PAD_PX = 4;
+const STEP_STACK_PX = 6;
+const STEP_STACK_MIN_PX = 12;
 
 /** A row and where it is on the stage. */
 export interface PlacedRow {
@@ -73,6 +75,7 @@ export class Overlay {
       if (row.track === undefined) continue;
       if (row.kind === 'counter') this.counter(row, top, view);
       else if (!row.isCollapsed) this.texts(row, top, view);
+      if (row.kind === 'steps') this.stepCauses(row, top, view);
     }
   }
 
@@ -93,6 +96,26 @@ export class Overlay {
       lastX = x;
       context.fillRect(x, 0, 1, view.heightPx);
     }
+  }
+
+  /** What the GPU waited for in each step, as a stack along the foot of its bar. */
+  private stepCauses(row: Row, top: number, view: OverlayView): void {
+    const {context, theme, model} = this;
+    const pxPerNs = view.widthPx / (view.t1 - view.t0);
+    const y = top + laneTop(row, 0) + row.laneHeight - 1 - STEP_STACK_PX;
+    model.steps.all.forEach((step, i) => {
+      const width = step.dur * pxPerNs;
+      if (width < STEP_STACK_MIN_PX || step.start + step.dur < view.t0 || step.start > view.t1)
+        return;
+      let x = (step.start - view.t0) * pxPerNs;
+      for (const [cause, waited] of model.stepWaits[i] ?? []) {
+        const part = waited * pxPerNs;
+        const style = causeStyle(cause);
+        context.fillStyle = theme.name === 'dark' ? style.dark : style.light;
+        context.fillRect(x, y, Math.max(0, part - 0.5), STEP_STACK_PX);
+        x += part;
+      }
+    });
   }
 
   private texts(row: Row, top: number, view: OverlayView): void {
