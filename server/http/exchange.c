@@ -162,7 +162,7 @@ static enum MHD_Result dispatch(struct exchange *x)
     x->request.body = (x->body.bytes != NULL) ? x->body.bytes : "";
     x->request.body_size_bytes = x->body.size_bytes;
     if (x->route == NULL) {
-        if (!lac_static_find(server, x->target.path, x->accepts_gzip, &x->response)) {
+        if (!lac_static_find(server, &x->target, x->accepts_gzip, &x->response)) {
             lac_response_error(&x->response, 404, "not_found", "no such address");
         }
         lac_reply_finish(x);

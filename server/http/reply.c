@@ -34,10 +34,15 @@ static const struct {
 };
 
 /** @param policy instead of the page's; NULL: that one */
-static void add_fixed_headers(struct MHD_Response *mhd_response, const char *policy)
+static void add_fixed_headers(struct MHD_Response *mhd_response, const char *policy,
+                              bool may_have_opener)
 {
     for (size_t i = 0; i < LAC_COUNT_OF(fixed_headers); i++) {
         bool is_policy = policy != NULL && i == 0;
+
+        if (may_have_opener && strcmp(fixed_headers[i].name, "Cross-Origin-Opener-Policy") == 0) {
+            continue;
+        }
 
         (void)MHD_add_response_header(mhd_response, fixed_headers[i].name,
                                       is_policy ? policy : fixed_headers[i].value);
@@ -46,7 +51,7 @@ static void add_fixed_headers(struct MHD_Response *mhd_response, const char *pol
 
 void lac_reply_add_headers(struct MHD_Response *mhd_response)
 {
-    add_fixed_headers(mhd_response, NULL);
+    add_fixed_headers(mhd_response, NULL, false);
 }
 
 /* The client already has it: 304, with its tag. */
@@ -163,7 +168,7 @@ static void add_headers(const struct exchange *x, struct MHD_Response *made)
 {
     const struct lac_response *response = &x->response;
 
-    add_fixed_headers(made, response->policy);
+    add_fixed_headers(made, response->policy, response->may_have_opener);
     if (response->http_status != 204 && response->http_status != 304) {
         (void)MHD_add_response_header(made, "Content-Type", response->mime);
     }

@@ -90,6 +90,7 @@ struct lac_response {
     const char *mime;     /**< static; "application/json" unless set */
     const char *cache;    /**< Cache-Control, static; "no-store" unless set */
     const char *policy;   /**< Content-Security-Policy, static; NULL: the page's own */
+    bool may_have_opener; /**< a page of another origin that opened it may send it messages */
     char etag[96];        /**< with quotes; "" none */
     bool may_gzip;        /**< the body compresses; true unless cleared */
     struct lac_buffer body;

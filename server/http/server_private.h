@@ -278,8 +278,8 @@ void lac_streams_end(struct loop *loop);
 
 /* server/http/static.c */
 /** Fill the response with an asset. @return false when there is none for this path */
-bool lac_static_find(const struct lac_http_server *server, const char *path, bool accepts_gzip,
-                     struct lac_response *response);
+bool lac_static_find(const struct lac_http_server *server, const struct lac_target *target,
+                     bool accepts_gzip, struct lac_response *response);
 /** With a base path: make the index page whose addresses start with it. @return false: no memory */
 LAC_MUST_USE bool lac_static_prepare(struct lac_http_server *server);
 

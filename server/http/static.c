@@ -64,9 +64,17 @@ bool lac_static_prepare(struct lac_http_server *server)
     return out->status == LAC_OK;
 }
 
-bool lac_static_find(const struct lac_http_server *server, const char *path, bool accepts_gzip,
-                     struct lac_response *response)
+/* The page's own policy, but that the page, asked to by `?url=`, may fetch a trace from elsewhere
+ * (without cookies, and where the other server allows it). Scripts stay ours alone. */
+static const char fetching_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self' https: http://localhost:* http://127.0.0.1:*; font-src 'self'; "
+    "worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+bool lac_static_find(const struct lac_http_server *server, const struct lac_target *target,
+                     bool accepts_gzip, struct lac_response *response)
 {
+    const char *const path = target->path;
     const struct lac_http_options *options = &server->options;
     const char *name = path + 1;
     const char *last = strrchr(path, '/') + 1;
@@ -81,6 +89,12 @@ bool lac_static_find(const struct lac_http_server *server, const char *path, boo
     }
     if (server->index.path != NULL && strcmp(asset->path, server->index.path) == 0) {
         asset = &server->index;
+    }
+    if (strcmp(path, "/") == 0) {
+        response->may_have_opener = true;
+        if (lac_target_get(target, "url") != NULL) {
+            response->policy = fetching_policy;
+        }
     }
     response->mime = asset->mime;
     response->cache = "no-cache"; /* keep it, but ask: the tag answers in one round trip */

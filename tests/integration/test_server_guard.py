@@ -104,6 +104,18 @@ class Guard(unittest.TestCase):
             self.assertEqual(headers["Cross-Origin-Resource-Policy"], "same-origin")
             self.assertFalse([name for name in headers if name.lower().startswith("access-control")])
 
+    def test_only_the_entrance_hears_other_pages_and_only_on_request_fetches_from_them(self):
+        self.assertNotIn("Cross-Origin-Opener-Policy", self.server.get("/").headers)
+        for path in ("/t/" + self.trace, "/t/" + self.trace + "?url=x", "/app.js", "/api/v1/traces?url=x"):
+            headers = self.server.get(path).headers
+            self.assertEqual(headers["Cross-Origin-Opener-Policy"], "same-origin", path)
+            self.assertIn("connect-src 'self';", headers["Content-Security-Policy"], path)
+        self.assertIn("connect-src 'self';", self.server.get("/").headers["Content-Security-Policy"])
+        policy = self.server.get("/?url=x").headers["Content-Security-Policy"]
+        self.assertIn("connect-src 'self' https:", policy)
+        for rule in ("default-src 'none'", "script-src 'self';", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'none'"):
+            self.assertIn(rule, policy)
+
     def test_a_preflight_gets_nothing(self):
         reply = self.server.request("OPTIONS", "/api/v1/traces", headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}, key=False)
         self.assertEqual(reply.status, 403)

@@ -4,6 +4,7 @@ import {render, type JSX} from 'preact';
 import {errorText, getVocabulary, openSession, setUnauthorizedListener} from './api/client';
 import {setVocabulary} from './base/vocabulary';
 import {syncAddress, takeKeyFromAddress} from './model/address';
+import {offer, takeOffers} from './model/list/offer';
 import {paletteIsOpen} from './model/palette/commands';
 import {helpIsOpen, isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
@@ -38,6 +39,11 @@ const Palette = lazy(
 const HelpDialog = lazy(
   'the keys',
   async () => (await import('./pages/lazy_pages')).HelpDialog,
+  true,
+);
+const OfferDialog = lazy(
+  'the offered trace',
+  async () => (await import('./pages/lazy_pages')).OfferDialog,
   true,
 );
 const KeyPage = lazy('the sign-in', async () => (await import('./pages/lazy_pages')).KeyPage);
@@ -116,6 +122,7 @@ function App(): JSX.Element {
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />
       {explained.value && <ExplanationPanel />}
+      {offer.value && <OfferDialog />}
       {helpIsOpen.value && <HelpDialog />}
       {paletteIsOpen.value && <Palette />}
       <PatternDefs />
@@ -153,6 +160,9 @@ async function useKey(key: string | undefined): Promise<void> {
 function start(root: HTMLElement): void {
   startTheme(document.documentElement);
   const key = takeKeyFromAddress();
+  takeOffers(location.search);
+  if (new URLSearchParams(location.search).get('embed') === '1')
+    document.documentElement.classList.add('embedded');
   syncAddress();
   // an address of a timeline: its scripts come beside the trace, not after it
   if (page.value === 'timeline') import('./timeline/timeline_panel').catch(() => undefined);

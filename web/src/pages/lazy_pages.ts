@@ -8,6 +8,7 @@ export {GettingStarted} from './getting_started';
 export {KeyPage} from './key_page';
 export {LabelEditor} from './label_editor';
 export {NotFoundPage} from './not_found_page';
+export {OfferDialog} from './offer_dialog';
 export {OverviewCharts} from './overview_charts';
 export {Palette} from './palette';
 export {ProjectPage} from './project/project_page';
