@@ -32,6 +32,8 @@ struct lac_news {
     int64_t object_unix_ms; /**< when the object came; 0: now */
 };
 
+struct lac_oidc;
+
 struct lac_app {
     struct lac_store *store;
     struct lac_ingest *ingest;
@@ -40,6 +42,7 @@ struct lac_app {
     struct lac_document_cache *documents; /**< of runs and of comparisons */
     const struct lac_key *key;
     struct lac_people *people;
+    struct lac_oidc *oidc; /**< NULL: people do not sign in at a provider */
     struct lac_webhooks *webhooks;
     /** Of `webhooks`: called from any thread, does not wait for the network; NULL none. */
     void (*tell_news)(struct lac_webhooks *webhooks, const struct lac_news *news);
@@ -279,6 +282,9 @@ const char *lac_api_upload_project(const struct lac_principal *who, const char *
 void lac_api_session_end(void *app, const struct lac_request *request,
                          struct lac_response *response);
 void lac_api_whoami(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_oidc(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_oidc_callback(void *app, const struct lac_request *request,
+                           struct lac_response *response);
 void lac_api_password(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_users(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_user_put(void *app, const struct lac_request *request, struct lac_response *response);

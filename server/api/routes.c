@@ -19,6 +19,8 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(POST, "/api/v1/session", OPEN, SLOW, 4096, lac_api_session, NULL),
     LAC_ROUTE(GET, "/api/v1/session", SIGNED, QUICK, 0, lac_api_whoami, NULL),
     LAC_ROUTE(DELETE, "/api/v1/session", SIGNED, QUICK, 0, lac_api_session_end, NULL),
+    LAC_ROUTE(GET, "/api/v1/session/oidc", OPEN, SLOW, 0, lac_api_oidc, NULL),
+    LAC_ROUTE(GET, "/api/v1/session/oidc/callback", OPEN, SLOW, 0, lac_api_oidc_callback, NULL),
     LAC_ROUTE(POST, "/api/v1/session/password", SIGNED, SLOW, 8192, lac_api_password, NULL),
     LAC_ROUTE(GET, "/api/v1/tokens", SIGNED, QUICK, 0, lac_api_tokens, NULL),
     LAC_ROUTE(POST, "/api/v1/tokens", SIGNED, QUICK, 8192, lac_api_token_make, NULL),

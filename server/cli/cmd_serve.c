@@ -12,6 +12,7 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
 #include "server/ingest/tender.h"
+#include "server/oidc/oidc.h"
 #include "server/people/people.h"
 #include "server/store/store.h"
 #include "server/tls/tls.h"
@@ -52,6 +53,11 @@ static const struct lac_option option_table[] = {
      .flag_only = true}, /* for `lacuna demo`, which starts us */
     {.name = "allow-remote", .help = "allow non-loopback addresses"},
     {.name = "behind-proxy", .help = "a proxy with TLS is in front: cookies are Secure"},
+    {.name = "oidc-issuer", .value = "URL", .help = "people sign in at this provider"},
+    {.name = "oidc-client", .value = "ID", .help = "what it calls this service"},
+    {.name = "oidc-secret-file", .value = "FILE", .help = "with its secret"},
+    {.name = "oidc-claim", .value = "NAME", .help = "what names the user (email)"},
+    {.name = "public-url", .value = "URL", .help = "where browsers find this service"},
     {.name = "trust-header",
      .value = "NAME",
      .help = "with --behind-proxy: it names the user in this header"},
@@ -433,12 +439,31 @@ static enum lac_status prepare_tls(struct service *service, struct lac_error *re
     return lac_tls_create(options, &service->tls, reterr);
 }
 
+static enum lac_status prepare_oidc(struct service *service, struct lac_error *reterr)
+{
+    const struct lac_options *options = &service->options;
+    const struct lac_oidc_options oidc = {
+        .issuer = lac_options_text(options, "oidc-issuer", NULL),
+        .client = lac_options_text(options, "oidc-client", NULL),
+        .secret_file = lac_options_text(options, "oidc-secret-file", NULL),
+        .claim = lac_options_text(options, "oidc-claim", "email"),
+        .public_url = lac_options_text(options, "public-url", NULL),
+    };
+
+    return oidc.issuer == NULL && oidc.client == NULL
+               ? LAC_OK
+               : lac_oidc_create(&oidc, &service->app.oidc, reterr);
+}
+
 static enum lac_status start(struct service *service, struct lac_error *reterr)
 {
     struct lac_app *app = &service->app;
     enum lac_status status;
 
     status = prepare_tls(service, reterr);
+    if (status == LAC_OK) {
+        status = prepare_oidc(service, reterr);
+    }
     if (status != LAC_OK) {
         return status;
     }
@@ -527,6 +552,7 @@ static void stop(struct service *service)
     lac_webhooks_destroy(app->webhooks);
     lac_http_server_destroy(app->http);
     lac_document_cache_destroy(app->documents);
+    lac_oidc_destroy(app->oidc);
     lac_people_destroy(app->people);
     lac_store_close(app->store);
     lac_own_names_done(&service->own_names);

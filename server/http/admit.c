@@ -53,6 +53,7 @@ static const char *const field_names[LAC_FIELD_COUNT_] = {
     [LAC_FIELD_UPLOAD_CHECKSUM] = "Upload-Checksum",
     [LAC_FIELD_UPLOAD_CONCAT] = "Upload-Concat",
     [LAC_FIELD_CONTENT_TYPE] = "Content-Type",
+    [LAC_FIELD_COOKIE] = "Cookie",
 };
 
 static void keep(const char **place, unsigned *count, const char *value)
@@ -96,6 +97,7 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
         keep(&fields->authorization, &fields->authorization_count, value);
     } else if (strcasecmp(key, "Cookie") == 0) {
         keep(&fields->cookie, NULL, value);
+        fields->wanted[LAC_FIELD_COOKIE] = value;
     } else if (strcasecmp(key, "Sec-Fetch-Site") == 0) {
         keep(&fields->sec_fetch_site, NULL, value);
     } else if (strcasecmp(key, "Accept-Encoding") == 0) {

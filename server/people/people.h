@@ -75,6 +75,11 @@ LAC_MUST_USE enum lac_status lac_people_sign_in(struct lac_people *people, const
                                                 const char *password, const char *peer,
                                                 char *ret_secret, struct lac_principal *ret_who,
                                                 struct lac_error *reterr);
+/** A new session for whom a provider has named. @return LAC_OK; LAC_ERR_NOT_FOUND: no such user */
+LAC_MUST_USE enum lac_status lac_people_sign_in_named(struct lac_people *people, const char *name,
+                                                      char *ret_secret,
+                                                      struct lac_principal *ret_who,
+                                                      struct lac_error *reterr);
 LAC_MUST_USE enum lac_status lac_people_sign_out(struct lac_people *people, const char *secret,
                                                  struct lac_error *reterr);
 

@@ -78,24 +78,30 @@ enum lac_status lac_people_check_password(struct lac_people *people, const char 
     return matches ? LAC_OK : lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "wrong name or password");
 }
 
+enum lac_status lac_people_sign_in_named(struct lac_people *people, const char *name,
+                                         char *ret_secret, struct lac_principal *ret_who,
+                                         struct lac_error *reterr)
+{
+    assert(people != NULL && name != NULL && ret_secret != NULL && ret_who != NULL);
+    struct lac_session_row session = {.expires_unix_ms = lac_people_now_ms() + SESSION_MS};
+
+    if (!lac_people_named(people, name, ret_who)) {
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "wrong name or password");
+    }
+    session.user = ret_who->user;
+    lac_secret_make(ret_secret);
+    lac_secret_hash(ret_secret, session.hash);
+    return changed(people, lac_store_put_session(people->store, &session, reterr));
+}
+
 enum lac_status lac_people_sign_in(struct lac_people *people, const char *name,
                                    const char *password, const char *peer, char *ret_secret,
                                    struct lac_principal *ret_who, struct lac_error *reterr)
 {
-    assert(people != NULL && ret_secret != NULL && ret_who != NULL);
-    struct lac_session_row session = {.expires_unix_ms = lac_people_now_ms() + SESSION_MS};
-    enum lac_status status = lac_people_check_password(people, name, password, peer, reterr);
+    const enum lac_status status = lac_people_check_password(people, name, password, peer, reterr);
 
-    if (status == LAC_OK && !lac_people_named(people, name, ret_who)) {
-        status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "wrong name or password");
-    }
-    if (status == LAC_OK) {
-        session.user = ret_who->user;
-        lac_secret_make(ret_secret);
-        lac_secret_hash(ret_secret, session.hash);
-        status = lac_store_put_session(people->store, &session, reterr);
-    }
-    return changed(people, status);
+    return status == LAC_OK ? lac_people_sign_in_named(people, name, ret_secret, ret_who, reterr)
+                            : status;
 }
 
 enum lac_status lac_people_sign_out(struct lac_people *people, const char *secret,

@@ -1,7 +1,7 @@
 // Shown while the server does not know this browser: sign in, or show the server's key.
 import type {JSX} from 'preact';
-import {useState} from 'preact/hooks';
-import {errorText, signIn} from '../api/client';
+import {useEffect, useState} from 'preact/hooks';
+import {apiUrl, errorText, signIn} from '../api/client';
 import {Header} from '../ui/header';
 
 function Field(props: {
@@ -52,6 +52,26 @@ function SignForm(props: {
         </p>
       )}
     </>
+  );
+}
+
+/** A link to the provider, where the server has one: then it leads away. */
+function Provider(): JSX.Element | null {
+  const [isThere, setThere] = useState(false);
+  const url = apiUrl('session/oidc');
+  useEffect(() => {
+    fetch(url, {redirect: 'manual'}).then(
+      reply => setThere(reply.type === 'opaqueredirect'),
+      () => undefined,
+    );
+  }, []);
+  if (!isThere) return null;
+  return (
+    <p>
+      <a class="button" href={url}>
+        Sign in at your organization
+      </a>
+    </p>
   );
 }
 
@@ -118,6 +138,7 @@ export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Ele
             set={setPassword}
           />
         </SignForm>
+        <Provider />
       </main>
     </>
   );
