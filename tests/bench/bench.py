@@ -67,7 +67,7 @@ def trace_id(data):
 # ---- files to traces
 
 def bench_import(results, runs, scratch):
-    """From a plain file to a trace that is ready, against python3's json.load of the same file, on one core each."""
+    """From a plain file to a trace that is ready, against python3's json.load of the same file, on one core each, and on all there are."""
     path = scratch.kineto()
     size = os.path.getsize(path)
     samples = Samples()
@@ -78,6 +78,8 @@ def bench_import(results, runs, scratch):
         samples.take(import_json_mb_s=size / ours["cpu_s"] / 1e6, import_json_wall_s=ours["wall_s"],
                      import_json_vs_python=theirs["wall_s"] / ours["wall_s"], import_json_peak_ratio=ours["peak_bytes"] / size,
                      import_model_mb_s=model["import_model_mb_s"])
+        both = run([LACUNA, "import", "--data", scratch.fresh("data-import"), path])
+        samples.take(import_json_all_cores_wall_s=both["wall_s"], import_json_all_cores_vs_python=theirs["wall_s"] / both["wall_s"])
     scratch.fresh("data-import")
     results.add_all(samples, 2)
 
@@ -206,7 +208,7 @@ def bench_uploads(results, runs, server, path):
 
 
 def bench_flame(results, runs, scratch):
-    """Flame graphs and the table of names of a trace of 20 M slices, over HTTP, each first one from a server that has just started."""
+    """Flame graphs, the table of names and tables of areas of a trace of 20 M slices, over HTTP, each first one from a server that has just started."""
     data, identity = scratch.stored()
     base = f"/api/v1/traces/{identity}/"
     samples = Samples()
@@ -216,6 +218,9 @@ def bench_flame(results, runs, scratch):
             duration_ns = json.loads(server.get(base + "tracks"))["duration_ns"]
             t0_ns = duration_ns // 10 * (number % 8 + 1)
             area = f"flame?metric=gpu&t0={t0_ns}&t1={t0_ns + duration_ns // 100}"
+            parts = {"hundredth": f"area?t0={t0_ns}&t1={t0_ns + duration_ns // 100}", "half": f"area?t0={duration_ns // 4}&t1={duration_ns * 3 // 4}",
+                     "whole": f"area?t0=0&t1={duration_ns}"}
+            samples.take(**{f"area_{part}_{when}_ms": server.timed_ms(base + path) for part, path in parts.items() for when in ("first", "again")})
             samples.take(by_name_20m_s=by_name_ms / 1e3, flame_first_ms=server.timed_ms(base + "flame?metric=gpu"),
                          flame_cached_ms=server.timed_ms(base + "flame?metric=gpu"), area_ms=server.timed_ms(base + area))
     results.add_all(samples)

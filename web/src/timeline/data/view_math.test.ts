@@ -74,3 +74,46 @@ test('revealing moves no more than it must', () => {
   const dot = revealWindow({t0: 0, t1: 1e8}, {t0: 5e7, t1: 5e7}, DURATION);
   assert.equal(dot.t1 - dot.t0, 2000);
 });
+
+/** Numbers that look random, the same every time. */
+function draws(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+test('at both ends of a day-long trace a nanosecond is where it is, however it was zoomed to', () => {
+  const day = 86_400_000_000_000;
+  const width = 1600;
+  const grid = 1 / 32; // of doubles at the end of a day: less than a pixel
+  const isLeast = (window: {t0: number; t1: number}): boolean =>
+    Math.abs(window.t1 - window.t0 - WINDOW_MIN_NS) <= grid;
+  const draw = draws(7);
+  for (let round = 0; round < 400; round++) {
+    const slice = Math.floor(draw() * 1000);
+    const start = round % 2 === 0 ? slice : day - 1 - slice;
+    let window: {t0: number; t1: number} = {t0: 0, t1: day};
+    let steps = 0;
+    while (!isLeast(window)) {
+      assert.ok(++steps < 1000);
+      const anchor = (start - window.t0) / (window.t1 - window.t0);
+      window = zoomWindow(window, 0.4 + 0.5 * draw(), anchor, day);
+    }
+    assert.ok(window.t0 >= 0 && window.t1 <= day);
+    assert.ok(
+      start >= window.t0 - 1 && start <= window.t1 + 1,
+      `${start} in ${window.t0} to ${window.t1}`,
+    );
+    const perNs = width / (window.t1 - window.t0);
+    const left = (start - window.t0) * perNs;
+    const right = (start + 1 - window.t0) * perNs;
+    assert.ok(Math.abs(right - left - perNs) < 1e-9); // a slice of 1 ns is 25 px
+    assert.ok(Math.abs(perNs - width / WINDOW_MIN_NS) < 0.1);
+    for (let pan = 0; pan < 20; pan++) window = panWindow(window, draw() - 0.5, day);
+    assert.ok(isLeast(window));
+    const next = [Math.ceil(window.t0), Math.ceil(window.t0) + 1].map(t => (t - window.t0) * perNs);
+    assert.ok(Math.abs(next[1]! - next[0]! - perNs) < 1e-9);
+  }
+});
