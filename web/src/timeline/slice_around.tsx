@@ -9,6 +9,7 @@ import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import type {TimelineModel} from './data/timeline_model';
 import {Fact} from './details_parts';
+import {ForwardBackward} from './forward_backward';
 
 /** Levels shown: the innermost say most. */
 const CHAIN_SHOWN = 12;
@@ -25,6 +26,7 @@ export function SliceAround(props: {model: TimelineModel; slice: SliceInfo}): JS
   const operators = isWork ? chain.filter(row => row.kind !== 'api') : chain;
   return (
     <>
+      <ForwardBackward key={slice.id} model={model} slice={slice} />
       {operators.length > 0 && (
         <Fact name={isWork ? 'launched inside' : 'inside of'}>
           <span class="tl-chain">
