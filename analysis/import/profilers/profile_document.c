@@ -21,7 +21,7 @@
 enum { READ_BYTES = 256 << 10, FRAME_TEXT_BYTES = 4096 };
 
 /* Values that are looked at for each byte of a document, where lists are shared. */
-enum { VISITS_A_BYTE = 64, VISITS_MIN = 1 << 20 };
+enum { VISITS_A_BYTE = 64, VISITS_MIN = 1 << 16 };
 
 #define VISITS_MAX ((uint64_t)1 << 27)
 
