@@ -106,11 +106,6 @@ void lac_oidc_destroy(struct lac_oidc *oidc)
     }
 }
 
-const char *lac_oidc_public_url(const struct lac_oidc *oidc)
-{
-    return oidc->options.public_url;
-}
-
 /* -- where the provider is --------------------------------------------------------------------- */
 
 static enum lac_status read_endpoints(struct lac_oidc *oidc, const char *text, size_t size_bytes,

@@ -39,9 +39,6 @@ LAC_MUST_USE enum lac_status lac_oidc_create(const struct lac_oidc_options *opti
 /** NULL is allowed. */
 void lac_oidc_destroy(struct lac_oidc *oidc);
 
-/** Where the service is found, for the way back. */
-const char *lac_oidc_public_url(const struct lac_oidc *oidc);
-
 /** A new attempt: its secret, and the address at the provider. Asks the provider where that is,
  *  once. @return LAC_OK, LAC_ERR_IO, LAC_ERR_MISUSE, LAC_ERR_CORRUPT */
 LAC_MUST_USE enum lac_status lac_oidc_begin(struct lac_oidc *oidc, char *ret_secret,
