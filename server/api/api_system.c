@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 void lac_api_healthz(void *app, const struct lac_request *request, struct lac_response *response)
@@ -95,6 +96,22 @@ static void write_upload_metrics(struct lac_app *app, struct lac_buffer *out)
                       stats.mismatched, stats.open_count, stats.open_bytes);
 }
 
+/** What is left of the disk for those who may write to it: uploads end before it is used up. */
+static void write_disk_metrics(struct lac_app *app, struct lac_buffer *out)
+{
+    struct statvfs disk;
+
+    if (statvfs(lac_store_data_dir(app->store), &disk) == 0) {
+        lac_buffer_printf(out,
+                          "# TYPE lacuna_disk_free_bytes gauge\n"
+                          "lacuna_disk_free_bytes %" PRIu64 "\n"
+                          "# TYPE lacuna_disk_bytes gauge\n"
+                          "lacuna_disk_bytes %" PRIu64 "\n",
+                          (uint64_t)disk.f_bavail * disk.f_frsize,
+                          (uint64_t)disk.f_blocks * disk.f_frsize);
+    }
+}
+
 static void write_object_metrics(struct lac_app *app, struct lac_buffer *out)
 {
     struct lac_store_objects objects;
@@ -146,6 +163,7 @@ void lac_api_metrics(void *app_context, const struct lac_request *request,
     lac_http_server_metrics(app->http, out);
     write_ingest_metrics(app, out);
     write_upload_metrics(app, out);
+    write_disk_metrics(app, out);
     write_object_metrics(app, out);
     if (lac_store_count_states(app->store, counts, &error) == LAC_OK) {
         lac_buffer_puts(out, "# TYPE lacuna_traces gauge\n");

@@ -3,6 +3,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/sha.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

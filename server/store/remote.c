@@ -636,7 +636,7 @@ static enum lac_status sweep_objects(struct lac_store *store, int64_t grace_ms,
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
         lac_object_name(&rows[i], sweep.names[sweep.count++]);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && sweep.names != NULL) {
         qsort(sweep.names, sweep.count, sizeof(*sweep.names), by_name);
         status = lac_objects_list(store->remote->objects, "", sweep_one, &sweep, reterr);
     }

@@ -8,7 +8,7 @@
  */
 
 #include "analysis/model/status.h"
-#include "server/objects/objects.h"
+#include "server/objects/objects.h" // IWYU pragma: export
 #include "server/store/store.h"
 #include "server/store/trace/sql.h"
 
