@@ -22,7 +22,7 @@ struct lac_webhooks_options {
 enum {
     LAC_WEBHOOK_RETRY_MS = 10000,
     LAC_WEBHOOK_RETRY_MS_MAX = 6 * 3600000,
-    LAC_WEBHOOK_ATTEMPTS = 8, /**< over about 17 hours */
+    LAC_WEBHOOK_ATTEMPTS = 8, /**< over about 10 hours */
 };
 
 /** Starts the thread that delivers what waits, and what comes. */

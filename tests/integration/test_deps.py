@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # what the script itself calls, and what it looks for; each is there unless a test takes it away
 REAL = ("sh", "env", "find", "head", "cat", "grep")
 FOUND = ("make", "pkg-config", "python3", "node", "npm", "chromium", "clang", "clang-format", "clang-tidy-19", "shellcheck",
-         "pyflakes3", "wrk", "aarch64-linux-gnu-gcc", "qemu-aarch64", "slurmctld", "slurmd", "munged", "srun")
+         "pyflakes3", "wrk", "aarch64-linux-gnu-gcc", "qemu-aarch64", "slurmctld", "slurmd", "munged", "srun", "nginx", "caddy", "openssl")
 
 
 class Machine:

@@ -171,7 +171,7 @@ function usageRow(info: TracksInfo, device: number, state: RowState): Row {
     key,
     kind: 'usage',
     label: devices.size > 1 ? `GPU ${device} busy` : 'GPU busy',
-    title: `how much of the time GPU ${device} works, by kind: matrix products, convolutions, attention, elementwise and memory, other kernels, communication, copies`,
+    title: `how much of the time GPU ${device} works, by kind: GEMM, convolutions, attention, elementwise and memory, other kernels, communication, copies`,
     laneHeight: USAGE_HEIGHT,
     lanes: 1,
     lanesTotal: 1,

@@ -23,7 +23,7 @@ test('layers are what there is, computing by kind first', () => {
   const layers = usageLayers(STRIP, 'light');
   assert.deepEqual(
     layers.map(layer => layer.word),
-    ['matrix products', 'elementwise and memory', 'copies alone'],
+    ['GEMM', 'elementwise and memory', 'copies alone'],
   );
   assert.equal(usageLayers({work: undefined, kinds: undefined}, 'dark').length, 0);
 });
@@ -31,7 +31,7 @@ test('layers are what there is, computing by kind first', () => {
 test('a part in words, by its time', () => {
   assert.equal(
     describeUsage(STRIP, 150),
-    `matrix products ${formatPct(60)}, elementwise and memory ${formatPct(20)}, copies alone ${formatPct(5)}`,
+    `GEMM ${formatPct(60)}, elementwise and memory ${formatPct(20)}, copies alone ${formatPct(5)}`,
   );
   assert.equal(describeUsage(STRIP, 299), `elementwise and memory ${formatPct(10)}`);
   assert.equal(describeUsage(STRIP, 300), undefined);

@@ -12,7 +12,7 @@ interface Layer {
 }
 
 const KINDS: Readonly<Record<string, Layer>> = {
-  matrix: {word: 'matrix products', light: '#3b6ea5', dark: '#6f9fd8'},
+  matrix: {word: 'GEMM', light: '#3b6ea5', dark: '#6f9fd8'},
   convolution: {word: 'convolutions', light: '#2f7f86', dark: '#5fb0b8'},
   attention: {word: 'attention', light: '#7a5aa6', dark: '#a98cd6'},
   memory: {word: 'elementwise and memory', light: '#757b84', dark: '#8b929c'},
@@ -53,7 +53,7 @@ export function usageLayers(
   );
 }
 
-/** "matrix products 62 %, copies alone 3 %" of the part that `t` lies in. */
+/** "GEMM 62 %, copies alone 3 %" of the part that `t` lies in. */
 export function describeUsage(strip: Strip, t: number): string | undefined {
   const part = Math.floor(((t - strip.t0_ns) / (strip.t1_ns - strip.t0_ns)) * strip.points);
   if (part < 0 || part >= strip.points) return undefined;
