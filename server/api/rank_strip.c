@@ -11,6 +11,7 @@
 #include "collector/base/count_of.h"
 #include "server/store/trace/trace_file.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -40,6 +41,7 @@ struct making {
 /** Where part i begins; exact at both ends. */
 static int64_t edge_of(const struct lac_strip_query *query, uint32_t i)
 {
+    assert(query->points > 0);
     const int64_t length_ns = query->t1_ns - query->t0_ns;
     const int64_t whole = length_ns / query->points;
     const int64_t rest = length_ns % query->points;

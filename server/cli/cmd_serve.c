@@ -16,6 +16,7 @@
 #include "server/people/people.h"
 #include "server/store/store.h"
 #include "server/tls/tls.h"
+#include "server/webhooks/address.h"
 #include "server/webhooks/webhooks.h"
 
 #include <arpa/inet.h>
@@ -258,14 +259,11 @@ static bool read_webhooks(struct service *service)
     return true;
 }
 
-static bool read_options(struct service *service)
+static bool read_address(struct service *service)
 {
     struct lac_options *options = &service->options;
     struct lac_http_options *http = &service->http_options;
-    struct lac_ingest_options *ingest = &service->ingest_options;
-    struct lac_store_options *store = &service->store_options;
     enum lac_log_level level;
-    uint64_t import_workers;
     char host[LAC_AUTHORITY_BYTES_MAX];
     unsigned port;
 
@@ -285,27 +283,34 @@ static bool read_options(struct service *service)
     http->allow_remote = lac_options_on(options, "allow-remote", false);
     http->is_behind_proxy = lac_options_on(options, "behind-proxy", false);
     http->base_path = lac_options_text(options, "base-path", "");
-    if (!read_trust(service)) {
-        return false;
-    }
-    service->tls_options.certificate_path = lac_options_text(options, "tls-cert", NULL);
-    service->tls_options.key_path = lac_options_text(options, "tls-key", NULL);
-    if ((service->tls_options.certificate_path == NULL) !=
-        (service->tls_options.key_path == NULL)) {
+    service->port_file = lac_options_text(options, "port-file", NULL);
+    return true;
+}
+
+static bool read_tls(struct service *service)
+{
+    const struct lac_options *options = &service->options;
+    struct lac_tls_options *tls = &service->tls_options;
+
+    tls->certificate_path = lac_options_text(options, "tls-cert", NULL);
+    tls->key_path = lac_options_text(options, "tls-key", NULL);
+    if ((tls->certificate_path == NULL) != (tls->key_path == NULL)) {
         (void)fail("--tls-cert and --tls-key belong together");
         return false;
     }
-    http->is_fed = service->tls_options.key_path != NULL;
-    service->port_file = lac_options_text(options, "port-file", NULL);
-    ingest->keep_originals = lac_options_on(options, "keep-originals", true);
-    if (lac_own_names_read("lacuna serve", options, &service->own_names)) {
-        return false;
-    }
-    ingest->names_text = service->own_names.text;
-    store->names = service->own_names.names;
-    store->objects_url = lac_options_text(options, "objects", NULL);
+    service->http_options.is_fed = tls->key_path != NULL;
+    return true;
+}
+
+static bool read_numbers(struct service *service)
+{
+    struct lac_options *options = &service->options;
+    struct lac_http_options *http = &service->http_options;
+    struct lac_ingest_options *ingest = &service->ingest_options;
+    struct lac_store_options *store = &service->store_options;
+    uint64_t import_workers = 0;
+
     if (!read_http_numbers(service) || !read_upload_numbers(service) ||
-        !read_allow_hosts(service) || !read_webhooks(service) ||
         !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,
                             &ingest->memory_budget_bytes) ||
         !lac_options_number(options, "import-workers", 0, 1024, 0, &import_workers) ||
@@ -334,7 +339,23 @@ static bool read_options(struct service *service)
     ingest->worker_count = (uint32_t)import_workers;
     ingest->upload_bytes_max = http->upload_bytes_max;
     service->upload_options.upload_bytes_max = http->upload_bytes_max;
-    return lac_options_data_dir(options, service->data_dir, sizeof(service->data_dir));
+    return true;
+}
+
+static bool read_options(struct service *service)
+{
+    struct lac_options *options = &service->options;
+
+    if (!read_address(service) || !read_trust(service) || !read_tls(service) ||
+        lac_own_names_read("lacuna serve", options, &service->own_names)) {
+        return false;
+    }
+    service->ingest_options.keep_originals = lac_options_on(options, "keep-originals", true);
+    service->ingest_options.names_text = service->own_names.text;
+    service->store_options.names = service->own_names.names;
+    service->store_options.objects_url = lac_options_text(options, "objects", NULL);
+    return read_allow_hosts(service) && read_webhooks(service) && read_numbers(service) &&
+           lac_options_data_dir(options, service->data_dir, sizeof(service->data_dir));
 }
 
 /* -- start ------------------------------------------------------------------------------------- */
@@ -455,18 +476,12 @@ static enum lac_status prepare_oidc(struct service *service, struct lac_error *r
                : lac_oidc_create(&oidc, &service->app.oidc, reterr);
 }
 
-static enum lac_status start(struct service *service, struct lac_error *reterr)
+/* What requests are answered from. */
+static enum lac_status open_state(struct service *service, struct lac_error *reterr)
 {
     struct lac_app *app = &service->app;
     enum lac_status status;
 
-    status = prepare_tls(service, reterr);
-    if (status == LAC_OK) {
-        status = prepare_oidc(service, reterr);
-    }
-    if (status != LAC_OK) {
-        return status;
-    }
     service->store_options.data_dir = service->data_dir;
     service->store_options.sweep = true;
     service->store_options.notice = tell_notice;
@@ -479,38 +494,44 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     if (status == LAC_OK) {
         status = lac_key_write_header(service->data_dir, &service->key, reterr);
     }
-    if (status != LAC_OK) {
-        return status;
-    }
-    status = lac_people_create(app->store, &app->people, reterr);
-    if (status != LAC_OK) {
-        return status;
+    if (status == LAC_OK) {
+        status = lac_people_create(app->store, &app->people, reterr);
     }
     app->key = &service->key;
     app->is_secure = service->http_options.is_behind_proxy || service->http_options.is_fed;
     app->base_path = service->http_options.base_path;
     app->documents = lac_document_cache_create(DOCUMENT_CACHE_BYTES);
-    if (app->documents == NULL) {
-        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to start");
-    }
-    service->http_options.identify = lac_api_identify;
-    service->http_options.identify_named = lac_api_identify_named;
-    service->http_options.permit = lac_api_permit;
-    service->http_options.may_hear = lac_api_may_hear;
-    service->http_options.routes = lac_api_routes;
-    service->http_options.route_count = lac_api_route_count;
-    service->http_options.app = app;
-    service->http_options.assets = lac_assets;
-    service->http_options.asset_count = lac_asset_count;
-    status = lac_http_server_create(&service->http_options, &app->http, reterr);
-    if (status != LAC_OK) {
-        return status;
-    }
-    status = may_be_remote(app, &service->http_options, reterr);
-    if (status != LAC_OK) {
-        return status;
-    }
-    status = lac_webhooks_create(app, &service->webhooks, &app->webhooks, reterr);
+    return status == LAC_OK && app->documents == NULL
+               ? lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to start")
+               : status;
+}
+
+/* Listens, and does not answer yet. */
+static enum lac_status open_http(struct service *service, struct lac_error *reterr)
+{
+    struct lac_app *app = &service->app;
+    struct lac_http_options *http = &service->http_options;
+    enum lac_status status;
+
+    http->identify = lac_api_identify;
+    http->identify_named = lac_api_identify_named;
+    http->permit = lac_api_permit;
+    http->may_hear = lac_api_may_hear;
+    http->routes = lac_api_routes;
+    http->route_count = lac_api_route_count;
+    http->app = app;
+    http->assets = lac_assets;
+    http->asset_count = lac_asset_count;
+    status = lac_http_server_create(http, &app->http, reterr);
+    return status == LAC_OK ? may_be_remote(app, http, reterr) : status;
+}
+
+/* What works beside the requests. */
+static enum lac_status start_work(struct service *service, struct lac_error *reterr)
+{
+    struct lac_app *app = &service->app;
+    enum lac_status status = lac_webhooks_create(app, &service->webhooks, &app->webhooks, reterr);
+
     if (status != LAC_OK) {
         return status;
     }
@@ -524,14 +545,30 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
         service->upload_options.store = app->store;
         status = lac_resumable_create(&service->upload_options, &app->uploads, reterr);
     }
+    return status == LAC_OK ? lac_tender_start(app->store, &service->tender, reterr) : status;
+}
+
+static enum lac_status start(struct service *service, struct lac_error *reterr)
+{
+    enum lac_status status = prepare_tls(service, reterr);
+
     if (status == LAC_OK) {
-        status = lac_tender_start(app->store, &service->tender, reterr);
+        status = prepare_oidc(service, reterr);
     }
     if (status == LAC_OK) {
-        status = lac_http_server_start(app->http, reterr);
+        status = open_state(service, reterr);
+    }
+    if (status == LAC_OK) {
+        status = open_http(service, reterr);
+    }
+    if (status == LAC_OK) {
+        status = start_work(service, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_http_server_start(service->app.http, reterr);
     }
     return status == LAC_OK && service->tls != NULL
-               ? lac_tls_start(service->tls, lac_http_server_socket(app->http), reterr)
+               ? lac_tls_start(service->tls, lac_http_server_socket(service->app.http), reterr)
                : status;
 }
 

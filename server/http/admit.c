@@ -8,6 +8,7 @@
 #include "server/http/guard.h"
 #include "server/http/key.h"
 #include "server/http/metrics.h"
+#include "server/http/peers.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/server_private.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 /* What of the header fields matters here. Borrowed from libmicrohttpd. */
 struct fields {

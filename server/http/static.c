@@ -1,6 +1,7 @@
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
 #include "server/http/assets.h"
+#include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/server.h"
 #include "server/http/server_private.h"

@@ -462,6 +462,7 @@ enum lac_status lac_store_run_details(struct lac_store *store, const char *const
         if (status == LAC_OK) {
             const int64_t at = sqlite3_column_int64(get, 0);
 
+            assert(details != NULL);
             status = at >= 0 && at < count && !details[at].is_there
                          ? read_details(get, &details[at])
                          : lac_fail(reterr, LAC_ERR_CORRUPT, 0, "catalog.db: two rows of a trace");

@@ -136,38 +136,56 @@ static void copy_table(struct salvage *salvage, const char *table, const char *k
     }
 }
 
+/* each with its key: tables of names first, which the others refer to */
+static const struct {
+    const char *table, *key;
+    bool numbered;
+} tables[] = {
+    {"projects", "id", true},
+    {"runs", "id", false},
+    {"users", "id", true},
+    {"traces", "seq", true},
+    {"report_lines", "trace", false},
+    {"findings", "trace", false},
+    {"labels", "trace", false},
+    {"baselines", "project", false},
+    {"pins", "trace", false},
+    {"reports", "id", false},
+    {"report_versions", "report, version", false},
+    {"report_parts", "report, part", false},
+    {"report_comments", "id", false},
+    {"report_findings", "report, part", false},
+    {"shares", "id", false},
+    {"webhooks", "id", false},
+    {"webhook_deliveries", "seq", true},
+    {"sessions", "hash", false},
+    {"tokens", "hash", false},
+    {"members", "project", false},
+    {"project_settings", "project", false},
+    {"objects", "kind, id", false},
+    {"object_store", "one", false},
+    {"audit", "id", true},
+};
+
+/* What rows refer to may have been in a bad page. */
+static const char drop_dangling[] =
+    "UPDATE traces SET project = NULL WHERE project NOT IN (SELECT id FROM "
+    "projects);"
+    "UPDATE traces SET run = NULL WHERE run NOT IN (SELECT id FROM runs);"
+    "UPDATE runs SET project = NULL WHERE project NOT IN (SELECT id FROM projects);"
+    "UPDATE reports SET project = NULL WHERE project NOT IN"
+    " (SELECT id FROM projects);"
+    "DELETE FROM sessions WHERE user NOT IN (SELECT id FROM users);"
+    "DELETE FROM tokens WHERE user <> 0 AND user NOT IN (SELECT id FROM users);"
+    "DELETE FROM members WHERE user NOT IN (SELECT id FROM users);"
+    "DELETE FROM report_lines WHERE trace NOT IN (SELECT id FROM traces);"
+    "DELETE FROM findings WHERE trace NOT IN (SELECT id FROM traces);"
+    "DELETE FROM labels WHERE trace NOT IN (SELECT id FROM traces);"
+    "DELETE FROM baselines WHERE trace NOT IN (SELECT id FROM traces);"
+    "DELETE FROM pins WHERE trace NOT IN (SELECT id FROM traces)";
+
 enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struct lac_error *reterr)
 {
-    /* each with its key: tables of names first, which the others refer to */
-    static const struct {
-        const char *table, *key;
-        bool numbered;
-    } tables[] = {
-        {"projects", "id", true},
-        {"runs", "id", false},
-        {"users", "id", true},
-        {"traces", "seq", true},
-        {"report_lines", "trace", false},
-        {"findings", "trace", false},
-        {"labels", "trace", false},
-        {"baselines", "project", false},
-        {"pins", "trace", false},
-        {"reports", "id", false},
-        {"report_versions", "report, version", false},
-        {"report_parts", "report, part", false},
-        {"report_comments", "id", false},
-        {"report_findings", "report, part", false},
-        {"shares", "id", false},
-        {"webhooks", "id", false},
-        {"webhook_deliveries", "seq", true},
-        {"sessions", "hash", false},
-        {"tokens", "hash", false},
-        {"members", "project", false},
-        {"project_settings", "project", false},
-        {"objects", "kind, id", false},
-        {"object_store", "one", false},
-        {"audit", "id", true},
-    };
     struct salvage salvage = {.to = db, .reterr = reterr};
 
     if (sqlite3_open_v2(damaged_path, &salvage.from, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
@@ -184,24 +202,8 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
             for (size_t i = 0; i < LAC_COUNT_OF(tables); i++) {
                 copy_table(&salvage, tables[i].table, tables[i].key, tables[i].numbered);
             }
-            if (salvage.status == LAC_OK) { /* what they refer to may have been in a bad page */
-                salvage.status = lac_sql_run(
-                    db,
-                    "UPDATE traces SET project = NULL WHERE project NOT IN (SELECT id FROM "
-                    "projects);"
-                    "UPDATE traces SET run = NULL WHERE run NOT IN (SELECT id FROM runs);"
-                    "UPDATE runs SET project = NULL WHERE project NOT IN (SELECT id FROM projects);"
-                    "UPDATE reports SET project = NULL WHERE project NOT IN"
-                    " (SELECT id FROM projects);"
-                    "DELETE FROM sessions WHERE user NOT IN (SELECT id FROM users);"
-                    "DELETE FROM tokens WHERE user <> 0 AND user NOT IN (SELECT id FROM users);"
-                    "DELETE FROM members WHERE user NOT IN (SELECT id FROM users);"
-                    "DELETE FROM report_lines WHERE trace NOT IN (SELECT id FROM traces);"
-                    "DELETE FROM findings WHERE trace NOT IN (SELECT id FROM traces);"
-                    "DELETE FROM labels WHERE trace NOT IN (SELECT id FROM traces);"
-                    "DELETE FROM baselines WHERE trace NOT IN (SELECT id FROM traces);"
-                    "DELETE FROM pins WHERE trace NOT IN (SELECT id FROM traces)",
-                    reterr);
+            if (salvage.status == LAC_OK) {
+                salvage.status = lac_sql_run(db, drop_dangling, reterr);
             }
             salvage.status = lac_catalog_end(db, salvage.status, reterr);
         }

@@ -2,16 +2,16 @@
 
 #include "server/webhooks/address.h"
 
-#include "collector/base/count_of.h"
-
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 enum { HOST_BYTES = 256 };
 

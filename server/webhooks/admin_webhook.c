@@ -10,6 +10,7 @@
 #include "server/webhooks/address.h"
 #include "server/webhooks/webhooks.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -85,6 +86,7 @@ int lac_admin_webhook(const struct lac_admin_webhook *asked)
                    strcmp(asked->project, LAC_NO_PROJECT) == 0 ? "" : asked->project);
     (void)snprintf(hook.author, sizeof(hook.author), "administrator");
     if (is_add) {
+        assert(asked->operand != NULL);
         if (!lac_nets_read(asked->allowed, &allowed)) {
             return fail(2, "--webhook-allow: addresses and networks, as in 10.0.0.0/8");
         }

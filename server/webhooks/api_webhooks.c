@@ -9,8 +9,8 @@
 #include "server/json/json_read.h"
 #include "server/store/catalog.h"
 #include "server/store/journal_rows.h"
-#include "server/store/people_rows.h"
 #include "server/store/webhook_rows.h"
+#include "server/webhooks/address.h"
 #include "server/webhooks/webhooks.h"
 
 #include <inttypes.h>

@@ -4,6 +4,7 @@
 
 #include "collector/base/count_of.h"
 #include "collector/base/sha.h"
+#include "server/webhooks/address.h"
 
 #include <dlfcn.h>
 #include <stdint.h>

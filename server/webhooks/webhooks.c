@@ -12,6 +12,7 @@
 #include "server/store/catalog.h"
 #include "server/store/journal_rows.h"
 #include "server/store/webhook_rows.h"
+#include "server/webhooks/address.h"
 #include "server/webhooks/send.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { IDLE_S = 60, PROBLEM_BYTES = 256, TEXT_BYTES = 512 };
+enum { IDLE_MS = 60000, PROBLEM_BYTES = 256, TEXT_BYTES = 512 };
 
 const char *const lac_webhook_events[] = {"trace.ready",
                                           "trace.failed",
@@ -301,7 +302,7 @@ static void deliver(struct lac_webhooks *webhooks, struct lac_webhook_delivery *
 static void wait_until(struct lac_webhooks *webhooks, int64_t due_ms)
 {
     const int64_t now_ms = lac_now_unix_ms();
-    int64_t wait_ms = due_ms - now_ms < IDLE_S * 1000 ? due_ms - now_ms : IDLE_S * 1000;
+    int64_t wait_ms = due_ms - now_ms < IDLE_MS ? due_ms - now_ms : IDLE_MS;
     struct timespec end;
 
     wait_ms = wait_ms > 0 ? wait_ms : 1;
@@ -336,7 +337,7 @@ static void *run(void *context)
         } else {
             wait_until(webhooks, status == LAC_ERR_NOT_FOUND && due_ms != INT64_MAX
                                      ? due_ms
-                                     : lac_now_unix_ms() + IDLE_S * 1000);
+                                     : lac_now_unix_ms() + IDLE_MS);
         }
         lac_webhook_delivery_done(&delivery);
     }

@@ -13,6 +13,7 @@
 #include "collector/base/count_of.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static const struct {

@@ -110,7 +110,8 @@ static enum lac_status weigh(struct reader *reader, uint32_t device, const struc
     uint32_t stack = 0;
     uint32_t name = 0;
     enum lac_status status = bottom_of(reader, device, &stack);
-    if (status == LAC_OK && lac_plain_is(frames, LAC_PLAIN_LIST) && frames->count > 0) {
+    if (status == LAC_OK && frames != NULL && lac_plain_is(frames, LAC_PLAIN_LIST) &&
+        frames->count > 0) {
         status = push_frames(reader, frames, &stack);
     } else if (status == LAC_OK) {
         status = lac_stacks_name(reader->profile->stacks, instead, strlen(instead), &name);

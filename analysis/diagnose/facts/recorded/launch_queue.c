@@ -3,6 +3,7 @@
 
 #include "analysis/diagnose/facts/recorded/launch_queue.h"
 
+#include "analysis/model/strings.h"
 #include "collector/base/order.h"
 
 #include <stdbool.h>
