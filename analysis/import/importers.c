@@ -39,7 +39,7 @@ static enum lac_status import_chrome(struct lac_source *source,
                                      struct lac_error *reterr);
 
 static const struct lac_stream_importer stream_importers[] = {
-    {is_sqlite, lac_nsys_import_stream, "databases of nsys, nvprof and rocpd"},
+    {is_sqlite, lac_nsys_import_stream, "SQLite of nvprof, rocpd and nsys export --type=sqlite"},
     {lac_nsys_is_dump, lac_nsys_import_dump, NULL},
     {lac_pickled_is_its_own, lac_pickled_import, "pickles of PyTorch"},
     {lac_line_profiler_is_text, lac_line_profiler_import_text, "line_profiler"},
@@ -59,7 +59,7 @@ static const struct lac_stream_importer stream_importers[] = {
     {is_anything, import_chrome, "Chrome JSON"},
 };
 
-/* The last row first: what most people give. */
+/* What most people give comes first: the last row, databases, then the rows above it upward. */
 size_t lac_importers_list(char *out, size_t capacity)
 {
     static const char REST[] = ", and more: lacuna import --help";
@@ -67,7 +67,7 @@ size_t lac_importers_list(char *out, size_t capacity)
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < COUNT; i++) {
-        const char *reads = stream_importers[(i + COUNT - 1) % COUNT].reads;
+        const char *reads = stream_importers[i == 1 ? 0 : COUNT - (i == 0 ? 1 : i)].reads;
         size_t needed = reads != NULL ? strlen(reads) + strlen(", ") : 0;
         if (needed > 0 && used + needed + (i + 1 < COUNT ? sizeof(REST) : 1) > capacity) {
             used += (size_t)snprintf(out + used, capacity - used, "%s", REST);

@@ -4,6 +4,7 @@
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,9 +16,25 @@
 
 enum { CONFIG_BYTES_MAX = 1 << 20 };
 
+/* A row too many would be no option to anybody, and one given twice would be read from one row only. */
+static bool is_whole(const struct lac_option *table)
+{
+    int count = 0;
+
+    while (table[count].name != NULL) {
+        for (int i = 0; i < count; i++) {
+            if (strcmp(table[i].name, table[count].name) == 0) {
+                return false;
+            }
+        }
+        count++;
+    }
+    return count <= LAC_OPTIONS_MAX;
+}
+
 static int find(const struct lac_option *table, const char *name, size_t length)
 {
-    for (int i = 0; table[i].name != NULL && i < LAC_OPTIONS_MAX; i++) {
+    for (int i = 0; table[i].name != NULL; i++) {
         if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0) {
             return i;
         }
@@ -27,7 +44,7 @@ static int find(const struct lac_option *table, const char *name, size_t length)
 
 static int find_letter(const struct lac_option *table, char letter)
 {
-    for (int i = 0; table[i].name != NULL && i < LAC_OPTIONS_MAX; i++) {
+    for (int i = 0; table[i].name != NULL; i++) {
         if (letter != 0 && table[i].letter == letter) {
             return i;
         }
@@ -38,7 +55,7 @@ static int find_letter(const struct lac_option *table, char letter)
 static void print_help(const struct lac_option *table, const char *usage)
 {
     printf("usage: %s\n", usage);
-    for (int i = 0; table[i].name != NULL && i < LAC_OPTIONS_MAX; i++) {
+    for (int i = 0; table[i].name != NULL; i++) {
         char left[64];
         int used = 0;
 
@@ -232,6 +249,7 @@ static bool apply_config(struct lac_options *options, const char *command)
 int lac_options_parse(struct lac_options *options, const struct lac_option *table,
                       const char *usage, int argc, char **argv)
 {
+    assert(options != NULL && table != NULL && is_whole(table));
     int operand_count = 0;
     bool flags = true;
 
@@ -255,7 +273,7 @@ int lac_options_parse(struct lac_options *options, const struct lac_option *tabl
         i += used;
     }
     options->operand_count = operand_count;
-    for (int i = 0; table[i].name != NULL && i < LAC_OPTIONS_MAX; i++) {
+    for (int i = 0; table[i].name != NULL; i++) {
         if (options->value[i] == NULL && !table[i].flag_only) {
             options->value[i] = from_environment(table[i].name);
         }

@@ -36,7 +36,7 @@ struct lac_option {
     bool flag_only;    /**< neither variable nor configuration file */
 };
 
-enum { LAC_OPTIONS_MAX = 40 };
+enum { LAC_OPTIONS_MAX = 64 };
 
 /** What was given. All strings are owned here or point into argv. */
 struct lac_options {
