@@ -47,6 +47,7 @@ const two = traces.find(({name}) => name.startsWith('2-')).id;
 const rank = traces.find(({run}) => run);
 const failed = traces.find(({state}) => state === 'failed').id;
 const report = await api('reports', {method: 'POST', body: JSON.stringify({project: 'default', title: 'What was learned', markdown: '# Loading\n\n```lacuna-ladder\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'}), headers: {'Content-Type': 'application/json'}});
+await api('tokens', {method: 'POST', body: JSON.stringify({name: 'nodes', scope: 'upload'}), headers: {'Content-Type': 'application/json'}});
 
 /** Address, and what is on the screen when it is whole. */
 const SCREENS = {
@@ -54,7 +55,7 @@ const SCREENS = {
   overview: [`t/${one}`, '[data-testid=workers-chart]'],
   timeline: [`t/${one}?view=timeline`, '.tl[data-settled=yes]'],
   gap: [`t/${one}?view=timeline&dock=gaps`, '.tl[data-settled=yes]'],
-  area: [`t/${one}?view=timeline&sel=a:0:2000000000`, '.tl[data-settled=yes]'],
+  area: [`t/${one}?view=timeline&sel=a:0,2000000000`, '.tl-dock-table tbody tr'],
   tables: [`t/${one}?view=kernels`, '.grid-row, [role=row]'],
   flame: [`t/${one}?view=flame`, '.flame-table, [role=row], canvas'],
   sql: [`t/${one}?view=sql`, 'textarea, [role=textbox]'],
@@ -66,6 +67,11 @@ const SCREENS = {
   reports: ['reports', '.reports-head'],
   report: [`reports/${report.id}`, '.report-frame'],
   project: ['p/-', '[data-testid=ladder-chart]'],
+  members: ['p/-?tab=settings', 'main form, main table'],
+  settings: ['settings', 'main table'],
+  tokens: ['settings/tokens', 'main form'],
+  users: ['settings/users', 'main form'],
+  audit: ['settings/audit', 'main table'],
   nothing: ['no/such/page', 'main'],
 };
 

@@ -53,7 +53,7 @@ export function TokensTab({who}: {who: Who}): JSX.Element {
                 <th>Made</th>
                 <th>Ends</th>
                 <th>Last used</th>
-                <th />
+                <td />
               </tr>
             </thead>
             <tbody>

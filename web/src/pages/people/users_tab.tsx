@@ -34,7 +34,7 @@ export function UsersTab(): JSX.Element {
                 <th>Administrator</th>
                 <th>Password</th>
                 <th>Since</th>
-                <th />
+                <td />
               </tr>
             </thead>
             <tbody>
