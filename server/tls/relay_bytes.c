@@ -101,6 +101,9 @@ void lac_tls_connection_close(struct tls_connection *c)
     } else {
         relay->last = c->prev;
     }
+    /* closing does not take them out while a forked importer still has copies, until its exec() */
+    watch(c, &c->client, 0);
+    watch(c, &c->server, 0);
     if (c->session != NULL) {
         relay->tls->library.deinit(c->session);
         lac_tls_release(relay->tls, c->identity);
