@@ -164,9 +164,9 @@ $(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/base/*.h collector/in
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 
 # the Python hook: an extension for every Python from 3.7 on (abi3, no Python headers needed) and two modules
-$(BUILD)/python/.stamp: collector/python/extension.c collector/python/stacks.c $(wildcard collector/python/*.h) collector/inject/api.h collector/include/lacuna/spool.h $(wildcard collector/python/*.py)
+$(BUILD)/python/.stamp: $(wildcard collector/python/*.c) $(wildcard collector/python/*.h) collector/inject/api.h collector/include/lacuna/spool.h $(wildcard collector/python/*.py)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(INJECT_CFLAGS) -shared collector/python/extension.c collector/python/stacks.c -Wl,--no-as-needed -l:libdl.so.2 -o $(@D)/_lacuna.abi3.so
+	$(Q)$(CC) $(INJECT_CFLAGS) -shared $(filter %.c,$^) -Wl,--no-as-needed -l:libdl.so.2 -o $(@D)/_lacuna.abi3.so
 	$(Q)rm -f $(@D)/*.py && cp collector/python/*.py $(@D)/ && touch $@
 
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)

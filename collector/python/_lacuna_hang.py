@@ -6,6 +6,7 @@ It is started where there are other threads already: after a step, with a proces
 Python code, and imports nothing, when it is asked: any of those may be what the job waits for.
 """
 import _thread
+import atexit
 import functools
 import os
 import sys
@@ -28,6 +29,7 @@ COLLECTIVES = (
 _listener = 0      # the process whose thread listens
 _ident = 0         # of that thread
 _training = 0      # the thread that ends steps
+_is_end_told = False
 
 
 class _Last:
@@ -58,6 +60,27 @@ def may_have_a_thread():
     return _is_main_interpreter()
 
 
+def start_thread(function):
+    """A thread of ours, which stops before the interpreter ends."""
+    global _is_end_told
+    if not _is_end_told:
+        _is_end_told = True
+        atexit.register(_lacuna.end)
+    _lacuna.thread_begins()
+    try:
+        _thread.start_new_thread(_run, (function,))
+    except BaseException:
+        _lacuna.thread_ends()
+        raise
+
+
+def _run(function):
+    try:
+        function()
+    finally:
+        _lacuna.thread_ends()
+
+
 def listen(is_training=False):
     """Have a thread that answers. `is_training`: the caller is the thread that trains."""
     global _listener, _training
@@ -66,7 +89,7 @@ def listen(is_training=False):
     if _listener == os.getpid() or os.environ.get("LACUNA_HANG", "1") == "0" or not may_have_a_thread():
         return
     _listener = os.getpid()
-    _thread.start_new_thread(_listen, ())
+    start_thread(_listen)
 
 
 def _listen():

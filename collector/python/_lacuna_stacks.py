@@ -3,7 +3,6 @@
 A thread of ours keeps the time without Python's lock; stacks.c says how it looks. Where another tool has stacks already it does not: two
 tools in each other's way would measure each other. Looks take 1 % of the time at most: where they would take more, they are rarer.
 """
-import _thread
 import gc
 import os
 import sys
@@ -35,7 +34,7 @@ def begin(is_worker=False):
     if not _lacuna.stack_begin(sys.hexversion, threading._active, sys._current_frames, gc.isenabled, gc.disable, gc.enable):
         return False
     _sampler = os.getpid()
-    _thread.start_new_thread(_sample, ())
+    _lacuna_hang.start_thread(_sample)
     return True
 
 

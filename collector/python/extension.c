@@ -4,6 +4,7 @@
  */
 #include "collector/base/old_symbols.h"
 #include "collector/inject/api.h"
+#include "collector/python/interpreter_end.h"
 #include "collector/python/python_abi.h"
 #include "collector/python/stacks.h"
 
@@ -273,7 +274,9 @@ static py_object *py_wait_asked(py_object *self, py_object *arguments)
         const struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
         void *const thread = PyEval_SaveThread();
 
+        lac_py_leave();
         (void)syscall(SYS_futex, asked, FUTEX_WAIT, seen, ms > 0 ? &limit : NULL, NULL, 0);
+        lac_py_enter();
         PyEval_RestoreThread(thread);
         now = __atomic_load_n(asked, __ATOMIC_ACQUIRE);
     }
@@ -317,6 +320,9 @@ static struct py_method methods[] = {
     {"identity", py_identity, PY_METHOD_VARARGS, "which rank of how many, of which group"},
     {"watch", py_watch, PY_METHOD_ONE, "a loader.wait around the next run of a generator's code"},
     {"unwatch", py_unwatch, PY_METHOD_NOARGS, "watch no more: how many calls were looked at"},
+    {"thread_begins", lac_py_thread_begins, PY_METHOD_NOARGS, "before a thread of ours is started"},
+    {"thread_ends", lac_py_thread_ends, PY_METHOD_NOARGS, "the last thing that such a thread does"},
+    {"end", lac_py_end, PY_METHOD_NOARGS, "for atexit: our threads stop"},
     {"wait_asked", py_wait_asked, PY_METHOD_VARARGS,
      "sleep until a launcher asks for stacks: seen, ms"},
     {"stack_begin", lac_py_stack_begin, PY_METHOD_VARARGS,

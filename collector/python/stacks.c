@@ -2,6 +2,7 @@
 
 #include "collector/base/old_symbols.h"
 #include "collector/inject/api.h"
+#include "collector/python/interpreter_end.h"
 #include "collector/python/python_abi.h"
 #include "lacuna/spool.h"
 
@@ -166,7 +167,7 @@ static int on_pending(void *unused)
     (void)unused;
     __atomic_store_n(&is_queued, 0, __ATOMIC_RELAXED);
     periods = __atomic_exchange_n(&due, 0, __ATOMIC_ACQ_REL);
-    if (periods != 0 && owner == getpid()) {
+    if (periods != 0 && owner == getpid() && !lac_py_is_ending()) {
         look(periods);
         (void)syscall(SYS_futex, &due, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
@@ -205,6 +206,7 @@ static void have_a_look(uint32_t periods)
 {
     const struct timespec limit = {.tv_nsec = TAKE_LOCK_AFTER_NS};
 
+    lac_py_enter();
     __atomic_store_n(&due, periods, __ATOMIC_RELEASE);
     if (!__atomic_exchange_n(&is_queued, 1, __ATOMIC_RELAXED) &&
         Py_AddPendingCall(on_pending, NULL) != 0) {
@@ -221,6 +223,7 @@ static void have_a_look(uint32_t periods)
         }
         own_thread = PyEval_SaveThread();
     }
+    lac_py_leave();
 }
 
 /* The periods that have passed, when one has. */
@@ -257,6 +260,7 @@ py_object *lac_py_stack_run(py_object *self, py_object *arguments)
         return PyLong_FromLong(-1);
     }
     own_thread = PyEval_SaveThread();
+    lac_py_leave();
     wish = __atomic_load_n(stop, __ATOMIC_ACQUIRE);
     if (wish != LAC_SPOOL_RECORD && wish != LAC_SPOOL_STOP) {
         sleep_paused(stop, wish);
@@ -274,6 +278,7 @@ py_object *lac_py_stack_run(py_object *self, py_object *arguments)
             looks++;
         }
     }
+    lac_py_enter();
     PyEval_RestoreThread(own_thread);
     return PyLong_FromLong(wish == LAC_SPOOL_STOP     ? -1L
                            : wish == LAC_SPOOL_RECORD ? (long)looks

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Python's stacks in windows: the busy line is found by its name and number, nothing is sampled outside of a window, and where another
 tool has stacks none are. Jobs work until they have used so much CPU time: how fast the machine is does not matter."""
+import ctypes
+import mmap
 import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -20,6 +23,9 @@ PYTHON = "/usr/bin/python3"
 SECONDS = 120
 
 FRAME, SAMPLE = 28, 29
+ASK_COUNT_AT = 172  # in the header of a spool
+SYS_FUTEX = 202 if platform.machine() == "x86_64" else 98
+FUTEX_WAKE = 1
 
 # Steps in which busy() works nearly all of the time, until so much CPU time was used or a file says that it is enough.
 JOB = textwrap.dedent("""
@@ -46,6 +52,7 @@ JOB = textwrap.dedent("""
     begun = time.process_time()
     while not os.path.exists(sys.argv[1]) and time.process_time() - begun < float(sys.argv[2]):
         step()
+    exec(os.environ.get("END", ""))
 """)
 # What costs no second to load; the hook patches it as it does the real one.
 STAND_IN = os.path.join(ROOT, "tests/stand_in/python")
@@ -160,6 +167,35 @@ class PythonStacks(unittest.TestCase):
             with self.subTest(version):
                 # from 3.12 on no thread is started in a process that has none
                 self.check_busy_in(python=python, BEFORE="import threading; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()")
+
+    def ask(self):
+        """Ask every process of the recording for its stacks, as a launcher does."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        for name in os.listdir(self.out):
+            if name.endswith(".spool") and not name.startswith("node-"):
+                with open(os.path.join(self.out, name), "r+b") as file, mmap.mmap(file.fileno(), 4096) as header:
+                    (count,) = struct.unpack_from("<I", header, ASK_COUNT_AT)
+                    struct.pack_into("<I", header, ASK_COUNT_AT, count + 1)
+                    libc.syscall(SYS_FUTEX, ctypes.byref(ctypes.c_char.from_buffer(header, ASK_COUNT_AT)), FUTEX_WAKE, 1000, None, None, 0)
+
+    def test_after_the_end_nothing_touches_python(self):
+        """The process lives on for two seconds after its interpreter is gone, as with a library that takes long to unload."""
+        for version, python in PYTHONS.items():
+            with self.subTest(version):
+                # on_exit() calls sleep(status) after the interpreter's end
+                job = self.start("--python-stacks", "on", python=python, seconds=0.2, BEFORE="import threading; threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()",
+                                 AFTER="import atexit, ctypes; libc = ctypes.CDLL(None); atexit.register(lambda: libc.on_exit(libc.sleep, None))",
+                                 END="open(sys.argv[1] + '.ends', 'w').close(); sys.exit(2)")
+                while job.poll() is None and not os.path.exists(self.end + ".ends"):
+                    time.sleep(0.01)
+                time.sleep(0.5)  # of the two seconds; asked too early it only answers
+                if job.poll() is None:
+                    self.ask()
+                said = job.communicate(timeout=SECONDS)
+                self.assertEqual(job.returncode, 2, said)
+                self.assertIn("python_stacks=50 Hz", records(self.out)[1])
+                shutil.rmtree(self.out)
+                os.remove(self.end + ".ends")
 
     def test_threads_have_their_numbers(self):
         samples, _ = self.record_looks(python=PYTHON, seconds=0.8, BEFORE=textwrap.dedent("""
