@@ -49,6 +49,8 @@ static unsigned rights_for(enum lac_access access)
         return LAC_RIGHT_READ;
     case LAC_ACCESS_STATE:
         return LAC_RIGHT_READ | LAC_RIGHT_UPLOAD;
+    case LAC_ACCESS_COMMENT:
+        return LAC_RIGHT_COMMENT;
     case LAC_ACCESS_UPLOAD:
         return LAC_RIGHT_UPLOAD;
     case LAC_ACCESS_WRITE:

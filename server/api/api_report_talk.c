@@ -7,6 +7,7 @@
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
+#include "server/people/access.h"
 #include "server/reports/part.h"
 #include "server/store/report_store.h"
 #include "server/store/store.h"
@@ -258,6 +259,19 @@ void lac_api_comment_add(void *app_context, const struct lac_request *request,
     answer_comments(app, request->param[0], id, response);
 }
 
+/** Who only reads and comments closes the threads that they began themselves. */
+static bool may_write(struct lac_app *app, const struct lac_request *request)
+{
+    struct lac_response unsent;
+    bool may;
+
+    lac_response_init(&unsent);
+    may = lac_access_may_object(app->people, app->store, &request->who, LAC_OWNED_REPORT,
+                                request->param[0], LAC_RIGHT_WRITE, &unsent);
+    lac_response_done(&unsent);
+    return may;
+}
+
 static enum lac_status change_comment(struct lac_app *app, const struct lac_request *request,
                                       const struct json_object *object, bool *ret_is_bad,
                                       struct lac_error *reterr)
@@ -286,6 +300,7 @@ static enum lac_status change_comment(struct lac_app *app, const struct lac_requ
     }
     if (status == LAC_OK && lac_json_read_has(object, "resolved")) {
         status = lac_comments_resolve(app->store, request->param[0], request->param[1],
+                                      may_write(app, request) ? NULL : asker,
                                       is_resolved ? asker : NULL, reterr);
     }
     return status;

@@ -13,10 +13,11 @@
 /** What one may do in a project. A role and the scope of a token are sets of these. */
 enum {
     LAC_RIGHT_READ = 1,
-    LAC_RIGHT_UPLOAD = 2, /**< add traces */
-    LAC_RIGHT_WRITE = 4,  /**< change and delete what is there */
-    LAC_RIGHT_ADMIN = 8,  /**< settings and members */
-    LAC_RIGHTS_ALL = 15,
+    LAC_RIGHT_UPLOAD = 2,   /**< add traces */
+    LAC_RIGHT_WRITE = 4,    /**< change and delete what is there */
+    LAC_RIGHT_ADMIN = 8,    /**< settings and members */
+    LAC_RIGHT_COMMENT = 16, /**< talk beside reports: every role has it, the scope "read" not */
+    LAC_RIGHTS_ALL = 31,
 };
 
 enum lac_principal_kind {

@@ -35,6 +35,7 @@ enum lac_access {
     LAC_ACCESS_SIGNED,   /**< anybody who is known; the handler looks after the rest */
     LAC_ACCESS_READ,     /**< may read the project of the object that the path names */
     LAC_ACCESS_STATE,    /**< may read it, or upload to it */
+    LAC_ACCESS_COMMENT,  /**< may comment on its reports */
     LAC_ACCESS_UPLOAD,   /**< may upload to it */
     LAC_ACCESS_WRITE,    /**< may write to it */
     LAC_ACCESS_ADMIN,    /**< may administer it */

@@ -22,9 +22,10 @@ static const char *name_of(enum lac_owned_kind kind)
 
 static const char *right_word(unsigned right)
 {
-    return (right & LAC_RIGHT_ADMIN) != 0   ? "administer"
-           : (right & LAC_RIGHT_WRITE) != 0 ? "change"
-                                            : "add to";
+    return (right & LAC_RIGHT_ADMIN) != 0     ? "administer"
+           : (right & LAC_RIGHT_WRITE) != 0   ? "change"
+           : (right & LAC_RIGHT_COMMENT) != 0 ? "comment in"
+                                              : "add to";
 }
 
 bool lac_access_may(struct lac_people *people, const struct lac_principal *who, const char *project,

@@ -29,22 +29,24 @@ int64_t lac_people_now_ms(void)
 
 /* -- words ------------------------------------------------------------------------------------- */
 
+#define WRITER (LAC_RIGHT_READ | LAC_RIGHT_COMMENT | LAC_RIGHT_UPLOAD | LAC_RIGHT_WRITE)
+
 static const struct {
     const char *word;
-    unsigned rights;
-    bool is_role;
+    unsigned as_scope;
+    unsigned as_role; /**< 0: there is no such role */
 } words[] = {
-    {"read", LAC_RIGHT_READ, true},
-    {"upload", LAC_RIGHT_UPLOAD, false},
-    {"write", LAC_RIGHT_READ | LAC_RIGHT_UPLOAD | LAC_RIGHT_WRITE, true},
-    {"admin", LAC_RIGHTS_ALL, true},
+    {"read", LAC_RIGHT_READ, LAC_RIGHT_READ | LAC_RIGHT_COMMENT},
+    {"upload", LAC_RIGHT_UPLOAD, 0},
+    {"write", WRITER, WRITER},
+    {"admin", LAC_RIGHTS_ALL, LAC_RIGHTS_ALL},
 };
 
 unsigned lac_role_rights(const char *role)
 {
     for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
-        if (words[i].is_role && strcmp(words[i].word, role) == 0) {
-            return words[i].rights;
+        if (strcmp(words[i].word, role) == 0) {
+            return words[i].as_role;
         }
     }
     return 0;
@@ -54,7 +56,7 @@ unsigned lac_scope_rights(const char *scope)
 {
     for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
         if (strcmp(words[i].word, scope) == 0) {
-            return words[i].rights;
+            return words[i].as_scope;
         }
     }
     return 0;

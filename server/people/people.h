@@ -7,7 +7,7 @@
  * What another process changes (`lacuna admin user`) is seen within a second.
  *
  *   service admin     every right in every project
- *   member            of a project: read, write or admin
+ *   member            of a project: read (and comment), write or admin
  *   everybody         signed in: what the project's setting `everybody` says, "none" unless set
  *   a token           its maker's rights, within its scope and, where it has one, its project
  *

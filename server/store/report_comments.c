@@ -138,17 +138,20 @@ enum lac_status lac_comments_edit(struct lac_store *store, const char *report, c
 }
 
 enum lac_status lac_comments_resolve(struct lac_store *store, const char *report, const char *id,
-                                     const char *by, struct lac_error *reterr)
+                                     const char *author, const char *by, struct lac_error *reterr)
 {
     assert(store != NULL && report != NULL && id != NULL);
     char now[LAC_NUMBER_SIZE];
-    const char *texts[4] = {report, id, by, lac_report_rows_number(now, lac_now_unix_ms())};
+    const char *texts[5] = {report, id, by, lac_report_rows_number(now, lac_now_unix_ms()), author};
 
     return change_one(store,
                       "UPDATE report_comments SET resolved_by = ?3, resolved_ms = CASE WHEN ?3 IS"
                       " NULL THEN NULL ELSE CAST(?4 AS INTEGER) END WHERE report = ?1 AND id = ?2"
-                      " AND thread = id",
-                      texts, 4, "no thread of this report begins with this comment", reterr);
+                      " AND thread = id AND (?5 IS NULL OR author = ?5)",
+                      texts, 5,
+                      author == NULL ? "no thread of this report begins with this comment"
+                                     : "no thread of yours begins with this comment",
+                      reterr);
 }
 
 enum lac_status lac_comments_delete(struct lac_store *store, const char *report, const char *id,

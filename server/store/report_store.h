@@ -144,10 +144,11 @@ LAC_MUST_USE enum lac_status lac_comments_add(struct lac_store *store, const cha
 LAC_MUST_USE enum lac_status lac_comments_edit(struct lac_store *store, const char *report,
                                                const char *id, const char *author, const char *body,
                                                const char *mentions, struct lac_error *reterr);
-/** Close a thread, or open it again (`by` NULL). @param id of its first comment */
+/** Close a thread, or open it again (`by` NULL). @param id of its first comment
+ *  @param author only a thread that this person began; NULL: of anybody */
 LAC_MUST_USE enum lac_status lac_comments_resolve(struct lac_store *store, const char *report,
-                                                  const char *id, const char *by,
-                                                  struct lac_error *reterr);
+                                                  const char *id, const char *author,
+                                                  const char *by, struct lac_error *reterr);
 /** A thread's first comment takes the thread with it. @param author as above */
 LAC_MUST_USE enum lac_status lac_comments_delete(struct lac_store *store, const char *report,
                                                  const char *id, const char *author,

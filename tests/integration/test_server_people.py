@@ -13,7 +13,8 @@ from server_harness import PROGRAM, ROOT, Server, make_trace, wait_for
 
 ROUTES = re.findall(r'LAC_ROUTE\(\s*(\w+),\s*"([^"]+)",\s*(\w+),\s*(\w+),', open(os.path.join(ROOT, "server/api/routes.c")).read())
 PASSWORD = "correct horse battery"
-RIGHTS = {"read": {"read"}, "upload": {"upload"}, "write": {"read", "upload", "write"}, "admin": {"read", "upload", "write", "admin"}, "none": set()}
+RIGHTS = {"read": {"read"}, "upload": {"upload"}, "write": {"read", "comment", "upload", "write"}, "admin": {"read", "comment", "upload", "write", "admin"}, "none": set()}
+READER = {"read", "comment"}  # the role; the scope "read" changes nothing at all
 # what the handler of a SIGNED route asks for besides
 PEOPLE_ONLY = {("GET", "/api/v1/tokens"), ("POST", "/api/v1/tokens"), ("DELETE", "/api/v1/tokens/{id}")}
 
@@ -97,10 +98,10 @@ class People(unittest.TestCase):
         rows = [("nobody", {}, "nobody", set(), False), ("key", {"Authorization": "Bearer " + self.server.key}, "key", RIGHTS["admin"], True),
                 ("root", self.as_user("root"), "user", RIGHTS["admin"], True)]
         for name, role in (("reader", "read"), ("writer", "write"), ("owner", "admin"), ("outsider", "none")):
-            rows.append((name, self.as_user(name), "user", RIGHTS[role], False))
+            rows.append((name, self.as_user(name), "user", READER if role == "read" else RIGHTS[role], False))
         for scope in ("read", "upload", "write", "admin"):
             rows.append(("token " + scope, self.token(scope, "vision")[0], "token", RIGHTS[scope], False))
-        rows.append(("reader's token", self.token("write", headers=rows[3][1])[0], "token", RIGHTS["read"], False))
+        rows.append(("reader's token", self.token("write", headers=rows[3][1])[0], "token", READER, False))
         rows.append(("token elsewhere", self.token("admin", "audio")[0], "token", set(), False))
         return rows
 
@@ -139,7 +140,7 @@ class People(unittest.TestCase):
             return 403 if pattern.endswith("/session/password") and kind != "user" else True
         if access == "KEY":
             return True if is_admin else 403
-        need = {"READ": {"read"}, "STATE": {"read", "upload"}, "UPLOAD": {"upload"}, "WRITE": {"write"}, "ADMIN": {"admin"}}[access]
+        need = {"READ": {"read"}, "STATE": {"read", "upload"}, "COMMENT": {"comment"}, "UPLOAD": {"upload"}, "WRITE": {"write"}, "ADMIN": {"admin"}}[access]
         if need & rights:
             return True
         if access == "UPLOAD" and "{id}" in pattern:  # an upload that was begun: any project
@@ -187,6 +188,24 @@ class People(unittest.TestCase):
         self.assertEqual({row["project"] for row in self.ask("GET", "/runs", headers=reader).json()["runs"]}, {"vision"})
         self.assertEqual([row["name"] for row in self.ask("GET", "/projects", headers=reader).json()["projects"]], ["vision"])
         self.assertEqual(self.ask("GET", "/reports", headers=outsider).json()["reports"], [])
+
+    def test_readers_comment_and_change_nothing_else(self):
+        report = self.ask("POST", "/reports", {"project": "vision", "title": "r", "markdown": "x"}, key=True).json()["id"]
+        reader, writer, path = self.as_user("reader"), self.as_user("writer"), f"/reports/{report}/comments"
+        theirs = self.ask("POST", path, {"body": "mine"}, headers=reader)
+        self.assertEqual((theirs.status, theirs.json()["author"]), (201, "reader"))
+        other = self.ask("POST", path, {"body": "another's"}, headers=writer).json()["id"]
+        mine = theirs.json()["id"]
+        self.assertEqual(self.ask("PATCH", f"{path}/{mine}", {"body": "edited", "resolved": True}, headers=reader).json()["resolved_by"], "reader")
+        for method, body in (("PATCH", {"body": "forged"}), ("PATCH", {"resolved": True}), ("DELETE", None)):
+            self.assertEqual(self.ask(method, f"{path}/{other}", body, headers=reader).status, 404, (method, body))
+        self.assertEqual(self.ask("PATCH", f"{path}/{mine}", {"resolved": False}, headers=writer).status, 200)
+        self.assertEqual(self.ask("DELETE", f"{path}/{mine}", headers=reader).status, 204)
+        self.assertEqual([row["body"] for row in self.ask("GET", path, headers=reader).json()["comments"]], ["another's"])
+        for method, where, body in (("PATCH", f"/reports/{report}", {"title": "t"}), ("PATCH", f"/traces/{self.trace}", {"name": "n"}), ("POST", f"/reports/{report}/share", {})):
+            self.assertEqual(self.ask(method, where, body, headers=reader).status, 403, where)
+        token, _ = self.token("read", headers=reader)
+        self.assertEqual(self.ask("POST", path, {"body": "by a token that reads"}, headers=token).status, 403)
 
     def test_no_way_around_to_a_foreign_trace(self):
         writer = self.as_user("writer")

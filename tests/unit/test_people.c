@@ -68,13 +68,14 @@ END_TEST
 
 START_TEST(roles_and_scopes)
 {
-    ck_assert_uint_eq(lac_role_rights("read"), LAC_RIGHT_READ);
+    ck_assert_uint_eq(lac_role_rights("read"), LAC_RIGHT_READ | LAC_RIGHT_COMMENT);
+    ck_assert_uint_eq(lac_scope_rights("read"), LAC_RIGHT_READ);
     ck_assert_uint_eq(lac_role_rights("admin"), LAC_RIGHTS_ALL);
     ck_assert_uint_eq(lac_role_rights("upload"), 0);
     ck_assert_uint_eq(lac_role_rights(""), 0);
     ck_assert_uint_eq(lac_scope_rights("upload"), LAC_RIGHT_UPLOAD);
     ck_assert_uint_eq(lac_scope_rights("write"),
-                      LAC_RIGHT_READ | LAC_RIGHT_UPLOAD | LAC_RIGHT_WRITE);
+                      LAC_RIGHT_READ | LAC_RIGHT_COMMENT | LAC_RIGHT_UPLOAD | LAC_RIGHT_WRITE);
     ck_assert_uint_eq(lac_scope_rights("root"), 0);
 }
 END_TEST
@@ -147,7 +148,7 @@ START_TEST(a_token_has_at_most_what_its_maker_has)
     ck_assert(lac_people_identify(people, LAC_PROOF_BEARER, secret, &who));
     ck_assert_uint_eq(lac_people_rights(people, &who, "vision"), lac_role_rights("write"));
     ck_assert_int_eq(lac_people_put_member(people, "vision", "ann", "read", &error), LAC_OK);
-    ck_assert_uint_eq(lac_people_rights(people, &who, "vision"), LAC_RIGHT_READ);
+    ck_assert_uint_eq(lac_people_rights(people, &who, "vision"), lac_role_rights("read"));
     ck_assert_int_eq(lac_people_put_settings(people, "audio", "write", "", &error), LAC_OK);
     ck_assert_uint_eq(lac_people_rights(people, &ann, "audio"), lac_role_rights("write"));
     ck_assert_uint_eq(lac_people_rights(people, &who, "audio"), 0);
