@@ -19,6 +19,12 @@ __asm__(".section .rodata\n"
 extern const char lac_openapi_begin[];
 extern const char lac_openapi_end[];
 
+const char *lac_openapi_text(size_t *ret_size_bytes)
+{
+    *ret_size_bytes = (size_t)(lac_openapi_end - lac_openapi_begin);
+    return lac_openapi_begin;
+}
+
 void lac_api_openapi(void *app, const struct lac_request *request, struct lac_response *response)
 {
     (void)app;

@@ -13,7 +13,7 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/metrics", KEY, QUICK, 0, lac_api_metrics, NULL),
     LAC_ROUTE(GET, "/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
     LAC_ROUTE(GET, "/api/v1/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
-    LAC_ROUTE(GET, "/api/v1/findings", OPEN, LOOP, 0, lac_api_findings, NULL),
+    LAC_ROUTE(GET, "/api/v1/findings", OPEN, QUICK, 0, lac_api_findings, NULL),
     LAC_ROUTE(GET, "/api/v1/findings/{id}", OPEN, LOOP, 0, lac_api_finding, NULL),
     LAC_ROUTE(GET, "/api/v1/vocabulary", OPEN, LOOP, 0, lac_api_vocabulary, NULL),
     LAC_ROUTE(POST, "/api/v1/session", OPEN, SLOW, 4096, lac_api_session, NULL),

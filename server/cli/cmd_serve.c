@@ -5,6 +5,7 @@
 #include "server/cli/commands.h"
 #include "server/cli/options.h"
 #include "server/cli/own_names.h"
+#include "server/forms/forms.h"
 #include "server/http/assets.h"
 #include "server/http/guard.h"
 #include "server/http/key.h"
@@ -515,6 +516,7 @@ static enum lac_status open_http(struct service *service, struct lac_error *rete
     http->identify = lac_api_identify;
     http->identify_named = lac_api_identify_named;
     http->permit = lac_api_permit;
+    http->finish = lac_forms_finish;
     http->may_hear = lac_api_may_hear;
     http->routes = lac_api_routes;
     http->route_count = lac_api_route_count;

@@ -122,8 +122,13 @@ static void run_handler(struct lac_pool_job *job)
 {
     struct exchange *x = exchange_of(job);
 
+    const struct lac_http_options *options = &x->loop->server->options;
+
     if (is_permitted(x)) {
-        x->route->handler(x->loop->server->options.app, &x->request, &x->response);
+        x->route->handler(options->app, &x->request, &x->response);
+        if (options->finish != NULL) {
+            options->finish(options->app, x->route, &x->request, &x->response);
+        }
     }
     lac_reply_finish(x);
     lac_exchange_post(x);

@@ -44,6 +44,9 @@ struct lac_http_options {
      */
     bool (*permit)(void *app, const struct lac_route *route, const struct lac_request *request,
                    struct lac_response *response);
+    /** What becomes of a reply before it leaves, on the worker that made it; NULL: it stays. */
+    void (*finish)(void *app, const struct lac_route *route, const struct lac_request *request,
+                   struct lac_response *response);
     /** Whether an open event stream of `who` gets what happens in `project`; NULL: it does. Any
      *  thread; must not block. */
     bool (*may_hear)(void *app, const struct lac_principal *who, const char *project);

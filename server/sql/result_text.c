@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
+#include "server/base/csv.h"
 #include "server/json/json_out.h"
 #include "server/sql/sql_query.h"
 
@@ -108,23 +109,6 @@ static void add_json_columns(struct lac_sql_result *result, const char *const *n
 
 /* -- CSV ------------------------------------------------------------------------------------- */
 
-static void add_quoted(struct lac_buffer *out, const char *text, size_t size_bytes)
-{
-    bool is_plain = true;
-    for (size_t i = 0; i < size_bytes && is_plain; i++) {
-        is_plain = strchr(",\"\r\n", text[i]) == NULL || text[i] == '\0';
-    }
-    if (is_plain) {
-        lac_buffer_add(out, text, size_bytes);
-        return;
-    }
-    lac_buffer_puts(out, "\"");
-    for (size_t i = 0; i < size_bytes; i++) {
-        lac_buffer_add(out, text[i] == '"' ? "\"\"" : &text[i], text[i] == '"' ? 2 : 1);
-    }
-    lac_buffer_puts(out, "\"");
-}
-
 static void add_plain_cell(struct lac_buffer *out, const struct lac_sql_cell *cell, bool is_csv)
 {
     switch (cell->type) {
@@ -138,7 +122,7 @@ static void add_plain_cell(struct lac_buffer *out, const struct lac_sql_cell *ce
         break;
     case LAC_SQL_TEXT:
         if (is_csv) {
-            add_quoted(out, cell->bytes != NULL ? cell->bytes : "", cell->size_bytes);
+            lac_csv_text(out, cell->bytes != NULL ? cell->bytes : "", cell->size_bytes);
         } else {
             lac_buffer_add(out, cell->bytes, cell->size_bytes);
         }
@@ -305,7 +289,7 @@ static bool take_columns(void *context, const char *const *names, unsigned count
     } else if (result->form == LAC_SQL_FORM_CSV) {
         for (unsigned c = 0; c < count; c++) {
             lac_buffer_puts(&result->out, c > 0 ? "," : "");
-            add_quoted(&result->out, names[c], strlen(names[c]));
+            lac_csv_text(&result->out, names[c], strlen(names[c]));
         }
         lac_buffer_puts(&result->out, "\r\n");
     } else if (!keep_names(result, names, count)) {

@@ -1,9 +1,12 @@
 /* JSON of the server: what is written in each form, what is read and what is refused. */
 
 #include "collector/base/count_of.h"
+#include "server/base/buffer.h"
+#include "server/base/csv.h"
 #include "server/json/json_members.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
+#include "server/json/rows_csv.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -273,6 +276,73 @@ START_TEST(an_object_that_is_cut_gives_whole_members_only)
 }
 END_TEST
 
+/* -- CSV --------------------------------------------------------------------------------------- */
+
+static void expect_cell(const char *text, size_t size_bytes, const char *want)
+{
+    struct lac_buffer out = {0};
+
+    lac_csv_text(&out, text, size_bytes);
+    ck_assert_str_eq(out.bytes != NULL ? out.bytes : "", want);
+    lac_buffer_done(&out);
+}
+
+START_TEST(a_cell_is_quoted_and_no_formula)
+{
+    expect_cell("", 0, "");
+    expect_cell("plain text", 10, "plain text");
+    expect_cell("a,\"b\"\n", 6, "\"a,\"\"b\"\"\n\"");
+    expect_cell("=1+1", 4, "'=1+1");
+    expect_cell("@SUM(A1,A2)", 11, "\"'@SUM(A1,A2)\"");
+    expect_cell("\t=1", 3, "'\t=1");
+    expect_cell("\r=1", 3, "\"'\r=1\"");
+    expect_cell("1=1", 3, "1=1");
+}
+END_TEST
+
+static const char description[] =
+    "{\"paths\":{\"/a\":{\"get\":{\"responses\":{\"200\":{\"content\":{"
+    "\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/List\"}},"
+    "\"text/csv\":{\"x-rows\":\"items\"}}}}}}},"
+    "\"components\":{\"schemas\":{\"Row\":{\"properties\":{\"id\":{\"type\":\"integer\"},"
+    "\"in\":{\"type\":[\"object\",\"null\"],\"properties\":{\"x\":{\"type\":\"number\"},"
+    "\"again\":{\"$ref\":\"#/components/schemas/Row\"}}}}},"
+    "\"List\":{\"properties\":{\"items\":{\"items\":{\"$ref\":\"#/components/schemas/Row\"}}}}}}}";
+
+static void expect_rows(const char *reply, enum lac_status want_status, const char *want)
+{
+    struct json_object *read = NULL;
+    struct lac_rows_form form;
+    struct lac_error error = {0};
+    struct lac_buffer out = {0};
+    char next[16];
+
+    ck_assert_int_eq(lac_description_read(description, strlen(description), &read, &error), LAC_OK);
+    ck_assert(!lac_rows_form_of(read, "/b", &form));
+    ck_assert(lac_rows_form_of(read, "/a", &form));
+    ck_assert_int_eq(lac_rows_csv(&form, reply, strlen(reply), &out, next, sizeof(next), &error),
+                     want_status);
+    if (want_status == LAC_OK) {
+        ck_assert_ptr_nonnull(strstr(out.bytes, want));
+    }
+    lac_buffer_done(&out);
+    lac_json_read_done(read);
+}
+
+START_TEST(rows_are_flat_and_keep_their_digits)
+{
+    /* a schema that refers to itself ends, and a row that does has its depth */
+    expect_rows("{\"items\":[],\"next\":\"5\"}", LAC_OK, "id,in.x,in.again.id,in.again.in.x");
+    expect_rows("{\"items\":[{\"id\":9007199254740993,\"in\":null,\"more\":[1,\"=2\"]},"
+                "{\"id\":null,\"in\":{\"x\":0.1000}}]}",
+                LAC_OK, "\r\n9007199254740993,,");
+    expect_rows("{\"items\":[{\"in\":{\"x\":0.25},\"deep\":[{\"a\":[1]}]}]}", LAC_OK,
+                "\"[{\"\"a\"\":[1]}]\"\r\n");
+    expect_rows("{\"items\":{}}", LAC_ERR_MISUSE, "");
+    expect_rows("{\"items\":[", LAC_ERR_CORRUPT, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("json_documents");
@@ -286,6 +356,8 @@ int main(void)
     tcase_add_test(tests, a_member_is_text_or_an_error_that_names_it);
     tcase_add_test(tests, members_are_passed_on_as_written);
     tcase_add_test(tests, an_object_that_is_cut_gives_whole_members_only);
+    tcase_add_test(tests, a_cell_is_quoted_and_no_formula);
+    tcase_add_test(tests, rows_are_flat_and_keep_their_digits);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }
