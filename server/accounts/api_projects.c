@@ -96,7 +96,7 @@ void lac_api_project_add(void *app_context, const struct lac_request *request,
         lac_api_fail(response, &error);
         return;
     }
-    lac_accounts_note(app, request, "add-project", "%s", name);
+    lac_api_note(app, request, "add-project", "%s", name);
     response->http_status = 201;
     lac_json_init(&json, &response->body);
     lac_json_open(&json, NULL, '{');
@@ -189,8 +189,8 @@ static void change_member(struct lac_app *app, const struct lac_request *request
         lac_accounts_fail(response, &error);
         return;
     }
-    lac_accounts_note(app, request, *role != '\0' ? "set-member" : "remove-member", "%s: %s%s%s",
-                      request->param[0], request->param[1], *role != '\0' ? " " : "", role);
+    lac_api_note(app, request, *role != '\0' ? "set-member" : "remove-member", "%s: %s%s%s",
+                 request->param[0], request->param[1], *role != '\0' ? " " : "", role);
     response->http_status = 204;
 }
 
@@ -292,8 +292,8 @@ void lac_api_project_settings_put(void *app_context, const struct lac_request *r
         LAC_OK) {
         lac_accounts_fail(response, &error);
     } else {
-        lac_accounts_note(app, request, "settings", "%s: everybody %s", request->param[0],
-                          everybody[0] != '\0' ? everybody : "none");
+        lac_api_note(app, request, "settings", "%s: everybody %s", request->param[0],
+                     everybody[0] != '\0' ? everybody : "none");
         response->http_status = 204;
     }
 }

@@ -155,8 +155,8 @@ void lac_api_token_make(void *app_context, const struct lac_request *request,
         lac_accounts_fail(response, &error);
         return;
     }
-    lac_accounts_note(app, request, "make-token", "%s (%s%s%s) %s", row.id, row.scope,
-                      row.project[0] != '\0' ? ", " : "", row.project, row.label);
+    lac_api_note(app, request, "make-token", "%s (%s%s%s) %s", row.id, row.scope,
+                 row.project[0] != '\0' ? ", " : "", row.project, row.label);
     response->http_status = 201;
     lac_json_init(&json, &response->body);
     lac_json_open(&json, NULL, '{');
@@ -179,6 +179,6 @@ void lac_api_token_end(void *app_context, const struct lac_request *request,
         lac_accounts_fail(response, &error);
         return;
     }
-    lac_accounts_note(app, request, "end-token", "%s", request->param[0]);
+    lac_api_note(app, request, "end-token", "%s", request->param[0]);
     response->http_status = 204;
 }

@@ -95,8 +95,8 @@ void lac_api_user_put(void *app_context, const struct lac_request *request,
         LAC_OK) {
         lac_accounts_fail(response, &error);
     } else {
-        lac_accounts_note(app, request, known.is_there ? "change-user" : "add-user", "%s%s%s", name,
-                          is_admin ? ", administrator" : "", has_password ? ", password" : "");
+        lac_api_note(app, request, known.is_there ? "change-user" : "add-user", "%s%s%s", name,
+                     is_admin ? ", administrator" : "", has_password ? ", password" : "");
         response->http_status = known.is_there ? 204 : 201;
     }
     sodium_memzero(password, sizeof(password));
@@ -112,7 +112,7 @@ void lac_api_user_delete(void *app_context, const struct lac_request *request,
         lac_accounts_fail(response, &error);
         return;
     }
-    lac_accounts_note(app, request, "remove-user", "%s", request->param[0]);
+    lac_api_note(app, request, "remove-user", "%s", request->param[0]);
     response->http_status = 204;
 }
 
@@ -158,7 +158,7 @@ void lac_api_password(void *app_context, const struct lac_request *request,
                                          request->who.is_service_admin, &error);
         }
         if (status == LAC_OK) {
-            lac_accounts_note(app, request, "change-password", "%s", request->who.name);
+            lac_api_note(app, request, "change-password", "%s", request->who.name);
             response->http_status = 204;
             go_on(app, request, fresh, response);
         } else if (status == LAC_ERR_NOT_FOUND) {

@@ -4,9 +4,7 @@
 #include "server/api/app.h"
 #include "server/http/request.h"
 #include "server/json/json_read.h"
-#include "server/store/store.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -69,19 +67,6 @@ bool lac_accounts_time(const char *key, const char *text, int64_t *ret_unix_ms,
     lac_response_error(response, 400, "bad_request",
                        "\"%s\" is a time in UTC, as in 2026-12-31T00:00:00Z or 2026-12-31", key);
     return false;
-}
-
-void lac_accounts_note(struct lac_app *app, const struct lac_request *request, const char *action,
-                       const char *fmt, ...)
-{
-    char object[512];
-    struct lac_error error;
-    va_list values;
-
-    va_start(values, fmt);
-    (void)vsnprintf(object, sizeof(object), fmt, values);
-    va_end(values);
-    (void)!lac_store_audit(app->store, request->who.name, action, object, &error);
 }
 
 void lac_accounts_fail(struct lac_response *response, const struct lac_error *error)

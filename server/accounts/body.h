@@ -28,10 +28,6 @@ bool lac_accounts_text(const struct json_object *object, const char *key, char *
 bool lac_accounts_time(const char *key, const char *text, int64_t *ret_unix_ms,
                        struct lac_response *response);
 
-/** Write down who did what. */
-void lac_accounts_note(struct lac_app *app, const struct lac_request *request, const char *action,
-                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
 /** Answer with a failure of people: what they name wrongly is 400, what is not there 404. */
 void lac_accounts_fail(struct lac_response *response, const struct lac_error *error);
 

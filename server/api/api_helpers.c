@@ -10,6 +10,7 @@
 #include "server/store/trace/trace_file.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,19 @@ void lac_api_fail(struct lac_response *response, const struct lac_error *error)
     } else {
         lac_response_fail(response, error);
     }
+}
+
+void lac_api_note(struct lac_app *app, const struct lac_request *request, const char *action,
+                  const char *fmt, ...)
+{
+    char object[512];
+    struct lac_error error;
+    va_list values;
+
+    va_start(values, fmt);
+    (void)vsnprintf(object, sizeof(object), fmt, values);
+    va_end(values);
+    (void)!lac_store_audit(app->store, request->who.name, action, object, &error);
 }
 
 static void explain_not_ready(struct lac_app *app, const char *id, struct lac_response *response)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { NAME_BYTES = 256, NOTES_BYTES = 8192, TAGS_BYTES = 1024 };
@@ -103,6 +104,28 @@ static enum lac_status read_labels(const struct lac_request *request, struct lab
     return status;
 }
 
+/** What somebody said of a trace: names in full, of notes only that they are others now. */
+static void note(struct lac_app *app, const struct lac_request *request,
+                 const struct labels_asked *asked, const struct lac_trace_labels *labels)
+{
+    static const char *const marks[] = {"", "off", "on"};
+    char name[NAME_BYTES + 16] = "";
+    char project[NAME_BYTES + 16] = "";
+
+    if (labels->name != NULL) {
+        (void)snprintf(name, sizeof(name), ", name \"%s\"", labels->name);
+    }
+    if (labels->project != NULL) {
+        (void)snprintf(project, sizeof(project), ", project \"%s\"", labels->project);
+    }
+    /* the long ones last: a line has 511 bytes */
+    lac_api_note(app, request, "label-trace", "%s%s%s%s%s%s%s%s%s", request->param[0],
+                 asked->baseline >= 0 ? ", baseline " : "", marks[asked->baseline + 1],
+                 asked->pinned >= 0 ? ", pinned " : "", marks[asked->pinned + 1],
+                 labels->notes != NULL ? ", notes" : "", labels->tags != NULL ? ", tags" : "",
+                 project, name);
+}
+
 void lac_api_label(void *app_context, const struct lac_request *request,
                    struct lac_response *response)
 {
@@ -138,6 +161,7 @@ void lac_api_label(void *app_context, const struct lac_request *request,
         lac_api_fail(response, &error);
         return;
     }
+    note(app, request, &asked, &labels);
     lac_api_get(app, request, response);
     lac_api_trace_changed(app, id, false, NULL);
 }

@@ -342,6 +342,8 @@ void lac_api_comment_delete(void *app_context, const struct lac_request *request
     }
     if (lac_comments_delete(app->store, request->param[0], request->param[1],
                             lac_api_asker(request), &error) == LAC_OK) {
+        lac_api_note(app, request, "delete-comment", "%s of report %s", request->param[1],
+                     request->param[0]);
         response->http_status = 204;
     } else {
         lac_api_fail(response, &error);

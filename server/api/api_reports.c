@@ -600,16 +600,25 @@ void lac_api_report_delete(void *app_context, const struct lac_request *request,
                            struct lac_response *response)
 {
     struct lac_app *app = app_context;
+    struct lac_written_report row = {0};
     struct lac_error error = {0};
+    enum lac_status status;
 
     if (!path_id_is_valid(request, response)) {
         return;
     }
-    if (lac_reports_delete(app->store, request->param[0], &error) == LAC_OK) {
+    status = lac_reports_get(app->store, request->param[0], &row, &error);
+    if (status == LAC_OK) {
+        status = lac_reports_delete(app->store, request->param[0], &error);
+    }
+    if (status == LAC_OK) {
+        lac_api_note(app, request, "delete-report", "%s%s%s: %s", request->param[0],
+                     row.project[0] != '\0' ? " of " : "", row.project, row.title);
         response->http_status = 204;
     } else {
         lac_api_fail(response, &error);
     }
+    lac_written_report_done(&row);
 }
 
 /* ---- versions ---- */

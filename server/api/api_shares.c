@@ -250,14 +250,12 @@ static void make(struct lac_app *app, const struct lac_request *request, const s
     char id[LAC_ID_SIZE];
     char token[LAC_SHARE_TOKEN_LENGTH + 1];
     char url[512];
-    char object[128];
 
     if (lac_shares_create(app->store, &share, id, token, &error) != LAC_OK) {
         lac_api_fail(response, &error);
         return;
     }
-    (void)snprintf(object, sizeof(object), "%s %s by link %s", kind, request->param[0], id);
-    (void)!lac_store_audit(app->store, author, "share", object, &error);
+    lac_api_note(app, request, "share", "%s %s by link %s", kind, request->param[0], id);
     (void)snprintf(url, sizeof(url), "%.400s/s/%s", request->base_path, token);
     response->http_status = 201;
     lac_json_init(&json, &response->body);
@@ -327,7 +325,7 @@ void lac_api_share_revoke(void *app_context, const struct lac_request *request,
         lac_api_fail(response, &error);
         return;
     }
-    (void)!lac_store_audit(app->store, lac_api_asker(request), "revoke", request->param[0], &error);
+    lac_api_note(app, request, "revoke", "link %s of %s", request->param[0], target);
     response->http_status = 204;
 }
 

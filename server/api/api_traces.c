@@ -285,6 +285,7 @@ void lac_api_delete(void *app_context, const struct lac_request *request,
                     struct lac_response *response)
 {
     struct lac_app *app = app_context;
+    struct lac_trace_row row = {0};
     struct lac_error error = {0};
     enum lac_status status;
 
@@ -292,7 +293,16 @@ void lac_api_delete(void *app_context, const struct lac_request *request,
         lac_response_error(response, 404, "not_found", "no such trace");
         return;
     }
+    if (lac_store_get_trace(app->store, request->param[0], &row, &error) != LAC_OK) {
+        lac_api_fail(response, &error);
+        return;
+    }
     status = lac_ingest_delete(app->ingest, request->param[0], &error);
+    if (status == LAC_OK) {
+        lac_api_note(app, request, "delete-trace", "%s%s%s: %s", row.id,
+                     row.project[0] != '\0' ? " of " : "", row.project, row.name);
+    }
+    lac_trace_row_done(&row);
     if (status == LAC_ERR_MISUSE) {
         lac_response_error(response, 409, "receiving",
                            "this trace is being received: end its upload instead");

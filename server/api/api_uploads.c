@@ -182,6 +182,7 @@ void lac_api_upload_remove(void *app_context, const struct lac_request *request,
     }
     answer = lac_resumable_remove(app->uploads, request->param[0]);
     if (answer == LAC_UPLOAD_OK) {
+        lac_api_note(app, request, "end-upload", "%s", request->param[0]);
         response->http_status = 204;
     } else {
         refuse(app, answer, response);

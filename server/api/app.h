@@ -58,6 +58,11 @@ extern const unsigned lac_api_route_count;
 void lac_api_trace_changed(void *context, const char *id, bool deleted,
                            const struct lac_ingest_progress *progress);
 
+/** A line of the audit: who asks did this to that object (cut at 511 bytes). What was done stays done
+ *  where the line cannot be written. */
+void lac_api_note(struct lac_app *app, const struct lac_request *request, const char *action,
+                  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
 /** Append a trace as JSON (README.md, "Trace"). `progress` may be NULL. */
 struct lac_json;
 void lac_api_write_trace(const struct lac_store *store, struct lac_json *json, const char *key,

@@ -311,12 +311,23 @@ static int user(struct admin *admin, const struct lac_options *options)
 
 /* -- expire -------------------------------------------------------------------------------------*/
 
+struct expiring {
+    struct lac_store *store;
+    bool is_dry_run;
+};
+
 static void tell_expired(void *context, const char *what, const char *id, const char *name,
                          uint64_t bytes)
 {
+    const struct expiring *const expiring = context;
+    struct lac_error error;
     char shown[1024];
+    char object[512];
 
-    (void)context;
+    if (!expiring->is_dry_run) {
+        (void)snprintf(object, sizeof(object), "%s %s: %s", what, id, name);
+        (void)!lac_store_audit(expiring->store, "local", "expire", object, &error);
+    }
     (void)printf("%s %s %.1f MB %s\n", what, id, (double)bytes / 1e6,
                  lac_terminal_string(name, shown, sizeof(shown)));
 }
@@ -345,8 +356,9 @@ static bool days_ago_ms(const struct lac_options *options, const char *name, int
 static int expire(struct admin *admin, const struct lac_options *options)
 {
     const struct lac_store_options store_options = {.data_dir = admin->data_dir};
-    struct lac_expiry expiry = {.is_dry_run = lac_options_on(options, "dry-run", false),
-                                .told = tell_expired};
+    struct expiring expiring = {.is_dry_run = lac_options_on(options, "dry-run", false)};
+    struct lac_expiry expiry = {
+        .is_dry_run = expiring.is_dry_run, .told = tell_expired, .context = &expiring};
     struct lac_expired expired = {0};
     struct lac_store *store = NULL;
     struct lac_error error = {0};
@@ -365,6 +377,7 @@ static int expire(struct admin *admin, const struct lac_options *options)
     }
     status = lac_store_open(&store_options, &store, &error);
     if (status == LAC_OK) {
+        expiring.store = store;
         status = lac_store_expire(store, &expiry, &expired, &error);
     }
     lac_store_close(store);

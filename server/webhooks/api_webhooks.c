@@ -159,7 +159,7 @@ void lac_api_webhook_add(void *app_context, const struct lac_request *request,
         }
         return;
     }
-    lac_accounts_note(app, request, "add-webhook", "%s: %s", request->param[0], hook.id);
+    lac_api_note(app, request, "add-webhook", "%s: %s", request->param[0], hook.id);
     response->http_status = 201;
     lac_json_init(&json, &response->body);
     write_hook(&json, &hook, true);
@@ -175,8 +175,7 @@ void lac_api_webhook_remove(void *app_context, const struct lac_request *request
         lac_api_fail(response, &error);
         return;
     }
-    lac_accounts_note(app, request, "remove-webhook", "%s: %s", request->param[0],
-                      request->param[1]);
+    lac_api_note(app, request, "remove-webhook", "%s: %s", request->param[0], request->param[1]);
     response->http_status = 204;
 }
 

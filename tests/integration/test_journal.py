@@ -192,6 +192,8 @@ class Projects(unittest.TestCase):
         self.assertEqual((repaired.returncode, repaired.stdout), (0, "nothing to repair\n"))
         self.server.start()
         self.assertEqual(expire("--traces", "0").returncode, 0)
+        said = [row["object"] for row in self.server.api("/audit?limit=1000")["audit"] if (row["actor"], row["action"]) == ("local", "expire")]
+        self.assertTrue(said and all(line.split()[0] in ("trace", "original") for line in said), said)
         self.assertEqual(self.server.get("/api/v1/traces/" + traces[2]).status, 404)
         self.assertEqual({self.server.api("/traces/" + trace)["state"] for trace in traces[:2]}, {"ready"})
 

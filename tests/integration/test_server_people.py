@@ -322,6 +322,28 @@ class People(unittest.TestCase):
         self.assertLess(after["audit"][0]["id"], page["audit"][1]["id"])
 
 
+    def test_the_audit_tells_who_deleted_named_and_shared(self):
+        trace, writer = self.new_trace("vision"), self.as_user("writer")
+        report = self.ask("POST", "/reports", {"project": "vision", "title": "A title", "markdown": "x"}, headers=writer).json()["id"]
+        comment = self.ask("POST", f"/reports/{report}/comments", {"body": "said"}, headers=writer).json()["id"]
+        link = self.ask("POST", f"/traces/{trace}/share", {}, headers=writer).json()["id"]
+        upload = self.server.request("POST", "/api/v1/uploads", headers={**writer, "Tus-Resumable": "1.0.0", "Upload-Length": "4", "Upload-Metadata": "project dmlzaW9u"}, key=False)
+        self.assertEqual(upload.status, 201, upload.body)
+        upload = upload.json()["id"]
+        for method, path, body, status in (("PATCH", f"/traces/{trace}", {"name": "renamed", "notes": "a private thought", "pinned": True}, 200), ("DELETE", f"/shares/{link}", None, 204),
+                                           ("DELETE", f"/reports/{report}/comments/{comment}", None, 204), ("DELETE", f"/reports/{report}", None, 204), ("DELETE", f"/traces/{trace}", None, 204)):
+            self.assertEqual(self.ask(method, path, body, headers=writer).status, status, (method, path))
+        self.assertEqual(self.server.request("DELETE", "/api/v1/uploads/" + upload, headers={**writer, "Tus-Resumable": "1.0.0"}, key=False).status, 204)
+        self.assertEqual(self.ask("DELETE", f"/traces/{trace}", headers=writer).status, 404)  # nothing was deleted: no line
+        rows = [row for row in self.ask("GET", "/audit?limit=1000", key=True).json()["audit"] if any(i in row["object"] for i in (trace, report, link, upload))]
+        self.assertEqual({row["actor"] for row in rows}, {"writer"})
+        said = {row["action"]: row["object"] for row in rows}
+        self.assertEqual(len(said), len(rows), rows)
+        self.assertEqual(said, {"share": f"trace {trace} by link {link}", "revoke": f"link {link} of {trace}", "label-trace": f'{trace}, pinned on, notes, name "renamed"', "delete-comment": f"{comment} of report {report}",
+                                "delete-report": f"{report} of vision: A title", "delete-trace": f"{trace} of vision: renamed", "end-upload": upload})
+        self.assertNotIn("private thought", json.dumps(rows))
+
+
 class Start(unittest.TestCase):
     def serve(self, data, *flags):
         return subprocess.run([PROGRAM, "serve", "--data", data, "--listen", "0.0.0.0:0", *flags], capture_output=True, text=True, timeout=60)
