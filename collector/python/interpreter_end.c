@@ -1,6 +1,7 @@
 #include "collector/python/interpreter_end.h"
 
 #include "collector/base/old_symbols.h"
+#include "collector/python/python_abi.h"
 
 #include <linux/futex.h>
 #include <stddef.h>
