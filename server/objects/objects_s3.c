@@ -2,6 +2,8 @@
  * stricter than others: queries are sorted and have no name without '='. */
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
+#include "collector/base/libcurl.h"
 #include "collector/base/sha.h"
 #include "server/base/buffer.h"
 #include "server/objects/objects.h"
@@ -34,7 +36,7 @@ static enum lac_status put_whole(struct lac_objects *objects, const char *name, 
                                .size_bytes = bytes,
                                .payload_sha256 = hex};
 
-    lac_hex(sha256, LAC_SHA256_SIZE, hex);
+    lac_hex_encode(sha256, LAC_SHA256_SIZE, hex);
     enum lac_status status = lac_s3_do(objects, &call, reterr);
     lac_buffer_done(&call.reply);
     return status;
@@ -92,7 +94,7 @@ static bool hash_part(struct multipart *parts, uint64_t offset, uint64_t bytes, 
         bytes -= (uint64_t)got;
     }
     lac_sha_end(&hash, digest);
-    lac_hex(digest, sizeof(digest), ret_hex);
+    lac_hex_encode(digest, sizeof(digest), ret_hex);
     free(block);
     return bytes == 0;
 }
@@ -143,7 +145,7 @@ static enum lac_status end_parts(struct multipart *parts, uint64_t bytes, struct
     lac_sha256_init(&hash);
     lac_sha_add(&hash, parts->list.bytes, parts->list.size_bytes);
     lac_sha_end(&hash, digest);
-    lac_hex(digest, sizeof(digest), hex);
+    lac_hex_encode(digest, sizeof(digest), hex);
     (void)snprintf(query, sizeof(query), "uploadId=%s", parts->id);
     struct lac_s3_call call = {.method = "POST",
                                .name = parts->name,
@@ -380,7 +382,7 @@ static void close_s3(struct lac_objects *objects)
     struct lac_s3 *const s3 = objects->own;
 
     for (unsigned i = 0; i < s3->handle_count; i++) {
-        s3->curl.easy_cleanup(s3->handles[i]);
+        s3->curl->easy_cleanup(s3->handles[i]);
     }
     (void)pthread_mutex_destroy(&s3->lock);
     free(s3);
@@ -494,7 +496,12 @@ enum lac_status lac_objects_s3_open(struct lac_objects *objects,
         status = set_endpoint(s3, setting(options->endpoint, "AWS_ENDPOINT_URL"), reterr);
     }
     if (status == LAC_OK) {
-        status = lac_s3_load(&s3->curl, reterr);
+        s3->curl = lac_curl();
+    }
+    if (status == LAC_OK && s3->curl == NULL) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0,
+                          "object storage needs libcurl, which cannot be loaded: install it "
+                          "(libcurl4 on Debian and Ubuntu, libcurl on Fedora)");
     }
     if (status == LAC_OK && pthread_mutex_init(&s3->lock, NULL) != 0) {
         status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");

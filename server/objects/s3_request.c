@@ -2,13 +2,13 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/libcurl.h"
 #include "collector/base/monotonic.h"
 #include "server/base/buffer.h"
 #include "server/objects/objects.h"
 #include "server/objects/objects_private.h"
 #include "server/objects/sigv4.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -19,44 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What we use of libcurl's interface, which has been stable since 7.16 (soname 4). */
 enum {
-    OPT_WRITEDATA = 10001,
-    OPT_URL = 10002,
-    OPT_READDATA = 10009,
-    OPT_ERRORBUFFER = 10010,
-    OPT_USERAGENT = 10018,
-    OPT_HTTPHEADER = 10023,
-    OPT_HEADERDATA = 10029,
-    OPT_CUSTOMREQUEST = 10036,
-    OPT_SEEKDATA = 10168,
-    OPT_WRITEFUNCTION = 20011,
-    OPT_READFUNCTION = 20012,
-    OPT_HEADERFUNCTION = 20079,
-    OPT_SEEKFUNCTION = 20167,
-    OPT_INFILESIZE_LARGE = 30115,
-    OPT_LOW_SPEED_LIMIT = 19,
-    OPT_LOW_SPEED_TIME = 20,
-    OPT_NOBODY = 44,
-    OPT_UPLOAD = 46,
-    OPT_HTTP_VERSION = 84,
-    OPT_NOSIGNAL = 99,
-    OPT_CONNECTTIMEOUT_MS = 156,
-    OPT_PROTOCOLS = 181,
-    INFO_RESPONSE_CODE = 0x200002,
-    GLOBAL_DEFAULT = 3,
-    HTTP_1_1 = 2,
-    HTTP_AND_HTTPS = 3,
-    /* errors that waiting does not help */
-    E_UNSUPPORTED_PROTOCOL = 1,
-    E_URL_MALFORMAT = 3,
-    E_OUT_OF_MEMORY = 27,
-    E_ABORTED_BY_CALLBACK = 42,
-    E_PEER_FAILED_VERIFICATION = 60,
-};
-
-enum {
-    ERROR_BUFFER_BYTES = 256,
     CONNECT_MS = 5000,
     SLOWEST_S = 30,
     WAIT_MS_FIRST = 100,
@@ -75,48 +38,6 @@ struct transfer {
     bool is_refused; /**< by the sink */
 };
 
-/* -- libcurl ------------------------------------------------------------------------------------*/
-
-static bool find(void *library, const char *name, void *place)
-{
-    void *const symbol = dlsym(library, name);
-
-    memcpy(place, &symbol, sizeof(symbol));
-    return symbol != NULL;
-}
-
-enum lac_status lac_s3_load(struct lac_s3_curl *ret_curl, struct lac_error *reterr)
-{
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4"};
-    const char *const wish = getenv("LACUNA_LIBCURL");
-    int (*global_init)(long) = NULL;
-    void *library = NULL;
-
-    if (wish != NULL && wish[0] != '\0') {
-        library = dlopen(wish, RTLD_NOW | RTLD_LOCAL);
-    } else {
-        for (size_t i = 0; i < LAC_COUNT_OF(names) && library == NULL; i++) {
-            library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        }
-    }
-    if (library == NULL || !find(library, "curl_global_init", &global_init) ||
-        !find(library, "curl_easy_init", &ret_curl->easy_init) ||
-        !find(library, "curl_easy_cleanup", &ret_curl->easy_cleanup) ||
-        !find(library, "curl_easy_reset", &ret_curl->easy_reset) ||
-        !find(library, "curl_easy_setopt", &ret_curl->easy_setopt) ||
-        !find(library, "curl_easy_getinfo", &ret_curl->easy_getinfo) ||
-        !find(library, "curl_easy_perform", &ret_curl->easy_perform) ||
-        !find(library, "curl_easy_strerror", &ret_curl->easy_strerror) ||
-        !find(library, "curl_slist_append", &ret_curl->list_append) ||
-        !find(library, "curl_slist_free_all", &ret_curl->list_free) ||
-        global_init(GLOBAL_DEFAULT) != 0) {
-        return lac_fail(reterr, LAC_ERR_IO, 0,
-                        "object storage needs libcurl, which cannot be loaded: install it "
-                        "(libcurl4 on Debian and Ubuntu, libcurl on Fedora)");
-    }
-    return LAC_OK;
-}
-
 static void *take_handle(struct lac_s3 *s3)
 {
     void *easy = NULL;
@@ -126,12 +47,12 @@ static void *take_handle(struct lac_s3 *s3)
         easy = s3->handles[--s3->handle_count];
     }
     (void)pthread_mutex_unlock(&s3->lock);
-    return easy != NULL ? easy : s3->curl.easy_init();
+    return easy != NULL ? easy : s3->curl->easy_init();
 }
 
 static void give_handle(struct lac_s3 *s3, void *easy)
 {
-    s3->curl.easy_reset(easy); /* its connection stays */
+    s3->curl->easy_reset(easy); /* its connection stays */
     (void)pthread_mutex_lock(&s3->lock);
     if (s3->handle_count < LAC_S3_HANDLES_KEPT) {
         s3->handles[s3->handle_count++] = easy;
@@ -139,7 +60,7 @@ static void give_handle(struct lac_s3 *s3, void *easy)
     }
     (void)pthread_mutex_unlock(&s3->lock);
     if (easy != NULL) {
-        s3->curl.easy_cleanup(easy);
+        s3->curl->easy_cleanup(easy);
     }
 }
 
@@ -159,7 +80,7 @@ static size_t give_body(char *bytes, size_t size, size_t count, void *context)
             pread(call->fd, bytes, given, (off_t)(call->offset + transfer->sent_bytes));
 
         if (got <= 0) {
-            return 0x10000000; /* CURL_READFUNC_ABORT: the file became shorter */
+            return LAC_CURL_READ_ABORT; /* the file became shorter */
         }
         given = (size_t)got;
     }
@@ -184,7 +105,7 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *context)
     struct lac_s3_call *const call = transfer->call;
     long status = 0;
 
-    (void)transfer->s3->curl.easy_getinfo(transfer->easy, INFO_RESPONSE_CODE, &status);
+    (void)transfer->s3->curl->easy_getinfo(transfer->easy, LAC_CURL_RESPONSE_CODE, &status);
     if (call->sink != NULL && (status == 200 || status == 206)) {
         if (status == 200 && call->range_offset > 0) {
             transfer->is_refused = true; /* it sends the beginning */
@@ -327,7 +248,7 @@ __attribute__((format(printf, 3, 4))) static void add_header(const struct lac_s3
     va_start(args, fmt);
     (void)vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
-    longer = s3->curl.list_append(*list, line);
+    longer = s3->curl->list_append(*list, line);
     *list = longer != NULL ? longer : *list; /* without it the storage refuses the request */
 }
 
@@ -360,41 +281,41 @@ static int try_once(struct transfer *transfer, const struct texts *texts, char *
 {
     struct lac_s3 *const s3 = transfer->s3;
     struct lac_s3_call *const call = transfer->call;
-    const struct lac_s3_curl *const curl = &s3->curl;
+    const struct lac_curl *const curl = s3->curl;
     void *const list = make_headers(s3, call, texts);
     void *const easy = transfer->easy;
     const bool has_body = strcmp(call->method, "PUT") == 0 || strcmp(call->method, "POST") == 0;
     int code;
 
-    (void)curl->easy_setopt(easy, OPT_URL, texts->url);
-    (void)curl->easy_setopt(easy, OPT_HTTPHEADER, list);
-    (void)curl->easy_setopt(easy, OPT_USERAGENT, "lacuna");
-    (void)curl->easy_setopt(easy, OPT_ERRORBUFFER, ret_why);
-    (void)curl->easy_setopt(easy, OPT_NOSIGNAL, 1L);
-    (void)curl->easy_setopt(easy, OPT_HTTP_VERSION, (long)HTTP_1_1);
-    (void)curl->easy_setopt(easy, OPT_PROTOCOLS, (long)HTTP_AND_HTTPS);
-    (void)curl->easy_setopt(easy, OPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-    (void)curl->easy_setopt(easy, OPT_LOW_SPEED_LIMIT, 1L);
-    (void)curl->easy_setopt(easy, OPT_LOW_SPEED_TIME, (long)SLOWEST_S);
-    (void)curl->easy_setopt(easy, OPT_WRITEFUNCTION, take_body);
-    (void)curl->easy_setopt(easy, OPT_WRITEDATA, transfer);
-    (void)curl->easy_setopt(easy, OPT_HEADERFUNCTION, take_header);
-    (void)curl->easy_setopt(easy, OPT_HEADERDATA, transfer);
+    (void)curl->easy_setopt(easy, LAC_CURL_URL, texts->url);
+    (void)curl->easy_setopt(easy, LAC_CURL_HTTPHEADER, list);
+    (void)curl->easy_setopt(easy, LAC_CURL_USERAGENT, "lacuna");
+    (void)curl->easy_setopt(easy, LAC_CURL_ERRORBUFFER, ret_why);
+    (void)curl->easy_setopt(easy, LAC_CURL_NOSIGNAL, 1L);
+    (void)curl->easy_setopt(easy, LAC_CURL_HTTP_VERSION, (long)LAC_CURL_HTTP_1_1);
+    (void)curl->easy_setopt(easy, LAC_CURL_PROTOCOLS, (long)(LAC_CURL_HTTP | LAC_CURL_HTTPS));
+    (void)curl->easy_setopt(easy, LAC_CURL_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    (void)curl->easy_setopt(easy, LAC_CURL_LOW_SPEED_LIMIT, 1L);
+    (void)curl->easy_setopt(easy, LAC_CURL_LOW_SPEED_TIME, (long)SLOWEST_S);
+    (void)curl->easy_setopt(easy, LAC_CURL_WRITEFUNCTION, take_body);
+    (void)curl->easy_setopt(easy, LAC_CURL_WRITEDATA, transfer);
+    (void)curl->easy_setopt(easy, LAC_CURL_HEADERFUNCTION, take_header);
+    (void)curl->easy_setopt(easy, LAC_CURL_HEADERDATA, transfer);
     if (has_body) {
-        (void)curl->easy_setopt(easy, OPT_UPLOAD, 1L);
-        (void)curl->easy_setopt(easy, OPT_READFUNCTION, give_body);
-        (void)curl->easy_setopt(easy, OPT_READDATA, transfer);
-        (void)curl->easy_setopt(easy, OPT_SEEKFUNCTION, seek_body);
-        (void)curl->easy_setopt(easy, OPT_SEEKDATA, transfer);
-        (void)curl->easy_setopt(easy, OPT_INFILESIZE_LARGE, (int64_t)call->size_bytes);
+        (void)curl->easy_setopt(easy, LAC_CURL_UPLOAD, 1L);
+        (void)curl->easy_setopt(easy, LAC_CURL_READFUNCTION, give_body);
+        (void)curl->easy_setopt(easy, LAC_CURL_READDATA, transfer);
+        (void)curl->easy_setopt(easy, LAC_CURL_SEEKFUNCTION, seek_body);
+        (void)curl->easy_setopt(easy, LAC_CURL_SEEKDATA, transfer);
+        (void)curl->easy_setopt(easy, LAC_CURL_INFILESIZE_LARGE, (int64_t)call->size_bytes);
     } else if (strcmp(call->method, "HEAD") == 0) {
-        (void)curl->easy_setopt(easy, OPT_NOBODY, 1L);
+        (void)curl->easy_setopt(easy, LAC_CURL_NOBODY, 1L);
     }
-    (void)curl->easy_setopt(easy, OPT_CUSTOMREQUEST, call->method);
+    (void)curl->easy_setopt(easy, LAC_CURL_CUSTOMREQUEST, call->method);
     code = curl->easy_perform(easy);
-    (void)curl->easy_getinfo(easy, INFO_RESPONSE_CODE, &call->http_status);
+    (void)curl->easy_getinfo(easy, LAC_CURL_RESPONSE_CODE, &call->http_status);
     if (code != 0 && ret_why[0] == '\0') {
-        (void)snprintf(ret_why, ERROR_BUFFER_BYTES, "%s", curl->easy_strerror(code));
+        (void)snprintf(ret_why, LAC_CURL_ERROR_BYTES, "%s", curl->easy_strerror(code));
     }
     curl->easy_reset(easy);
     curl->list_free(list);
@@ -406,9 +327,9 @@ static int try_once(struct transfer *transfer, const struct texts *texts, char *
 static bool may_help_to_wait(int code, long http_status)
 {
     if (code != 0) {
-        return code != E_UNSUPPORTED_PROTOCOL && code != E_URL_MALFORMAT &&
-               code != E_OUT_OF_MEMORY && code != E_ABORTED_BY_CALLBACK &&
-               code != E_PEER_FAILED_VERIFICATION;
+        return code != LAC_CURL_E_UNSUPPORTED_PROTOCOL && code != LAC_CURL_E_URL_MALFORMAT &&
+               code != LAC_CURL_E_OUT_OF_MEMORY && code != LAC_CURL_E_ABORTED_BY_CALLBACK &&
+               code != LAC_CURL_E_PEER_FAILED_VERIFICATION;
     }
     return http_status >= 500 || http_status == 429 || http_status == 408;
 }
@@ -461,7 +382,7 @@ enum lac_status lac_s3_do(struct lac_objects *objects, struct lac_s3_call *call,
     const uint64_t until_ns = lac_monotonic_ns() + (uint64_t)call->patience_ms * 1000000;
     struct transfer transfer = {.s3 = s3, .call = call, .easy = take_handle(s3)};
     struct texts *texts = malloc(sizeof(*texts));
-    char why[ERROR_BUFFER_BYTES];
+    char why[LAC_CURL_ERROR_BYTES];
     unsigned wait = WAIT_MS_FIRST;
     enum lac_status status = LAC_ERR_NOMEM;
     int code;

@@ -2,10 +2,11 @@
 #define LAC_SERVER_OBJECTS_S3_REQUEST_H
 
 /*
- * One request to S3: signed, sent with libcurl (dlopen), repeated while the storage is away or busy.
+ * One request to S3: signed, sent with libcurl, repeated while the storage is away or busy.
  */
 
 #include "analysis/model/status.h"
+#include "collector/base/libcurl.h"
 #include "server/base/buffer.h"
 #include "server/objects/objects_private.h"
 
@@ -15,20 +16,8 @@
 
 enum { LAC_S3_HANDLES_KEPT = 16, LAC_S3_ETAG_SIZE = 96, LAC_S3_TEXT_SIZE = 512 };
 
-struct lac_s3_curl {
-    void *(*easy_init)(void);
-    void (*easy_cleanup)(void *);
-    void (*easy_reset)(void *);
-    int (*easy_setopt)(void *, int, ...);
-    int (*easy_getinfo)(void *, int, ...);
-    int (*easy_perform)(void *);
-    const char *(*easy_strerror)(int);
-    void *(*list_append)(void *, const char *);
-    void (*list_free)(void *);
-};
-
 struct lac_s3 {
-    struct lac_s3_curl curl;
+    const struct lac_curl *curl;
     char endpoint[LAC_S3_TEXT_SIZE]; /**< scheme and authority */
     char bucket[64];
     char prefix[LAC_S3_TEXT_SIZE]; /**< "" or ends with '/' */
@@ -60,9 +49,6 @@ struct lac_s3_call {
     uint64_t content_bytes;
     char etag[LAC_S3_ETAG_SIZE];
 };
-
-/** Load libcurl. @return LAC_ERR_IO when it is not there */
-LAC_MUST_USE enum lac_status lac_s3_load(struct lac_s3_curl *ret_curl, struct lac_error *reterr);
 
 /** @return LAC_OK (2xx), LAC_ERR_NOT_FOUND (404), LAC_ERR_IO, LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_s3_do(struct lac_objects *objects, struct lac_s3_call *call,

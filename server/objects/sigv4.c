@@ -1,55 +1,15 @@
 #include "server/objects/sigv4.h"
 
 #include "collector/base/count_of.h"
+#include "collector/base/encode.h"
 #include "collector/base/sha.h"
+#include "server/base/hmac.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { DAY_LENGTH = 8, SIGNED_SIZE = 256, SCOPE_SIZE = 256 };
-
-void lac_hex(const uint8_t *bytes, size_t size_bytes, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < size_bytes; i++) {
-        out[2 * i] = digits[bytes[i] >> 4];
-        out[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    out[2 * size_bytes] = '\0';
-}
-
-void lac_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t size_bytes,
-                     uint8_t *ret_sha256)
-{
-    uint8_t block[LAC_SHA_BLOCK_BYTES] = {0};
-    uint8_t pad[LAC_SHA_BLOCK_BYTES];
-    uint8_t inner[LAC_SHA256_SIZE];
-    struct lac_sha hash;
-
-    if (key_bytes > sizeof(block)) {
-        lac_sha256_init(&hash);
-        lac_sha_add(&hash, key, key_bytes);
-        lac_sha_end(&hash, block);
-    } else {
-        memcpy(block, key, key_bytes);
-    }
-    for (size_t i = 0; i < sizeof(block); i++) {
-        pad[i] = block[i] ^ 0x36;
-    }
-    lac_sha256_init(&hash);
-    lac_sha_add(&hash, pad, sizeof(pad));
-    lac_sha_add(&hash, bytes, size_bytes);
-    lac_sha_end(&hash, inner);
-    for (size_t i = 0; i < sizeof(block); i++) {
-        pad[i] = block[i] ^ 0x5C;
-    }
-    lac_sha256_init(&hash);
-    lac_sha_add(&hash, pad, sizeof(pad));
-    lac_sha_add(&hash, inner, sizeof(inner));
-    lac_sha_end(&hash, ret_sha256);
-}
 
 bool lac_uri_encode(const char *text, bool keep_slash, char *out, size_t capacity)
 {
@@ -117,7 +77,7 @@ static bool hash_request(const struct lac_sigv4_request *request, char *ret_sign
     add(&hash, "\n");
     add(&hash, request->payload_sha256);
     lac_sha_end(&hash, digest);
-    lac_hex(digest, sizeof(digest), ret_hex);
+    lac_hex_encode(digest, sizeof(digest), ret_hex);
     return true;
 }
 
@@ -148,7 +108,7 @@ bool lac_sigv4_sign(const struct lac_sigv4_key *key, const struct lac_sigv4_requ
         lac_hmac_sha256(mac, sizeof(mac), parts[i], strlen(parts[i]), mac);
     }
     lac_hmac_sha256(mac, sizeof(mac), text, strlen(text), mac);
-    lac_hex(mac, sizeof(mac), hex);
+    lac_hex_encode(mac, sizeof(mac), hex);
     length = snprintf(out, LAC_SIGV4_AUTHORIZATION_SIZE,
                       "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=%s",
                       key->access_key, scope, signed_names, hex);

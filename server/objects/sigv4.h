@@ -40,12 +40,6 @@ struct lac_sigv4_request {
     size_t header_count;
 };
 
-void lac_hex(const uint8_t *bytes, size_t size_bytes, char *out);
-
-/** HMAC-SHA256 (RFC 2104). */
-void lac_hmac_sha256(const void *key, size_t key_bytes, const void *bytes, size_t size_bytes,
-                     uint8_t *ret_sha256);
-
 /** Percent-encode all but unreserved characters, and '/' where `keep_slash`.
  *  @return false: no room */
 bool lac_uri_encode(const char *text, bool keep_slash, char *out, size_t capacity);

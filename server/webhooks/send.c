@@ -2,60 +2,24 @@
 
 #include "server/webhooks/send.h"
 
-#include "collector/base/count_of.h"
+#include "collector/base/encode.h"
+#include "collector/base/libcurl.h"
 #include "collector/base/sha.h"
+#include "server/base/hmac.h"
 #include "server/webhooks/address.h"
 
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* What we use of libcurl's interface, which has been stable since 7.32 (soname 4). */
-enum {
-    OPT_URL = 10002,
-    OPT_PROXY = 10004,
-    OPT_ERRORBUFFER = 10010,
-    OPT_POSTFIELDS = 10015,
-    OPT_USERAGENT = 10018,
-    OPT_HTTPHEADER = 10023,
-    OPT_XFERINFODATA = 10057,
-    OPT_OPENSOCKETDATA = 10164,
-    OPT_WRITEFUNCTION = 20011,
-    OPT_OPENSOCKETFUNCTION = 20163,
-    OPT_XFERINFOFUNCTION = 20219,
-    OPT_NOPROGRESS = 43,
-    OPT_FOLLOWLOCATION = 52,
-    OPT_HTTP_VERSION = 84,
-    OPT_NOSIGNAL = 99,
-    OPT_TIMEOUT_MS = 155,
-    OPT_CONNECTTIMEOUT_MS = 156,
-    OPT_PROTOCOLS = 181,
-    INFO_RESPONSE_CODE = 0x200002,
-    GLOBAL_DEFAULT = 3,
-    HTTP_1_1 = 2,
-    HTTP_AND_HTTPS = 3,
-    CONNECT_MS = 10000,
-    ERROR_BUFFER_BYTES = 256,
-    REPLY_BYTES_MAX = 65536,
-};
+enum { CONNECT_MS = 10000, REPLY_BYTES_MAX = 65536 };
 
 struct lac_sender {
     const struct lac_nets *allowed;
     const bool *stopping;
-    void *library;
     bool was_refused; /**< of the request in progress: its address may not be */
-    int (*global_init)(long);
-    void *(*easy_init)(void);
-    void (*easy_cleanup)(void *);
-    int (*easy_setopt)(void *, int, ...);
-    int (*easy_getinfo)(void *, int, ...);
-    int (*easy_perform)(void *);
-    const char *(*easy_strerror)(int);
-    void *(*list_append)(void *, const char *);
-    void (*list_free)(void *);
 };
 
 /** As libcurl declares it. */
@@ -64,36 +28,6 @@ struct curl_address {
     unsigned int size_bytes;
     struct sockaddr address; /**< and what is beyond it */
 };
-
-static bool find(struct lac_sender *sender, const char *name, void *place)
-{
-    void *const symbol = dlsym(sender->library, name);
-
-    memcpy(place, &symbol, sizeof(symbol));
-    return symbol != NULL;
-}
-
-static bool load(struct lac_sender *sender)
-{
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4"};
-
-    if (sender->easy_init != NULL) {
-        return true;
-    }
-    for (size_t i = 0; i < LAC_COUNT_OF(names) && sender->library == NULL; i++) {
-        sender->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    }
-    return sender->library != NULL && find(sender, "curl_global_init", &sender->global_init) &&
-           find(sender, "curl_easy_cleanup", &sender->easy_cleanup) &&
-           find(sender, "curl_easy_setopt", &sender->easy_setopt) &&
-           find(sender, "curl_easy_getinfo", &sender->easy_getinfo) &&
-           find(sender, "curl_easy_perform", &sender->easy_perform) &&
-           find(sender, "curl_easy_strerror", &sender->easy_strerror) &&
-           find(sender, "curl_slist_append", &sender->list_append) &&
-           find(sender, "curl_slist_free_all", &sender->list_free) &&
-           sender->global_init(GLOBAL_DEFAULT) == 0 &&
-           find(sender, "curl_easy_init", &sender->easy_init);
-}
 
 struct lac_sender *lac_sender_create(const struct lac_nets *allowed, const bool *stopping)
 {
@@ -108,7 +42,7 @@ struct lac_sender *lac_sender_create(const struct lac_nets *allowed, const bool 
 
 void lac_sender_destroy(struct lac_sender *sender)
 {
-    free(sender); /* the library stays: it may have threads or exit handlers */
+    free(sender);
 }
 
 /** The socket of a connection, for an address that may be; -1 is CURL_SOCKET_BAD. */
@@ -148,34 +82,35 @@ static int go_on(void *context, int64_t a, int64_t b, int64_t c, int64_t d)
     return __atomic_load_n(sender->stopping, __ATOMIC_RELAXED) ? 1 : 0;
 }
 
-static void set_options(struct lac_sender *sender, void *easy, const struct lac_post *post,
-                        char *error)
+static void set_options(const struct lac_curl *curl, struct lac_sender *sender, void *easy,
+                        const struct lac_post *post, char *error)
 {
-    (void)sender->easy_setopt(easy, OPT_NOSIGNAL, 1L);
-    (void)sender->easy_setopt(easy, OPT_ERRORBUFFER, error);
-    (void)sender->easy_setopt(easy, OPT_URL, post->url);
-    (void)sender->easy_setopt(easy, OPT_PROXY, "");
-    (void)sender->easy_setopt(easy, OPT_USERAGENT, "lacuna/" LAC_VERSION);
-    (void)sender->easy_setopt(easy, OPT_HTTP_VERSION, (long)HTTP_1_1);
-    (void)sender->easy_setopt(easy, OPT_PROTOCOLS, (long)HTTP_AND_HTTPS);
-    (void)sender->easy_setopt(easy, OPT_FOLLOWLOCATION, 0L);
-    (void)sender->easy_setopt(easy, OPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
-    (void)sender->easy_setopt(easy, OPT_TIMEOUT_MS, (long)LAC_SEND_MS);
-    (void)sender->easy_setopt(easy, OPT_OPENSOCKETFUNCTION, open_socket);
-    (void)sender->easy_setopt(easy, OPT_OPENSOCKETDATA, sender);
-    (void)sender->easy_setopt(easy, OPT_WRITEFUNCTION, drop_body);
-    (void)sender->easy_setopt(easy, OPT_XFERINFOFUNCTION, go_on);
-    (void)sender->easy_setopt(easy, OPT_XFERINFODATA, sender);
-    (void)sender->easy_setopt(easy, OPT_NOPROGRESS, 0L);
-    (void)sender->easy_setopt(easy, OPT_POSTFIELDS, post->body);
+    (void)curl->easy_setopt(easy, LAC_CURL_NOSIGNAL, 1L);
+    (void)curl->easy_setopt(easy, LAC_CURL_ERRORBUFFER, error);
+    (void)curl->easy_setopt(easy, LAC_CURL_URL, post->url);
+    (void)curl->easy_setopt(easy, LAC_CURL_PROXY, "");
+    (void)curl->easy_setopt(easy, LAC_CURL_USERAGENT, "lacuna/" LAC_VERSION);
+    (void)curl->easy_setopt(easy, LAC_CURL_HTTP_VERSION, (long)LAC_CURL_HTTP_1_1);
+    (void)curl->easy_setopt(easy, LAC_CURL_PROTOCOLS, (long)(LAC_CURL_HTTP | LAC_CURL_HTTPS));
+    (void)curl->easy_setopt(easy, LAC_CURL_FOLLOWLOCATION, 0L);
+    (void)curl->easy_setopt(easy, LAC_CURL_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    (void)curl->easy_setopt(easy, LAC_CURL_TIMEOUT_MS, (long)LAC_SEND_MS);
+    (void)curl->easy_setopt(easy, LAC_CURL_OPENSOCKETFUNCTION, open_socket);
+    (void)curl->easy_setopt(easy, LAC_CURL_OPENSOCKETDATA, sender);
+    (void)curl->easy_setopt(easy, LAC_CURL_WRITEFUNCTION, drop_body);
+    (void)curl->easy_setopt(easy, LAC_CURL_XFERINFOFUNCTION, go_on);
+    (void)curl->easy_setopt(easy, LAC_CURL_XFERINFODATA, sender);
+    (void)curl->easy_setopt(easy, LAC_CURL_NOPROGRESS, 0L);
+    (void)curl->easy_setopt(easy, LAC_CURL_POSTFIELDS, post->body);
 }
 
 int lac_sender_post(struct lac_sender *sender, const struct lac_post *post, char *problem,
                     size_t capacity_bytes)
 {
-    char error[ERROR_BUFFER_BYTES] = "";
+    char error[LAC_CURL_ERROR_BYTES] = "";
     void *fields = NULL;
-    void *easy = load(sender) ? sender->easy_init() : NULL;
+    const struct lac_curl *curl = lac_curl();
+    void *easy = curl != NULL ? curl->easy_init() : NULL;
     long status = 0;
     int code;
 
@@ -185,52 +120,36 @@ int lac_sender_post(struct lac_sender *sender, const struct lac_post *post, char
         return 0;
     }
     sender->was_refused = false;
-    set_options(sender, easy, post, error);
+    set_options(curl, sender, easy, post, error);
     for (size_t i = 0; i < LAC_SEND_FIELDS_MAX && post->fields[i] != NULL; i++) {
-        fields = sender->list_append(fields, post->fields[i]);
+        fields = curl->list_append(fields, post->fields[i]);
     }
-    (void)sender->easy_setopt(easy, OPT_HTTPHEADER, fields);
-    code = sender->easy_perform(easy);
-    (void)sender->easy_getinfo(easy, INFO_RESPONSE_CODE, &status);
+    (void)curl->easy_setopt(easy, LAC_CURL_HTTPHEADER, fields);
+    code = curl->easy_perform(easy);
+    (void)curl->easy_getinfo(easy, LAC_CURL_RESPONSE_CODE, &status);
     problem[0] = '\0';
     if (code != 0 && (status < 200 || sender->was_refused)) {
         (void)snprintf(problem, capacity_bytes, "%s",
                        sender->was_refused ? "the address is private, loopback or link-local, and "
                                              "not allowed"
                        : error[0] != '\0'  ? error
-                                           : sender->easy_strerror(code));
+                                           : curl->easy_strerror(code));
         status = 0;
     }
-    sender->list_free(fields);
-    sender->easy_cleanup(easy);
+    curl->list_free(fields);
+    curl->easy_cleanup(easy);
     return (int)status;
 }
 
 void lac_webhook_sign(const char *secret, const char *time, const char *body, char *out)
 {
-    const size_t length = strlen(secret);
-    uint8_t inner_pad[LAC_SHA_BLOCK_BYTES] = {0};
-    uint8_t outer_pad[LAC_SHA_BLOCK_BYTES] = {0};
     uint8_t digest[LAC_SHA256_SIZE];
-    struct lac_sha hash;
+    struct lac_hmac hmac;
 
-    memcpy(inner_pad, secret, length < sizeof(inner_pad) ? length : sizeof(inner_pad));
-    memcpy(outer_pad, inner_pad, sizeof(outer_pad));
-    for (size_t i = 0; i < sizeof(inner_pad); i++) {
-        inner_pad[i] ^= 0x36;
-        outer_pad[i] ^= 0x5c;
-    }
-    lac_sha256_init(&hash);
-    lac_sha_add(&hash, inner_pad, sizeof(inner_pad));
-    lac_sha_add(&hash, time, strlen(time));
-    lac_sha_add(&hash, ".", 1);
-    lac_sha_add(&hash, body, strlen(body));
-    lac_sha_end(&hash, digest);
-    lac_sha256_init(&hash);
-    lac_sha_add(&hash, outer_pad, sizeof(outer_pad));
-    lac_sha_add(&hash, digest, sizeof(digest));
-    lac_sha_end(&hash, digest);
-    for (size_t i = 0; i < sizeof(digest); i++) {
-        (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
-    }
+    lac_hmac_init(&hmac, secret, strlen(secret));
+    lac_hmac_add(&hmac, time, strlen(time));
+    lac_hmac_add(&hmac, ".", 1);
+    lac_hmac_add(&hmac, body, strlen(body));
+    lac_hmac_end(&hmac, digest);
+    lac_hex_encode(digest, sizeof(digest), out);
 }

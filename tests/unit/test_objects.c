@@ -1,6 +1,8 @@
 /* Objects by name: signatures against published examples, and the folder behind the interface. */
 
 #include "collector/base/count_of.h"
+#include "collector/base/encode.h"
+#include "server/base/hmac.h"
 #include "server/objects/objects.h"
 #include "server/objects/s3_request.h"
 #include "server/objects/sigv4.h"
@@ -108,11 +110,11 @@ START_TEST(hmac_is_that_of_the_rfc)
     const char *const text = "Test Using Larger Than Block-Size Key - Hash Key First";
 
     lac_hmac_sha256("Jefe", 4, "what do ya want for nothing?", 28, mac);
-    lac_hex(mac, sizeof(mac), hex);
+    lac_hex_encode(mac, sizeof(mac), hex);
     ck_assert_str_eq(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     memset(long_key, 0xAA, sizeof(long_key));
     lac_hmac_sha256(long_key, sizeof(long_key), text, strlen(text), mac);
-    lac_hex(mac, sizeof(mac), hex);
+    lac_hex_encode(mac, sizeof(mac), hex);
     ck_assert_str_eq(hex, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 END_TEST
