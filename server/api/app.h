@@ -132,6 +132,10 @@ void lac_api_write_name(struct lac_json *json, const struct lac_model *head, uin
 void lac_api_healthz(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_metrics(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_session(void *app, const struct lac_request *request, struct lac_response *response);
+/* server/forms */
+void lac_api_schemas(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_schema(void *app, const struct lac_request *request, struct lac_response *response);
+
 /** openapi.json as it is in the program. */
 const char *lac_openapi_text(size_t *ret_size_bytes);
 void lac_api_openapi(void *app, const struct lac_request *request, struct lac_response *response);

@@ -13,6 +13,8 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/metrics", KEY, QUICK, 0, lac_api_metrics, NULL),
     LAC_ROUTE(GET, "/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
     LAC_ROUTE(GET, "/api/v1/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
+    LAC_ROUTE(GET, "/api/v1/schemas", OPEN, QUICK, 0, lac_api_schemas, NULL),
+    LAC_ROUTE(GET, "/api/v1/schemas/{name}", OPEN, QUICK, 0, lac_api_schema, NULL),
     LAC_ROUTE(GET, "/api/v1/findings", OPEN, QUICK, 0, lac_api_findings, NULL),
     LAC_ROUTE(GET, "/api/v1/findings/{id}", OPEN, LOOP, 0, lac_api_finding, NULL),
     LAC_ROUTE(GET, "/api/v1/vocabulary", OPEN, LOOP, 0, lac_api_vocabulary, NULL),

@@ -20,6 +20,7 @@ static const struct lac_command commands[] = {
     {"export", "write a report, or another tool's format", lac_cmd_export},
     {"sql", "ask a trace in SQL: lacuna sql PATH 'SELECT ...'", lac_cmd_sql},
     {"explain", "what a finding means and how it is detected", lac_cmd_explain},
+    {"schema", "the JSON Schema of a document: lacuna schema Analysis", lac_cmd_schema},
     {"mcp", "answer a coding agent (Model Context Protocol)", lac_cmd_mcp},
     {"skill", "teach a coding agent: record, analyze, change, compare", lac_cmd_skill},
     {"demo", "a simulated job, diagnosed and on the page; with DIR: its traces", lac_cmd_demo},

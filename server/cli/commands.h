@@ -17,6 +17,7 @@ int lac_cmd_compare(int argc, char **argv);
 int lac_cmd_sql(int argc, char **argv);
 int lac_cmd_export(int argc, char **argv);
 int lac_cmd_explain(int argc, char **argv);
+int lac_cmd_schema(int argc, char **argv);
 int lac_cmd_mcp(int argc, char **argv);
 int lac_cmd_skill(int argc, char **argv);
 int lac_cmd_demo(int argc, char **argv);

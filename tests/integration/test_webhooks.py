@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 
+from json_schema import problems
 from server_harness import MARKUP, PROGRAM, Server, main, make_trace
 
 EVENTS = ["trace.ready", "trace.failed", "report.published", "report.comment", "report.mention", "run.regression"]
@@ -120,6 +121,8 @@ class Delivery(unittest.TestCase):
         self.assertEqual((event["schema"], event["event"], event["id"], event["path"], event["url"], event["project"]),
                          ("lacuna.event/1", "trace.ready", trace, "/t/" + trace, "https://lacuna.example/x/t/" + trace, None))
         self.assertIn("run <1> & more is ready", event["text"])
+        schema = server.get("/api/v1/schemas/Event", key=False).json()
+        self.assertEqual(problems(event, schema, schema), [])
         server.request("PATCH", "/api/v1/traces/" + trace, b'{"notes": "changed"}')  # told again to pages, not to webhooks
         report = server.request("POST", "/api/v1/reports", json.dumps({"title": "What <we> found", "markdown": "x"}).encode()).json()["id"]
         server.request("POST", f"/api/v1/reports/{report}/comments", json.dumps({"body": f"@ann look at {MARKUP}"}).encode())
