@@ -9,6 +9,7 @@
 #include "server/http/key.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/ingest/resumable.h"
 #include "server/ingest/upload_metadata.h"
 #include "server/people/access.h"
 #include "server/people/people.h"
@@ -100,6 +101,45 @@ const char *lac_api_upload_project(const struct lac_principal *who, const char *
     return given == NULL || *given == '\0' ? who->project : given;
 }
 
+/* Whether the upload is of who asks: the same token, or the person, also by a token of theirs. */
+static bool is_theirs(const struct lac_upload_owner *owner, const struct lac_principal *who)
+{
+    return owner->name[0] == '\0' || /* begun before owners were kept */
+           (strcmp(owner->name, who->name) == 0 &&
+            (who->kind != LAC_PRINCIPAL_TOKEN || strcmp(owner->token, who->token) == 0));
+}
+
+/* An upload that was begun goes on, is looked at and ended by who began it, and by those who
+ * administer its project. To others it is not there. Memory only: on the loop. */
+static bool may_resume(struct lac_app *app, const struct lac_request *request,
+                       struct lac_response *response)
+{
+    struct lac_upload_metadata metadata = {0};
+    struct lac_upload_state state;
+    struct lac_error error;
+    const enum lac_upload_answer answer =
+        lac_resumable_look(app->uploads, request->param[0], &state);
+    bool may;
+
+    if (answer == LAC_UPLOAD_UNKNOWN || answer == LAC_UPLOAD_GONE) {
+        return true; /* the handler says so */
+    }
+    if (answer != LAC_UPLOAD_OK) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for the upload");
+        return false;
+    }
+    may = is_theirs(&state.owner, &request->who);
+    if (!may && lac_upload_metadata_parse(state.metadata, &metadata, &error) == LAC_OK) {
+        may = (lac_people_rights(app->people, &request->who, metadata.project) & LAC_RIGHT_ADMIN) !=
+              0;
+    }
+    lac_upload_state_done(&state);
+    if (!may) {
+        lac_response_error(response, 404, "not_found", "no such upload");
+    }
+    return may;
+}
+
 /* The project that an upload names, or that its token is for. On the loop. */
 static bool may_upload(struct lac_app *app, const struct lac_route *route,
                        const struct lac_request *request, struct lac_response *response)
@@ -109,9 +149,10 @@ static bool may_upload(struct lac_app *app, const struct lac_route *route,
     const char *project = lac_target_get(request->target, "project");
     const char *field = request->field[LAC_FIELD_UPLOAD_METADATA];
 
-    if (strstr(route->pattern, "{id}") != NULL) { /* begun already: its id is a secret */
-        return (lac_people_rights_anywhere(app->people, &request->who) & LAC_RIGHT_UPLOAD) != 0 ||
-               forbid(response, "you may not upload");
+    if (strstr(route->pattern, "{id}") != NULL) { /* begun already */
+        return (lac_people_rights_anywhere(app->people, &request->who) & LAC_RIGHT_UPLOAD) != 0
+                   ? may_resume(app, request, response)
+                   : forbid(response, "you may not upload");
     }
     if (strcmp(route->pattern, "/api/v1/uploads") == 0 && field != NULL) {
         if (lac_upload_metadata_parse(field, &metadata, &error) != LAC_OK) {

@@ -242,6 +242,7 @@ static bool create_open(void *app_context, const struct lac_request *request, vo
                         struct lac_response *response)
 {
     struct lac_tus_fields fields = fields_of(request);
+    struct lac_upload_owner owner = {0};
     struct lac_part_request part;
     struct lac_tus_refusal refusal;
     char metadata[LAC_METADATA_BYTES_MAX + LAC_BASE64_TEXT_BYTES(LAC_PROJECT_NAME_MAX) + 16];
@@ -255,6 +256,9 @@ static bool create_open(void *app_context, const struct lac_request *request, vo
         refuse_fields(&refusal, response);
         return false;
     }
+    (void)snprintf(owner.name, sizeof(owner.name), "%s", request->who.name);
+    (void)snprintf(owner.token, sizeof(owner.token), "%s", request->who.token);
+    part.owner = &owner;
     return take(app_context, &part, ret_sink, response);
 }
 

@@ -33,6 +33,7 @@ struct lac_principal {
     enum lac_principal_kind kind;
     int64_t user;                     /**< number of the user; 0: the local key, or its token */
     char name[LAC_USER_NAME_MAX + 1]; /**< "local" for the key, "" for nobody */
+    char token[27];                   /**< id of the token, "" none */
     char project[LAC_PROJECT_NAME_MAX + 1]; /**< a token's only project; "" any */
     unsigned scope;                         /**< rights that it cannot exceed */
     bool is_service_admin; /**< every right in every project, within scope and project */

@@ -187,7 +187,8 @@ static bool describe(const struct lac_entry *entry, struct lac_upload_state *sta
 {
     *state = (struct lac_upload_state){.offset_bytes = entry->offset_bytes,
                                        .length_bytes = entry->length_bytes,
-                                       .expires_unix_s = lac_entry_expires_unix_s(entry)};
+                                       .expires_unix_s = lac_entry_expires_unix_s(entry),
+                                       .owner = entry->owner};
     memcpy(state->id, entry->id, sizeof(state->id));
     if (entry->is_done) {
         memcpy(state->trace, entry->trace, sizeof(state->trace));
@@ -250,6 +251,9 @@ static enum lac_upload_answer add_entry(struct lac_resumable *set,
         free(entry->metadata);
         free(entry);
         return LAC_UPLOAD_NO_MEMORY;
+    }
+    if (request->owner != NULL) {
+        entry->owner = *request->owner;
     }
     entry->length_bytes = request->length_bytes;
     entry->ends_s = lac_resumable_clock_s() + set->options.lifetime_s;

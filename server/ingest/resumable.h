@@ -60,6 +60,12 @@ enum lac_upload_answer {
     LAC_UPLOAD_NO_MEMORY,
 };
 
+/** Who began an upload. */
+struct lac_upload_owner {
+    char name[68];           /**< of the person; "" not known: an older server took it */
+    char token[LAC_ID_SIZE]; /**< id of the token, "" none */
+};
+
 /** Where an upload stands. */
 struct lac_upload_state {
     char id[LAC_ID_SIZE];
@@ -68,6 +74,7 @@ struct lac_upload_state {
     uint64_t length_bytes; /**< 0: its client has not said yet */
     int64_t expires_unix_s;
     char *metadata; /**< as it was given; owned by the state */
+    struct lac_upload_owner owner;
 };
 
 void lac_upload_state_done(struct lac_upload_state *state);
@@ -80,8 +87,9 @@ enum lac_checksum { LAC_CHECKSUM_NONE = 0, LAC_CHECKSUM_SHA1, LAC_CHECKSUM_SHA25
 
 /** What a request brings. */
 struct lac_part_request {
-    const char *id;        /**< NULL: a new upload */
-    const char *metadata;  /**< of a new one: checked already (upload_metadata.h) */
+    const char *id;                       /**< NULL: a new upload */
+    const char *metadata;                 /**< of a new one: checked already (upload_metadata.h) */
+    const struct lac_upload_owner *owner; /**< of a new one; NULL: anybody's */
     uint64_t length_bytes; /**< of a new one; 0: said later, in a request for a known one */
     uint64_t offset_bytes; /**< of a known one */
     uint64_t size_bytes;   /**< of the body; UINT64_MAX unknown */

@@ -34,12 +34,13 @@ enum lac_status lac_entry_save(const struct lac_resumable *set, const struct lac
     char fresh[LAC_UPLOAD_PATH_BYTES];
     char text[INFO_BYTES_MAX];
     enum lac_status status = LAC_OK;
-    const int length = snprintf(text, sizeof(text),
-                                "%slength %" PRIu64 "\noffset %" PRIu64 "\nexpires %" PRId64
-                                "\ntrace %s\nmetadata %s\nend\n",
-                                first_line, entry->length_bytes, entry->offset_bytes,
-                                lac_entry_expires_unix_s(entry),
-                                entry->trace[0] != '\0' ? entry->trace : "-", entry->metadata);
+    const int length = snprintf(
+        text, sizeof(text),
+        "%slength %" PRIu64 "\noffset %" PRIu64 "\nexpires %" PRId64
+        "\ntrace %s\nmetadata %s\nowner %s %s\nend\n",
+        first_line, entry->length_bytes, entry->offset_bytes, lac_entry_expires_unix_s(entry),
+        entry->trace[0] != '\0' ? entry->trace : "-", entry->metadata,
+        entry->owner.token[0] != '\0' ? entry->owner.token : "-", entry->owner.name);
     int fd;
 
     lac_entry_path(set, entry, ".info", path);
@@ -105,6 +106,22 @@ static bool take_number(char **at, const char *key, uint64_t *ret_value)
     return true;
 }
 
+/* "owner TOKEN NAME", where a server wrote it that knew. */
+static void take_owner(char **at, struct lac_upload_owner *owner)
+{
+    char *const value = take_line(at, "owner");
+    char *const name = value != NULL ? strchr(value, ' ') : NULL;
+
+    if (name == NULL) {
+        return;
+    }
+    *name = '\0';
+    if (lac_store_id_is_valid(value)) {
+        memcpy(owner->token, value, LAC_ID_SIZE);
+    }
+    (void)snprintf(owner->name, sizeof(owner->name), "%s", name + 1);
+}
+
 static bool parse_info(const struct lac_resumable *set, char *text, struct lac_entry *entry)
 {
     char *at = text + sizeof(first_line) - 1;
@@ -124,6 +141,7 @@ static bool parse_info(const struct lac_resumable *set, char *text, struct lac_e
     entry->ends_s = lac_resumable_ends_s(set, strtoll(expires, NULL, 10));
     trace = take_line(&at, "trace");
     metadata = trace != NULL ? take_line(&at, "metadata") : NULL;
+    take_owner(&at, &entry->owner);
     if (metadata == NULL || strcmp(at, "end\n") != 0 ||
         (entry->length_bytes > 0 && entry->offset_bytes > entry->length_bytes)) {
         return false;

@@ -16,6 +16,7 @@ struct lac_entry {
     char id[LAC_ID_SIZE];
     char trace[LAC_ID_SIZE]; /**< chosen when complete; counts once is_done */
     char *metadata;
+    struct lac_upload_owner owner;
     uint64_t length_bytes; /**< 0: not said yet */
     uint64_t offset_bytes; /**< committed */
     int64_t ends_s;        /**< when it expires, on lac_resumable_clock_s() */

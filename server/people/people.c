@@ -305,6 +305,7 @@ static bool by_token(struct lac_people *people, const uint8_t *hash, struct lac_
     ret_who->kind = LAC_PRINCIPAL_TOKEN;
     ret_who->scope = lac_scope_rights(token->scope);
     (void)snprintf(ret_who->project, sizeof(ret_who->project), "%s", token->project);
+    (void)snprintf(ret_who->token, sizeof(ret_who->token), "%s", token->id);
     token->last_used_unix_ms = now_ms;
     people->has_used_tokens = true;
     return true;

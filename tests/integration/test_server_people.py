@@ -309,6 +309,38 @@ class People(unittest.TestCase):
             row = wait_for(lambda: next((r for r in self.server.api("/traces")["traces"] if r["name"].startswith("pushed") and r["state"] == "ready"), None))
             self.assertEqual(row["project"], "vision")
 
+    def test_an_upload_is_of_who_began_it(self):
+        body, tus = make_trace(1, 2), {"Tus-Resumable": "1.0.0"}
+        writer, owner = self.as_user("writer"), self.as_user("owner")
+        self.assertEqual(self.ask("PUT", "/projects/vision/members/reader", {"role": "write"}, key=True).status, 204)
+        self.addCleanup(self.ask, "PUT", "/projects/vision/members/reader", {"role": "read"}, key=True)
+        peer = self.as_user("reader")  # may write to the project as well
+        token, second = self.token("upload", headers=writer)[0], self.token("upload", headers=writer)[0]
+        mine = {"Upload-Length": str(len(body)), "Upload-Metadata": "project dmlzaW9u", **tus}
+
+        def begin(who):
+            return self.server.request("POST", "/api/v1/uploads", headers={**mine, **who}, key=False).json()["id"]
+
+        def append(upload, who, offset, piece):
+            return self.server.request("PATCH", "/api/v1/uploads/" + upload, body=piece, key=False,
+                                       headers={**tus, **who, "Upload-Offset": str(offset), "Content-Type": "application/offset+octet-stream"}).status
+
+        def look(upload, who):
+            return self.server.request("GET", "/api/v1/uploads/" + upload, headers={**tus, **who}, key=False)
+
+        for began, others, friends in ((writer, (peer, token), (owner,)), (token, (peer, second), (writer, owner))):
+            upload = begin(began)
+            for other in others:
+                self.assertEqual(append(upload, other, 0, body), 404)
+                self.assertEqual(look(upload, other).status, 404)
+                self.assertEqual(self.server.request("DELETE", "/api/v1/uploads/" + upload, headers={**tus, **other}, key=False).status, 404)
+            self.assertEqual(append(upload, began, 0, body[:10]), 204)
+            for friend in friends:
+                self.assertEqual(look(upload, friend).json()["offset_bytes"], 10)
+            self.assertEqual(append(upload, friends[0], 10, body[10:20]), 204)
+            self.assertEqual(append(upload, began, 20, body[20:]), 204)
+            self.assertIsNotNone(look(upload, began).json()["trace"])
+
     def test_the_audit_tells_who_did_what(self):
         _, ident = self.token("read", "vision")
         self.sign_in("owner")

@@ -2,6 +2,7 @@
 """Resumable uploads (tus 1.0.0) against the real server: what breaks off goes on, what is wrong is refused by name."""
 import base64
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -500,6 +501,29 @@ class Restarts(unittest.TestCase):
             found = wait_for(lambda: client.head(place).headers.get("Lacuna-Trace-Id"))
             self.assertEqual(server.wait_ready(found)["name"], "late")
             self.assertEqual(len(server.api("/traces")["traces"]), 1)
+        finally:
+            server.close()
+
+    def test_an_upload_keeps_its_owner_beyond_a_restart(self):
+        server = Server(data=self.data)
+        try:
+            tokens = [{"Authorization": "Bearer " + server.request("POST", "/api/v1/tokens", body=json.dumps({"name": "n", "scope": "upload"})).json()["token"]} for _ in range(2)]
+            begun = server.request("POST", "/api/v1/uploads", headers={**TUS, **tokens[0], "Upload-Length": "10"}, key=False)
+            self.assertEqual(begun.status, 201, begun.body)
+            place = begun.headers["Location"]
+            look = lambda who: server.request("HEAD", place, headers={**TUS, **who}, key=False).status
+            self.assertEqual([look(token) for token in tokens], [200, 404])
+            server.kill()
+            server.start()
+            self.assertEqual([look(token) for token in tokens], [200, 404])
+            server.kill()
+            info = os.path.join(self.data, "uploads", place.rsplit("/", 1)[1] + ".info")
+            with open(info) as file:
+                lines = file.read().splitlines(True)
+            with open(info, "w") as file:  # as a server wrote it that did not keep owners
+                file.writelines(line for line in lines if not line.startswith("owner "))
+            server.start()
+            self.assertEqual([look(token) for token in tokens], [200, 200])
         finally:
             server.close()
 
