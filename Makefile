@@ -287,7 +287,7 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(B
 	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c %.a,$^) $(SERVER_LIBS) -o $@
 
 # fuzzers: clang's libFuzzer over instrumented objects of their own; server/ code they need is named in FUZZ_SERVER_SRCS
-FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/framing.c server/store/*.c server/store/trace/*.c server/base/*.c server/objects/*.c server/json/json_*.c server/json/flame_*.c server/reports/document.c server/reports/markdown.c server/reports/part.c server/reports/snapshot*.c server/export/redact.c server/export/report_html.c server/export/report_svg.c server/export/report_timeline.c server/export/report_words.c server/export/picture.c server/export/text_page.c) server/ingest/upload_metadata.c server/api/tus_request.c
+FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/framing.c server/store/*.c server/store/trace/*.c server/store/database/*.c server/base/*.c server/objects/*.c server/json/json_*.c server/json/flame_*.c server/reports/document.c server/reports/markdown.c server/reports/part.c server/reports/snapshot*.c server/export/redact.c server/export/report_html.c server/export/report_svg.c server/export/report_timeline.c server/export/report_words.c server/export/picture.c server/export/text_page.c) server/ingest/upload_metadata.c server/api/tus_request.c
 FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_NODE_SRCS := $(filter-out %/node_main.c,$(wildcard $(foreach room,sample gather hang push launch,collector/$(room)/*.c)))
 FUZZ_OBJS   := $(patsubst %.c,build/fuzz/%.o,$(ANALYSIS_SRCS) $(FUZZ_SERVER_SRCS) $(FUZZ_NODE_SRCS) $(SUPPORT_SRCS))

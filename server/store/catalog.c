@@ -2,6 +2,8 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "server/store/database/database.h"
+#include "server/store/database/sqlite_database.h"
 #include "server/store/schema_reports.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
@@ -161,10 +163,16 @@ static enum lac_status migrate(sqlite3 *db, int newest, struct lac_error *reterr
         (void)sqlite3_snprintf(sizeof(pragma), pragma, "PRAGMA user_version = %d", version);
         status = lac_sql_run(db, pragma, reterr);
     }
-    return lac_catalog_end(db, status, reterr);
+    if (status == LAC_OK) {
+        status = lac_sql_run(db, "COMMIT", reterr);
+    }
+    if (status != LAC_OK && sqlite3_get_autocommit(db) == 0) {
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
 }
 
-enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_error *reterr)
+enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db, struct lac_error *reterr)
 {
     sqlite3 *db = NULL;
     struct stat info;
@@ -220,8 +228,7 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
         (void)sqlite3_close(db);
         return status;
     }
-    *ret_db = db;
-    return LAC_OK;
+    return lac_db_of_sqlite(db, ret_db, reterr);
 }
 
 /** Whether a catalog of version 1 or 2: with a write-ahead log, or without checksums. */
@@ -323,17 +330,17 @@ enum lac_status lac_catalog_convert(const char *path, struct lac_error *reterr)
     return status != LAC_OK && lac_sql_is_full(reterr) ? leave_log(path, reterr) : status;
 }
 
-enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr)
+enum lac_status lac_catalog_check(sqlite3 *file, struct lac_error *reterr)
 {
     static const char *const tables[] = {"projects", "runs",  "traces", "report_lines", "findings",
                                          "reports",  "users", "tokens", "audit"};
     sqlite3_stmt *get = NULL;
     uint64_t bad_count = 0;
     uint64_t bad_offset = 0;
-    enum lac_status status = lac_sql_run(db, "BEGIN; SELECT count(*) FROM sqlite_master", reterr);
+    enum lac_status status = lac_sql_run(file, "BEGIN; SELECT count(*) FROM sqlite_master", reterr);
 
-    if (status == LAC_OK && lac_checked_is_on(db)) {
-        status = lac_checked_scan(db, &bad_count, &bad_offset, reterr);
+    if (status == LAC_OK && lac_checked_is_on(file)) {
+        status = lac_checked_scan(file, &bad_count, &bad_offset, reterr);
         if (status == LAC_OK && bad_count > 0) {
             status = lac_fail(
                 reterr, LAC_ERR_CORRUPT, bad_offset,
@@ -342,7 +349,7 @@ enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr)
         }
     }
     if (status == LAC_OK) {
-        status = lac_sql_prepare(db, "PRAGMA integrity_check(1)", &get, reterr);
+        status = lac_sql_prepare(file, "PRAGMA integrity_check(1)", &get, reterr);
     }
     if (status == LAC_OK) {
         status = lac_sql_step_row(get, "catalog.db", reterr);
@@ -358,142 +365,123 @@ enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr)
     }
     (void)sqlite3_finalize(get);
     for (size_t i = 0; i < LAC_COUNT_OF(tables) && status == LAC_OK; i++) {
-        if (sqlite3_table_column_metadata(db, "main", tables[i], NULL, NULL, NULL, NULL, NULL,
+        if (sqlite3_table_column_metadata(file, "main", tables[i], NULL, NULL, NULL, NULL, NULL,
                                           NULL) != SQLITE_OK) {
             status =
                 lac_fail(reterr, LAC_ERR_CORRUPT, 0,
                          "catalog.db is damaged (no table %s): " LAC_SQL_DAMAGE_ADVICE, tables[i]);
         }
     }
-    if (sqlite3_get_autocommit(db) == 0) {
-        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    if (sqlite3_get_autocommit(file) == 0) {
+        (void)sqlite3_exec(file, "ROLLBACK", NULL, NULL, NULL);
     }
     return status;
 }
 
-enum lac_status lac_catalog_begin(sqlite3 *db, bool durable, struct lac_error *reterr)
-{
-    enum lac_status status = lac_sql_run(
-        db, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", reterr);
-
-    return status == LAC_OK ? lac_sql_run(db, "BEGIN IMMEDIATE", reterr) : status;
-}
-
-enum lac_status lac_catalog_end(sqlite3 *db, enum lac_status status, struct lac_error *reterr)
-{
-    if (status == LAC_OK) {
-        status = lac_sql_run(db, "COMMIT", reterr);
-    }
-    if (status != LAC_OK && sqlite3_get_autocommit(db) == 0) {
-        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-    }
-    return status;
-}
-
-enum lac_status lac_catalog_change(sqlite3 *db, const char *sql, const char *const *texts,
+enum lac_status lac_catalog_change(struct lac_db *db, const char *sql, const char *const *texts,
                                    unsigned text_count, int *ret_changes, struct lac_error *reterr)
 {
-    sqlite3_stmt *change = NULL;
-    enum lac_status status = lac_sql_prepare(db, sql, &change, reterr);
+    struct lac_statement *change = NULL;
+    enum lac_status status = lac_db_prepare(db, sql, &change, reterr);
 
     if (status == LAC_OK) {
         for (unsigned i = 0; i < text_count; i++) {
-            lac_sql_bind_text(change, (int)i + 1, texts[i]);
+            lac_db_bind_text(change, (int)i + 1, texts[i]);
         }
-        status = lac_sql_step_done(change, "catalog", reterr);
+        status = lac_db_step_done(change, "catalog", reterr);
     }
     if (ret_changes != NULL) {
-        *ret_changes = sqlite3_changes(db);
+        *ret_changes = lac_db_changes(db);
     }
-    (void)sqlite3_finalize(change);
+    lac_db_finalize(change);
     return status;
 }
 
-enum lac_status lac_catalog_change_alone(sqlite3 *db, bool durable, const char *sql,
+enum lac_status lac_catalog_change_alone(struct lac_db *db, bool durable, const char *sql,
                                          const char *const *texts, unsigned text_count,
                                          int *ret_changes, struct lac_error *reterr)
 {
-    enum lac_status status = lac_catalog_begin(db, durable, reterr);
+    enum lac_status status = lac_db_begin(db, durable, reterr);
 
     if (status == LAC_OK) {
         status = lac_catalog_change(db, sql, texts, text_count, ret_changes, reterr);
-        status = lac_catalog_end(db, status, reterr);
+        status = lac_db_end(db, status, reterr);
     }
     return status;
 }
 
-enum lac_status lac_catalog_number(sqlite3 *db, const char *column, const char *id,
+enum lac_status lac_catalog_number(struct lac_db *db, const char *column, const char *id,
                                    int64_t *ret_number, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     char sql[64];
     enum lac_status status;
 
     (void)snprintf(sql, sizeof(sql), "SELECT %s FROM traces WHERE id = ?", column);
-    status = lac_sql_prepare(db, sql, &get, reterr);
+    status = lac_db_prepare(db, sql, &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog.db", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog.db", reterr);
     }
     if (status == LAC_OK) {
-        *ret_number = sqlite3_column_int64(get, 0);
+        *ret_number = lac_db_i64(get, 0);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status;
 }
 
-enum lac_status lac_catalog_project(sqlite3 *db, const char *name, int64_t *ret_id,
+enum lac_status lac_catalog_project(struct lac_db *db, const char *name, int64_t *ret_id,
                                     struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status = LAC_OK;
 
     *ret_id = 0;
     if (name == NULL || *name == '\0') {
         return LAC_OK;
     }
-    status = lac_sql_prepare(db, "INSERT OR IGNORE INTO projects(name, created_ms) VALUES(?, ?)",
-                             &get, reterr);
+    status = lac_db_prepare(db, "INSERT OR IGNORE INTO projects(name, created_ms) VALUES(?, ?)",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, name);
-        lac_sql_bind_i64(get, 2, lac_now_unix_ms());
-        status = lac_sql_step_done(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, name);
+        lac_db_bind_i64(get, 2, lac_now_unix_ms());
+        status = lac_db_step_done(get, "catalog", reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     get = NULL;
     if (status == LAC_OK) {
-        status = lac_sql_prepare(db, "SELECT id FROM projects WHERE name = ?", &get, reterr);
+        status = lac_db_prepare(db, "SELECT id FROM projects WHERE name = ?", &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, name);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, name);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        *ret_id = sqlite3_column_int64(get, 0);
+        *ret_id = lac_db_i64(get, 0);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status;
 }
 
-enum lac_status lac_catalog_put_run(sqlite3 *db, const char *id, int64_t project, const char *name,
-                                    int64_t created_ms, struct lac_error *reterr)
+enum lac_status lac_catalog_put_run(struct lac_db *db, const char *id, int64_t project,
+                                    const char *name, int64_t created_ms, struct lac_error *reterr)
 {
-    sqlite3_stmt *insert = NULL;
-    enum lac_status status = lac_sql_prepare(
+    struct lac_statement *insert = NULL;
+    enum lac_status status = lac_db_prepare(
         db,
         "INSERT INTO runs VALUES(?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET"
         " project=excluded.project, name=excluded.name, created_ms=excluded.created_ms",
         &insert, reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_text(insert, 1, id);
+        lac_db_bind_text(insert, 1, id);
         if (project != 0) {
-            lac_sql_bind_i64(insert, 2, project);
+            lac_db_bind_i64(insert, 2, project);
         }
-        lac_sql_bind_text(insert, 3, name);
-        lac_sql_bind_i64(insert, 4, created_ms);
-        status = lac_sql_step_done(insert, "catalog", reterr);
+        lac_db_bind_text(insert, 3, name);
+        lac_db_bind_i64(insert, 4, created_ms);
+        status = lac_db_step_done(insert, "catalog", reterr);
     }
-    (void)sqlite3_finalize(insert);
+    lac_db_finalize(insert);
     return status;
 }

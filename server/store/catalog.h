@@ -1,9 +1,10 @@
 #ifndef LAC_SERVER_STORE_CATALOG_H
 #define LAC_SERVER_STORE_CATALOG_H
 
-/* catalog.db: SQL of the catalog. Not thread-safe: the store holds its lock around every call. */
+/* SQL of the catalog. Not thread-safe: the store holds its lock around every call. */
 
 #include "analysis/model/status.h"
+#include "server/store/database/database.h"
 #include "server/store/store.h"
 #include "server/store/trace/sql.h"
 
@@ -16,7 +17,7 @@ enum {
 };
 
 /** Open, create or migrate. @return as lac_store_open() */
-LAC_MUST_USE enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db,
+LAC_MUST_USE enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db,
                                               struct lac_error *reterr);
 
 /**
@@ -28,22 +29,15 @@ LAC_MUST_USE enum lac_status lac_catalog_convert(const char *path, struct lac_er
 
 /** Read all of it: every checksum, every index against its table. Cost: about 2 ns a byte.
  *  @return LAC_OK, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM */
-LAC_MUST_USE enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_check(sqlite3 *file, struct lac_error *reterr);
 
 /**
  * Copy what can be read of a damaged catalog into a new one, row by row: what is there already
  * stays.
  * @return LAC_OK also when nothing could be read; LAC_ERR_NOMEM, LAC_ERR_IO
  */
-LAC_MUST_USE enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path,
+LAC_MUST_USE enum lac_status lac_catalog_salvage(sqlite3 *file, const char *damaged_path,
                                                  struct lac_error *reterr);
-
-/** Begin a writing transaction; a durable one is on disk when it ends. */
-LAC_MUST_USE enum lac_status lac_catalog_begin(sqlite3 *db, bool durable, struct lac_error *reterr);
-
-/** Commit when status is LAC_OK, else roll back. @return status, or what the commit said */
-LAC_MUST_USE enum lac_status lac_catalog_end(sqlite3 *db, enum lac_status status,
-                                             struct lac_error *reterr);
 
 /** A finding, for table findings. */
 struct lac_finding_row {
@@ -56,18 +50,18 @@ struct lac_finding_row {
 };
 
 /** Id of a project, added if new; 0 for "". */
-LAC_MUST_USE enum lac_status lac_catalog_project(sqlite3 *db, const char *name, int64_t *ret_id,
-                                                 struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_project(struct lac_db *db, const char *name,
+                                                 int64_t *ret_id, struct lac_error *reterr);
 
 /** Insert a row or, when its id is there, replace what publication sets. */
-LAC_MUST_USE enum lac_status lac_catalog_put_trace(sqlite3 *db, const struct lac_trace_row *row,
-                                                   int64_t project, const char *original,
-                                                   struct lac_error *reterr);
-LAC_MUST_USE enum lac_status lac_catalog_put_findings(sqlite3 *db, const char *trace,
+LAC_MUST_USE enum lac_status lac_catalog_put_trace(struct lac_db *db,
+                                                   const struct lac_trace_row *row, int64_t project,
+                                                   const char *original, struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_put_findings(struct lac_db *db, const char *trace,
                                                       const struct lac_finding_row *findings,
                                                       uint32_t count, struct lac_error *reterr);
 /** Insert a run or, when its id is there, replace what it says. */
-LAC_MUST_USE enum lac_status lac_catalog_put_run(sqlite3 *db, const char *id, int64_t project,
+LAC_MUST_USE enum lac_status lac_catalog_put_run(struct lac_db *db, const char *id, int64_t project,
                                                  const char *name, int64_t created_ms,
                                                  struct lac_error *reterr);
 
@@ -75,57 +69,61 @@ struct lac_trace_facts;
 
 /** All that the catalog says of a trace (trace_facts.h), whatever its state.
  *  @return LAC_OK or LAC_ERR_NOT_FOUND */
-LAC_MUST_USE enum lac_status lac_catalog_facts(sqlite3 *db, const char *id,
+LAC_MUST_USE enum lac_status lac_catalog_facts(struct lac_db *db, const char *id,
                                                struct lac_trace_facts *ret_facts,
                                                struct lac_error *reterr);
 
 /** Make the catalog say what the facts say: a row in state ready, its run and its project. */
-LAC_MUST_USE enum lac_status lac_catalog_put_facts(sqlite3 *db, const struct lac_trace_facts *facts,
+LAC_MUST_USE enum lac_status lac_catalog_put_facts(struct lac_db *db,
+                                                   const struct lac_trace_facts *facts,
                                                    struct lac_error *reterr);
 
-LAC_MUST_USE enum lac_status lac_catalog_get(sqlite3 *db, const char *id, bool with_report,
+LAC_MUST_USE enum lac_status lac_catalog_get(struct lac_db *db, const char *id, bool with_report,
                                              struct lac_trace_row *ret_row,
                                              struct lac_error *reterr);
 /** Put what people call the traces over what their files say (store.h, lac_trace_labels). */
-LAC_MUST_USE enum lac_status lac_catalog_read_labels(sqlite3 *db, struct lac_trace_row *rows,
+LAC_MUST_USE enum lac_status lac_catalog_read_labels(struct lac_db *db, struct lac_trace_row *rows,
                                                      uint32_t count, struct lac_error *reterr);
 
 /** As lac_store_set_labels(). */
-LAC_MUST_USE enum lac_status lac_catalog_put_labels(sqlite3 *db, const char *id,
+LAC_MUST_USE enum lac_status lac_catalog_put_labels(struct lac_db *db, const char *id,
                                                     const struct lac_trace_labels *labels,
                                                     struct lac_error *reterr);
 
-LAC_MUST_USE enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *query,
+LAC_MUST_USE enum lac_status lac_catalog_list(struct lac_db *db,
+                                              const struct lac_trace_query *query,
                                               struct lac_trace_list *ret_list,
                                               struct lac_error *reterr);
 
 /** The id under which a trace's original is kept: LAC_ID_SIZE bytes, "" none. @return LAC_OK or
  * LAC_ERR_NOT_FOUND */
-LAC_MUST_USE enum lac_status lac_catalog_original(sqlite3 *db, const char *id, char *ret_original,
-                                                  struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_original(struct lac_db *db, const char *id,
+                                                  char *ret_original, struct lac_error *reterr);
 
 /** Remove a trace's rows. @param ret_original LAC_ID_SIZE bytes: an original that no trace needs
  * any more, or "". @return LAC_OK or LAC_ERR_NOT_FOUND */
-LAC_MUST_USE enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_original,
-                                                struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_delete(struct lac_db *db, const char *id,
+                                                char *ret_original, struct lac_error *reterr);
 
 /** Remove what is kept of a trace for runs over time (journal_rows.h); not its baseline and pin. */
-LAC_MUST_USE enum lac_status lac_catalog_forget_figures(sqlite3 *db, const char *trace,
+LAC_MUST_USE enum lac_status lac_catalog_forget_figures(struct lac_db *db, const char *trace,
                                                         struct lac_error *reterr);
 
 /** Run one statement with texts bound to ?1, ?2, ...; how many rows it changed. */
-LAC_MUST_USE enum lac_status lac_catalog_change(sqlite3 *db, const char *sql,
+LAC_MUST_USE enum lac_status lac_catalog_change(struct lac_db *db, const char *sql,
                                                 const char *const *texts, unsigned text_count,
                                                 int *ret_changes, struct lac_error *reterr);
 
 /** The same as a transaction of its own. */
-LAC_MUST_USE enum lac_status lac_catalog_change_alone(sqlite3 *db, bool durable, const char *sql,
-                                                      const char *const *texts, unsigned text_count,
-                                                      int *ret_changes, struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_change_alone(struct lac_db *db, bool durable,
+                                                      const char *sql, const char *const *texts,
+                                                      unsigned text_count, int *ret_changes,
+                                                      struct lac_error *reterr);
 
 /** A column of a trace's row as a number, 0 where it is null. @return LAC_OK or LAC_ERR_NOT_FOUND */
-LAC_MUST_USE enum lac_status lac_catalog_number(sqlite3 *db, const char *column, const char *id,
-                                                int64_t *ret_number, struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_number(struct lac_db *db, const char *column,
+                                                const char *id, int64_t *ret_number,
+                                                struct lac_error *reterr);
 
 int64_t lac_now_unix_ms(void);
 

@@ -4,10 +4,10 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/journal_rows.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -28,43 +28,42 @@
 #define FIGURES                                                                                    \
     "figures f ON f.trace = t.id AND f.generation = coalesce(t.generation, 0) AND f.version = ?2 "
 
-static void copy_text(sqlite3_stmt *get, int column, char *out, size_t capacity_bytes)
+static void copy_text(struct lac_statement *get, int column, char *out, size_t capacity_bytes)
 {
-    const unsigned char *text = sqlite3_column_text(get, column);
+    const char *text = lac_db_text(get, column);
 
-    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? (const char *)text : "");
+    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? text : "");
 }
 
-static double real_or_nan(sqlite3_stmt *get, int column)
+static double real_or_nan(struct lac_statement *get, int column)
 {
-    return sqlite3_column_type(get, column) == SQLITE_NULL ? (double)NAN
-                                                           : sqlite3_column_double(get, column);
+    return lac_db_is_null(get, column) ? (double)NAN : lac_db_f64(get, column);
 }
 
 /** A statement with the project and the version bound. */
 static enum lac_status prepare(struct lac_store *store, const char *sql, const char *project,
-                               sqlite3_stmt **ret_get, struct lac_error *reterr)
+                               struct lac_statement **ret_get, struct lac_error *reterr)
 {
-    enum lac_status status = lac_sql_prepare(store->catalog, sql, ret_get, reterr);
+    enum lac_status status = lac_db_prepare(store->catalog, sql, ret_get, reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_text(*ret_get, 1, project);
-        if (sqlite3_bind_parameter_count(*ret_get) > 1) {
-            lac_sql_bind_i64(*ret_get, 2, LAC_FIGURES_VERSION);
+        lac_db_bind_text(*ret_get, 1, project);
+        if (lac_db_parameter_count(*ret_get) > 1) {
+            lac_db_bind_i64(*ret_get, 2, LAC_FIGURES_VERSION);
         }
     }
     return status;
 }
 
 /** Rows of a statement into an array that grows. `read` fills the next element. */
-static enum lac_status read_rows(sqlite3_stmt *get, size_t size_bytes,
-                                 void (*read)(sqlite3_stmt *get, void *out), void **rows,
+static enum lac_status read_rows(struct lac_statement *get, size_t size_bytes,
+                                 void (*read)(struct lac_statement *get, void *out), void **rows,
                                  uint32_t *count, struct lac_error *reterr)
 {
     uint32_t capacity = 0;
     enum lac_status status;
 
-    while ((status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+    while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
         if (*count == capacity) {
             const uint32_t more = capacity > 0 ? capacity * 2 : 64;
             void *grown = realloc(*rows, (size_t)more * size_bytes);
@@ -94,7 +93,7 @@ static void read_parts(const char *text, int64_t *part_ns)
     }
 }
 
-static void read_point(sqlite3_stmt *get, void *out)
+static void read_point(struct lac_statement *get, void *out)
 {
     struct lac_point *point = out;
     struct lac_figures *figures = &point->figures;
@@ -102,24 +101,23 @@ static void read_point(sqlite3_stmt *get, void *out)
     *point = (struct lac_point){0};
     copy_text(get, 0, figures->trace, sizeof(figures->trace));
     copy_text(get, 1, point->run, sizeof(point->run));
-    point->rank = sqlite3_column_type(get, 2) == SQLITE_NULL ? -1 : sqlite3_column_int(get, 2);
-    point->seq = sqlite3_column_int64(get, 3);
-    point->step_mean_ns =
-        sqlite3_column_type(get, 4) == SQLITE_NULL ? LAC_UNKNOWN_NS : sqlite3_column_int64(get, 4);
+    point->rank = lac_db_is_null(get, 2) ? -1 : lac_db_int(get, 2);
+    point->seq = lac_db_i64(get, 3);
+    point->step_mean_ns = lac_db_is_null(get, 4) ? LAC_UNKNOWN_NS : lac_db_i64(get, 4);
     point->throughput_per_s = real_or_nan(get, 5);
     copy_text(get, 6, point->throughput_unit, sizeof(point->throughput_unit));
     point->not_computing_pct = real_or_nan(get, 7);
-    figures->recorded_unix_ms = sqlite3_column_int64(get, 8);
+    figures->recorded_unix_ms = lac_db_i64(get, 8);
     copy_text(get, 9, figures->person, sizeof(figures->person));
     copy_text(get, 10, figures->job, sizeof(figures->job));
     figures->pace.log_step = real_or_nan(get, 11);
-    figures->pace.variance = sqlite3_column_double(get, 12);
-    figures->pace.count = (uint32_t)sqlite3_column_int64(get, 13);
-    figures->fingerprint = (uint64_t)sqlite3_column_int64(get, 14);
-    figures->gpu_ns = sqlite3_column_int64(get, 15);
-    read_parts((const char *)sqlite3_column_text(get, 16), figures->part_ns);
+    figures->pace.variance = lac_db_f64(get, 12);
+    figures->pace.count = (uint32_t)lac_db_i64(get, 13);
+    figures->fingerprint = (uint64_t)lac_db_i64(get, 14);
+    figures->gpu_ns = lac_db_i64(get, 15);
+    read_parts(lac_db_text(get, 16), figures->part_ns);
     figures->energy_j = real_or_nan(get, 17);
-    figures->generation = (uint32_t)sqlite3_column_int64(get, 18);
+    figures->generation = (uint32_t)lac_db_i64(get, 18);
 }
 
 void lac_point_list_done(struct lac_point_list *list)
@@ -133,7 +131,7 @@ enum lac_status lac_store_points(struct lac_store *store, const char *project,
 {
     assert(store != NULL && project != NULL && ret_list != NULL);
     struct lac_point_list list = {0};
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     void *rows = NULL;
     enum lac_status status;
 
@@ -148,21 +146,21 @@ enum lac_status lac_store_points(struct lac_store *store, const char *project,
     if (status == LAC_OK) {
         status = read_rows(get, sizeof(*list.points), read_point, &rows, &list.count, reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     get = NULL;
     list.points = rows;
     if (status == LAC_OK) {
         status = prepare(store, "SELECT count(*) FROM traces t" OF_PROJECT, project, &get, reterr);
     }
     if (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        const int64_t all = sqlite3_column_int64(get, 0);
+        const int64_t all = lac_db_i64(get, 0);
 
         list.missing = all > list.count ? (uint32_t)(all - list.count) : 0;
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     if (status != LAC_OK) {
         lac_point_list_done(&list);
@@ -177,7 +175,7 @@ enum lac_status lac_store_unfigured(struct lac_store *store, const char *project
                                     struct lac_error *reterr)
 {
     assert(store != NULL && ids != NULL && ret_count != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     *ret_count = 0;
@@ -187,24 +185,24 @@ enum lac_status lac_store_unfigured(struct lac_store *store, const char *project
                      " AND f.trace IS NULL ORDER BY t.seq DESC",
                      project, &get, reterr);
     while (status == LAC_OK && *ret_count < limit) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK) {
             copy_text(get, 0, ids[*ret_count], LAC_ID_SIZE);
             *ret_count += 1;
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-static enum lac_status insert_figures(sqlite3 *db, const struct lac_figures *figures,
+static enum lac_status insert_figures(struct lac_db *db, const struct lac_figures *figures,
                                       const char *document, struct lac_error *reterr)
 {
     char parts[LAC_TIME_PART_COUNT * 21 + 1];
     size_t used = 0;
-    sqlite3_stmt *put = NULL;
-    enum lac_status status = lac_sql_prepare(
+    struct lac_statement *put = NULL;
+    enum lac_status status = lac_db_prepare(
         db, "INSERT OR REPLACE INTO figures VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &put, reterr);
 
     for (int i = 0; i < LAC_TIME_PART_COUNT; i++) {
@@ -212,45 +210,46 @@ static enum lac_status insert_figures(sqlite3 *db, const struct lac_figures *fig
                                  figures->part_ns[i]);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(put, 1, figures->trace);
-        lac_sql_bind_i64(put, 2, LAC_FIGURES_VERSION);
-        lac_sql_bind_i64(put, 3, figures->generation);
-        lac_sql_bind_i64(put, 4, figures->recorded_unix_ms);
-        lac_sql_bind_text(put, 5, figures->person);
-        lac_sql_bind_text(put, 6, figures->job);
-        lac_sql_bind_f64(put, 7, figures->pace.log_step);
-        lac_sql_bind_f64(put, 8, figures->pace.variance);
-        lac_sql_bind_i64(put, 9, figures->pace.count);
-        lac_sql_bind_i64(put, 10, (int64_t)figures->fingerprint);
-        lac_sql_bind_i64(put, 11, figures->gpu_ns);
-        lac_sql_bind_text(put, 12, parts);
-        lac_sql_bind_f64(put, 13, figures->energy_j);
-        lac_sql_bind_text(put, 14, document);
-        status = lac_sql_step_done(put, "catalog", reterr);
+        lac_db_bind_text(put, 1, figures->trace);
+        lac_db_bind_i64(put, 2, LAC_FIGURES_VERSION);
+        lac_db_bind_i64(put, 3, figures->generation);
+        lac_db_bind_i64(put, 4, figures->recorded_unix_ms);
+        lac_db_bind_text(put, 5, figures->person);
+        lac_db_bind_text(put, 6, figures->job);
+        lac_db_bind_f64(put, 7, figures->pace.log_step);
+        lac_db_bind_f64(put, 8, figures->pace.variance);
+        lac_db_bind_i64(put, 9, figures->pace.count);
+        lac_db_bind_i64(put, 10, (int64_t)figures->fingerprint);
+        lac_db_bind_i64(put, 11, figures->gpu_ns);
+        lac_db_bind_text(put, 12, parts);
+        lac_db_bind_f64(put, 13, figures->energy_j);
+        lac_db_bind_text(put, 14, document);
+        status = lac_db_step_done(put, "catalog", reterr);
     }
-    (void)sqlite3_finalize(put);
+    lac_db_finalize(put);
     return status;
 }
 
-static enum lac_status insert_settings(sqlite3 *db, const char *trace,
+static enum lac_status insert_settings(struct lac_db *db, const char *trace,
                                        const struct lac_setting_text *settings, uint32_t count,
                                        struct lac_error *reterr)
 {
-    sqlite3_stmt *put = NULL;
+    struct lac_statement *put = NULL;
     enum lac_status status =
-        lac_sql_prepare(db, "INSERT OR IGNORE INTO figure_settings VALUES(?,?,?)", &put, reterr);
+        lac_db_prepare(db, "INSERT OR IGNORE INTO figure_settings VALUES(?,?,?)", &put, reterr);
 
     for (uint32_t i = 0; i < count && i < LAC_FIGURE_SETTINGS_MAX && status == LAC_OK; i++) {
-        lac_sql_bind_text(put, 1, trace);
-        lac_sql_bind_text(put, 2, settings[i].key);
-        lac_sql_bind_text(put, 3, settings[i].value);
-        status = lac_sql_step_done(put, "catalog", reterr);
+        lac_db_bind_text(put, 1, trace);
+        lac_db_bind_text(put, 2, settings[i].key);
+        lac_db_bind_text(put, 3, settings[i].value);
+        status = lac_db_step_done(put, "catalog", reterr);
     }
-    (void)sqlite3_finalize(put);
+    lac_db_finalize(put);
     return status;
 }
 
-enum lac_status lac_catalog_forget_figures(sqlite3 *db, const char *trace, struct lac_error *reterr)
+enum lac_status lac_catalog_forget_figures(struct lac_db *db, const char *trace,
+                                           struct lac_error *reterr)
 {
     static const char *const sql[] = {
         "DELETE FROM figures WHERE trace = ?", "DELETE FROM figure_settings WHERE trace = ?",
@@ -273,7 +272,7 @@ enum lac_status lac_store_put_figures(struct lac_store *store, const struct lac_
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, false, reterr);
+    status = lac_db_begin(store->catalog, false, reterr);
     if (status == LAC_OK) {
         status = lac_catalog_number(store->catalog, "seq", figures->trace, &seq, reterr);
         if (status == LAC_OK) {
@@ -286,7 +285,7 @@ enum lac_status lac_store_put_figures(struct lac_store *store, const struct lac_
             status =
                 insert_settings(store->catalog, figures->trace, settings, setting_count, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -294,7 +293,7 @@ enum lac_status lac_store_put_figures(struct lac_store *store, const struct lac_
 
 /* ---- comparisons of neighbors ---- */
 
-static void read_neighbors(sqlite3_stmt *get, void *out)
+static void read_neighbors(struct lac_statement *get, void *out)
 {
     struct lac_neighbors *row = out;
 
@@ -315,7 +314,7 @@ enum lac_status lac_store_neighbors(struct lac_store *store, const char *project
 {
     assert(store != NULL && project != NULL && ret_list != NULL);
     struct lac_neighbor_list list = {0};
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     void *rows = NULL;
     enum lac_status status;
 
@@ -327,7 +326,7 @@ enum lac_status lac_store_neighbors(struct lac_store *store, const char *project
     if (status == LAC_OK) {
         status = read_rows(get, sizeof(*list.rows), read_neighbors, &rows, &list.count, reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     list.rows = rows;
     if (status != LAC_OK) {
@@ -343,28 +342,28 @@ enum lac_status lac_store_put_neighbors(struct lac_store *store,
                                         struct lac_error *reterr)
 {
     assert(store != NULL && neighbors != NULL && document != NULL);
-    sqlite3_stmt *put = NULL;
+    struct lac_statement *put = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, false, reterr);
+    status = lac_db_begin(store->catalog, false, reterr);
     if (status == LAC_OK) {
         /* of two traces that are still there */
-        status = lac_sql_prepare(store->catalog,
-                                 "INSERT OR REPLACE INTO neighbors SELECT ?1, ?2, ?3, ?4, ?5, ?6"
-                                 " WHERE (SELECT count(*) FROM traces WHERE id IN (?1, ?2)) = 2",
-                                 &put, reterr);
+        status = lac_db_prepare(store->catalog,
+                                "INSERT OR REPLACE INTO neighbors SELECT ?1, ?2, ?3, ?4, ?5, ?6"
+                                " WHERE (SELECT count(*) FROM traces WHERE id IN (?1, ?2)) = 2",
+                                &put, reterr);
         if (status == LAC_OK) {
-            lac_sql_bind_text(put, 1, neighbors->b);
-            lac_sql_bind_text(put, 2, neighbors->a);
-            lac_sql_bind_i64(put, 3, LAC_FIGURES_VERSION);
-            lac_sql_bind_f64(put, 4, neighbors->predicted_pct);
-            lac_sql_bind_f64(put, 5, neighbors->achieved_pct);
-            lac_sql_bind_text(put, 6, document);
-            status = lac_sql_step_done(put, "catalog", reterr);
+            lac_db_bind_text(put, 1, neighbors->b);
+            lac_db_bind_text(put, 2, neighbors->a);
+            lac_db_bind_i64(put, 3, LAC_FIGURES_VERSION);
+            lac_db_bind_f64(put, 4, neighbors->predicted_pct);
+            lac_db_bind_f64(put, 5, neighbors->achieved_pct);
+            lac_db_bind_text(put, 6, document);
+            status = lac_db_step_done(put, "catalog", reterr);
         }
-        (void)sqlite3_finalize(put);
-        status = lac_catalog_end(store->catalog, status, reterr);
+        lac_db_finalize(put);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -400,22 +399,22 @@ void lac_run_details_done(struct lac_run_details *details, uint32_t count)
     free(details);
 }
 
-static enum lac_status read_details(sqlite3_stmt *get, struct lac_run_details *out)
+static enum lac_status read_details(struct lac_statement *get, struct lac_run_details *out)
 {
     enum lac_status status = LAC_OK;
 
     out->is_there = true;
-    out->name = lac_sql_take_text(get, 1, &status);
-    out->notes = lac_sql_take_text(get, 2, &status);
-    out->tags = lac_sql_take_text(get, 3, &status);
-    out->host = lac_sql_take_text(get, 4, &status);
-    out->device_names = lac_sql_take_text(get, 5, &status);
-    out->cause = lac_sql_take_text(get, 6, &status);
-    out->is_simulated = sqlite3_column_int(get, 7) != 0;
-    out->is_baseline = sqlite3_column_int(get, 8) != 0;
-    out->is_pinned = sqlite3_column_int(get, 9) != 0;
-    out->figures = lac_sql_take_text(get, 10, &status);
-    out->neighbors = lac_sql_take_text(get, 11, &status);
+    out->name = lac_db_take_text(get, 1, &status);
+    out->notes = lac_db_take_text(get, 2, &status);
+    out->tags = lac_db_take_text(get, 3, &status);
+    out->host = lac_db_take_text(get, 4, &status);
+    out->device_names = lac_db_take_text(get, 5, &status);
+    out->cause = lac_db_take_text(get, 6, &status);
+    out->is_simulated = lac_db_int(get, 7) != 0;
+    out->is_baseline = lac_db_int(get, 8) != 0;
+    out->is_pinned = lac_db_int(get, 9) != 0;
+    out->figures = lac_db_take_text(get, 10, &status);
+    out->neighbors = lac_db_take_text(get, 11, &status);
     return status;
 }
 
@@ -444,23 +443,23 @@ enum lac_status lac_store_run_details(struct lac_store *store, const char *const
     assert(store != NULL && (traces != NULL || count == 0) && ret_details != NULL);
     struct lac_run_details *details = calloc((size_t)count + 1, sizeof(*details));
     char *ids = array_of(traces, count);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status = details != NULL && ids != NULL
                                  ? LAC_OK
                                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
 
     (void)pthread_mutex_lock(&store->lock);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog, details_sql, &get, reterr);
+        status = lac_db_prepare(store->catalog, details_sql, &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, ids);
-        lac_sql_bind_i64(get, 2, LAC_FIGURES_VERSION);
+        lac_db_bind_text(get, 1, ids);
+        lac_db_bind_i64(get, 2, LAC_FIGURES_VERSION);
     }
     while (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK) {
-            const int64_t at = sqlite3_column_int64(get, 0);
+            const int64_t at = lac_db_i64(get, 0);
 
             assert(details != NULL);
             status = at >= 0 && at < count && !details[at].is_there
@@ -468,7 +467,7 @@ enum lac_status lac_store_run_details(struct lac_store *store, const char *const
                          : lac_fail(reterr, LAC_ERR_CORRUPT, 0, "catalog.db: two rows of a trace");
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     free(ids);
     if (status != LAC_ERR_NOT_FOUND) {
@@ -481,7 +480,7 @@ enum lac_status lac_store_run_details(struct lac_store *store, const char *const
 
 /* ---- settings ---- */
 
-static void read_value(sqlite3_stmt *get, void *out)
+static void read_value(struct lac_statement *get, void *out)
 {
     struct lac_setting_value *row = out;
 
@@ -501,7 +500,7 @@ enum lac_status lac_store_setting_values(struct lac_store *store, const char *pr
 {
     assert(store != NULL && project != NULL && key != NULL && ret_values != NULL);
     struct lac_setting_values values = {0};
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     void *rows = NULL;
     enum lac_status status;
 
@@ -511,10 +510,10 @@ enum lac_status lac_store_setting_values(struct lac_store *store, const char *pr
                      " AND s.key = ?3" OF_PROJECT " AND ?2 > 0 ORDER BY t.id",
                      project, &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 3, key);
+        lac_db_bind_text(get, 3, key);
         status = read_rows(get, sizeof(*values.rows), read_value, &rows, &values.count, reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     values.rows = rows;
     if (status != LAC_OK) {
@@ -530,7 +529,7 @@ enum lac_status lac_store_varied(struct lac_store *store, const char *project,
                                  struct lac_error *reterr)
 {
     assert(store != NULL && project != NULL && varied != NULL && ret_count != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     *ret_count = 0;
@@ -542,20 +541,20 @@ enum lac_status lac_store_varied(struct lac_store *store, const char *project,
                      " GROUP BY s.key HAVING n > 1 ORDER BY 3 DESC, n DESC, s.key",
                      project, &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 3, LAC_VARIED_TRACES);
+        lac_db_bind_i64(get, 3, LAC_VARIED_TRACES);
     }
     while (status == LAC_OK && *ret_count < LAC_VARIED_MAX) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK) {
             struct lac_varied *it = &varied[*ret_count];
 
             copy_text(get, 0, it->key, sizeof(it->key));
-            it->value_count = (uint32_t)sqlite3_column_int64(get, 1);
-            it->trace_count = (uint32_t)sqlite3_column_int64(get, 2);
+            it->value_count = (uint32_t)lac_db_i64(get, 1);
+            it->trace_count = (uint32_t)lac_db_i64(get, 2);
             *ret_count += 1;
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }

@@ -3,18 +3,17 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/store.h"
-#include "server/store/trace/checked_file.h"
-#include "server/store/trace/sql.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 /** Replace a text of the row by the column, where it has one. */
-static void overlay(sqlite3_stmt *get, int column, char **text, enum lac_status *status)
+static void overlay(struct lac_statement *get, int column, char **text, enum lac_status *status)
 {
-    char *given = lac_sql_take_text(get, column, status);
+    char *given = lac_db_take_text(get, column, status);
 
     if (*status == LAC_OK && given != NULL) {
         free(*text);
@@ -24,15 +23,15 @@ static void overlay(sqlite3_stmt *get, int column, char **text, enum lac_status 
     }
 }
 
-static enum lac_status read_one(sqlite3_stmt *get, struct lac_trace_row *row,
+static enum lac_status read_one(struct lac_statement *get, struct lac_trace_row *row,
                                 struct lac_error *reterr)
 {
     enum lac_status status;
 
-    lac_sql_bind_text(get, 1, row->id);
-    status = lac_sql_step_row(get, "catalog", reterr);
+    lac_db_bind_text(get, 1, row->id);
+    status = lac_db_step_row(get, "catalog", reterr);
     if (status == LAC_OK) {
-        const bool is_renamed = sqlite3_column_type(get, 0) != SQLITE_NULL;
+        const bool is_renamed = !lac_db_is_null(get, 0);
 
         if (is_renamed) {
             free(row->file_name);
@@ -44,34 +43,34 @@ static enum lac_status read_one(sqlite3_stmt *get, struct lac_trace_row *row,
         overlay(get, 2, &row->notes, &status);
         overlay(get, 3, &row->tags, &status);
     }
-    lac_sql_reset(get);
+    lac_db_reset(get);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-enum lac_status lac_catalog_read_labels(sqlite3 *db, struct lac_trace_row *rows, uint32_t count,
-                                        struct lac_error *reterr)
+enum lac_status lac_catalog_read_labels(struct lac_db *db, struct lac_trace_row *rows,
+                                        uint32_t count, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
-    enum lac_status status = lac_sql_prepare(
+    struct lac_statement *get = NULL;
+    enum lac_status status = lac_db_prepare(
         db, "SELECT name, project, notes, tags FROM labels WHERE trace = ?", &get, reterr);
 
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
         status = read_one(get, &rows[i], reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status;
 }
 
 /** One column: NULL leaves it, "" takes the label away. */
-static enum lac_status put_label(sqlite3 *db, const char *sql, const char *id, const char *text,
-                                 struct lac_error *reterr)
+static enum lac_status put_label(struct lac_db *db, const char *sql, const char *id,
+                                 const char *text, struct lac_error *reterr)
 {
     const char *texts[2] = {id, text};
 
     return text == NULL ? LAC_OK : lac_catalog_change(db, sql, texts, 2, NULL, reterr);
 }
 
-enum lac_status lac_catalog_put_labels(sqlite3 *db, const char *id,
+enum lac_status lac_catalog_put_labels(struct lac_db *db, const char *id,
                                        const struct lac_trace_labels *labels,
                                        struct lac_error *reterr)
 {
@@ -79,11 +78,11 @@ enum lac_status lac_catalog_put_labels(sqlite3 *db, const char *id,
     int64_t seq = 0;
     enum lac_status status;
 
-    if (!lac_checked_is_on(db)) { /* an old catalog that there is no room to convert */
+    if (!lac_db_is_current(db)) { /* an old catalog that there is no room to convert */
         return lac_fail(reterr, LAC_ERR_IO, 0,
                         "the disk has no room for labels: make room, then start the server again");
     }
-    status = lac_catalog_begin(db, true, reterr);
+    status = lac_db_begin(db, true, reterr);
     if (status != LAC_OK) {
         return status;
     }
@@ -111,5 +110,5 @@ enum lac_status lac_catalog_put_labels(sqlite3 *db, const char *id,
         status = put_label(db, "UPDATE labels SET tags = nullif(?2, '') WHERE trace = ?1", id,
                            labels->tags, reterr);
     }
-    return lac_catalog_end(db, status, reterr);
+    return lac_db_end(db, status, reterr);
 }

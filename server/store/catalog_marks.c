@@ -2,11 +2,10 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/journal_rows.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/checked_file.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -24,28 +23,28 @@ enum lac_status lac_store_baseline(struct lac_store *store, const char *project,
                                    struct lac_error *reterr)
 {
     assert(store != NULL && project != NULL && ret_trace != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     ret_trace[0] = '\0';
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog,
-                             "SELECT trace FROM baselines WHERE project ="
-                             " CASE ?1 WHEN '" LAC_NO_PROJECT "' THEN '' ELSE ?1 END",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog,
+                            "SELECT trace FROM baselines WHERE project ="
+                            " CASE ?1 WHEN '" LAC_NO_PROJECT "' THEN '' ELSE ?1 END",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, project);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, project);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        (void)snprintf(ret_trace, LAC_ID_SIZE, "%s", (const char *)sqlite3_column_text(get, 0));
+        (void)snprintf(ret_trace, LAC_ID_SIZE, "%s", lac_db_text(get, 0));
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-static enum lac_status mark(sqlite3 *db, const char *trace, int is_baseline, int is_pinned,
+static enum lac_status mark(struct lac_db *db, const char *trace, int is_baseline, int is_pinned,
                             struct lac_error *reterr)
 {
     char now[24];
@@ -84,11 +83,11 @@ enum lac_status lac_store_set_marks(struct lac_store *store, const char *trace, 
         return LAC_OK;
     }
     (void)pthread_mutex_lock(&store->lock);
-    if (!lac_checked_is_on(store->catalog)) { /* an old one that there is no room to convert */
+    if (!lac_db_is_current(store->catalog)) { /* an old one that there is no room to convert */
         status = lac_fail(reterr, LAC_ERR_IO, 0,
                           "the disk has no room for marks: make room, then start the server again");
     } else {
-        status = lac_catalog_begin(store->catalog, true, reterr);
+        status = lac_db_begin(store->catalog, true, reterr);
         if (status == LAC_OK) {
             status = lac_catalog_number(store->catalog, "seq", trace, &seq, reterr);
             if (status == LAC_ERR_NOT_FOUND) {
@@ -97,7 +96,7 @@ enum lac_status lac_store_set_marks(struct lac_store *store, const char *trace, 
             if (status == LAC_OK) {
                 status = mark(store->catalog, trace, is_baseline, is_pinned, reterr);
             }
-            status = lac_catalog_end(store->catalog, status, reterr);
+            status = lac_db_end(store->catalog, status, reterr);
         }
     }
     (void)pthread_mutex_unlock(&store->lock);
@@ -108,23 +107,23 @@ enum lac_status lac_store_marks(struct lac_store *store, const char *trace, bool
                                 bool *ret_is_pinned, struct lac_error *reterr)
 {
     assert(store != NULL && trace != NULL && ret_is_baseline != NULL && ret_is_pinned != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog,
-                             "SELECT EXISTS(SELECT 1 FROM baselines WHERE trace = ?1 AND project ="
-                             " " PROJECT_OF "), EXISTS(SELECT 1 FROM pins WHERE trace = ?1)",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog,
+                            "SELECT EXISTS(SELECT 1 FROM baselines WHERE trace = ?1 AND project ="
+                            " " PROJECT_OF "), EXISTS(SELECT 1 FROM pins WHERE trace = ?1)",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, trace);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, trace);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        *ret_is_baseline = sqlite3_column_int(get, 0) != 0;
-        *ret_is_pinned = sqlite3_column_int(get, 1) != 0;
+        *ret_is_baseline = lac_db_int(get, 0) != 0;
+        *ret_is_pinned = lac_db_int(get, 1) != 0;
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

@@ -3,10 +3,10 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
+#include "server/store/database/database.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -29,26 +29,26 @@ void lac_people_rows_done(struct lac_people_rows *rows)
     *rows = (struct lac_people_rows){0};
 }
 
-static void copy_text(sqlite3_stmt *get, int column, char *out, size_t capacity_bytes)
+static void copy_text(struct lac_statement *get, int column, char *out, size_t capacity_bytes)
 {
-    const char *text = (const char *)sqlite3_column_text(get, column);
+    const char *text = lac_db_text(get, column);
 
     (void)snprintf(out, capacity_bytes, "%s", text != NULL ? text : "");
 }
 
-static void copy_hash(sqlite3_stmt *get, int column, uint8_t *out)
+static void copy_hash(struct lac_statement *get, int column, uint8_t *out)
 {
-    const void *blob = sqlite3_column_blob(get, column);
+    const void *blob = lac_db_blob(get, column);
 
     memset(out, 0, LAC_SHA256_SIZE);
-    if (blob != NULL && sqlite3_column_bytes(get, column) == LAC_SHA256_SIZE) {
+    if (blob != NULL && lac_db_bytes(get, column) == LAC_SHA256_SIZE) {
         memcpy(out, blob, LAC_SHA256_SIZE);
     }
 }
 
 /* Each takes a row of its statement. @return false: out of memory */
 
-static bool take_user(sqlite3_stmt *get, struct lac_people_rows *rows)
+static bool take_user(struct lac_statement *get, struct lac_people_rows *rows)
 {
     struct lac_user_row *row;
 
@@ -56,15 +56,15 @@ static bool take_user(sqlite3_stmt *get, struct lac_people_rows *rows)
         return false;
     }
     row = &rows->users[rows->user_count++];
-    row->id = sqlite3_column_int64(get, 0);
+    row->id = lac_db_i64(get, 0);
     copy_text(get, 1, row->name, sizeof(row->name));
     copy_text(get, 2, row->password, sizeof(row->password));
-    row->is_admin = sqlite3_column_int(get, 3) != 0;
-    row->created_unix_ms = sqlite3_column_int64(get, 4);
+    row->is_admin = lac_db_int(get, 3) != 0;
+    row->created_unix_ms = lac_db_i64(get, 4);
     return true;
 }
 
-static bool take_session(sqlite3_stmt *get, struct lac_people_rows *rows)
+static bool take_session(struct lac_statement *get, struct lac_people_rows *rows)
 {
     struct lac_session_row *row;
 
@@ -73,12 +73,12 @@ static bool take_session(sqlite3_stmt *get, struct lac_people_rows *rows)
     }
     row = &rows->sessions[rows->session_count++];
     copy_hash(get, 0, row->hash);
-    row->user = sqlite3_column_int64(get, 1);
-    row->expires_unix_ms = sqlite3_column_int64(get, 2);
+    row->user = lac_db_i64(get, 1);
+    row->expires_unix_ms = lac_db_i64(get, 2);
     return true;
 }
 
-static bool take_token(sqlite3_stmt *get, struct lac_people_rows *rows)
+static bool take_token(struct lac_statement *get, struct lac_people_rows *rows)
 {
     struct lac_token_row *row;
 
@@ -89,16 +89,16 @@ static bool take_token(sqlite3_stmt *get, struct lac_people_rows *rows)
     copy_hash(get, 0, row->hash);
     copy_text(get, 1, row->id, sizeof(row->id));
     copy_text(get, 2, row->label, sizeof(row->label));
-    row->user = sqlite3_column_int64(get, 3);
+    row->user = lac_db_i64(get, 3);
     copy_text(get, 4, row->scope, sizeof(row->scope));
     copy_text(get, 5, row->project, sizeof(row->project));
-    row->created_unix_ms = sqlite3_column_int64(get, 6);
-    row->expires_unix_ms = sqlite3_column_int64(get, 7);
-    row->last_used_unix_ms = sqlite3_column_int64(get, 8);
+    row->created_unix_ms = lac_db_i64(get, 6);
+    row->expires_unix_ms = lac_db_i64(get, 7);
+    row->last_used_unix_ms = lac_db_i64(get, 8);
     return true;
 }
 
-static bool take_member(sqlite3_stmt *get, struct lac_people_rows *rows)
+static bool take_member(struct lac_statement *get, struct lac_people_rows *rows)
 {
     struct lac_member_row *row;
 
@@ -107,12 +107,12 @@ static bool take_member(sqlite3_stmt *get, struct lac_people_rows *rows)
     }
     row = &rows->members[rows->member_count++];
     copy_text(get, 0, row->project, sizeof(row->project));
-    row->user = sqlite3_column_int64(get, 1);
+    row->user = lac_db_i64(get, 1);
     copy_text(get, 2, row->role, sizeof(row->role));
     return true;
 }
 
-static bool take_settings(sqlite3_stmt *get, struct lac_people_rows *rows)
+static bool take_settings(struct lac_statement *get, struct lac_people_rows *rows)
 {
     enum lac_status status = LAC_OK;
     struct lac_settings_row *row;
@@ -123,38 +123,38 @@ static bool take_settings(sqlite3_stmt *get, struct lac_people_rows *rows)
     row = &rows->settings[rows->settings_count];
     copy_text(get, 0, row->project, sizeof(row->project));
     copy_text(get, 1, row->everybody, sizeof(row->everybody));
-    row->description = lac_sql_take_text(get, 2, &status);
+    row->description = lac_db_take_text(get, 2, &status);
     rows->settings_count += status == LAC_OK;
     return status == LAC_OK;
 }
 
-static enum lac_status load(sqlite3 *db, const char *sql,
-                            bool (*take)(sqlite3_stmt *get, struct lac_people_rows *rows),
+static enum lac_status load(struct lac_db *db, const char *sql,
+                            bool (*take)(struct lac_statement *get, struct lac_people_rows *rows),
                             struct lac_people_rows *rows, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
-    enum lac_status status = lac_sql_prepare(db, sql, &get, reterr);
+    struct lac_statement *get = NULL;
+    enum lac_status status = lac_db_prepare(db, sql, &get, reterr);
 
-    while (status == LAC_OK && (status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+    while (status == LAC_OK && (status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
         if (!take(get, rows)) {
             status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory for users and tokens");
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-static int64_t data_version(sqlite3 *db)
+static int64_t data_version(struct lac_db *db)
 {
     struct lac_error error;
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     int64_t version = 0;
 
-    if (lac_sql_prepare(db, "PRAGMA data_version", &get, &error) == LAC_OK &&
-        lac_sql_step_row(get, "catalog", &error) == LAC_OK) {
-        version = sqlite3_column_int64(get, 0);
+    if (lac_db_prepare(db, "PRAGMA data_version", &get, &error) == LAC_OK &&
+        lac_db_step_row(get, "catalog", &error) == LAC_OK) {
+        version = lac_db_i64(get, 0);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return version;
 }
 
@@ -174,7 +174,7 @@ enum lac_status lac_store_load_people(struct lac_store *store, struct lac_people
     assert(store != NULL && ret_rows != NULL);
     static const struct {
         const char *sql;
-        bool (*take)(sqlite3_stmt *get, struct lac_people_rows *rows);
+        bool (*take)(struct lac_statement *get, struct lac_people_rows *rows);
     } tables[] = {
         {"SELECT id, name, password, is_admin, created_ms FROM users ORDER BY name", take_user},
         {"SELECT hash, user, expires_ms FROM sessions ORDER BY hash", take_session},
@@ -211,11 +211,11 @@ enum lac_status lac_store_list_projects(struct lac_store *store, struct lac_proj
     struct lac_project_row *rows = NULL;
     uint32_t count = 0;
     uint32_t capacity = 0;
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(
+    status = lac_db_prepare(
         store->catalog,
         "WITH of_traces(name, n) AS (SELECT coalesce(l.project, p.name) AS name, count(*)"
         " FROM traces t LEFT JOIN projects p ON p.id = t.project"
@@ -226,17 +226,17 @@ enum lac_status lac_store_list_projects(struct lac_store *store, struct lac_proj
         " LEFT JOIN projects p ON p.name = n.name LEFT JOIN of_traces o ON o.name = n.name"
         " WHERE n.name IS NOT NULL AND n.name <> '' ORDER BY n.name",
         &get, reterr);
-    while (status == LAC_OK && (status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+    while (status == LAC_OK && (status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
         if (!LAC_RESERVE(rows, capacity, count, 1)) {
             status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory for the projects");
             break;
         }
         copy_text(get, 0, rows[count].name, sizeof(rows[count].name));
-        rows[count].created_unix_ms = sqlite3_column_int64(get, 1);
-        rows[count].trace_count = (uint32_t)sqlite3_column_int64(get, 2);
+        rows[count].created_unix_ms = lac_db_i64(get, 1);
+        rows[count].trace_count = (uint32_t)lac_db_i64(get, 2);
         count++;
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     if (status != LAC_ERR_NOT_FOUND) {
         free(rows);
@@ -270,19 +270,19 @@ enum lac_status lac_store_project_of(struct lac_store *store, enum lac_owned_kin
         [LAC_OWNED_SHARE] = "SELECT coalesce(CASE s.kind WHEN 'report' THEN (" OF_REPORT(
             "s.target") ") ELSE (" OF_TRACE("s.target") ") END, '') FROM shares s WHERE s.id = ?1",
     };
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog, queries[kind], &get, reterr);
+    status = lac_db_prepare(store->catalog, queries[kind], &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
         copy_text(get, 0, out, LAC_PROJECT_BYTES);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
@@ -296,32 +296,32 @@ enum lac_status lac_store_list_audit(struct lac_store *store, int64_t before_id,
     assert(store != NULL && ret_rows != NULL && ret_count != NULL && limit <= 1000);
     struct lac_audit_row *rows = calloc((size_t)limit + 1, sizeof(*rows));
     uint32_t count = 0;
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     if (rows == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory for the audit");
     }
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog,
-                             "SELECT id, at_ms, actor, action, object FROM audit WHERE id < ?1"
-                             " ORDER BY id DESC LIMIT ?2",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog,
+                            "SELECT id, at_ms, actor, action, object FROM audit WHERE id < ?1"
+                            " ORDER BY id DESC LIMIT ?2",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, before_id);
-        lac_sql_bind_i64(get, 2, limit);
+        lac_db_bind_i64(get, 1, before_id);
+        lac_db_bind_i64(get, 2, limit);
     }
     while (status == LAC_OK && count < limit &&
-           (status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+           (status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
         struct lac_audit_row *row = &rows[count++];
 
-        row->id = sqlite3_column_int64(get, 0);
-        row->at_unix_ms = sqlite3_column_int64(get, 1);
+        row->id = lac_db_i64(get, 0);
+        row->at_unix_ms = lac_db_i64(get, 1);
         copy_text(get, 2, row->actor, sizeof(row->actor));
         copy_text(get, 3, row->action, sizeof(row->action));
         copy_text(get, 4, row->object, sizeof(row->object));
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     if (status != LAC_OK && status != LAC_ERR_NOT_FOUND) {
         free(rows);

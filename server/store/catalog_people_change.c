@@ -3,11 +3,10 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/checked_file.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -20,19 +19,19 @@
 static enum lac_status begin(struct lac_store *store, struct lac_error *reterr)
 {
     (void)pthread_mutex_lock(&store->lock);
-    if (!lac_checked_is_on(store->catalog)) {
+    if (!lac_db_is_current(store->catalog)) {
         return lac_fail(reterr, LAC_ERR_IO, 0,
                         "the disk has no room for users and tokens: make room, then start the "
                         "server again");
     }
-    return lac_catalog_begin(store->catalog, true, reterr);
+    return lac_db_begin(store->catalog, true, reterr);
 }
 
 static enum lac_status end(struct lac_store *store, enum lac_status status,
                            struct lac_error *reterr)
 {
-    if (lac_checked_is_on(store->catalog)) {
-        status = lac_catalog_end(store->catalog, status, reterr);
+    if (lac_db_is_current(store->catalog)) {
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -42,11 +41,11 @@ static enum lac_status end(struct lac_store *store, enum lac_status status,
 static enum lac_status change(struct lac_store *store, enum lac_status status,
                               struct lac_error *reterr, const char *sql, const char *kinds, ...)
 {
-    sqlite3_stmt *put = NULL;
+    struct lac_statement *put = NULL;
     va_list values;
 
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog, sql, &put, reterr);
+        status = lac_db_prepare(store->catalog, sql, &put, reterr);
     }
     if (status != LAC_OK) {
         return status;
@@ -54,16 +53,16 @@ static enum lac_status change(struct lac_store *store, enum lac_status status,
     va_start(values, kinds);
     for (int i = 0; kinds[i] != '\0'; i++) {
         if (kinds[i] == 't') {
-            lac_sql_bind_text(put, i + 1, va_arg(values, const char *));
+            lac_db_bind_text(put, i + 1, va_arg(values, const char *));
         } else if (kinds[i] == 'h') {
-            lac_sql_bind_blob(put, i + 1, va_arg(values, const uint8_t *), LAC_SHA256_SIZE);
+            lac_db_bind_blob(put, i + 1, va_arg(values, const uint8_t *), LAC_SHA256_SIZE);
         } else {
-            lac_sql_bind_i64(put, i + 1, va_arg(values, int64_t));
+            lac_db_bind_i64(put, i + 1, va_arg(values, int64_t));
         }
     }
     va_end(values);
-    status = lac_sql_step_done(put, "cannot change the catalog", reterr);
-    (void)sqlite3_finalize(put);
+    status = lac_db_step_done(put, "cannot change the catalog", reterr);
+    lac_db_finalize(put);
     return status;
 }
 
@@ -71,7 +70,7 @@ static enum lac_status change(struct lac_store *store, enum lac_status status,
 static enum lac_status must_have_changed(struct lac_store *store, enum lac_status status,
                                          const char *what, struct lac_error *reterr)
 {
-    return status == LAC_OK && sqlite3_changes(store->catalog) == 0
+    return status == LAC_OK && lac_db_changes(store->catalog) == 0
                ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "%s", what)
                : status;
 }

@@ -1,9 +1,9 @@
 /* Runs: what traces of one job have in common. */
 
 #include "analysis/model/status.h"
+#include "server/store/database/database.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -20,21 +20,21 @@ enum { LIST_LIMIT_MAX = 1000 };
     " sum(t.state = 2), sum(t.state = 3), sum(t.event_count)"                                      \
     " FROM runs r JOIN traces t ON t.run = r.id LEFT JOIN projects p ON p.id = r.project "
 
-static enum lac_status read_run(sqlite3_stmt *get, struct lac_run_row *row)
+static enum lac_status read_run(struct lac_statement *get, struct lac_run_row *row)
 {
-    const unsigned char *id = sqlite3_column_text(get, 0);
+    const char *id = lac_db_text(get, 0);
     enum lac_status status = LAC_OK;
 
     *row = (struct lac_run_row){
-        .created_unix_ms = sqlite3_column_int64(get, 3),
-        .trace_count = (uint32_t)sqlite3_column_int64(get, 4),
-        .ready_count = (uint32_t)sqlite3_column_int64(get, 5),
-        .failed_count = (uint32_t)sqlite3_column_int64(get, 6),
-        .event_count = (uint64_t)sqlite3_column_int64(get, 7),
+        .created_unix_ms = lac_db_i64(get, 3),
+        .trace_count = (uint32_t)lac_db_i64(get, 4),
+        .ready_count = (uint32_t)lac_db_i64(get, 5),
+        .failed_count = (uint32_t)lac_db_i64(get, 6),
+        .event_count = (uint64_t)lac_db_i64(get, 7),
     };
-    (void)snprintf(row->id, sizeof(row->id), "%s", id != NULL ? (const char *)id : "");
-    row->name = lac_sql_take_text(get, 1, &status);
-    row->project = lac_sql_take_text(get, 2, &status);
+    (void)snprintf(row->id, sizeof(row->id), "%s", id != NULL ? id : "");
+    row->name = lac_db_take_text(get, 1, &status);
+    row->project = lac_db_take_text(get, 2, &status);
     if (status != LAC_OK) {
         lac_run_row_done(row);
     }
@@ -78,13 +78,13 @@ static bool parse_cursor(const char *after, int64_t *ret_created_ms, char *ret_i
     return true;
 }
 
-static enum lac_status read_page(sqlite3_stmt *get, uint32_t limit, struct lac_run_list *list,
-                                 struct lac_error *reterr)
+static enum lac_status read_page(struct lac_statement *get, uint32_t limit,
+                                 struct lac_run_list *list, struct lac_error *reterr)
 {
     enum lac_status status = LAC_OK;
 
     while (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status != LAC_OK) {
             break;
         }
@@ -107,7 +107,7 @@ enum lac_status lac_store_list_runs(struct lac_store *store, const struct lac_ru
 {
     assert(store != NULL && query != NULL && ret_list != NULL);
     struct lac_run_list list = {0};
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     int64_t before_ms = 0;
     char before_id[LAC_ID_SIZE];
     enum lac_status status;
@@ -123,21 +123,21 @@ enum lac_status lac_store_list_runs(struct lac_store *store, const struct lac_ru
         return LAC_ERR_NOMEM;
     }
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog,
-                             RUN_COLUMNS
-                             "WHERE (r.created_ms < ?1 OR (r.created_ms = ?1 AND r.id < ?2))"
-                             " AND (?3 IS NULL OR p.name = ?3)"
-                             " AND (?4 IS NULL OR p.name IN (SELECT value FROM json_each(?4)))"
-                             " GROUP BY r.id ORDER BY r.created_ms DESC, r.id DESC",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog,
+                            RUN_COLUMNS
+                            "WHERE (r.created_ms < ?1 OR (r.created_ms = ?1 AND r.id < ?2))"
+                            " AND (?3 IS NULL OR p.name = ?3)"
+                            " AND (?4 IS NULL OR p.name IN (SELECT value FROM json_each(?4)))"
+                            " GROUP BY r.id ORDER BY r.created_ms DESC, r.id DESC",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, before_ms);
-        lac_sql_bind_text(get, 2, before_id);
-        lac_sql_bind_text(get, 3, query->project);
-        lac_sql_bind_text(get, 4, query->among);
+        lac_db_bind_i64(get, 1, before_ms);
+        lac_db_bind_text(get, 2, before_id);
+        lac_db_bind_text(get, 3, query->project);
+        lac_db_bind_text(get, 4, query->among);
         status = read_page(get, query->limit, &list, reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     if (status != LAC_OK) {
         lac_run_list_done(&list);
@@ -151,22 +151,22 @@ enum lac_status lac_store_get_run(struct lac_store *store, const char *id,
                                   struct lac_run_row *ret_row, struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL && ret_row != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status =
-        lac_sql_prepare(store->catalog, RUN_COLUMNS "WHERE r.id = ?1 GROUP BY r.id", &get, reterr);
+        lac_db_prepare(store->catalog, RUN_COLUMNS "WHERE r.id = ?1 GROUP BY r.id", &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
         status = read_run(get, ret_row);
     } else if (status == LAC_ERR_NOT_FOUND) {
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no run has this id");
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

@@ -184,9 +184,10 @@ static const char drop_dangling[] =
     "DELETE FROM baselines WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM pins WHERE trace NOT IN (SELECT id FROM traces)";
 
-enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struct lac_error *reterr)
+enum lac_status lac_catalog_salvage(sqlite3 *file, const char *damaged_path,
+                                    struct lac_error *reterr)
 {
-    struct salvage salvage = {.to = db, .reterr = reterr};
+    struct salvage salvage = {.to = file, .reterr = reterr};
 
     if (sqlite3_open_v2(damaged_path, &salvage.from, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
                         LAC_CHECKED_VFS) == SQLITE_OK) {
@@ -194,21 +195,26 @@ enum lac_status lac_catalog_salvage(sqlite3 *db, const char *damaged_path, struc
         (void)sqlite3_db_config(salvage.from, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         (void)sqlite3_db_config(salvage.from, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
         (void)sqlite3_db_config(salvage.from, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-        salvage.status = lac_sql_run(db, "PRAGMA foreign_keys = OFF", reterr);
+        salvage.status = lac_sql_run(file, "PRAGMA foreign_keys = OFF", reterr);
         if (salvage.status == LAC_OK) {
-            salvage.status = lac_catalog_begin(db, true, reterr);
+            salvage.status =
+                lac_sql_run(file, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE", reterr);
         }
         if (salvage.status == LAC_OK) {
             for (size_t i = 0; i < LAC_COUNT_OF(tables); i++) {
                 copy_table(&salvage, tables[i].table, tables[i].key, tables[i].numbered);
             }
             if (salvage.status == LAC_OK) {
-                salvage.status = lac_sql_run(db, drop_dangling, reterr);
+                salvage.status = lac_sql_run(file, drop_dangling, reterr);
             }
-            salvage.status = lac_catalog_end(db, salvage.status, reterr);
+            salvage.status =
+                salvage.status == LAC_OK ? lac_sql_run(file, "COMMIT", reterr) : salvage.status;
+            if (sqlite3_get_autocommit(file) == 0) {
+                (void)sqlite3_exec(file, "ROLLBACK", NULL, NULL, NULL);
+            }
         }
         if (salvage.status == LAC_OK) {
-            salvage.status = lac_sql_run(db, "PRAGMA foreign_keys = ON", reterr);
+            salvage.status = lac_sql_run(file, "PRAGMA foreign_keys = ON", reterr);
         }
     }
     (void)sqlite3_close(salvage.from);

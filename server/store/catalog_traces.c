@@ -3,8 +3,8 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/store.h"
-#include "server/store/trace/sql.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -66,31 +66,29 @@ enum trace_column {
     T_CLOCK_ERROR,
 };
 
-static void copy_text(sqlite3_stmt *get, int column, char *out, size_t capacity_bytes)
+static void copy_text(struct lac_statement *get, int column, char *out, size_t capacity_bytes)
 {
-    const unsigned char *text = sqlite3_column_text(get, column);
+    const char *text = lac_db_text(get, column);
 
-    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? (const char *)text : "");
+    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? text : "");
 }
 
-static double real_or_nan(sqlite3_stmt *get, int column)
+static double real_or_nan(struct lac_statement *get, int column)
 {
-    return sqlite3_column_type(get, column) == SQLITE_NULL ? (double)NAN
-                                                           : sqlite3_column_double(get, column);
+    return lac_db_is_null(get, column) ? (double)NAN : lac_db_f64(get, column);
 }
 
-static void read_summary(sqlite3_stmt *get, struct lac_trace_summary *summary)
+static void read_summary(struct lac_statement *get, struct lac_trace_summary *summary)
 {
     char letter[8];
 
-    summary->present = sqlite3_column_type(get, T_CAUSE) != SQLITE_NULL;
+    summary->present = !lac_db_is_null(get, T_CAUSE);
     copy_text(get, T_CAUSE, summary->cause, sizeof(summary->cause));
     copy_text(get, T_LETTER, letter, sizeof(letter));
     summary->letter = letter[0];
     copy_text(get, T_VERDICT, summary->text, sizeof(summary->text));
-    summary->step_mean_ns = sqlite3_column_type(get, T_STEP_MEAN) == SQLITE_NULL
-                                ? LAC_UNKNOWN_NS
-                                : sqlite3_column_int64(get, T_STEP_MEAN);
+    summary->step_mean_ns =
+        lac_db_is_null(get, T_STEP_MEAN) ? LAC_UNKNOWN_NS : lac_db_i64(get, T_STEP_MEAN);
     summary->throughput_per_s = real_or_nan(get, T_THROUGHPUT);
     copy_text(get, T_UNIT, summary->throughput_unit, sizeof(summary->throughput_unit));
     summary->not_computing_pct = real_or_nan(get, T_NOT_COMPUTING);
@@ -101,47 +99,45 @@ static void read_summary(sqlite3_stmt *get, struct lac_trace_summary *summary)
     copy_text(get, T_FINDING, summary->finding_id, sizeof(summary->finding_id));
 }
 
-static enum lac_status read_row(sqlite3_stmt *get, struct lac_trace_row *row)
+static enum lac_status read_row(struct lac_statement *get, struct lac_trace_row *row)
 {
     enum lac_status status = LAC_OK;
-    int64_t state = sqlite3_column_int64(get, T_STATE);
+    int64_t state = lac_db_i64(get, T_STATE);
 
     *row = (struct lac_trace_row){
         .state = state >= 0 && state <= LAC_TRACE_FAILED ? (enum lac_trace_state)state
                                                          : LAC_TRACE_FAILED,
-        .created_unix_ms = sqlite3_column_int64(get, T_CREATED),
-        .size_bytes = (uint64_t)sqlite3_column_int64(get, T_SIZE),
-        .generation = (uint32_t)sqlite3_column_int64(get, T_GENERATION),
-        .event_count = (uint64_t)sqlite3_column_int64(get, T_EVENTS),
-        .slice_count = (uint64_t)sqlite3_column_int64(get, T_SLICES),
-        .dropped_count = (uint64_t)sqlite3_column_int64(get, T_DROPPED),
-        .repaired_count = (uint64_t)sqlite3_column_int64(get, T_REPAIRED),
-        .duration_ns = sqlite3_column_int64(get, T_DURATION),
-        .t0_ns = sqlite3_column_int64(get, T_T0),
-        .rank = sqlite3_column_type(get, T_RANK) == SQLITE_NULL
-                    ? -1
-                    : (int32_t)sqlite3_column_int64(get, T_RANK),
-        .is_simulated = sqlite3_column_int(get, T_SIMULATED) != 0,
-        .device_count = (uint32_t)sqlite3_column_int64(get, T_DEVICES),
-        .file_bytes = (uint64_t)sqlite3_column_int64(get, T_FILE_BYTES),
-        .has_clock = sqlite3_column_type(get, T_CLOCK_OFFSET) != SQLITE_NULL,
-        .clock_offset_ns = sqlite3_column_int64(get, T_CLOCK_OFFSET),
-        .clock_error_ns = sqlite3_column_int64(get, T_CLOCK_ERROR),
+        .created_unix_ms = lac_db_i64(get, T_CREATED),
+        .size_bytes = (uint64_t)lac_db_i64(get, T_SIZE),
+        .generation = (uint32_t)lac_db_i64(get, T_GENERATION),
+        .event_count = (uint64_t)lac_db_i64(get, T_EVENTS),
+        .slice_count = (uint64_t)lac_db_i64(get, T_SLICES),
+        .dropped_count = (uint64_t)lac_db_i64(get, T_DROPPED),
+        .repaired_count = (uint64_t)lac_db_i64(get, T_REPAIRED),
+        .duration_ns = lac_db_i64(get, T_DURATION),
+        .t0_ns = lac_db_i64(get, T_T0),
+        .rank = lac_db_is_null(get, T_RANK) ? -1 : (int32_t)lac_db_i64(get, T_RANK),
+        .is_simulated = lac_db_int(get, T_SIMULATED) != 0,
+        .device_count = (uint32_t)lac_db_i64(get, T_DEVICES),
+        .file_bytes = (uint64_t)lac_db_i64(get, T_FILE_BYTES),
+        .has_clock = !lac_db_is_null(get, T_CLOCK_OFFSET),
+        .clock_offset_ns = lac_db_i64(get, T_CLOCK_OFFSET),
+        .clock_error_ns = lac_db_i64(get, T_CLOCK_ERROR),
     };
     copy_text(get, T_ID, row->id, sizeof(row->id));
     copy_text(get, T_RUN, row->run, sizeof(row->run));
-    if (sqlite3_column_bytes(get, T_SHA256) == LAC_SHA256_SIZE) {
-        memcpy(row->sha256, sqlite3_column_blob(get, T_SHA256), LAC_SHA256_SIZE);
+    if (lac_db_bytes(get, T_SHA256) == LAC_SHA256_SIZE) {
+        memcpy(row->sha256, lac_db_blob(get, T_SHA256), LAC_SHA256_SIZE);
         row->has_sha256 = true;
     }
     read_summary(get, &row->summary);
-    row->name = lac_sql_take_text(get, T_NAME, &status);
-    row->project = lac_sql_take_text(get, T_PROJECT, &status);
-    row->error_code = lac_sql_take_text(get, T_ERROR_CODE, &status);
-    row->error_message = lac_sql_take_text(get, T_ERROR_MESSAGE, &status);
-    row->format = lac_sql_take_text(get, T_FORMAT, &status);
-    row->host = lac_sql_take_text(get, T_HOST, &status);
-    row->device_names = lac_sql_take_text(get, T_DEVICE_NAMES, &status);
+    row->name = lac_db_take_text(get, T_NAME, &status);
+    row->project = lac_db_take_text(get, T_PROJECT, &status);
+    row->error_code = lac_db_take_text(get, T_ERROR_CODE, &status);
+    row->error_message = lac_db_take_text(get, T_ERROR_MESSAGE, &status);
+    row->format = lac_db_take_text(get, T_FORMAT, &status);
+    row->host = lac_db_take_text(get, T_HOST, &status);
+    row->device_names = lac_db_take_text(get, T_DEVICE_NAMES, &status);
     if (status != LAC_OK) {
         lac_trace_row_done(row);
     }
@@ -173,48 +169,49 @@ void lac_trace_list_done(struct lac_trace_list *list)
     *list = (struct lac_trace_list){0};
 }
 
-static enum lac_status read_report(sqlite3 *db, struct lac_trace_row *row, struct lac_error *reterr)
+static enum lac_status read_report(struct lac_db *db, struct lac_trace_row *row,
+                                   struct lac_error *reterr)
 {
     enum { LINES_MAX = 64 };
-    sqlite3_stmt *get = NULL;
-    enum lac_status status = lac_sql_prepare(
+    struct lac_statement *get = NULL;
+    enum lac_status status = lac_db_prepare(
         db,
         "SELECT code, severity, count, first_offset_bytes, text FROM report_lines WHERE trace = ? "
         "ORDER BY line",
         &get, reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, row->id);
+        lac_db_bind_text(get, 1, row->id);
         row->report = calloc(LINES_MAX, sizeof(*row->report));
         status = row->report != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     while (status == LAC_OK && row->report_count < LINES_MAX) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK) {
             struct lac_trace_report_line *line = &row->report[row->report_count++];
 
             copy_text(get, 0, line->code, sizeof(line->code));
-            line->severity = sqlite3_column_int(get, 1);
-            line->count = (uint64_t)sqlite3_column_int64(get, 2);
-            line->first_offset_bytes = (uint64_t)sqlite3_column_int64(get, 3);
+            line->severity = lac_db_int(get, 1);
+            line->count = (uint64_t)lac_db_i64(get, 2);
+            line->first_offset_bytes = (uint64_t)lac_db_i64(get, 3);
             copy_text(get, 4, line->text, sizeof(line->text));
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-enum lac_status lac_catalog_get(sqlite3 *db, const char *id, bool with_report,
+enum lac_status lac_catalog_get(struct lac_db *db, const char *id, bool with_report,
                                 struct lac_trace_row *ret_row, struct lac_error *reterr)
 {
     struct lac_trace_row row = {0};
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status =
-        lac_sql_prepare(db, "SELECT " TRACE_COLUMNS "WHERE t.id = ?", &get, reterr);
+        lac_db_prepare(db, "SELECT " TRACE_COLUMNS "WHERE t.id = ?", &get, reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_ERR_NOT_FOUND) {
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id");
@@ -222,7 +219,7 @@ enum lac_status lac_catalog_get(sqlite3 *db, const char *id, bool with_report,
     if (status == LAC_OK) {
         status = read_row(get, &row);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (status == LAC_OK && with_report) {
         status = read_report(db, &row, reterr);
     }
@@ -250,14 +247,14 @@ static bool parse_cursor(const char *after, int64_t *ret_seq)
     return *end == '\0';
 }
 
-static enum lac_status read_page(sqlite3_stmt *get, uint32_t limit, struct lac_trace_list *list,
-                                 struct lac_error *reterr)
+static enum lac_status read_page(struct lac_statement *get, uint32_t limit,
+                                 struct lac_trace_list *list, struct lac_error *reterr)
 {
     int64_t last_seq = 0;
     enum lac_status status = LAC_OK;
 
     while (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status != LAC_OK) {
             break;
         }
@@ -269,17 +266,17 @@ static enum lac_status read_page(sqlite3_stmt *get, uint32_t limit, struct lac_t
         status = read_row(get, &list->rows[list->count]);
         if (status == LAC_OK) {
             list->count++;
-            last_seq = sqlite3_column_int64(get, T_SEQ);
+            last_seq = lac_db_i64(get, T_SEQ);
         }
     }
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *query,
+enum lac_status lac_catalog_list(struct lac_db *db, const struct lac_trace_query *query,
                                  struct lac_trace_list *ret_list, struct lac_error *reterr)
 {
     struct lac_trace_list list = {0};
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     int64_t before = 0;
     enum lac_status status;
 
@@ -292,25 +289,25 @@ enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *quer
     if (list.rows == NULL) {
         return LAC_ERR_NOMEM;
     }
-    status = lac_sql_prepare(db,
-                             "SELECT " TRACE_COLUMNS "LEFT JOIN labels l ON l.trace = t.id "
-                             "WHERE t.seq < ?1 AND (?2 IS NULL OR"
-                             " instr(lower(coalesce(l.name, t.name)), lower(?2)))"
-                             " AND (?3 IS NULL OR coalesce(l.project, p.name) = ?3)"
-                             " AND (?4 IS NULL OR t.run = ?4)"
-                             " AND (?5 IS NULL OR coalesce(l.project, p.name) IN"
-                             " (SELECT value FROM json_each(?5)))"
-                             " ORDER BY t.seq DESC",
-                             &get, reterr);
+    status = lac_db_prepare(db,
+                            "SELECT " TRACE_COLUMNS "LEFT JOIN labels l ON l.trace = t.id "
+                            "WHERE t.seq < ?1 AND (?2 IS NULL OR"
+                            " instr(lower(coalesce(l.name, t.name)), lower(?2)))"
+                            " AND (?3 IS NULL OR coalesce(l.project, p.name) = ?3)"
+                            " AND (?4 IS NULL OR t.run = ?4)"
+                            " AND (?5 IS NULL OR coalesce(l.project, p.name) IN"
+                            " (SELECT value FROM json_each(?5)))"
+                            " ORDER BY t.seq DESC",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, before);
-        lac_sql_bind_text(get, 2, query->text != NULL && *query->text != '\0' ? query->text : NULL);
-        lac_sql_bind_text(get, 3, query->project);
-        lac_sql_bind_text(get, 4, query->run);
-        lac_sql_bind_text(get, 5, query->among);
+        lac_db_bind_i64(get, 1, before);
+        lac_db_bind_text(get, 2, query->text != NULL && *query->text != '\0' ? query->text : NULL);
+        lac_db_bind_text(get, 3, query->project);
+        lac_db_bind_text(get, 4, query->run);
+        lac_db_bind_text(get, 5, query->among);
         status = read_page(get, query->limit, &list, reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (status != LAC_OK) {
         lac_trace_list_done(&list);
         return status;
@@ -319,97 +316,98 @@ enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *quer
     return LAC_OK;
 }
 
-static void bind_known(sqlite3_stmt *put, int index, double value)
+static void bind_known(struct lac_statement *put, int index, double value)
 {
-    lac_sql_bind_f64(put, index, value); /* NaN becomes null */
+    lac_db_bind_f64(put, index, value); /* NaN becomes null */
 }
 
-static void bind_summary(sqlite3_stmt *put, int at, const struct lac_trace_summary *summary,
+static void bind_summary(struct lac_statement *put, int at, const struct lac_trace_summary *summary,
                          const char *letter)
 {
     if (!summary->present) {
         return;
     }
-    lac_sql_bind_text(put, at, summary->cause);
-    lac_sql_bind_text(put, at + 1, letter);
-    lac_sql_bind_text(put, at + 2, summary->text);
+    lac_db_bind_text(put, at, summary->cause);
+    lac_db_bind_text(put, at + 1, letter);
+    lac_db_bind_text(put, at + 2, summary->text);
     if (summary->step_mean_ns != LAC_UNKNOWN_NS) {
-        lac_sql_bind_i64(put, at + 3, summary->step_mean_ns);
+        lac_db_bind_i64(put, at + 3, summary->step_mean_ns);
     }
     bind_known(put, at + 4, summary->throughput_per_s);
-    lac_sql_bind_text(put, at + 5, summary->throughput_unit);
+    lac_db_bind_text(put, at + 5, summary->throughput_unit);
     bind_known(put, at + 6, summary->not_computing_pct);
-    lac_sql_bind_text(put, at + 7, summary->next_change);
+    lac_db_bind_text(put, at + 7, summary->next_change);
     bind_known(put, at + 8, summary->gain_low_pct);
     bind_known(put, at + 9, summary->gain_mid_pct);
     bind_known(put, at + 10, summary->gain_high_pct);
-    lac_sql_bind_text(put, at + 11, summary->finding_id);
+    lac_db_bind_text(put, at + 11, summary->finding_id);
 }
 
-static void bind_row(sqlite3_stmt *put, const struct lac_trace_row *row, int64_t project,
+static void bind_row(struct lac_statement *put, const struct lac_trace_row *row, int64_t project,
                      const char *original)
 {
     int at = 1;
 
-    lac_sql_bind_text(put, at++, row->id);
+    lac_db_bind_text(put, at++, row->id);
     if (project != 0) {
-        lac_sql_bind_i64(put, at, project);
+        lac_db_bind_i64(put, at, project);
     }
     at++;
-    lac_sql_bind_text(put, at++, row->run[0] != '\0' ? row->run : NULL);
-    lac_sql_bind_text(put, at++, row->name);
-    lac_sql_bind_i64(put, at++, row->state);
-    lac_sql_bind_i64(put, at++, row->created_unix_ms);
+    lac_db_bind_text(put, at++, row->run[0] != '\0' ? row->run : NULL);
+    lac_db_bind_text(put, at++, row->name);
+    lac_db_bind_i64(put, at++, row->state);
+    lac_db_bind_i64(put, at++, row->created_unix_ms);
     if (row->has_sha256) {
-        lac_sql_bind_blob(put, at, row->sha256, LAC_SHA256_SIZE);
+        lac_db_bind_blob(put, at, row->sha256, LAC_SHA256_SIZE);
     }
     at++;
-    lac_sql_bind_i64(put, at++, (int64_t)row->size_bytes);
-    lac_sql_bind_i64(put, at++, row->generation);
-    lac_sql_bind_text(put, at++, original);
-    lac_sql_bind_text(put, at++, row->format);
-    lac_sql_bind_i64(put, at++, (int64_t)row->event_count);
-    lac_sql_bind_i64(put, at++, (int64_t)row->slice_count);
-    lac_sql_bind_i64(put, at++, (int64_t)row->dropped_count);
-    lac_sql_bind_i64(put, at++, (int64_t)row->repaired_count);
-    lac_sql_bind_i64(put, at++, row->duration_ns);
-    lac_sql_bind_i64(put, at++, row->t0_ns);
+    lac_db_bind_i64(put, at++, (int64_t)row->size_bytes);
+    lac_db_bind_i64(put, at++, row->generation);
+    lac_db_bind_text(put, at++, original);
+    lac_db_bind_text(put, at++, row->format);
+    lac_db_bind_i64(put, at++, (int64_t)row->event_count);
+    lac_db_bind_i64(put, at++, (int64_t)row->slice_count);
+    lac_db_bind_i64(put, at++, (int64_t)row->dropped_count);
+    lac_db_bind_i64(put, at++, (int64_t)row->repaired_count);
+    lac_db_bind_i64(put, at++, row->duration_ns);
+    lac_db_bind_i64(put, at++, row->t0_ns);
     if (row->rank >= 0) {
-        lac_sql_bind_i64(put, at, row->rank);
+        lac_db_bind_i64(put, at, row->rank);
     }
     at++;
-    lac_sql_bind_text(put, at++, row->host);
-    lac_sql_bind_i64(put, at++, row->is_simulated);
-    lac_sql_bind_i64(put, at++, row->device_count);
-    lac_sql_bind_text(put, at++, row->device_names);
-    lac_sql_bind_i64(put, at++, (int64_t)row->file_bytes);
+    lac_db_bind_text(put, at++, row->host);
+    lac_db_bind_i64(put, at++, row->is_simulated);
+    lac_db_bind_i64(put, at++, row->device_count);
+    lac_db_bind_text(put, at++, row->device_names);
+    lac_db_bind_i64(put, at++, (int64_t)row->file_bytes);
 }
 
-static enum lac_status put_report(sqlite3 *db, const struct lac_trace_row *row,
+static enum lac_status put_report(struct lac_db *db, const struct lac_trace_row *row,
                                   struct lac_error *reterr)
 {
-    sqlite3_stmt *put = NULL;
+    struct lac_statement *put = NULL;
     enum lac_status status =
-        lac_sql_prepare(db, "INSERT INTO report_lines VALUES(?,?,?,?,?,?,?)", &put, reterr);
+        lac_db_prepare(db, "INSERT INTO report_lines VALUES(?,?,?,?,?,?,?)", &put, reterr);
 
     for (uint32_t i = 0; i < row->report_count && status == LAC_OK; i++) {
         const struct lac_trace_report_line *line = &row->report[i];
 
-        lac_sql_bind_text(put, 1, row->id);
-        lac_sql_bind_i64(put, 2, i);
-        lac_sql_bind_text(put, 3, line->code);
-        lac_sql_bind_i64(put, 4, line->severity);
-        lac_sql_bind_i64(put, 5, (int64_t)line->count);
-        lac_sql_bind_i64(put, 6, (int64_t)line->first_offset_bytes);
-        lac_sql_bind_text(put, 7, line->text);
-        status = lac_sql_step_done(put, "catalog", reterr);
+        lac_db_bind_text(put, 1, row->id);
+        lac_db_bind_i64(put, 2, i);
+        lac_db_bind_text(put, 3, line->code);
+        lac_db_bind_i64(put, 4, line->severity);
+        lac_db_bind_i64(put, 5, (int64_t)line->count);
+        lac_db_bind_i64(put, 6, (int64_t)line->first_offset_bytes);
+        lac_db_bind_text(put, 7, line->text);
+        status = lac_db_step_done(put, "catalog", reterr);
     }
-    (void)sqlite3_finalize(put);
+    lac_db_finalize(put);
     return status;
 }
 
-enum lac_status lac_catalog_put_trace(sqlite3 *db, const struct lac_trace_row *row, int64_t project,
-                                      const char *original, struct lac_error *reterr)
+enum lac_status lac_catalog_put_trace(struct lac_db *db, const struct lac_trace_row *row,
+                                      int64_t project, const char *original,
+                                      struct lac_error *reterr)
 {
     /* the row of an upload is there already: its place in the list, its project and name stay */
     static const char sql[] =
@@ -434,75 +432,75 @@ enum lac_status lac_catalog_put_trace(sqlite3 *db, const struct lac_trace_row *r
         " gain_low_pct=excluded.gain_low_pct, gain_mid_pct=excluded.gain_mid_pct,"
         " gain_high_pct=excluded.gain_high_pct, finding_id=excluded.finding_id";
     const char letter[2] = {row->summary.letter, '\0'};
-    sqlite3_stmt *put = NULL;
-    enum lac_status status = lac_sql_prepare(db, sql, &put, reterr);
+    struct lac_statement *put = NULL;
+    enum lac_status status = lac_db_prepare(db, sql, &put, reterr);
 
     if (status == LAC_OK) {
         bind_row(put, row, project, original);
         bind_summary(put, 24, &row->summary, letter);
-        status = lac_sql_step_done(put, "catalog", reterr);
+        status = lac_db_step_done(put, "catalog", reterr);
     }
-    (void)sqlite3_finalize(put);
+    lac_db_finalize(put);
     return status == LAC_OK ? put_report(db, row, reterr) : status;
 }
 
-enum lac_status lac_catalog_put_findings(sqlite3 *db, const char *trace,
+enum lac_status lac_catalog_put_findings(struct lac_db *db, const char *trace,
                                          const struct lac_finding_row *findings, uint32_t count,
                                          struct lac_error *reterr)
 {
-    sqlite3_stmt *put = NULL;
+    struct lac_statement *put = NULL;
     enum lac_status status =
-        lac_sql_prepare(db, "INSERT INTO findings VALUES(?,?,?,?,?,?,?,?,?,?,?)", &put, reterr);
+        lac_db_prepare(db, "INSERT INTO findings VALUES(?,?,?,?,?,?,?,?,?,?,?)", &put, reterr);
 
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
         const struct lac_finding_row *finding = &findings[i];
 
-        lac_sql_bind_text(put, 1, trace);
-        lac_sql_bind_i64(put, 2, i);
-        lac_sql_bind_text(put, 3, finding->finding_id);
-        lac_sql_bind_text(put, 4, finding->severity);
+        lac_db_bind_text(put, 1, trace);
+        lac_db_bind_i64(put, 2, i);
+        lac_db_bind_text(put, 3, finding->finding_id);
+        lac_db_bind_text(put, 4, finding->severity);
         if (finding->has_cost_ns) {
-            lac_sql_bind_i64(put, 5, finding->cost_ns_per_step);
+            lac_db_bind_i64(put, 5, finding->cost_ns_per_step);
         }
         bind_known(put, 6, finding->cost_pct);
         bind_known(put, 7, finding->gain_low_pct);
         bind_known(put, 8, finding->gain_mid_pct);
         bind_known(put, 9, finding->gain_high_pct);
         bind_known(put, 10, finding->confidence);
-        lac_sql_bind_text(put, 11, finding->title);
-        status = lac_sql_step_done(put, "catalog", reterr);
+        lac_db_bind_text(put, 11, finding->title);
+        status = lac_db_step_done(put, "catalog", reterr);
     }
-    (void)sqlite3_finalize(put);
+    lac_db_finalize(put);
     return status;
 }
 
-enum lac_status lac_catalog_original(sqlite3 *db, const char *id, char *ret_original,
+enum lac_status lac_catalog_original(struct lac_db *db, const char *id, char *ret_original,
                                      struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status =
-        lac_sql_prepare(db, "SELECT original FROM traces WHERE id = ?", &get, reterr);
+        lac_db_prepare(db, "SELECT original FROM traces WHERE id = ?", &get, reterr);
 
     ret_original[0] = '\0';
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
         copy_text(get, 0, ret_original, LAC_ID_SIZE);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status == LAC_ERR_NOT_FOUND
                ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id")
                : status;
 }
 
 /** The original of a trace, "" none; whether others need it. */
-static enum lac_status original_of(sqlite3 *db, const char *id, char *ret_original,
+static enum lac_status original_of(struct lac_db *db, const char *id, char *ret_original,
                                    struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
-    enum lac_status status = lac_sql_prepare(
+    struct lac_statement *get = NULL;
+    enum lac_status status = lac_db_prepare(
         db,
         "SELECT t.original, (SELECT count(*) FROM traces o WHERE o.original = t.original"
         " AND o.id <> t.id) FROM traces t WHERE t.id = ?",
@@ -510,17 +508,17 @@ static enum lac_status original_of(sqlite3 *db, const char *id, char *ret_origin
 
     ret_original[0] = '\0';
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
-    if (status == LAC_OK && sqlite3_column_int64(get, 1) == 0) {
+    if (status == LAC_OK && lac_db_i64(get, 1) == 0) {
         copy_text(get, 0, ret_original, LAC_ID_SIZE);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status;
 }
 
-enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_original,
+enum lac_status lac_catalog_delete(struct lac_db *db, const char *id, char *ret_original,
                                    struct lac_error *reterr)
 {
     const char *texts[1] = {id};

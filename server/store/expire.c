@@ -3,10 +3,10 @@
 #include "analysis/model/status.h"
 #include "collector/base/reserve.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 #include "server/store/trace_facts.h"
 
 #include <assert.h>
@@ -33,27 +33,27 @@ struct due_list {
     uint32_t count;
 };
 
-static void copy_text(sqlite3_stmt *get, int column, char *out, size_t capacity_bytes)
+static void copy_text(struct lac_statement *get, int column, char *out, size_t capacity_bytes)
 {
-    const unsigned char *text = sqlite3_column_text(get, column);
+    const char *text = lac_db_text(get, column);
 
-    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? (const char *)text : "");
+    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? text : "");
 }
 
 /** Rows (id, name) of a statement with ?1 bound, oldest first. */
 static enum lac_status list_due(struct lac_store *store, const char *sql, int64_t before_ms,
                                 struct due_list *list, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     uint32_t capacity = 0;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog, sql, &get, reterr);
+    status = lac_db_prepare(store->catalog, sql, &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, before_ms);
+        lac_db_bind_i64(get, 1, before_ms);
     }
-    while (status == LAC_OK && (status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+    while (status == LAC_OK && (status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
         if (list->count == capacity) {
             struct due *grown;
 
@@ -69,7 +69,7 @@ static enum lac_status list_due(struct lac_store *store, const char *sql, int64_
         copy_text(get, 1, list->rows[list->count].name, NAME_BYTES);
         list->count++;
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
@@ -121,25 +121,25 @@ static enum lac_status list_made(struct lac_store *store, const char *original,
                                  struct lac_error *reterr)
 {
     char(*ids)[LAC_ID_SIZE] = NULL;
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     uint32_t capacity = 0;
     enum lac_status status;
 
     *ret_count = 0;
     (void)pthread_mutex_lock(&store->lock);
     status =
-        lac_sql_prepare(store->catalog, "SELECT id FROM traces WHERE original = ?1", &get, reterr);
+        lac_db_prepare(store->catalog, "SELECT id FROM traces WHERE original = ?1", &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, original);
+        lac_db_bind_text(get, 1, original);
     }
-    while (status == LAC_OK && (status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+    while (status == LAC_OK && (status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
         if (LAC_RESERVE(ids, capacity, *ret_count, 1)) {
             copy_text(get, 0, ids[(*ret_count)++], LAC_ID_SIZE);
         } else {
             status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     *ret_ids = ids;
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;

@@ -6,6 +6,7 @@
 #include "analysis/model/strings.h"
 #include "collector/base/utf8.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
@@ -442,7 +443,7 @@ static enum lac_status commit_rows(struct lac_store *store, const struct lac_pub
                                    struct arrival *arrivals, const struct lac_object_row *original,
                                    struct lac_error *reterr)
 {
-    sqlite3 *db = store->catalog;
+    struct lac_db *db = store->catalog;
     int64_t project = 0;
     enum lac_status status = LAC_OK;
 
@@ -527,10 +528,10 @@ enum lac_status lac_store_publish(struct lac_store *store,
                                         strerror(errno));
         if (status == LAC_OK) {
             (void)pthread_mutex_lock(&store->lock);
-            status = lac_catalog_begin(store->catalog, true, reterr);
+            status = lac_db_begin(store->catalog, true, reterr);
             if (status == LAC_OK) {
                 status = commit_rows(store, publication, arrivals, &original, reterr);
-                status = lac_catalog_end(store->catalog, status, reterr);
+                status = lac_db_end(store->catalog, status, reterr);
             }
             (void)pthread_mutex_unlock(&store->lock);
         }

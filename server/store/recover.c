@@ -10,6 +10,7 @@
 #include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/remote.h"
 #include "server/store/store.h"
@@ -190,12 +191,12 @@ static void finish_deletions(struct recovery *recovery)
     for (uint32_t i = 0; i < recovery->traces.count && recovery->status == LAC_OK; i++) {
         char original[LAC_ID_SIZE] = "";
         char path[LAC_STORE_PATH_SIZE];
-        enum lac_status status = lac_catalog_begin(store->catalog, true, recovery->reterr);
+        enum lac_status status = lac_db_begin(store->catalog, true, recovery->reterr);
 
         if (status == LAC_OK) {
             status = lac_catalog_delete(store->catalog, recovery->traces.ids[i], original,
                                         recovery->reterr);
-            status = lac_catalog_end(store->catalog, status, recovery->reterr);
+            status = lac_db_end(store->catalog, status, recovery->reterr);
         }
         if (status == LAC_OK && original[0] != '\0' &&
             lac_store_path(store, path, "originals", original, ".zst")) {
@@ -390,15 +391,15 @@ static int in_order(const void *a, const void *b)
 
 static long long count_rows(const struct recovery *recovery, const char *sql)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     struct lac_error error;
     long long count = 0;
 
-    if (lac_sql_prepare(recovery->store->catalog, sql, &get, &error) == LAC_OK &&
-        lac_sql_step_row(get, "catalog.db", &error) == LAC_OK) {
-        count = sqlite3_column_int64(get, 0);
+    if (lac_db_prepare(recovery->store->catalog, sql, &get, &error) == LAC_OK &&
+        lac_db_step_row(get, "catalog.db", &error) == LAC_OK) {
+        count = lac_db_i64(get, 0);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return count;
 }
 
@@ -483,7 +484,7 @@ static void list_found(struct recovery *recovery)
         return;
     }
     qsort(recovery->found, recovery->found_count, sizeof(*recovery->found), in_order);
-    status = lac_catalog_begin(store->catalog, true, recovery->reterr);
+    status = lac_db_begin(store->catalog, true, recovery->reterr);
     for (uint32_t i = 0; i < recovery->found_count && status == LAC_OK; i++) {
         const struct lac_trace_facts *facts = &recovery->found[i];
         int state = state_of(recovery, facts->row.id);
@@ -493,7 +494,7 @@ static void list_found(struct recovery *recovery)
             *(state < 0 ? &listed : &corrected) += 1;
         }
     }
-    status = lac_catalog_end(store->catalog, status, recovery->reterr);
+    status = lac_db_end(store->catalog, status, recovery->reterr);
     if (status == LAC_OK) {
         if (listed + corrected > 0) {
             tell_found(recovery, listed, corrected);
@@ -567,10 +568,10 @@ static void take_upload(struct recovery *recovery, const char *id)
     status = lac_staged_facts_read(&staging, &facts, &error);
     if (status == LAC_OK && strcmp(facts.row.id, id) == 0) {
         facts.row.state = LAC_TRACE_IMPORTING;
-        status = lac_catalog_begin(store->catalog, true, recovery->reterr);
+        status = lac_db_begin(store->catalog, true, recovery->reterr);
         if (status == LAC_OK) {
             status = lac_catalog_put_facts(store->catalog, &facts, recovery->reterr);
-            status = lac_catalog_end(store->catalog, status, recovery->reterr);
+            status = lac_db_end(store->catalog, status, recovery->reterr);
         }
         if (status == LAC_OK) {
             lac_store_tell(store,
@@ -587,22 +588,22 @@ static void take_upload(struct recovery *recovery, const char *id)
 
 static void take_original(struct recovery *recovery, const char *name)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     struct lac_error error;
     char id[LAC_ID_SIZE];
     bool known = true; /* in doubt nothing is moved */
 
     if (lac_store_id_of(name, ".zst", id) &&
-        lac_sql_prepare(
+        lac_db_prepare(
             recovery->store->catalog,
             "SELECT 1 FROM traces WHERE original = ?1 OR (id = ?1 AND state = 1) LIMIT 1", &get,
             &error) == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        known = lac_sql_step_row(get, "catalog.db", &error) != LAC_ERR_NOT_FOUND;
+        lac_db_bind_text(get, 1, id);
+        known = lac_db_step_row(get, "catalog.db", &error) != LAC_ERR_NOT_FOUND;
     } else if (!lac_store_id_of(name, ".zst", id)) {
         known = false;
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (!known) {
         (void)lac_store_set_aside(recovery->store, "originals", name, "belongs to no trace");
     }

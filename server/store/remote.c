@@ -8,10 +8,10 @@
 #include "collector/base/reserve.h"
 #include "server/objects/objects.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 #include "server/store/trace/trace_private.h"
 
 #include <dirent.h>
@@ -61,79 +61,78 @@ void lac_object_name(const struct lac_object_row *row, char *out)
 }
 
 /** kind, id, sha256, bytes of the statement's row. @return false: it is damaged */
-static bool take_row(sqlite3_stmt *get, struct lac_object_row *row)
+static bool take_row(struct lac_statement *get, struct lac_object_row *row)
 {
-    const char *id = (const char *)sqlite3_column_text(get, 1);
+    const char *id = lac_db_text(get, 1);
 
-    *row = (struct lac_object_row){.kind = sqlite3_column_int(get, 0) == 0 ? LAC_OBJECT_TRACE
-                                                                           : LAC_OBJECT_ORIGINAL,
-                                   .bytes = (uint64_t)sqlite3_column_int64(get, 3)};
-    if (id == NULL || !lac_store_id_is_valid(id) ||
-        sqlite3_column_bytes(get, 2) != LAC_SHA256_SIZE) {
+    *row = (struct lac_object_row){.kind = lac_db_int(get, 0) == 0 ? LAC_OBJECT_TRACE
+                                                                   : LAC_OBJECT_ORIGINAL,
+                                   .bytes = (uint64_t)lac_db_i64(get, 3)};
+    if (id == NULL || !lac_store_id_is_valid(id) || lac_db_bytes(get, 2) != LAC_SHA256_SIZE) {
         return false;
     }
     memcpy(row->id, id, LAC_ID_SIZE);
-    memcpy(row->sha256, sqlite3_column_blob(get, 2), LAC_SHA256_SIZE);
+    memcpy(row->sha256, lac_db_blob(get, 2), LAC_SHA256_SIZE);
     return true;
 }
 
-enum lac_status lac_catalog_get_object(sqlite3 *db, enum lac_object_kind kind, const char *id,
+enum lac_status lac_catalog_get_object(struct lac_db *db, enum lac_object_kind kind, const char *id,
                                        struct lac_object_row *ret_row, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
-    enum lac_status status = lac_sql_prepare(
+    struct lac_statement *get = NULL;
+    enum lac_status status = lac_db_prepare(
         db, "SELECT kind, id, sha256, bytes FROM objects WHERE kind = ?1 AND id = ?2", &get,
         reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, (int64_t)kind);
-        lac_sql_bind_text(get, 2, id);
-        status = lac_sql_step_row(get, "catalog.db", reterr);
+        lac_db_bind_i64(get, 1, (int64_t)kind);
+        lac_db_bind_text(get, 2, id);
+        status = lac_db_step_row(get, "catalog.db", reterr);
     }
     if (status == LAC_OK && !take_row(get, ret_row)) {
         status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "catalog.db is damaged (a row of objects)");
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status;
 }
 
-enum lac_status lac_catalog_put_object(sqlite3 *db, const struct lac_object_row *row,
+enum lac_status lac_catalog_put_object(struct lac_db *db, const struct lac_object_row *row,
                                        struct lac_error *reterr)
 {
-    sqlite3_stmt *put = NULL;
-    enum lac_status status = lac_sql_prepare(
+    struct lac_statement *put = NULL;
+    enum lac_status status = lac_db_prepare(
         db, "INSERT OR REPLACE INTO objects(kind, id, sha256, bytes) VALUES(?1, ?2, ?3, ?4)", &put,
         reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_i64(put, 1, (int64_t)row->kind);
-        lac_sql_bind_text(put, 2, row->id);
-        lac_sql_bind_blob(put, 3, row->sha256, sizeof(row->sha256));
-        lac_sql_bind_i64(put, 4, (int64_t)row->bytes);
-        status = lac_sql_step_done(put, "catalog.db", reterr);
+        lac_db_bind_i64(put, 1, (int64_t)row->kind);
+        lac_db_bind_text(put, 2, row->id);
+        lac_db_bind_blob(put, 3, row->sha256, sizeof(row->sha256));
+        lac_db_bind_i64(put, 4, (int64_t)row->bytes);
+        status = lac_db_step_done(put, "catalog.db", reterr);
     }
-    (void)sqlite3_finalize(put);
+    lac_db_finalize(put);
     return status;
 }
 
-enum lac_status lac_catalog_list_objects(sqlite3 *db, struct lac_object_row **ret_rows,
+enum lac_status lac_catalog_list_objects(struct lac_db *db, struct lac_object_row **ret_rows,
                                          uint32_t *ret_count, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     struct lac_object_row *rows = NULL;
     uint32_t count = 0;
     uint32_t capacity = 0;
-    enum lac_status status = lac_sql_prepare(
+    enum lac_status status = lac_db_prepare(
         db, "SELECT kind, id, sha256, bytes FROM objects ORDER BY kind, id", &get, reterr);
 
-    while (status == LAC_OK && (status = lac_sql_step_row(get, "catalog.db", reterr)) == LAC_OK) {
+    while (status == LAC_OK && (status = lac_db_step_row(get, "catalog.db", reterr)) == LAC_OK) {
         if (!LAC_RESERVE(rows, capacity, count, 1)) {
             status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
         } else if (take_row(get, &rows[count])) {
             count++;
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (status != LAC_ERR_NOT_FOUND) {
         free(rows);
         return status;
@@ -170,21 +169,21 @@ enum lac_status lac_remote_forget(struct lac_store *store, enum lac_object_kind 
 static enum lac_status read_storage(struct lac_store *store, char **ret_url, char *ret_owner,
                                     struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status =
-        lac_sql_prepare(store->catalog, "SELECT url, owner FROM object_store", &get, reterr);
+        lac_db_prepare(store->catalog, "SELECT url, owner FROM object_store", &get, reterr);
 
     *ret_url = NULL;
     if (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog.db", reterr);
+        status = lac_db_step_row(get, "catalog.db", reterr);
     }
     if (status == LAC_OK) {
-        const char *owner = (const char *)sqlite3_column_text(get, 1);
+        const char *owner = lac_db_text(get, 1);
 
-        *ret_url = lac_sql_take_text(get, 0, &status);
+        *ret_url = lac_db_take_text(get, 0, &status);
         (void)snprintf(ret_owner, LAC_ID_SIZE, "%s", owner != NULL ? owner : "");
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
@@ -547,23 +546,23 @@ static enum lac_status put_rest(struct lac_store *store, enum lac_object_kind ki
         "SELECT DISTINCT original FROM traces WHERE state = 2 AND original IS NOT NULL AND"
         " original NOT IN (SELECT id FROM objects WHERE kind = 1) LIMIT 1000"};
     char(*ids)[LAC_ID_SIZE] = calloc(1000, sizeof(*ids));
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     uint32_t count = 0;
     enum lac_status status = ids != NULL ? LAC_OK : LAC_ERR_NOMEM;
 
     (void)pthread_mutex_lock(&store->lock);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog, sql[kind], &get, reterr);
+        status = lac_db_prepare(store->catalog, sql[kind], &get, reterr);
     }
     while (status == LAC_OK && count < 1000 &&
-           (status = lac_sql_step_row(get, "catalog.db", reterr)) == LAC_OK) {
-        const char *id = (const char *)sqlite3_column_text(get, 0);
+           (status = lac_db_step_row(get, "catalog.db", reterr)) == LAC_OK) {
+        const char *id = lac_db_text(get, 0);
 
         if (id != NULL && lac_store_id_is_valid(id)) {
             memcpy(ids[count++], id, LAC_ID_SIZE);
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     status = status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
@@ -577,10 +576,10 @@ static enum lac_status put_rest(struct lac_store *store, enum lac_object_kind ki
         status = lac_remote_put(store, kind, ids[i], path, &row, reterr);
         if (status == LAC_OK) {
             (void)pthread_mutex_lock(&store->lock);
-            status = lac_catalog_begin(store->catalog, true, reterr);
+            status = lac_db_begin(store->catalog, true, reterr);
             if (status == LAC_OK) {
-                status = lac_catalog_end(
-                    store->catalog, lac_catalog_put_object(store->catalog, &row, reterr), reterr);
+                status = lac_db_end(store->catalog,
+                                    lac_catalog_put_object(store->catalog, &row, reterr), reterr);
             }
             (void)pthread_mutex_unlock(&store->lock);
         }
@@ -698,11 +697,11 @@ enum lac_status lac_store_leave_objects(struct lac_store *store, struct lac_erro
         status = lac_store_sync_folder(store, folders[kind], reterr);
     }
     if (status == LAC_OK) {
-        status = lac_catalog_begin(store->catalog, true, reterr);
+        status = lac_db_begin(store->catalog, true, reterr);
         if (status == LAC_OK) {
-            status = lac_sql_run(store->catalog, "DELETE FROM objects; DELETE FROM object_store",
-                                 reterr);
-            status = lac_catalog_end(store->catalog, status, reterr);
+            status =
+                lac_db_run(store->catalog, "DELETE FROM objects; DELETE FROM object_store", reterr);
+            status = lac_db_end(store->catalog, status, reterr);
         }
     }
     if (status == LAC_OK) {
@@ -717,7 +716,7 @@ enum lac_status lac_store_count_objects(struct lac_store *store, struct lac_stor
 {
     struct lac_objects_counts counts = {0};
     struct copies copies = {0};
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     *ret = (struct lac_store_objects){.is_on = store->remote != NULL};
@@ -738,21 +737,21 @@ enum lac_status lac_store_count_objects(struct lac_store *store, struct lac_stor
     ret->copies_bytes = copies.bytes;
     free(copies.rows);
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(
+    status = lac_db_prepare(
         store->catalog,
         "SELECT (SELECT count(*) FROM objects), (SELECT coalesce(sum(bytes), 0) FROM objects),"
         " (SELECT count(*) FROM traces WHERE state = 2 AND id NOT IN (SELECT id FROM objects WHERE"
         " kind = 0))",
         &get, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog.db", reterr);
+        status = lac_db_step_row(get, "catalog.db", reterr);
     }
     if (status == LAC_OK) {
-        ret->object_count = (uint64_t)sqlite3_column_int64(get, 0);
-        ret->object_bytes = (uint64_t)sqlite3_column_int64(get, 1);
-        ret->waiting_count = (uint64_t)sqlite3_column_int64(get, 2);
+        ret->object_count = (uint64_t)lac_db_i64(get, 0);
+        ret->object_bytes = (uint64_t)lac_db_i64(get, 1);
+        ret->waiting_count = (uint64_t)lac_db_i64(get, 2);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

@@ -9,8 +9,8 @@
 
 #include "analysis/model/status.h"
 #include "server/objects/objects.h" // IWYU pragma: export
+#include "server/store/database/database.h"
 #include "server/store/store.h"
-#include "server/store/trace/sql.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,13 +30,15 @@ struct lac_object_row {
 void lac_object_name(const struct lac_object_row *row, char *out);
 
 /** @return LAC_OK or LAC_ERR_NOT_FOUND */
-LAC_MUST_USE enum lac_status lac_catalog_get_object(sqlite3 *db, enum lac_object_kind kind,
+LAC_MUST_USE enum lac_status lac_catalog_get_object(struct lac_db *db, enum lac_object_kind kind,
                                                     const char *id, struct lac_object_row *ret_row,
                                                     struct lac_error *reterr);
-LAC_MUST_USE enum lac_status lac_catalog_put_object(sqlite3 *db, const struct lac_object_row *row,
+LAC_MUST_USE enum lac_status lac_catalog_put_object(struct lac_db *db,
+                                                    const struct lac_object_row *row,
                                                     struct lac_error *reterr);
 /** All rows; the caller frees them. */
-LAC_MUST_USE enum lac_status lac_catalog_list_objects(sqlite3 *db, struct lac_object_row **ret_rows,
+LAC_MUST_USE enum lac_status lac_catalog_list_objects(struct lac_db *db,
+                                                      struct lac_object_row **ret_rows,
                                                       uint32_t *ret_count,
                                                       struct lac_error *reterr);
 

@@ -2,19 +2,19 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/report_rows.h"
 #include "server/store/report_store.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
-static void visit_comment(sqlite3_stmt *get, lac_comment_fn *visit, void *context)
+static void visit_comment(struct lac_statement *get, lac_comment_fn *visit, void *context)
 {
     const struct lac_comment comment = {
         .id = lac_report_rows_text(get, 0),
@@ -23,10 +23,10 @@ static void visit_comment(sqlite3_stmt *get, lac_comment_fn *visit, void *contex
         .body = lac_report_rows_text(get, 3),
         .author = lac_report_rows_text(get, 4),
         .mentions = lac_report_rows_text(get, 5),
-        .at_unix_ms = sqlite3_column_int64(get, 6),
-        .edited_unix_ms = sqlite3_column_int64(get, 7),
+        .at_unix_ms = lac_db_i64(get, 6),
+        .edited_unix_ms = lac_db_i64(get, 7),
         .resolved_by = lac_report_rows_text(get, 8),
-        .resolved_unix_ms = sqlite3_column_int64(get, 9),
+        .resolved_unix_ms = lac_db_i64(get, 9),
     };
 
     visit(context, &comment);
@@ -36,28 +36,28 @@ enum lac_status lac_comments_list(struct lac_store *store, const char *report, c
                                   lac_comment_fn *visit, void *context, struct lac_error *reterr)
 {
     assert(store != NULL && report != NULL && visit != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     bool has_any = false;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog,
-                                 "SELECT id, thread, part, body, author, mentions, at_ms,"
-                                 " edited_ms, resolved_by, resolved_ms FROM report_comments WHERE"
-                                 " report = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY at_ms, id",
-                                 &get, reterr);
+        status = lac_db_prepare(store->catalog,
+                                "SELECT id, thread, part, body, author, mentions, at_ms,"
+                                " edited_ms, resolved_by, resolved_ms FROM report_comments WHERE"
+                                " report = ?1 AND (?2 IS NULL OR id = ?2) ORDER BY at_ms, id",
+                                &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, report);
-        lac_sql_bind_text(get, 2, id);
-        while ((status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+        lac_db_bind_text(get, 1, report);
+        lac_db_bind_text(get, 2, id);
+        while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
             visit_comment(get, visit, context);
             has_any = true;
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     if (status == LAC_ERR_NOT_FOUND && id != NULL && !has_any) {
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "this report has no such comment");
@@ -80,7 +80,7 @@ static enum lac_status change_one(struct lac_store *store, const char *sql,
         if (status == LAC_OK && changes == 0) {
             status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "%s", not_found);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -174,26 +174,25 @@ enum lac_status lac_finding_states(struct lac_store *store, const char *report,
                                    struct lac_error *reterr)
 {
     assert(store != NULL && report != NULL && visit != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog,
-                                 "SELECT part, state, note, author, at_ms FROM report_findings"
-                                 " WHERE report = ?1 ORDER BY part",
-                                 &get, reterr);
+        status = lac_db_prepare(store->catalog,
+                                "SELECT part, state, note, author, at_ms FROM report_findings"
+                                " WHERE report = ?1 ORDER BY part",
+                                &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, report);
-        while ((status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+        lac_db_bind_text(get, 1, report);
+        while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
             visit(context, lac_report_rows_text(get, 0), lac_report_rows_text(get, 1),
-                  lac_report_rows_text(get, 2), lac_report_rows_text(get, 3),
-                  sqlite3_column_int64(get, 4));
+                  lac_report_rows_text(get, 2), lac_report_rows_text(get, 3), lac_db_i64(get, 4));
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }

@@ -5,12 +5,11 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/report_store.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/checked_file.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -31,11 +30,11 @@ enum { LIST_LIMIT_MAX = 1000 };
 enum lac_status lac_report_rows_begin(struct lac_store *store, bool writes,
                                       struct lac_error *reterr)
 {
-    if (!lac_checked_is_on(store->catalog)) { /* an old catalog that there is no room to convert */
+    if (!lac_db_is_current(store->catalog)) { /* an old catalog that there is no room to convert */
         return lac_fail(reterr, LAC_ERR_IO, 0,
                         "the disk has no room for reports: make room, then start the server again");
     }
-    return writes ? lac_catalog_begin(store->catalog, true, reterr) : LAC_OK;
+    return writes ? lac_db_begin(store->catalog, true, reterr) : LAC_OK;
 }
 
 const char *lac_report_rows_number(char *out, int64_t number)
@@ -63,23 +62,23 @@ void lac_reports_list_done(struct lac_written_report_list *list)
     *list = (struct lac_written_report_list){0};
 }
 
-static enum lac_status read_row(sqlite3_stmt *get, struct lac_written_report *row)
+static enum lac_status read_row(struct lac_statement *get, struct lac_written_report *row)
 {
-    const unsigned char *id = sqlite3_column_text(get, 0);
+    const char *id = lac_db_text(get, 0);
     enum lac_status status = LAC_OK;
 
     *row = (struct lac_written_report){
-        .version = sqlite3_column_int64(get, 6),
-        .created_unix_ms = sqlite3_column_int64(get, 7),
-        .updated_unix_ms = sqlite3_column_int64(get, 8),
-        .open_thread_count = (uint32_t)sqlite3_column_int64(get, 9),
+        .version = lac_db_i64(get, 6),
+        .created_unix_ms = lac_db_i64(get, 7),
+        .updated_unix_ms = lac_db_i64(get, 8),
+        .open_thread_count = (uint32_t)lac_db_i64(get, 9),
     };
-    (void)snprintf(row->id, sizeof(row->id), "%s", id != NULL ? (const char *)id : "");
-    row->project = lac_sql_take_text(get, 1, &status);
-    row->title = lac_sql_take_text(get, 2, &status);
-    row->markdown = lac_sql_take_text(get, 3, &status);
-    row->author = lac_sql_take_text(get, 4, &status);
-    row->editor = lac_sql_take_text(get, 5, &status);
+    (void)snprintf(row->id, sizeof(row->id), "%s", id != NULL ? id : "");
+    row->project = lac_db_take_text(get, 1, &status);
+    row->title = lac_db_take_text(get, 2, &status);
+    row->markdown = lac_db_take_text(get, 3, &status);
+    row->author = lac_db_take_text(get, 4, &status);
+    row->editor = lac_db_take_text(get, 5, &status);
     if (status != LAC_OK) {
         lac_written_report_done(row);
     }
@@ -107,13 +106,13 @@ static bool parse_cursor(const char *after, int64_t *ret_ms, char *ret_id)
     return true;
 }
 
-static enum lac_status read_page(sqlite3_stmt *get, uint32_t limit,
+static enum lac_status read_page(struct lac_statement *get, uint32_t limit,
                                  struct lac_written_report_list *list, struct lac_error *reterr)
 {
     enum lac_status status = LAC_OK;
 
     while (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK && list->count == limit) {
             const struct lac_written_report *last = &list->rows[limit - 1];
 
@@ -135,7 +134,7 @@ static enum lac_status list_page(struct lac_store *store,
                                  const char *before_id, struct lac_written_report_list *list,
                                  struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     char sql[1200];
     enum lac_status status = lac_report_rows_begin(store, false, reterr);
 
@@ -151,20 +150,20 @@ static enum lac_status list_page(struct lac_store *store,
                    " NOT NULL))) ORDER BY r.updated_ms DESC, r.id DESC",
                    "NULL");
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog, sql, &get, reterr);
+        status = lac_db_prepare(store->catalog, sql, &get, reterr);
     }
     if (status == LAC_OK) {
         const bool has_text = query->text != NULL && query->text[0] != '\0';
 
-        lac_sql_bind_i64(get, 1, before_ms);
-        lac_sql_bind_text(get, 2, before_id);
-        lac_sql_bind_text(get, 3, query->project);
-        lac_sql_bind_text(get, 4, has_text ? query->text : NULL);
-        lac_sql_bind_text(get, 5, query->mention);
-        lac_sql_bind_text(get, 6, query->among);
+        lac_db_bind_i64(get, 1, before_ms);
+        lac_db_bind_text(get, 2, before_id);
+        lac_db_bind_text(get, 3, query->project);
+        lac_db_bind_text(get, 4, has_text ? query->text : NULL);
+        lac_db_bind_text(get, 5, query->mention);
+        lac_db_bind_text(get, 6, query->among);
         status = read_page(get, query->limit, list, reterr);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status;
 }
 
@@ -203,7 +202,7 @@ enum lac_status lac_reports_get(struct lac_store *store, const char *id,
                                 struct lac_written_report *ret_row, struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL && ret_row != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     char sql[600];
     enum lac_status status;
 
@@ -211,25 +210,25 @@ enum lac_status lac_reports_get(struct lac_store *store, const char *id,
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog, sql, &get, reterr);
+        status = lac_db_prepare(store->catalog, sql, &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
         status = read_row(get, ret_row);
     } else if (status == LAC_ERR_NOT_FOUND) {
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no report has this id");
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
 
 /* ---- changes ---- */
 
-static enum lac_status put_snapshots(sqlite3 *db, const char *id,
+static enum lac_status put_snapshots(struct lac_db *db, const char *id,
                                      const struct lac_report_change *change, const char *now,
                                      struct lac_error *reterr)
 {
@@ -247,7 +246,7 @@ static enum lac_status put_snapshots(sqlite3 *db, const char *id,
 }
 
 /** The newest version goes into the history as well. */
-static enum lac_status put_version(sqlite3 *db, const char *id, const char *author,
+static enum lac_status put_version(struct lac_db *db, const char *id, const char *author,
                                    struct lac_error *reterr)
 {
     const char *texts[2] = {id, author};
@@ -258,7 +257,7 @@ static enum lac_status put_version(sqlite3 *db, const char *id, const char *auth
                               texts, 2, NULL, reterr);
 }
 
-static enum lac_status put_project(sqlite3 *db, const char *id, const char *name,
+static enum lac_status put_project(struct lac_db *db, const char *id, const char *name,
                                    struct lac_error *reterr)
 {
     int64_t project = 0;
@@ -305,31 +304,31 @@ enum lac_status lac_reports_create(struct lac_store *store, const struct lac_rep
         if (status == LAC_OK) {
             status = put_snapshots(store->catalog, ret_id, change, now, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
 
-static enum lac_status read_number(sqlite3 *db, const char *sql, const char *id,
+static enum lac_status read_number(struct lac_db *db, const char *sql, const char *id,
                                    int64_t *ret_number, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
-    enum lac_status status = lac_sql_prepare(db, sql, &get, reterr);
+    struct lac_statement *get = NULL;
+    enum lac_status status = lac_db_prepare(db, sql, &get, reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        *ret_number = sqlite3_column_int64(get, 0);
+        *ret_number = lac_db_i64(get, 0);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return status;
 }
 
 /** Whether the change may be made now. */
-static enum lac_status look_before(sqlite3 *db, const char *id, int64_t base,
+static enum lac_status look_before(struct lac_db *db, const char *id, int64_t base,
                                    struct lac_error *reterr)
 {
     int64_t version = 0;
@@ -362,7 +361,7 @@ static enum lac_status look_before(sqlite3 *db, const char *id, int64_t base,
     return status;
 }
 
-static enum lac_status change_report(sqlite3 *db, const char *id,
+static enum lac_status change_report(struct lac_db *db, const char *id,
                                      const struct lac_report_change *change,
                                      struct lac_error *reterr)
 {
@@ -398,7 +397,7 @@ enum lac_status lac_reports_change(struct lac_store *store, const char *id, int6
         if (status == LAC_OK) {
             status = change_report(store->catalog, id, change, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -430,7 +429,7 @@ enum lac_status lac_reports_delete(struct lac_store *store, const char *id,
         for (size_t i = 0; i < LAC_COUNT_OF(others) && status == LAC_OK; i++) {
             status = lac_catalog_change(store->catalog, others[i], texts, 1, NULL, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -443,26 +442,25 @@ enum lac_status lac_reports_versions(struct lac_store *store, const char *id,
                                      struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL && visit != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog,
-                                 "SELECT version, title, author, at_ms, length(CAST(body AS BLOB))"
-                                 " FROM report_versions WHERE report = ?1 ORDER BY version DESC",
-                                 &get, reterr);
+        status = lac_db_prepare(store->catalog,
+                                "SELECT version, title, author, at_ms, length(CAST(body AS BLOB))"
+                                " FROM report_versions WHERE report = ?1 ORDER BY version DESC",
+                                &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        while ((status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
-            visit(context, sqlite3_column_int64(get, 0), lac_report_rows_text(get, 1),
-                  lac_report_rows_text(get, 2), sqlite3_column_int64(get, 3),
-                  sqlite3_column_int64(get, 4));
+        lac_db_bind_text(get, 1, id);
+        while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
+            visit(context, lac_db_i64(get, 0), lac_report_rows_text(get, 1),
+                  lac_report_rows_text(get, 2), lac_db_i64(get, 3), lac_db_i64(get, 4));
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
@@ -471,31 +469,31 @@ enum lac_status lac_reports_version(struct lac_store *store, const char *id, int
                                     struct lac_written_report *ret_row, struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL && ret_row != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog,
-                                 "SELECT v.report, coalesce(p.name, ''), v.title, v.body, r.author,"
-                                 " v.author, v.version, r.created_ms, v.at_ms, 0 FROM"
-                                 " report_versions v JOIN reports r ON r.id = v.report"
-                                 " LEFT JOIN projects p ON p.id = r.project"
-                                 " WHERE v.report = ?1 AND v.version = ?2",
-                                 &get, reterr);
+        status = lac_db_prepare(store->catalog,
+                                "SELECT v.report, coalesce(p.name, ''), v.title, v.body, r.author,"
+                                " v.author, v.version, r.created_ms, v.at_ms, 0 FROM"
+                                " report_versions v JOIN reports r ON r.id = v.report"
+                                " LEFT JOIN projects p ON p.id = r.project"
+                                " WHERE v.report = ?1 AND v.version = ?2",
+                                &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        lac_sql_bind_i64(get, 2, version);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        lac_db_bind_i64(get, 2, version);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
         status = read_row(get, ret_row);
     } else if (status == LAC_ERR_NOT_FOUND) {
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "this report has no such version");
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
@@ -505,29 +503,29 @@ enum lac_status lac_reports_snapshot(struct lac_store *store, const char *id, co
                                      struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL && part != NULL && ret_text != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(
+        status = lac_db_prepare(
             store->catalog,
             "SELECT snapshot, at_ms FROM report_parts WHERE report = ?1 AND part = ?2", &get,
             reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        lac_sql_bind_text(get, 2, part);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        lac_db_bind_text(get, 2, part);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        *ret_text = lac_sql_take_text(get, 0, &status);
+        *ret_text = lac_db_take_text(get, 0, &status);
         if (ret_at_unix_ms != NULL) {
-            *ret_at_unix_ms = sqlite3_column_int64(get, 1);
+            *ret_at_unix_ms = lac_db_i64(get, 1);
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

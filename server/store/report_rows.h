@@ -3,8 +3,8 @@
 
 /* Private to report_*.c and shares.c. */
 
+#include "server/store/database/database.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 enum { LAC_NUMBER_SIZE = 24 };
 
 /** With the store's lock held: whether the catalog has these tables; `writes`: begin a durable
- *  transaction, to be ended by lac_catalog_end(). */
+ *  transaction, to be ended by lac_db_end(). */
 LAC_MUST_USE enum lac_status lac_report_rows_begin(struct lac_store *store, bool writes,
                                                    struct lac_error *reterr);
 
@@ -20,11 +20,11 @@ LAC_MUST_USE enum lac_status lac_report_rows_begin(struct lac_store *store, bool
 const char *lac_report_rows_number(char *out, int64_t number);
 
 /** A column as text, "" for null; borrowed until the next step. */
-static inline const char *lac_report_rows_text(sqlite3_stmt *get, int column)
+static inline const char *lac_report_rows_text(struct lac_statement *get, int column)
 {
-    const unsigned char *text = sqlite3_column_text(get, column);
+    const char *text = lac_db_text(get, column);
 
-    return text != NULL ? (const char *)text : "";
+    return text != NULL ? text : "";
 }
 
 #endif

@@ -5,12 +5,12 @@
 #include "collector/base/encode.h"
 #include "collector/base/sha.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/report_rows.h"
 #include "server/store/report_store.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -44,10 +44,10 @@ static enum lac_status make_token(char *out, struct lac_error *reterr)
     return LAC_OK;
 }
 
-static void bind_optional(sqlite3_stmt *statement, int index, int64_t value)
+static void bind_optional(struct lac_statement *statement, int index, int64_t value)
 {
     if (value != 0) {
-        lac_sql_bind_i64(statement, index, value);
+        lac_db_bind_i64(statement, index, value);
     }
 }
 
@@ -55,29 +55,29 @@ static enum lac_status insert_share(struct lac_store *store, const struct lac_sh
                                     const char *id, const uint8_t *hash, struct lac_error *reterr)
 {
     const int64_t now_ms = lac_now_unix_ms();
-    sqlite3_stmt *insert = NULL;
+    struct lac_statement *insert = NULL;
     enum lac_status status =
-        lac_sql_prepare(store->catalog,
-                        "INSERT INTO shares(id, hash, kind, target, redact, snapshot, author,"
-                        " created_ms, expires_ms) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE"
-                        " (SELECT count(*) FROM shares WHERE target = ?4) < ?10",
-                        &insert, reterr);
+        lac_db_prepare(store->catalog,
+                       "INSERT INTO shares(id, hash, kind, target, redact, snapshot, author,"
+                       " created_ms, expires_ms) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 WHERE"
+                       " (SELECT count(*) FROM shares WHERE target = ?4) < ?10",
+                       &insert, reterr);
 
     if (status == LAC_OK) {
-        lac_sql_bind_text(insert, 1, id);
-        lac_sql_bind_blob(insert, 2, hash, LAC_SHA256_SIZE);
-        lac_sql_bind_text(insert, 3, share->kind);
-        lac_sql_bind_text(insert, 4, share->target);
-        lac_sql_bind_text(insert, 5, share->redact);
-        lac_sql_bind_text(insert, 6, share->snapshot);
-        lac_sql_bind_text(insert, 7, share->author);
-        lac_sql_bind_i64(insert, 8, now_ms);
+        lac_db_bind_text(insert, 1, id);
+        lac_db_bind_blob(insert, 2, hash, LAC_SHA256_SIZE);
+        lac_db_bind_text(insert, 3, share->kind);
+        lac_db_bind_text(insert, 4, share->target);
+        lac_db_bind_text(insert, 5, share->redact);
+        lac_db_bind_text(insert, 6, share->snapshot);
+        lac_db_bind_text(insert, 7, share->author);
+        lac_db_bind_i64(insert, 8, now_ms);
         bind_optional(insert, 9, share->expires_unix_ms);
-        lac_sql_bind_i64(insert, 10, LAC_SHARES_MAX);
-        status = lac_sql_step_done(insert, "catalog", reterr);
+        lac_db_bind_i64(insert, 10, LAC_SHARES_MAX);
+        status = lac_db_step_done(insert, "catalog", reterr);
     }
-    (void)sqlite3_finalize(insert);
-    if (status == LAC_OK && sqlite3_changes(store->catalog) == 0) {
+    lac_db_finalize(insert);
+    if (status == LAC_OK && lac_db_changes(store->catalog) == 0) {
         status =
             lac_fail(reterr, LAC_ERR_LIMIT, 0,
                      "%d links show this already: revoke one that is not needed", LAC_SHARES_MAX);
@@ -110,25 +110,25 @@ enum lac_status lac_shares_create(struct lac_store *store, const struct lac_shar
         if (status == LAC_OK) {
             status = insert_share(store, share, ret_id, hash, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
 
-static void visit_share(sqlite3_stmt *get, lac_share_fn *visit, void *context)
+static void visit_share(struct lac_statement *get, lac_share_fn *visit, void *context)
 {
     const struct lac_share share = {
         .id = lac_report_rows_text(get, 0),
         .kind = lac_report_rows_text(get, 1),
         .target = lac_report_rows_text(get, 2),
         .redact = lac_report_rows_text(get, 3),
-        .snapshot = (const char *)sqlite3_column_text(get, 4),
+        .snapshot = lac_db_text(get, 4),
         .author = lac_report_rows_text(get, 5),
-        .created_unix_ms = sqlite3_column_int64(get, 6),
-        .expires_unix_ms = sqlite3_column_int64(get, 7),
-        .used_unix_ms = sqlite3_column_int64(get, 8),
-        .used_count = sqlite3_column_int64(get, 9),
+        .created_unix_ms = lac_db_i64(get, 6),
+        .expires_unix_ms = lac_db_i64(get, 7),
+        .used_unix_ms = lac_db_i64(get, 8),
+        .used_count = lac_db_i64(get, 9),
     };
 
     visit(context, &share);
@@ -142,26 +142,26 @@ enum lac_status lac_shares_list(struct lac_store *store, const char *target, lac
                                 void *context, struct lac_error *reterr)
 {
     assert(store != NULL && visit != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog,
-                                 SHARE_COLUMNS("NULL") "WHERE (?1 IS NULL OR target = ?1) AND"
-                                                       " (expires_ms IS NULL OR expires_ms > ?2)"
-                                                       " ORDER BY created_ms DESC, id",
-                                 &get, reterr);
+        status = lac_db_prepare(store->catalog,
+                                SHARE_COLUMNS("NULL") "WHERE (?1 IS NULL OR target = ?1) AND"
+                                                      " (expires_ms IS NULL OR expires_ms > ?2)"
+                                                      " ORDER BY created_ms DESC, id",
+                                &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, target);
-        lac_sql_bind_i64(get, 2, lac_now_unix_ms() - EXPIRED_KEPT_MS);
-        while ((status = lac_sql_step_row(get, "catalog", reterr)) == LAC_OK) {
+        lac_db_bind_text(get, 1, target);
+        lac_db_bind_i64(get, 2, lac_now_unix_ms() - EXPIRED_KEPT_MS);
+        while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
             visit_share(get, visit, context);
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
@@ -170,7 +170,7 @@ enum lac_status lac_shares_open(struct lac_store *store, const char *token, lac_
                                 void *context, struct lac_error *reterr)
 {
     assert(store != NULL && token != NULL && visit != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     uint8_t hash[LAC_SHA256_SIZE];
     char now[LAC_NUMBER_SIZE];
     char id[LAC_ID_SIZE] = "";
@@ -181,21 +181,21 @@ enum lac_status lac_shares_open(struct lac_store *store, const char *token, lac_
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog,
-                                 SHARE_COLUMNS("snapshot") "WHERE hash = ?1 AND (expires_ms IS NULL"
-                                                           " OR expires_ms > ?2)",
-                                 &get, reterr);
+        status = lac_db_prepare(store->catalog,
+                                SHARE_COLUMNS("snapshot") "WHERE hash = ?1 AND (expires_ms IS NULL"
+                                                          " OR expires_ms > ?2)",
+                                &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_blob(get, 1, hash, sizeof(hash));
-        lac_sql_bind_i64(get, 2, lac_now_unix_ms());
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_blob(get, 1, hash, sizeof(hash));
+        lac_db_bind_i64(get, 2, lac_now_unix_ms());
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
         (void)snprintf(id, sizeof(id), "%s", lac_report_rows_text(get, 0));
         visit_share(get, visit, context);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (status == LAC_OK) { /* a full disk keeps nobody from reading */
         struct lac_error unsaid = {0};
 
@@ -212,25 +212,25 @@ enum lac_status lac_shares_target(struct lac_store *store, const char *id, char 
                                   struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL && ret_target != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
     status = lac_report_rows_begin(store, false, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog, "SELECT target FROM shares WHERE id = ?1", &get,
-                                 reterr);
+        status =
+            lac_db_prepare(store->catalog, "SELECT target FROM shares WHERE id = ?1", &get, reterr);
     }
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, id);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
         (void)snprintf(ret_target, LAC_ID_SIZE, "%s", lac_report_rows_text(get, 0));
     } else if (status == LAC_ERR_NOT_FOUND) {
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no such link");
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

@@ -3,6 +3,8 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
+#include "server/store/database/sqlite_database.h"
 #include "server/store/publish.h"
 #include "server/store/remote.h"
 #include "server/store/store_private.h"
@@ -191,7 +193,7 @@ static enum lac_status replace_catalog(struct lac_store *store, const char *path
         status = lac_catalog_open(path, &store->catalog, reterr);
     }
     if (status == LAC_OK && lac_store_path(store, damaged, name, NULL, NULL)) {
-        status = lac_catalog_salvage(store->catalog, damaged, reterr);
+        status = lac_catalog_salvage(lac_db_sqlite(store->catalog), damaged, reterr);
     }
     if (status == LAC_OK) {
         lac_store_tell(store, "%.*s: it is kept as %s and made again from the trace files",
@@ -219,10 +221,10 @@ static enum lac_status open_catalog(struct lac_store *store, bool may_replace,
         status = lac_catalog_open(path, &store->catalog, reterr);
     }
     if (status == LAC_OK && may_replace) {
-        status = lac_catalog_check(store->catalog, reterr);
+        status = lac_catalog_check(lac_db_sqlite(store->catalog), reterr);
     }
     if (status == LAC_ERR_CORRUPT && may_replace) {
-        (void)sqlite3_close(store->catalog);
+        lac_db_close(store->catalog);
         store->catalog = NULL;
         status = replace_catalog(store, path, reterr);
     }
@@ -371,7 +373,7 @@ void lac_store_close(struct lac_store *store)
     }
     free((void *)store->files);
     lac_remote_close(store);
-    (void)sqlite3_close(store->catalog);
+    lac_db_close(store->catalog);
     if (store->catalog_lock >= 0) {
         (void)close(store->catalog_lock);
     }
@@ -476,24 +478,24 @@ enum lac_status lac_store_count_states(struct lac_store *store, uint64_t counts[
                                        struct lac_error *reterr)
 {
     assert(store != NULL && counts != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     memset(counts, 0, 4 * sizeof(*counts));
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog, "SELECT state, count(*) FROM traces GROUP BY state",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog, "SELECT state, count(*) FROM traces GROUP BY state",
+                            &get, reterr);
     while (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK) {
-            int64_t state = sqlite3_column_int64(get, 0);
+            int64_t state = lac_db_i64(get, 0);
 
             if (state >= 0 && state < 4) {
-                counts[state] = (uint64_t)sqlite3_column_int64(get, 1);
+                counts[state] = (uint64_t)lac_db_i64(get, 1);
             }
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }

@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/remote.h"
 #include "server/store/store.h"
@@ -261,10 +262,10 @@ static enum lac_status delete_rows(struct lac_store *store, const char *id, char
 
     for (;;) {
         ret_original[0] = '\0';
-        status = lac_catalog_begin(store->catalog, true, reterr);
+        status = lac_db_begin(store->catalog, true, reterr);
         if (status == LAC_OK) {
             status = lac_catalog_delete(store->catalog, id, ret_original, reterr);
-            status = lac_catalog_end(store->catalog, status, reterr);
+            status = lac_db_end(store->catalog, status, reterr);
         }
         if (status == LAC_OK || lac_store_make_room(store, reterr, &tried)) {
             if (status == LAC_OK) {

@@ -2,6 +2,7 @@
 #define LAC_SERVER_STORE_STORE_PRIVATE_H
 
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_private.h"
@@ -15,7 +16,7 @@ struct lac_store {
     char data_dir[LAC_STORE_PATH_SIZE - 256];
 
     pthread_mutex_t lock; /**< guards all below */
-    sqlite3 *catalog;
+    struct lac_db *catalog;
     struct lac_cache *cache;
     struct lac_cache *model_cache;
     struct lac_trace_file **files; /**< open ones */

@@ -2,10 +2,10 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -14,28 +14,28 @@
 #include <string.h>
 
 /** Id of the run of that name in the project, made if it is new. */
-static enum lac_status find_run(sqlite3 *db, const char *project, const char *run, char *ret_id,
-                                struct lac_error *reterr)
+static enum lac_status find_run(struct lac_db *db, const char *project, const char *run,
+                                char *ret_id, struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     int64_t project_id = 0;
     enum lac_status status = lac_catalog_project(db, project, &project_id, reterr);
 
     if (status == LAC_OK) {
-        status = lac_sql_prepare(
+        status = lac_db_prepare(
             db, "SELECT id FROM runs WHERE name = ?1 AND coalesce(project, 0) = ?2 LIMIT 1", &get,
             reterr);
     }
     if (status != LAC_OK) {
         return status;
     }
-    lac_sql_bind_text(get, 1, run);
-    lac_sql_bind_i64(get, 2, project_id);
-    status = lac_sql_step_row(get, "catalog", reterr);
+    lac_db_bind_text(get, 1, run);
+    lac_db_bind_i64(get, 2, project_id);
+    status = lac_db_step_row(get, "catalog", reterr);
     if (status == LAC_OK) {
-        (void)snprintf(ret_id, LAC_ID_SIZE, "%s", (const char *)sqlite3_column_text(get, 0));
+        (void)snprintf(ret_id, LAC_ID_SIZE, "%s", lac_db_text(get, 0));
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (status == LAC_ERR_NOT_FOUND) {
         status = lac_store_new_id(ret_id, reterr);
         if (status == LAC_OK) {
@@ -54,14 +54,14 @@ enum lac_status lac_store_join_run(struct lac_store *store, const char *id, cons
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, false, reterr);
+    status = lac_db_begin(store->catalog, false, reterr);
     if (status == LAC_OK) {
         status = find_run(store->catalog, project, run, run_id, reterr);
         if (status == LAC_OK) {
             status = lac_catalog_change(store->catalog, "UPDATE traces SET run = ?1 WHERE id = ?2",
                                         texts, 2, NULL, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;

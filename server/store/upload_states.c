@@ -5,10 +5,10 @@
 #include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 #include "server/store/trace_facts.h"
 
 #include <assert.h>
@@ -57,13 +57,13 @@ enum lac_status lac_store_begin_receiving(struct lac_store *store, const char *i
         return LAC_ERR_NOMEM;
     }
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, false, reterr);
+    status = lac_db_begin(store->catalog, false, reterr);
     if (status == LAC_OK) {
         status = lac_catalog_project(store->catalog, project, &project_id, reterr);
         if (status == LAC_OK) {
             status = lac_catalog_put_trace(store->catalog, &row, project_id, NULL, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     if (name != NULL) {
@@ -138,7 +138,7 @@ enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
                                       struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL);
-    sqlite3_stmt *update = NULL;
+    struct lac_statement *update = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
@@ -148,23 +148,23 @@ enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
         return status;
     }
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, true, reterr);
+    status = lac_db_begin(store->catalog, true, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(store->catalog,
-                                 "UPDATE traces SET state = 1, sha256 = ?, size_bytes = ? "
-                                 "WHERE id = ? AND state = 0",
-                                 &update, reterr);
+        status = lac_db_prepare(store->catalog,
+                                "UPDATE traces SET state = 1, sha256 = ?, size_bytes = ? "
+                                "WHERE id = ? AND state = 0",
+                                &update, reterr);
         if (status == LAC_OK) {
-            lac_sql_bind_blob(update, 1, sha256, LAC_SHA256_SIZE);
-            lac_sql_bind_i64(update, 2, (int64_t)size_bytes);
-            lac_sql_bind_text(update, 3, id);
-            status = lac_sql_step_done(update, "catalog", reterr);
+            lac_db_bind_blob(update, 1, sha256, LAC_SHA256_SIZE);
+            lac_db_bind_i64(update, 2, (int64_t)size_bytes);
+            lac_db_bind_text(update, 3, id);
+            status = lac_db_step_done(update, "catalog", reterr);
         }
-        if (status == LAC_OK && sqlite3_changes(store->catalog) != 1) {
+        if (status == LAC_OK && lac_db_changes(store->catalog) != 1) {
             status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "the upload was removed meanwhile");
         }
-        (void)sqlite3_finalize(update);
-        status = lac_catalog_end(store->catalog, status, reterr);
+        lac_db_finalize(update);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -207,33 +207,33 @@ enum lac_status lac_store_find_content(struct lac_store *store, const char *proj
                                        struct lac_error *reterr)
 {
     assert(store != NULL && ret_id != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog,
-                             "SELECT t.id FROM traces t LEFT JOIN projects p ON p.id = t.project "
-                             "WHERE t.sha256 = ?1 AND (?2 IS NULL OR t.name = ?2 OR t.run IN "
-                             "(SELECT r.id FROM runs r WHERE r.name = ?2)) "
-                             "AND coalesce(p.name, '') = ?3 AND t.state IN (1, 2) "
-                             "ORDER BY t.seq LIMIT 1",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog,
+                            "SELECT t.id FROM traces t LEFT JOIN projects p ON p.id = t.project "
+                            "WHERE t.sha256 = ?1 AND (?2 IS NULL OR t.name = ?2 OR t.run IN "
+                            "(SELECT r.id FROM runs r WHERE r.name = ?2)) "
+                            "AND coalesce(p.name, '') = ?3 AND t.state IN (1, 2) "
+                            "ORDER BY t.seq LIMIT 1",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_blob(get, 1, sha256, LAC_SHA256_SIZE);
-        lac_sql_bind_text(get, 2, name);
-        lac_sql_bind_text(get, 3, project != NULL ? project : "");
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_blob(get, 1, sha256, LAC_SHA256_SIZE);
+        lac_db_bind_text(get, 2, name);
+        lac_db_bind_text(get, 3, project != NULL ? project : "");
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        (void)snprintf(ret_id, LAC_ID_SIZE, "%s", (const char *)sqlite3_column_text(get, 0));
+        (void)snprintf(ret_id, LAC_ID_SIZE, "%s", lac_db_text(get, 0));
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
 
 /** Ids that a statement selects; finalizes it. */
-static enum lac_status collect_ids(sqlite3_stmt *get, char (**ret_ids)[LAC_ID_SIZE],
+static enum lac_status collect_ids(struct lac_statement *get, char (**ret_ids)[LAC_ID_SIZE],
                                    uint32_t *ret_count, struct lac_error *reterr)
 {
     char(*ids)[LAC_ID_SIZE] = NULL;
@@ -242,16 +242,15 @@ static enum lac_status collect_ids(sqlite3_stmt *get, char (**ret_ids)[LAC_ID_SI
     enum lac_status status = LAC_OK;
 
     while (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK && !LAC_RESERVE(ids, capacity, count, 1)) {
             status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
         }
         if (status == LAC_OK) {
-            (void)snprintf(ids[count++], LAC_ID_SIZE, "%s",
-                           (const char *)sqlite3_column_text(get, 0));
+            (void)snprintf(ids[count++], LAC_ID_SIZE, "%s", lac_db_text(get, 0));
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (status != LAC_ERR_NOT_FOUND) {
         free(ids);
         return status;
@@ -266,14 +265,14 @@ enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_sta
                                      struct lac_error *reterr)
 {
     assert(store != NULL && ret_count != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog, "SELECT id FROM traces WHERE state = ? ORDER BY seq",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog, "SELECT id FROM traces WHERE state = ? ORDER BY seq",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, state);
+        lac_db_bind_i64(get, 1, state);
         status = collect_ids(get, ret_ids, ret_count, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
@@ -285,16 +284,16 @@ enum lac_status lac_store_list_failed(struct lac_store *store, const char *code,
                                       struct lac_error *reterr)
 {
     assert(store != NULL && ret_count != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog,
-                             "SELECT id FROM traces WHERE state = 3 AND error_code = ? "
-                             "ORDER BY seq",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog,
+                            "SELECT id FROM traces WHERE state = 3 AND error_code = ? "
+                            "ORDER BY seq",
+                            &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, code);
+        lac_db_bind_text(get, 1, code);
         status = collect_ids(get, ret_ids, ret_count, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);

@@ -3,6 +3,8 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
+#include "server/store/database/sqlite_database.h"
 #include "server/store/publish.h"
 #include "server/store/remote.h"
 #include "server/store/store.h"
@@ -212,23 +214,23 @@ static void verify_trace(struct verify *verify, const char *name)
 static bool hash_of(const struct lac_store *store, const char *id, uint8_t *ret_sha256,
                     bool *ret_has_hash)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     struct lac_error error;
     bool found = false;
 
     *ret_has_hash = false;
-    if (lac_sql_prepare(store->catalog,
-                        "SELECT sha256 FROM traces WHERE original = ?1 OR (id = ?1 AND state = 1)"
-                        " ORDER BY sha256 IS NULL LIMIT 1",
-                        &get, &error) == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        found = lac_sql_step_row(get, "catalog.db", &error) == LAC_OK;
-        if (found && sqlite3_column_bytes(get, 0) == LAC_SHA256_SIZE) {
-            memcpy(ret_sha256, sqlite3_column_blob(get, 0), LAC_SHA256_SIZE);
+    if (lac_db_prepare(store->catalog,
+                       "SELECT sha256 FROM traces WHERE original = ?1 OR (id = ?1 AND state = 1)"
+                       " ORDER BY sha256 IS NULL LIMIT 1",
+                       &get, &error) == LAC_OK) {
+        lac_db_bind_text(get, 1, id);
+        found = lac_db_step_row(get, "catalog.db", &error) == LAC_OK;
+        if (found && lac_db_bytes(get, 0) == LAC_SHA256_SIZE) {
+            memcpy(ret_sha256, lac_db_blob(get, 0), LAC_SHA256_SIZE);
             *ret_has_hash = true;
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return found;
 }
 
@@ -318,7 +320,7 @@ static void verify_objects(struct verify *verify)
     struct lac_objects_options options = {0};
     struct lac_objects *objects = NULL;
     struct lac_object_row *rows = NULL;
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     struct lac_error error = {0};
     char *url = NULL;
     uint32_t count = 0;
@@ -327,11 +329,11 @@ static void verify_objects(struct verify *verify)
     if (!verify->has_objects) {
         return;
     }
-    status = lac_sql_prepare(verify->store.catalog, "SELECT url FROM object_store", &get, &error);
-    if (status == LAC_OK && lac_sql_step_row(get, "catalog.db", &error) == LAC_OK) {
-        url = lac_sql_take_text(get, 0, &status);
+    status = lac_db_prepare(verify->store.catalog, "SELECT url FROM object_store", &get, &error);
+    if (status == LAC_OK && lac_db_step_row(get, "catalog.db", &error) == LAC_OK) {
+        url = lac_db_take_text(get, 0, &status);
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (url == NULL) {
         return;
     }
@@ -375,28 +377,26 @@ static void verify_rows(struct verify *verify)
     };
 
     for (size_t k = 0; k < LAC_COUNT_OF(kinds) && verify->store.catalog != NULL; k++) {
-        sqlite3_stmt *get = NULL;
+        struct lac_statement *get = NULL;
         struct lac_error error = {0};
-        enum lac_status status = lac_sql_prepare(verify->store.catalog, kinds[k].sql, &get, &error);
+        enum lac_status status = lac_db_prepare(verify->store.catalog, kinds[k].sql, &get, &error);
 
         while (status == LAC_OK) {
-            status = lac_sql_step_row(get, "catalog.db", &error);
+            status = lac_db_step_row(get, "catalog.db", &error);
             if (status == LAC_OK) {
                 char name[64];
                 char path[LAC_STORE_PATH_SIZE];
                 struct stat info;
 
-                (void)snprintf(name, sizeof(name), "%.40s%s",
-                               (const char *)sqlite3_column_text(get, 0), kinds[k].ending);
+                (void)snprintf(name, sizeof(name), "%.40s%s", lac_db_text(get, 0), kinds[k].ending);
                 if (lac_store_path(&verify->store, path, kinds[k].folder, name, NULL) &&
                     lstat(path, &info) != 0 && errno == ENOENT &&
-                    !is_remote(verify, kinds[k].folder,
-                               (const char *)sqlite3_column_text(get, 0))) {
+                    !is_remote(verify, kinds[k].folder, lac_db_text(get, 0))) {
                     tell(verify, kinds[k].folder, name, kinds[k].problem);
                 }
             }
         }
-        (void)sqlite3_finalize(get);
+        lac_db_finalize(get);
         if (status != LAC_ERR_NOT_FOUND) {
             tell(verify, "", "catalog.db", without_label(&error, "catalog.db"));
         }
@@ -472,10 +472,15 @@ static void verify_catalog(struct verify *verify)
         (void)sqlite3_close(db);
         return;
     }
-    verify->store.catalog = db;
-    sqlite3_stmt *get = NULL;
-    verify->has_objects = lac_sql_prepare(db, "SELECT 1 FROM objects", &get, &error) == LAC_OK;
-    (void)sqlite3_finalize(get);
+    status = lac_db_of_sqlite(db, &verify->store.catalog, verify->reterr);
+    if (status != LAC_OK) {
+        verify->status = status;
+        return;
+    }
+    struct lac_statement *get = NULL;
+    verify->has_objects =
+        lac_db_prepare(verify->store.catalog, "SELECT 1 FROM objects", &get, &error) == LAC_OK;
+    lac_db_finalize(get);
 }
 
 enum lac_status lac_store_verify(const struct lac_verify_options *options,
@@ -512,7 +517,7 @@ enum lac_status lac_store_verify(const struct lac_verify_options *options,
         status = verify->status;
         lac_folder_unlock(folder);
     }
-    (void)sqlite3_close(verify->store.catalog);
+    lac_db_close(verify->store.catalog);
     free(verify);
     return status;
 }
@@ -572,18 +577,18 @@ static enum lac_status repair_objects(struct lac_store *store, uint32_t *count,
 /** How many traces share the original of this one. */
 static uint32_t count_shared(const struct lac_store *store, const char *original)
 {
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     struct lac_error error;
     uint32_t count = 0;
 
-    if (lac_sql_prepare(store->catalog, "SELECT count(*) FROM traces WHERE original = ?", &get,
-                        &error) == LAC_OK) {
-        lac_sql_bind_text(get, 1, original);
-        if (lac_sql_step_row(get, "catalog.db", &error) == LAC_OK) {
-            count = (uint32_t)sqlite3_column_int64(get, 0);
+    if (lac_db_prepare(store->catalog, "SELECT count(*) FROM traces WHERE original = ?", &get,
+                       &error) == LAC_OK) {
+        lac_db_bind_text(get, 1, original);
+        if (lac_db_step_row(get, "catalog.db", &error) == LAC_OK) {
+            count = (uint32_t)lac_db_i64(get, 0);
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     return count;
 }
 
@@ -619,11 +624,11 @@ static enum lac_status import_again(struct lac_store *store,
         status = lac_store_sync_folder(store, "staging", reterr);
     }
     if (status == LAC_OK) {
-        status = lac_catalog_begin(store->catalog, true, reterr);
+        status = lac_db_begin(store->catalog, true, reterr);
         for (size_t i = 0; i < LAC_COUNT_OF(sql) && status == LAC_OK; i++) {
             status = lac_catalog_change(store->catalog, sql[i], texts, 1, NULL, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     if (status == LAC_OK) {
         lac_staging_close(&staging);
@@ -752,13 +757,13 @@ static enum lac_status drop_original(struct lac_store *store, const char *origin
     char name[LAC_ID_SIZE + 8];
     char(*ids)[LAC_ID_SIZE] = NULL;
     uint32_t count = 0;
-    enum lac_status status = lac_catalog_begin(store->catalog, true, reterr);
+    enum lac_status status = lac_db_begin(store->catalog, true, reterr);
 
     if (status == LAC_OK) {
         status = lac_catalog_change(store->catalog,
                                     "UPDATE traces SET original = NULL WHERE original = ?", texts,
                                     1, NULL, reterr);
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     if (status == LAC_OK) {
         (void)snprintf(name, sizeof(name), "%s.zst", original);

@@ -4,9 +4,9 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/database/database.h"
 #include "server/store/publish.h"
 #include "server/store/store_private.h"
-#include "server/store/trace/sql.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -23,18 +23,18 @@
 
 #define HOOK_COLUMNS "w.id, w.project, w.url, w.form, w.secret, w.events, w.author, w.created_ms"
 
-static void copy_text(sqlite3_stmt *get, int column, char *out, size_t capacity_bytes)
+static void copy_text(struct lac_statement *get, int column, char *out, size_t capacity_bytes)
 {
-    const unsigned char *text = sqlite3_column_text(get, column);
+    const char *text = lac_db_text(get, column);
 
-    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? (const char *)text : "");
+    (void)snprintf(out, capacity_bytes, "%s", text != NULL ? text : "");
 }
 
-static void read_hook(sqlite3_stmt *get, struct lac_webhook *hook)
+static void read_hook(struct lac_statement *get, struct lac_webhook *hook)
 {
     char form[16];
 
-    *hook = (struct lac_webhook){.created_unix_ms = sqlite3_column_int64(get, 7)};
+    *hook = (struct lac_webhook){.created_unix_ms = lac_db_i64(get, 7)};
     copy_text(get, 0, hook->id, sizeof(hook->id));
     copy_text(get, 1, hook->project, sizeof(hook->project));
     copy_text(get, 2, hook->url, sizeof(hook->url));
@@ -50,12 +50,12 @@ enum lac_status lac_webhooks_list(struct lac_store *store, const char *project,
                                   struct lac_error *reterr)
 {
     assert(store != NULL && project != NULL && hooks != NULL && ret_count != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     *ret_count = 0;
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(
+    status = lac_db_prepare(
         store->catalog,
         "SELECT " HOOK_COLUMNS ","
         " (SELECT count(*) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.next_ms IS NULL"
@@ -68,24 +68,24 @@ enum lac_status lac_webhooks_list(struct lac_store *store, const char *project,
         " WHERE x.webhook = w.id AND x.attempts > 0) WHERE w.project = ?1 ORDER BY w.created_ms",
         &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, project);
+        lac_db_bind_text(get, 1, project);
     }
     while (status == LAC_OK && *ret_count < LAC_WEBHOOKS_MAX) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
         if (status == LAC_OK) {
             struct lac_webhook *hook = &hooks[*ret_count];
 
             read_hook(get, hook);
-            hook->delivered_count = (uint64_t)sqlite3_column_int64(get, 8);
-            hook->waiting_count = (uint64_t)sqlite3_column_int64(get, 9);
-            hook->failed_count = (uint64_t)sqlite3_column_int64(get, 10);
-            hook->last_status = sqlite3_column_int(get, 11);
-            hook->last_unix_ms = sqlite3_column_int64(get, 12);
+            hook->delivered_count = (uint64_t)lac_db_i64(get, 8);
+            hook->waiting_count = (uint64_t)lac_db_i64(get, 9);
+            hook->failed_count = (uint64_t)lac_db_i64(get, 10);
+            hook->last_status = lac_db_int(get, 11);
+            hook->last_unix_ms = lac_db_i64(get, 12);
             copy_text(get, 13, hook->problem, sizeof(hook->problem));
             *ret_count += 1;
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
@@ -149,7 +149,7 @@ enum lac_status lac_webhooks_remove(struct lac_store *store, const char *project
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, true, reterr);
+    status = lac_db_begin(store->catalog, true, reterr);
     if (status == LAC_OK) {
         status = lac_catalog_change(store->catalog,
                                     "DELETE FROM webhooks WHERE id = ?1 AND project = ?2", texts, 2,
@@ -162,7 +162,7 @@ enum lac_status lac_webhooks_remove(struct lac_store *store, const char *project
                                         "DELETE FROM webhook_deliveries WHERE webhook = ?1", texts,
                                         1, NULL, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;
@@ -174,7 +174,7 @@ enum lac_status lac_webhooks_queue(struct lac_store *store, const struct lac_web
     assert(store != NULL && news != NULL && ret_count != NULL);
     char now[24];
     char made[24];
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     int changes = 0;
     bool has_any = false;
     enum lac_status status;
@@ -189,14 +189,14 @@ enum lac_status lac_webhooks_queue(struct lac_store *store, const struct lac_web
     (void)pthread_mutex_lock(&store->lock);
     /* most projects have none: then nothing is written */
     status =
-        lac_sql_prepare(store->catalog, "SELECT 1 FROM webhooks WHERE project = ?1", &get, reterr);
+        lac_db_prepare(store->catalog, "SELECT 1 FROM webhooks WHERE project = ?1", &get, reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, news->project);
-        status = lac_sql_step_row(get, "catalog", reterr);
+        lac_db_bind_text(get, 1, news->project);
+        status = lac_db_step_row(get, "catalog", reterr);
         has_any = status == LAC_OK;
         status = status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     if (status == LAC_OK && has_any) {
         status = lac_catalog_change_alone(
             store->catalog, true,
@@ -223,36 +223,36 @@ enum lac_status lac_webhooks_due(struct lac_store *store, int64_t now_ms,
                                  struct lac_error *reterr)
 {
     assert(store != NULL && ret_delivery != NULL && ret_next_ms != NULL);
-    sqlite3_stmt *get = NULL;
+    struct lac_statement *get = NULL;
     enum lac_status status;
 
     *ret_delivery = (struct lac_webhook_delivery){0};
     *ret_next_ms = INT64_MAX;
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog,
-                             "SELECT " HOOK_COLUMNS ", d.seq, d.event, d.object, d.body, d.text,"
-                             " d.attempts, d.next_ms FROM webhook_deliveries d JOIN webhooks w"
-                             " ON w.id = d.webhook WHERE d.next_ms IS NOT NULL"
-                             " ORDER BY d.next_ms, d.seq LIMIT 1",
-                             &get, reterr);
+    status = lac_db_prepare(store->catalog,
+                            "SELECT " HOOK_COLUMNS ", d.seq, d.event, d.object, d.body, d.text,"
+                            " d.attempts, d.next_ms FROM webhook_deliveries d JOIN webhooks w"
+                            " ON w.id = d.webhook WHERE d.next_ms IS NOT NULL"
+                            " ORDER BY d.next_ms, d.seq LIMIT 1",
+                            &get, reterr);
     if (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        *ret_next_ms = sqlite3_column_int64(get, 14);
+        *ret_next_ms = lac_db_i64(get, 14);
         if (*ret_next_ms > now_ms) {
             status = LAC_ERR_NOT_FOUND;
         } else {
             read_hook(get, &ret_delivery->hook);
-            ret_delivery->seq = sqlite3_column_int64(get, 8);
+            ret_delivery->seq = lac_db_i64(get, 8);
             copy_text(get, 9, ret_delivery->event, sizeof(ret_delivery->event));
             copy_text(get, 10, ret_delivery->object, sizeof(ret_delivery->object));
-            ret_delivery->body = lac_sql_take_text(get, 11, &status);
-            ret_delivery->text = lac_sql_take_text(get, 12, &status);
-            ret_delivery->attempts = (uint32_t)sqlite3_column_int(get, 13);
+            ret_delivery->body = lac_db_take_text(get, 11, &status);
+            ret_delivery->text = lac_db_take_text(get, 12, &status);
+            ret_delivery->attempts = (uint32_t)lac_db_int(get, 13);
         }
     }
-    (void)sqlite3_finalize(get);
+    lac_db_finalize(get);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
@@ -275,7 +275,7 @@ enum lac_status lac_webhooks_attempted(struct lac_store *store, int64_t seq, int
     const char *old[] = {numbers[4]};
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, false, reterr);
+    status = lac_db_begin(store->catalog, false, reterr);
     if (status == LAC_OK) {
         status = lac_catalog_change(store->catalog,
                                     "UPDATE webhook_deliveries SET attempts = attempts + 1,"
@@ -288,7 +288,7 @@ enum lac_status lac_webhooks_attempted(struct lac_store *store, int64_t seq, int
                                         " at_ms < CAST(?1 AS INTEGER)",
                                         old, 1, NULL, reterr);
         }
-        status = lac_catalog_end(store->catalog, status, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;

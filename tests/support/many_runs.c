@@ -8,7 +8,8 @@
 
 #define EACH "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %u)"
 
-enum lac_status lac_many_runs_write(sqlite3 *catalog, unsigned count, struct lac_error *reterr)
+enum lac_status lac_many_runs_write(struct lac_db *catalog, unsigned count,
+                                    struct lac_error *reterr)
 {
     static const char form[] =
         "BEGIN;"
@@ -35,5 +36,5 @@ enum lac_status lac_many_runs_write(sqlite3 *catalog, unsigned count, struct lac
 
     (void)snprintf(sql, sizeof(sql), form, count - 1, LAC_FIGURES_VERSION, LAC_FIGURES_VERSION,
                    count - 1, count - 1);
-    return lac_sql_run(catalog, sql, reterr);
+    return lac_db_run(catalog, sql, reterr);
 }

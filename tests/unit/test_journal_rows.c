@@ -1,6 +1,7 @@
 /* Runs over time in the catalog: what a page of ten thousand runs reads, and what is forgotten. */
 
 #include "server/store/catalog.h"
+#include "server/store/database/sqlite_database.h"
 #include "server/store/journal_rows.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
@@ -26,11 +27,11 @@ static struct lac_error error;
 static void fill(void)
 {
     ck_assert_int_eq(lac_many_runs_write(store->catalog, RUNS, &error), LAC_OK);
-    ck_assert_int_eq(lac_sql_run(store->catalog,
-                                 "INSERT INTO labels(trace, project) SELECT id, 'other' FROM traces"
-                                 " WHERE created_ms % 10 = 0 ON CONFLICT DO UPDATE SET project ="
-                                 " 'other'",
-                                 &error),
+    ck_assert_int_eq(lac_db_run(store->catalog,
+                                "INSERT INTO labels(trace, project) SELECT id, 'other' FROM traces"
+                                " WHERE created_ms % 10 = 0 ON CONFLICT DO UPDATE SET project ="
+                                " 'other'",
+                                &error),
                      LAC_OK);
 }
 
@@ -68,7 +69,8 @@ START_TEST(ten_thousand_runs_are_read_in_one_pass)
     uint32_t count = 0;
     uint64_t ticks = 0;
 
-    sqlite3_progress_handler(store->catalog, OPERATIONS_PER_TICK, count_tick, &ticks);
+    sqlite3_progress_handler(lac_db_sqlite(store->catalog), OPERATIONS_PER_TICK, count_tick,
+                             &ticks);
     ck_assert_int_eq(lac_store_points(store, "many", &list, &error), LAC_OK);
     ck_assert_uint_eq(list.count, RUNS * 9 / 10);
     ck_assert_uint_eq(list.missing, 0);
@@ -88,7 +90,7 @@ START_TEST(ten_thousand_runs_are_read_in_one_pass)
     ck_assert_uint_eq(count, 1);
     ck_assert_str_eq(varied[0].key, "num_workers");
     ck_assert_uint_eq(varied[0].value_count, 3);
-    sqlite3_progress_handler(store->catalog, 0, NULL, NULL);
+    sqlite3_progress_handler(lac_db_sqlite(store->catalog), 0, NULL, NULL);
     /* a pass over the rows each: what looked at pairs of them would take a hundred million */
     ck_assert_uint_lt(ticks * OPERATIONS_PER_TICK, UINT64_C(400) * RUNS);
     lac_point_list_done(&list);
@@ -136,11 +138,13 @@ START_TEST(a_page_is_one_statement)
         traces[i] = ids[i];
     }
     traces[200] = gone;
-    (void)sqlite3_trace_v2(store->catalog, SQLITE_TRACE_STMT, count_statement, &statements);
-    sqlite3_progress_handler(store->catalog, OPERATIONS_PER_TICK, count_tick, &ticks);
+    (void)sqlite3_trace_v2(lac_db_sqlite(store->catalog), SQLITE_TRACE_STMT, count_statement,
+                           &statements);
+    sqlite3_progress_handler(lac_db_sqlite(store->catalog), OPERATIONS_PER_TICK, count_tick,
+                             &ticks);
     ck_assert_int_eq(lac_store_run_details(store, traces, 201, &details, &error), LAC_OK);
-    (void)sqlite3_trace_v2(store->catalog, 0, NULL, NULL);
-    sqlite3_progress_handler(store->catalog, 0, NULL, NULL);
+    (void)sqlite3_trace_v2(lac_db_sqlite(store->catalog), 0, NULL, NULL);
+    sqlite3_progress_handler(lac_db_sqlite(store->catalog), 0, NULL, NULL);
     ck_assert_uint_eq(statements, 1);
     ck_assert_uint_lt(ticks, 20); /* rows of the page alone, not of the project */
     for (unsigned i = 0; i < 200; i++) {
@@ -171,8 +175,8 @@ START_TEST(figures_of_another_import_are_not_there)
 
     ck_assert_int_eq(lac_store_unfigured(store, NULL, 4, ids, &count, &error), LAC_OK);
     ck_assert_uint_eq(count, 0);
-    ck_assert_int_eq(lac_sql_run(store->catalog,
-                                 "UPDATE traces SET generation = 2 WHERE created_ms = 42", &error),
+    ck_assert_int_eq(lac_db_run(store->catalog,
+                                "UPDATE traces SET generation = 2 WHERE created_ms = 42", &error),
                      LAC_OK);
     ck_assert_int_eq(lac_store_unfigured(store, "many", 4, ids, &count, &error), LAC_OK);
     ck_assert_uint_eq(count, 1);

@@ -428,10 +428,10 @@ START_TEST(a_publication_that_was_cut_off_is_finished)
         " case $n in 0) ;; *) mv \"$t\" d/staging/$id/trace-$n.db;; esac; done;"
         " mv d/originals/$id.zst d/staging/$id/original.zst");
     ck_assert_int_eq(count_files("traces"), 1);
-    ck_assert_int_eq(lac_sql_run(store->catalog,
-                                 "DELETE FROM findings; DELETE FROM report_lines;"
-                                 "DELETE FROM traces; DELETE FROM runs",
-                                 &error),
+    ck_assert_int_eq(lac_db_run(store->catalog,
+                                "DELETE FROM findings; DELETE FROM report_lines;"
+                                "DELETE FROM traces; DELETE FROM runs",
+                                &error),
                      LAC_OK);
     lac_staging_close(&staging);
     lac_store_close(store);
