@@ -31,9 +31,9 @@ export const run = (...args) => runProgram(LACUNA, args);
 /** Random training loops, for what the series of `lacuna demo` does not have: ranks. */
 export const simulate = (...args) => runProgram(join(ROOT, 'build/release/simulator'), args);
 
-export async function startServer(data) {
+export async function startServer(data, ...flags) {
   const portFile = join(data, 'port');
-  const child = spawn(LACUNA, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--port-file', portFile], {stdio: 'ignore'});
+  const child = spawn(LACUNA, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--port-file', portFile, ...flags], {stdio: 'ignore'});
   for (let i = 0; i < 200 && !(existsSync(portFile) && readFileSync(portFile, 'utf8').trim()); i++) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

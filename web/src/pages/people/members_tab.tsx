@@ -13,6 +13,7 @@ import {
 import {useResource} from '../../ui/resource';
 import {Failed, Loading} from '../../ui/states';
 import {Problem, SureButton, useAct} from './act';
+import {WebhooksPanel} from './webhooks_panel';
 
 const ROLES = ['read', 'write', 'admin'] as const;
 const ROLE_TEXT: Readonly<Record<string, string>> = {
@@ -52,6 +53,7 @@ export function MembersTab({name}: {name: string}): JSX.Element {
         )}
         <NewMember project={name} changed={again} />
       </section>
+      <WebhooksPanel name={name} />
     </>
   );
 }

@@ -4,6 +4,7 @@ import {projectName, projectQuery, show} from '../../model/view_state';
 import {Header} from '../../ui/header';
 import {ViewLink} from '../../ui/link';
 import {MembersTab} from '../people/members_tab';
+import {WebhooksPanel} from '../people/webhooks_panel';
 import {JournalTab} from './journal_tab';
 import {SeriesTab} from './series_tab';
 import {TrendsTab} from './trends_tab';
@@ -37,18 +38,22 @@ export function ProjectPage(): JSX.Element {
       <main class="page project">
         <h1>{name === '-' ? 'Runs without a project' : name}</h1>
         <nav class="project-tabs" aria-label="Runs over time">
-          {TABS.filter(each => each.id !== 'settings' || name !== '-').map(each => (
+          {TABS.map(each => (
             <ViewLink
               key={each.id}
               view={{projectQuery: queryWith({tab: each.id, after: ''})}}
               current={each.id === tab}
             >
-              {each.label}
+              {each.id === 'settings' && name === '-' ? 'Webhooks' : each.label}
             </ViewLink>
           ))}
         </nav>
         {tab === 'settings' ? (
-          <MembersTab name={name} />
+          name === '-' ? (
+            <WebhooksPanel name={name} />
+          ) : (
+            <MembersTab name={name} />
+          )
         ) : tab === 'trends' ? (
           <TrendsTab name={name} />
         ) : tab === 'series' ? (
