@@ -9,6 +9,7 @@
 #include "server/store/expire.h"
 #include "server/store/store.h"
 #include "server/store/verify.h"
+#include "server/upkeep/backup.h"
 #include "server/webhooks/admin_webhook.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@
 static const char usage[] =
     "lacuna admin verify [--data DIR] [--json]\n"
     "       lacuna admin repair [--data DIR]\n"
+    "       lacuna admin backup TO [--data DIR]\n"
     "       lacuna admin user add NAME [--admin] [--password-file FILE] [--data DIR]\n"
     "       lacuna admin user password NAME --password-file FILE [--data DIR]\n"
     "       lacuna admin user list|remove NAME [--data DIR]\n"
@@ -40,6 +42,14 @@ static const char usage[] =
     "\n"
     "repair does what a server does at its start, then moves damaged files to lost/ and queues\n"
     "their traces for import from the originals. No server may be running on the folder.\n"
+    "\n"
+    "backup copies the folder, as it is at one moment, to TO, which must not be there or be empty: "
+    "the\n"
+    "catalog, traces, originals, and uploads as far as they have come. `lacuna serve --data TO` is "
+    "the\n"
+    "same service. A server may be running: it waits for a moment only. TO holds the local key, "
+    "so\n"
+    "keep it private. What lies in object storage stays there, and TO refers to it.\n"
     "\n"
     "move puts traces and originals into object storage (s3://BUCKET/PREFIX with the variables\n"
     "AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a folder) and\n"
@@ -221,6 +231,42 @@ static int repair(struct admin *admin)
     }
     if (notice_count == 0) {
         (void)printf("nothing to repair\n");
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+/* -- backup -------------------------------------------------------------------------------------*/
+
+static int backup(struct admin *admin, const struct lac_options *options)
+{
+    const struct lac_store_options store_options = {.data_dir = admin->data_dir};
+    struct lac_backup_counts counts = {0};
+    struct lac_store *store = NULL;
+    struct lac_error error = {0};
+    char shown[1024];
+    enum lac_status status;
+
+    if (options->operand_count != 2) {
+        (void)fprintf(stderr, "lacuna admin: backup needs the folder to make: backup TO\n");
+        return 2;
+    }
+    if (access(admin->data_dir, F_OK) != 0) {
+        return fail(admin, "there is no data folder");
+    }
+    status = lac_store_open(&store_options, &store, &error);
+    if (status == LAC_OK) {
+        status = lac_backup(store, options->operands[1], &counts, &error);
+    }
+    lac_store_close(store);
+    if (status != LAC_OK) {
+        return fail(admin, error.message);
+    }
+    (void)printf("%s: %u traces, %u files, %.1f MB\n",
+                 lac_terminal_string(options->operands[1], shown, sizeof(shown)),
+                 (unsigned)counts.traces, (unsigned)counts.files, (double)counts.bytes / 1e6);
+    if (counts.objects > 0) {
+        (void)printf("%llu objects stay in object storage: the copy needs them there\n",
+                     (unsigned long long)counts.objects);
     }
     return fflush(stdout) == 0 ? 0 : 1;
 }
@@ -415,6 +461,8 @@ int lac_cmd_admin(int argc, char **argv)
 
     if (status < 0) {
         const bool is_user = options.operand_count > 0 && strcmp(options.operands[0], "user") == 0;
+        const bool is_backup =
+            options.operand_count > 0 && strcmp(options.operands[0], "backup") == 0;
         const char *verb = options.operand_count == 1 ? options.operands[0] : "";
         bool is_verify = strcmp(verb, "verify") == 0;
 
@@ -425,10 +473,11 @@ int lac_cmd_admin(int argc, char **argv)
             status = user(&admin, &options);
         } else if (options.operand_count > 0 && strcmp(options.operands[0], "webhook") == 0) {
             status = webhook(&admin, &options);
-        } else if (!is_verify && !is_expire && !is_move && strcmp(verb, "repair") != 0) {
-            (void)fprintf(stderr,
-                          "lacuna admin: give verify, repair, move, expire, user or webhook "
-                          "(see lacuna admin --help)\n");
+        } else if (!is_verify && !is_expire && !is_move && !is_backup &&
+                   strcmp(verb, "repair") != 0) {
+            (void)fprintf(
+                stderr, "lacuna admin: give verify, repair, backup, move, expire, user or webhook "
+                        "(see lacuna admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");
@@ -439,6 +488,7 @@ int lac_cmd_admin(int argc, char **argv)
             status = is_verify   ? verify(&admin)
                      : is_expire ? expire(&admin, &options)
                      : is_move   ? move(&admin, &options)
+                     : is_backup ? backup(&admin, &options)
                                  : repair(&admin);
         }
         lac_buffer_done(&admin.out);
