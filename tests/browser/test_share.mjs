@@ -115,6 +115,51 @@ const steps = [
     }
     assert.equal(await paper.page.locator('h2').first().evaluate((node) => getComputedStyle(node).breakAfter), 'avoid');
   }, paper.page],
+  ['every view copies a link that shows it again, and no key', async () => {
+    const {traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers: {Authorization: `Bearer ${server.key}`}})).json();
+    const [a, b] = traces.map(({id}) => id);
+    const views = [
+      ['?q=two', '.trace-row'], [`t/${a}`, '[data-testid=workers-chart]'], [`t/${a}?view=kernels&table=kernels`, '.grid-row, [role=row]'],
+      [`t/${a}?view=flame`, '.flame-table, [role=row], canvas'], [`t/${a}?view=sql`, 'textarea, [role=textbox]'], [`compare?a=${a}&b=${b}`, '.compare-head'],
+      ['findings/input-starvation', 'main h2'], ['reports', '.reports-head'], ['p/-?tab=trends', 'main h1'], ['settings/tokens', 'main form'],
+      [`t/${a}?view=timeline`, '.tl[data-settled=yes]'],
+    ];
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], {origin: server.base});
+    const other = await page.context().newPage();
+    const copied = async () => {
+      const before = await page.evaluate(() => navigator.clipboard.writeText(''));
+      assert.equal(before, undefined);
+      await page.getByRole('button', {name: 'Copy link'}).first().click();
+      await page.getByText('Link copied').first().waitFor();
+      return page.evaluate(() => navigator.clipboard.readText());
+    };
+    for (const [address, whole] of views) {
+      await page.goto(`${server.base}/${address}`);
+      await page.locator(whole).first().waitFor();
+      const link = await copied();
+      assert.ok(link.startsWith(`${server.base}/`) && !link.includes(server.key), link);
+      await page.waitForFunction((to) => location.href === to, link);
+      await other.goto(link);
+      await other.locator(whole).first().waitFor();
+      assert.equal(await other.locator('h1').first().innerText(), await page.locator('h1').first().innerText(), address);
+      assert.equal(other.url(), link);
+    }
+    // a zoom that the address bar has not heard of yet is in the link
+    const whole = page.url();
+    await page.locator('canvas').first().hover();
+    await page.keyboard.press('w');
+    await page.keyboard.press('w');
+    const zoomed = await copied();
+    assert.notEqual(zoomed, whole);
+    await page.waitForFunction((to) => location.href === to, zoomed);
+    await page.getByRole('button', {name: 'Share'}).click();
+    await page.getByRole('dialog').getByRole('button', {name: 'Copy link'}).click();
+    await page.getByRole('dialog').getByText('Link copied').waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), zoomed);
+    if (process.env.LACUNA_PICTURES) await page.screenshot({path: join(process.env.LACUNA_PICTURES, 'copy-link.png')});
+    await page.keyboard.press('Escape');
+    await other.close();
+  }, page],
   ['names that are markup stay letters', async () => {
     const hostile = JSON.parse(readFileSync(join(demo, '1-two-workers.json'), 'utf8'));
     const name = '<img src=x onerror="document.title=1"><script>document.title=2</script>';

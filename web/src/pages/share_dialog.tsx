@@ -10,6 +10,7 @@ import {partsOfTrace, windowPart} from '../model/report_text';
 import {fileName, redactList} from '../model/share';
 import {page, timeWindow} from '../model/view_state';
 import {CopyButton} from '../ui/copy_button';
+import {CopyLink} from '../ui/copy_link';
 import {Dialog} from '../ui/dialog';
 import {useResource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
@@ -33,6 +34,10 @@ export function ShareDialog({
       <p>
         One file with the verdict, all findings, pictures of the evidence, settings and method. It
         opens from disk, needs neither scripts nor this server, and prints well.
+      </p>
+      <p class="share-here">
+        <CopyLink isWide />
+        <span class="muted">for people who may read this trace here: it shows this very view</span>
       </p>
       <Report trace={trace} onClose={onClose} />
       <details onToggle={event => setLinking(event.currentTarget.open)}>

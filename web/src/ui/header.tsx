@@ -3,6 +3,7 @@ import type {ComponentChildren, JSX} from 'preact';
 import {helpIsOpen} from '../model/shortcuts';
 import {nextTheme} from '../model/theme';
 import {DEFAULT_VIEW, theme} from '../model/view_state';
+import {CopyLink} from './copy_link';
 import {IconAuto, IconHelp, IconMoon, IconPerson, IconSun, Mark} from './icons';
 import {ViewLink} from './link';
 
@@ -14,6 +15,7 @@ export function Header({children}: {children?: ComponentChildren}): JSX.Element 
         <span>Lacuna</span>
       </ViewLink>
       <div class="header-middle">{children}</div>
+      <CopyLink />
       <ViewLink
         class="button button-quiet button-icon"
         view={{...DEFAULT_VIEW, page: 'settings'}}

@@ -19,6 +19,11 @@ export const IconCopy = () => (
     <path d="M5.5 5.5v-2c0-.6.4-1 1-1h6c.6 0 1 .4 1 1v6c0 .6-.4 1-1 1h-2M3.5 5.5h6c.6 0 1 .4 1 1v6c0 .6-.4 1-1 1h-6c-.6 0-1-.4-1-1v-6c0-.6.4-1 1-1Z" />
   </Icon>
 );
+export const IconLink = () => (
+  <Icon>
+    <path d="M6.8 9.2a2.5 2.5 0 0 0 3.6 0l2.2-2.3a2.5 2.5 0 0 0-3.5-3.5L8 4.5M9.2 6.8a2.5 2.5 0 0 0-3.6 0L3.4 9.1a2.5 2.5 0 0 0 3.5 3.5L8 11.5" />
+  </Icon>
+);
 export const IconCheck = () => (
   <Icon>
     <path d="m3 8.5 3.2 3.2L13 4.5" />
