@@ -99,8 +99,16 @@ static void write_upload_metrics(struct lac_app *app, struct lac_buffer *out)
 /** What is left of the disk for those who may write to it: uploads end before it is used up. */
 static void write_disk_metrics(struct lac_app *app, struct lac_buffer *out)
 {
+    struct lac_ingest_stats stats = {0};
     struct statvfs disk;
 
+    lac_ingest_stats(app->ingest, &stats);
+    lac_buffer_printf(out,
+                      "# TYPE lacuna_disk_low_water_bytes gauge\n"
+                      "lacuna_disk_low_water_bytes %" PRIu64 "\n"
+                      "# TYPE lacuna_uploads_refused_total counter\n"
+                      "lacuna_uploads_refused_total{reason=\"disk\"} %" PRIu64 "\n",
+                      stats.free_bytes_min, stats.refused_disk);
     if (statvfs(lac_store_data_dir(app->store), &disk) == 0) {
         lac_buffer_printf(out,
                           "# TYPE lacuna_disk_free_bytes gauge\n"

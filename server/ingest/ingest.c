@@ -471,6 +471,7 @@ enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
     ingest->serve_lock_fd = -1;
     ingest->options = *options;
     set_defaults(&ingest->options);
+    ingest->stats.free_bytes_min = ingest->options.free_bytes_min;
     ingest->stats.memory_budget_bytes = ingest->options.memory_budget_bytes;
     (void)pthread_mutex_init(&ingest->lock, NULL);
     (void)pthread_condattr_init(&attributes);

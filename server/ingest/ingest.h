@@ -156,6 +156,7 @@ struct lac_ingest_stats {
     uint64_t uploads_started, uploads_committed, uploads_aborted, upload_bytes;
     uint64_t imports_done, imports_failed, imports_running, imports_queued;
     uint64_t memory_budget_bytes, memory_reserved_bytes;
+    uint64_t free_bytes_min, refused_disk; /**< the disk's low-water mark, and requests below it */
 };
 void lac_ingest_stats(struct lac_ingest *ingest, struct lac_ingest_stats *ret_stats);
 

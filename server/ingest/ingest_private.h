@@ -82,6 +82,11 @@ struct lac_ingest {
     int serve_lock_fd;
 };
 
+/** Whether `more_bytes` fit on the disk and leave what must stay free; counts where they do not.
+ *  @return LAC_OK or LAC_ERR_NO_SPACE, with a sentence for who uploads */
+LAC_MUST_USE enum lac_status lac_ingest_check_disk(struct lac_ingest *ingest, uint64_t more_bytes,
+                                                   struct lac_error *reterr);
+
 /** How a child ended. */
 struct lac_job_outcome {
     enum lac_status status; /**< LAC_OK: `trace_count` files are staged */

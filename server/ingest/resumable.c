@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/io_full.h"
 #include "collector/base/sha.h"
+#include "server/ingest/ingest_private.h"
 #include "server/ingest/resumable_private.h"
 #include "server/store/publish.h"
 
@@ -14,11 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
-#define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
 static int64_t seconds_of(clockid_t clock)
@@ -61,9 +60,6 @@ static void set_defaults(struct lac_resumable_options *options)
     }
     if (options->open_bytes_max == 0) {
         options->open_bytes_max = options->upload_bytes_max * 4;
-    }
-    if (options->free_bytes_min == 0) {
-        options->free_bytes_min = 256 * MIB;
     }
     if (options->open_count_max == 0) {
         options->open_count_max = 256;
@@ -376,25 +372,25 @@ static enum lac_status fail_io(struct lac_error *reterr, const char *what)
     return LAC_ERR_IO;
 }
 
-/* Whether what is missing fits, and leaves what must stay free. */
+/* Whether what is missing fits, and leaves what must stay free: of a new upload, beside all that is
+ * missing of those begun before. */
 static enum lac_status check_disk(const struct lac_part *part, struct lac_error *reterr)
 {
-    const struct lac_resumable *set = part->set;
+    struct lac_resumable *set = part->set;
     const uint64_t missing = part->length_bytes > 0 ? part->length_bytes - part->entry->offset_bytes
                              : part->size_bytes != UINT64_MAX ? part->size_bytes
                                                               : 0;
-    struct statvfs disk;
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t all_missing = 0;
 
-    if (fstatvfs(set->folder_fd, &disk) == 0) {
-        const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-
-        if (free_bytes < set->options.free_bytes_min ||
-            free_bytes - set->options.free_bytes_min < missing) {
-            errno = ENOSPC;
-            return fail_io(reterr, "the disk of the data folder is nearly full");
-        }
+    if (!part->entry->is_stored && part->length_bytes > 0) {
+        (void)pthread_mutex_lock(&set->lock);
+        count_open(set, &count, &bytes, &all_missing);
+        (void)pthread_mutex_unlock(&set->lock);
     }
-    return LAC_OK;
+    return lac_ingest_check_disk(set->options.ingest, all_missing > missing ? all_missing : missing,
+                                 reterr);
 }
 
 /* The file, cut back to what is committed. */

@@ -32,7 +32,6 @@ struct lac_resumable_options {
     struct lac_store *store;   /**< borrowed */
     uint64_t upload_bytes_max; /**< of one; 0: 16 GiB */
     uint64_t open_bytes_max;   /**< lengths of all that are incomplete; 0: 4 uploads' worth */
-    uint64_t free_bytes_min;   /**< keep this much of the disk free; 0: 256 MiB */
     uint32_t open_count_max;   /**< incomplete ones; 0: 256 */
     uint32_t lifetime_s; /**< from the last byte that was committed, of this server's own time: the
                               time of day may jump; a quarter of it at least after a start; 0: a

@@ -22,9 +22,8 @@
 /** How much may come between two looks at the disk. */
 #define CHECK_EVERY_BYTES ((uint64_t)64 << 20)
 
-/** Whether `more_bytes` fit and leave what must stay free. */
-static enum lac_status check_disk(const struct lac_ingest *ingest, uint64_t more_bytes,
-                                  struct lac_error *reterr)
+enum lac_status lac_ingest_check_disk(struct lac_ingest *ingest, uint64_t more_bytes,
+                                      struct lac_error *reterr)
 {
     struct statvfs disk;
     uint64_t free_bytes;
@@ -33,13 +32,18 @@ static enum lac_status check_disk(const struct lac_ingest *ingest, uint64_t more
         return LAC_OK; /* the write will tell */
     }
     free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-    if (free_bytes < ingest->options.free_bytes_min ||
-        free_bytes - ingest->options.free_bytes_min < more_bytes) {
-        return lac_fail(reterr, LAC_ERR_NO_SPACE, 0,
-                        "the disk of the data folder is nearly full (%llu MiB free): delete traces",
-                        (unsigned long long)(free_bytes >> 20));
+    if (free_bytes >= ingest->options.free_bytes_min &&
+        free_bytes - ingest->options.free_bytes_min >= more_bytes) {
+        return LAC_OK;
     }
-    return LAC_OK;
+    (void)pthread_mutex_lock(&ingest->lock);
+    ingest->stats.refused_disk++;
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return lac_fail(reterr, LAC_ERR_NO_SPACE, 0,
+                    "the disk of the data folder is nearly full: %llu MiB are free and %llu MiB "
+                    "must stay so (--disk-free); delete traces or make room, then upload again",
+                    (unsigned long long)(free_bytes >> 20),
+                    (unsigned long long)(ingest->options.free_bytes_min >> 20));
 }
 
 static enum lac_status too_large(const struct lac_ingest *ingest, struct lac_error *reterr)
@@ -138,7 +142,7 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
     lac_ingest_settle_all(ingest);
     status = lac_ingest_check_queue(ingest, reterr);
     if (status == LAC_OK) {
-        status = check_disk(ingest, options->total_bytes, reterr);
+        status = lac_ingest_check_disk(ingest, options->total_bytes, reterr);
     }
     if (status != LAC_OK) {
         return status;
@@ -211,7 +215,7 @@ static enum lac_status check_size(struct lac_upload *upload, size_t size_bytes,
         return LAC_OK;
     }
     upload->checked_bytes = after;
-    return check_disk(upload->ingest, size_bytes, reterr);
+    return lac_ingest_check_disk(upload->ingest, size_bytes, reterr);
 }
 
 /** Take the upload off the list of those under way. */

@@ -121,7 +121,7 @@ static enum lac_status copy_file(struct backup *backup, const char *from, const 
             status = fail(backup->reterr, "write", to);
         }
     }
-    if (status == LAC_OK && fsync(out) != 0) {
+    if (status == LAC_OK && (out < 0 || fsync(out) != 0)) {
         status = fail(backup->reterr, "write", to);
     }
     if (out >= 0) {
@@ -154,7 +154,7 @@ static enum lac_status copy_folder(struct backup *backup, const char *from, cons
     if (status == LAC_OK && folder == NULL) {
         status = fail(backup->reterr, "read", from);
     }
-    while (status == LAC_OK && (entry = readdir(folder)) != NULL) {
+    while (folder != NULL && status == LAC_OK && (entry = readdir(folder)) != NULL) {
         char inner_from[PATH_BYTES];
         char inner_to[PATH_BYTES];
 
