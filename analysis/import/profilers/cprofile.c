@@ -14,7 +14,6 @@
 #include "analysis/import/source/source.h"
 #include "analysis/import/stacks/profile.h"
 #include "analysis/import/stacks/stack_samples.h"
-#include "analysis/import/text/marshal.h"
 #include "analysis/import/text/plain.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -23,11 +22,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FRAME_TEXT_BYTES = 4096 };
 
 struct function {
     const struct lac_plain *key; /**< (file, line, name) */
@@ -38,7 +34,7 @@ struct function {
 };
 
 struct reader {
-    struct lac_profile profile;
+    struct lac_profile_file document;
     struct function *functions;
     uint32_t function_count;
     struct lac_call_graph graph; /**< a node for each function, in their order */
@@ -103,44 +99,32 @@ static struct function *find(const struct reader *reader, const struct lac_plain
 static enum lac_status name_function(struct reader *reader, struct function *function)
 {
     const struct lac_plain *file = function->key->items[0];
-    const struct lac_plain *name = function->key->items[2];
-    const int name_bytes = name->count < 2048 ? (int)name->count : 2048;
-    char text[FRAME_TEXT_BYTES];
-    const char *base = file->text;
-    if (lac_plain_equals(file, "~")) {
-        return lac_stacks_name(reader->profile.stacks, name->text, (size_t)name_bytes,
-                               &function->name);
-    }
-    for (uint32_t i = 0; i < file->count; i++) {
-        base = file->text[i] == '/' || file->text[i] == '\\' ? file->text + i + 1 : base;
-    }
-    size_t base_bytes = (size_t)(file->text + file->count - base);
-    base_bytes = base_bytes < 1024 ? base_bytes : 1024;
-    const int length = snprintf(text, sizeof(text), "%.*s (%.*s:%lld)", name_bytes, name->text,
-                                (int)base_bytes, base, (long long)function->key->items[1]->integer);
-    return lac_stacks_name(reader->profile.stacks, text, length > 0 ? (size_t)length : 0,
-                           &function->name);
+    return lac_document_frame(&reader->document, function->key->items[2],
+                              lac_plain_equals(file, "~") ? NULL : file,
+                              function->key->items[1]->integer, &function->name);
 }
 
-static enum lac_status read_functions(struct reader *reader, const struct lac_plain *document)
+static enum lac_status read_functions(struct reader *reader)
 {
+    const struct lac_plain *document = reader->document.root;
     enum lac_status status = LAC_OK;
     if (!lac_plain_is(document, LAC_PLAIN_DICT) || document->count / 2 > LAC_CALL_NODES_MAX) {
-        return lac_fail(reader->profile.reterr, LAC_ERR_CORRUPT, 0,
+        return lac_fail(reader->document.profile.reterr, LAC_ERR_CORRUPT, 0,
                         "no table of functions in this cProfile dump");
     }
     reader->functions = calloc((size_t)document->count / 2 + 1, sizeof(*reader->functions));
     if (reader->functions == NULL) {
-        return lac_profile_failed(&reader->profile, LAC_ERR_NOMEM);
+        return lac_profile_failed(&reader->document.profile, LAC_ERR_NOMEM);
     }
     for (uint32_t i = 0; i + 1 < document->count && status == LAC_OK; i += 2) {
         struct function *function = &reader->functions[reader->function_count];
         double numbers[4];
         *function = (struct function){.key = document->items[i]};
-        reader->profile.model->info.event_count++;
+        reader->document.profile.model->info.event_count++;
         if (!is_key(function->key) || !read_times(document->items[i + 1], numbers)) {
-            lac_model_report(reader->profile.model, LAC_REPORT_DROPPED, "function_not_understood",
-                             1, 0, "functions without a place or without times");
+            lac_model_report(reader->document.profile.model, LAC_REPORT_DROPPED,
+                             "function_not_understood", 1, 0,
+                             "functions without a place or without times");
             continue;
         }
         function->outer_calls = numbers[0];
@@ -153,7 +137,7 @@ static enum lac_status read_functions(struct reader *reader, const struct lac_pl
     if (reader->function_count > 1) {
         qsort(reader->functions, reader->function_count, sizeof(*reader->functions), by_key);
     }
-    return lac_profile_failed(&reader->profile, status);
+    return lac_profile_failed(&reader->document.profile, status);
 }
 
 /* -- calls ------------------------------------------------------------------------------------- */
@@ -177,8 +161,9 @@ static bool read_caller(const struct function *callee, const struct lac_plain *v
     return true;
 }
 
-static enum lac_status read_calls(struct reader *reader, const struct lac_plain *document)
+static enum lac_status read_calls(struct reader *reader)
 {
+    const struct lac_plain *document = reader->document.root;
     enum lac_status status = LAC_OK;
     for (uint32_t i = 0; i + 1 < document->count && status == LAC_OK; i += 2) {
         const struct lac_plain *callers = lac_plain_at(document->items[i + 1], 4);
@@ -197,7 +182,7 @@ static enum lac_status read_calls(struct reader *reader, const struct lac_plain 
             }
         }
     }
-    return lac_profile_failed(&reader->profile, status);
+    return lac_profile_failed(&reader->document.profile, status);
 }
 
 /* -- stacks ------------------------------------------------------------------------------------ */
@@ -231,11 +216,11 @@ static enum lac_status build(struct reader *reader)
         }
     }
     if (status == LAC_OK) {
-        status = lac_call_graph_weigh(&reader->graph, &reader->profile, all_s, 1e9);
+        status = lac_call_graph_weigh(&reader->graph, &reader->document.profile, all_s, 1e9);
     }
-    lac_model_report(reader->profile.model, LAC_REPORT_INFO, "stacks_from_callers", 1, 0,
+    lac_model_report(reader->document.profile.model, LAC_REPORT_INFO, "stacks_from_callers", 1, 0,
                      "cProfile keeps callers, no stacks: a function's time is divided among them");
-    return lac_profile_failed(&reader->profile, status);
+    return lac_profile_failed(&reader->document.profile, status);
 }
 
 enum lac_status lac_cprofile_import(struct lac_source *source,
@@ -244,28 +229,17 @@ enum lac_status lac_cprofile_import(struct lac_source *source,
                                     struct lac_error *reterr)
 {
     struct reader reader = {.function_count = 0};
-    struct lac_plain_heap heap = {0};
-    struct lac_plain *document = NULL;
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    enum lac_status status = lac_document_read(source, options, &bytes, &size, reterr);
-    if (status != LAC_OK) {
-        return status;
-    }
-    lac_plain_limits_default(&heap.limits);
-    status = lac_marshal_read(bytes, size, &heap, &document, reterr);
+    enum lac_status status = lac_document_open(&reader.document, source, options, window_bytes,
+                                               name, LAC_DOCUMENT_MARSHAL, reterr);
     if (status == LAC_OK) {
-        status = lac_profile_open(&reader.profile, source, options, window_bytes, name,
-                                  LAC_FORMAT_CPROFILE, reterr);
-        reader.profile.lines.offset_bytes = size;
-        status = status == LAC_OK ? read_functions(&reader, document) : status;
-        status = status == LAC_OK ? read_calls(&reader, document) : status;
+        status = lac_document_begin(&reader.document, LAC_FORMAT_CPROFILE);
+        status = status == LAC_OK ? read_functions(&reader) : status;
+        status = status == LAC_OK ? read_calls(&reader) : status;
         status = status == LAC_OK ? build(&reader) : status;
-        status = lac_profile_close(&reader.profile, status, "cProfile dump", NULL, 0, ret_model);
+        status = lac_document_end(&reader.document, status, "cProfile dump", NULL, ret_model);
     }
     free(reader.functions);
     lac_call_graph_done(&reader.graph);
-    lac_plain_done(&heap);
-    free(bytes);
+    lac_document_close(&reader.document);
     return status;
 }

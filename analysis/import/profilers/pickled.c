@@ -36,8 +36,8 @@ enum lac_status lac_pickled_import(struct lac_source *source,
                                    struct lac_error *reterr)
 {
     struct lac_profile_file document;
-    enum lac_status status =
-        lac_document_open(&document, source, options, window_bytes, name, true, reterr);
+    enum lac_status status = lac_document_open(&document, source, options, window_bytes, name,
+                                               LAC_DOCUMENT_PICKLE, reterr);
     bool is_known = false;
     for (size_t i = 0; i < LAC_COUNT_OF(READERS) && status == LAC_OK && !is_known; i++) {
         is_known = READERS[i].is_its_own(document.root);

@@ -5,6 +5,7 @@
 #include "analysis/import/stacks/profile.h"
 #include "analysis/import/stacks/stack_samples.h"
 #include "analysis/import/text/json_plain.h"
+#include "analysis/import/text/marshal.h"
 #include "analysis/import/text/pickle.h"
 #include "analysis/import/text/plain.h"
 #include "analysis/model/builder.h"
@@ -25,16 +26,14 @@ enum { VISITS_A_BYTE = 64, VISITS_MIN = 1 << 16 };
 
 #define VISITS_MAX ((uint64_t)1 << 27)
 
-enum lac_status lac_document_read(struct lac_source *source,
-                                  const struct lac_import_options *options, uint8_t **ret_bytes,
-                                  size_t *ret_size, struct lac_error *reterr)
+static enum lac_status read_all(struct lac_source *source, uint8_t **ret_bytes, size_t *ret_size,
+                                struct lac_error *reterr)
 {
     uint8_t *bytes = NULL;
     uint64_t capacity = 0;
     size_t size = 0;
     size_t got = 1;
     enum lac_status status = LAC_OK;
-    (void)options;
     while (status == LAC_OK && got > 0) {
         if (!LAC_RESERVE(bytes, capacity, size, READ_BYTES)) {
             status = lac_fail(reterr, LAC_ERR_NOMEM, size, "no memory for the profile");
@@ -57,27 +56,33 @@ enum lac_status lac_document_read(struct lac_source *source,
     return LAC_OK;
 }
 
-/* -- plain values ------------------------------------------------------------------------------ */
-
 enum lac_status lac_document_open(struct lac_profile_file *document, struct lac_source *source,
                                   const struct lac_import_options *options, size_t window_bytes,
-                                  const char *name, bool is_pickle, struct lac_error *reterr)
+                                  const char *name, enum lac_document_form form,
+                                  struct lac_error *reterr)
 {
     *document = (struct lac_profile_file){.source = source,
                                           .options = options,
                                           .window_bytes = window_bytes,
                                           .name = name,
                                           .reterr = reterr};
-    enum lac_status status =
-        lac_document_read(source, options, &document->bytes, &document->size, reterr);
+    enum lac_status status = read_all(source, &document->bytes, &document->size, reterr);
     if (status != LAC_OK) {
         return status;
     }
     lac_plain_limits_default(&document->heap.limits);
-    return is_pickle ? lac_pickle_read(document->bytes, document->size, &document->heap,
-                                       &document->root, NULL, reterr)
-                     : lac_json_plain_read(document->bytes, document->size, &document->heap,
-                                           &document->root, reterr);
+    switch (form) {
+    case LAC_DOCUMENT_PICKLE:
+        return lac_pickle_read(document->bytes, document->size, &document->heap, &document->root,
+                               NULL, reterr);
+    case LAC_DOCUMENT_MARSHAL:
+        return lac_marshal_read(document->bytes, document->size, &document->heap, &document->root,
+                                reterr);
+    case LAC_DOCUMENT_JSON:
+        break;
+    }
+    return lac_json_plain_read(document->bytes, document->size, &document->heap, &document->root,
+                               reterr);
 }
 
 enum lac_status lac_document_begin(struct lac_profile_file *document, enum lac_trace_format format)

@@ -16,16 +16,8 @@
 /** Larger ones are refused: profilers sum up, and a document takes ten times its size to read. */
 #define LAC_DOCUMENT_BYTES_MAX ((size_t)256 << 20)
 
-/**
- * All that is left of the source.
- *
- * @param ret_bytes the caller frees
- * @return LAC_OK, LAC_ERR_LIMIT (too large), LAC_ERR_IO, LAC_ERR_NOMEM
- */
-LAC_MUST_USE enum lac_status lac_document_read(struct lac_source *source,
-                                               const struct lac_import_options *options,
-                                               uint8_t **ret_bytes, size_t *ret_size,
-                                               struct lac_error *reterr);
+/** How the values of a document are written. */
+enum lac_document_form { LAC_DOCUMENT_JSON, LAC_DOCUMENT_PICKLE, LAC_DOCUMENT_MARSHAL };
 
 /** A document of plain values that is being read. Zero it, open it; close it also after a failure. */
 struct lac_profile_file {
@@ -43,12 +35,12 @@ struct lac_profile_file {
 };
 
 /** The importer's arguments, and all of the source as plain values.
- *  @param is_pickle else JSON @return as lac_pickle_read() and lac_json_plain_read() */
-LAC_MUST_USE enum lac_status lac_document_open(struct lac_profile_file *document,
-                                               struct lac_source *source,
-                                               const struct lac_import_options *options,
-                                               size_t window_bytes, const char *name,
-                                               bool is_pickle, struct lac_error *reterr);
+ *  @return as lac_json_plain_read(), lac_pickle_read() or lac_marshal_read(); LAC_ERR_LIMIT also
+ *  where it is larger than LAC_DOCUMENT_BYTES_MAX */
+LAC_MUST_USE enum lac_status
+lac_document_open(struct lac_profile_file *document, struct lac_source *source,
+                  const struct lac_import_options *options, size_t window_bytes, const char *name,
+                  enum lac_document_form form, struct lac_error *reterr);
 /** A builder for what the document holds. */
 LAC_MUST_USE enum lac_status lac_document_begin(struct lac_profile_file *document,
                                                 enum lac_trace_format format);

@@ -431,8 +431,8 @@ enum lac_status lac_rocprofv3_import(struct lac_source *source,
 {
     struct reader reader = {.pid = -1};
     *ret_model = NULL;
-    enum lac_status status =
-        lac_document_open(&reader.document, source, options, window_bytes, name, false, reterr);
+    enum lac_status status = lac_document_open(&reader.document, source, options, window_bytes,
+                                               name, LAC_DOCUMENT_JSON, reterr);
     if (status == LAC_OK) {
         status = read_root(&reader);
         status = lac_document_end_timed(&reader.document, status, ret_model);

@@ -166,8 +166,8 @@ enum lac_status lac_scalene_import(struct lac_source *source,
     struct lac_profile_file document;
     double elapsed_s = 0.0;
     uint32_t bottom = 0;
-    enum lac_status status =
-        lac_document_open(&document, source, options, window_bytes, name, false, reterr);
+    enum lac_status status = lac_document_open(&document, source, options, window_bytes, name,
+                                               LAC_DOCUMENT_JSON, reterr);
     const struct lac_plain *const files =
         status == LAC_OK ? lac_plain_get(document.root, "files") : NULL;
     if (status == LAC_OK &&

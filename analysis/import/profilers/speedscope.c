@@ -12,7 +12,6 @@
 #include "analysis/import/source/source.h"
 #include "analysis/import/stacks/profile.h"
 #include "analysis/import/stacks/stack_samples.h"
-#include "analysis/import/text/json_plain.h"
 #include "analysis/import/text/plain.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -21,25 +20,13 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_BYTES = 4096, FRAME_TEXT_BYTES = 4096 };
+enum { HEAD_BYTES = 4096 };
 
 /* Weights of fractions keep so many digits behind the point. */
 enum { DIGITS = 6 };
-
-static bool has(const uint8_t *head, size_t size_bytes, const char *text)
-{
-    const size_t length = strlen(text);
-    for (size_t i = 0; i + length <= size_bytes; i++) {
-        if (memcmp(head + i, text, length) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 bool lac_speedscope_is_its_own(const uint8_t *head, size_t size_bytes)
 {
@@ -49,8 +36,8 @@ bool lac_speedscope_is_its_own(const uint8_t *head, size_t size_bytes)
         at++;
     }
     return at < size && head[at] == '{' &&
-           (has(head, size, "speedscope.app/file-format-schema") ||
-            has(head, size, "\"speedscope@"));
+           (lac_document_has(head, size, "speedscope.app/file-format-schema") ||
+            lac_document_has(head, size, "\"speedscope@"));
 }
 
 /** What a unit of time is in ns, and what weights count. */
@@ -75,68 +62,38 @@ static const struct unit *unit_of(const struct lac_plain *profile)
 }
 
 struct reader {
-    struct lac_profile profile;
+    struct lac_profile_file document;
     uint32_t *frames; /**< string ids */
     uint32_t frame_count;
     const struct unit *unit; /**< of all profiles that are read */
 };
 
-static void count_dropped(struct reader *reader, const char *code, const char *what)
-{
-    lac_model_report(reader->profile.model, LAC_REPORT_DROPPED, code, 1, 0, what);
-}
-
 /* -- frames ------------------------------------------------------------------------------------ */
 
-/* "name (file.py:12)", as py-spy writes them in its folded stacks. */
-static enum lac_status name_frame(struct reader *reader, const struct lac_plain *frame,
-                                  uint32_t *ret_name)
+static enum lac_status read_frames(struct reader *reader)
 {
-    const struct lac_plain *name = lac_plain_get(frame, "name");
-    const struct lac_plain *file = lac_plain_get(frame, "file");
-    char text[FRAME_TEXT_BYTES];
-    int64_t line = 0;
-    int length;
-    if (!lac_plain_is(name, LAC_PLAIN_TEXT)) {
-        return lac_stacks_name(reader->profile.stacks, "?", 1, ret_name);
-    }
-    const int name_bytes = name->count < 2048 ? (int)name->count : 2048;
-    if (!lac_plain_is(file, LAC_PLAIN_TEXT) || file->count == 0) {
-        return lac_stacks_name(reader->profile.stacks, name->text, (size_t)name_bytes, ret_name);
-    }
-    const char *base = file->text;
-    for (uint32_t i = 0; i < file->count; i++) {
-        base = file->text[i] == '/' ? file->text + i + 1 : base;
-    }
-    size_t base_bytes = (size_t)(file->text + file->count - base);
-    base_bytes = base_bytes < 1024 ? base_bytes : 1024;
-    if (lac_plain_integer(lac_plain_get(frame, "line"), &line) && line > 0) {
-        length = snprintf(text, sizeof(text), "%.*s (%.*s:%lld)", name_bytes, name->text,
-                          (int)base_bytes, base, (long long)line);
-    } else {
-        length = snprintf(text, sizeof(text), "%.*s (%.*s)", name_bytes, name->text,
-                          (int)base_bytes, base);
-    }
-    return lac_stacks_name(reader->profile.stacks, text, length > 0 ? (size_t)length : 0, ret_name);
-}
-
-static enum lac_status read_frames(struct reader *reader, const struct lac_plain *document)
-{
-    const struct lac_plain *frames = lac_plain_get(lac_plain_get(document, "shared"), "frames");
+    const struct lac_plain *shared = lac_plain_get(reader->document.root, "shared");
+    const struct lac_plain *frames = lac_plain_get(shared, "frames");
     enum lac_status status = LAC_OK;
     if (!lac_plain_is(frames, LAC_PLAIN_LIST)) {
-        return lac_fail(reader->profile.reterr, LAC_ERR_CORRUPT, 0,
+        return lac_fail(reader->document.profile.reterr, LAC_ERR_CORRUPT, 0,
                         "no frames in this speedscope profile");
     }
     reader->frames = calloc((size_t)frames->count + 1, sizeof(*reader->frames));
     if (reader->frames == NULL) {
-        return lac_profile_failed(&reader->profile, LAC_ERR_NOMEM);
+        return lac_profile_failed(&reader->document.profile, LAC_ERR_NOMEM);
     }
     for (; reader->frame_count < frames->count && status == LAC_OK; reader->frame_count++) {
-        status = name_frame(reader, frames->items[reader->frame_count],
-                            &reader->frames[reader->frame_count]);
+        const struct lac_plain *frame = frames->items[reader->frame_count];
+        int64_t line = 0;
+        if (!lac_plain_integer(lac_plain_get(frame, "line"), &line)) {
+            line = 0;
+        }
+        status = lac_document_frame(&reader->document, lac_plain_get(frame, "name"),
+                                    lac_plain_get(frame, "file"), line,
+                                    &reader->frames[reader->frame_count]);
     }
-    return lac_profile_failed(&reader->profile, status);
+    return lac_profile_failed(&reader->document.profile, status);
 }
 
 /* The name of the frame that a number stands for. */
@@ -159,14 +116,16 @@ static enum lac_status weigh(struct reader *reader, uint32_t stack, double weigh
     const double fraction = scaled - floor(scaled);
     enum lac_status status = LAC_OK;
     if (!(scaled >= 0.0) || scaled > 9e15) {
-        count_dropped(reader, "weight_not_understood", "weights that are negative or beyond 2^53");
+        lac_document_drop(&reader->document, "weight_not_understood",
+                          "weights that are negative or beyond 2^53");
     } else if (reader->unit->ns > 0.0 || fraction == 0.0 || scaled > 1e9) {
-        status = lac_stacks_weigh(reader->profile.stacks, stack, (int64_t)llround(scaled), 0);
-    } else {
         status =
-            lac_stacks_weigh(reader->profile.stacks, stack, (int64_t)llround(scaled * 1e6), DIGITS);
+            lac_stacks_weigh(reader->document.profile.stacks, stack, (int64_t)llround(scaled), 0);
+    } else {
+        status = lac_stacks_weigh(reader->document.profile.stacks, stack,
+                                  (int64_t)llround(scaled * 1e6), DIGITS);
     }
-    return lac_profile_failed(&reader->profile, status);
+    return lac_profile_failed(&reader->document.profile, status);
 }
 
 static enum lac_status read_sampled(struct reader *reader, const struct lac_plain *profile,
@@ -182,19 +141,20 @@ static enum lac_status read_sampled(struct reader *reader, const struct lac_plai
         uint32_t stack = bottom;
         double weight = 1.0;
         bool is_known = true;
-        reader->profile.model->info.event_count++;
+        reader->document.profile.model->info.event_count++;
         for (uint32_t f = 0; f < depth && is_known && status == LAC_OK; f++) {
             uint32_t name = 0;
             is_known = frame_of(reader, sample->items[f], &name);
-            status =
-                is_known ? lac_stacks_push(reader->profile.stacks, stack, name, &stack) : LAC_OK;
+            status = is_known
+                         ? lac_stacks_push(reader->document.profile.stacks, stack, name, &stack)
+                         : LAC_OK;
         }
         if (status != LAC_OK) {
-            return lac_profile_failed(&reader->profile, status);
+            return lac_profile_failed(&reader->document.profile, status);
         }
         if (!is_known) {
-            count_dropped(reader, "frame_not_there",
-                          "samples with frames that are not in the file");
+            lac_document_drop(&reader->document, "frame_not_there",
+                              "samples with frames that are not in the file");
         } else if (depth > 0 && (!lac_plain_is(weights, LAC_PLAIN_LIST) ||
                                  lac_plain_number(lac_plain_at(weights, i), &weight))) {
             status = weigh(reader, stack, weight);
@@ -215,17 +175,17 @@ static enum lac_status take_event(struct reader *reader, struct open_frames *ope
 {
     const uint32_t below = open->depth > 0 ? open->stack[open->depth - 1] : bottom;
     if (lac_plain_equals(type, "O") && open->depth < LAC_STACK_FRAMES_MAX) {
-        const enum lac_status status =
-            lac_stacks_push(reader->profile.stacks, below, name, &open->stack[open->depth]);
+        const enum lac_status status = lac_stacks_push(reader->document.profile.stacks, below, name,
+                                                       &open->stack[open->depth]);
         open->name[open->depth] = name;
         open->depth += status == LAC_OK;
-        return lac_profile_failed(&reader->profile, status);
+        return lac_profile_failed(&reader->document.profile, status);
     }
     if (lac_plain_equals(type, "C") && open->depth > 0 && open->name[open->depth - 1] == name) {
         open->depth--;
     } else {
-        count_dropped(reader, "event_not_understood",
-                      "events that close a frame which is not the innermost, or that are none");
+        lac_document_drop(&reader->document, "event_not_understood",
+                          "events that close a frame which is not the innermost, or that are none");
     }
     return LAC_OK;
 }
@@ -242,11 +202,12 @@ static enum lac_status read_evented(struct reader *reader, const struct lac_plai
         const struct lac_plain *event = events->items[i];
         double at = 0.0;
         uint32_t name = 0;
-        reader->profile.model->info.event_count++;
+        reader->document.profile.model->info.event_count++;
         if (!lac_plain_number(lac_plain_get(event, "at"), &at) ||
             !frame_of(reader, lac_plain_get(event, "frame"), &name)) {
-            count_dropped(reader, "event_not_understood",
-                          "events that close a frame which is not the innermost, or that are none");
+            lac_document_drop(
+                &reader->document, "event_not_understood",
+                "events that close a frame which is not the innermost, or that are none");
             continue;
         }
         if (open->depth > 0 && at > last) {
@@ -275,18 +236,20 @@ static enum lac_status read_profile(struct reader *reader, const struct lac_plai
         reader->unit = unit;
     }
     if ((reader->unit->ns > 0.0) != (unit->ns > 0.0) || (unit->ns == 0.0 && unit != reader->unit)) {
-        count_dropped(reader, "unit_differs",
-                      "profiles whose unit is not that of the first: a flame graph has one");
+        lac_document_drop(&reader->document, "unit_differs",
+                          "profiles whose unit is not that of the first: a flame graph has one");
         return LAC_OK;
     }
     if (lac_plain_is(name, LAC_PLAIN_TEXT)) {
-        status = lac_stacks_name(reader->profile.stacks, name->text, name->count, &thread_name);
+        status =
+            lac_stacks_name(reader->document.profile.stacks, name->text, name->count, &thread_name);
     }
     if (status == LAC_OK) {
-        status = lac_stacks_thread(reader->profile.stacks, 0, index, index, thread_name, &bottom);
+        status = lac_stacks_thread(reader->document.profile.stacks, 0, index, index, thread_name,
+                                   &bottom);
     }
     if (status != LAC_OK) {
-        return lac_profile_failed(&reader->profile, status);
+        return lac_profile_failed(&reader->document.profile, status);
     }
     const struct unit *const shared = reader->unit;
     reader->unit = unit; /* seconds beside milliseconds are fine */
@@ -296,13 +259,14 @@ static enum lac_status read_profile(struct reader *reader, const struct lac_plai
     return status;
 }
 
-static enum lac_status read_document(struct reader *reader, const struct lac_plain *document)
+static enum lac_status read_document(struct reader *reader)
 {
-    const struct lac_plain *profiles = lac_plain_get(document, "profiles");
+    const struct lac_plain *profiles = lac_plain_get(reader->document.root, "profiles");
     const uint32_t count = lac_plain_is(profiles, LAC_PLAIN_LIST) ? profiles->count : 0;
     struct open_frames *open = malloc(sizeof(*open));
-    enum lac_status status = open != NULL ? read_frames(reader, document)
-                                          : lac_profile_failed(&reader->profile, LAC_ERR_NOMEM);
+    enum lac_status status = open != NULL
+                                 ? read_frames(reader)
+                                 : lac_profile_failed(&reader->document.profile, LAC_ERR_NOMEM);
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
         status = read_profile(reader, profiles->items[i], i, open);
     }
@@ -316,26 +280,15 @@ enum lac_status lac_speedscope_import(struct lac_source *source,
                                       struct lac_error *reterr)
 {
     struct reader reader = {.unit = NULL};
-    struct lac_plain_heap heap = {0};
-    struct lac_plain *document = NULL;
-    uint8_t *bytes = NULL;
-    size_t size = 0;
-    enum lac_status status = lac_document_read(source, options, &bytes, &size, reterr);
-    if (status != LAC_OK) {
-        return status;
-    }
-    lac_plain_limits_default(&heap.limits);
-    status = lac_json_plain_read(bytes, size, &heap, &document, reterr);
+    enum lac_status status = lac_document_open(&reader.document, source, options, window_bytes,
+                                               name, LAC_DOCUMENT_JSON, reterr);
     if (status == LAC_OK) {
-        status = lac_profile_open(&reader.profile, source, options, window_bytes, name,
-                                  LAC_FORMAT_SPEEDSCOPE, reterr);
-        reader.profile.lines.offset_bytes = size;
-        status = status == LAC_OK ? read_document(&reader, document) : status;
-        status = lac_profile_close(&reader.profile, status, "speedscope profile",
-                                   reader.unit != NULL ? reader.unit->says : NULL, 0, ret_model);
+        status = lac_document_begin(&reader.document, LAC_FORMAT_SPEEDSCOPE);
+        status = status == LAC_OK ? read_document(&reader) : status;
+        status = lac_document_end(&reader.document, status, "speedscope profile",
+                                  reader.unit != NULL ? reader.unit->says : NULL, ret_model);
     }
     free(reader.frames);
-    lac_plain_done(&heap);
-    free(bytes);
+    lac_document_close(&reader.document);
     return status;
 }
