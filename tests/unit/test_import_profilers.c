@@ -81,14 +81,69 @@ START_TEST(sampled_profiles_weigh_their_stacks)
 }
 END_TEST
 
-START_TEST(evented_profiles_weigh_what_lies_between_events)
+#define EVENTED(unit, events)                                                                      \
+    "{\"type\":\"evented\",\"name\":\"one\",\"unit\":\"" unit                                      \
+    "\",\"startValue\":0,\"endValue\":10,\"events\":[" events "]}"
+#define OPEN(frame, at)  "{\"type\":\"O\",\"frame\":" #frame ",\"at\":" #at "}"
+#define CLOSE(frame, at) "{\"type\":\"C\",\"frame\":" #frame ",\"at\":" #at "}"
+
+/* "a 0+10 at 0|": name, start and length in ns, and lane of each slice. */
+static const char *lay(const struct lac_model *model)
 {
-    expect(SCHEMA "\"profiles\":[{\"type\":\"evented\",\"name\":\"one\",\"unit\":\"microseconds\","
-                  "\"startValue\":0,\"endValue\":10,\"events\":["
-                  "{\"type\":\"O\",\"frame\":0,\"at\":0},{\"type\":\"O\",\"frame\":1,\"at\":2},"
-                  "{\"type\":\"C\",\"frame\":1,\"at\":5},{\"type\":\"C\",\"frame\":2,\"at\":6},"
-                  "{\"type\":\"C\",\"frame\":0,\"at\":10}]}]," FRAMES,
-           "a 7000|a;b (y.py:7) 3000|", "");
+    static char text[4096];
+    size_t used = 0;
+    ck_assert(lac_model_is_valid(model));
+    text[0] = '\0';
+    for (uint64_t i = 0; i < model->info.slice_count; i++) {
+        used += (size_t)snprintf(
+            text + used, sizeof(text) - used, "%s %lld+%lld at %u|",
+            lac_model_str(model, model->slices.name[i]), (long long)model->slices.start_ns[i],
+            (long long)model->slices.dur_ns[i], (unsigned)model->slices.lane[i]);
+        ck_assert_uint_lt(used, sizeof(text));
+    }
+    return text;
+}
+
+START_TEST(evented_profiles_are_a_timeline)
+{
+    struct imported got = import_text(SCHEMA "\"profiles\":[" EVENTED(
+        "microseconds", OPEN(0, 1) "," OPEN(1, 2) "," OPEN(2, 2) "," CLOSE(2, 5) "," CLOSE(
+                            1, 5) "," CLOSE(2, 6) "," OPEN(1, 4.5) "," OPEN(2, 8)) "]," FRAMES);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    /* b and c are alike: the one that was opened first contains the other */
+    ck_assert_str_eq(lay(got.models[0]), "a 0+9000 at 0|b (y.py:7) 1000+3000 at 1|"
+                                         "c (z.py) 1000+3000 at 2|b (y.py:7) 5000+4000 at 1|"
+                                         "c (z.py) 7000+2000 at 2|");
+    ck_assert(!got.models[0]->info.has_no_time);
+    ck_assert_uint_eq(report_count(got.models[0], "event_not_understood"), 1);
+    ck_assert_uint_eq(report_count(got.models[0], "time_backward"), 1);
+    ck_assert_uint_eq(report_count(got.models[0], "call_not_closed"), 3);
+    imported_done(&got);
+    /* ns since 1970 stay exact */
+    got = import_text(SCHEMA "\"profiles\":[" EVENTED(
+        "nanoseconds", OPEN(0, 1700000000000000001) "," CLOSE(0, 1700000000000000004)) "]," FRAMES);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_str_eq(lay(got.models[0]), "a 0+3 at 0|");
+    ck_assert_int_eq(got.models[0]->info.t0_ns, 1700000000000000001);
+    imported_done(&got);
+    got = import_text(
+        SCHEMA "\"profiles\":[" EVENTED("seconds", OPEN(0, 1e300) "," CLOSE(0, 2e300)) "]," FRAMES);
+    ck_assert_int_eq(got.status, LAC_ERR_CORRUPT);
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(events_beside_samples_weigh_what_lies_between_them)
+{
+    expect(SCHEMA "\"profiles\":[" EVENTED(
+               "microseconds",
+               OPEN(0, 0) "," OPEN(1, 2) "," CLOSE(1, 5) "," CLOSE(2, 6) "," CLOSE(
+                   0, 10)) ","
+                           "{\"type\":\"sampled\",\"name\":\"two\",\"unit\":\"microseconds\","
+                           "\"samples\":[[2]],\"weights\":[4]}]," FRAMES,
+           "a 7000|c (z.py) 4000|a;b (y.py:7) 3000|", "");
+    expect(SCHEMA "\"profiles\":[" EVENTED("bytes", OPEN(0, 0) "," CLOSE(0, 10)) "]," FRAMES,
+           "a 10|", "bytes");
 }
 END_TEST
 
@@ -272,7 +327,8 @@ int main(void)
     Suite *suite = suite_create("import_profilers");
     TCase *tcase = tcase_create("documents");
     tcase_add_test(tcase, sampled_profiles_weigh_their_stacks);
-    tcase_add_test(tcase, evented_profiles_weigh_what_lies_between_events);
+    tcase_add_test(tcase, evented_profiles_are_a_timeline);
+    tcase_add_test(tcase, events_beside_samples_weigh_what_lies_between_them);
     tcase_add_test(tcase, broken_speedscope_files_say_what_is_wrong);
     tcase_add_test(tcase, real_speedscope_files_open);
     tcase_add_test(tcase, a_dump_of_cprofile_becomes_stacks_of_its_callers);

@@ -1,7 +1,8 @@
 /*
  * speedscope's file format: shared frames, and profiles of two kinds. "sampled" says for each stack
  * how much weight it has: in order, but not when (py-spy leaves out what is idle). "evented" opens
- * and closes frames at times; what lies between two events is weight of the stack that is open.
+ * and closes frames at times: a timeline. Beside sampled profiles, or where the unit is no time,
+ * what lies between two events is weight of the stack that is open.
  *
  * Source: https://www.speedscope.app/file-format-schema.json
  */
@@ -16,6 +17,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/reserve.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -27,6 +29,9 @@ enum { HEAD_BYTES = 4096 };
 
 /* Weights of fractions keep so many digits behind the point. */
 enum { DIGITS = 6 };
+
+/* Times beyond are none: 146 years. */
+#define TIME_MOST_NS ((int64_t)1 << 62)
 
 bool lac_speedscope_is_its_own(const uint8_t *head, size_t size_bytes)
 {
@@ -66,6 +71,7 @@ struct reader {
     uint32_t *frames; /**< string ids */
     uint32_t frame_count;
     const struct unit *unit; /**< of all profiles that are read */
+    bool is_timeline;        /**< all of them are events with times */
 };
 
 /* -- frames ------------------------------------------------------------------------------------ */
@@ -163,6 +169,12 @@ static enum lac_status read_sampled(struct reader *reader, const struct lac_plai
     return status;
 }
 
+static void drop_event(const struct reader *reader)
+{
+    lac_document_drop(&reader->document, "event_not_understood",
+                      "events that close a frame which is not the innermost, or that are none");
+}
+
 /** Frames that are open, the innermost last. */
 struct open_frames {
     uint32_t name[LAC_STACK_FRAMES_MAX];
@@ -184,8 +196,7 @@ static enum lac_status take_event(struct reader *reader, struct open_frames *ope
     if (lac_plain_equals(type, "C") && open->depth > 0 && open->name[open->depth - 1] == name) {
         open->depth--;
     } else {
-        lac_document_drop(&reader->document, "event_not_understood",
-                          "events that close a frame which is not the innermost, or that are none");
+        drop_event(reader);
     }
     return LAC_OK;
 }
@@ -205,9 +216,7 @@ static enum lac_status read_evented(struct reader *reader, const struct lac_plai
         reader->document.profile.model->info.event_count++;
         if (!lac_plain_number(lac_plain_get(event, "at"), &at) ||
             !frame_of(reader, lac_plain_get(event, "frame"), &name)) {
-            lac_document_drop(
-                &reader->document, "event_not_understood",
-                "events that close a frame which is not the innermost, or that are none");
+            drop_event(reader);
             continue;
         }
         if (open->depth > 0 && at > last) {
@@ -218,6 +227,112 @@ static enum lac_status read_evented(struct reader *reader, const struct lac_plai
             status = take_event(reader, open, lac_plain_get(event, "type"), name, bottom);
         }
     }
+    return status;
+}
+
+/* -- calls with their times -------------------------------------------------------------------- */
+
+/** A call, in the order of their beginnings. */
+struct call {
+    int64_t start_ns;
+    int64_t end_ns; /**< INT64_MAX: open */
+    uint32_t stack;
+};
+
+struct calls {
+    struct call *items;
+    uint64_t count;
+    uint64_t capacity;
+    uint64_t open[LAC_STACK_FRAMES_MAX]; /**< the same depth as that of the open frames */
+};
+
+/* Whole nanoseconds stay exact: epochs do not fit a double. */
+static bool time_of(const struct reader *reader, const struct lac_plain *value, int64_t *ret_ns)
+{
+    double at = 0.0;
+    if (lac_plain_is(value, LAC_PLAIN_INT) &&
+        !__builtin_mul_overflow(value->integer, (int64_t)reader->unit->ns, ret_ns)) {
+        return *ret_ns > -TIME_MOST_NS && *ret_ns < TIME_MOST_NS;
+    }
+    if (!lac_plain_number(value, &at) || !(fabs(at * reader->unit->ns) < (double)TIME_MOST_NS)) {
+        return false;
+    }
+    *ret_ns = (int64_t)llround(at * reader->unit->ns);
+    return true;
+}
+
+static enum lac_status take_call(struct reader *reader, struct open_frames *open,
+                                 struct calls *calls, const struct lac_plain *event,
+                                 uint32_t bottom, int64_t at_ns)
+{
+    const uint32_t before = open->depth;
+    uint32_t name = 0;
+    if (!frame_of(reader, lac_plain_get(event, "frame"), &name)) {
+        drop_event(reader);
+        return LAC_OK;
+    }
+    if (!LAC_RESERVE(calls->items, calls->capacity, calls->count, 1)) {
+        return lac_profile_failed(&reader->document.profile, LAC_ERR_NOMEM);
+    }
+    const enum lac_status status =
+        take_event(reader, open, lac_plain_get(event, "type"), name, bottom);
+    if (open->depth > before) {
+        calls->open[before] = calls->count;
+        calls->items[calls->count++] =
+            (struct call){.start_ns = at_ns, .end_ns = INT64_MAX, .stack = open->stack[before]};
+    } else if (open->depth < before) {
+        calls->items[calls->open[open->depth]].end_ns = at_ns;
+    }
+    return status;
+}
+
+/* What is open at the end lasts until then, and is counted. */
+static enum lac_status give_calls(struct reader *reader, const struct calls *calls, int64_t end_ns)
+{
+    enum lac_status status = LAC_OK;
+    for (uint64_t i = 0; i < calls->count && status == LAC_OK; i++) {
+        const struct call *call = &calls->items[i];
+        if (call->end_ns == INT64_MAX) {
+            lac_model_report(reader->document.profile.model, LAC_REPORT_REPAIRED, "call_not_closed",
+                             1, 0, "frames that no event closes last to the end of their profile");
+        }
+        status =
+            lac_stacks_call(reader->document.profile.stacks, call->stack, call->start_ns,
+                            (call->end_ns == INT64_MAX ? end_ns : call->end_ns) - call->start_ns);
+    }
+    return lac_profile_failed(&reader->document.profile, status);
+}
+
+static enum lac_status read_timeline(struct reader *reader, const struct lac_plain *profile,
+                                     uint32_t bottom, struct open_frames *open)
+{
+    const struct lac_plain *events = lac_plain_get(profile, "events");
+    const uint32_t count = lac_plain_is(events, LAC_PLAIN_LIST) ? events->count : 0;
+    struct calls calls = {.count = 0};
+    int64_t last_ns = INT64_MIN;
+    int64_t end_ns = 0;
+    enum lac_status status = LAC_OK;
+    open->depth = 0;
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        int64_t at_ns = 0;
+        reader->document.profile.model->info.event_count++;
+        if (!time_of(reader, lac_plain_get(events->items[i], "at"), &at_ns)) {
+            drop_event(reader);
+            continue;
+        }
+        if (at_ns < last_ns) {
+            lac_model_report(reader->document.profile.model, LAC_REPORT_REPAIRED, "time_backward",
+                             1, 0, "events before the one that they follow take its time");
+            at_ns = last_ns;
+        }
+        last_ns = at_ns;
+        status = take_call(reader, open, &calls, events->items[i], bottom, at_ns);
+    }
+    if (status == LAC_OK && calls.count > 0) {
+        const bool has_end = time_of(reader, lac_plain_get(profile, "endValue"), &end_ns);
+        status = give_calls(reader, &calls, has_end && end_ns > last_ns ? end_ns : last_ns);
+    }
+    free(calls.items);
     return status;
 }
 
@@ -253,10 +368,23 @@ static enum lac_status read_profile(struct reader *reader, const struct lac_plai
     }
     const struct unit *const shared = reader->unit;
     reader->unit = unit; /* seconds beside milliseconds are fine */
-    status = is_sampled ? read_sampled(reader, profile, bottom)
-                        : read_evented(reader, profile, bottom, open);
+    status = is_sampled            ? read_sampled(reader, profile, bottom)
+             : reader->is_timeline ? read_timeline(reader, profile, bottom, open)
+                                   : read_evented(reader, profile, bottom, open);
     reader->unit = shared;
     return status;
+}
+
+/* Samples say how much and not when: one sampled profile, and all are a flame graph. */
+static bool is_timeline(const struct lac_plain *profiles)
+{
+    const uint32_t count = lac_plain_is(profiles, LAC_PLAIN_LIST) ? profiles->count : 0;
+    bool is_it = count > 0;
+    for (uint32_t i = 0; i < count && is_it; i++) {
+        is_it = lac_plain_equals(lac_plain_get(profiles->items[i], "type"), "evented") &&
+                unit_of(profiles->items[i])->ns > 0.0;
+    }
+    return is_it;
 }
 
 static enum lac_status read_document(struct reader *reader)
@@ -267,6 +395,7 @@ static enum lac_status read_document(struct reader *reader)
     enum lac_status status = open != NULL
                                  ? read_frames(reader)
                                  : lac_profile_failed(&reader->document.profile, LAC_ERR_NOMEM);
+    reader->is_timeline = is_timeline(profiles);
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
         status = read_profile(reader, profiles->items[i], i, open);
     }

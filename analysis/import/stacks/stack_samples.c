@@ -47,6 +47,7 @@ struct lac_stacks {
     int64_t total_weight;
     unsigned digits;
     bool is_beside; /* a profile beside a trace */
+    bool has_calls; /* slices were given already */
     char *room;
     size_t room_bytes;
 };
@@ -273,7 +274,7 @@ enum lac_status lac_stacks_sample(struct lac_stacks *stacks, uint32_t stack, int
 
 bool lac_stacks_is_empty(const struct lac_stacks *stacks)
 {
-    return stacks->sample_count == 0 && stacks->total_weight == 0;
+    return stacks->sample_count == 0 && stacks->total_weight == 0 && !stacks->has_calls;
 }
 
 /* --- slices ----------------------------------------------------------------------------------- */
@@ -294,6 +295,13 @@ static enum lac_status put(struct lac_stacks *stacks, uint32_t node, int64_t sta
                                                   .detail = LAC_NONE,
                                                   .kind = LAC_SLICE_OTHER,
                                               });
+}
+
+enum lac_status lac_stacks_call(struct lac_stacks *stacks, uint32_t stack, int64_t start_ns,
+                                int64_t dur_ns)
+{
+    stacks->has_calls = true;
+    return put(stacks, stack, start_ns, dur_ns);
 }
 
 /* A node comes after the one below it, so that two passes do: sums downwards, places upwards. */
@@ -435,6 +443,9 @@ enum lac_status lac_stacks_finish(struct lac_stacks *stacks, const char *unit, i
     struct lac_trace_info *const info = &lac_builder_model(stacks->builder)->info;
     const bool has_times = stacks->sample_count > 0;
     enum lac_status status = LAC_OK;
+    if (stacks->has_calls) {
+        return LAC_OK; /* as any trace: lengths are ns */
+    }
     info->weight_scale = 1;
     if (has_times) {
         qsort(stacks->samples, stacks->sample_count, sizeof(*stacks->samples), by_time);

@@ -61,7 +61,12 @@ LAC_MUST_USE enum lac_status lac_stacks_weigh(struct lac_stacks *stacks, uint32_
 LAC_MUST_USE enum lac_status lac_stacks_sample(struct lac_stacks *stacks, uint32_t stack,
                                                int64_t time_ns);
 
-/** Whether there was a sample or a weight. */
+/** A call that lasted from a time on: a slice of its own. Of calls alike the outer one comes first.
+ *  Where there are any, weights and samples make no slices. @param dur_ns >= 0 */
+LAC_MUST_USE enum lac_status lac_stacks_call(struct lac_stacks *stacks, uint32_t stack,
+                                             int64_t start_ns, int64_t dur_ns);
+
+/** Whether there was a sample, a weight or a call. */
 bool lac_stacks_is_empty(const struct lac_stacks *stacks);
 
 /** Says in `reterr` why one of the above was not LAC_OK. @return status */
