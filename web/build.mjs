@@ -25,8 +25,12 @@ const options = {
   metafile: true,
   format: 'esm',
   target: ['es2022', 'chrome111', 'firefox113', 'safari16.4'],
-  jsx: 'automatic',
-  jsxImportSource: 'preact',
+  // h(type, props, ...children): 1.5 kB less than the calls of the automatic form; tsconfig.json
+  // checks that one, which means the same
+  tsconfigRaw: {
+    compilerOptions: {jsx: 'react', jsxFactory: 'h', jsxFragmentFactory: 'Fragment'},
+  },
+  inject: ['every_file.mjs'],
   minify: !watch,
   sourcemap: watch ? 'inline' : false,
   legalComments: 'inline',

@@ -6,6 +6,7 @@ import {setVocabulary} from './base/vocabulary';
 import {syncAddress, takeKeyFromAddress} from './model/address';
 import {offer, takeOffers} from './model/list/offer';
 import {paletteIsOpen} from './model/palette/commands';
+import {adding} from './model/report_text';
 import {helpIsOpen, isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
@@ -46,6 +47,11 @@ const OfferDialog = lazy(
   async () => (await import('./pages/lazy_pages')).OfferDialog,
   true,
 );
+const AddDialog = lazy(
+  'the reports',
+  async () => (await import('./pages/lazy_pages')).AddDialog,
+  true,
+);
 const KeyPage = lazy('the sign-in', async () => (await import('./pages/lazy_pages')).KeyPage);
 const NotFoundPage = lazy(
   'this page',
@@ -58,7 +64,7 @@ const FindingsPage = lazy(
 );
 const ReportsPage = lazy(
   'the reports',
-  async () => (await import('./pages/reports/reports_page')).ReportsPage,
+  async () => (await import('./pages/lazy_pages')).ReportsPage,
 );
 const ProjectPage = lazy(
   'the project',
@@ -123,6 +129,7 @@ function App(): JSX.Element {
       <DropZone />
       {explained.value && <ExplanationPanel />}
       {offer.value && <OfferDialog />}
+      {adding.value && <AddDialog {...adding.value} />}
       {helpIsOpen.value && <HelpDialog />}
       {paletteIsOpen.value && <Palette />}
       <PatternDefs />

@@ -1,4 +1,5 @@
-// Texts of reports: inserting parts, and what a part is called. Pure.
+// Texts of reports: inserting parts, and what a part is called.
+import {signal} from '@preact/signals';
 
 /** The text with a part put at a place: in the block it stands in, or in a block of its own. */
 export function insertPart(text: string, at: number, line: string): string {
@@ -33,6 +34,13 @@ export function linesMissingIn(other: string, text: string): readonly string[] {
 export interface PartChoice {
   readonly line: string;
   readonly label: string;
+}
+
+/** What the dialog that adds a part offers, while it is open. */
+export const adding = signal<Adding | undefined>(undefined);
+export interface Adding {
+  readonly choices: readonly PartChoice[];
+  readonly project: string | undefined;
 }
 
 /** The block of one part, at the end of a text. */

@@ -36,7 +36,7 @@ import {ComparedRanks} from './compared_ranks';
 import {AddButton} from './reports/add_button';
 import {DraftButton} from './reports/draft_button';
 import {useResource} from '../ui/resource';
-import {Empty, Failed, Loading} from '../ui/states';
+import {Empty, StandIn} from '../ui/states';
 
 export function ComparePage(): JSX.Element {
   const a = compareA.value;
@@ -77,13 +77,8 @@ export function ComparePage(): JSX.Element {
       </Header>
       <main class="page page-compare">
         {!isNamed && <ChooseTwo />}
-        {isNamed && comparison.kind === 'loading' && <Loading what="the comparison" />}
-        {isNamed && comparison.kind === 'error' && (
-          <Failed
-            title="These cannot be compared"
-            text={comparison.text}
-            retry={comparison.retry}
-          />
+        {isNamed && (
+          <StandIn of={comparison} what="the comparison" title="These cannot be compared" />
         )}
         {isNamed &&
           comparison.kind === 'ready' &&

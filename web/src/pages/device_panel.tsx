@@ -13,7 +13,7 @@ import {Explain} from '../ui/explain';
 import {IconArrow} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
-import {Failed, Loading} from '../ui/states';
+import {StandIn} from '../ui/states';
 import {showLongestGap} from './evidence_link';
 
 const DEVICES_SHOWN = 16;
@@ -258,10 +258,7 @@ export function KindsPanel({
           all kernels
         </ViewLink>
       </header>
-      {hasKernels && table.kind === 'loading' && <Loading what="the kernels" />}
-      {table.kind === 'error' && (
-        <Failed title="The kernels cannot be shown" text={table.text} retry={table.retry} />
-      )}
+      {hasKernels && <StandIn of={table} what="the kernels" />}
       <table class="legend kinds">
         <tbody>
           {kinds.slice(0, KINDS_SHOWN).map(kind => (

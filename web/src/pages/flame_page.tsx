@@ -53,8 +53,8 @@ import {
 } from '../model/view_state';
 import {IconClose, IconSearch} from '../ui/icons';
 import {ViewLink} from '../ui/link';
-import {useResource} from '../ui/resource';
-import {Empty, Failed, Loading} from '../ui/states';
+import {latest, useResource} from '../ui/resource';
+import {Empty, StandIn} from '../ui/states';
 import {FlameTable, type NameDelta} from './flame_table';
 
 const METRICS = [
@@ -139,8 +139,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
     const rows = kernels.kind === 'ready' ? kernels.value.rows : [];
     return new Map(rows.filter(row => row.short !== '').map(row => [row.name, row.short]));
   }, [kernels]);
-  const reply =
-    flame.kind === 'ready' ? flame.value : flame.kind === 'loading' ? flame.stale : undefined;
+  const reply = latest(flame);
   return (
     <main class="page page-full page-flame">
       <div class="tools">
@@ -162,10 +161,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
         <Search />
         <Shapes by={by} other={otherId} trace={trace} />
       </div>
-      {flame.kind === 'error' && (
-        <Failed title="The flame graph cannot be shown" text={flame.text} retry={flame.retry} />
-      )}
-      {flame.kind === 'loading' && !reply && <Loading what="the flame graph" />}
+      <StandIn keeps of={flame} what="the flame graph" />
       {reply && flame.kind !== 'error' && (
         <div class={`flame-wrap ${flame.kind === 'loading' ? 'is-stale' : ''}`}>
           {second.kind === 'error' && otherId !== '' && (

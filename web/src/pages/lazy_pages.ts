@@ -1,4 +1,5 @@
 // Pages, and parts of pages, that most visits do not open: in a separate file, fetched later.
+export {AddDialog} from './reports/add_dialog';
 export {Broken} from './broken_trace';
 export {ComparePage} from './compare_page';
 export {DeleteDialog} from './delete_dialog';
@@ -13,6 +14,7 @@ export {OverviewCharts} from './overview_charts';
 export {Palette} from './palette';
 export {ProjectPage} from './project/project_page';
 export {SettingsPage} from './people/settings_page';
+export {ReportsPage} from './reports/reports_page';
 export {RunPage} from './run_page';
 export {SelectionBar} from './selection_bar';
 export {ShareDialog} from './share_dialog';

@@ -27,8 +27,8 @@ import {Explain} from '../ui/explain';
 import {IconCheck, IconWarning} from '../ui/icons';
 import {lazy} from '../ui/lazy';
 import {ViewLink} from '../ui/link';
-import {useResource, type Resource} from '../ui/resource';
-import {Failed, Loading} from '../ui/states';
+import {latest, useResource, type Resource} from '../ui/resource';
+import {StandIn} from '../ui/states';
 import {DevicePanel, KindsPanel} from './device_panel';
 import {FindingCard, FurtherFindings} from './finding_card';
 import {Ladder} from './ladder';
@@ -48,18 +48,10 @@ export function OverviewPage(props: {
   tracks: TracksInfo | undefined;
 }): JSX.Element {
   const {trace, analysis} = props;
-  const value =
-    analysis.kind === 'ready'
-      ? analysis.value
-      : analysis.kind === 'loading'
-        ? analysis.stale
-        : undefined;
+  const value = latest(analysis);
   return (
     <main class="page page-overview">
-      {analysis.kind === 'error' && (
-        <Failed title="The analysis cannot be shown" text={analysis.text} retry={analysis.retry} />
-      )}
-      {analysis.kind === 'loading' && value === undefined && <Loading what="the verdict" />}
+      <StandIn keeps of={analysis} what="the verdict" title="The analysis cannot be shown" />
       {value && <Verdict trace={trace} analysis={value} tracks={props.tracks} />}
     </main>
   );

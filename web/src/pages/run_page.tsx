@@ -21,8 +21,8 @@ import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {Header} from '../ui/header';
 import {BackToTraces, ViewLink} from '../ui/link';
-import {useResource, type Resource} from '../ui/resource';
-import {Empty, Failed, Loading} from '../ui/states';
+import {latest, useResource, type Resource} from '../ui/resource';
+import {Empty, StandIn} from '../ui/states';
 import {FindingCard} from './finding_card';
 import {RunTimeline} from './run/run_timeline';
 import {CompareRun} from './run_compare';
@@ -63,10 +63,7 @@ export function RunPage(): JSX.Element {
         <RunTitle name={name} run={run?.info} members={members} />
       </Header>
       <main class="page page-run">
-        {opened.kind === 'loading' && <Loading what="the run" />}
-        {opened.kind === 'error' && (
-          <Failed title="The run cannot be shown" text={opened.text} retry={opened.retry} />
-        )}
+        <StandIn of={opened} what="the run" />
         {opened.kind === 'ready' && (run === undefined || members.length === 0) && (
           <Empty title="There is no such run here">
             Its traces were deleted, or the link belongs to another server.{' '}
@@ -119,12 +116,7 @@ function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): J
   const analysis = useResource(isDone ? `${id}/${stampOf(members)}` : undefined, signal =>
     getRunAnalysis(id, signal),
   );
-  const value =
-    analysis.kind === 'ready'
-      ? analysis.value
-      : analysis.kind === 'loading'
-        ? analysis.stale
-        : undefined;
+  const value = latest(analysis);
   const finding = value?.findings[0];
   // what is seen of a finding is on the late rank; where they are late in turns, on the first
   const late = members.find(trace => trace.rank === value?.late_rank);
@@ -155,13 +147,15 @@ function RunVerdict(props: {
   members: readonly TraceInfo[];
 }): JSX.Element {
   const {analysis, members} = props;
-  if (analysis.kind === 'error')
+  if (latest(analysis) === undefined)
     return (
-      <Failed title="The ranks cannot be compared" text={analysis.text} retry={analysis.retry} />
+      <StandIn
+        of={analysis}
+        what="the comparison of the ranks"
+        title="The ranks cannot be compared"
+      />
     );
-  if (analysis.kind === 'loading' && analysis.stale === undefined)
-    return <Loading what="the comparison of the ranks" />;
-  const value = analysis.kind === 'ready' ? analysis.value : analysis.stale;
+  const value = latest(analysis);
   const summary = summarizeRun(members, value);
   return (
     <section class="hero">

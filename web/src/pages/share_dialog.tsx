@@ -13,7 +13,7 @@ import {CopyButton} from '../ui/copy_button';
 import {CopyLink} from '../ui/copy_link';
 import {Dialog} from '../ui/dialog';
 import {useResource} from '../ui/resource';
-import {Failed, Loading} from '../ui/states';
+import {StandIn} from '../ui/states';
 import {AddButton} from './reports/add_button';
 import {DraftButton} from './reports/draft_button';
 import {ShareLink} from './reports/share_link';
@@ -45,10 +45,7 @@ export function ShareDialog({
         {isLinking && <ShareLink what={sharedOf(trace)} />}
       </details>
       <h3>Download</h3>
-      {contents.kind === 'loading' && <Loading what="the report’s contents" />}
-      {contents.kind === 'error' && (
-        <Failed title="The report cannot be made" text={contents.text} retry={contents.retry} />
-      )}
+      <StandIn of={contents} what="the report’s contents" title="The report cannot be made" />
       {contents.kind === 'ready' && <Choice trace={trace} contents={contents.value} />}
     </Dialog>
   );

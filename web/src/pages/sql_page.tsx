@@ -19,7 +19,7 @@ import {hasTimes, trackOf} from '../model/sql/track';
 import {show} from '../model/view_state';
 import {CopyButton} from '../ui/copy_button';
 import {useResource} from '../ui/resource';
-import {Failed, Loading} from '../ui/states';
+import {Loading, StandIn} from '../ui/states';
 import {SqlChartView} from './sql_chart';
 
 const FIRST_QUERY =
@@ -143,14 +143,7 @@ export function SqlPage({trace}: {trace: TraceInfo}): JSX.Element {
           <AnswerView answer={answer} trace={trace} query={query} />
         </section>
         <aside class="sql-tables" aria-label="Tables">
-          {reference.kind === 'loading' && <Loading what="the tables" />}
-          {reference.kind === 'error' && (
-            <Failed
-              title="The tables cannot be listed"
-              text={reference.text}
-              retry={reference.retry}
-            />
-          )}
+          <StandIn of={reference} what="the tables" title="The tables cannot be listed" />
           {reference.kind === 'ready' && (
             <Reference reference={reference.value} choose={setQuery} />
           )}

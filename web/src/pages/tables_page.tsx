@@ -39,7 +39,7 @@ import {CopyButton, copyText} from '../ui/copy_button';
 import {IconSearch} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
-import {Empty, Failed, Loading} from '../ui/states';
+import {Empty, StandIn} from '../ui/states';
 import {useVirtualRows} from '../ui/virtual_rows';
 import {showInTimeline, showSlice} from './evidence_link';
 
@@ -94,10 +94,7 @@ export function TablesPage({
   return (
     <main class="page page-full page-tables">
       <Tools trace={trace} name={name} group={group?.by} time={time} ask={ask} shown={shown} />
-      {table.kind === 'error' && (
-        <Failed title="The table cannot be shown" text={table.text} retry={table.retry} />
-      )}
-      {table.kind === 'loading' && <Loading what={`the ${kind.many}`} />}
+      <StandIn of={table} what={`the ${kind.many}`} title="The table cannot be shown" />
       {shown && shown.total > 0 && (
         <Rows
           key={key}

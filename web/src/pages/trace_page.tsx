@@ -17,7 +17,7 @@ import {BackToTraces, ViewLink} from '../ui/link';
 import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {useResource, type Resource} from '../ui/resource';
-import {Empty, Failed, Loading} from '../ui/states';
+import {Empty, StandIn} from '../ui/states';
 import {OverviewPage} from './overview_page';
 import {showEvidence} from './evidence_link';
 import {ShareButton} from './share_button';
@@ -67,10 +67,7 @@ export function TracePage(): JSX.Element {
     <>
       <Header />
       <main class="page">
-        {!isGone && first.kind === 'loading' && <Loading what="the trace" />}
-        {first.kind === 'error' && (
-          <Failed title="The trace cannot be shown" text={first.text} retry={first.retry} />
-        )}
+        {!isGone && <StandIn of={first} what="the trace" />}
         {(isGone || first.kind === 'ready') && (
           <Empty title="There is no such trace here" isPage>
             It was deleted, or the link belongs to another server.{' '}
@@ -203,10 +200,7 @@ function TraceBody(props: {
       }
       return (
         <main class="page page-full">
-          {tracks.kind === 'loading' && <Loading what="the rows" />}
-          {tracks.kind === 'error' && (
-            <Failed title="The timeline cannot be shown" text={tracks.text} retry={tracks.retry} />
-          )}
+          <StandIn of={tracks} what="the rows" title="The timeline cannot be shown" />
           {tracks.kind === 'ready' && (
             <TimelinePanel
               trace={trace}

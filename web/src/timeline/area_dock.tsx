@@ -16,8 +16,8 @@ import {areaTab, AREA_TABS, query as searchText, type AreaTab} from '../model/vi
 import {formatIndexSet} from '../render/tile_plan';
 import {copyText} from '../ui/copy_button';
 import {ViewLink} from '../ui/link';
-import {useResource, type Resource} from '../ui/resource';
-import {Failed, Loading} from '../ui/states';
+import {latest, useResource, type Resource} from '../ui/resource';
+import {StandIn} from '../ui/states';
 import type {TimelineModel} from './data/timeline_model';
 import {DockFlame} from './dock_flame';
 import {trackLabel} from './data/rows';
@@ -142,10 +142,9 @@ function TabBody(
   if (props.tab === 'counters') return <Counters model={model} span={span} />;
   if (props.tab === 'flame')
     return <DockFlame model={model} t0={Math.floor(span.t0)} t1={Math.ceil(span.t1)} />;
-  if (area.kind === 'error')
-    return <Failed title="The area cannot be counted" text={area.text} retry={area.retry} />;
-  const info = area.kind === 'ready' ? area.value : area.stale;
-  if (info === undefined) return <Loading what="the area" />;
+  const info = latest(area);
+  if (info === undefined)
+    return <StandIn of={area} what="the area" title="The area cannot be counted" />;
   switch (props.tab) {
     case 'slices':
       return <Slices {...props} info={info} />;
@@ -454,10 +453,8 @@ function Counters({model, span}: {model: TimelineModel; span: Area}): JSX.Elemen
       return all.filter(c => c !== undefined);
     },
   );
-  if (sums.kind === 'error')
-    return <Failed title="The counters cannot be shown" text={sums.text} retry={sums.retry} />;
-  const rows = sums.kind === 'ready' ? sums.value : sums.stale;
-  if (rows === undefined) return <Loading what="the counters" />;
+  const rows = latest(sums);
+  if (rows === undefined) return <StandIn of={sums} what="the counters" />;
   return (
     <div class="tl-dock-body">
       <table class="tl-dock-table">

@@ -2,14 +2,12 @@
 import type {JSX} from 'preact';
 import {dockTab, query, selection, type DockTab, type Selection} from '../model/view_state';
 import {IconClose} from '../ui/icons';
-import {lazy} from '../ui/lazy';
 import {ViewLink} from '../ui/link';
+import {AreaDetails} from './area_details';
 import type {DetailsProps} from './details_parts';
 import {GapDetails} from './gap_details';
 import {SliceSelected} from './slice_details';
-
-const AreaDetails = lazy('the area', async () => (await import('./lazy_panels')).AreaDetails, true);
-const WholeDock = lazy('the table', async () => (await import('./lazy_panels')).WholeDock, true);
+import {WholeDock} from './whole_dock';
 
 export function DetailsPanel(props: DetailsProps & {readonly hasStage: boolean}): JSX.Element {
   const sel = selection.value;

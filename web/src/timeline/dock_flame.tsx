@@ -9,7 +9,7 @@ import {frameLabel} from '../flame/flame_painter';
 import {buildTree, layoutTree} from '../model/flame_tree';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
-import {Failed, Loading} from '../ui/states';
+import {StandIn} from '../ui/states';
 import type {TimelineModel} from './data/timeline_model';
 
 const METRICS = [
@@ -46,10 +46,7 @@ export function DockFlame(props: {model: TimelineModel; t0: number; t1: number})
           all of the flame graph
         </ViewLink>
       </div>
-      {flame.kind === 'error' && (
-        <Failed title="The flame graph cannot be shown" text={flame.text} retry={flame.retry} />
-      )}
-      {flame.kind === 'loading' && <Loading what="the flame graph" />}
+      <StandIn of={flame} what="the flame graph" />
       {reply &&
         (reply.total_ns > 0 ? (
           <Graph key={`${metric} ${t0} ${t1}`} reply={reply} />

@@ -13,13 +13,11 @@ import {
 } from '../base/format';
 import {word} from '../base/vocabulary';
 import {CopyButton} from '../ui/copy_button';
-import {lazyQuiet} from '../ui/lazy';
 import {Failed, Loading} from '../ui/states';
 import {trackLabel} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
-
-const SliceAround = lazyQuiet(async () => (await import('./lazy_panels')).SliceAround);
+import {SliceAround} from './slice_around';
 
 export function SliceSelected({model, navigator}: DetailsProps): JSX.Element {
   const state = model.slice.value;

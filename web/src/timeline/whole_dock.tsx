@@ -10,7 +10,7 @@ import {exactCell, formatCell, isNumber} from '../model/data_table';
 import {query, timeWindow, type DockTab, type Selection} from '../model/view_state';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
-import {Failed, Loading} from '../ui/states';
+import {StandIn} from '../ui/states';
 import {AreaDock} from './area_dock';
 import {trackLabel} from './data/rows';
 import type {Span} from './data/view_math';
@@ -93,9 +93,8 @@ function List({model, name}: DetailsProps & {name: TableName & DockTab}): JSX.El
   const table = useResource(`${model.trace.id}/${model.trace.generation} ${name}`, signal =>
     getTable(model.trace.id, name, {limit: ROWS_SHOWN}, signal),
   );
-  if (table.kind === 'error')
-    return <Failed title="The table cannot be shown" text={table.text} retry={table.retry} />;
-  if (table.kind === 'loading') return <Loading what={`the ${name}`} />;
+  if (table.kind !== 'ready')
+    return <StandIn of={table} what={`the ${name}`} title="The table cannot be shown" />;
   const {columns, rows, total} = table.value;
   return (
     <div class="tl-dock-body">
@@ -195,9 +194,7 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
   const found = useResource(`${model.trace.id}/${model.trace.generation} ${text}`, signal =>
     readHits(model.trace.id, text, signal),
   );
-  if (found.kind === 'error')
-    return <Failed title="The hits cannot be shown" text={found.text} retry={found.retry} />;
-  if (found.kind === 'loading') return <Loading what="the hits" />;
+  if (found.kind !== 'ready') return <StandIn of={found} what="the hits" />;
   const {hits, total} = found.value;
   const sorted =
     order === 'start'

@@ -10,6 +10,12 @@ export type Resource<T> =
   | {readonly kind: 'ready'; readonly value: T}
   | {readonly kind: 'error'; readonly text: string; readonly retry: () => void};
 
+/** The value, or while it is loaded again, the one before. */
+export function latest<T>(resource: Resource<T>): T | undefined {
+  if (resource.kind === 'ready') return resource.value;
+  return resource.kind === 'loading' ? resource.stale : undefined;
+}
+
 /**
  * Load whenever `key` changes; a pending request is aborted then. `undefined`: nothing to load.
  * While loading again, `stale` holds the value before.
@@ -33,7 +39,7 @@ export function useResource<T>(
       key,
       resource: {
         kind: 'loading',
-        stale: before.resource.kind === 'ready' ? before.resource.value : undefined,
+        stale: latest(before.resource),
       },
     }));
     load(controller.signal).then(
@@ -58,6 +64,6 @@ export function useResource<T>(
   if (state.key === key) return state.resource;
   return {
     kind: 'loading',
-    stale: state.resource.kind === 'ready' ? state.resource.value : undefined,
+    stale: latest(state.resource),
   };
 }

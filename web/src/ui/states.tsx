@@ -1,6 +1,8 @@
 // What a panel shows when it has nothing to show yet, nothing at all, or an error.
 import type {ComponentChildren, JSX} from 'preact';
+import {sentence} from '../base/format';
 import {IconWarning} from './icons';
+import type {Resource} from './resource';
 
 export function Loading({what}: {what: string}): JSX.Element {
   return (
@@ -49,6 +51,20 @@ export function Failed(props: {
       )}
     </div>
   );
+}
+
+/** What stands in for what is not here: that it loads, or why it did not; nothing beside a value. */
+export function StandIn<T>(props: {
+  of: Resource<T>;
+  what: string;
+  title?: string;
+  /** What was there before stays on the page while it is loaded again. */
+  keeps?: boolean;
+}): JSX.Element | null {
+  const {of, what, title = sentence(`${what} cannot be shown`)} = props;
+  if (of.kind === 'error') return <Failed title={title} text={of.text} retry={of.retry} />;
+  if (of.kind === 'ready' || (props.keeps === true && of.stale !== undefined)) return null;
+  return <Loading what={what} />;
 }
 
 /** A bar that fills, with what it says to a screen reader. */

@@ -2,16 +2,14 @@
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {getAudit} from '../../api/people';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 
 export function AuditTab(): JSX.Element {
   const [after, setAfter] = useState<string | undefined>(undefined);
   const reply = useResource(`audit/${after ?? ''}`, s => getAudit(after, s));
-  if (reply.kind === 'error')
-    return <Failed title="The audit failed to load" text={reply.text} retry={reply.retry} />;
-  const shown = reply.kind === 'ready' ? reply.value : reply.stale;
-  if (!shown) return <Loading what="the audit" />;
+  const shown = latest(reply);
+  if (!shown) return <StandIn of={reply} what="the audit" />;
   if (shown.audit.length === 0) return <Empty title="Nothing was done yet" />;
   const {next} = shown;
   return (

@@ -10,8 +10,8 @@ import {
   type Member,
   type ProjectSettings,
 } from '../../api/people';
-import {useResource} from '../../ui/resource';
-import {Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {StandIn} from '../../ui/states';
 import {Problem, SureButton, useAct} from './act';
 import {WebhooksPanel} from './webhooks_panel';
 
@@ -30,10 +30,11 @@ export function MembersTab({name}: {name: string}): JSX.Element {
     settings: await getSettings(name, signal),
   }));
   const again = (): void => setRound(before => before + 1);
-  const shown = reply.kind === 'ready' ? reply.value : reply.kind === 'loading' && reply.stale;
-  if (reply.kind === 'error')
-    return <Failed title="These settings cannot be shown" text={reply.text} retry={reply.retry} />;
-  if (!shown) return <Loading what="the project’s settings" />;
+  const shown = latest(reply);
+  if (!shown)
+    return (
+      <StandIn of={reply} what="the project’s settings" title="These settings cannot be shown" />
+    );
   return (
     <>
       <section class="panel">

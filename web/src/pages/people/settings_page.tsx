@@ -5,7 +5,7 @@ import {DEFAULT_VIEW, settingsTab} from '../../model/view_state';
 import {BackToTraces, ViewLink} from '../../ui/link';
 import {Header} from '../../ui/header';
 import {useResource} from '../../ui/resource';
-import {Failed, Loading} from '../../ui/states';
+import {StandIn} from '../../ui/states';
 import {AccountTab} from './account_tab';
 import {AuditTab} from './audit_tab';
 import {TokensTab} from './tokens_tab';
@@ -29,10 +29,7 @@ export function SettingsPage(): JSX.Element {
       </Header>
       <main class="page people">
         <h1>Settings</h1>
-        {reply.kind === 'loading' && <Loading what="who you are" />}
-        {reply.kind === 'error' && (
-          <Failed title="Who you are is not known" text={reply.text} retry={reply.retry} />
-        )}
+        <StandIn of={reply} what="who you are" title="Who you are is not known" />
         {who && (
           <>
             <nav class="project-tabs" aria-label="Settings">

@@ -4,8 +4,8 @@ import {useState} from 'preact/hooks';
 import {endToken, getTokens, makeToken, type Token, type Who} from '../../api/people';
 import {formatWhen} from '../../base/format';
 import {CopyButton} from '../../ui/copy_button';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {Problem, SureButton, useAct} from './act';
 
 const DAY_MS = 86400000;
@@ -26,8 +26,7 @@ export function TokensTab({who}: {who: Who}): JSX.Element {
   const [round, setRound] = useState(0);
   const reply = useResource(`tokens/${round}`, getTokens);
   const again = (): void => setRound(before => before + 1);
-  const rows =
-    reply.kind === 'ready' ? reply.value.tokens : reply.kind === 'loading' && reply.stale?.tokens;
+  const rows = latest(reply)?.tokens;
   return (
     <>
       <p class="people-about">
@@ -36,10 +35,7 @@ export function TokensTab({who}: {who: Who}): JSX.Element {
         <code>lacuna push --token-file FILE</code>.
       </p>
       <NewToken who={who} made={again} />
-      {reply.kind === 'error' && (
-        <Failed title="The tokens failed to load" text={reply.text} retry={reply.retry} />
-      )}
-      {reply.kind === 'loading' && !rows && <Loading what="the tokens" />}
+      <StandIn keeps of={reply} what="the tokens" />
       {rows && rows.length === 0 && <Empty title="No tokens" />}
       {rows && rows.length > 0 && (
         <div class="people-scroll">

@@ -3,16 +3,15 @@ import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {endUser, getUsers, putUser, type User} from '../../api/people';
 import {formatWhen} from '../../base/format';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {Problem, SureButton, useAct} from './act';
 
 export function UsersTab(): JSX.Element {
   const [round, setRound] = useState(0);
   const reply = useResource(`users/${round}`, getUsers);
   const again = (): void => setRound(before => before + 1);
-  const rows =
-    reply.kind === 'ready' ? reply.value.users : reply.kind === 'loading' && reply.stale?.users;
+  const rows = latest(reply)?.users;
   return (
     <>
       <p class="people-about">
@@ -20,10 +19,7 @@ export function UsersTab(): JSX.Element {
         What each may do in a project is in the project’s settings; an administrator may do all.
       </p>
       <UserForm title="Add a user" button="Add" changed={again} />
-      {reply.kind === 'error' && (
-        <Failed title="The users failed to load" text={reply.text} retry={reply.retry} />
-      )}
-      {reply.kind === 'loading' && !rows && <Loading what="the users" />}
+      <StandIn keeps of={reply} what="the users" />
       {rows && rows.length === 0 && <Empty title="No users">Only the server’s key opens it.</Empty>}
       {rows && rows.length > 0 && (
         <div class="people-scroll">

@@ -5,8 +5,8 @@ import {ApiError} from '../../api/client';
 import {addWebhook, endWebhook, getWebhooks, testWebhook, type Webhook} from '../../api/webhooks';
 import {formatWhen} from '../../base/format';
 import {CopyButton} from '../../ui/copy_button';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {Problem, SureButton, useAct} from './act';
 
 const EVENT_TEXT: Readonly<Record<string, string>> = {
@@ -44,7 +44,7 @@ export function WebhooksPanel({name}: {name: string}): JSX.Element | null {
   const [round, setRound] = useState(0);
   const [asked, setAsked] = useState(0);
   const reply = useResource(`${name}/${round}`, signal => webhooksOf(name, signal));
-  const shown = reply.kind === 'ready' ? reply.value : reply.kind === 'loading' && reply.stale;
+  const shown = latest(reply);
   const isHidden = shown === 'hidden';
   const isWaiting =
     shown && !isHidden ? shown.webhooks.some(each => each.waiting_count > 0) : false;
@@ -69,10 +69,7 @@ export function WebhooksPanel({name}: {name: string}): JSX.Element | null {
         nobody answers. An address inside a private network needs{' '}
         <code>lacuna serve --webhook-allow NETWORK</code>.
       </p>
-      {reply.kind === 'error' && (
-        <Failed title="The webhooks cannot be shown" text={reply.text} retry={reply.retry} />
-      )}
-      {reply.kind === 'loading' && !shown && <Loading what="the webhooks" />}
+      <StandIn keeps of={reply} what="the webhooks" />
       {shown && (
         <>
           {shown.webhooks.length === 0 && <Empty title="No webhooks" />}

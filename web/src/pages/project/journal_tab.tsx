@@ -17,8 +17,8 @@ import {rungsOf, topOf} from '../../model/journal/ladder_chart';
 import {DEFAULT_VIEW} from '../../model/view_state';
 import {AXIS_PX, Axis, useWidth} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {Pending, useRounds} from './pending';
 
 const HEIGHT = 220;
@@ -35,11 +35,8 @@ export function JournalTab(props: {
   const reply = useResource(`${name}\n${job ?? ''}\n${after ?? ''}\n${round}`, s =>
     getJournal(name, {job, after, limit: LIMIT}, s),
   );
-  const journal =
-    reply.kind === 'ready' ? reply.value : reply.kind === 'loading' ? reply.stale : undefined;
-  if (reply.kind === 'error')
-    return <Failed title="The journal failed to load" text={reply.text} retry={reply.retry} />;
-  if (!journal) return <Loading what="the journal" />;
+  const journal = latest(reply);
+  if (!journal) return <StandIn of={reply} what="the journal" />;
   if (journal.run_count === 0)
     return (
       <>

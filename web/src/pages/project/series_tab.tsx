@@ -8,8 +8,8 @@ import {seriesPart} from '../../model/report_text';
 import {DEFAULT_VIEW, projectName} from '../../model/view_state';
 import {AXIS_PX, Axis, useWidth} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {AddButton} from '../reports/add_button';
 import {Pending, useRounds} from './pending';
 
@@ -29,11 +29,8 @@ export function SeriesTab(props: {
   const reply = useResource(`${name}\n${job ?? ''}\n${setting ?? ''}\n${round}`, s =>
     getSeries(name, {job, setting}, s),
   );
-  const series =
-    reply.kind === 'ready' ? reply.value : reply.kind === 'loading' ? reply.stale : undefined;
-  if (reply.kind === 'error')
-    return <Failed title="The series failed to load" text={reply.text} retry={reply.retry} />;
-  if (!series) return <Loading what="the series" />;
+  const series = latest(reply);
+  if (!series) return <StandIn of={reply} what="the series" />;
   if (series.varied.length === 0)
     return (
       <>

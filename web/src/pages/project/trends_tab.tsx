@@ -4,8 +4,8 @@ import {getTrends, type Sums, type Trends} from '../../api/project';
 import {CAUSES, type Cause} from '../../base/causes';
 import {formatNumber, formatPct, plural} from '../../base/format';
 import {AXIS_PX, Axis, CauseLegend, StackedBars, useWidth} from '../../ui/chart_frame';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {Pending, useRounds} from './pending';
 
 const HEIGHT = 180;
@@ -21,11 +21,8 @@ const SHARED: Readonly<Record<string, readonly string[]>> = {
 export function TrendsTab({name}: {name: string}): JSX.Element {
   const {round, again} = useRounds();
   const reply = useResource(`${name}\n${round}`, s => getTrends(name, s));
-  const trends =
-    reply.kind === 'ready' ? reply.value : reply.kind === 'loading' ? reply.stale : undefined;
-  if (reply.kind === 'error')
-    return <Failed title="The weeks failed to load" text={reply.text} retry={reply.retry} />;
-  if (!trends) return <Loading what="the weeks" />;
+  const trends = latest(reply);
+  if (!trends) return <StandIn of={reply} what="the weeks" />;
   return (
     <>
       <Pending count={trends.pending} again={again} />

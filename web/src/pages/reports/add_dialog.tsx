@@ -4,11 +4,11 @@ import {useState} from 'preact/hooks';
 import {errorText} from '../../api/client';
 import {createReport, getReport, listReports, saveReport} from '../../api/reports';
 import {sentence} from '../../base/format';
-import {partBlock, type PartChoice} from '../../model/report_text';
+import {adding, partBlock, type Adding} from '../../model/report_text';
 import {DEFAULT_VIEW, show} from '../../model/view_state';
 import {Dialog} from '../../ui/dialog';
 import {useResource} from '../../ui/resource';
-import {Failed, Loading} from '../../ui/states';
+import {StandIn} from '../../ui/states';
 
 /** How often somebody else may save in between. */
 const TRIES = 4;
@@ -31,12 +31,11 @@ async function append(id: string, block: string): Promise<void> {
   throw new Error('Somebody else is saving this report: try again.');
 }
 
-export function AddDialog(props: {
-  choices: readonly PartChoice[];
-  project?: string | undefined;
-  onClose: () => void;
-}): JSX.Element {
-  const {choices} = props;
+const close = (): void => {
+  adding.value = undefined;
+};
+
+export function AddDialog({choices, project}: Adding): JSX.Element {
   const reports = useResource('reports', signal => listReports({limit: 50}, signal));
   const [line, setLine] = useState(choices[0]?.line ?? '');
   const [target, setTarget] = useState('');
@@ -53,11 +52,11 @@ export function AddDialog(props: {
           await createReport({
             title: title.trim() || (choices.find(each => each.line === line)?.label ?? 'Report'),
             markdown: block,
-            project: props.project ?? '',
+            project: project ?? '',
           })
         ).id;
       else await append(id, block);
-      props.onClose();
+      close();
       show({...DEFAULT_VIEW, page: 'reports', reportId: id});
     } catch (error) {
       setProblem(sentence(errorText(error)));
@@ -65,11 +64,8 @@ export function AddDialog(props: {
     }
   };
   return (
-    <Dialog title="Add to a report" onClose={props.onClose}>
-      {reports.kind === 'loading' && <Loading what="the reports" />}
-      {reports.kind === 'error' && (
-        <Failed title="The reports cannot be listed" text={reports.text} retry={reports.retry} />
-      )}
+    <Dialog title="Add to a report" onClose={close}>
+      <StandIn of={reports} what="the reports" title="The reports cannot be listed" />
       {reports.kind === 'ready' && (
         <form
           class="add-part"

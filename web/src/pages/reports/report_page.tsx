@@ -16,8 +16,8 @@ import {DEFAULT_VIEW, show} from '../../model/view_state';
 import {Dialog} from '../../ui/dialog';
 import {Header} from '../../ui/header';
 import {BackToTraces, ViewLink} from '../../ui/link';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {ReportEditor} from './report_editor';
 import {ReportFrame} from './report_frame';
 import {ReportTalk} from './report_talk';
@@ -35,12 +35,7 @@ export function ReportPage({id}: {id: string}): JSX.Element {
       throw error;
     }
   });
-  const report =
-    resource.kind === 'ready'
-      ? resource.value
-      : resource.kind === 'loading'
-        ? resource.stale
-        : undefined;
+  const report = latest(resource);
   useEffect(() => {
     document.title = report ? `${report.title}: Lacuna` : 'Lacuna';
   }, [report?.title]);
@@ -58,10 +53,7 @@ export function ReportPage({id}: {id: string}): JSX.Element {
         </div>
       </Header>
       <main class="page page-report">
-        {resource.kind === 'loading' && !report && <Loading what="the report" />}
-        {resource.kind === 'error' && (
-          <Failed title="The report cannot be shown" text={resource.text} retry={resource.retry} />
-        )}
+        <StandIn keeps of={resource} what="the report" />
         {resource.kind === 'ready' && !resource.value && (
           <Empty title="There is no such report here">
             It was deleted, or the link belongs to another server.{' '}
@@ -120,10 +112,7 @@ function Known({report, onChange}: {report: Report; onChange: () => void}): JSX.
           <Versions report={report} version={version} onChoose={setVersion} />
           <DeleteButton report={report} />
         </div>
-        {document.kind === 'loading' && <Loading what="the report" />}
-        {document.kind === 'error' && (
-          <Failed title="The report cannot be shown" text={document.text} retry={document.retry} />
-        )}
+        <StandIn of={document} what="the report" />
         {document.kind === 'ready' && <ReportFrame html={document.value} title={report.title} />}
       </div>
       <ReportTalk report={report} />

@@ -15,7 +15,7 @@ import {
 } from '../../api/reports';
 import {formatWhen, sentence} from '../../base/format';
 import {findingOf} from '../../model/report_text';
-import {useResource} from '../../ui/resource';
+import {latest, useResource} from '../../ui/resource';
 import {Failed} from '../../ui/states';
 
 /** Others write at the same time. */
@@ -33,12 +33,7 @@ export function ReportTalk({report}: {report: Report}): JSX.Element {
     comments: (await getComments(report.id, signal)).comments,
     states: (await getFindingStates(report.id, signal)).findings,
   }));
-  const known =
-    resource.kind === 'ready'
-      ? resource.value
-      : resource.kind === 'loading'
-        ? resource.stale
-        : undefined;
+  const known = latest(resource);
   const again = (): void => setRound(round + 1);
   const findings = report.parts.filter(part => part.kind === 'finding');
   return (

@@ -7,8 +7,8 @@ import {formatWhen, plural, sentence} from '../../base/format';
 import {DEFAULT_VIEW, reportId, show} from '../../model/view_state';
 import {Header} from '../../ui/header';
 import {BackToTraces, ViewLink} from '../../ui/link';
-import {useResource} from '../../ui/resource';
-import {Empty, Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {Empty, StandIn} from '../../ui/states';
 import {ReportPage} from './report_page';
 
 export function ReportsPage(): JSX.Element {
@@ -34,8 +34,7 @@ function Index(): JSX.Element {
     setMore([...more, ...found.reports]);
     setNext(found.next);
   };
-  const first =
-    page.kind === 'ready' ? page.value : page.kind === 'loading' ? page.stale : undefined;
+  const first = latest(page);
   return (
     <>
       <Header>
@@ -56,10 +55,7 @@ function Index(): JSX.Element {
           />
           <NewReport />
         </div>
-        {page.kind === 'error' && (
-          <Failed title="The reports cannot be shown" text={page.text} retry={page.retry} />
-        )}
-        {page.kind === 'loading' && !first && <Loading what="the reports" />}
+        <StandIn keeps of={page} what="the reports" />
         {first?.length === 0 && (
           <Empty title={filter === '' ? 'No report yet' : 'No report has this title'}>
             A report tells your team what was found and what became of it. Open a trace or a

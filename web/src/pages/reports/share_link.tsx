@@ -15,7 +15,7 @@ import {formatWhen, plural, sentence} from '../../base/format';
 import {word} from '../../base/vocabulary';
 import {CopyButton} from '../../ui/copy_button';
 import {useResource} from '../../ui/resource';
-import {Failed, Loading} from '../../ui/states';
+import {StandIn} from '../../ui/states';
 
 /** Left out unless somebody says otherwise; names that people chose are what the text is about. */
 const USUALLY_OUT: readonly string[] = ['argv', 'hosts', 'paths', 'users'];
@@ -59,10 +59,7 @@ export function ShareLink({what}: {what: Shared}): JSX.Element {
   return (
     <div class="share-link">
       <p>Whoever has the link reads this, and nothing else. It is not to be found by searching.</p>
-      {contents.kind === 'loading' && <Loading what="what it tells" />}
-      {contents.kind === 'error' && (
-        <Failed title="What it tells is not known" text={contents.text} retry={contents.retry} />
-      )}
+      <StandIn of={contents} what="what it tells" title="What it tells is not known" />
       {contents.kind === 'ready' && (
         <fieldset class="share-kinds">
           <legend>Include</legend>

@@ -8,7 +8,7 @@ import {dataOf} from '../../model/run/strips';
 import {DEFAULT_VIEW, met, show, timeWindow, type TimeWindow} from '../../model/view_state';
 import {CauseLegend} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
-import {useResource} from '../../ui/resource';
+import {latest, useResource} from '../../ui/resource';
 import {Failed} from '../../ui/states';
 import {useSettled} from './settled';
 import {showWindow, StripView, ZoomButtons} from './strip_view';
@@ -83,8 +83,7 @@ function Both({sides}: {sides: readonly Side[]}): JSX.Element {
       );
     },
   );
-  const drawn =
-    strips.kind === 'ready' ? strips.value : strips.kind === 'loading' ? strips.stale : undefined;
+  const drawn = latest(strips);
   const onWindow = (next: TimeWindow, isLeap: boolean): void =>
     showWindow(next, isLeap, w => (timeWindow.value = w));
   const rows = sides.map((side, i) => {

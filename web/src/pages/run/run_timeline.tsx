@@ -17,8 +17,8 @@ import {
 import {DEFAULT_VIEW, met, show, timeWindow, type TimeWindow} from '../../model/view_state';
 import {CauseLegend} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
-import {useResource} from '../../ui/resource';
-import {Failed, Loading} from '../../ui/states';
+import {latest, useResource} from '../../ui/resource';
+import {StandIn} from '../../ui/states';
 import {useSettled} from './settled';
 import {showWindow, StripView, ZoomButtons} from './strip_view';
 
@@ -41,24 +41,15 @@ export function RunTimeline(props: {
   const collectives = useResource(key, s =>
     getRunCollectives(run, {...place, limit: COLLECTIVES}, s),
   );
-  const shown =
-    strips.kind === 'ready' ? strips.value : strips.kind === 'loading' ? strips.stale : undefined;
-  const meetings =
-    collectives.kind === 'ready'
-      ? collectives.value
-      : collectives.kind === 'loading'
-        ? collectives.stale
-        : undefined;
+  const shown = latest(strips);
+  const meetings = latest(collectives);
   return (
     <section class="panel" aria-labelledby="run-timeline" data-testid="run-timeline">
       <header class="panel-head">
         <h2 id="run-timeline">All ranks on one clock</h2>
         {shown && <span class="panel-aside">{formatDuration(shown.duration_ns)}</span>}
       </header>
-      {strips.kind === 'error' && (
-        <Failed title="The ranks cannot be drawn" text={strips.text} retry={strips.retry} />
-      )}
-      {!shown && strips.kind === 'loading' && <Loading what="the ranks" />}
+      <StandIn keeps of={strips} what="the ranks" title="The ranks cannot be drawn" />
       {shown && <Drawn {...props} strips={shown} meetings={meetings} />}
     </section>
   );
