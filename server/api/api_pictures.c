@@ -1,4 +1,4 @@
-/* Pictures of a trace as SVG: a stretch of its timeline, a flame graph. */
+/* Pictures of a trace as SVG and PNG: a stretch of its timeline, a flame graph. */
 
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/flame/flame.h"
@@ -8,6 +8,7 @@
 #include "server/api/kept_facts.h"
 #include "server/base/buffer.h"
 #include "server/export/picture.h"
+#include "server/export/raster/svg_png.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/http/query.h"
@@ -19,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /** Parameters t0 and t1; negative: not given. @return false: the response says why */
 static bool read_window(const struct lac_request *request, struct lac_response *response,
@@ -28,11 +30,12 @@ static bool read_window(const struct lac_request *request, struct lac_response *
            lac_api_int(request, response, "t1", 0, LAC_TIME_MAX_NS, -1, ret_t1_ns);
 }
 
-static void answer_status(struct lac_response *response, enum lac_status status,
+static void answer_status(struct lac_response *response, enum lac_status status, bool is_png,
                           const struct lac_error *error)
 {
     if (status == LAC_OK) {
-        response->mime = "image/svg+xml";
+        response->mime = is_png ? "image/png" : "image/svg+xml";
+        response->may_gzip = !is_png;
         response->policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
     } else if (status == LAC_ERR_NOMEM) {
         lac_response_error(response, 503, "out_of_memory", "no memory for this picture");
@@ -80,16 +83,31 @@ static enum lac_status draw_flame(struct lac_trace_file *file,
     return status;
 }
 
+/** The SVG painted, in its place. @param theme 1: dark */
+static enum lac_status paint(struct lac_response *response, int theme, struct lac_error *reterr)
+{
+    struct lac_buffer png = {0};
+    const enum lac_status status =
+        lac_png_of_svg(response->body.bytes, response->body.size_bytes, theme == 1, &png, reterr);
+    lac_buffer_done(&response->body);
+    response->body = png;
+    return status;
+}
+
 /** @param metric of a flame graph; negative: the timeline */
 static void answer(struct lac_trace_file *file, const struct lac_request *request,
                    struct lac_response *response, int metric)
 {
+    static const char *const themes[] = {"light", "dark", NULL};
+    const char *ending = strrchr(request->target->path, '.');
+    const bool is_png = ending != NULL && strcmp(ending, ".png") == 0;
+    const int theme = is_png ? lac_api_choice(request, response, "theme", themes, 0) : 0;
     struct lac_kept_facts facts = {.analysis = NULL};
     struct lac_redactor redactor = {0};
     struct lac_error error = {0};
     int64_t t0_ns = -1;
     int64_t t1_ns = -1;
-    if (!read_window(request, response, &t0_ns, &t1_ns)) {
+    if (theme < 0 || !read_window(request, response, &t0_ns, &t1_ns)) {
         return;
     }
     if (lac_redactor_init(&redactor, lac_target_get(request->target, "redact"),
@@ -98,11 +116,14 @@ static void answer(struct lac_trace_file *file, const struct lac_request *reques
     } else if (lac_kept_facts_open(file, response, &facts)) {
         const struct lac_report_source source = {
             .model = lac_trace_file_head(file), .analysis = facts.analysis, .redactor = &redactor};
-        const enum lac_status status =
+        enum lac_status status =
             metric < 0 ? draw_window(file, &source, t0_ns, t1_ns, &response->body, &error)
                        : draw_flame(file, &source, (enum lac_flame_metric)metric, t0_ns, t1_ns,
                                     &response->body, &error);
-        answer_status(response, status, &error);
+        if (status == LAC_OK && is_png) {
+            status = paint(response, theme, &error);
+        }
+        answer_status(response, status, is_png, &error);
     }
     lac_redactor_done(&redactor);
     lac_kept_facts_close(file, &facts);

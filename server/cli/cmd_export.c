@@ -18,6 +18,7 @@
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
 #include "server/export/picture.h"
+#include "server/export/raster/svg_png.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/sql/export_sqlite.h"
@@ -38,14 +39,14 @@
 static const char usage[] =
     "lacuna export PATH --to FORM [-o FILE]\n"
     "\n"
-    "FORM is html, markdown, svg, csv, chrome, perfetto, folded, speedscope or sqlite.\n"
+    "FORM is html, markdown, svg, png, csv, chrome, perfetto, folded, speedscope or sqlite.\n"
     "\n"
     "html and markdown are reports to share: verdict, findings in full, settings, and in html\n"
     "pictures; one file, no scripts. chrome is JSON that other viewers open, and that imports\n"
     "again. perfetto is Perfetto's own format, with rows for why each GPU was idle. folded and\n"
     "speedscope are flame graphs. sqlite is plain tables: those that `lacuna sql --tables`\n"
-    "describes; csv is one of them. svg is a picture: --view timeline of what the first finding\n"
-    "is about, or from --from to --until; --view flame of the same stretch.\n"
+    "describes; csv is one of them. svg and png are a picture: --view timeline of what the first\n"
+    "finding is about, or from --from to --until; --view flame of the same stretch.\n"
     "Identifying data in the file (host and user names, paths, command lines, names chosen by "
     "people)\n"
     "is listed on stderr; --redact removes it by category.\n";
@@ -68,11 +69,18 @@ static const struct lac_option options_table[] = {
      .help = "the data folder, for a trace's id (sqlite)"},
     {.name = "metric",
      .value = "gpu|waiting|cpu",
-     .help = "of folded and svg: gpu (cpu without a GPU)",
+     .help = "of folded and pictures: gpu (cpu without a GPU)",
      .flag_only = true},
-    {.name = "view", .value = "timeline|flame", .help = "of svg: what to draw", .flag_only = true},
-    {.name = "from", .value = "TIME", .help = "of svg: 1.5s, 20ms, 300us, 5ns", .flag_only = true},
-    {.name = "until", .value = "TIME", .help = "of svg", .flag_only = true},
+    {.name = "view",
+     .value = "timeline|flame",
+     .help = "of a picture: what to draw",
+     .flag_only = true},
+    {.name = "from",
+     .value = "TIME",
+     .help = "of a picture: 1.5s, 20ms, 300us, 5ns",
+     .flag_only = true},
+    {.name = "until", .value = "TIME", .help = "of a picture", .flag_only = true},
+    {.name = "theme", .value = "light|dark", .help = "of png", .flag_only = true},
     {.name = "table",
      .value = "NAME",
      .help = "of csv: as in lacuna sql --tables",
@@ -89,13 +97,15 @@ enum form {
     FORM_HTML,
     FORM_MARKDOWN,
     FORM_SVG,
-    FORM_CSV
+    FORM_CSV,
+    FORM_PNG
 };
 
 struct export_job {
     enum form form;
     int metric; /**< enum lac_flame_metric, -1 not given */
     bool is_flame;
+    bool is_dark;
     int64_t from_ns, until_ns; /**< of a picture; negative: not given */
     const char *table;         /**< of csv */
     const char *path;
@@ -200,6 +210,21 @@ static enum lac_status write_picture(const struct export_job *job,
     return status;
 }
 
+/** The same painted. */
+static enum lac_status write_png(const struct export_job *job,
+                                 const struct lac_report_source *source,
+                                 enum lac_flame_metric metric, struct lac_buffer *out,
+                                 struct lac_error *reterr)
+{
+    struct lac_buffer svg = {0};
+    enum lac_status status = write_picture(job, source, metric, &svg, reterr);
+    if (!status) {
+        status = lac_png_of_svg(svg.bytes, svg.size_bytes, job->is_dark, out, reterr);
+    }
+    lac_buffer_done(&svg);
+    return status;
+}
+
 static enum lac_status write_form(const struct export_job *job,
                                   const struct lac_report_source *source, FILE *file,
                                   struct lac_error *reterr)
@@ -229,6 +254,9 @@ static enum lac_status write_form(const struct export_job *job,
         break;
     case FORM_SVG:
         status = write_picture(job, source, (enum lac_flame_metric)metric, &out.buffer, reterr);
+        break;
+    case FORM_PNG:
+        status = write_png(job, source, (enum lac_flame_metric)metric, &out.buffer, reterr);
         break;
     case FORM_CSV:
         status = write_table(job, source, file, reterr);
@@ -386,16 +414,19 @@ static bool read_time(const struct lac_options *options, const char *name, int64
     return false;
 }
 
-/** What belongs to svg and csv alone. @return false: a line on stderr says what is wrong */
+/** What belongs to pictures and csv alone. @return false: a line on stderr says what is wrong */
 static bool read_picture(const struct lac_options *options, struct export_job *job)
 {
     static const char *const views[] = {"timeline", "flame", NULL};
-    static const char *const of_svg[] = {"view", "from", "until"};
+    static const char *const themes[] = {"light", "dark", NULL};
+    static const char *const of_picture[] = {"view", "from", "until", "theme"};
+    const bool is_picture = job->form == FORM_SVG || job->form == FORM_PNG;
+    const char *theme = lac_options_text(options, "theme", NULL);
     const char *view = lac_options_text(options, "view", NULL);
     job->table = lac_options_text(options, "table", NULL);
-    for (size_t i = 0; i < LAC_COUNT_OF(of_svg); i++) {
-        if (job->form != FORM_SVG && lac_options_text(options, of_svg[i], NULL) != NULL) {
-            (void)fprintf(stderr, "lacuna export: --%s goes with --to svg\n", of_svg[i]);
+    for (size_t i = 0; i < LAC_COUNT_OF(of_picture); i++) {
+        if (!is_picture && lac_options_text(options, of_picture[i], NULL) != NULL) {
+            (void)fprintf(stderr, "lacuna export: --%s goes with --to svg or png\n", of_picture[i]);
             return false;
         }
     }
@@ -410,16 +441,23 @@ static bool read_picture(const struct lac_options *options, struct export_job *j
         return false;
     }
     int which = view != NULL ? choose("view", view, views) : 0;
+    const int chosen = theme != NULL ? choose("theme", theme, themes) : 0;
     job->is_flame = which == 1;
-    return which >= 0 && read_time(options, "from", &job->from_ns) &&
+    job->is_dark = chosen == 1;
+    if (theme != NULL && job->form == FORM_SVG) {
+        (void)fprintf(stderr, "lacuna export: --theme goes with --to png: svg has both\n");
+        return false;
+    }
+    return which >= 0 && chosen >= 0 && read_time(options, "from", &job->from_ns) &&
            read_time(options, "until", &job->until_ns);
 }
 
 /** @return -1 to go on, else the exit status */
 static int read_job(const struct lac_options *options, struct export_job *job)
 {
-    static const char *const forms[] = {"chrome", "perfetto", "folded", "speedscope", "sqlite",
-                                        "html",   "markdown", "svg",    "csv",        NULL};
+    static const char *const forms[] = {"chrome", "perfetto", "folded",   "speedscope",
+                                        "sqlite", "html",     "markdown", "svg",
+                                        "csv",    "png",      NULL};
     static const char *const metrics[] = {"gpu", "waiting", "cpu", "profile", NULL};
     const char *metric = lac_options_text(options, "metric", NULL);
     if (options->operand_count != 1) {

@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/encode.h"
 #include "collector/base/io_full.h"
 #include "server/base/buffer.h"
 #include "server/json/json_members.h"
@@ -280,6 +281,30 @@ static void write_text(struct lac_json *json, const char *text, size_t size_byte
     lac_json_close(json, '}');
 }
 
+static bool is_png(const struct lac_buffer *answer)
+{
+    static const char signature[] = "\x89PNG\r\n\x1a\n";
+    return answer->size_bytes > sizeof(signature) &&
+           memcmp(answer->bytes, signature, sizeof(signature) - 1) == 0;
+}
+
+/** An image to look at, whole: half of one is none. */
+static void write_image(struct lac_json *json, const struct lac_buffer *answer)
+{
+    char *text = malloc(answer->size_bytes / 3 * 4 + 8);
+    if (text == NULL) {
+        json->out->status = LAC_ERR_NOMEM;
+        return;
+    }
+    lac_base64_encode(answer->bytes, answer->size_bytes, text);
+    lac_json_open(json, NULL, '{');
+    lac_json_text(json, "type", "image");
+    lac_json_text(json, "data", text);
+    lac_json_text(json, "mimeType", "image/png");
+    lac_json_close(json, '}');
+    free(text);
+}
+
 static void reply_answer(struct server *server, const struct request *request,
                          const struct lac_buffer *answer, size_t offset)
 {
@@ -289,6 +314,12 @@ static void reply_answer(struct server *server, const struct request *request,
     const size_t end = end_of_page(answer, begin);
     begin_result(&json, &out, request);
     lac_json_open(&json, "content", '[');
+    if (is_png(answer)) {
+        write_image(&json, answer);
+        lac_json_close(&json, ']');
+        end_result(server, &json, &out);
+        return;
+    }
     write_text(&json, answer->bytes != NULL ? answer->bytes + begin : "", end - begin);
     if (begin > 0 || end < answer->size_bytes) {
         struct lac_buffer place = {.bytes = NULL};

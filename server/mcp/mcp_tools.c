@@ -367,8 +367,12 @@ static enum lac_status timeline(struct lac_mcp_call *call)
 static enum lac_status picture(struct lac_mcp_call *call)
 {
     const char *view = lac_mcp_text(call, "view");
+    const char *form = lac_mcp_text(call, "form");
     int64_t from_ns = -1, to_ns = -1;
     char from[32], until[32];
+    if (form != NULL && strcmp(form, "svg") != 0 && strcmp(form, "png") != 0) {
+        return fail(call, LAC_ERR_MISUSE, "form is svg or png");
+    }
     if ((lac_mcp_text(call, "from_ms") != NULL && !read_ms(call, "from_ms", &from_ns)) ||
         (lac_mcp_text(call, "to_ms") != NULL && !read_ms(call, "to_ms", &to_ns))) {
         return LAC_ERR_MISUSE;
@@ -376,8 +380,9 @@ static enum lac_status picture(struct lac_mcp_call *call)
     (void)snprintf(from, sizeof(from), "%lldns", (long long)from_ns);
     (void)snprintf(until, sizeof(until), "%lldns", (long long)to_ns);
     char *path = path_of(call, "trace");
-    const char *argv[LAC_MCP_WORDS_MAX] = {"lacuna", "export", "--to",
-                                           "svg",    "--view", view != NULL ? view : "timeline"};
+    const char *argv[LAC_MCP_WORDS_MAX] = {"lacuna", "export",
+                                           "--to",   form != NULL ? form : "svg",
+                                           "--view", view != NULL ? view : "timeline"};
     size_t words = 6;
     if (from_ns >= 0) {
         argv[words++] = "--from";
@@ -449,13 +454,13 @@ const struct lac_mcp_tool lac_mcp_tools[] = {
     {"picture",
      "A picture of the timeline",
      "A window of the timeline (devices, why they were idle, the launching thread, workers), or "
-     "its "
-     "flame graph, as the text of an SVG file to show or to save. Without times: what the first "
-     "finding is about.",
+     "its flame graph: an image to look at (form png), or the text of an SVG file to save. Without "
+     "times: what the first finding is about.",
      {TRACE,
       {"from_ms", "start, from the trace's beginning", false},
       {"to_ms", "end", false},
-      {"view", "timeline (default) or flame", false}},
+      {"view", "timeline (default) or flame", false},
+      {"form", "svg (default), or png: an image", false}},
      picture},
     {"sql",
      "Ask in SQL",

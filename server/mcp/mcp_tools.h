@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LAC_MCP_ARGUMENTS_MAX = 4, LAC_MCP_TEXT_BYTES = 16384, LAC_MCP_FAILURE_BYTES = 2560 };
+enum { LAC_MCP_ARGUMENTS_MAX = 5, LAC_MCP_TEXT_BYTES = 16384, LAC_MCP_FAILURE_BYTES = 2560 };
 
 struct lac_mcp_argument {
     const char *name; /**< NULL: no more */

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`lacuna mcp`: both generations of the protocol, every tool, pages, and what a client may not read."""
+import base64
 import csv
 import json
 import os
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+import png
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(ROOT, "build/release/lacuna")
@@ -152,6 +155,14 @@ class Mcp(unittest.TestCase):
             self.assertIn(word, text)
         for arguments in ({"from_ms": "soon"}, {"view": "pie"}, {"from_ms": "5", "to_ms": "5"}, {"view": "--output=/tmp/x"}):
             self.assertTrue(self.client.call("picture", trace=self.first, **arguments)["isError"], arguments)
+
+    def test_pictures_are_images_where_asked(self):
+        for arguments in ({}, {"view": "flame"}):
+            content = self.client.call("picture", trace=self.first, form="png", **arguments)["content"]
+            self.assertEqual([(item["type"], item["mimeType"]) for item in content], [("image", "image/png")])
+            width, height, pixels = png.read(base64.b64decode(content[0]["data"], validate=True))
+            self.assertEqual((width, len(pixels)), (1688, height))
+        self.assertTrue(self.client.call("picture", trace=self.first, form="html")["isError"])
 
     def test_sql_and_the_timeline_answer_from_the_trace(self):
         answer = json.loads(self.client.text("sql", trace=self.first, query="SELECT count(*) AS n FROM kernels"))

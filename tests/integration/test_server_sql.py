@@ -2,12 +2,14 @@
 """POST /api/v1/traces/{id}/sql: rows as `lacuna sql` gives them, and queries that would harm a server do not harm this one."""
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
 import unittest
 import xml.etree.ElementTree
 
+import png
 from server_harness import PROGRAM, Server, children, main, make_trace, wait_for
 
 FOREVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -125,6 +127,41 @@ class ServerSql(unittest.TestCase):
         for path, status in (("/window.svg?t0=5&t1=5", 400), ("/window.svg?t0=-1", 400), ("/flame.svg?metric=x", 400), ("/window.svg?redact=x", 400)):
             self.assertEqual(self.server.get(base + path).status, status, path)
         self.assertEqual(self.server.get(base + "/window.svg", key=False).status, 401)
+
+    def test_pictures_of_pixels(self):
+        base = f"/api/v1/traces/{self.trace}"
+        for path in ("/window", "/flame", "/window?t0=0&t1=40000000", "/flame?metric=waiting"):
+            path, _, query = path.partition("?")
+            svg = self.server.get(f"{base}{path}.svg?{query}").body.decode()
+            size = re.match(r'<svg [^>]* width="(\d+)" height="(\d+)"', svg)
+            light = re.search(r":root\{(.*?)\}", svg).group(1)
+            dark = re.search(r"dark\)\{:root\{(.*?)\}", svg).group(1)
+            for theme, colors in (("light", light), ("dark", dark)):
+                reply = self.server.get(f"{base}{path}.png?theme={theme}&{query}")
+                self.assertEqual((reply.status, reply.headers["Content-Type"], reply.headers.get("Content-Encoding")), (200, "image/png", None), path)
+                width, height, rows = png.read(reply.body)
+                self.assertEqual((width, height), (2 * int(size.group(1)), 2 * int(size.group(2))))
+                color = {name: tuple(bytes.fromhex(value if len(value) == 6 else "".join(2 * digit for digit in value)))
+                         for name, value in re.findall(r"--([\w-]+):#(\w+)", light + ";" + colors)}
+                self.assertEqual(rows[0][0], color["ground"])
+                # the middle of what nothing lies on has its color: boxes, and the row of causes
+                seen = 0
+                for x, y, wide, high, kind in re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="(\d+)" class="([\w-]+)"/>', svg):
+                    if float(wide) < 8:
+                        continue
+                    fill = re.search(r"(?:^|[},])\." + kind + r"(?:,[^{]*)?\{fill:var\(--([\w-]+)\)", svg[svg.index("<style>"):]) or re.search(r"\.\w+,\." + kind + r"\{fill:var\(--([\w-]+)\)", svg)
+                    at = rows[int(2 * (12 + float(y) + float(high) - 1.5))][int(2 * (12 + float(x) + float(wide)) - 4)]
+                    self.assertEqual(at, color[fill.group(1)], (path, theme, kind, x, y))
+                    seen += 1
+                self.assertGreater(seen, 1)
+                # letters are there: pixels of the ink beside the labels
+                ink = color["ink"] if path == "/window" else color["muted"]
+                self.assertGreater(sum(pixel == ink for row in rows for pixel in row), 20, path)
+            self.assertEqual(self.server.get(f"{base}{path}.png?theme=dark&{query}").body, reply.body)
+            self.assertEqual(self.server.get(f"{base}{path}.png?theme=dark&{query}", headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
+        for path, status in (("/window.png?t0=5&t1=5", 400), ("/window.png?theme=x", 400), ("/flame.png?metric=x", 400), ("/flame.png?redact=x", 400)):
+            self.assertEqual(self.server.get(base + path).status, status, path)
+        self.assertEqual(self.server.get(base + "/flame.png", key=False).status, 401)
 
     def test_only_reading_is_allowed(self):
         before = sorted(os.listdir(self.server.data))
