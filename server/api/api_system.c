@@ -107,8 +107,9 @@ static void write_disk_metrics(struct lac_app *app, struct lac_buffer *out)
                       "# TYPE lacuna_disk_low_water_bytes gauge\n"
                       "lacuna_disk_low_water_bytes %" PRIu64 "\n"
                       "# TYPE lacuna_uploads_refused_total counter\n"
-                      "lacuna_uploads_refused_total{reason=\"disk\"} %" PRIu64 "\n",
-                      stats.free_bytes_min, stats.refused_disk);
+                      "lacuna_uploads_refused_total{reason=\"disk\"} %" PRIu64 "\n"
+                      "lacuna_uploads_refused_total{reason=\"quota\"} %" PRIu64 "\n",
+                      stats.free_bytes_min, stats.refused_disk, stats.refused_quota);
     if (statvfs(lac_store_data_dir(app->store), &disk) == 0) {
         lac_buffer_printf(out,
                           "# TYPE lacuna_disk_free_bytes gauge\n"

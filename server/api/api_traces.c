@@ -389,6 +389,7 @@ static enum lac_status upload_begin(void *app_context, const struct lac_request 
         .project =
             lac_api_upload_project(&request->who, lac_target_get(request->target, "project")),
         .total_bytes = request->content_length == LAC_SIZE_UNKNOWN ? 0 : request->content_length,
+        .token = request->who.token,
         .reuse_existing = reuse != NULL && strcmp(reuse, "1") == 0,
     };
     struct upload_sink *sink;

@@ -9,6 +9,7 @@
 #include "server/store/expire.h"
 #include "server/store/store.h"
 #include "server/store/verify.h"
+#include "server/upkeep/admin_quota.h"
 #include "server/upkeep/backup.h"
 #include "server/webhooks/admin_webhook.h"
 
@@ -30,6 +31,8 @@ static const char usage[] =
     "       lacuna admin user password NAME --password-file FILE [--data DIR]\n"
     "       lacuna admin user list|remove NAME [--data DIR]\n"
     "       lacuna admin move --to URL | --back [--data DIR]\n"
+    "       lacuna admin quota [--project NAME | --token ID] [--bytes SIZE|none|default] [--data "
+    "DIR]\n"
     "       lacuna admin webhook list [--project NAME] [--data DIR]\n"
     "       lacuna admin webhook add URL [--project NAME] [--slack] [--events EVENTS]\n"
     "                            [--webhook-allow NET,...] [--data DIR]\n"
@@ -60,6 +63,11 @@ static const char usage[] =
     "user keeps the people of a service, also beside a running server. The password is the first\n"
     "line of FILE, - for standard input. An administrator has every right in every project.\n"
     "\n"
+    "quota says how many bytes, as they were uploaded, a project (- for traces without one) may "
+    "hold\n"
+    "or a token may bring; `default` is what the server was started with (--quota-project,\n"
+    "--quota-token). It holds at once; an upload that was begun may end. Without --bytes: a list.\n"
+    "\n"
     "webhook keeps where a project's news are sent (without --project: of traces without one).\n"
     "EVENTS are some of: trace.ready trace.failed report.published report.comment\n"
     "report.mention run.regression. The secret that signs them is shown once.\n"
@@ -75,7 +83,9 @@ static const struct lac_option options_table[] = {
     {.name = "back", .help = "move: out of object storage", .flag_only = true},
     {.name = "admin", .help = "user add: an administrator", .flag_only = true},
     {.name = "password-file", .value = "FILE", .help = "user: the password"},
-    {.name = "project", .value = "NAME", .help = "webhook: of this project"},
+    {.name = "project", .value = "NAME", .help = "webhook, quota: of this project"},
+    {.name = "token", .value = "ID", .help = "quota: of this token"},
+    {.name = "bytes", .value = "SIZE", .help = "quota: as 200G, none or default"},
     {.name = "slack", .help = "webhook add: in the form of Slack", .flag_only = true},
     {.name = "events", .value = "EVENTS", .help = "webhook add: these alone (all)"},
     {.name = "webhook-allow", .value = "NET,...", .help = "webhook add: private networks"},
@@ -453,6 +463,16 @@ static int webhook(struct admin *admin, const struct lac_options *options)
                : 2;
 }
 
+static int quota(struct admin *admin, const struct lac_options *options)
+{
+    const struct lac_admin_quota asked = {.data_dir = admin->data_dir,
+                                          .project = lac_options_text(options, "project", NULL),
+                                          .token = lac_options_text(options, "token", NULL),
+                                          .bytes = lac_options_text(options, "bytes", NULL)};
+
+    return lac_admin_quota(&asked);
+}
+
 int lac_cmd_admin(int argc, char **argv)
 {
     struct admin admin = {0};
@@ -468,16 +488,18 @@ int lac_cmd_admin(int argc, char **argv)
 
         admin.is_json = lac_options_on(&options, "json", false);
         const bool is_expire = strcmp(verb, "expire") == 0;
+        const bool is_quota = strcmp(verb, "quota") == 0;
         const bool is_move = strcmp(verb, "move") == 0;
         if (is_user) {
             status = user(&admin, &options);
         } else if (options.operand_count > 0 && strcmp(options.operands[0], "webhook") == 0) {
             status = webhook(&admin, &options);
-        } else if (!is_verify && !is_expire && !is_move && !is_backup &&
+        } else if (!is_verify && !is_expire && !is_move && !is_backup && !is_quota &&
                    strcmp(verb, "repair") != 0) {
             (void)fprintf(
-                stderr, "lacuna admin: give verify, repair, backup, move, expire, user or webhook "
-                        "(see lacuna admin --help)\n");
+                stderr,
+                "lacuna admin: give verify, repair, backup, move, expire, quota, user or webhook "
+                "(see lacuna admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");
@@ -489,6 +511,7 @@ int lac_cmd_admin(int argc, char **argv)
                      : is_expire ? expire(&admin, &options)
                      : is_move   ? move(&admin, &options)
                      : is_backup ? backup(&admin, &options)
+                     : is_quota  ? quota(&admin, &options)
                                  : repair(&admin);
         }
         lac_buffer_done(&admin.out);

@@ -84,6 +84,8 @@ static const struct lac_option option_table[] = {
     {.name = "uploads-bytes", .value = "BYTES", .help = "their total size (4 x --upload-max)"},
     {.name = "upload-lifetime", .value = "S", .help = "time to keep stalled uploads (86400)"},
     {.name = "disk-free", .value = "BYTES", .help = "refuse uploads below it (256M)"},
+    {.name = "quota-project", .value = "BYTES", .help = "uploads a project may hold (no limit)"},
+    {.name = "quota-token", .value = "BYTES", .help = "uploads a token may bring (no limit)"},
     {.name = "import-memory", .value = "BYTES", .help = "memory for all imports (half of it)"},
     {.name = "import-workers", .value = "N", .help = "concurrent imports"},
     {.name = "import-time", .value = "S", .help = "limit per import (1 h plus 1 s per MiB)"},
@@ -179,6 +181,10 @@ static bool read_upload_numbers(struct service *service)
 
     return read_unsigned(service, "uploads-open", 100000, &uploads->open_count_max) &&
            read_unsigned(service, "upload-lifetime", 31536000, &uploads->lifetime_s) &&
+           lac_options_number(&service->options, "quota-project", 0, UINT64_C(1) << 60, 0,
+                              &service->ingest_options.quota_project_bytes) &&
+           lac_options_number(&service->options, "quota-token", 0, UINT64_C(1) << 60, 0,
+                              &service->ingest_options.quota_token_bytes) &&
            lac_options_number(&service->options, "disk-free", 0, UINT64_C(1) << 50, 0,
                               &service->ingest_options.free_bytes_min) &&
            lac_options_number(&service->options, "uploads-bytes", 0, UINT64_C(1) << 50, 0,

@@ -474,6 +474,7 @@ enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
     ingest->stats.free_bytes_min = ingest->options.free_bytes_min;
     ingest->stats.memory_budget_bytes = ingest->options.memory_budget_bytes;
     (void)pthread_mutex_init(&ingest->lock, NULL);
+    (void)pthread_mutex_init(&ingest->quota_lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&ingest->wake, &attributes);
@@ -540,6 +541,7 @@ void lac_ingest_destroy(struct lac_ingest *ingest)
     }
     (void)pthread_cond_destroy(&ingest->wake);
     (void)pthread_mutex_destroy(&ingest->lock);
+    (void)pthread_mutex_destroy(&ingest->quota_lock);
     free(ingest->threads);
     free(ingest);
 }

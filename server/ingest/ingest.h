@@ -53,8 +53,10 @@ struct lac_ingest_options {
     uint64_t
         memory_budget_bytes;   /**< all imports together; 0: half of the machine's (or cgroup's) */
     uint64_t upload_bytes_max; /**< 0: 16 GiB */
-    uint64_t free_bytes_min;   /**< keep this much of the disk free; 0: 256 MiB */
-    uint32_t worker_count;     /**< imports at a time; 0: one per two cores, at least 1 */
+    uint64_t quota_project_bytes;     /**< of a project without a quota of its own; 0: none */
+    uint64_t quota_token_bytes;       /**< the same of a token */
+    uint64_t free_bytes_min;          /**< keep this much of the disk free; 0: 256 MiB */
+    uint32_t worker_count;            /**< imports at a time; 0: one per two cores, at least 1 */
     uint32_t import_seconds_max;      /**< CPU time of one import; 0: 3600 */
     uint32_t import_wall_seconds_max; /**< its time on the wall; 0: CPU time and 1 s a MiB */
     uint32_t queue_max;               /**< imports that wait; 0: 10,000 */
@@ -77,6 +79,8 @@ struct lac_upload_options {
     const char *name;        /**< of the trace; NULL or "" : from the content, else "trace" */
     const char *project;     /**< NULL none */
     uint64_t total_bytes;    /**< Content-Length, 0 unknown */
+    const char *token;       /**< id of the token that brings it; NULL or "" none */
+    bool is_claimed;         /**< its bytes count against the quotas already (quota.h) */
     const char *run;         /**< name of the run that it joins; NULL or "" none */
     bool has_clock;          /**< the clock of the recorded host was compared with ours: */
     int64_t clock_offset_ns; /**< ours minus the host's */
@@ -89,7 +93,7 @@ struct lac_upload_options {
  * Begin an upload: makes the trace (state receiving) and its staged file.
  *
  * @param ret_upload owned by the caller until commit or abort; one thread at a time
- * @return LAC_OK; LAC_ERR_LIMIT (total_bytes too large), LAC_ERR_NO_SPACE (disk nearly full),
+ * @return LAC_OK; LAC_ERR_LIMIT (total_bytes too large), LAC_ERR_NO_SPACE (disk nearly full, or a quota),
  *         LAC_ERR_BUSY (too many imports wait, no descriptors), LAC_ERR_IO, LAC_ERR_NOMEM
  */
 LAC_MUST_USE enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
@@ -156,6 +160,7 @@ struct lac_ingest_stats {
     uint64_t uploads_started, uploads_committed, uploads_aborted, upload_bytes;
     uint64_t imports_done, imports_failed, imports_running, imports_queued;
     uint64_t memory_budget_bytes, memory_reserved_bytes;
+    uint64_t refused_quota;
     uint64_t free_bytes_min, refused_disk; /**< the disk's low-water mark, and requests below it */
 };
 void lac_ingest_stats(struct lac_ingest *ingest, struct lac_ingest_stats *ret_stats);

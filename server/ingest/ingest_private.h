@@ -63,6 +63,8 @@ struct lac_upload {
     uint8_t digest[LAC_SHA256_SIZE];
     bool reuse_existing;
     struct lac_settle *settle; /**< for when it is given up */
+    struct lac_claim *claim;   /**< NULL: somebody else's */
+    bool is_claimed;
     double started_s, told_s;
 };
 
@@ -74,6 +76,8 @@ struct lac_ingest {
     struct lac_upload *uploads;
     struct lac_settle *unsettled;
     struct lac_ingest_stats stats;
+    pthread_mutex_t quota_lock; /**< guards `claims`; before `lock` and the store's */
+    struct lac_claim *claims;
     bool is_stopping;
     pthread_t *threads;
     uint32_t thread_count;

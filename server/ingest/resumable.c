@@ -120,6 +120,7 @@ void lac_resumable_destroy(struct lac_resumable *set)
         struct lac_entry *const entry = set->entries;
 
         set->entries = entry->next;
+        lac_entry_release(set, entry);
         free(entry->metadata);
         free(entry);
     }
@@ -393,6 +394,21 @@ static enum lac_status check_disk(const struct lac_part *part, struct lac_error 
                                  reterr);
 }
 
+/* Of a new upload, and of each piece of one that grows; never of one whose length was taken. */
+static enum lac_status check_quota(const struct lac_part *part, struct lac_error *reterr)
+{
+    struct lac_entry *const entry = part->entry;
+    const uint64_t size_bytes = part->size_bytes != UINT64_MAX ? part->size_bytes : 0;
+
+    if (entry->is_stored && entry->length_bytes > 0) {
+        return LAC_OK;
+    }
+    return lac_entry_claim(part->set, entry,
+                           part->length_bytes > 0 ? part->length_bytes
+                                                  : entry->offset_bytes + size_bytes,
+                           false, reterr);
+}
+
 /* The file, cut back to what is committed. */
 static enum lac_status open_file(struct lac_part *part, struct lac_error *reterr)
 {
@@ -400,6 +416,9 @@ static enum lac_status open_file(struct lac_part *part, struct lac_error *reterr
     char path[LAC_UPLOAD_PATH_BYTES];
     enum lac_status status = check_disk(part, reterr);
 
+    if (status == LAC_OK) {
+        status = check_quota(part, reterr);
+    }
     if (status == LAC_OK && !entry->has_hash) {
         status = lac_entry_rehash(part->set, entry, reterr);
     }
@@ -505,6 +524,7 @@ static void release(struct lac_part *part)
     (void)pthread_mutex_lock(&set->lock);
     part->entry->is_held = false;
     if (!part->entry->is_stored) {
+        lac_entry_release(set, part->entry);
         part->entry->is_gone = true;
         part->entry->ends_s = INT64_MIN / 2; /* and is forgotten at once */
     }
@@ -574,6 +594,7 @@ enum lac_upload_answer lac_resumable_remove(struct lac_resumable *set, const cha
     (void)pthread_mutex_unlock(&set->lock);
     if (answer == LAC_UPLOAD_OK) {
         lac_entry_unlink(set, entry);
+        lac_entry_release(set, entry);
         (void)pthread_mutex_lock(&set->lock);
         entry->is_held = false;
         (void)pthread_mutex_unlock(&set->lock);

@@ -241,6 +241,11 @@ static enum lac_status load_name(struct lac_resumable *set, const char *name,
         free(entry);
         return status;
     }
+    if (!entry->is_done) { /* it goes on, whatever the quotas say */
+        (void)!lac_entry_claim(set, entry,
+                               entry->length_bytes > 0 ? entry->length_bytes : entry->offset_bytes,
+                               true, reterr);
+    }
     entry->next = set->entries;
     set->entries = entry;
     return LAC_OK;

@@ -17,11 +17,12 @@ struct lac_entry {
     char trace[LAC_ID_SIZE]; /**< chosen when complete; counts once is_done */
     char *metadata;
     struct lac_upload_owner owner;
-    uint64_t length_bytes; /**< 0: not said yet */
-    uint64_t offset_bytes; /**< committed */
-    int64_t ends_s;        /**< when it expires, on lac_resumable_clock_s() */
-    bool is_stored;        /**< its files are there */
-    bool is_done;          /**< the trace is queued */
+    struct lac_claim *claim; /**< on the quotas, until it is a trace or gone; of who holds it */
+    uint64_t length_bytes;   /**< 0: not said yet */
+    uint64_t offset_bytes;   /**< committed */
+    int64_t ends_s;          /**< when it expires, on lac_resumable_clock_s() */
+    bool is_stored;          /**< its files are there */
+    bool is_done;            /**< the trace is queued */
     bool is_gone;
     bool is_held;        /**< by a part */
     bool has_hash;       /**< `hash` covers what is committed */
@@ -93,6 +94,13 @@ LAC_MUST_USE enum lac_status lac_entry_rehash(const struct lac_resumable *set,
                                               struct lac_entry *entry, struct lac_error *reterr);
 
 /* resumable_trace.c */
+
+/** Count it against the quotas, of `bytes` length. @return as lac_quota_claim() */
+LAC_MUST_USE enum lac_status lac_entry_claim(const struct lac_resumable *set,
+                                             struct lac_entry *entry, uint64_t bytes,
+                                             bool was_begun, struct lac_error *reterr);
+/** No longer, as it is a trace now, or gone. */
+void lac_entry_release(const struct lac_resumable *set, struct lac_entry *entry);
 
 /** A complete upload becomes a trace. By the one who holds the entry. */
 LAC_MUST_USE enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *entry,

@@ -4,6 +4,7 @@
 #include "collector/base/sha.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
+#include "server/ingest/quota.h"
 #include "server/ingest/resumable_private.h"
 #include "server/ingest/upload_metadata.h"
 #include "server/store/store.h"
@@ -17,6 +18,25 @@
 
 /** Ended uploads are remembered so long, so that their clients read 410 and not 404. */
 enum { REMEMBER_GONE_S = 86400, SWEEP_PERIOD_S_MAX = 60, RETRY_PERIOD_S = 2 };
+
+enum lac_status lac_entry_claim(const struct lac_resumable *set, struct lac_entry *entry,
+                                uint64_t bytes, bool was_begun, struct lac_error *reterr)
+{
+    struct lac_upload_metadata metadata = {0};
+    struct lac_claim_request request = {
+        .token = entry->owner.token, .bytes = bytes, .was_begun = was_begun};
+    const enum lac_status status = lac_upload_metadata_parse(entry->metadata, &metadata, reterr);
+
+    request.project = metadata.project;
+    return status == LAC_OK ? lac_quota_claim(set->options.ingest, &request, &entry->claim, reterr)
+                            : status;
+}
+
+void lac_entry_release(const struct lac_resumable *set, struct lac_entry *entry)
+{
+    lac_quota_release(set->options.ingest, entry->claim);
+    entry->claim = NULL;
+}
 
 static void set_trace(struct lac_resumable *set, struct lac_entry *entry, const char *trace,
                       bool is_done)
@@ -56,6 +76,8 @@ enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *
                                                .project = metadata.project,
                                                .run = metadata.run,
                                                .total_bytes = entry->length_bytes,
+                                               .token = entry->owner.token,
+                                               .is_claimed = true,
                                                .reuse_existing = metadata.reuse_existing,
                                                .has_clock = metadata.has_clock,
                                                .clock_offset_ns = metadata.clock_offset_ns,
@@ -85,6 +107,7 @@ enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *
         (void)!lac_entry_save(set, entry, &error);
     }
     set_trace(set, entry, trace, true);
+    lac_entry_release(set, entry);
     (void)unlink(path);
     return LAC_OK;
 }
@@ -156,6 +179,7 @@ static bool sweep_round(struct lac_resumable *set)
         }
         if (is_expired) {
             lac_entry_unlink(set, entry);
+            lac_entry_release(set, entry);
         } else {
             is_whole = lac_entry_complete(set, entry, &error) == LAC_OK;
         }

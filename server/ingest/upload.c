@@ -5,6 +5,8 @@
 #include "collector/base/sha.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
+#include "server/ingest/quota.h"
+#include "server/store/people_rows.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
@@ -57,6 +59,7 @@ static void free_upload(struct lac_upload *upload)
     if (upload->fd >= 0) {
         (void)close(upload->fd);
     }
+    lac_quota_release(upload->ingest, upload->claim);
     free(upload->settle);
     free(upload->name);
     free(upload->project);
@@ -101,10 +104,24 @@ static enum lac_status open_staged(struct lac_upload *upload,
         status = lac_store_set_clock(store, id, options->clock_offset_ns, options->clock_error_ns,
                                      reterr);
     }
+    if (status == LAC_OK && options->token != NULL && options->token[0] != '\0') {
+        status = lac_store_set_uploader(store, id, options->token, reterr);
+    }
     if (status != LAC_OK) {
         drop_row(upload);
     }
     return status;
+}
+
+/** Count an upload, as long as it is known to be, against its quotas. */
+static enum lac_status claim(struct lac_upload *upload, const char *token, uint64_t bytes,
+                             struct lac_error *reterr)
+{
+    const struct lac_claim_request request = {
+        .project = upload->project, .token = token, .bytes = bytes};
+
+    return upload->is_claimed ? LAC_OK
+                              : lac_quota_claim(upload->ingest, &request, &upload->claim, reterr);
 }
 
 enum lac_status lac_upload_adopt(struct lac_upload *upload, const char *path, uint64_t size_bytes,
@@ -156,14 +173,18 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
                                   .fd = -1,
                                   .total_bytes = options->total_bytes,
                                   .reuse_existing = options->reuse_existing,
+                                  .is_claimed = options->is_claimed,
                                   .started_s = lac_ingest_now_s()};
     lac_sha256_init(&upload->hash);
     upload->name = strdup(options->name != NULL ? options->name : "");
     upload->project = strdup(options->project != NULL ? options->project : "");
     upload->settle = calloc(1, sizeof(*upload->settle));
     status = upload->name != NULL && upload->project != NULL && upload->settle != NULL
-                 ? lac_ingest_sort_io(open_staged(upload, options, reterr), reterr)
+                 ? claim(upload, options->token, options->total_bytes, reterr)
                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    if (status == LAC_OK) {
+        status = lac_ingest_sort_io(open_staged(upload, options, reterr), reterr);
+    }
     if (status != LAC_OK) {
         lac_staging_remove(&upload->staging);
         free_upload(upload);
@@ -215,6 +236,13 @@ static enum lac_status check_size(struct lac_upload *upload, size_t size_bytes,
         return LAC_OK;
     }
     upload->checked_bytes = after;
+    if (upload->total_bytes == 0) {
+        const enum lac_status status = claim(upload, NULL, after, reterr);
+
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
     return lac_ingest_check_disk(upload->ingest, size_bytes, reterr);
 }
 
@@ -359,6 +387,9 @@ enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id, bool 
     struct lac_error ignored;
     enum lac_status status = check_complete(upload, reterr);
 
+    if (status == LAC_OK && upload->total_bytes == 0) { /* how long it is, is known only now */
+        status = claim(upload, NULL, upload->received_bytes, reterr);
+    }
     if (ret_existed != NULL) {
         *ret_existed = false;
     }

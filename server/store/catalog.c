@@ -64,6 +64,11 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     "CREATE " kind " object_store(one INTEGER PRIMARY KEY CHECK(one = 1), url TEXT NOT NULL,"      \
     " owner TEXT NOT NULL);"
 
+#define QUOTA_TABLES(kind)                                                                         \
+    "CREATE " kind " quotas(kind TEXT, name TEXT, bytes INTEGER NOT NULL,"                         \
+    " PRIMARY KEY(kind, name)) WITHOUT ROWID;"                                                     \
+    "CREATE " kind " uploaders(trace TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -110,6 +115,7 @@ static const char *const migrations[] = {
     WEBHOOK_TABLES("TABLE") "CREATE INDEX webhook_deliveries_due ON webhook_deliveries(next_ms)"
                             " WHERE next_ms IS NOT NULL;",
     OBJECT_TABLES("TABLE"),
+    QUOTA_TABLES("TABLE") "CREATE INDEX uploaders_by_token ON uploaders(token);",
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -221,7 +227,7 @@ enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db, struc
         status = lac_sql_run(db,
                              LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE")
                                  PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE")
-                                     OBJECT_TABLES("TEMP TABLE"),
+                                     OBJECT_TABLES("TEMP TABLE") QUOTA_TABLES("TEMP TABLE"),
                              reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {

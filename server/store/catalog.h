@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-    LAC_CATALOG_VERSION = 9,
+    LAC_CATALOG_VERSION = 10,
     LAC_CATALOG_CHECKED = 3, /**< since this one every page carries a checksum */
 };
 

@@ -287,6 +287,107 @@ enum lac_status lac_store_project_of(struct lac_store *store, enum lac_owned_kin
     return status;
 }
 
+/* -- quotas ------------------------------------------------------------------------------------ */
+
+static const char *const quota_words[] = {
+    [LAC_QUOTA_PROJECT] = "project", [LAC_QUOTA_TOKEN] = "token"};
+
+/* With the store's lock. One number of one name. @return LAC_ERR_NOT_FOUND: no row */
+static enum lac_status number_of(struct lac_store *store, const char *sql, const char *name,
+                                 uint64_t *ret_number, struct lac_error *reterr)
+{
+    struct lac_statement *get = NULL;
+    enum lac_status status = lac_db_prepare(store->catalog, sql, &get, reterr);
+
+    if (status == LAC_OK) {
+        lac_db_bind_text(get, 1, name);
+        status = lac_db_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        const int64_t number = lac_db_i64(get, 0);
+
+        *ret_number = number > 0 ? (uint64_t)number : 0;
+    }
+    lac_db_finalize(get);
+    return status;
+}
+
+enum lac_status lac_store_quota(struct lac_store *store, enum lac_quota_kind kind, const char *name,
+                                uint64_t *limit_bytes, struct lac_error *reterr)
+{
+    assert(store != NULL && name != NULL && limit_bytes != NULL);
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = number_of(store,
+                       kind == LAC_QUOTA_PROJECT
+                           ? "SELECT bytes FROM quotas WHERE kind = 'project' AND name = ?1"
+                           : "SELECT bytes FROM quotas WHERE kind = 'token' AND name = ?1",
+                       name, limit_bytes, reterr);
+    (void)pthread_mutex_unlock(&store->lock);
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+}
+
+/* With the store's lock. */
+static enum lac_status used_bytes(struct lac_store *store, enum lac_quota_kind kind,
+                                  const char *name, uint64_t *ret_bytes, struct lac_error *reterr)
+{
+    *ret_bytes = 0;
+    return number_of(
+        store,
+        kind == LAC_QUOTA_PROJECT
+            ? "SELECT CAST(coalesce(sum(u.n), 0) AS BIGINT) FROM (SELECT max(t.size_bytes) AS n"
+              " FROM traces t LEFT JOIN projects p ON p.id = t.project"
+              " LEFT JOIN labels l ON l.trace = t.id WHERE coalesce(l.project, p.name, '') = ?1"
+              " GROUP BY coalesce(t.run, t.id), t.sha256) AS u"
+            : "SELECT CAST(coalesce(sum(t.size_bytes), 0) AS BIGINT) FROM uploaders u"
+              " JOIN traces t ON t.id = u.trace WHERE u.token = ?1",
+        name, ret_bytes, reterr);
+}
+
+enum lac_status lac_store_used_bytes(struct lac_store *store, enum lac_quota_kind kind,
+                                     const char *name, uint64_t *ret_bytes,
+                                     struct lac_error *reterr)
+{
+    assert(store != NULL && name != NULL && ret_bytes != NULL);
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = used_bytes(store, kind, name, ret_bytes, reterr);
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_list_quotas(struct lac_store *store, lac_quota_fn *visit, void *context,
+                                      struct lac_error *reterr)
+{
+    assert(store != NULL && visit != NULL);
+    struct lac_statement *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_db_prepare(
+        store->catalog, "SELECT kind, name, bytes FROM quotas ORDER BY kind, name", &get, reterr);
+    while (status == LAC_OK && (status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
+        char kind[LAC_WORD_BYTES];
+        char name[LAC_PROJECT_BYTES];
+        struct lac_quota_row row = {.name = name};
+
+        copy_text(get, 0, kind, sizeof(kind));
+        copy_text(get, 1, name, sizeof(name));
+        row.kind =
+            strcmp(kind, quota_words[LAC_QUOTA_TOKEN]) == 0 ? LAC_QUOTA_TOKEN : LAC_QUOTA_PROJECT;
+        row.limit_bytes = (uint64_t)lac_db_i64(get, 2);
+        status = used_bytes(store, row.kind, name, &row.used_bytes, reterr);
+        if (status == LAC_OK) {
+            visit(context, &row);
+        }
+    }
+    lac_db_finalize(get);
+    (void)pthread_mutex_unlock(&store->lock);
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+}
+
 /* -- the audit --------------------------------------------------------------------------------- */
 
 enum lac_status lac_store_list_audit(struct lac_store *store, int64_t before_id, uint32_t limit,

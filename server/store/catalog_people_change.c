@@ -159,6 +159,8 @@ enum lac_status lac_store_remove_token(struct lac_store *store, const char *id,
 
     status = change(store, status, reterr, "DELETE FROM tokens WHERE id = ?1", "t", id);
     status = must_have_changed(store, status, "no such token", reterr);
+    status = change(store, status, reterr, "DELETE FROM quotas WHERE kind = 'token' AND name = ?1",
+                    "t", id);
     return end(store, status, reterr);
 }
 
@@ -221,5 +223,41 @@ enum lac_status lac_store_add_project(struct lac_store *store, const char *name,
     status = change(store, status, reterr,
                     "INSERT OR IGNORE INTO projects(name, created_ms) VALUES(?1, ?2)", "ti", name,
                     lac_now_unix_ms());
+    return end(store, status, reterr);
+}
+
+/* -- quotas ------------------------------------------------------------------------------------ */
+
+enum lac_status lac_store_put_quota(struct lac_store *store, enum lac_quota_kind kind,
+                                    const char *name, int64_t bytes, struct lac_error *reterr)
+{
+    assert(store != NULL && name != NULL);
+    const char *const word = kind == LAC_QUOTA_PROJECT ? "project" : "token";
+    enum lac_status status = begin(store, reterr);
+
+    if (kind == LAC_QUOTA_TOKEN) { /* a wrong id would limit nothing, silently */
+        status =
+            change(store, status, reterr, "UPDATE tokens SET id = id WHERE id = ?1", "t", name);
+        status = must_have_changed(store, status, "no such token", reterr);
+    }
+    status = change(store, status, reterr, "DELETE FROM quotas WHERE kind = ?1 AND name = ?2", "tt",
+                    word, name);
+    if (bytes >= 0) {
+        status = change(store, status, reterr,
+                        "INSERT INTO quotas(kind, name, bytes) VALUES(?1, ?2, ?3)", "tti", word,
+                        name, bytes);
+    }
+    return end(store, status, reterr);
+}
+
+enum lac_status lac_store_set_uploader(struct lac_store *store, const char *trace,
+                                       const char *token, struct lac_error *reterr)
+{
+    assert(store != NULL && trace != NULL && token != NULL);
+    enum lac_status status = begin(store, reterr);
+
+    status = change(store, status, reterr, "DELETE FROM uploaders WHERE trace = ?1", "t", trace);
+    status = change(store, status, reterr, "INSERT INTO uploaders(trace, token) VALUES(?1, ?2)",
+                    "tt", trace, token);
     return end(store, status, reterr);
 }

@@ -164,6 +164,8 @@ static const struct {
     {"project_settings", "project", false},
     {"objects", "kind, id", false},
     {"object_store", "one", false},
+    {"quotas", "kind, name", false},
+    {"uploaders", "trace", false},
     {"audit", "id", true},
 };
 

@@ -149,6 +149,43 @@ LAC_MUST_USE enum lac_status lac_store_project_of(struct lac_store *store, enum 
                                                   const char *id, char *out,
                                                   struct lac_error *reterr);
 
+/* -- quotas ------------------------------------------------------------------------------------ */
+
+enum lac_quota_kind { LAC_QUOTA_PROJECT = 0, LAC_QUOTA_TOKEN };
+
+/** How many bytes, as they were uploaded, a project may hold, or a token bring. */
+struct lac_quota_row {
+    enum lac_quota_kind kind;
+    const char *name;     /**< of the project ("" none), or id of the token */
+    uint64_t limit_bytes; /**< 0: no limit */
+    uint64_t used_bytes;  /**< by traces that are there */
+};
+
+typedef void lac_quota_fn(void *context, const struct lac_quota_row *row);
+
+/** @param bytes 0: no limit; -1: what holds for all others */
+LAC_MUST_USE enum lac_status lac_store_put_quota(struct lac_store *store, enum lac_quota_kind kind,
+                                                 const char *name, int64_t bytes,
+                                                 struct lac_error *reterr);
+
+/** @param limit_bytes stays what it is where there is no quota of this name */
+LAC_MUST_USE enum lac_status lac_store_quota(struct lac_store *store, enum lac_quota_kind kind,
+                                             const char *name, uint64_t *limit_bytes,
+                                             struct lac_error *reterr);
+
+/** What is stored of a project, or of a token. Ranks of one upload count once. */
+LAC_MUST_USE enum lac_status lac_store_used_bytes(struct lac_store *store, enum lac_quota_kind kind,
+                                                  const char *name, uint64_t *ret_bytes,
+                                                  struct lac_error *reterr);
+
+/** All quotas that were set, projects first. `visit` must not call the store. */
+LAC_MUST_USE enum lac_status lac_store_list_quotas(struct lac_store *store, lac_quota_fn *visit,
+                                                   void *context, struct lac_error *reterr);
+
+/** Keep which token brought a trace. */
+LAC_MUST_USE enum lac_status lac_store_set_uploader(struct lac_store *store, const char *trace,
+                                                    const char *token, struct lac_error *reterr);
+
 /** A line of the audit. */
 struct lac_audit_row {
     int64_t id, at_unix_ms;

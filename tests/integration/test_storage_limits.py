@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""What may be stored: below the disk's low-water mark uploads are refused with 507, and nothing is lost."""
+"""What may be stored: below the disk's low-water mark and beyond a quota uploads are refused with 507, and nothing is lost."""
 import base64
+import concurrent.futures
 import hashlib
+import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -98,6 +101,124 @@ class Disk(Storage):
         self.refused(self.begin(room // 2), "nearly full")
         self.assertEqual(self.server.request("DELETE", begun.headers["Location"], headers=TUS).status, 204)
         self.assertEqual(self.begin(room // 2).status, 201)
+
+
+class Quotas(Storage):
+    def quota(self, *words, status=0):
+        done = subprocess.run([harness.PROGRAM, "admin", "quota", *words, "--data", os.path.join(self.home, "data")], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def token(self, project=None):
+        made = self.server.request("POST", "/api/v1/tokens", body=json.dumps({"name": "t", "scope": "upload", "project": project})).json()
+        return {"Authorization": "Bearer " + made["token"]}, made["id"]
+
+    def ready(self, reply):
+        self.assertEqual(reply.status, 201, reply.body)
+        self.assertEqual(self.server.wait_ready(reply.json()["id"])["state"], "ready")
+        return reply.json()["id"]
+
+    def test_a_project_holds_what_it_may(self):
+        body = make_trace(2, 4, filler=100 << 10)
+        self.start("--quota-project", str(len(body) * 5 // 2))
+        first = self.ready(self.upload(body, project="vision", name="a"))
+        self.ready(self.upload(body, project="vision", name="b"))
+        why = ("project vision takes", "delete traces of it")
+        self.refused(self.upload(body, project="vision", name="c"), *why)
+        self.refused(self.begin(len(body), project="vision"), *why)
+        self.ready(self.upload(body, project="audio"))
+        self.ready(self.upload(body))  # of no project
+        self.assertEqual(self.metric('lacuna_uploads_refused_total{reason="quota"}'), 2)
+        self.assertEqual(len(self.server.api("/traces?project=vision")["traces"]), 2)
+        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + first).status, 204)
+        self.ready(self.upload(body, project="vision", name="c"))
+        # an administrator gives more, at once
+        self.refused(self.upload(body, project="vision", name="d"), *why)
+        self.quota("--project", "vision", "--bytes", str(len(body) * 10))
+        self.ready(self.upload(body, project="vision", name="d"))
+        self.assertEqual(self.quota(), f"project vision {len(body) * 3 / 1e6:.1f} of {len(body) * 10 / 1e6:.1f} MB\n")
+        self.quota("--project", "vision", "--bytes", "1K")
+        self.refused(self.upload(body, project="vision", name="e"), *why)
+        self.quota("--project", "vision", "--bytes", "none")
+        self.ready(self.upload(body, project="vision", name="e"))
+        self.quota("--project", "vision", "--bytes", "default")
+        self.refused(self.upload(body, project="vision", name="f"), *why)
+        self.assertEqual(self.quota(), "")
+        self.assertIn(("local", "set-quota"), {(row["actor"], row["action"]) for row in self.server.api("/audit")["audit"]})
+
+    def test_a_chunked_upload_is_known_only_at_its_end(self):
+        body = make_trace(2, 4, filler=100 << 10)
+        self.start("--quota-project", str(len(body) - 1))
+        reply = self.upload(iter([body[:5000], body[5000:]]), project="vision")
+        self.refused(reply, "project vision takes 0.0 of")
+        self.assertEqual(self.server.api("/traces")["traces"], [])
+        self.ready(self.upload(iter([make_trace(1, 1)]), project="vision"))
+
+    def test_what_was_begun_counts_and_may_end(self):
+        body = make_trace(2, 4, filler=100 << 10)
+        flags = ("--quota-project", str(len(body) * 3 // 2))
+        self.start(*flags)
+        place = self.begin(len(body), project="vision").headers["Location"]
+        self.refused(self.begin(len(body), project="vision"), "project vision takes")  # both at once do not fit
+        self.refused(self.upload(body, project="vision"), "project vision takes")
+        self.assertEqual(self.append(place, 0, body[:1000]).status, 204)
+        self.quota("--project", "vision", "--bytes", "1K")  # less than it takes now
+        self.start(*flags)
+        self.refused(self.upload(body, project="vision"), "project vision takes")  # a restart has not forgotten it
+        done = self.append(place, 1000, body[1000:])
+        self.assertEqual(self.server.wait_ready(done.headers["Lacuna-Trace-Id"])["sha256"], hashlib.sha256(body).hexdigest())
+        self.quota("--project", "vision", "--bytes", str(len(body) * 3))
+        begun = [self.begin(len(body), project="vision") for _ in range(3)]
+        self.assertEqual([reply.status for reply in begun], [201, 201, 507])
+        self.assertEqual(self.server.request("DELETE", begun[0].headers["Location"], headers=TUS).status, 204)
+        self.ready(self.upload(body, project="vision", name="in-its-place"))
+
+    def test_an_upload_that_grows_stops_at_the_quota_and_keeps_what_came(self):
+        body = make_trace(2, 4, filler=100 << 10)
+        self.start("--quota-project", str(len(body) // 2))
+        fields = {**TUS, "Upload-Defer-Length": "1", "Upload-Metadata": pairs(project="vision")}
+        place = self.server.request("POST", "/api/v1/uploads", headers=fields).headers["Location"]
+        self.assertEqual(self.append(place, 0, body[:len(body) // 3]).status, 204)
+        self.refused(self.append(place, len(body) // 3, body[len(body) // 3:]), "project vision takes")
+        self.assertEqual(self.offset(place), len(body) // 3)
+        self.quota("--project", "vision", "--bytes", "1G")
+        fields = {**TUS, "Upload-Offset": str(len(body) // 3), "Upload-Length": str(len(body)), "Content-Type": "application/offset+octet-stream"}
+        done = self.server.request("PATCH", place, body=body[len(body) // 3:], headers=fields)
+        self.assertEqual(self.server.wait_ready(done.headers["Lacuna-Trace-Id"])["sha256"], hashlib.sha256(body).hexdigest())
+
+    def test_a_token_brings_what_it_may(self):
+        body = make_trace(2, 4, filler=100 << 10)
+        self.start("--quota-token", str(len(body) * 3 // 2))
+        (who, ident), (other, _) = self.token("vision"), self.token("vision")
+        trace = self.ready(self.upload(body, who, name="a"))
+        self.refused(self.upload(body, who, name="b"), "what this token uploaded takes", "lacuna admin quota")
+        self.refused(self.begin(len(body), who), "what this token uploaded takes")
+        self.assertEqual(self.begin(len(body), other).status, 201)
+        self.ready(self.upload(body, project="vision", name="by-the-key"))
+        self.quota("--token", ident, "--bytes", str(len(body) * 2))
+        place = self.begin(len(body), who).headers["Location"]
+        done = self.append(place, 0, body, who)
+        self.assertEqual(self.server.wait_ready(done.headers["Lacuna-Trace-Id"])["state"], "ready")
+        self.assertEqual(self.quota(), f"token {ident} {len(body) * 2 / 1e6:.1f} of {len(body) * 2 / 1e6:.1f} MB\n")
+        self.refused(self.upload(body, who, name="c"), "what this token uploaded takes")
+        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + trace).status, 204)
+        self.ready(self.upload(body, who, name="c"))
+        self.assertEqual(self.server.request("DELETE", "/api/v1/tokens/" + ident).status, 204)
+        self.assertEqual(self.quota(), "")
+
+    def test_many_at_once_do_not_exceed_it(self):
+        body = make_trace(1, 2, filler=20 << 10)
+        self.start("--quota-project", str(len(body) * 5 // 2))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            said = list(pool.map(lambda n: self.upload(body, project="vision", name=str(n)).status, range(16)))
+        self.assertEqual(sorted(set(said)), [201, 507])
+        self.assertEqual(said.count(201), 2)
+
+    def test_wrong_usage(self):
+        self.start()
+        for words in (("--project", "a"), ("--bytes", "1G"), ("--project", "a", "--token", "b", "--bytes", "1G"), ("--project", "a", "--bytes", "much"), ("--project", "a", "--bytes", "0")):
+            self.quota(*words, status=2)
+        self.assertIn("no such token", self.quota("--token", "a" * 26, "--bytes", "1G", status=1))
 
 
 if __name__ == "__main__":
