@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "collector/sample/gpu_cores.h"
+#include "collector/sample/run_origin.h"
 #include "collector/sample/sample_spool.h"
 
 #include <dirent.h>
@@ -108,6 +109,19 @@ static void put_cpu(struct lac_sample_spool *spool)
     }
 }
 
+static void put_origin(struct lac_sample_spool *spool)
+{
+    char commit[LAC_COMMIT_BYTES];
+    const char *person = lac_run_person();
+
+    if (person[0] != '\0') {
+        lac_sample_spool_setting(spool, "host.user", person);
+    }
+    if (lac_run_commit(commit)) {
+        lac_sample_spool_setting(spool, "host.commit", commit);
+    }
+}
+
 void lac_host_facts(struct lac_sample_spool *spool)
 {
     static const char *const slurm[] = {"SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE",
@@ -117,6 +131,7 @@ void lac_host_facts(struct lac_sample_spool *spool)
     put_cpu(spool);
     put_gpu_cores(spool);
     put_memory(spool);
+    put_origin(spool);
     if (uname(&system) == 0) {
         lac_sample_spool_setting(spool, "host.kernel", system.release);
         lac_sample_spool_setting(spool, "host.machine", system.machine);

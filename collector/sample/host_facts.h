@@ -4,7 +4,7 @@
 struct lac_sample_spool;
 
 /** Write "host.*" settings: cores, affinity, quota, memory, NUMA nodes,
- *  /dev/shm, kernel, driver. */
+ *  /dev/shm, kernel, driver; who started the job, of which commit. */
 void lac_host_facts(struct lac_sample_spool *spool);
 
 #endif

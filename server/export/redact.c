@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
+#include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/base/buffer.h"
@@ -26,7 +27,15 @@ enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *lis
                                   const struct lac_model *model, struct lac_error *reterr)
 {
     assert(redactor != NULL && model != NULL);
-    return lac_redactor_init_hosts(redactor, list, lac_model_str(model, model->info.host), reterr);
+    const enum lac_status status =
+        lac_redactor_init_hosts(redactor, list, lac_model_str(model, model->info.host), reterr);
+    const uint32_t host = lac_settings_find(&model->settings, UINT32_MAX, "host");
+    const uint32_t user =
+        host != UINT32_MAX ? lac_settings_find(&model->settings, host, "user") : UINT32_MAX;
+    if (user != UINT32_MAX) {
+        redactor->user = lac_settings_value(&model->settings, user);
+    }
+    return status;
 }
 
 enum lac_status lac_redactor_init_hosts(struct lac_redactor *redactor, const char *list,
@@ -189,6 +198,15 @@ static size_t host_length(const struct lac_redactor *redactor, const char *at)
     return longest;
 }
 
+/** Length of the name of who ran the job, if it stands at `at`, or 0. A letter is no name. */
+static size_t user_length(const struct lac_redactor *redactor, const char *at)
+{
+    const size_t length = redactor->user != NULL ? strlen(redactor->user) : 0;
+
+    return length > 1 && strncmp(at, redactor->user, length) == 0 && !is_word(at[length]) ? length
+                                                                                          : 0;
+}
+
 /** What stands at `at`, where a word may begin: redacted and passed. @return bytes passed, or 0 */
 static size_t put_special(struct lac_redactor *redactor, const char *at)
 {
@@ -196,6 +214,13 @@ static size_t put_special(struct lac_redactor *redactor, const char *at)
     length = length > 0 ? length : source_length(at);
     if (length > 0) {
         put_path(redactor, at, length);
+        return length;
+    }
+    length = user_length(redactor, at);
+    if (length > 0) {
+        meet(redactor, LAC_REDACT_USERS, at, length);
+        lac_buffer_add(&redactor->text, redactor->leave_out[LAC_REDACT_USERS] ? "user" : at,
+                       redactor->leave_out[LAC_REDACT_USERS] ? 4 : length);
         return length;
     }
     length = host_length(redactor, at);

@@ -30,6 +30,7 @@ enum { LAC_REDACT_SHOWN_MAX = 6, LAC_REDACT_ITEM_BYTES = 120 };
 struct lac_redactor {
     bool leave_out[LAC_REDACT_KIND_COUNT_];
     const char *hosts; /**< '\n' between them, "" unknown; borrowed */
+    const char *user;  /**< who ran the job, NULL unknown; borrowed */
     struct {
         uint64_t count;                                         /**< times met */
         char item[LAC_REDACT_SHOWN_MAX][LAC_REDACT_ITEM_BYTES]; /**< distinct ones */

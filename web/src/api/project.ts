@@ -67,6 +67,7 @@ const runShape = obj({
     }),
   ),
   from_previous: opt(comparedShape),
+  person: opt(str),
   is_first: or(bool, false),
 });
 export type JournalRun = Infer<typeof runShape>;

@@ -462,6 +462,7 @@ function Numbers({run}: {run: JournalRun}): JSX.Element {
             : `${formatNumber(metric.last, 4)}${metric.best === undefined ? '' : ` (best ${formatNumber(metric.best, 4)})`}`,
         ] as const,
     ),
+    ['by', run.person],
     ['commit', run.facts?.commit?.slice(0, 12)],
   ];
   return (
