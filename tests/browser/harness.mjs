@@ -33,6 +33,7 @@ export const simulate = (...args) => runProgram(join(ROOT, 'build/release/simula
 
 export async function startServer(data, ...flags) {
   const portFile = join(data, 'port');
+  rmSync(portFile, {force: true}); // of a server before this one
   const child = spawn(LACUNA, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--port-file', portFile, ...flags], {stdio: 'ignore'});
   for (let i = 0; i < 200 && !(existsSync(portFile) && readFileSync(portFile, 'utf8').trim()); i++) {
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -48,13 +49,13 @@ export async function startServer(data, ...flags) {
   };
 }
 
-export async function startBrowser(options = {}) {
+export async function startBrowser(options = {}, args = []) {
   const {chromium} = await import(join(ROOT, 'web/node_modules/playwright-core/index.mjs'));
   const browser = await chromium.launch({
     executablePath: BROWSERS.find(existsSync),
     headless: true,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-      '--disable-component-update', '--disable-sync'],
+      '--disable-component-update', '--disable-sync', ...args],
   });
   const context = await browser.newContext({viewport: {width: 1440, height: 900}, ...options});
   const page = await context.newPage();

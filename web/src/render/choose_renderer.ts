@@ -20,14 +20,49 @@ export function choiceFromQuery(search: string): RendererChoice {
 /** Whether a renderer string of the driver names a rasterizer that runs on the CPU. */
 export const isSoftwareGl = (driver: string): boolean => SOFTWARE.test(driver);
 
-/** Never fails when WebGL is missing: the CPU draws then. */
+/** A browser that has not given the context back by then is not waited for. */
+const RESTORED_WITHIN_MS = 3000;
+
+/**
+ * Never fails when WebGL is missing: the CPU draws then.
+ * @param onLost told when the browser took the graphics context away, and when there is a picture
+ *   to draw again, for which the scene has to be drawn anew
+ */
 export function createRenderer(
   canvas: HTMLCanvasElement,
   choice: RendererChoice,
-  onLost: () => void,
+  onLost: (isLost: boolean) => void,
 ): Renderer {
   if (choice === 'cpu' || (choice === 'auto' && !isFastGl())) return new CpuRenderer(canvas);
-  return WebGlRenderer.create(canvas, onLost) ?? new CpuRenderer(canvas);
+  let giveUp: ReturnType<typeof setTimeout> | undefined;
+  let isWebGl = true; // until it is disposed of, which gives the context back, too
+  let drawing: Renderer | undefined = WebGlRenderer.create(canvas, isLost => {
+    if (!isWebGl) return;
+    clearTimeout(giveUp);
+    if (isLost) giveUp = setTimeout(drawWithoutGl, RESTORED_WITHIN_MS);
+    onLost(isLost);
+  });
+  if (!drawing) return new CpuRenderer(canvas);
+  /** In a canvas of its own: one that had WebGL can never have a 2D context. */
+  const drawWithoutGl = (): void => {
+    isWebGl = false;
+    const fresh = canvas.cloneNode() as HTMLCanvasElement;
+    canvas.replaceWith(fresh);
+    drawing?.dispose();
+    drawing = new CpuRenderer(fresh);
+    onLost(false);
+  };
+  return {
+    get name() {
+      return drawing?.name ?? 'cpu';
+    },
+    draw: scene => drawing?.draw(scene) ?? true,
+    dispose() {
+      isWebGl = false;
+      clearTimeout(giveUp);
+      drawing?.dispose();
+    },
+  };
 }
 
 // On a canvas of its own: a canvas that once had WebGL can never have a 2D context.

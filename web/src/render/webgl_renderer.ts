@@ -107,7 +107,10 @@ export class WebGlRenderer implements Renderer {
   private uniforms: Record<string, WebGLUniformLocation | null> = {};
 
   /** @return undefined when this browser gives no WebGL2 or the programs do not build */
-  static create(canvas: HTMLCanvasElement, onLost: () => void): WebGlRenderer | undefined {
+  static create(
+    canvas: HTMLCanvasElement,
+    onLost: (isLost: boolean) => void,
+  ): WebGlRenderer | undefined {
     const gl = canvas.getContext('webgl2', {
       alpha: true,
       antialias: false,
@@ -119,13 +122,16 @@ export class WebGlRenderer implements Renderer {
     if (!renderer.build()) return undefined;
     canvas.addEventListener('webglcontextlost', event => {
       event.preventDefault(); // without this it is never restored
+      onLost(true);
     });
     canvas.addEventListener('webglcontextrestored', () => {
+      // what the lost context had made is nothing to the new one
       renderer.tiles.clear();
       renderer.bytes = 0;
       renderer.targetSize = '';
-      renderer.build();
-      onLost();
+      renderer.target = undefined;
+      renderer.sums = undefined;
+      if (renderer.build()) onLost(false);
     });
     return renderer;
   }

@@ -165,6 +165,12 @@ function WindowLength({model}: {model: TimelineModel}): JSX.Element {
 function StatusLine({model}: {model: TimelineModel}): JSX.Element | null {
   void model.arrivals.value;
   const {failure, pending} = model.tiles;
+  if (model.isDrawingLost.value)
+    return (
+      <div class="tl-status tl-status-error" role="alert">
+        The browser took back what the rows are drawn with. They are drawn again in a moment.
+      </div>
+    );
   if (failure) {
     return (
       <div class="tl-status tl-status-error" role="alert">

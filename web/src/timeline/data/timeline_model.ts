@@ -99,6 +99,8 @@ export class TimelineModel {
   readonly hover = signal<Hover | undefined>(undefined);
   /** Counts what arrived; the panel and the stage redraw when it grows. */
   readonly arrivals = signal(0);
+  /** The browser took the graphics context: nothing is drawn until there is one again. */
+  readonly isDrawingLost = signal(false);
   /** What a screen reader hears. */
   readonly spoken = signal('');
   /** Times of a kernel in the whole trace, by name id. */

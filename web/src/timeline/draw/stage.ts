@@ -77,7 +77,11 @@ export class Stage {
     const context = elements.overlay.getContext('2d');
     if (!context) throw new Error('this browser gives no 2D canvas');
     this.context = context;
-    this.renderer = createRenderer(elements.base, RENDERER_CHOICE, () => this.invalidate());
+    this.renderer = createRenderer(elements.base, RENDERER_CHOICE, isLost => {
+      model.isDrawingLost.value = isLost;
+      elements.root.dataset['renderer'] = this.renderer.name;
+      this.invalidate();
+    });
     elements.root.dataset['renderer'] = this.renderer.name;
     this.minimap = new Minimap(elements.minimap, model);
     this.theme = readTheme(elements.root);

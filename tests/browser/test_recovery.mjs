@@ -1,0 +1,186 @@
+// What goes wrong around the page, and that it says so and recovers: the link is cut, the server restarts, a trace is
+// deleted meanwhile, the browser takes the graphics context back.
+import assert from 'node:assert/strict';
+import {mkdirSync} from 'node:fs';
+import {connect, createServer} from 'node:net';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const demo = join(scratch, 'demo');
+mkdirSync(data);
+run('demo', demo);
+for (const name of ['1-two-workers', '2-five-workers']) run('import', '--data', data, join(demo, `${name}.json`));
+let server = await startServer(data);
+
+/** Between browser and server: a wire that can be cut, whose other end may be another server later. */
+const wire = {isCut: false, sockets: new Set()};
+const relay = createServer((from) => {
+  if (wire.isCut) {
+    from.destroy();
+    return;
+  }
+  const to = connect(Number(new URL(server.base).port), '127.0.0.1');
+  for (const [one, other] of [[from, to], [to, from]]) {
+    wire.sockets.add(one);
+    one.on('error', () => undefined);
+    one.on('close', () => {
+      wire.sockets.delete(one);
+      other.destroy();
+    });
+    one.pipe(other);
+  }
+});
+await new Promise((resolve) => relay.listen(0, '127.0.0.1', resolve));
+const base = `http://127.0.0.1:${relay.address().port}`;
+const cut = () => {
+  wire.isCut = true;
+  for (const socket of wire.sockets) socket.destroy();
+};
+const mend = () => (wire.isCut = false);
+
+const {browser, page} = await startBrowser({}, ['--use-angle=swiftshader', '--enable-unsafe-swiftshader']);
+page.setDefaultTimeout(60000);
+const away = page.locator('.banner', {hasText: 'The server is not responding'});
+const settled = () => page.locator('.tl[data-settled=yes]').waitFor();
+const api = async (path, method = 'GET') => {
+  const reply = await fetch(`${server.base}/api/v1/${path}`, {method, headers: {Authorization: `Bearer ${server.key}`}});
+  return reply.status === 204 ? undefined : reply.json();
+};
+const idOf = async (name) => (await api('traces')).traces.find((trace) => trace.name.startsWith(name)).id;
+const openTimeline = async (name, query = '') => {
+  await page.goto(`${base}/t/${await idOf(name)}?view=timeline${query}`);
+  await settled();
+};
+/** How many colors are on the rows: 1 when nothing is drawn. */
+const colorsDrawn = async () => {
+  const clip = await page.locator('.tl-base').boundingBox();
+  const picture = (await page.screenshot({clip: {...clip, height: Math.min(clip.height, 500)}})).toString('base64');
+  return page.evaluate(async (base64) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${base64}`;
+    await image.decode();
+    const context = Object.assign(document.createElement('canvas'), {width: image.width, height: image.height}).getContext('2d');
+    context.drawImage(image, 0, 0);
+    const {data: pixels} = context.getImageData(0, 0, image.width, image.height);
+    const colors = new Set();
+    for (let i = 0; i < pixels.length; i += 4) colors.add((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]);
+    return colors.size;
+  }, picture);
+};
+const until = async (what) => {
+  for (let i = 0; i < 600 && !(await what()); i++) await page.waitForTimeout(100);
+  assert.ok(await what(), String(what));
+};
+/** The WebGL context of the rows goes, as when a driver resets; the browser gives it back when asked to. */
+const loseContext = () => page.evaluate(() => {
+  const gl = document.querySelector('.tl-base').getContext('webgl2');
+  globalThis.taken = gl.getExtension('WEBGL_lose_context');
+  globalThis.taken.loseContext();
+});
+
+const steps = [
+  ['the link is cut: the page says so, keeps what it has, and goes on by itself', async () => {
+    await page.goto(`${base}/#key=${server.key}`);
+    await page.locator('.trace-row').first().waitFor();
+    await openTimeline('1-two');
+    cut();
+    await away.waitFor();
+    assert.ok((await colorsDrawn()) > 3, 'the rows stay');
+    // somewhere else in the trace, at a level that is not here yet
+    await page.locator('.tl').focus();
+    for (let i = 0; i < 12; i++) await page.keyboard.press('w');
+    await page.locator('.tl-status-error', {hasText: 'Retrying'}).waitFor();
+    mend();
+    await page.locator('.tl-status-error').waitFor({state: 'detached'});
+    await away.waitFor({state: 'detached'});
+    await settled();
+    assert.ok((await colorsDrawn()) > 1);
+  }],
+  ['the server restarts: the page is signed in still, and hears of what came meanwhile', async () => {
+    await page.goto(base);
+    await page.locator('.trace-row', {hasText: '1-two-workers'}).waitFor();
+    await server.stop();
+    await away.waitFor();
+    assert.ok(await page.locator('.trace-row', {hasText: '1-two-workers'}).isVisible());
+    run('import', '--data', data, join(demo, '3-channels-last.json'));
+    server = await startServer(data);
+    await page.locator('.trace-row', {hasText: '3-channels-last'}).waitFor();
+    await away.waitFor({state: 'detached'});
+    await page.locator('.trace-row', {hasText: '3-channels-last'}).locator('.row-link').click();
+    await page.getByTestId('verdict').waitFor();
+  }],
+  ['a view that was asked for while the server was away comes when it is back', async () => {
+    await page.goto(`${base}/t/${await idOf('1-two')}`);
+    await page.getByTestId('verdict').waitFor();
+    await page.waitForFunction(() => performance.getEntriesByType('resource').some((entry) => /\/lazy_pages-/.test(entry.name)));
+    await server.stop();
+    await away.waitFor();
+    await page.getByRole('link', {name: 'Flame graph', exact: true}).click();
+    await page.getByText('The flame graph cannot be shown').waitFor();
+    server = await startServer(data);
+    await page.getByText('The flame graph cannot be shown').waitFor({state: 'detached'});
+    await page.locator('.flame canvas, .flame-wrap').first().waitFor();
+  }],
+  ['a trace deleted while the link was cut says so when it is back', async () => {
+    await openTimeline('3-channels-last');
+    const id = await idOf('3-channels-last');
+    cut();
+    await away.waitFor();
+    await api(`traces/${id}`, 'DELETE');
+    mend();
+    await page.getByText('There is no such trace here').waitFor();
+    await page.getByRole('link', {name: 'All traces'}).first().click();
+    await page.locator('.trace-row', {hasText: '1-two-workers'}).waitFor();
+    assert.equal(await page.locator('.trace-row', {hasText: '3-channels-last'}).count(), 0);
+  }],
+  ['a lost graphics context says so, and its rows are drawn again when it is back', async () => {
+    await openTimeline('1-two', '&renderer=webgl');
+    assert.equal(await page.locator('.tl').getAttribute('data-renderer'), 'webgl');
+    const before = await colorsDrawn();
+    assert.ok(before > 3, `${before} colors`);
+    // a picture takes a while: the browser's answer is made sure to come before the page stops waiting for it
+    await page.evaluate(() => {
+      const canvas = document.querySelector('.tl-base');
+      const gl = canvas.getContext('webgl2');
+      const taken = gl.getExtension('WEBGL_lose_context');
+      globalThis.said = '';
+      new MutationObserver(() => {
+        globalThis.said ||= document.querySelector('.tl-status-error')?.textContent ?? '';
+        if (globalThis.said && gl.isContextLost()) taken.restoreContext();
+      }).observe(document.body, {subtree: true, childList: true, characterData: true});
+      taken.loseContext();
+    });
+    await page.waitForFunction(() => globalThis.said !== '' && !document.querySelector('.tl-status-error'));
+    assert.match(await page.evaluate(() => globalThis.said), /took back what the rows are drawn with/);
+    await until(async () => (await colorsDrawn()) >= before);
+    assert.equal(await page.locator('.tl').getAttribute('data-renderer'), 'webgl');
+  }],
+  ['one that does not come back is done without', async () => {
+    await openTimeline('1-two', '&renderer=webgl');
+    await loseContext();
+    await page.locator('.tl[data-renderer=cpu]').waitFor();
+    await page.locator('.tl-status-error').waitFor({state: 'detached'});
+    await until(async () => (await colorsDrawn()) > 3);
+    await page.keyboard.press('w'); // and it goes on moving
+    await settled();
+    await page.getByRole('link', {name: 'Overview', exact: true}).click(); // and leaves as any other
+    await page.getByTestId('verdict').waitFor();
+  }],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  for (const socket of wire.sockets) socket.destroy();
+  relay.close();
+  await server.stop();
+  removeFolder(scratch);
+});
