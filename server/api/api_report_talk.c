@@ -9,6 +9,7 @@
 #include "server/json/json_read.h"
 #include "server/people/access.h"
 #include "server/reports/part.h"
+#include "server/store/people_rows.h"
 #include "server/store/report_store.h"
 #include "server/store/store.h"
 

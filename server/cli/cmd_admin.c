@@ -43,8 +43,11 @@ static const char usage[] =
     "original) and checks that the parts agree. Exit status 0 if all is intact, else 1 with one\n"
     "line per problem. A server may be running.\n"
     "\n"
-    "repair does what a server does at its start, then moves damaged files to lost/ and queues\n"
-    "their traces for import from the originals. No server may be running on the folder.\n"
+    "repair moves damaged files to lost/ and has their traces imported again from the originals: "
+    "by\n"
+    "the server that is running, or at its next start. Without a server it does first what a "
+    "server\n"
+    "does at its start. With object storage no server may be running.\n"
     "\n"
     "backup copies the folder, as it is at one moment, to TO, which must not be there or be empty: "
     "the\n"
@@ -193,8 +196,9 @@ static void ignore_problem(void *context, const char *file, const char *problem)
     (void)problem;
 }
 
-/** The lock that a server holds. @return a descriptor to close, or -1 */
-static int lock_out_servers(const struct admin *admin)
+/** The lock that a server holds. @param ret_is_served set where one runs, and the descriptor is
+ *  without the lock then; NULL: that is an error @return a descriptor to close, or -1 */
+static int lock_out_servers(const struct admin *admin, bool *ret_is_served)
 {
     char path[sizeof(admin->data_dir) + 16];
     int fd;
@@ -203,7 +207,11 @@ static int lock_out_servers(const struct admin *admin)
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) {
         (void)fail(admin, strerror(errno));
-    } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    } else if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        return fd;
+    } else if (ret_is_served != NULL && errno == EWOULDBLOCK) {
+        *ret_is_served = true;
+    } else {
         (void)fail(admin, "a server is running on the data folder: stop it first");
         (void)close(fd);
         fd = -1;
@@ -211,26 +219,44 @@ static int lock_out_servers(const struct admin *admin)
     return fd;
 }
 
+/** A server that moves files between the folder and object storage does so alone. */
+static enum lac_status refuse_objects(struct lac_store *store, struct lac_error *reterr)
+{
+    struct lac_store_objects objects = {0};
+    const enum lac_status status = lac_store_count_objects(store, &objects, reterr);
+
+    return status == LAC_OK && objects.is_on
+               ? lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                          "a server is running on the data folder, whose traces are in object "
+                          "storage: stop it first")
+               : status;
+}
+
 static int repair(struct admin *admin)
 {
     unsigned notice_count = 0;
-    const struct lac_store_options store_options = {.data_dir = admin->data_dir,
-                                                    .sweep = true,
-                                                    .notice = tell_notice,
-                                                    .notice_context = &notice_count};
-    const struct lac_verify_options options = {
+    struct lac_store_options store_options = {
+        .data_dir = admin->data_dir, .notice = tell_notice, .notice_context = &notice_count};
+    struct lac_verify_options options = {
         .data_dir = admin->data_dir, .told = ignore_problem, .unpack = lac_original_unpack};
     struct lac_store *store = NULL;
     struct lac_error error = {0};
     uint32_t count = 0;
-    int lock = access(admin->data_dir, F_OK) == 0 ? lock_out_servers(admin)
-                                                  : fail(admin, "there is no data folder") - 2;
     enum lac_status status;
+    int lock;
 
+    if (access(admin->data_dir, F_OK) != 0) {
+        return fail(admin, "there is no data folder");
+    }
+    lock = lock_out_servers(admin, &options.is_served);
     if (lock < 0) {
         return 1;
     }
+    store_options.sweep = !options.is_served;
     status = lac_store_open(&store_options, &store, &error);
+    if (status == LAC_OK && options.is_served) {
+        status = refuse_objects(store, &error);
+    }
     if (status == LAC_OK) {
         status = lac_store_repair(store, &options, &count, &error);
     }
@@ -325,7 +351,7 @@ static int move(struct admin *admin, const struct lac_options *options)
         (void)fprintf(stderr, "lacuna admin: move needs --to URL or --back\n");
         return 2;
     }
-    lock = access(admin->data_dir, F_OK) == 0 ? lock_out_servers(admin)
+    lock = access(admin->data_dir, F_OK) == 0 ? lock_out_servers(admin, NULL)
                                               : fail(admin, "there is no data folder") - 2;
     if (lock < 0) {
         return 1;

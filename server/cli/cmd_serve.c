@@ -752,7 +752,8 @@ static void reload(struct lac_tls *tls)
 }
 
 /* Until then, once a second: what another process changed of users and tokens. */
-static void wait_for_signal(struct lac_people *people, struct lac_tls *tls)
+static void wait_for_signal(struct lac_people *people, struct lac_ingest *ingest,
+                            struct lac_tls *tls)
 {
     sig_atomic_t reloads = 0;
     struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
@@ -761,6 +762,7 @@ static void wait_for_signal(struct lac_people *people, struct lac_tls *tls)
     while ((ready = poll(&wait, 1, 1000)) == 0 || (ready < 0 && errno == EINTR)) {
         if (ready == 0) {
             lac_people_refresh(people);
+            lac_ingest_take_over(ingest);
         }
         if (reloads != reload_count) {
             reloads = reload_count;
@@ -816,7 +818,7 @@ int lac_cmd_serve(int argc, char **argv)
         LAC_LOG(LAC_LOG_INFO, "listening", lac_log_text("address", service.http_options.listen),
                 lac_log_int("port", lac_http_server_port(service.app.http)),
                 lac_log_int("connections", service.http_options.connections_max));
-        wait_for_signal(service.app.people, service.tls);
+        wait_for_signal(service.app.people, service.app.ingest, service.tls);
         LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_count));
     }
     stop(&service);

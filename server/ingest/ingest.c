@@ -542,6 +542,7 @@ void lac_ingest_destroy(struct lac_ingest *ingest)
     (void)pthread_cond_destroy(&ingest->wake);
     (void)pthread_mutex_destroy(&ingest->lock);
     (void)pthread_mutex_destroy(&ingest->quota_lock);
+    free(ingest->adoptable);
     free(ingest->threads);
     free(ingest);
 }

@@ -76,6 +76,10 @@ struct lac_ingest {
     struct lac_upload *uploads;
     struct lac_settle *unsettled;
     struct lac_ingest_stats stats;
+    int64_t
+        adopt_version; /**< of the catalog when the last look was taken; of lac_ingest_take_over() */
+    char (*adoptable)[LAC_ID_SIZE]; /**< seen by that look, owned */
+    uint32_t adoptable_count;
     pthread_mutex_t quota_lock; /**< guards `claims`; before `lock` and the store's */
     struct lac_claim *claims;
     bool is_stopping;

@@ -7,6 +7,7 @@
 #include "analysis/model/status.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
+#include "server/store/people_rows.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
@@ -146,6 +147,89 @@ enum lac_status lac_ingest_resume(struct lac_ingest *ingest, struct lac_error *r
     }
     free(ids);
     return status == LAC_OK ? retry_killed(ingest, reterr) : status;
+}
+
+/* Whether this server is at it. */
+static bool is_ours(struct lac_ingest *ingest, const char *id)
+{
+    bool found = false;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    for (const struct lac_import_job *job = ingest->jobs; job != NULL; job = job->next) {
+        found = found || strcmp(job->id, id) == 0;
+    }
+    for (const struct lac_upload *upload = ingest->uploads; upload != NULL; upload = upload->next) {
+        found = found || strcmp(upload->staging.id, id) == 0;
+    }
+    for (const struct lac_settle *settle = ingest->unsettled; settle != NULL;
+         settle = settle->next) {
+        found = found || strcmp(settle->id, id) == 0;
+    }
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return found;
+}
+
+/* Whether somebody has left it: an upload that no process holds, and no file of the trace. */
+static bool is_left(struct lac_ingest *ingest, const char *id)
+{
+    struct lac_store *store = ingest->options.store;
+    struct lac_staging staging;
+    struct lac_error ignored;
+    char path[4096 + 64];
+
+    (void)snprintf(path, sizeof(path), "%.4000s/traces/%s.db", lac_store_data_dir(store), id);
+    if (is_ours(ingest, id) || access(path, F_OK) == 0 || !lac_store_upload_is_kept(store, id) ||
+        has_no_attempt_left(ingest, id) ||
+        lac_staging_adopt(store, id, &staging, &ignored) != LAC_OK) {
+        return false;
+    }
+    lac_staging_close(&staging);
+    return true;
+}
+
+static bool was_adoptable(const struct lac_ingest *ingest, const char *id)
+{
+    for (uint32_t i = 0; i < ingest->adoptable_count; i++) {
+        if (strcmp(ingest->adoptable[i], id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void lac_ingest_take_over(struct lac_ingest *ingest)
+{
+    assert(ingest != NULL);
+    const struct lac_ingest_progress begun = {.state = LAC_TRACE_IMPORTING, .eta_s = (double)NAN};
+    struct lac_store *store = ingest->options.store;
+    const int64_t version = lac_store_data_version(store);
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    uint32_t kept = 0;
+    struct lac_error error;
+
+    if ((version == ingest->adopt_version && ingest->adoptable_count == 0) ||
+        lac_store_list_state(store, LAC_TRACE_IMPORTING, &ids, &count, &error) != LAC_OK) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_ours(ingest, ids[i])) {
+            continue;
+        }
+        /* at the second look: between two of its own steps one of ours may seem to be left */
+        if (!was_adoptable(ingest, ids[i]) || !is_left(ingest, ids[i])) {
+            memmove(ids[kept++], ids[i], LAC_ID_SIZE);
+            continue;
+        }
+        lac_store_forget_file(store, ids[i]);
+        if (queue_row(ingest, ids[i], &error) == LAC_OK) {
+            lac_ingest_tell(ingest, ids[i], false, &begun);
+        }
+    }
+    free(ingest->adoptable);
+    ingest->adoptable = ids;
+    ingest->adoptable_count = kept;
+    ingest->adopt_version = version;
 }
 
 enum lac_status lac_ingest_check_queue(struct lac_ingest *ingest, struct lac_error *reterr)

@@ -168,6 +168,9 @@ LAC_MUST_USE enum lac_status lac_store_set_labels(struct lac_store *store, const
                                                   const struct lac_trace_labels *labels,
                                                   struct lac_error *reterr);
 
+/** Its file is another now, or none: who opens it next reads anew. */
+void lac_store_forget_file(struct lac_store *store, const char *id);
+
 /** Traces by state, for /metrics. counts has 4 entries. */
 LAC_MUST_USE enum lac_status lac_store_count_states(struct lac_store *store, uint64_t counts[4],
                                                     struct lac_error *reterr);

@@ -301,6 +301,17 @@ static struct lac_trace_file *drop_open(struct lac_store *store, const char *id)
     return NULL;
 }
 
+void lac_store_forget_file(struct lac_store *store, const char *id)
+{
+    assert(store != NULL && id != NULL);
+    struct lac_trace_file *file;
+
+    (void)pthread_mutex_lock(&store->lock);
+    file = drop_open(store, id);
+    (void)pthread_mutex_unlock(&store->lock);
+    lac_trace_file_close(file);
+}
+
 /** The bytes of an import that failed. One that runs is its owner's to end. */
 static void remove_kept_upload(struct lac_store *store, const char *id)
 {

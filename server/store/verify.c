@@ -655,8 +655,10 @@ static enum lac_status replace_trace(struct lac_store *store,
     (void)snprintf(name, sizeof(name), "%s.db", id);
     status = import_again(store, options, &facts, reterr);
     if (status == LAC_OK) {
-        (void)lac_store_set_aside(store, "traces", name,
-                                  "is damaged; its original is imported again at the next start");
+        (void)lac_store_set_aside(
+            store, "traces", name,
+            options->is_served ? "is damaged; the server imports its original again"
+                               : "is damaged; its original is imported again at the next start");
     } else if (status == LAC_ERR_NOT_FOUND) {
         status =
             lac_store_lose(store, id,
@@ -718,8 +720,10 @@ static enum lac_status repair_trace(struct lac_store *store,
     char path[LAC_STORE_PATH_SIZE];
     struct lac_trace_facts facts = {0};
     struct lac_error error = {0};
+    struct lac_error ignored = {0};
     bool is_checked = false;
     uint64_t bytes = 0;
+    int64_t state = LAC_TRACE_FAILED;
     enum lac_status status;
 
     (void)lac_store_path(store, path, "traces", id, ".db");
@@ -742,6 +746,11 @@ static enum lac_status repair_trace(struct lac_store *store,
             *count += 1;
             return rewrite_facts(store, path, id, reterr);
         }
+    }
+    if (status != LAC_OK && options->is_served &&
+        (lac_catalog_number(store->catalog, "state", id, &state, &ignored) != LAC_OK ||
+         state != LAC_TRACE_READY)) {
+        return LAC_OK; /* somebody has deleted it meanwhile */
     }
     if (status != LAC_OK) {
         *reterr = error;
@@ -810,7 +819,10 @@ static enum lac_status repair_originals(struct lac_store *store,
                 drop_copy(store, LAC_OBJECT_ORIGINAL, id, path)) {
                 continue;
             }
+            const int lock = lac_folder_lock(store, true); /* no deletion and no publication now */
+
             status = drop_original(store, id, error.message, reterr);
+            lac_folder_unlock(lock);
         }
     }
     if (folder != NULL) {
@@ -825,7 +837,6 @@ enum lac_status lac_store_repair(struct lac_store *store, const struct lac_verif
     assert(store != NULL && options != NULL && ret_count != NULL);
     char(*ids)[LAC_ID_SIZE] = NULL;
     uint32_t count = 0;
-    int folder;
     enum lac_status status;
 
     *ret_count = 0;
@@ -835,9 +846,7 @@ enum lac_status lac_store_repair(struct lac_store *store, const struct lac_verif
     }
     free(ids);
     if (status == LAC_OK) {
-        folder = lac_folder_lock(store, true);
         status = repair_originals(store, options, ret_count, reterr);
-        lac_folder_unlock(folder);
     }
     if (status == LAC_OK && store->remote != NULL) {
         status = repair_objects(store, ret_count, reterr);

@@ -22,6 +22,7 @@ struct lac_verify_options {
     enum lac_status (*unpack)(const char *path, const char *output_path, uint8_t *ret_sha256,
                               uint64_t *ret_size_bytes, struct lac_error *reterr);
     void *context;
+    bool is_served; /**< of a repair: a server runs, and takes over what is to be imported again */
 };
 
 struct lac_verify_counts {
@@ -46,8 +47,8 @@ LAC_MUST_USE enum lac_status lac_store_verify(const struct lac_verify_options *o
  * On a folder that was opened with `sweep`, which did what a start does: trace files with damaged
  * pages go to lost/, and their uploads are queued again where the original is whole (the next
  * server imports them under the same id); damaged facts are written again; damaged originals go to
- * lost/.
- * @return LAC_OK, LAC_ERR_MISUSE (another process has the folder open), LAC_ERR_IO, LAC_ERR_NOMEM
+ * lost/. With `is_served` on one that was opened without `sweep`, and that has no object storage.
+ * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM
  */
 LAC_MUST_USE enum lac_status lac_store_repair(struct lac_store *store,
                                               const struct lac_verify_options *options,

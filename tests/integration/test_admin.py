@@ -71,8 +71,7 @@ class Admin(unittest.TestCase):
         try:
             before = server.api(f"/traces/{self.id}/kernels")
             done = self.lacuna("admin", "repair")
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("a server is running on the data folder", done.stderr)
+            self.assertEqual((done.returncode, done.stdout), (0, "nothing to repair\n"), done.stderr)
             self.assertIn("all intact", self.verify(0))
         finally:
             server.terminate()
@@ -101,6 +100,35 @@ class Admin(unittest.TestCase):
         finally:
             server.terminate()
         self.assertIn("all intact", self.verify(0))
+        self.assertEqual(len(glob.glob(os.path.join(self.data, "lost", self.id + ".db"))), 1)
+
+    def test_a_running_server_goes_on_while_its_folder_is_repaired(self):
+        done = self.lacuna("import", self.trace, "--name", "another", "--project", "vision")
+        other = done.stdout.split()[0]
+        server = harness.Server(data=self.data)
+        try:
+            paths = [f"/traces/{trace}/{part}" for trace in (self.id, other) for part in ("kernels", "analysis", "gaps", "tracks")]
+            before = {path: server.api(path) for path in paths}  # the files are open now
+            flip(self.file, 20000)
+            original = os.path.join(self.data, "originals", other + ".zst")
+            flip(original, os.path.getsize(original) // 2)
+            done = self.lacuna("admin", "repair")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"traces/{self.id}.db is damaged; the server imports its original again", done.stdout)
+            self.assertIn("moved to lost/" + other + ".zst", done.stdout)
+            harness.wait_for(lambda: server.api(f"/traces/{self.id}")["state"] == "ready")
+            row = server.api(f"/traces/{self.id}")
+            self.assertEqual((row["name"], row["project"]), ("a trace", "vision"))
+            self.assertEqual({path: server.api(path) for path in paths}, before)
+            reply = server.request("POST", "/api/v1/traces?name=later", body=harness.make_trace(1, 2))
+            self.assertEqual(server.wait_ready(reply.json()["id"])["state"], "ready")
+            self.assertIn("all intact", self.verify(0))
+            again = self.lacuna("admin", "repair")
+            self.assertEqual((again.returncode, again.stdout), (0, "nothing to repair\n"), again.stderr)
+            self.assertEqual(len(server.api("/traces")["traces"]), 3)
+        finally:
+            server.terminate()
+        self.assertEqual(os.listdir(os.path.join(self.data, "staging")), [])
         self.assertEqual(len(glob.glob(os.path.join(self.data, "lost", self.id + ".db"))), 1)
 
     def test_a_damaged_original_and_a_damaged_end_of_a_trace_file(self):
