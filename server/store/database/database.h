@@ -5,8 +5,8 @@
  * The catalog's database: connections, transactions, statements, in terms that do not say which one
  * it is. Not thread-safe: who has a connection holds a lock around every call.
  *
- * Statements are written in what SQLite and PostgreSQL share (README.md); parameters are `?`, or
- * `?1`, `?2`, ...
+ * Statements are SQL as SQLite reads it, the one driver that there is; parameters are `?`, or `?1`,
+ * `?2`, ...
  */
 
 #include "analysis/model/status.h"
