@@ -34,6 +34,10 @@ const steps = [
     await page.locator('.trace-row .row-link').first().click();
     const rungs = page.getByTestId('ladder').locator('li');
     await rungs.first().waitFor();
+    const headline = await page.getByTestId('verdict').evaluate((heading) => heading.textContent);
+    assert.match(headline, /\d\u00a0ms/);
+    assert.doesNotMatch(headline, /\d (ms|s|%)/, 'no line ends between a number and its unit');
+    await rungs.first().waitFor();
     assert.equal(await rungs.count(), analysis.plan.length);
     assert.match(await rungs.first().innerText(), /2\.0× faster \(750 → 371\sms\)/);
     assert.match(await rungs.nth(1).innerText(), /\(371 → 299\sms\)/);
@@ -61,6 +65,7 @@ const steps = [
   }],
   ['idle time over the recording, and what more workers do', async () => {
     await page.getByTestId('idle-chart').locator('svg path.fill-data_wait').waitFor();
+    assert.match(await page.getByTestId('idle-chart').locator('.panel-aside').innerText(), /^idle \d\d(\.\d)?\s% of \d/);
     const workers = page.getByTestId('workers-chart');
     assert.match(await workers.locator('svg').getAttribute('aria-label'), /today 2 workers: 750\sms; advised 5 workers: 37\d\sms/);
   }],

@@ -17,6 +17,7 @@ import {
   formatWhen,
   plural,
   sentence,
+  unbroken,
 } from './format';
 
 const plain = (text: string): string => text.replaceAll('\u202f', ' ').replaceAll('\u2212', '-');
@@ -163,6 +164,13 @@ test('a time has the digits that tell its start from its end', () => {
   assert.equal(plain(formatAt(473_144_948, 300_000_000)), '473.1 ms');
   assert.equal(plain(formatAt(12_000_000_123, 1)), '12.000000123 s');
   assert.equal(plain(formatAt(0, 5)), '0 ms');
+});
+
+test('a number stays with its unit', () => {
+  assert.equal(
+    unbroken('The GPU waits 369 ms of 750 ms (49 %) in 28 steps, 2 hours of 3 h, 4 GB.'),
+    'The GPU waits 369\u00a0ms of 750\u00a0ms (49\u00a0%) in 28 steps, 2 hours of 3\u00a0h, 4\u00a0GB.',
+  );
 });
 
 test('a moment on the clock, to the nanosecond; none of a machine that counts from its start', () => {

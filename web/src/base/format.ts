@@ -216,6 +216,11 @@ export function rateUnit(unit: string): string {
   return `${unit}/s`;
 }
 
+/** A text in which no line ends between a number and its unit. */
+export function unbroken(text: string): string {
+  return text.replace(/(\d) (?=(?:[nµm]?s|min|h|%|[kMG]i?B)(?![\p{L}\d]))/gu, '$1\u00a0');
+}
+
 /** What stands at the start of a line or alone on it. Names of code keep their letters. */
 export function sentence(text: string): string {
   const first = /^\S*/.exec(text)?.[0] ?? '';

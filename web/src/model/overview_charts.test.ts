@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {analysisShape, stepPointsShape} from '../api/types';
 import {
+  idlePct,
   idleShares,
   ladderOf,
   longPoints,
@@ -39,6 +40,11 @@ test('bars are of one step, the last point has fewer', () => {
 test('a part of the recording is idle for all of it at most', () => {
   const told = Object.fromEntries(idleShares(points).map(({cause, values}) => [cause, values]));
   assert.deepEqual(told, {data_wait: [0.1, 1], launch: [0.05, 0]});
+});
+
+test('the bins of all causes sum to the idle share of the recording', () => {
+  assert.ok(Math.abs(idlePct(points, 200) - 57.5) < 1e-9); // 0.1, 1 and 0.05 of two bins
+  assert.equal(idlePct(points, 0), 0);
 });
 
 const analysis = (part: Record<string, unknown>) =>

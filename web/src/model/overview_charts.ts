@@ -58,6 +58,13 @@ export function idleShares(points: StepPoints): readonly Layer[] {
   });
 }
 
+/** Share of the recording, in percent, in which the device was idle for any of these causes. */
+export function idlePct(points: StepPoints, durationNs: number): number {
+  const binNs = points.waiting?.bin_ns ?? 0;
+  const bins = idleShares(points).flatMap(layer => layer.values);
+  return durationNs <= 0 ? 0 : (100 * binNs * bins.reduce((a, b) => a + b, 0)) / durationNs;
+}
+
 /** Causes that can be seen in a chart: with a part in two hundred of all waiting, or more. */
 export function seenCauses(layers: readonly Layer[]): readonly Cause[] {
   const sums = layers.map(layer => layer.values.reduce((sum, value) => sum + value, 0));

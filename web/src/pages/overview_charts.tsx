@@ -6,6 +6,7 @@ import type {Analysis, StepPoints, TraceInfo, TracksInfo} from '../api/types';
 import {formatBytes, formatCount, formatDuration, formatPct, plural} from '../base/format';
 import {ns} from '../base/units';
 import {
+  idlePct,
   idleShares,
   longPoints,
   memoryUnit,
@@ -190,7 +191,10 @@ function IdleChart(props: {
     <section class="panel" aria-labelledby="idle-chart" data-testid="idle-chart">
       <header class="panel-head">
         <h2 id="idle-chart">GPU {points.waiting.device} idle, over time</h2>
-        <span class="panel-aside">{formatDuration(trace.duration_ns)}</span>
+        <span class="panel-aside">
+          idle {formatPct(idlePct(points, trace.duration_ns))} of{' '}
+          {formatDuration(trace.duration_ns)}
+        </span>
       </header>
       <div
         ref={box.ref}

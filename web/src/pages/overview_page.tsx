@@ -15,6 +15,7 @@ import {
   plural,
   rateUnit,
   sentence,
+  unbroken,
 } from '../base/format';
 import {word} from '../base/vocabulary';
 import {buildTree, layoutTree, tableOf} from '../model/flame_tree';
@@ -73,8 +74,8 @@ function Verdict(props: {
       <section class="hero">
         <Chip topic={topicOf(verdict.cause, trace.summary?.letter)} large />
         <div>
-          <h1 data-testid="verdict">{sentence(verdict.text) || 'No verdict'}</h1>
-          {verdict.detail !== '' && <p class="hero-detail">{sentence(verdict.detail)}</p>}
+          <h1 data-testid="verdict">{unbroken(sentence(verdict.text)) || 'No verdict'}</h1>
+          {verdict.detail !== '' && <p class="hero-detail">{unbroken(sentence(verdict.detail))}</p>}
         </div>
       </section>
       <Headline trace={trace} analysis={analysis} />

@@ -12,6 +12,7 @@ import {
   formatWhen,
   plural,
   sentence,
+  unbroken,
 } from '../base/format';
 import {describeDevices, loopUnit} from '../model/list_rows';
 import {describeMembers, inOrder, rankName, runName, stampOf, summarizeRun} from '../model/runs';
@@ -161,7 +162,7 @@ function RunVerdict(props: {
     <section class="hero">
       <Chip topic={topicOf(summary.cause, summary.letter)} large />
       <div>
-        <h1 data-testid="verdict">{sentence(summary.text)}</h1>
+        <h1 data-testid="verdict">{unbroken(sentence(summary.text))}</h1>
         {value !== undefined && value.note !== '' && <p class="hero-detail">{value.note}</p>}
       </div>
     </section>
