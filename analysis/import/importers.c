@@ -52,6 +52,7 @@ static const struct lac_stream_importer stream_importers[] = {
     {lac_perf_script_is_its_own, lac_perf_script_import, "perf script"},
     {lac_folded_is_its_own, lac_folded_import, "folded stacks"},
     {lac_rocprofv3_is_its_own, lac_rocprofv3_import, "rocprofv3 JSON"},
+    {lac_firefox_is_its_own, lac_firefox_import, "Firefox Profiler"},
     {lac_speedscope_is_its_own, lac_speedscope_import, "speedscope"},
     {lac_cprofile_is_its_own, lac_cprofile_import, "cProfile"},
     {lac_closed_is_its_own, lac_closed_refuse, NULL},

@@ -1,6 +1,6 @@
 /*
  * Any bytes as text of a profiler: an error with a sentence, or a sound model, the same when it is
- * read in small pieces. The first byte says which importer.
+ * read in small pieces. The first byte says which importer: '0' is the first.
  */
 
 #include "analysis/import/profilers/profiler_importers.h"
@@ -38,19 +38,39 @@ static enum lac_status import(import_run run, const uint8_t *data, size_t size, 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const import_run runs[] = {lac_folded_import, lac_perf_script_import,
-                                      lac_speedscope_import, lac_cprofile_import};
+    static const import_run runs[] = {lac_folded_import,
+                                      lac_perf_script_import,
+                                      lac_speedscope_import,
+                                      lac_cprofile_import,
+                                      lac_firefox_import,
+                                      lac_pickled_import,
+                                      lac_rocprofv3_import,
+                                      lac_scalene_import,
+                                      lac_callgrind_import,
+                                      lac_perf_stat_import,
+                                      lac_line_profiler_import_text,
+                                      lac_cprofile_import_text,
+                                      lac_pyspy_dump_import};
     struct lac_model *models[2];
     struct lac_error errors[2] = {{0}, {0}};
     enum lac_status status[2];
     if (size == 0) {
         return 0;
     }
-    const import_run run = runs[data[0] % (LAC_COUNT_OF(runs))];
+    const import_run run = runs[(uint8_t)(data[0] - '0') % (LAC_COUNT_OF(runs))];
     (void)lac_folded_is_its_own(data + 1, size - 1);
     (void)lac_perf_script_is_its_own(data + 1, size - 1);
     (void)lac_speedscope_is_its_own(data + 1, size - 1);
     (void)lac_cprofile_is_its_own(data + 1, size - 1);
+    (void)lac_firefox_is_its_own(data + 1, size - 1);
+    (void)lac_pickled_is_its_own(data + 1, size - 1);
+    (void)lac_rocprofv3_is_its_own(data + 1, size - 1);
+    (void)lac_scalene_is_its_own(data + 1, size - 1);
+    (void)lac_callgrind_is_its_own(data + 1, size - 1);
+    (void)lac_perf_stat_is_its_own(data + 1, size - 1);
+    (void)lac_line_profiler_is_text(data + 1, size - 1);
+    (void)lac_cprofile_is_text(data + 1, size - 1);
+    (void)lac_pyspy_dump_is_its_own(data + 1, size - 1);
     status[0] = import(run, data + 1, size - 1, 0, 0, &models[0], &errors[0]);
     status[1] = import(run, data + 1, size - 1, 16, 7, &models[1], &errors[1]);
     require(status[0] == status[1]);

@@ -11,6 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void append(char *text, size_t capacity, const char *more)
+{
+    const size_t used = strlen(text);
+    ck_assert_uint_lt(strlen(more), capacity - used);
+    (void)snprintf(text + used, capacity - used, "%s", more);
+}
+
 /* The flame graph of a model: "a;b 3|" for each frame with weight of its own, as it has them. */
 static char folded[1 << 14];
 
@@ -144,6 +151,115 @@ START_TEST(events_beside_samples_weigh_what_lies_between_them)
            "a 7000|c (z.py) 4000|a;b (y.py:7) 3000|", "");
     expect(SCHEMA "\"profiles\":[" EVENTED("bytes", OPEN(0, 0) "," CLOSE(0, 10)) "]," FRAMES,
            "a 10|", "bytes");
+}
+END_TEST
+
+/* Three ways to write the same two samples of a;b and one of a: a list a column, tables that threads
+ * share, rows with a schema. */
+#define FIREFOX_COLUMNS                                                                            \
+    "\"stackTable\":{\"frame\":[0,1],\"prefix\":[null,0],\"length\":2},"                           \
+    "\"frameTable\":{\"func\":[0,1],\"line\":[null,null],\"length\":2},"                           \
+    "\"funcTable\":{\"name\":[0,1],\"fileName\":[null,2],\"lineNumber\":[null,7],\"length\":2},"   \
+    "\"stringArray\":[\"a\",\"b\",\"/x/y.js\"]"
+#define FIREFOX_META                                                                               \
+    "{\"meta\":{\"interval\":1,\"startTime\":1700000000000.5,\"preprocessedProfileVersion\":48}"
+
+static void expect_firefox(const char *text, const char *slices)
+{
+    struct imported got = import_text(text);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_int_eq(got.models[0]->info.format, LAC_FORMAT_FIREFOX);
+    ck_assert_str_eq(lay(got.models[0]), slices);
+    ck_assert_int_eq(got.models[0]->info.t0_ns, 1700000000002500000);
+    ck_assert_int_eq(got.models[0]->info.weight_scale, 1000000);
+    ck_assert(!got.models[0]->info.has_no_time);
+    imported_done(&got);
+}
+
+START_TEST(firefox_profiles_are_a_timeline_of_samples)
+{
+    expect_firefox(FIREFOX_META
+                   ",\"threads\":[{\"name\":\"main\",\"pid\":\"7\",\"tid\":8,"
+                   "\"samples\":{\"stack\":[1,1,null,0],\"time\":[2,3,4,5],"
+                   "\"weight\":null,\"weightType\":\"samples\",\"length\":4}," FIREFOX_COLUMNS
+                   "}]}",
+                   "a 0+2000000 at 0|b (y.js:7) 0+2000000 at 1|a 3000000+1000000 at 0|");
+    expect_firefox(FIREFOX_META
+                   ",\"shared\":{" FIREFOX_COLUMNS "},\"threads\":["
+                   "{\"name\":\"one\",\"pid\":\"7\",\"tid\":8,\"samples\":{\"stack\":[1],"
+                   "\"timeDeltas\":[3],\"weight\":[2],\"weightType\":\"samples\"}},"
+                   "{\"name\":\"two\",\"pid\":\"7\",\"tid\":9,\"samples\":{\"stack\":[null,0],"
+                   "\"timeDeltas\":[3,2]}}]}",
+                   "a 0+2000000 at 0|b (y.js:7) 0+2000000 at 1|a 3000000+1000000 at 0|");
+    expect_firefox(
+        "{\"meta\":{\"version\":30,\"gcpoison\":0,\"interval\":1,\"startTime\":1},\"processes\":["
+        "{\"meta\":{\"startTime\":1700000000000.5},\"threads\":[{\"name\":\"main\",\"pid\":7,"
+        "\"tid\":8,"
+        "\"samples\":{\"schema\":{\"stack\":0,\"time\":1},\"data\":[[1,2],[1,3],[0,5]]},"
+        "\"stackTable\":{\"schema\":{\"prefix\":0,\"frame\":1},\"data\":[[null,0],[0,1]]},"
+        "\"frameTable\":{\"schema\":{\"location\":0},\"data\":[[0],[1]]},"
+        "\"stringTable\":[\"a\",\"b (y.js:7)\"]}]}]}",
+        "a 0+2000000 at 0|b (y.js:7) 0+2000000 at 1|a 3000000+1000000 at 0|");
+}
+END_TEST
+
+START_TEST(firefox_profiles_of_bytes_are_a_flame_graph)
+{
+    struct imported got = import_text(
+        FIREFOX_META ",\"threads\":[{\"name\":\"main\",\"pid\":\"7\",\"tid\":8,\"samples\":{"
+                     "\"stack\":[1,0,0],\"time\":[2,3,4],\"weight\":[4096,100,-9],"
+                     "\"weightType\":\"bytes\"}," FIREFOX_COLUMNS "}]}");
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_str_eq(fold(got.models[0]), "a 100|a;b (y.js:7) 4096|");
+    ck_assert_str_eq(lac_model_str(got.models[0], got.models[0]->info.weight_unit), "bytes");
+    ck_assert(got.models[0]->info.has_no_time);
+    ck_assert_uint_eq(report_count(got.models[0], "weight_not_understood"), 1);
+    imported_done(&got);
+}
+END_TEST
+
+/* Rows that name each other in a circle, rows that are not there, times and weights out of all
+ * bounds: an error or a count, never more than the file is worth. */
+START_TEST(hostile_firefox_profiles_are_limited)
+{
+    refuse(FIREFOX_META ",\"threads\":[]}", "no stack with a weight");
+    refuse(FIREFOX_META ",\"threads\":[{\"samples\":{\"stack\":[0],\"time\":[0]}}]}",
+           "no stack with a weight");
+    struct imported got =
+        import_text(FIREFOX_META ",\"threads\":[{\"samples\":{\"stack\":[1,0,9,-1,1,1],"
+                                 "\"time\":[0,1,2,3,1e300,7],\"weight\":[1,1,1,1,1,1e9]},"
+                                 "\"stackTable\":{\"frame\":[0,5],\"prefix\":[1,1]},"
+                                 "\"frameTable\":{\"func\":[99]},\"funcTable\":{\"name\":[99]},"
+                                 "\"stringArray\":[]}]}");
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_str_eq(lay(got.models[0]), "? 0+1000000 at 0|");
+    ck_assert_uint_gt(report_count(got.models[0], "frame_not_there"), 0);
+    imported_done(&got);
+    char deep[4096] = FIREFOX_META ",\"processes\":[";
+    for (int i = 0; i < 60; i++) {
+        append(deep, sizeof(deep), "{\"processes\":[");
+    }
+    refuse(deep, "nests more than");
+}
+END_TEST
+
+/* What tells threads apart is a text of the trace, however few others there are. */
+START_TEST(profiles_without_samples_are_threads_as_well)
+{
+    char text[8192] = SCHEMA "\"profiles\":[";
+    for (int i = 0; i < 60; i++) {
+        append(text, sizeof(text),
+               "{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[0]],\"weights\":[1]},");
+    }
+    append(text, sizeof(text), "{\"type\":\"sampled\",\"unit\":\"none\"}]," FRAMES);
+    struct imported got = import_text(text);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    for (uint32_t i = 0; i < got.models[0]->track_count; i++) {
+        char number[16];
+        (void)snprintf(number, sizeof(number), "%u", i);
+        ck_assert_str_eq(lac_model_str(got.models[0], got.models[0]->tracks[i].id_text), number);
+    }
+    imported_done(&got);
 }
 END_TEST
 
@@ -329,6 +445,10 @@ int main(void)
     tcase_add_test(tcase, sampled_profiles_weigh_their_stacks);
     tcase_add_test(tcase, evented_profiles_are_a_timeline);
     tcase_add_test(tcase, events_beside_samples_weigh_what_lies_between_them);
+    tcase_add_test(tcase, firefox_profiles_are_a_timeline_of_samples);
+    tcase_add_test(tcase, firefox_profiles_of_bytes_are_a_flame_graph);
+    tcase_add_test(tcase, hostile_firefox_profiles_are_limited);
+    tcase_add_test(tcase, profiles_without_samples_are_threads_as_well);
     tcase_add_test(tcase, broken_speedscope_files_say_what_is_wrong);
     tcase_add_test(tcase, real_speedscope_files_open);
     tcase_add_test(tcase, a_dump_of_cprofile_becomes_stacks_of_its_callers);

@@ -13,7 +13,6 @@
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/stacks/profile.h"
-#include "analysis/import/stacks/stack_samples.h"
 #include "analysis/import/text/plain.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

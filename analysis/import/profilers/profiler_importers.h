@@ -21,6 +21,14 @@ LAC_MUST_USE enum lac_status lac_speedscope_import(struct lac_source *source,
                                                    struct lac_model **ret_model,
                                                    struct lac_error *reterr);
 
+/** JSON of the Firefox Profiler, whoever wrote it: samply does. */
+bool lac_firefox_is_its_own(const uint8_t *head, size_t size_bytes);
+LAC_MUST_USE enum lac_status lac_firefox_import(struct lac_source *source,
+                                                const struct lac_import_options *options,
+                                                size_t window_bytes, const char *name,
+                                                struct lac_model **ret_model,
+                                                struct lac_error *reterr);
+
 /** What `python3 -m cProfile -o FILE` writes: a dictionary as marshal writes it. */
 bool lac_cprofile_is_its_own(const uint8_t *head, size_t size_bytes);
 LAC_MUST_USE enum lac_status lac_cprofile_import(struct lac_source *source,

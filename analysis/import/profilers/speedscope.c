@@ -360,8 +360,8 @@ static enum lac_status read_profile(struct reader *reader, const struct lac_plai
             lac_stacks_name(reader->document.profile.stacks, name->text, name->count, &thread_name);
     }
     if (status == LAC_OK) {
-        status = lac_stacks_thread(reader->document.profile.stacks, 0, index, index, thread_name,
-                                   &bottom);
+        status = lac_stacks_numbered_thread(reader->document.profile.stacks, 0, index, index,
+                                            thread_name, &bottom);
     }
     if (status != LAC_OK) {
         return lac_profile_failed(&reader->document.profile, status);

@@ -77,8 +77,8 @@ static enum lac_status bottom_of(struct reader *reader, uint32_t index, uint32_t
         const int length = snprintf(text, sizeof(text), "GPU %" PRIu32, index);
         status = lac_stacks_name(reader->profile->stacks, text, (size_t)length, &name);
         if (status == LAC_OK) {
-            status =
-                lac_stacks_thread(reader->profile->stacks, 0, index, index, name, &device->bottom);
+            status = lac_stacks_numbered_thread(reader->profile->stacks, 0, index, index, name,
+                                                &device->bottom);
         }
     }
     *ret_bottom = device->bottom;

@@ -104,9 +104,10 @@ static enum lac_status begin_thread(struct reader *reader, const char *text, siz
     status = lac_stacks_name(reader->profile.stacks, title, (size_t)size, &name);
     reader->is_open = true;
     reader->profile.model->info.event_count++;
-    return status == LAC_OK ? lac_stacks_thread(reader->profile.stacks, reader->pid, tid,
-                                                reader->thread_count++, name, &reader->bottom)
-                            : status;
+    return status == LAC_OK
+               ? lac_stacks_numbered_thread(reader->profile.stacks, reader->pid, tid,
+                                            reader->thread_count++, name, &reader->bottom)
+               : status;
 }
 
 static enum lac_status read_line(struct reader *reader, const char *line, size_t length)

@@ -184,6 +184,16 @@ enum lac_status lac_stacks_thread(struct lac_stacks *stacks, int64_t pid, int64_
     return add_node(stacks, &(struct node){.below = LAC_NONE, .track = track}, ret_bottom);
 }
 
+enum lac_status lac_stacks_numbered_thread(struct lac_stacks *stacks, int64_t pid, int64_t tid,
+                                           uint32_t number, uint32_t name, uint32_t *ret_bottom)
+{
+    char text[24];
+    uint32_t id = 0;
+    const int length = snprintf(text, sizeof(text), "%u", number);
+    const enum lac_status status = lac_stacks_name(stacks, text, (size_t)length, &id);
+    return status == LAC_OK ? lac_stacks_thread(stacks, pid, tid, id, name, ret_bottom) : status;
+}
+
 enum lac_status lac_stacks_row(struct lac_stacks *stacks, uint32_t track, uint32_t *ret_bottom)
 {
     stacks->is_beside = true;

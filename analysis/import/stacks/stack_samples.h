@@ -38,9 +38,15 @@ void lac_stacks_close(struct lac_stacks *stacks);
 LAC_MUST_USE enum lac_status lac_stacks_name(struct lac_stacks *stacks, const char *text,
                                              size_t length, uint32_t *ret_name);
 
-/** The bottom of the stacks of a thread, made if new; `id` tells threads of a process apart. */
+/** The bottom of the stacks of a thread, made if new. @param id a name: tells threads of a process
+ *  apart */
 LAC_MUST_USE enum lac_status lac_stacks_thread(struct lac_stacks *stacks, int64_t pid, int64_t tid,
                                                uint32_t id, uint32_t name, uint32_t *ret_bottom);
+
+/** The same for threads that have no name of their own: `number` tells them apart. */
+LAC_MUST_USE enum lac_status lac_stacks_numbered_thread(struct lac_stacks *stacks, int64_t pid,
+                                                        int64_t tid, uint32_t number, uint32_t name,
+                                                        uint32_t *ret_bottom);
 
 /** The same on a row that is there already: of a profile beside a trace, which the finish tells of
  *  as such. */
