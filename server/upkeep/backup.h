@@ -30,7 +30,7 @@ struct lac_backup_counts {
  * @return LAC_OK; LAC_ERR_MISUSE (`to` holds something, is inside of the data folder, or another
  *         backup is under way), LAC_ERR_NO_SPACE, LAC_ERR_IO, LAC_ERR_NOMEM. After a failure `to` is
  *         as it was
- * Cost: uploads, deletions and publications wait for about 20 us a file and the copy of the
+ * Cost: uploads, deletions and publications wait for about 30 us a file and the copy of the
  * catalog; the rest is the speed of the disks.
  */
 LAC_MUST_USE enum lac_status lac_backup(struct lac_store *store, const char *to,
