@@ -337,6 +337,48 @@ START_TEST(launches_of_nsight_compute_have_rates)
 }
 END_TEST
 
+/* The other files of `rocprofv3 --sys-trace --output-format csv`: none of them holds kernels. */
+START_TEST(tables_of_rocm_beside_the_kernels_open)
+{
+    static const struct {
+        const char *text, *name;
+        enum lac_slice_kind kind;
+    } files[] = {
+        {"\"Kind\",\"Operation\",\"Agent_Id\",\"Queue_Id\",\"Thread_Id\",\"Alloc_Flags\","
+         "\"Start_Timestamp\",\"End_Timestamp\"\n"
+         "\"SCRATCH_MEMORY\",\"SCRATCH_MEMORY_ALLOC\",\"Agent 4\",1,77,\"USE_ONCE\",1000,3000\n",
+         "SCRATCH_MEMORY_ALLOC", LAC_SLICE_API},
+        {"\"Kind\",\"Operation\",\"Agent_Id\",\"Allocation_Size\",\"Address\","
+         "\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n"
+         "\"MEMORY_ALLOCATION\",\"MEMORY_ALLOCATION_ALLOCATE\",\"Agent 4\",1024,\"0x7f00\",5,"
+         "1000,3000\n",
+         "MEMORY_ALLOCATION_ALLOCATE", LAC_SLICE_API},
+        {"\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\","
+         "\"Start_Timestamp\",\"End_Timestamp\"\n"
+         "\"MARKER_CORE_API\",\"step 1\",7,77,5,1000,3000\n",
+         "step 1", LAC_SLICE_RANGE},
+        {"\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\","
+         "\"Start_Timestamp\",\"End_Timestamp\"\n"
+         "\"HIP_RUNTIME_API\",\"hipLaunchKernel\",7,77,5,1000,3000\n",
+         "hipLaunchKernel", LAC_SLICE_API},
+        {"\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\","
+         "\"Start_Timestamp\",\"End_Timestamp\"\n"
+         "\"RCCL_API\",\"ncclAllReduce\",7,77,5,1000,3000\n",
+         "ncclAllReduce", LAC_SLICE_API},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(files); i++) {
+        struct imported imported = import_text(files[i].text);
+        struct lac_model *model = only(&imported);
+        const uint64_t slice = find_slice(model, files[i].name);
+        ck_assert_int_eq(model->info.format, LAC_FORMAT_ROCPROF);
+        ck_assert_uint_eq(slice, 0);
+        ck_assert_int_eq(model->slices.kind[slice], files[i].kind);
+        ck_assert_int_eq(model->slices.dur_ns[slice], 2000);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 START_TEST(tables_of_rocm_open)
 {
     struct imported imported = import_text(ROCM_TRACE);
@@ -529,6 +571,7 @@ int main(void)
     tcase_add_test(tables, tables_of_nsys_stats_open);
     tcase_add_test(tables, launches_of_nsight_compute_have_rates);
     tcase_add_test(tables, tables_of_rocm_open);
+    tcase_add_test(tables, tables_of_rocm_beside_the_kernels_open);
     tcase_add_test(tables, the_table_of_the_pytorch_profiler_opens);
     suite_add_tcase(suite, tables);
     TCase *logs = tcase_create("logs");

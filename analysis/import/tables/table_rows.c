@@ -420,7 +420,9 @@ static enum lac_slice_kind kind_of_row(const struct lac_tables *tables, struct l
     if (lac_field_begins(type, "MARKER") || tables->heading.is_ranges) {
         return LAC_SLICE_RANGE;
     }
-    if (type.size > 0 && has(tables, LAC_ROLE_TYPE) && lac_field_has(type, "_API")) {
+    if (type.size > 0 && has(tables, LAC_ROLE_TYPE) &&
+        (lac_field_has(type, "_API") || lac_field_is(type, "SCRATCH_MEMORY") ||
+         lac_field_is(type, "MEMORY_ALLOCATION"))) {
         return LAC_SLICE_API;
     }
     if (has(tables, LAC_ROLE_STREAM) || has(tables, LAC_ROLE_QUEUE)) {
