@@ -10,6 +10,7 @@ import {
   formatPct,
   plural,
   sentence,
+  unbroken,
 } from '../base/format';
 import {word} from '../base/vocabulary';
 import {effortWords} from '../model/overview';
@@ -55,7 +56,7 @@ export function FindingCard(props: {
       </header>
       {!props.repeatsVerdict && (
         <h2 class="finding-title">
-          <FindingChip finding={finding} /> {sentence(finding.title)}
+          <FindingChip finding={finding} /> {unbroken(sentence(finding.title))}
         </h2>
       )}
       <FindingBody trace={props.trace} finding={finding} />
@@ -111,7 +112,7 @@ function FindingBody(props: {
   const {trace, finding, isFurther = false} = props;
   return (
     <div class="finding-body">
-      {finding.why !== '' && <p class="finding-why">{sentence(finding.why)}</p>}
+      {finding.why !== '' && <p class="finding-why">{unbroken(sentence(finding.why))}</p>}
       <dl class="parts">
         <Part
           name="Change"
@@ -218,7 +219,7 @@ export function FurtherFindings(props: {
               <IconChevron />
             </span>
             <FindingChip finding={finding} />
-            <span class="further-title">{sentence(finding.title)}</span>
+            <span class="further-title">{unbroken(sentence(finding.title))}</span>
             {finding.severity === 'info' && finding.gain_pct?.mid === undefined && (
               <span class="tag">{word('severities', finding.severity).label}</span>
             )}

@@ -86,7 +86,7 @@ export function ListPage(): JSX.Element {
             <input
               ref={field}
               type="search"
-              placeholder="Filter by name, tag, GPU, verdict"
+              placeholder="Filter by name, tag, GPU …"
               aria-label="Filter the list"
               value={query.value}
               onInput={event => (query.value = event.currentTarget.value)}
