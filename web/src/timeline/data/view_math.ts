@@ -11,16 +11,25 @@ export interface Span {
  * The narrowest window. Slices begin and end on whole nanoseconds, so nothing more is to be seen
  * below some pixels a nanosecond: 64 ns are 25 px/ns on a screen of 1600 px. Doubles still have the
  * digits: a time below 2^53 ns is exact, so an edge is never off by more than a nanosecond even at
- * the end of a trace of 104 days, and by less than 2^-11 ns within the first hour.
+ * the end of a trace of 104 days.
  */
 export const WINDOW_MIN_NS = 64;
+
+/**
+ * Edges are multiples of 2^-6 ns, which doubles hold up to 39 hours: a window has exactly the
+ * length that its edges say, so nothing adds up while it is zoomed and moved.
+ */
+const snap = (t: number): number => Math.round(t * 64) / 64;
 
 /** The nearest window inside the trace: its length first, then its place. */
 export function clampWindow(window: Span, durationNs: number): Span {
   const whole = Math.max(durationNs, WINDOW_MIN_NS);
-  const length = Math.min(whole, Math.max(WINDOW_MIN_NS, window.t1 - window.t0));
+  const length = Math.min(whole, Math.max(WINDOW_MIN_NS, snap(window.t1 - window.t0)));
   if (!Number.isFinite(length)) return {t0: 0, t1: whole};
-  const t0 = Math.min(whole - length, Math.max(0, Number.isFinite(window.t0) ? window.t0 : 0));
+  const t0 = Math.min(
+    whole - length,
+    Math.max(0, Number.isFinite(window.t0) ? snap(window.t0) : 0),
+  );
   return {t0, t1: t0 + length};
 }
 
@@ -29,8 +38,8 @@ export function zoomWindow(window: Span, factor: number, anchor: number, duratio
   const length = window.t1 - window.t0;
   const limit = Math.max(durationNs, WINDOW_MIN_NS);
   const next = Math.min(limit, Math.max(WINDOW_MIN_NS, length * factor));
-  const at = window.t0 + length * anchor;
-  return clampWindow({t0: at - next * anchor, t1: at + next * (1 - anchor)}, durationNs);
+  const t0 = window.t0 + length * anchor - next * anchor;
+  return clampWindow({t0, t1: t0 + next}, durationNs);
 }
 
 /** Move by a share of the window's length. */
