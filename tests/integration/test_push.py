@@ -100,7 +100,14 @@ class Proxy:
         self.listener.close()
 
 
-def wait_until(what, timeout=30.0):
+def end_group(leader):
+    """End a process that began a session, and all that it started."""
+    if leader.poll() is None:
+        os.killpg(leader.pid, signal.SIGKILL)
+    leader.wait()
+
+
+def wait_until(what, timeout=120.0):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         value = what()
@@ -760,11 +767,12 @@ class Push(unittest.TestCase):
         try:  # a slow job: its segments are never full, and yet come
             flags = ("--server", f"http://127.0.0.1:{server.port}", "--token-file", os.path.join(server.data, "local.token"))
             node = subprocess.Popen([NODE, "run", "--quiet", "-o", os.path.join(self.place, "slow.lacuna"), *flags, "--", WORKLOAD, "--cpu", "--batch", "1",
-                                     "--steps", "300", "--workers", "1", "--fetch-ms", "40"], stdout=subprocess.DEVNULL, env=self.environment())
+                                     "--steps", "3000", "--workers", "1", "--fetch-ms", "40"], stdout=subprocess.DEVNULL, env=self.environment(),
+                                    start_new_session=True)
+            self.addCleanup(end_group, node)
             first = wait_until(lambda: self.grown_bytes(server))  # may be what was there before the first step
             wait_until(lambda: self.grown_bytes(server) > first)
-            node.kill()
-            node.wait()
+            end_group(node)
             rows = wait_until(lambda: server.api("/traces")["traces"])
             row = server.wait_ready(rows[0]["id"])
             self.assertEqual((row["state"], row["name"]), ("ready", "slow"))
