@@ -68,7 +68,7 @@ bool lac_perf_stat_is_its_own(const uint8_t *head, size_t size_bytes)
         return true;
     }
     if (lac_document_has(head, size_bytes, "Performance counter stats for") ||
-        (head[0] == '{' && lac_document_has(head, first, "\"counter-value\""))) {
+        (size_bytes > 0 && head[0] == '{' && lac_document_has(head, first, "\"counter-value\""))) {
         return memchr(head, '\0', size_bytes) == NULL;
     }
     for (size_t i = 0; i < LAC_COUNT_OF(events) && first < LINE_MAX; i++) {
