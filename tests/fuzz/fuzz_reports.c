@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -91,8 +92,9 @@ static void check_html(const char *html)
         address = strstr(name, "href=\"");
         if (address != NULL && address < end) {
             address += 6;
-            assert(strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0 ||
-                   strncmp(address, "mailto:", 7) == 0 || *address == '#');
+            assert(strncasecmp(address, "http://", 7) == 0 ||
+                   strncasecmp(address, "https://", 8) == 0 ||
+                   strncasecmp(address, "mailto:", 7) == 0 || *address == '#');
         }
     }
 }
