@@ -84,6 +84,9 @@ struct result {
     uint32_t processes;
     uint32_t reports;
     bool has_name;
+    uint16_t lanes[8]; /* of the first slices */
+    int64_t first_ns;  /* when the first slice starts */
+    int64_t last_ns;   /* when the last one does */
 };
 
 static enum lac_status look(void *context, struct lac_model *model, struct lac_error *reterr)
@@ -97,7 +100,12 @@ static enum lac_status look(void *context, struct lac_model *model, struct lac_e
     for (uint64_t i = 0; i < model->slices.count; i++) {
         result->has_name =
             strcmp(lac_strings_get(&model->strings, model->slices.name[i]), "work") == 0;
+        if (i < LAC_COUNT_OF(result->lanes)) {
+            result->lanes[i] = model->slices.lane[i];
+        }
+        result->last_ns = model->slices.start_ns[i];
     }
+    result->first_ns = model->slices.count > 0 ? model->slices.start_ns[0] : 0;
     lac_model_destroy(model);
     return LAC_OK;
 }
@@ -202,6 +210,41 @@ START_TEST(names_are_no_places_and_holes_have_an_end)
 }
 END_TEST
 
+/* The time-stamp counter of some processors steps by 10 ns: two ranges begin in one step and end in
+ * another, and a third begins and ends within one. */
+START_TEST(ranges_that_the_clock_cannot_tell_apart_are_nested)
+{
+    struct {
+        struct lac_segment_header head;
+        struct lac_event events[10];
+    } data = {segment(LAC_SEGMENT_EVENTS),
+              {{.ts = 1500, .name = 1, .type = LAC_EVENT_PUSH},
+               {.ts = 1500, .name = 1, .type = LAC_EVENT_PUSH},
+               {.ts = 1520, .type = LAC_EVENT_POP},
+               {.ts = 1520, .type = LAC_EVENT_POP},
+               {.ts = 1540, .name = 1, .type = LAC_EVENT_PUSH},
+               {.ts = 1550, .name = 1, .type = LAC_EVENT_PUSH},
+               {.ts = 1550, .type = LAC_EVENT_POP},
+               {.ts = 1550, .type = LAC_EVENT_POP},
+               {.ts = 1700, .name = 1, .type = LAC_EVENT_PUSH},
+               {.ts = 1800, .type = LAC_EVENT_POP}}};
+    static const uint16_t lanes[] = {0, 1, 0, 1, 0};
+    struct result result;
+    struct lac_error error = {0};
+
+    begin();
+    add_part("1.spool", 0, sizeof(header), &header, 512);
+    add_part("1.spool", LAC_SPOOL_SEGMENTS_OFFSET + SEGMENT_BYTES, SEGMENT_BYTES, &data,
+             sizeof(data));
+    ck_assert_int_eq(import(used, &result, &error), LAC_OK);
+    ck_assert_uint_eq(result.slices, LAC_COUNT_OF(lanes));
+    for (size_t i = 0; i < LAC_COUNT_OF(lanes); i++) {
+        ck_assert_uint_eq(result.lanes[i], lanes[i]);
+    }
+    ck_assert_int_eq(result.last_ns - result.first_ns, 200); /* the clock's, where it can tell */
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("spool_bundle");
@@ -212,5 +255,6 @@ int main(void)
     tcase_add_test(tcase, a_bundle_that_ends_anywhere_is_readable_up_to_there);
     tcase_add_test(tcase, parts_that_make_no_sense_are_refused);
     tcase_add_test(tcase, names_are_no_places_and_holes_have_an_end);
+    tcase_add_test(tcase, ranges_that_the_clock_cannot_tell_apart_are_nested);
     return check_main(suite);
 }

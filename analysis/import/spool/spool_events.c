@@ -65,6 +65,8 @@ struct lac_spool_thread {
     uint32_t id_text;
     int32_t tid;
     int64_t last_ns;
+    int64_t clock_ns; /* of the last push or pop: as read, and as it is shown */
+    int64_t shown_ns;
     struct open_range open[OPEN_RANGES_MAX + 1]; /* a list: a pop of any domain is one step */
     uint32_t open_count;
     uint16_t open_used; /* places that were ever taken */
@@ -146,6 +148,7 @@ enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t
     thread->tid = tid;
     thread->track = LAC_NONE;
     thread->marks_track = LAC_NONE;
+    thread->shown_ns = INT64_MIN;
     status = lac_strings_intern(strings_of(process), text, (size_t)length, &thread->id_text);
     if (status == LAC_OK) {
         status = lac_spool_intern(strings_of(process), name, strnlen(name, 16), &thread->name);
@@ -621,12 +624,29 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
     return LAC_OK;
 }
 
+/*
+ * When a push or pop is shown. Some clocks step by 10 ns or more, and two ranges that begin in one
+ * step and end in another would have equal times: which is the outer one, only the order of the
+ * events tells. So each is shown 1 ns after the one before it where the clock could not tell them
+ * apart. A clock that goes back is shown as it is.
+ */
+static int64_t in_order(struct lac_spool_thread *thread, int64_t clock_ns)
+{
+    const bool is_ambiguous = clock_ns >= thread->clock_ns && clock_ns <= thread->shown_ns;
+
+    thread->clock_ns = clock_ns;
+    thread->shown_ns = is_ambiguous ? thread->shown_ns + 1 : clock_ns;
+    return thread->shown_ns;
+}
+
 /* A range begins or ends, or a mark. */
 static enum lac_status on_range(struct lac_spool_thread *thread, const struct lac_event *event,
                                 const struct lac_event *next)
 {
     struct lac_spool_process *const process = thread->process;
-    const int64_t now_ns = ns_of(thread, event->ts);
+    const bool is_nested = event->type == LAC_EVENT_PUSH || event->type == LAC_EVENT_POP;
+    const int64_t clock_ns = ns_of(thread, event->ts);
+    const int64_t now_ns = is_nested ? in_order(thread, clock_ns) : clock_ns;
 
     lac_builder_model(process->builder)->info.event_count++;
     thread->last_start = 0;
