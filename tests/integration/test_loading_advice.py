@@ -107,7 +107,8 @@ class LoadingAdvice(AdviceTest):
         first = self.first(analysis, "cpu-oversubscription")
         self.assertIn("torch.set_num_threads(1)", first["change"])
         self.assertIsNone(analysis["dataloader"]["recommended_num_workers"])
-        self.assertGreater(analysis["loading"]["waiting_for_core_pct"], 20.0)
+        self.assertGreater(analysis["loading"]["waiting_for_core_pct"], 0.0)
+        self.assertIn("wait for one", first["why"])
         print(f"{first['id']}: {first['why']}")
 
 

@@ -216,6 +216,31 @@ START_TEST(threads_inside_workers_are_told_from_workers)
 }
 END_TEST
 
+/* The fetching thread waits for its own threads at a barrier: it is they who wait for a core. */
+START_TEST(a_fetch_that_waits_for_threads_that_wait_for_a_core)
+{
+    struct loop loop = {.steps = 80, .workers = 3, .step = 20e3, .fetch = 160e3, .fetch_cpu = 20e3};
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 12.0, 12.0, 0.0);
+    for (double at = 100e3; at < loop_now(); at += 100e3) {
+        for (int w = 0; w < 3; w++) {
+            for (int k = 0; k < 5; k++) {
+                double wobble = (double)((int)(at / 100e3) % 2) * 0.01;
+                sheet_add("w%d count %.0f %.3f openmp 77%d: on a core (%%)\n", w, at, 6.0 + wobble,
+                          k);
+                sheet_add("w%d count %.0f %.3f openmp 77%d: waiting for a core (%%)\n", w, at,
+                          28.0 + wobble, k);
+            }
+        }
+    }
+    diagnose(CORES_2);
+    const struct lac_finding *finding = first_is("cpu-oversubscription");
+    says(finding->why, "1.4 wait for one");
+    says(finding->change, "torch.set_num_threads(1)");
+    ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
+}
+END_TEST
+
 START_TEST(more_workers_than_cores_is_fine_while_they_wait_for_something_else)
 {
     struct loop loop = {.steps = 80, .workers = 8, .step = 10e3, .fetch = 160e3, .fetch_cpu = 8e3};
@@ -801,6 +826,7 @@ int main(void)
     tcase_add_test(tests, workers_that_wait_for_cores_want_cores_not_company);
     tcase_add_test(tests, a_training_on_the_processor_takes_its_share_of_the_cores);
     tcase_add_test(tests, threads_inside_workers_are_told_from_workers);
+    tcase_add_test(tests, a_fetch_that_waits_for_threads_that_wait_for_a_core);
     tcase_add_test(tests, more_workers_than_cores_is_fine_while_they_wait_for_something_else);
     tcase_add_test(tests, a_quota_that_runs_out_is_said_before_all_else);
     tcase_add_test(tests, a_quota_that_is_hardly_touched_is_none);

@@ -69,8 +69,6 @@
 /* Cores to ask for beyond what the CPU time of the batches fills, and by how much threads that run
  * or want to have to exceed those allowed. */
 #define CORES_MARGIN 1.1
-/* Percent of their time that workers wait for a core: less is the scheduler's own. */
-#define READY_MIN_PCT 20.0
 /* Threads of a worker beside the one that fetches, on a core or waiting for one. */
 #define OTHER_THREADS_MIN 0.3
 /* Periods are a tenth of a second: two of ten a second is a fifth of the time. */

@@ -41,7 +41,8 @@ struct lac_loading_samples {
     bool has_io;      /**< so was what processes read */
     double ready_pct; /**< of the time that workers were at work, the fetching threads: waiting for
                          a core */
-    double disk_pct;  /**< blocked on input */
+    bool wait_for_cores;      /**< the fetching threads, or threads of theirs that they wait for */
+    double disk_pct;          /**< blocked on input */
     double other_cores;       /**< cores that other threads of one worker kept busy */
     double other_ready;       /**< of those threads, how many waited for a core, mean */
     uint32_t busy_threads;    /**< of one worker that ran or wanted to, the fetching one included */

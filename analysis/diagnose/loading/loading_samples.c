@@ -200,4 +200,6 @@ void lac_loading_sample(const struct lac_facts *facts, const struct lac_loading 
             fmax(0.0, sums.process[READY] - sums.worker[READY]) / 100.0 / sums.worker_ns;
         ret_samples->busy_threads = busy_threads(facts, loading, window);
     }
+    ret_samples->wait_for_cores =
+        ret_samples->ready_pct >= READY_PCT_MIN || ret_samples->other_ready >= OTHER_READY_MIN;
 }

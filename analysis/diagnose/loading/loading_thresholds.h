@@ -37,6 +37,11 @@
 #define ROUND_NS      1e8  /* the launcher samples ten times a second, unless that costs too much */
 #define BUSY_CORES    0.05 /* of a core: a thread that is on it less does nothing of weight */
 #define WINDOW_ROUNDS 5.0  /* samples that tell a share */
+/* Percent of their time that the fetching threads wait for a core: less is the scheduler's own. */
+#define READY_PCT_MIN 20.0
+/* Threads of each worker that wait for a core beside the fetching one, on average: one that waits
+ * at a barrier for its own threads sleeps, and it is they who wait for a core. */
+#define OTHER_READY_MIN 1.0
 
 /* -- whether workers take turns -- */
 
@@ -66,9 +71,8 @@
 /* All workers together compute on one core. */
 #define ONE_CORE_MIN 0.8
 #define ONE_CORE_MAX 1.15
-/* What else would look the same: waiting for a core or for the disk (percent of the workers' time),
- * reading from storage, reads that do not compute (part of a batch, part of the reads). */
-#define READY_PCT_MAX     20.0
+/* What else would look the same: waiting for the disk (percent of the workers' time), reading from
+ * storage, reads that do not compute (part of a batch, part of the reads). */
 #define DISK_PCT          20.0
 #define STORAGE_MB_S      20.0
 #define READ_SHARE        0.4

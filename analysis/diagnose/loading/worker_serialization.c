@@ -241,14 +241,13 @@ enum { ENDS_MIN = 12, ENDS_OF_TWO_MIN = 24, ENDS_MANY = 48, ALONE_MIN = 4, BESID
 static bool is_something_else(const struct lac_loading *loading)
 {
     const struct lac_loading_samples *samples = &loading->samples;
-    bool waits_for_cores = samples->has_threads && samples->ready_pct >= READY_PCT_MAX;
     bool reads = samples->has_threads &&
                  (samples->disk_pct >= DISK_PCT || samples->storage_mb_s >= STORAGE_MB_S);
     const struct lac_batch_reads *in_reads = &loading->reads; /* a wait that has its place */
     bool waits_in_reads = in_reads->count > 0 &&
                           in_reads->cpu_ns < READ_COMPUTES_MAX * in_reads->ns &&
                           in_reads->ns >= READ_SHARE * loading->wall_ns;
-    return waits_for_cores || reads || waits_in_reads;
+    return samples->wait_for_cores || reads || waits_in_reads;
 }
 
 enum lac_serialization lac_serialization_of(const struct lac_facts *facts)

@@ -42,10 +42,9 @@ static bool wants_more(const struct lac_facts *facts)
     const struct lac_loading *loading = facts->loading;
     const struct lac_step_time *time = facts->time;
     int64_t cpu_ns = facts->analysis->loader.fetch_cpu_mean_ns;
-    bool waits = loading->samples.has_threads && loading->samples.ready_pct >= READY_MIN_PCT;
     bool fills =
         cpu_ns > 0 && (double)cpu_ns / loading->mask_cores >= CORES_FULL_MIN * time->step_ns;
-    return waits || fills;
+    return loading->samples.wait_for_cores || fills;
 }
 
 static void say_change(const struct lac_facts *facts, struct lac_finding *finding,

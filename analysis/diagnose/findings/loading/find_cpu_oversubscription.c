@@ -22,7 +22,7 @@ static bool waits_for_cores(const struct lac_facts *facts)
 {
     const struct lac_loading_samples *samples = &facts->loading->samples;
     int32_t cores = facts->settings.allowed_cores;
-    return samples->has_threads && samples->ready_pct >= READY_MIN_PCT && cores > 0 &&
+    return samples->wait_for_cores && cores > 0 &&
            samples->job_cores + samples->job_ready >= CORES_MARGIN * cores;
 }
 

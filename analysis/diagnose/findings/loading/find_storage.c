@@ -19,8 +19,7 @@ static bool waits_for_storage(const struct lac_facts *facts)
     double fetch_ns = loading->parts_of_ns;
     bool is_much =
         reads->ns >= READ_SHARE_MIN * fetch_ns && reads->ns <= READS_OF_FETCH_MAX * fetch_ns;
-    bool shares_cores = loading->samples.has_threads && loading->samples.ready_pct >= READY_MIN_PCT;
-    return is_much && reads->cpu_ns < READ_CPU_MAX * reads->ns && !shares_cores;
+    return is_much && reads->cpu_ns < READ_CPU_MAX * reads->ns && !loading->samples.wait_for_cores;
 }
 
 /** Bytes of a file, on average; NaN unknown. */
