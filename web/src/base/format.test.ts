@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {
+  exactAmount,
+  formatAmount,
   formatClock,
   formatAt,
   durationIn,
@@ -180,4 +182,13 @@ test('a moment on the clock, to the nanosecond; none of a machine that counts fr
   );
   assert.equal(formatClock('86400000000000', 5), undefined);
   assert.equal(formatClock('-5', 5), undefined);
+});
+
+test('what a profile counts: one sample, two samples; other units as they are', () => {
+  const samples = {unit: 'samples', unit_ns: 1000};
+  assert.equal(formatAmount(1000, samples), '1\u202fsample');
+  assert.equal(formatAmount(2000, samples), '2\u202fsamples');
+  assert.equal(exactAmount(1000, samples), '1\u202fsample');
+  assert.equal(formatAmount(1000, {unit: 'misses', unit_ns: 1000}), '1\u202fmisses');
+  assert.equal(formatAmount(1000, {unit: '', unit_ns: 1}), '1\u202fµs');
 });

@@ -87,16 +87,19 @@ export interface Amount {
   readonly unit_ns: number;
 }
 
-/** A duration, or 1234 samples. */
+const counted = (number: string, unit: string) =>
+  `${number}${THIN}${number === '1' ? unit.replace(/^(sample|byte|event)s$/, '$1') : unit}`;
+
+/** A duration, or "1234 samples". */
 export function formatAmount(lengthNs: number, amount: Amount): string {
   if (amount.unit === '' || amount.unit_ns <= 0) return formatDuration(lengthNs);
-  return `${formatNumber(lengthNs / amount.unit_ns)}${THIN}${amount.unit}`;
+  return counted(formatNumber(lengthNs / amount.unit_ns), amount.unit);
 }
 
 /** The same with all digits. */
 export function exactAmount(lengthNs: number, amount: Amount): string {
   if (amount.unit === '' || amount.unit_ns <= 0) return exactNs(lengthNs);
-  return `${formatNumber(lengthNs / amount.unit_ns, 15)}${THIN}${amount.unit}`;
+  return counted(formatNumber(lengthNs / amount.unit_ns, 15), amount.unit);
 }
 
 /** All digits, for hovering and copying: "301 234 567 ns". */
