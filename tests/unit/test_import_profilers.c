@@ -235,6 +235,20 @@ START_TEST(hostile_firefox_profiles_are_limited)
     ck_assert_str_eq(lay(got.models[0]), "? 0+1000000 at 0|");
     ck_assert_uint_gt(report_count(got.models[0], "frame_not_there"), 0);
     imported_done(&got);
+    /* what is left out uses nothing up: a stack that comes after it is still found */
+    got = import_text(FIREFOX_META ",\"threads\":[{\"samples\":{\"stack\":[1,0],\"time\":[2,3],"
+                                   "\"weight\":[1e9,1]}," FIREFOX_COLUMNS "}]}");
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_str_eq(lay(got.models[0]), "a 0+1000000 at 0|");
+    ck_assert_uint_eq(report_count(got.models[0], "weight_not_understood"), 1);
+    imported_done(&got);
+    /* a thread without stacks has none, not those of the thread before it */
+    got = import_text(FIREFOX_META
+                      ",\"threads\":[{\"samples\":{\"stack\":[0],\"time\":[2]}," FIREFOX_COLUMNS
+                      "},{\"samples\":{\"stack\":[1],\"time\":[3]}}]}");
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_str_eq(lay(got.models[0]), "a 0+1000000 at 0|");
+    imported_done(&got);
     char deep[4096] = FIREFOX_META ",\"processes\":[";
     for (int i = 0; i < 60; i++) {
         append(deep, sizeof(deep), "{\"processes\":[");

@@ -131,7 +131,11 @@ static enum lac_status learn_tables(struct reader *reader, const struct lac_plai
     const struct lac_plain *stack_table = lac_plain_get(thread, "stackTable");
     const struct lac_plain *home = stack_table != NULL ? thread : shared;
     stack_table = lac_plain_get(home, "stackTable");
-    if (stack_table == NULL || stack_table == tables->stack_table) {
+    if (stack_table != NULL && stack_table == tables->stack_table) {
+        return LAC_OK;
+    }
+    if (stack_table == NULL) { /* the thread before may have had one */
+        forget_tables(tables);
         return LAC_OK;
     }
     const struct lac_plain *frame_table = lac_plain_get(home, "frameTable");

@@ -124,9 +124,13 @@ void lac_document_close(struct lac_profile_file *document)
 
 bool lac_document_visit(struct lac_profile_file *document, uint64_t count)
 {
+    const uint64_t by_size = document->size * VISITS_A_BYTE + VISITS_MIN;
+    const uint64_t most = by_size < VISITS_MAX ? by_size : VISITS_MAX;
+    if (count > most - document->visits) {
+        return false; /* uncounted: who leaves such a value out goes on with the next */
+    }
     document->visits += count;
-    const uint64_t most = document->size * VISITS_A_BYTE + VISITS_MIN;
-    return document->visits <= (most < VISITS_MAX ? most : VISITS_MAX);
+    return true;
 }
 
 void lac_document_drop(const struct lac_profile_file *document, const char *code, const char *what)

@@ -54,8 +54,8 @@ LAC_MUST_USE enum lac_status lac_document_end_timed(struct lac_profile_file *doc
                                                     struct lac_model **ret_model);
 void lac_document_close(struct lac_profile_file *document);
 
-/** Count values that are looked at: a hostile file holds one list very often. @return false: more
- *  than 64 a byte of the document, or 2^27, which is LAC_ERR_LIMIT */
+/** Count values that are looked at: a hostile file holds one list very often. @return false: with
+ *  these more than 64 a byte of the document, or 2^27, which is LAC_ERR_LIMIT; they are not counted */
 LAC_MUST_USE bool lac_document_visit(struct lac_profile_file *document, uint64_t count);
 
 /** Something that is left out, counted under `code`. */
