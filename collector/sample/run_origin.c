@@ -138,7 +138,12 @@ static bool commit_in(const char *git, char out[LAC_COMMIT_BYTES])
     return find_packed(common, reference, out);
 }
 
-/** `.git` in that folder: a folder, or a file that says where it is. */
+/**
+ * `.git` in that folder: a folder, or a file that says where it is. `out` is "" where it names no
+ * commit.
+ *
+ * @return whether the folder is a repository's: one around it is not what runs
+ */
 static bool commit_at(const char *folder, char out[LAC_COMMIT_BYTES])
 {
     static const char prefix[] = "gitdir: ";
@@ -150,18 +155,20 @@ static bool commit_at(const char *folder, char out[LAC_COMMIT_BYTES])
         return false;
     }
     if (lac_read_text(git, text, sizeof(text)) == 0) {
-        return commit_in(git, out);
+        (void)commit_in(git, out);
+        return join(path, git, "HEAD") && access(path, F_OK) == 0;
     }
     cut_line(text);
-    if (strncmp(text, prefix, sizeof(prefix) - 1) != 0) {
-        return false;
-    }
-    const char *where = text + sizeof(prefix) - 1;
+    if (strncmp(text, prefix, sizeof(prefix) - 1) == 0) {
+        const char *where = text + sizeof(prefix) - 1;
 
-    if (where[0] == '/') {
-        return commit_in(where, out);
+        if (where[0] == '/') {
+            (void)commit_in(where, out);
+        } else if (join(path, folder, where)) {
+            (void)commit_in(path, out);
+        }
     }
-    return join(path, folder, where) && commit_in(path, out);
+    return true;
 }
 
 bool lac_run_commit_of(const char *folder, char out[LAC_COMMIT_BYTES])
@@ -177,7 +184,7 @@ bool lac_run_commit_of(const char *folder, char out[LAC_COMMIT_BYTES])
         char *slash = strrchr(path, '/');
 
         if (commit_at(path, out)) {
-            return true;
+            return out[0] != '\0';
         }
         if (slash == NULL || path[0] == '\0') {
             return false;

@@ -18,8 +18,8 @@ enum { LAC_COMMIT_BYTES = 65 };
 const char *lac_run_person(void);
 
 /**
- * The commit that is checked out in the repository which a folder lies in, as git's files tell it:
- * also of a worktree or a submodule, of loose and packed references, and without a branch.
+ * The commit that is checked out in the innermost repository around a folder, as git's files tell
+ * it: also of a worktree or a submodule, of loose and packed references, and without a branch.
  *
  * @return false: in no repository, or its HEAD names no commit
  */

@@ -152,6 +152,14 @@ START_TEST(what_is_no_repository_names_no_commit)
     }
     put("b/.git", "gitdir: /nowhere/at/all\n");
     expect("b", NULL);
+    /* a new repository inside of another has no commit: the outer one's is not what runs */
+    put("outer/.git/HEAD", ONE "\n");
+    put("outer/new/.git/HEAD", "ref: refs/heads/main\n");
+    expect("outer/new", NULL);
+    put("outer/lost/.git", "gitdir: /nowhere/at/all\n");
+    expect("outer/lost", NULL);
+    put("outer/empty/.git/file", ""); /* git looks further, too */
+    expect("outer/empty", ONE);
     put("c/.git", "something else\n");
     expect("c", NULL);
     put("d/.git/file", "");
