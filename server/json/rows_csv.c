@@ -287,8 +287,13 @@ static void put_objects(const struct lac_rows_form *form, struct json_object *ro
     }
     lac_buffer_puts(out, "\r\n");
     for (size_t i = 0; i < json_object_array_length(rows) && sheet->status == LAC_OK; i++) {
+        struct json_object *row = json_object_array_get_idx(rows, i);
+
+        if (!json_object_is_type(row, json_type_object)) {
+            continue;
+        }
         memset(sheet->cells, 0, sheet->count * sizeof(struct json_object *));
-        walk_row(sheet, json_object_array_get_idx(rows, i), "", 0, true);
+        walk_row(sheet, row, "", 0, true);
         for (unsigned c = 0; c < sheet->count; c++) {
             put_comma(out, c);
             put_cell(out, sheet->cells[c]);

@@ -338,6 +338,7 @@ START_TEST(rows_are_flat_and_keep_their_digits)
                 LAC_OK, "\r\n9007199254740993,,");
     expect_rows("{\"items\":[{\"in\":{\"x\":0.25},\"deep\":[{\"a\":[1]}]}]}", LAC_OK,
                 "\"[{\"\"a\"\":[1]}]\"\r\n");
+    expect_rows("{\"items\":[null,7,{\"id\":3}]}", LAC_OK, "\r\n3,");
     expect_rows("{\"items\":{}}", LAC_ERR_MISUSE, "");
     expect_rows("{\"items\":[", LAC_ERR_CORRUPT, "");
 }
