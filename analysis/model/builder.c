@@ -56,6 +56,11 @@ void lac_builder_destroy(struct lac_builder *builder)
     free(builder);
 }
 
+void lac_builder_demangle(struct lac_builder *builder)
+{
+    builder->is_to_demangle = true;
+}
+
 struct lac_model *lac_builder_model(struct lac_builder *builder)
 {
     return builder->model;

@@ -40,6 +40,10 @@ void lac_builder_destroy(struct lac_builder *builder);
  *  Borrowed until finish or destroy. Its columns are not valid yet. */
 struct lac_model *lac_builder_model(struct lac_builder *builder);
 
+/** finish() names slices as a programmer wrote them where they have a compiler's name
+ *  (demangle.h): for recordings of what runs, in which a name is no text of a tool. */
+void lac_builder_demangle(struct lac_builder *builder);
+
 /** Index of the process with that recorded id, added if new. */
 LAC_MUST_USE enum lac_status lac_builder_process(struct lac_builder *builder, uint32_t id_text,
                                                  int64_t pid, uint32_t *ret_process);

@@ -43,6 +43,7 @@ struct lac_builder {
     struct lac_index track_index;
     struct lac_index config_index;
 
+    bool is_to_demangle;
     bool has_time;
     int64_t first_ns;    /**< smallest time seen; INT64_MAX when none */
     int64_t last_ns;     /**< largest end seen; INT64_MAX also for sums that overflow */

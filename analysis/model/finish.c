@@ -1,10 +1,12 @@
 /* finish(): from the appended rows to a model whose invariants hold. */
 
+#include "analysis/demangle/demangle.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/builder_private.h"
 #include "analysis/model/lanes.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -91,6 +93,62 @@ static enum lac_status lay_all_lanes(struct lac_model *model)
     return LAC_OK;
 }
 
+/* For each mangled name the id of what it stands for, for others their own. NULL and LAC_OK: there
+ * is none of them. */
+static enum lac_status demangle(struct lac_strings *strings, uint32_t **ret_names)
+{
+    const uint32_t count = strings->count;
+    struct lac_demangler *demangler = NULL;
+    enum lac_status status = LAC_OK;
+    uint32_t *names = NULL;
+
+    for (uint32_t id = 0; id < count && status == LAC_OK; id++) {
+        const size_t length = lac_strings_length(strings, id);
+        size_t plain_length = 0;
+
+        if (!lac_is_mangled(lac_strings_get(strings, id), length)) {
+            continue;
+        }
+        if (demangler == NULL) {
+            demangler = lac_demangler_create();
+            names = malloc((size_t)count * sizeof(*names));
+            if (demangler == NULL || names == NULL) {
+                status = LAC_ERR_NOMEM;
+                break;
+            }
+            for (uint32_t i = 0; i < count; i++) {
+                names[i] = i;
+            }
+        }
+        const char *const plain =
+            lac_demangle(demangler, lac_strings_get(strings, id), length, &plain_length);
+        if (plain != NULL) {
+            status = lac_strings_intern(strings, plain, plain_length, &names[id]);
+        }
+    }
+    lac_demangler_destroy(demangler);
+    if (status != LAC_OK) {
+        free(names);
+        names = NULL;
+    }
+    *ret_names = names;
+    return status;
+}
+
+/* Kernels and calls under the names that a programmer gave them. */
+static enum lac_status demangle_slices(struct lac_model *model)
+{
+    struct lac_slices *slices = &model->slices;
+    uint32_t *names;
+    const enum lac_status status = demangle(&model->strings, &names);
+
+    for (uint64_t i = 0; names != NULL && i < slices->count; i++) {
+        slices->name[i] = names[slices->name[i]];
+    }
+    free(names);
+    return status;
+}
+
 static void set_duration(struct lac_builder *builder, int64_t t0_ns)
 {
     struct lac_model *model = builder->model;
@@ -137,6 +195,9 @@ enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,
     }
     if (status == LAC_OK) {
         status = lac_finish_samples(builder, t0_ns);
+    }
+    if (status == LAC_OK && builder->is_to_demangle) {
+        status = demangle_slices(model);
     }
     if (status == LAC_OK) {
         status = add_columns(&model->slices);

@@ -38,14 +38,14 @@ static enum lac_status fill(struct lac_builder *builder)
         struct lac_loader_info info = {.batch = i};
         struct lac_alloc alloc = {.bytes = i};
         int64_t number = i;
-        char name[16];
+        char name[64];
         struct lac_slice_in slice = {.start_ns = (int64_t)(i * 7919 % 1000) * 100,
                                      .dur_ns = 150,
                                      .args = args,
                                      .detail = LAC_NONE,
                                      .corr = i / 3,
                                      .kind = i % 3 ? LAC_SLICE_API : LAC_SLICE_SYNC};
-        int length = snprintf(name, sizeof(name), "n%u", i);
+        int length = snprintf(name, sizeof(name), i % 8 ? "n%u" : "_Z1fILi%uEE4pairIT_iEPKS0_", i);
 
         TRY(lac_strings_intern(strings, name, (size_t)length, &slice.name));
         TRY(lac_builder_process(builder, slice.name % 100, (int64_t)i, &process));
@@ -76,6 +76,7 @@ static enum lac_status make_model(struct lac_model **ret_model)
     enum lac_status status = lac_builder_create(&builder);
 
     if (status == LAC_OK) {
+        lac_builder_demangle(builder);
         status = fill(builder);
     }
     if (status == LAC_OK) {

@@ -619,6 +619,31 @@ START_TEST(parts_of_a_gpu_stay_apart_and_are_not_the_gpu)
 }
 END_TEST
 
+static void job_of_a_mangled_name(void)
+{
+    void (*name_kernels)(const char *);
+
+    start_gpu();
+    *(void **)&name_kernels = lac_cupti_stand_in("stand_in_name_kernels");
+    name_kernels("_ZN3net9transposeIfEEvPKT_PS1_i");
+    launch(1, 1000, 1);
+    sleep_ms(20);
+}
+
+START_TEST(kernels_have_the_names_that_a_programmer_wrote)
+{
+    ck_assert_int_eq(lac_job_run(job_of_a_mangled_name), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 1);
+    for (uint64_t i = 0; i < lac_cupti_model->slices.count; i++) {
+        if (lac_cupti_model->slices.kind[i] == LAC_SLICE_KERNEL) {
+            ck_assert_str_eq(lac_model_str(lac_cupti_model, lac_cupti_model->slices.name[i]),
+                             "void net::transpose<float>(float const*, float*, int)");
+        }
+    }
+}
+END_TEST
+
 /* Names of C++ templates that only differ in the middle, twice each; and one that just fits. */
 enum { LONG_NAME = 9000, KEPT_NAME = 4096 };
 
@@ -785,6 +810,7 @@ int main(void)
     tcase_add_test(tcase, devices_are_told_apart_by_uuid);
     tcase_add_test(tcase, parts_of_a_gpu_stay_apart_and_are_not_the_gpu);
     tcase_add_test(tcase, a_device_has_the_number_that_its_counters_have);
+    tcase_add_test(tcase, kernels_have_the_names_that_a_programmer_wrote);
     tcase_add_test(tcase, long_names_of_kernels_stay_apart_and_are_counted);
     tcase_add_test(tcase, another_tools_injection_is_loaded_too);
     tcase_add_test(tcase, another_tools_injection_comes_first);

@@ -60,7 +60,7 @@ static const char DATABASE[] =
 static void check_model(const struct lac_model *model)
 {
     ck_assert(lac_model_is_valid(model));
-    uint64_t gemm = find_slice(model, "_Z4gemmPfS_i");
+    uint64_t gemm = find_slice(model, "gemm(float*, float*, int)");
     uint64_t launch = find_slice(model, "cudaLaunchKernel");
     uint64_t copy = find_slice(model, "Memcpy HtoD (Pageable -> Device)");
     uint64_t step = find_slice(model, "it's; a step");

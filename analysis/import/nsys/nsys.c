@@ -135,6 +135,7 @@ static enum lac_status prepare(struct lac_nsys *nsys, const char *name)
 {
     enum lac_status status = lac_nsys_pass(nsys, lac_builder_create(&nsys->builder));
     if (status == LAC_OK) {
+        lac_builder_demangle(nsys->builder);
         nsys->model = lac_builder_model(nsys->builder);
         nsys->last_ns = INT64_MIN;
         nsys->model->info.format = LAC_FORMAT_NSYS;

@@ -477,6 +477,7 @@ static enum lac_status import_rank(struct spool_files *files, uint32_t rank,
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "model");
     }
+    lac_builder_demangle(builder); /* CUPTI has the compiler's names */
     status = fill(files, rank, options, builder, reterr);
     if (status == LAC_OK) {
         status = lac_builder_finish(builder, 0, &model);
