@@ -154,17 +154,58 @@ enum lac_status lac_comments_resolve(struct lac_store *store, const char *report
                       reterr);
 }
 
+/** In a transaction: the comment is emptied where others have answered it, else deleted. */
+static enum lac_status delete_said(struct lac_db *catalog, const char *const texts[3],
+                                   struct lac_error *reterr)
+{
+    int changes = 0;
+    enum lac_status status = LAC_OK;
+
+    if (texts[2] != NULL) {
+        status = lac_catalog_change(
+            catalog,
+            "UPDATE report_comments SET body = '', mentions = '', author = '' WHERE report = ?1 AND"
+            " id = ?2 AND thread = ?2 AND author = ?3 AND EXISTS (SELECT 1 FROM report_comments a"
+            " WHERE a.report = ?1 AND a.thread = ?2 AND a.author <> ?3)",
+            texts, 3, &changes, reterr);
+    }
+    if (status == LAC_OK && changes == 0) {
+        status = lac_catalog_change(
+            catalog,
+            "DELETE FROM report_comments WHERE report = ?1 AND (id = ?2 OR thread = ?2)"
+            " AND EXISTS (SELECT 1 FROM report_comments f WHERE f.report = ?1 AND"
+            " f.id = ?2 AND (?3 IS NULL OR f.author = ?3))",
+            texts, 3, &changes, reterr);
+    }
+    if (status == LAC_OK && changes == 0) {
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no comment of yours has this id");
+    }
+    /* what was emptied goes with the last answer */
+    return status == LAC_OK ? lac_catalog_change(
+                                  catalog,
+                                  "DELETE FROM report_comments WHERE report = ?1 AND body = '' AND"
+                                  " NOT EXISTS (SELECT 1 FROM report_comments a WHERE"
+                                  " a.report = ?1 AND a.thread = report_comments.id AND"
+                                  " a.id <> report_comments.id)",
+                                  texts, 1, &changes, reterr)
+                            : status;
+}
+
 enum lac_status lac_comments_delete(struct lac_store *store, const char *report, const char *id,
                                     const char *author, struct lac_error *reterr)
 {
     assert(store != NULL && report != NULL && id != NULL);
-    const char *texts[3] = {report, id, author};
+    const char *const texts[3] = {report, id, author};
+    enum lac_status status;
 
-    return change_one(store,
-                      "DELETE FROM report_comments WHERE report = ?1 AND (id = ?2 OR thread = ?2)"
-                      " AND EXISTS (SELECT 1 FROM report_comments f WHERE f.report = ?1 AND"
-                      " f.id = ?2 AND (?3 IS NULL OR f.author = ?3))",
-                      texts, 3, "no comment of yours has this id", reterr);
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_report_rows_begin(store, true, reterr);
+    if (status == LAC_OK) {
+        status = delete_said(store->catalog, texts, reterr);
+        status = lac_db_end(store->catalog, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
 }
 
 /* ---- findings ---- */

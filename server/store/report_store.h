@@ -122,11 +122,11 @@ LAC_MUST_USE enum lac_status lac_reports_snapshot(struct lac_store *store, const
 /* ---- comments ---- */
 
 struct lac_comment {
-    const char *id;     /**< "": a new one */
-    const char *thread; /**< id of the thread's first comment; "" begins one */
-    const char *part;   /**< what it is about: a part's line, or "" the whole report */
-    const char *body, *author;
-    const char *mentions;                                 /**< names, '\n' around each */
+    const char *id;            /**< "": a new one */
+    const char *thread;        /**< id of the thread's first comment; "" begins one */
+    const char *part;          /**< what it is about: a part's line, or "" the whole report */
+    const char *body, *author; /**< both "": deleted, and its answers are still there */
+    const char *mentions;      /**< names, '\n' around each */
     int64_t at_unix_ms, edited_unix_ms, resolved_unix_ms; /**< 0: never */
     const char *resolved_by;                              /**< "" open */
 };
@@ -149,7 +149,9 @@ LAC_MUST_USE enum lac_status lac_comments_edit(struct lac_store *store, const ch
 LAC_MUST_USE enum lac_status lac_comments_resolve(struct lac_store *store, const char *report,
                                                   const char *id, const char *author,
                                                   const char *by, struct lac_error *reterr);
-/** A thread's first comment takes the thread with it. @param author as above */
+/** A thread's first comment takes the thread with it, unless others than its author have answered:
+ *  then it stays with an empty body and author for as long as they do. @param author as above; NULL
+ *  takes any thread */
 LAC_MUST_USE enum lac_status lac_comments_delete(struct lac_store *store, const char *report,
                                                  const char *id, const char *author,
                                                  struct lac_error *reterr);

@@ -354,6 +354,19 @@ class People(unittest.TestCase):
         self.assertLess(after["audit"][0]["id"], page["audit"][1]["id"])
 
 
+    def test_a_deleted_question_leaves_the_answers_of_others(self):
+        one, other = self.as_user("writer"), self.as_user("owner")
+        report = self.ask("POST", "/reports", {"project": "vision", "title": "Talk", "markdown": "x"}, headers=one).json()["id"]
+        path = f"/reports/{report}/comments"
+        first = self.ask("POST", path, {"body": "Why, @owner?"}, headers=one).json()["id"]
+        answer = self.ask("POST", path, {"body": "Because.", "thread": first}, headers=other).json()["id"]
+        self.assertEqual(self.ask("DELETE", f"{path}/{first}", headers=one).status, 204)
+        rows = self.ask("GET", path, headers=one).json()["comments"]
+        self.assertEqual([(row["id"], row["body"], row["author"], row["mentions"]) for row in rows], [(first, "", "", []), (answer, "Because.", "owner", [])])
+        self.assertEqual(self.ask("PATCH", f"{path}/{first}", {"body": "again"}, headers=one).status, 404)  # it is nobody's now
+        self.assertEqual(self.ask("DELETE", f"{path}/{answer}", headers=other).status, 204)
+        self.assertEqual(self.ask("GET", path, headers=one).json()["comments"], [])
+
     def test_the_audit_tells_who_deleted_named_and_shared(self):
         trace, writer = self.new_trace("vision"), self.as_user("writer")
         report = self.ask("POST", "/reports", {"project": "vision", "title": "A title", "markdown": "x"}, headers=writer).json()["id"]

@@ -218,10 +218,10 @@ function Said({comment}: {comment: Comment}): JSX.Element {
   return (
     <div class="report-comment">
       <span class="muted">
-        {`${comment.author} · ${formatWhen(comment.created_at, new Date())}`}
+        {`${comment.author === '' ? '' : `${comment.author} · `}${formatWhen(comment.created_at, new Date())}`}
         {comment.edited_at === undefined ? '' : ' · edited'}
       </span>
-      <p>{comment.body}</p>
+      <p>{comment.body === '' ? <em class="muted">Deleted by its author.</em> : comment.body}</p>
     </div>
   );
 }
