@@ -92,17 +92,16 @@ static void packed_done(struct packed *packed)
     }
 }
 
-static enum lac_status take_model(void *context, struct lac_model *model, struct lac_error *reterr)
+enum lac_status lac_convert_model(struct lac_model *model, const struct lac_names *names,
+                                  const char *path, struct lac_error *reterr)
 {
-    struct conversion *conversion = context;
-    const struct lac_diagnose_options diagnose = {.names = conversion->options->names,
-                                                  .wants_worker_steps = true};
+    assert(model != NULL && path != NULL);
+    const struct lac_diagnose_options diagnose = {.names = names, .wants_worker_steps = true};
     struct lac_analysis *analysis = NULL;
     struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
     struct packed packed = {{NULL}, {0}};
     char *json = NULL;
     size_t json_length = 0;
-    char path[PATH_BYTES];
     struct lac_trace_write_options write = {.path = path, .generation = 1};
     enum lac_status status = lac_diagnose(model, &diagnose, &analysis, reterr);
 
@@ -123,17 +122,8 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
         }
         pack_facts(model, analysis, &packed);
         add_packed(&packed, &write);
-        (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT,
-                       conversion->options->output_dir, conversion->result.trace_count);
         write.analysis = analysis;
         status = lac_trace_write(model, &write, reterr);
-    }
-    if (status == LAC_OK) {
-        conversion->result.trace_count++;
-        conversion->result.event_count += model->info.event_count;
-        conversion->result.slice_count += model->info.slice_count;
-    } else if (status == LAC_ERR_NOMEM) {
-        (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory while diagnosing the trace");
     }
     for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
         lac_buffer_done(&flames[metric]);
@@ -141,6 +131,26 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
     packed_done(&packed);
     free(json);
     lac_analysis_destroy(analysis);
+    return status;
+}
+
+static enum lac_status take_model(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    struct conversion *conversion = context;
+    struct lac_convert_result *result = &conversion->result;
+    char path[PATH_BYTES];
+    enum lac_status status;
+
+    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT,
+                   conversion->options->output_dir, result->trace_count);
+    status = lac_convert_model(model, conversion->options->names, path, reterr);
+    if (status == LAC_OK) {
+        result->trace_count++;
+        result->event_count += model->info.event_count;
+        result->slice_count += model->info.slice_count;
+    } else if (status == LAC_ERR_NOMEM) {
+        (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory while diagnosing the trace");
+    }
     lac_model_destroy(model);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "analysis/diagnose/names/names.h"
 #include "analysis/import/import.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
 #include <stdint.h>
@@ -27,6 +28,17 @@ struct lac_convert_result {
     uint64_t event_count;
     uint64_t slice_count;
 };
+
+/**
+ * What an import does once it has the model: diagnose it, add the derived tracks, write the trace
+ * file with all that is kept beside it.
+ *
+ * @param names rows that come before the table's; may be NULL
+ * @return LAC_OK, or what lac_diagnose() and lac_trace_write() return
+ */
+LAC_MUST_USE enum lac_status lac_convert_model(struct lac_model *model,
+                                               const struct lac_names *names, const char *path,
+                                               struct lac_error *reterr);
 
 /**
  * Convert. Each trace of a tar becomes a file of its own; one in memory at a time.

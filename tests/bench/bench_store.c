@@ -5,11 +5,8 @@
  * usage: bench_store [--slices MILLIONS] --write DATA_FOLDER
  */
 
-#include "analysis/diagnose/diagnose.h"
-#include "server/json/analysis_json.h"
-#include "server/json/flame_json.h"
+#include "server/ingest/convert.h"
 #include "server/store/publish.h"
-#include "server/store/trace/trace_writer.h"
 #include "tests/support/training_model.h"
 
 #include <stdio.h>
@@ -35,38 +32,6 @@ static void must(enum lac_status status, const char *what, const struct lac_erro
     }
 }
 
-/** What an import does once it has the model: diagnosis, derived rows, the trace file. */
-static void stage(struct lac_model *model, const struct lac_staging *staging)
-{
-    char path[sizeof(staging->path) + 32];
-    struct lac_analysis *analysis = NULL;
-    struct lac_analysed analysed = {.model = model};
-    struct lac_trace_write_options options = {.path = path, .generation = 1};
-    struct lac_error error = {0};
-    struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
-    char *json = NULL;
-    size_t json_length = 0;
-
-    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, 0U);
-    must(lac_diagnose(model, NULL, &analysis, &error), "diagnosis", &error);
-    analysed.analysis = analysis;
-    must(lac_analysis_json(&analysed, false, &json, &json_length), "document", NULL);
-    must(lac_diagnose_add_tracks(analysis, model), "derived tracks", NULL);
-    options.analysis = analysis;
-    options.documents[LAC_DOCUMENT_ANALYSIS] = (struct lac_trace_text){json, json_length};
-    lac_flame_documents(model, flames);
-    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
-        options.documents[LAC_DOCUMENT_FLAME + metric] =
-            (struct lac_trace_text){flames[metric].bytes, flames[metric].size_bytes};
-    }
-    must(lac_trace_write(model, &options, &error), "trace file", &error);
-    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
-        lac_buffer_done(&flames[metric]);
-    }
-    free(json);
-    lac_analysis_destroy(analysis);
-}
-
 static int write_trace(const char *data_dir, uint64_t slice_count)
 {
     const struct lac_store_options store_options = {.data_dir = data_dir};
@@ -77,7 +42,7 @@ static int write_trace(const char *data_dir, uint64_t slice_count)
         .staging = &staging, .trace_count = 1, .name = "bench-training"};
     char id[LAC_ID_SIZE];
     char ids[1][LAC_ID_SIZE];
-    char path[4096];
+    char path[sizeof(staging.path) + 64];
     struct lac_error error = {0};
     struct stat file = {0};
     double before_s;
@@ -88,7 +53,8 @@ static int write_trace(const char *data_dir, uint64_t slice_count)
     must(lac_store_new_id(id, &error), "id", &error);
     must(lac_staging_create(store, id, &staging, &error), "staging", &error);
     before_s = cpu_s();
-    stage(model, &staging);
+    (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging.path, 0U);
+    must(lac_convert_model(model, NULL, path, &error), "trace file", &error);
     must(lac_store_publish(store, &publication, ids, &error), "publication", &error);
     seconds = cpu_s() - before_s;
     (void)snprintf(path, sizeof(path), "%s/traces/%s.db", data_dir, ids[0]);
