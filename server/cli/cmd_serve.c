@@ -74,6 +74,10 @@ static const struct lac_option option_table[] = {
     {.name = "base-path", .value = "/X/Y", .help = "path prefix behind a proxy"},
     {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug (info)"},
     LAC_OPTION_NAMES,
+    {.name = "catalog",
+     .value = "URL",
+     .help =
+         "keep the catalog in postgresql://... (LACUNA_CATALOG); one server, not DIR/catalog.db"},
     {.name = "objects",
      .value = "URL",
      .help = "keep traces in s3://BUCKET/PREFIX (AWS_... variables), DIR holds copies"},
@@ -362,6 +366,7 @@ static bool read_options(struct service *service)
     service->ingest_options.keep_originals = lac_options_on(options, "keep-originals", true);
     service->ingest_options.names_text = service->own_names.text;
     service->store_options.names = service->own_names.names;
+    service->store_options.catalog_address = lac_options_text(options, "catalog", NULL);
     service->store_options.objects_url = lac_options_text(options, "objects", NULL);
     return read_allow_hosts(service) && read_webhooks(service) && read_numbers(service) &&
            lac_options_data_dir(options, service->data_dir, sizeof(service->data_dir));

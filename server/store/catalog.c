@@ -3,8 +3,11 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/database/database.h"
+#include "server/store/database/postgres_catalog.h"
 #include "server/store/database/sqlite_database.h"
+#include "server/store/publish.h"
 #include "server/store/schema_reports.h"
+#include "server/store/store.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
 
@@ -119,6 +122,20 @@ static const char *const migrations[] = {
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
+
+enum lac_status lac_catalog_open_elsewhere(const char *data_dir, const char *address,
+                                           struct lac_db **ret_db, struct lac_error *reterr)
+{
+    char owner[LAC_ID_SIZE] = "";
+    const struct lac_postgres_catalog catalog = {.data_dir = data_dir,
+                                                 .address = address,
+                                                 .fresh_owner = owner,
+                                                 .migrations = migrations,
+                                                 .version = LAC_CATALOG_VERSION};
+    const enum lac_status status = lac_store_new_id(owner, reterr);
+
+    return status == LAC_OK ? lac_db_open_elsewhere(&catalog, ret_db, reterr) : status;
+}
 
 int64_t lac_now_unix_ms(void)
 {
@@ -446,7 +463,9 @@ enum lac_status lac_catalog_project(struct lac_db *db, const char *name, int64_t
     if (name == NULL || *name == '\0') {
         return LAC_OK;
     }
-    status = lac_db_prepare(db, "INSERT OR IGNORE INTO projects(name, created_ms) VALUES(?, ?)",
+    status = lac_db_prepare(db,
+                            "INSERT INTO projects(name, created_ms) VALUES(?, ?)"
+                            " ON CONFLICT DO NOTHING",
                             &get, reterr);
     if (status == LAC_OK) {
         lac_db_bind_text(get, 1, name);

@@ -20,6 +20,11 @@ enum {
 LAC_MUST_USE enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db,
                                               struct lac_error *reterr);
 
+/** The same in PostgreSQL: postgres_catalog.h says where. */
+LAC_MUST_USE enum lac_status lac_catalog_open_elsewhere(const char *data_dir, const char *address,
+                                                        struct lac_db **ret_db,
+                                                        struct lac_error *reterr);
+
 /**
  * Make a file with checksums and a rollback journal of a catalog of version 1 or 2; any other is
  * left alone. Nobody else may have it open. Where there is no room for the copy it stays as it is.

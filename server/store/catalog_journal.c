@@ -202,8 +202,8 @@ static enum lac_status insert_figures(struct lac_db *db, const struct lac_figure
     char parts[LAC_TIME_PART_COUNT * 21 + 1];
     size_t used = 0;
     struct lac_statement *put = NULL;
-    enum lac_status status = lac_db_prepare(
-        db, "INSERT OR REPLACE INTO figures VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &put, reterr);
+    enum lac_status status =
+        lac_db_prepare(db, "INSERT INTO figures VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &put, reterr);
 
     for (int i = 0; i < LAC_TIME_PART_COUNT; i++) {
         used += (size_t)snprintf(parts + used, sizeof(parts) - used, "%s%" PRId64, i > 0 ? "," : "",
@@ -235,8 +235,8 @@ static enum lac_status insert_settings(struct lac_db *db, const char *trace,
                                        struct lac_error *reterr)
 {
     struct lac_statement *put = NULL;
-    enum lac_status status =
-        lac_db_prepare(db, "INSERT OR IGNORE INTO figure_settings VALUES(?,?,?)", &put, reterr);
+    enum lac_status status = lac_db_prepare(
+        db, "INSERT INTO figure_settings VALUES(?,?,?) ON CONFLICT DO NOTHING", &put, reterr);
 
     for (uint32_t i = 0; i < count && i < LAC_FIGURE_SETTINGS_MAX && status == LAC_OK; i++) {
         lac_db_bind_text(put, 1, trace);
@@ -350,8 +350,13 @@ enum lac_status lac_store_put_neighbors(struct lac_store *store,
     if (status == LAC_OK) {
         /* of two traces that are still there */
         status = lac_db_prepare(store->catalog,
-                                "INSERT OR REPLACE INTO neighbors SELECT ?1, ?2, ?3, ?4, ?5, ?6"
-                                " WHERE (SELECT count(*) FROM traces WHERE id IN (?1, ?2)) = 2",
+                                "INSERT INTO neighbors SELECT ?1, ?2, ?3, ?4, ?5, ?6"
+                                " WHERE (SELECT count(*) FROM traces WHERE id IN (?1, ?2)) = 2"
+                                " ON CONFLICT(b) DO UPDATE SET a = excluded.a,"
+                                " version = excluded.version,"
+                                " predicted_pct = excluded.predicted_pct,"
+                                " achieved_pct = excluded.achieved_pct,"
+                                " document = excluded.document",
                                 &put, reterr);
         if (status == LAC_OK) {
             lac_db_bind_text(put, 1, neighbors->b);
@@ -534,12 +539,13 @@ enum lac_status lac_store_varied(struct lac_store *store, const char *project,
 
     *ret_count = 0;
     (void)pthread_mutex_lock(&store->lock);
-    status = prepare(store,
-                     "SELECT s.key, count(DISTINCT s.value) AS n, count(*) FROM (SELECT t.id FROM"
-                     " traces t" OF_PROJECT " AND ?2 > 0 ORDER BY t.seq DESC LIMIT ?3) newest"
-                     " JOIN figure_settings s ON s.trace = newest.id"
-                     " GROUP BY s.key HAVING n > 1 ORDER BY 3 DESC, n DESC, s.key",
-                     project, &get, reterr);
+    status =
+        prepare(store,
+                "SELECT s.key, count(DISTINCT s.value) AS n, count(*) FROM (SELECT t.id FROM"
+                " traces t" OF_PROJECT " AND ?2 > 0 ORDER BY t.seq DESC LIMIT ?3) newest"
+                " JOIN figure_settings s ON s.trace = newest.id"
+                " GROUP BY s.key HAVING count(DISTINCT s.value) > 1 ORDER BY 3 DESC, n DESC, s.key",
+                project, &get, reterr);
     if (status == LAC_OK) {
         lac_db_bind_i64(get, 3, LAC_VARIED_TRACES);
     }

@@ -91,8 +91,9 @@ enum lac_status lac_catalog_put_labels(struct lac_db *db, const char *id,
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id");
     }
     if (status == LAC_OK) {
-        status = lac_catalog_change(db, "INSERT OR IGNORE INTO labels(trace) VALUES(?1)", texts, 1,
-                                    NULL, reterr);
+        status =
+            lac_catalog_change(db, "INSERT INTO labels(trace) VALUES(?1) ON CONFLICT DO NOTHING",
+                               texts, 1, NULL, reterr);
     }
     if (status == LAC_OK) {
         status = put_label(db, "UPDATE labels SET name = nullif(?2, '') WHERE trace = ?1", id,

@@ -57,17 +57,18 @@ static enum lac_status mark(struct lac_db *db, const char *trace, int is_baselin
                                     reterr);
     }
     if (status == LAC_OK && is_baseline > 0) {
-        status =
-            lac_catalog_change(db, "INSERT OR REPLACE INTO baselines VALUES(" PROJECT_OF ", ?1)",
-                               texts, 1, NULL, reterr);
+        status = lac_catalog_change(db,
+                                    "INSERT INTO baselines VALUES(" PROJECT_OF ", ?1)"
+                                    " ON CONFLICT(project) DO UPDATE SET trace = excluded.trace",
+                                    texts, 1, NULL, reterr);
     }
     if (status == LAC_OK && is_pinned == 0) {
         status =
             lac_catalog_change(db, "DELETE FROM pins WHERE trace = ?1", texts, 1, NULL, reterr);
     }
     if (status == LAC_OK && is_pinned > 0) {
-        status = lac_catalog_change(db, "INSERT OR IGNORE INTO pins VALUES(?1, ?2)", texts, 2, NULL,
-                                    reterr);
+        status = lac_catalog_change(db, "INSERT INTO pins VALUES(?1, ?2) ON CONFLICT DO NOTHING",
+                                    texts, 2, NULL, reterr);
     }
     return status;
 }

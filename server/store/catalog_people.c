@@ -144,26 +144,12 @@ static enum lac_status load(struct lac_db *db, const char *sql,
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-static int64_t data_version(struct lac_db *db)
-{
-    struct lac_error error;
-    struct lac_statement *get = NULL;
-    int64_t version = 0;
-
-    if (lac_db_prepare(db, "PRAGMA data_version", &get, &error) == LAC_OK &&
-        lac_db_step_row(get, "catalog", &error) == LAC_OK) {
-        version = lac_db_i64(get, 0);
-    }
-    lac_db_finalize(get);
-    return version;
-}
-
 int64_t lac_store_data_version(struct lac_store *store)
 {
     int64_t version;
 
     (void)pthread_mutex_lock(&store->lock);
-    version = data_version(store->catalog);
+    version = lac_db_data_version(store->catalog);
     (void)pthread_mutex_unlock(&store->lock);
     return version;
 }
@@ -189,7 +175,7 @@ enum lac_status lac_store_load_people(struct lac_store *store, struct lac_people
     enum lac_status status = LAC_OK;
 
     (void)pthread_mutex_lock(&store->lock);
-    rows.data_version = data_version(store->catalog);
+    rows.data_version = lac_db_data_version(store->catalog);
     for (size_t i = 0; i < LAC_COUNT_OF(tables) && status == LAC_OK; i++) {
         status = load(store->catalog, tables[i].sql, tables[i].take, &rows, reterr);
     }

@@ -83,7 +83,7 @@ enum lac_status lac_store_put_user(struct lac_store *store, const struct lac_use
 
     status = change(store, status, reterr,
                     "DELETE FROM sessions WHERE user IN (SELECT id FROM users WHERE name = ?1 AND"
-                    " password IS NOT ?2)",
+                    " coalesce(password, '') <> coalesce(?2, ''))",
                     "tt", user->name, user->password);
     status =
         change(store, status, reterr,
@@ -192,8 +192,9 @@ enum lac_status lac_store_put_member(struct lac_store *store, const char *projec
         status = must_have_changed(store, status, "no such member", reterr);
     } else {
         status = change(store, status, reterr,
-                        "INSERT OR REPLACE INTO members(project, user, role)"
-                        " SELECT ?1, id, ?3 FROM users WHERE name = ?2",
+                        "INSERT INTO members(project, user, role)"
+                        " SELECT ?1, id, ?3 FROM users WHERE name = ?2"
+                        " ON CONFLICT(project, user) DO UPDATE SET role = excluded.role",
                         "ttt", project, user, role);
         status = must_have_changed(store, status, "no such user", reterr);
     }
@@ -208,8 +209,9 @@ enum lac_status lac_store_put_settings(struct lac_store *store, const char *proj
     enum lac_status status = begin(store, reterr);
 
     status = change(store, status, reterr,
-                    "INSERT OR REPLACE INTO project_settings(project, everybody, description)"
-                    " VALUES(?1, ?2, ?3)",
+                    "INSERT INTO project_settings(project, everybody, description)"
+                    " VALUES(?1, ?2, ?3) ON CONFLICT(project) DO UPDATE SET"
+                    " everybody = excluded.everybody, description = excluded.description",
                     "ttt", project, everybody, description);
     return end(store, status, reterr);
 }
@@ -221,8 +223,8 @@ enum lac_status lac_store_add_project(struct lac_store *store, const char *name,
     enum lac_status status = begin(store, reterr);
 
     status = change(store, status, reterr,
-                    "INSERT OR IGNORE INTO projects(name, created_ms) VALUES(?1, ?2)", "ti", name,
-                    lac_now_unix_ms());
+                    "INSERT INTO projects(name, created_ms) VALUES(?1, ?2) ON CONFLICT DO NOTHING",
+                    "ti", name, lac_now_unix_ms());
     return end(store, status, reterr);
 }
 

@@ -16,8 +16,9 @@
 enum { LIST_LIMIT_MAX = 1000 };
 
 #define RUN_COLUMNS                                                                                \
-    "SELECT r.id, coalesce(r.name, ''), coalesce(p.name, ''), r.created_ms, count(t.id),"          \
-    " sum(t.state = 2), sum(t.state = 3), sum(t.event_count)"                                      \
+    "SELECT r.id, coalesce(r.name, ''), coalesce(max(p.name), ''), r.created_ms, count(t.id),"     \
+    " sum(CASE t.state WHEN 2 THEN 1 ELSE 0 END), sum(CASE t.state WHEN 3 THEN 1 ELSE 0 END),"     \
+    " sum(t.event_count)"                                                                          \
     " FROM runs r JOIN traces t ON t.run = r.id LEFT JOIN projects p ON p.id = r.project "
 
 static enum lac_status read_run(struct lac_statement *get, struct lac_run_row *row)

@@ -292,12 +292,12 @@ enum lac_status lac_catalog_list(struct lac_db *db, const struct lac_trace_query
     status = lac_db_prepare(db,
                             "SELECT " TRACE_COLUMNS "LEFT JOIN labels l ON l.trace = t.id "
                             "WHERE t.seq < ?1 AND (?2 IS NULL OR"
-                            " instr(lower(coalesce(l.name, t.name)), lower(?2)))"
+                            " instr(lower(coalesce(l.name, t.name)), lower(?2)) > 0)"
                             " AND (?3 IS NULL OR coalesce(l.project, p.name) = ?3)"
                             " AND (?4 IS NULL OR t.run = ?4)"
                             " AND (?5 IS NULL OR coalesce(l.project, p.name) IN"
                             " (SELECT value FROM json_each(?5)))"
-                            " ORDER BY t.seq DESC",
+                            " ORDER BY t.seq DESC LIMIT ?6",
                             &get, reterr);
     if (status == LAC_OK) {
         lac_db_bind_i64(get, 1, before);
@@ -305,6 +305,7 @@ enum lac_status lac_catalog_list(struct lac_db *db, const struct lac_trace_query
         lac_db_bind_text(get, 3, query->project);
         lac_db_bind_text(get, 4, query->run);
         lac_db_bind_text(get, 5, query->among);
+        lac_db_bind_i64(get, 6, (int64_t)query->limit + 1); /* one more says that there are more */
         status = read_page(get, query->limit, &list, reterr);
     }
     lac_db_finalize(get);
@@ -417,7 +418,7 @@ enum lac_status lac_catalog_put_trace(struct lac_db *db, const struct lac_trace_
         " cause, letter, verdict, step_mean_ns, throughput_per_s, throughput_unit,"
         " not_computing_pct, next_change, gain_low_pct, gain_mid_pct, gain_high_pct, finding_id)"
         " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-        " ON CONFLICT(id) DO UPDATE SET run=coalesce(excluded.run, run), name=excluded.name,"
+        " ON CONFLICT(id) DO UPDATE SET run=coalesce(excluded.run, traces.run), name=excluded.name,"
         " state=excluded.state, generation=excluded.generation, error_code=NULL,"
         " error_message=NULL, original=excluded.original, format=excluded.format,"
         " event_count=excluded.event_count, slice_count=excluded.slice_count,"

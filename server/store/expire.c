@@ -190,8 +190,9 @@ static enum lac_status expire_originals(struct lac_store *store, const struct la
     enum lac_status status =
         list_due(store,
                  "SELECT original, min(name) FROM traces WHERE original IS NOT NULL GROUP BY"
-                 " original HAVING max(created_ms) < ?1 AND min(state = 2) AND NOT"
-                 " max(id IN " KEPT ") ORDER BY min(seq)",
+                 " original HAVING max(created_ms) < ?1 AND min(CASE state WHEN 2 THEN 1"
+                 " ELSE 0 END) = 1 AND max(CASE WHEN id IN " KEPT
+                 " THEN 1 ELSE 0 END) = 0 ORDER BY min(seq)",
                  expiry->originals_before_ms, &list, reterr);
 
     for (uint32_t i = 0; i < list.count && status == LAC_OK; i++) {

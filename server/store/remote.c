@@ -101,8 +101,10 @@ enum lac_status lac_catalog_put_object(struct lac_db *db, const struct lac_objec
 {
     struct lac_statement *put = NULL;
     enum lac_status status = lac_db_prepare(
-        db, "INSERT OR REPLACE INTO objects(kind, id, sha256, bytes) VALUES(?1, ?2, ?3, ?4)", &put,
-        reterr);
+        db,
+        "INSERT INTO objects(kind, id, sha256, bytes) VALUES(?1, ?2, ?3, ?4)"
+        " ON CONFLICT(kind, id) DO UPDATE SET sha256 = excluded.sha256, bytes = excluded.bytes",
+        &put, reterr);
 
     if (status == LAC_OK) {
         lac_db_bind_i64(put, 1, (int64_t)row->kind);

@@ -145,7 +145,7 @@ static enum lac_status list_page(struct lac_store *store,
                    " AND (?6 IS NULL OR p.name IN (SELECT value FROM json_each(?6)))"
                    " AND (?4 IS NULL OR instr(lower(r.title), lower(?4)) > 0)"
                    " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM report_comments m WHERE m.report ="
-                   " r.id AND instr(m.mentions, char(10) || ?5 || char(10)) > 0 AND NOT EXISTS"
+                   " r.id AND instr(m.mentions, '\n' || ?5 || '\n') > 0 AND NOT EXISTS"
                    " (SELECT 1 FROM report_comments f WHERE f.id = m.thread AND f.resolved_ms IS"
                    " NOT NULL))) ORDER BY r.updated_ms DESC, r.id DESC",
                    "NULL");
@@ -238,8 +238,8 @@ static enum lac_status put_snapshots(struct lac_db *db, const char *id,
         const char *texts[4] = {id, change->snapshots[i].part, now, change->snapshots[i].text};
 
         status = lac_catalog_change(db,
-                                    "INSERT OR IGNORE INTO report_parts SELECT ?1, ?2,"
-                                    " CAST(?3 AS INTEGER), ?4",
+                                    "INSERT INTO report_parts VALUES(?1, ?2,"
+                                    " CAST(?3 AS INTEGER), ?4) ON CONFLICT DO NOTHING",
                                     texts, 4, NULL, reterr);
     }
     return status;
@@ -371,8 +371,9 @@ static enum lac_status change_report(struct lac_db *db, const char *id,
     enum lac_status status =
         lac_catalog_change(db,
                            "UPDATE reports SET title = coalesce(?2, title), body = coalesce(?3,"
-                           " body), updated_ms = max(CAST(?4 AS INTEGER), updated_ms), version ="
-                           " version + 1, editor = ?5 WHERE id = ?1",
+                           " body), updated_ms = CASE WHEN updated_ms > CAST(?4 AS INTEGER)"
+                           " THEN updated_ms ELSE CAST(?4 AS INTEGER) END, version = version + 1, "
+                           "editor = ?5 WHERE id = ?1",
                            texts, 5, NULL, reterr);
 
     if (status == LAC_OK && change->project != NULL) {

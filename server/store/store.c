@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
+#include "server/store/database/postgres_catalog.h"
 #include "server/store/database/sqlite_database.h"
 #include "server/store/publish.h"
 #include "server/store/remote.h"
@@ -202,17 +203,13 @@ static enum lac_status replace_catalog(struct lac_store *store, const char *path
     return status;
 }
 
-static enum lac_status open_catalog(struct lac_store *store, bool may_replace,
-                                    struct lac_error *reterr)
+/** DIR/catalog.db: converted, checked and replaced where that is needed. */
+static enum lac_status open_catalog_file(struct lac_store *store, bool may_replace,
+                                         struct lac_error *reterr)
 {
     char path[LAC_STORE_PATH_SIZE];
-    int lock = lac_folder_lock(store, true); /* two processes may create it at the same time */
     enum lac_status status = LAC_OK;
 
-    if (lock < 0) {
-        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot write to the data folder %s: %s",
-                        store->data_dir, strerror(errno));
-    }
     (void)lac_store_path(store, path, "catalog.db", NULL, NULL);
     if (lock_catalog(store, true) && !is_served(store)) {
         status = lac_catalog_convert(path, reterr);
@@ -228,6 +225,24 @@ static enum lac_status open_catalog(struct lac_store *store, bool may_replace,
         store->catalog = NULL;
         status = replace_catalog(store, path, reterr);
     }
+    return status;
+}
+
+static enum lac_status open_catalog(struct lac_store *store,
+                                    const struct lac_store_options *options,
+                                    struct lac_error *reterr)
+{
+    int lock = lac_folder_lock(store, true); /* two processes may create it at the same time */
+    enum lac_status status;
+
+    if (lock < 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot write to the data folder %s: %s",
+                        store->data_dir, strerror(errno));
+    }
+    status = lac_db_is_elsewhere(store->data_dir, options->catalog_address)
+                 ? lac_catalog_open_elsewhere(store->data_dir, options->catalog_address,
+                                              &store->catalog, reterr)
+                 : open_catalog_file(store, options->sweep && !options->is_live, reterr);
     if (status == LAC_OK && !lock_catalog(store, false)) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "another process repairs the data folder %s",
                           store->data_dir);
@@ -301,7 +316,7 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         store->notice_context = options->notice_context;
         store->changed = options->changed;
         store->changed_context = options->changed_context;
-        status = open_catalog(store, options->sweep && !options->is_live, reterr);
+        status = open_catalog(store, options, reterr);
     }
     if (status == LAC_OK) {
         status = lac_cache_create(

@@ -31,6 +31,8 @@ struct lac_store_options {
     /** Where traces and originals are kept beside the folder, which holds copies then (objects.h);
      * NULL: where the catalog says, or only in the folder. */
     const char *objects_url;
+    /** Where the catalog is in PostgreSQL; NULL: where DIR/catalog.url says, else DIR/catalog.db. */
+    const char *catalog_address;
     uint64_t copies_bytes_max;         /**< of those copies; 0: 16 GiB */
 #define LAC_STORE_NO_COPIES UINT64_MAX /**< none stays: nobody else has the folder open */
     uint64_t cache_bytes;              /**< decoded columns, names, tiles; 0: 256 MiB */
@@ -60,7 +62,8 @@ struct lac_store_options {
  * become `failed`. What belongs to nothing is moved to lost/. No trace and no original is removed.
  *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT (damaged, and not `sweep` or another
- *         process has it open), LAC_ERR_LIMIT (written by a newer version)
+ *         process has it open), LAC_ERR_LIMIT (written by a newer version), LAC_ERR_MISUSE (the
+ *         catalog of `catalog_address` is not this folder's)
  */
 LAC_MUST_USE enum lac_status lac_store_open(const struct lac_store_options *options,
                                             struct lac_store **ret_store, struct lac_error *reterr);

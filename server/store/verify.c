@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
+#include "server/store/database/postgres_catalog.h"
 #include "server/store/database/sqlite_database.h"
 #include "server/store/publish.h"
 #include "server/store/remote.h"
@@ -453,6 +454,14 @@ static void verify_catalog(struct verify *verify)
     sqlite3 *db = NULL;
     enum lac_status status = LAC_OK;
 
+    if (lac_db_is_elsewhere(verify->store.data_dir, NULL)) { /* it checks its own pages */
+        verify->has_objects = true;
+        if (lac_catalog_open_elsewhere(verify->store.data_dir, NULL, &verify->store.catalog,
+                                       &error) != LAC_OK) {
+            tell(verify, "", "catalog.url", error.message);
+        }
+        return;
+    }
     (void)lac_store_path(&verify->store, path, "catalog.db", NULL, NULL);
     if (stat(path, &info) != 0 || info.st_size == 0) {
         tell(verify, "", "catalog.db", "is not there: the next start makes it again");

@@ -200,10 +200,10 @@ enum lac_status lac_webhooks_queue(struct lac_store *store, const struct lac_web
     if (status == LAC_OK && has_any) {
         status = lac_catalog_change_alone(
             store->catalog, true,
-            "INSERT OR IGNORE INTO webhook_deliveries(webhook, event, object, body, text, at_ms,"
+            "INSERT INTO webhook_deliveries(webhook, event, object, body, text, at_ms,"
             " next_ms) SELECT id, ?2, ?3, ?4, ?5, ?7, ?7 FROM webhooks WHERE project = ?1 AND"
             " ((?6 IS NULL AND instr(events, ' ' || ?2 || ' ') > 0) OR id = ?6)"
-            " AND created_ms <= CAST(?8 AS INTEGER)",
+            " AND created_ms <= CAST(?8 AS INTEGER) ON CONFLICT DO NOTHING",
             texts, 8, &changes, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);

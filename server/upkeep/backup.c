@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "server/store/database/database.h"
+#include "server/store/database/sqlite_database.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 
@@ -481,6 +482,11 @@ enum lac_status lac_backup(struct lac_store *store, const char *to,
     enum lac_status status;
     int lock;
 
+    if (lac_db_sqlite(store->catalog) == NULL) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                        "the catalog is in PostgreSQL, which has its own backup: stop the server, "
+                        "then pg_dump the catalog and copy the folder");
+    }
     if (*to == '\0' || strlen(to) >= sizeof(target)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "give a folder for the copy");
     }

@@ -17,6 +17,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.environ.get("LACUNA_PROGRAM", os.path.join(ROOT, "build/release/lacuna"))
 SOAK = os.environ.get("LACUNA_SOAK") == "1"
+CATALOG_IS_FILE = not os.environ.get("LACUNA_TEST_CATALOG")
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -79,6 +80,7 @@ class Server:
         if os.path.exists(port_file):
             os.unlink(port_file)
         self.log = open(self.log_path, "ab")
+        place_catalog(self.data)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
         begin = time.monotonic()
         self.process = subprocess.Popen([PROGRAM, "serve", "--data", self.data, "--listen", listen, "--port-file", port_file, *self.flags],
@@ -169,6 +171,14 @@ class Server:
         found = re.search(r"(ERROR: AddressSanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion)[\s\S]{0,3000}", log)
         if found:
             raise AssertionError("the server's log has: " + found.group(0))
+
+
+def place_catalog(data):
+    """With LACUNA_TEST_CATALOG, the address of a PostgreSQL, new folders have their catalogs there, a schema each."""
+    address, path = os.environ.get("LACUNA_TEST_CATALOG"), os.path.join(data, "catalog.url")
+    if address and os.path.isdir(data) and not os.path.exists(path) and not os.path.exists(os.path.join(data, "catalog.db")):
+        with open(path, "w") as file:
+            file.write(f"{address}&options=-csearch_path%3Dt_lacunatest_{os.urandom(8).hex()}\n")
 
 
 def children(pid):

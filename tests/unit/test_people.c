@@ -5,6 +5,7 @@
 #include "server/people/throttle.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
+#include "tests/support/catalog_place.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -23,6 +24,7 @@ static void setup(void)
 
     (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
+    place_catalog(folder);
     const struct lac_store_options options = {.data_dir = folder};
 
     ck_assert_msg(lac_store_open(&options, &store, &error) == LAC_OK, "%s", error.message);

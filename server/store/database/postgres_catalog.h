@@ -1,0 +1,32 @@
+#ifndef LAC_SERVER_STORE_DATABASE_POSTGRES_CATALOG_H
+#define LAC_SERVER_STORE_DATABASE_POSTGRES_CATALOG_H
+
+/* The catalog of a data folder in PostgreSQL. DIR/catalog.url (mode 0600) says where it is, and by
+ * which id it knows the folder: one folder has one catalog, and a catalog one folder. */
+
+#include "server/store/database/database.h"
+
+enum { LAC_CATALOG_ADDRESS_BYTES = 2048, LAC_OWNER_BYTES = 32 };
+
+struct lac_postgres_catalog {
+    const char *data_dir;
+    const char *address;           /**< NULL: where catalog.url says */
+    const char *fresh_owner;       /**< an id for a folder that has none yet: [a-z0-9], below 32 */
+    const char *const *migrations; /**< what takes a catalog from version N to N + 1, as SQLite's */
+    int version;                   /**< how many */
+};
+
+/** Whether the folder's catalog is not in catalog.db. `address`: of the options, may be NULL. */
+bool lac_db_is_elsewhere(const char *data_dir, const char *address);
+
+/**
+ * Open, create or migrate. With the folder's lock. Where the folder has no catalog.url yet, and where
+ * a given address is another one of the same catalog, it is written.
+ * @return LAC_OK, LAC_ERR_MISUSE (the folder has a catalog.db, or the catalog another folder),
+ *         LAC_ERR_LIMIT (a newer version), LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT
+ */
+LAC_MUST_USE enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog,
+                                                   struct lac_db **ret_db,
+                                                   struct lac_error *reterr);
+
+#endif

@@ -1,0 +1,806 @@
+#include "server/store/database/postgres_database.h"
+
+#include "analysis/model/status.h"
+#include "collector/base/utf8.h"
+#include "server/store/database/database_private.h"
+#include "server/store/database/dialect.h"
+#include "server/store/database/libpq.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { NUMBER_BYTES = 32, RETRY_MS = 100, SQLSTATE_LENGTH = 5 };
+
+struct postgres_db {
+    struct lac_db base;
+    struct lac_libpq pq;
+    struct pg_conn *conn;
+    bool is_in_transaction;
+    char transaction[NUMBER_BYTES]; /**< its number, while one is open */
+    int changed_rows;               /**< by the last statement that changes */
+    int64_t version;                /**< counts the changes of others that were heard of */
+};
+
+struct parameter {
+    unsigned type;
+    const char *value; /**< NULL: null */
+    int size_bytes;    /**< of a blob */
+    char *owned;       /**< a text that had to be repaired */
+    char number[NUMBER_BYTES];
+};
+
+struct postgres_statement {
+    struct lac_statement base;
+    struct postgres_db *db;
+    char *sql;
+    bool is_query;
+    bool is_short_of_memory; /**< a binding was */
+    int parameter_count;
+    struct parameter *parameters;
+    struct pg_result *result; /**< all rows; NULL before the first step */
+    int row;
+    int row_count;
+    uint8_t **blobs; /**< of the row, made when asked for */
+    size_t *blob_sizes;
+    int blob_count;
+};
+
+static struct postgres_db *postgres_of(struct lac_db *db)
+{
+    return (struct postgres_db *)db;
+}
+
+static struct postgres_statement *inner(struct lac_statement *statement)
+{
+    return (struct postgres_statement *)statement;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec rest = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
+    }
+}
+
+/* -- what went wrong --------------------------------------------------------------------------- */
+
+static bool is_connected(const struct postgres_db *db)
+{
+    return db->conn != NULL && db->pq.status(db->conn) == LAC_PQ_CONNECTION_OK;
+}
+
+static const char *sqlstate_of(const struct postgres_db *db, const struct pg_result *result)
+{
+    const char *const state = result != NULL ? db->pq.error_field(result, LAC_PQ_SQLSTATE) : NULL;
+
+    return state != NULL ? state : "";
+}
+
+/** Whether the server, or the way to it, went away. */
+static bool is_lost(const struct postgres_db *db, const struct pg_result *result)
+{
+    return !is_connected(db) || strncmp(sqlstate_of(db, result), "57P0", 4) == 0 ||
+           strncmp(sqlstate_of(db, result), "08", 2) == 0;
+}
+
+/** The first line of what libpq says of the connection: it names the host and the user. */
+static enum lac_status fail_connection(const struct postgres_db *db, const char *what,
+                                       struct lac_error *reterr)
+{
+    const char *const said = db->conn != NULL ? db->pq.error_message(db->conn) : "out of memory";
+
+    return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %.*s", what, (int)strcspn(said, "\n"),
+                    said[0] != '\0' ? said : "PostgreSQL does not answer");
+}
+
+static enum lac_status fail(const struct postgres_db *db, const struct pg_result *result,
+                            struct lac_error *reterr)
+{
+    const char *const state = sqlstate_of(db, result);
+    const char *const said = result != NULL ? db->pq.error_field(result, LAC_PQ_MESSAGE) : NULL;
+
+    if (result == NULL || said == NULL || is_lost(db, result)) {
+        return fail_connection(db, "the connection to the catalog was lost", reterr);
+    }
+    if (strcmp(state, "53100") == 0) {
+        errno = ENOSPC;
+        return lac_fail(reterr, LAC_ERR_NO_SPACE, 0,
+                        "catalog: PostgreSQL says that its disk is full: make room there");
+    }
+    if (strcmp(state, "53200") == 0) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "catalog: PostgreSQL is out of memory");
+    }
+    return lac_fail(reterr, strncmp(state, "XX", 2) == 0 ? LAC_ERR_CORRUPT : LAC_ERR_IO, 0,
+                    "catalog: PostgreSQL says: %s (%.*s)", said, SQLSTATE_LENGTH, state);
+}
+
+/* -- the connection ---------------------------------------------------------------------------- */
+
+static bool is_done(const struct postgres_db *db, const struct pg_result *result)
+{
+    const int status = result != NULL ? db->pq.result_status(result) : -1;
+
+    return status == LAC_PQ_EMPTY || status == LAC_PQ_COMMAND_OK || status == LAC_PQ_TUPLES_OK;
+}
+
+static void be_quiet(void *context, const char *line)
+{
+    (void)context;
+    (void)line;
+}
+
+/** What every new connection is told. */
+static enum lac_status set_up(struct postgres_db *db, struct lac_error *reterr)
+{
+    struct pg_result *const result =
+        db->pq.exec(db->conn, "SET lock_timeout = '15s'; SET bytea_output = hex;"
+                              "SET extra_float_digits = 1; LISTEN lacuna_catalog");
+    const enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
+
+    db->pq.clear(result);
+    return status;
+}
+
+/** Another connection in place of a lost one, within the time. */
+static enum lac_status reconnect(struct postgres_db *db, int64_t until_ms, struct lac_error *reterr)
+{
+    for (;;) {
+        enum lac_status status = LAC_ERR_IO;
+
+        db->pq.reset(db->conn);
+        db->version++; /* whoever changed something meanwhile was not heard */
+        if (is_connected(db)) {
+            status = set_up(db, reterr);
+        }
+        if (status == LAC_OK) {
+            return LAC_OK;
+        }
+        if (now_ms() >= until_ms) {
+            return fail_connection(db, "the catalog cannot be reached", reterr);
+        }
+        pause_ms(RETRY_MS);
+    }
+}
+
+/** Run what may be run again: outside of a transaction, and changing nothing that stays. */
+static enum lac_status run_patiently(struct postgres_db *db, const char *sql,
+                                     struct pg_result **ret_result, struct lac_error *reterr)
+{
+    const int64_t until_ms = now_ms() + LAC_POSTGRES_PATIENCE_MS;
+    enum lac_status status = LAC_OK;
+
+    *ret_result = NULL;
+    for (;;) {
+        if (!is_connected(db)) {
+            status = reconnect(db, until_ms, reterr);
+        }
+        if (status != LAC_OK) {
+            return status;
+        }
+        *ret_result = db->pq.exec(db->conn, sql);
+        if (is_done(db, *ret_result)) {
+            return LAC_OK;
+        }
+        if (!is_lost(db, *ret_result)) {
+            status = fail(db, *ret_result, reterr);
+        } else {
+            status = reconnect(db, until_ms, reterr);
+        }
+        db->pq.clear(*ret_result);
+        *ret_result = NULL;
+    }
+}
+
+static void close_connection(struct lac_db *base)
+{
+    struct postgres_db *const db = postgres_of(base);
+
+    if (db->conn != NULL) {
+        db->pq.finish(db->conn);
+    }
+    free(db);
+}
+
+enum lac_status lac_db_run_postgres(struct lac_db *base, const char *sql, struct lac_error *reterr)
+{
+    struct postgres_db *const db = postgres_of(base);
+    struct pg_result *const result = db->pq.exec(db->conn, sql);
+    const enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
+
+    db->pq.clear(result);
+    return status;
+}
+
+static enum lac_status run(struct lac_db *base, const char *sql, struct lac_error *reterr)
+{
+    char *const translated = lac_dialect_postgres(sql, NULL);
+    enum lac_status status;
+
+    if (translated == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    status = lac_db_run_postgres(base, translated, reterr);
+    free(translated);
+    return status;
+}
+
+/* -- transactions ------------------------------------------------------------------------------ */
+
+static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error *reterr)
+{
+    struct postgres_db *const db = postgres_of(base);
+    struct pg_result *result = NULL;
+    enum lac_status status;
+
+    assert(!db->is_in_transaction);
+    /* all are durable: it may crash while this process goes on and counts on what it has written */
+    (void)durable;
+    status = run_patiently(db,
+                           "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                           "LOCK TABLE catalog_version IN EXCLUSIVE MODE;"
+                           "SELECT txid_current()",
+                           &result, reterr);
+    if (status != LAC_OK) {
+        db->pq.clear(db->pq.exec(db->conn, "ROLLBACK"));
+        return status;
+    }
+    (void)snprintf(db->transaction, sizeof(db->transaction), "%s", db->pq.value(result, 0, 0));
+    db->pq.clear(result);
+    db->is_in_transaction = true;
+    return LAC_OK;
+}
+
+/** What became of a commit whose answer was lost. */
+static enum lac_status ask_for_commit(struct postgres_db *db, struct lac_error *reterr)
+{
+    const int64_t until_ms = now_ms() + LAC_POSTGRES_PATIENCE_MS;
+    char sql[80];
+
+    (void)snprintf(sql, sizeof(sql), "SELECT txid_status(%s)", db->transaction);
+    for (;;) {
+        struct pg_result *result = NULL;
+        const enum lac_status status = run_patiently(db, sql, &result, reterr);
+        char word[16] = "";
+
+        if (status != LAC_OK) {
+            return status;
+        }
+        (void)snprintf(word, sizeof(word), "%s", db->pq.value(result, 0, 0));
+        db->pq.clear(result);
+        if (strcmp(word, "committed") == 0) {
+            return LAC_OK;
+        }
+        if (strcmp(word, "in progress") != 0 || now_ms() >= until_ms) {
+            return lac_fail(reterr, LAC_ERR_IO, 0,
+                            "the connection to the catalog was lost, and the change was not made: "
+                            "try again");
+        }
+        pause_ms(RETRY_MS);
+    }
+}
+
+static enum lac_status commit(struct lac_db *base, struct lac_error *reterr)
+{
+    struct postgres_db *const db = postgres_of(base);
+    struct pg_result *const result = db->pq.exec(db->conn, "NOTIFY lacuna_catalog; COMMIT");
+    enum lac_status status = LAC_OK;
+
+    if (!is_done(db, result)) {
+        status = is_lost(db, result) ? LAC_ERR_NOT_FOUND : fail(db, result, reterr);
+    } else if (strcmp(db->pq.command_tag(result), "COMMIT") != 0) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0, "catalog: PostgreSQL has taken a change back");
+    }
+    db->pq.clear(result);
+    if (status == LAC_ERR_NOT_FOUND) {
+        db->is_in_transaction = false;
+        status = ask_for_commit(db, reterr);
+    }
+    if (status == LAC_OK) {
+        db->is_in_transaction = false;
+    }
+    return status;
+}
+
+static void roll_back(struct lac_db *base)
+{
+    struct postgres_db *const db = postgres_of(base);
+
+    if (db->is_in_transaction) {
+        db->is_in_transaction = false;
+        db->pq.clear(db->pq.exec(db->conn, "ROLLBACK"));
+    }
+}
+
+static int changes(struct lac_db *base)
+{
+    return postgres_of(base)->changed_rows;
+}
+
+static int64_t data_version(struct lac_db *base)
+{
+    struct postgres_db *const db = postgres_of(base);
+    struct lac_pq_notice *notice;
+
+    if (is_connected(db) && db->pq.consume_input(db->conn) == 0) {
+        db->version++;
+    }
+    while ((notice = db->pq.notifies(db->conn)) != NULL) {
+        if (notice->backend_pid != db->pq.backend_pid(db->conn)) {
+            db->version++;
+        }
+        db->pq.freemem(notice);
+    }
+    return db->version;
+}
+
+static bool is_current(struct lac_db *base)
+{
+    (void)base;
+    return true;
+}
+
+/* -- statements -------------------------------------------------------------------------------- */
+
+static enum lac_status prepare(struct lac_db *base, const char *sql,
+                               struct lac_statement **ret_statement, struct lac_error *reterr);
+
+static void drop_blobs(struct postgres_statement *statement)
+{
+    for (int i = 0; i < statement->blob_count; i++) {
+        free(statement->blobs[i]);
+    }
+    free((void *)statement->blobs);
+    free(statement->blob_sizes);
+    statement->blobs = NULL;
+    statement->blob_sizes = NULL;
+    statement->blob_count = 0;
+}
+
+static void reset(struct lac_statement *base)
+{
+    struct postgres_statement *const statement = inner(base);
+
+    drop_blobs(statement);
+    statement->db->pq.clear(statement->result);
+    statement->result = NULL;
+    statement->is_short_of_memory = false;
+    for (int i = 0; i < statement->parameter_count; i++) {
+        free(statement->parameters[i].owned);
+        statement->parameters[i] = (struct parameter){0};
+    }
+}
+
+static void finalize(struct lac_statement *base)
+{
+    struct postgres_statement *const statement = inner(base);
+
+    reset(base);
+    free(statement->parameters);
+    free(statement->sql);
+    free(statement);
+}
+
+static int parameter_count(struct lac_statement *base)
+{
+    return inner(base)->parameter_count;
+}
+
+static struct pg_result *send(const struct postgres_statement *statement)
+{
+    enum { MOST = 80 };
+    unsigned types[MOST];
+    const char *values[MOST];
+    int sizes[MOST];
+    int formats[MOST];
+
+    assert(statement->parameter_count <= MOST);
+    for (int i = 0; i < statement->parameter_count; i++) {
+        types[i] = statement->parameters[i].type;
+        values[i] = statement->parameters[i].value;
+        sizes[i] = statement->parameters[i].size_bytes;
+        formats[i] = types[i] == LAC_PQ_BYTEA ? 1 : 0;
+    }
+    return statement->db->pq.exec_params(statement->db->conn, statement->sql,
+                                         statement->parameter_count, types, values, sizes, formats,
+                                         0);
+}
+
+static enum lac_status execute(struct postgres_statement *statement, struct lac_error *reterr)
+{
+    struct postgres_db *const db = statement->db;
+    const int64_t until_ms = now_ms() + LAC_POSTGRES_PATIENCE_MS;
+    enum lac_status status = LAC_OK;
+
+    if (statement->is_short_of_memory) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    for (;;) {
+        if (!db->is_in_transaction && !is_connected(db)) {
+            status = reconnect(db, until_ms, reterr);
+        }
+        if (status != LAC_OK) {
+            return status;
+        }
+        statement->result = send(statement);
+        if (is_done(db, statement->result)) {
+            statement->row = -1;
+            statement->row_count = db->pq.row_count(statement->result);
+            if (db->pq.result_status(statement->result) == LAC_PQ_COMMAND_OK) {
+                db->changed_rows = (int)strtol(db->pq.changed_rows(statement->result), NULL, 10);
+            }
+            return LAC_OK;
+        }
+        if (db->is_in_transaction || !statement->is_query || !is_lost(db, statement->result)) {
+            status = fail(db, statement->result, reterr);
+        } else {
+            status = reconnect(db, until_ms, reterr);
+        }
+        db->pq.clear(statement->result);
+        statement->result = NULL;
+    }
+}
+
+static enum lac_status step_row(struct lac_statement *base, const char *what,
+                                struct lac_error *reterr)
+{
+    struct postgres_statement *const statement = inner(base);
+
+    (void)what;
+    drop_blobs(statement);
+    if (statement->result == NULL) {
+        const enum lac_status status = execute(statement, reterr);
+
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
+    if (statement->row + 1 >= statement->row_count) {
+        statement->row = statement->row_count;
+        return LAC_ERR_NOT_FOUND;
+    }
+    statement->row++;
+    return LAC_OK;
+}
+
+static enum lac_status step_done(struct lac_statement *base, const char *what,
+                                 struct lac_error *reterr)
+{
+    enum lac_status status = step_row(base, what, reterr);
+
+    status = status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+    reset(base);
+    return status;
+}
+
+/* -- parameters -------------------------------------------------------------------------------- */
+
+static struct parameter *parameter_at(struct lac_statement *base, int index)
+{
+    struct postgres_statement *const statement = inner(base);
+
+    assert(index >= 1 && index <= statement->parameter_count);
+    free(statement->parameters[index - 1].owned);
+    statement->parameters[index - 1] = (struct parameter){0};
+    return &statement->parameters[index - 1];
+}
+
+static void bind_i64(struct lac_statement *base, int index, int64_t value)
+{
+    struct parameter *const parameter = parameter_at(base, index);
+
+    (void)snprintf(parameter->number, sizeof(parameter->number), "%" PRId64, value);
+    parameter->type = LAC_PQ_INT8;
+    parameter->value = parameter->number;
+}
+
+static void bind_f64(struct lac_statement *base, int index, double value)
+{
+    struct parameter *const parameter = parameter_at(base, index);
+
+    (void)snprintf(parameter->number, sizeof(parameter->number), "%.17g", value);
+    parameter->type = LAC_PQ_FLOAT8;
+    parameter->value = isnan(value) ? NULL : parameter->number;
+}
+
+/** A text has the type of what it is compared with or put into: a number, too. */
+static void bind_text(struct lac_statement *base, int index, const char *text)
+{
+    struct parameter *const parameter = parameter_at(base, index);
+    const size_t length = text != NULL ? strlen(text) : 0;
+
+    parameter->value = text;
+    if (text == NULL || lac_utf8_is_clean(text, length)) {
+        return;
+    }
+    /* SQLite keeps any bytes, PostgreSQL refuses what is no UTF-8 */
+    parameter->owned = malloc(3 * length + 1);
+    parameter->value = parameter->owned;
+    if (parameter->owned == NULL) {
+        inner(base)->is_short_of_memory = true;
+        return;
+    }
+    parameter->owned[lac_utf8_repair(text, length, parameter->owned, 3 * length, NULL)] = '\0';
+}
+
+static void bind_blob(struct lac_statement *base, int index, const void *data, size_t size_bytes)
+{
+    struct parameter *const parameter = parameter_at(base, index);
+
+    assert(size_bytes <= INT32_MAX);
+    parameter->type = LAC_PQ_BYTEA;
+    parameter->value = data;
+    parameter->size_bytes = (int)size_bytes;
+}
+
+/* -- columns ----------------------------------------------------------------------------------- */
+
+static const char *value_of(struct lac_statement *base, int column)
+{
+    const struct postgres_statement *const statement = inner(base);
+    const struct lac_libpq *const pq = &statement->db->pq;
+
+    assert(statement->result != NULL && statement->row >= 0 &&
+           statement->row < statement->row_count);
+    return pq->is_null(statement->result, statement->row, column) != 0
+               ? NULL
+               : pq->value(statement->result, statement->row, column);
+}
+
+static bool is_null(struct lac_statement *base, int column)
+{
+    return value_of(base, column) == NULL;
+}
+
+static int64_t column_i64(struct lac_statement *base, int column)
+{
+    const char *const value = value_of(base, column);
+
+    return value == NULL ? 0 : *value == 't' ? 1 : strtoll(value, NULL, 10);
+}
+
+static double column_f64(struct lac_statement *base, int column)
+{
+    const char *const value = value_of(base, column);
+
+    return value != NULL ? strtod(value, NULL) : 0;
+}
+
+static const char *column_text(struct lac_statement *base, int column)
+{
+    return value_of(base, column);
+}
+
+static uint8_t nibble(char c)
+{
+    return (uint8_t)(c >= 'a' ? c - 'a' + 10 : c - '0');
+}
+
+/** The bytes of "\x0aff...", which PostgreSQL writes in pairs of lower-case digits. */
+static const void *column_blob(struct lac_statement *base, int column)
+{
+    struct postgres_statement *const statement = inner(base);
+    const char *const value = value_of(base, column);
+    uint8_t *bytes = NULL;
+    size_t size_bytes;
+
+    if (value == NULL || statement->db->pq.type(statement->result, column) != LAC_PQ_BYTEA) {
+        return value;
+    }
+    if (column >= statement->blob_count) {
+        const int count = column + 1;
+        uint8_t **const blobs = realloc((void *)statement->blobs, (size_t)count * sizeof(*blobs));
+        size_t *sizes = NULL;
+
+        if (blobs != NULL) {
+            statement->blobs = blobs;
+            sizes = realloc(statement->blob_sizes, (size_t)count * sizeof(*sizes));
+        }
+        if (sizes == NULL) {
+            return NULL;
+        }
+        statement->blob_sizes = sizes;
+        for (int i = statement->blob_count; i < count; i++) {
+            statement->blobs[i] = NULL;
+            statement->blob_sizes[i] = 0;
+        }
+        statement->blob_count = count;
+    }
+    if (statement->blobs[column] != NULL) {
+        return statement->blobs[column];
+    }
+    size_bytes = (strlen(value) - 2) / 2;
+    bytes = malloc(size_bytes + 1);
+    for (size_t i = 0; i < size_bytes && bytes != NULL; i++) {
+        bytes[i] = (uint8_t)(nibble(value[2 + 2 * i]) << 4 | nibble(value[3 + 2 * i]));
+    }
+    statement->blobs[column] = bytes;
+    statement->blob_sizes[column] = bytes != NULL ? size_bytes : 0;
+    return size_bytes > 0 ? bytes : NULL;
+}
+
+static size_t column_bytes(struct lac_statement *base, int column)
+{
+    const struct postgres_statement *const statement = inner(base);
+    const char *const value = value_of(base, column);
+
+    if (value != NULL && statement->db->pq.type(statement->result, column) == LAC_PQ_BYTEA) {
+        return (strlen(value) - 2) / 2;
+    }
+    return value != NULL ? strlen(value) : 0;
+}
+
+static const struct lac_db_driver driver = {
+    .close = close_connection,
+    .run = run,
+    .begin = begin,
+    .commit = commit,
+    .rollback = roll_back,
+    .changes = changes,
+    .data_version = data_version,
+    .is_current = is_current,
+    .prepare = prepare,
+    .finalize = finalize,
+    .parameter_count = parameter_count,
+    .step_done = step_done,
+    .step_row = step_row,
+    .reset = reset,
+    .bind_i64 = bind_i64,
+    .bind_f64 = bind_f64,
+    .bind_text = bind_text,
+    .bind_blob = bind_blob,
+    .is_null = is_null,
+    .column_i64 = column_i64,
+    .column_f64 = column_f64,
+    .column_text = column_text,
+    .column_blob = column_blob,
+    .column_bytes = column_bytes,
+};
+
+static enum lac_status prepare(struct lac_db *base, const char *sql,
+                               struct lac_statement **ret_statement, struct lac_error *reterr)
+{
+    struct postgres_statement *const made = calloc(1, sizeof(*made));
+
+    if (made == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    made->base.driver = &driver;
+    made->db = postgres_of(base);
+    made->is_query = strncmp(sql, "SELECT", 6) == 0 || strncmp(sql, "WITH", 4) == 0;
+    made->sql = lac_dialect_postgres(sql, &made->parameter_count);
+    made->parameters = calloc((size_t)made->parameter_count + 1, sizeof(*made->parameters));
+    if (made->sql == NULL || made->parameters == NULL) {
+        free(made->sql);
+        free(made->parameters);
+        free(made);
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    *ret_statement = &made->base;
+    return LAC_OK;
+}
+
+/* -- open -------------------------------------------------------------------------------------- */
+
+bool lac_db_is_postgres(const char *address)
+{
+    return strncmp(address, "postgresql://", 13) == 0 || strncmp(address, "postgres://", 11) == 0 ||
+           (strchr(address, '=') != NULL && strcspn(address, "=") < strcspn(address, ":/"));
+}
+
+/** Whether libpq can read it. What it would say of one that it cannot may quote a password. */
+static bool is_readable(const struct lac_libpq *pq, const char *address)
+{
+    struct lac_pq_option *const options = pq->parse(address, NULL);
+    bool readable = options != NULL;
+
+    for (const struct lac_pq_option *at = options; at != NULL && at->keyword != NULL; at++) {
+        if (at->value != NULL &&
+            ((strcmp(at->keyword, "port") == 0 &&
+              strspn(at->value, "0123456789,") < strlen(at->value)) ||
+             (strcmp(at->keyword, "dbname") == 0 && strchr(at->value, '@') != NULL))) {
+            readable = false;
+        }
+    }
+    if (options != NULL) {
+        pq->parse_free(options);
+    }
+    return readable;
+}
+
+/** Refuse what cannot hold the catalog; make what is missing. */
+static enum lac_status make_place(struct postgres_db *db, struct lac_error *reterr)
+{
+    struct pg_result *const result =
+        db->pq.exec(db->conn, "SELECT current_setting('server_encoding'), current_schema(),"
+                              " current_setting('search_path')");
+    enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
+    char sql[128];
+
+    if (status == LAC_OK && strcmp(db->pq.value(result, 0, 0), "UTF8") != 0) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0,
+                          "the catalog's database is in %s: make one with ENCODING 'UTF8'",
+                          db->pq.value(result, 0, 0));
+    }
+    if (status == LAC_OK && db->pq.is_null(result, 0, 1) != 0) {
+        const char *const path = db->pq.value(result, 0, 2);
+        const size_t length = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+        if (length == 0 || path[length] != '\0' || length > 60) {
+            status = lac_fail(reterr, LAC_ERR_IO, 0,
+                              "none of the schemas of the catalog's search_path is there");
+        } else {
+            (void)snprintf(sql, sizeof(sql), "CREATE SCHEMA IF NOT EXISTS \"%s\"", path);
+            status = lac_db_run_postgres(&db->base, sql, reterr);
+        }
+    }
+    db->pq.clear(result);
+    return status == LAC_OK
+               ? lac_db_run_postgres(
+                     &db->base,
+                     "CREATE TABLE IF NOT EXISTS catalog_version(one INT PRIMARY KEY CHECK(one = 1)"
+                     ", version BIGINT NOT NULL, owner TEXT NOT NULL);"
+                     "INSERT INTO catalog_version VALUES(1, 0, '') ON CONFLICT DO NOTHING",
+                     reterr)
+               : status;
+}
+
+enum lac_status lac_db_connect(const char *address, struct lac_db **ret_db,
+                               struct lac_error *reterr)
+{
+    /* what stands before the address is what it may say otherwise */
+    static const char *const keywords[] = {"connect_timeout", "tcp_user_timeout",          "dbname",
+                                           "client_encoding", "fallback_application_name", NULL};
+    const char *const values[] = {"5", "15000", address, "UTF8", "lacuna", NULL};
+    struct postgres_db *const db = calloc(1, sizeof(*db));
+    enum lac_status status;
+
+    if (db == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    db->base.driver = &driver;
+    db->version = 1;
+    status = lac_libpq_load(&db->pq, reterr);
+    if (status == LAC_OK && !is_readable(&db->pq, address)) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0,
+                          "the catalog's address cannot be read: it is "
+                          "postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, with characters "
+                          "such as @ and / in a password as %%40 and %%2F");
+    }
+    if (status == LAC_OK) {
+        db->conn = db->pq.connect(keywords, values, 1);
+        if (!is_connected(db)) {
+            status = fail_connection(db, "cannot open the catalog", reterr);
+        }
+    }
+    if (status == LAC_OK) {
+        (void)db->pq.set_notice_processor(db->conn, be_quiet, NULL);
+        status = set_up(db, reterr);
+    }
+    if (status == LAC_OK) {
+        status = make_place(db, reterr);
+    }
+    if (status != LAC_OK) {
+        close_connection(&db->base);
+        return status;
+    }
+    *ret_db = &db->base;
+    return LAC_OK;
+}

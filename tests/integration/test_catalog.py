@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""The catalog in PostgreSQL: the unit tests of the store over it, and `serve --catalog`, restarts included."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import postgres_harness
+import server_harness as harness
+from postgres_harness import IN_ADDRESS, PASSWORD
+
+UNIT = ("test_store_catalog", "test_store_lost", "test_people", "test_journal_rows", "test_ingest", "test_catalog_postgres")
+SERVER = ("test_server_reports", "test_server_people", "test_server_runs", "test_webhooks", "test_journal", "test_labels")
+LAST = 0
+
+
+def setUpModule():
+    global postgres
+    postgres = postgres_harness.Postgres()
+
+
+def tearDownModule():
+    postgres.close()
+
+
+def lacuna(*arguments, environment=None):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
+    return subprocess.run([harness.PROGRAM, *arguments], capture_output=True, text=True, timeout=120, env={**clean, **(environment or {})})
+
+
+class Units(unittest.TestCase):
+    def test_the_tests_of_the_store_hold_over_postgresql(self):
+        folder = os.path.join(os.path.dirname(harness.PROGRAM), "tests")
+        for name in UNIT:
+            with self.subTest(name):
+                program = os.path.join(folder, name)
+                if not os.path.exists(program):
+                    self.skipTest(f"{program} is not built")
+                done = subprocess.run([program], capture_output=True, text=True, timeout=900, cwd=harness.ROOT,
+                                      env={**os.environ, "LACUNA_TEST_CATALOG": f"postgresql://lacuna@/postgres?host={postgres.home}"})
+                self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-2000:])
+                self.assertIn("100%", done.stdout)
+        self.assertGreater(self.count_schemas(), 40)
+
+    def test_the_tests_of_the_server_hold_over_postgresql(self):
+        before = self.count_schemas()
+        for name in SERVER:
+            with self.subTest(name):
+                done = subprocess.run([sys.executable, os.path.join(harness.ROOT, "tests/integration", name + ".py")], capture_output=True, text=True, timeout=900,
+                                      env={**os.environ, "LACUNA_TEST_CATALOG": f"postgresql://lacuna@/postgres?host={postgres.home}"})
+                self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-2000:])
+        self.assertGreaterEqual(self.count_schemas(), before + len(SERVER))
+
+    def count_schemas(self):
+        return int(postgres.sql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 't%lacunatest%'"))
+
+
+class Serve(unittest.TestCase):
+    def setUp(self):
+        global LAST
+        LAST += 1
+        self.name = f"catalog{LAST}"
+        self.url = postgres.database(self.name).replace("team@", f"team:{IN_ADDRESS}@")
+        self.data = tempfile.mkdtemp(prefix="lacuna-data-")
+        self.server = None
+        self.is_stopped = False
+
+    def tearDown(self):
+        try:
+            if self.server is not None:
+                self.server.close()
+        finally:
+            if self.is_stopped:
+                postgres.start()
+            shutil.rmtree(self.data, ignore_errors=True)
+
+    def serve(self, *flags, environment=None):
+        self.server = harness.Server(*flags, data=self.data, environment=environment)
+        return self.server
+
+    def restart(self, *flags):
+        self.assertEqual(self.server.terminate(), 0)
+        self.server.flags = flags
+        self.server.start()
+
+    def stop_postgres(self):
+        postgres.stop()
+        self.is_stopped = True
+
+    def start_postgres(self):
+        postgres.start()
+        self.is_stopped = False
+
+    def test_a_trace_is_there_after_both_have_restarted(self):
+        server = self.serve("--catalog", self.url)
+        first = server.upload(harness.make_trace(), "a")
+        self.assertEqual(server.wait_ready(first)["state"], "ready")
+        self.assertFalse(os.path.exists(os.path.join(self.data, "catalog.db")))
+        self.assertEqual(os.stat(os.path.join(self.data, "catalog.url")).st_mode & 0o777, 0o600)
+        self.assertEqual(server.request("PATCH", f"/api/v1/traces/{first}", body='{"name":"renamed \\u00e9","notes":"n"}',
+                                        headers={"Content-Type": "application/json"}).status, 200)
+        before = server.api(f"/traces/{first}")
+        self.restart()  # where it is stands in the folder
+        self.stop_postgres()
+        self.start_postgres()
+        self.assertEqual(server.api(f"/traces/{first}"), before)
+        self.assertEqual([row["name"] for row in server.api("/traces?q=RENAMED")["traces"]], ["renamed é"])
+        self.assertEqual(len(server.api(f"/traces/{first}/tracks")["tracks"]) > 0, True)
+        second = server.upload(harness.make_trace(steps=5), "b")
+        self.assertEqual(server.wait_ready(second)["state"], "ready")
+        self.assertEqual([row["id"] for row in server.api("/traces")["traces"]], [second, first])
+        self.assertEqual(postgres.sql("SELECT count(*) FROM traces WHERE state = 2", self.name), "2")
+        self.assertEqual(lacuna("admin", "verify", "--data", self.data).returncode, 0)
+
+    def test_requests_wait_for_a_postgresql_that_restarts(self):
+        server = self.serve("--catalog", self.url)
+        first = server.upload(harness.make_trace(), "a")
+        server.wait_ready(first)
+        self.stop_postgres()
+        answers = []
+        asked = [threading.Thread(target=lambda: answers.append(server.get(f"/api/v1/traces/{first}").status)),
+                 threading.Thread(target=lambda: answers.append(server.request("POST", "/api/v1/traces?name=b", body=harness.make_trace(steps=6)).status))]
+        for thread in asked:
+            thread.start()
+        self.start_postgres()
+        for thread in asked:
+            thread.join(120)
+        self.assertEqual(sorted(answers), [200, 201])
+        rows = server.api("/traces")["traces"]
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            self.assertEqual(server.wait_ready(row["id"])["state"], "ready")
+
+    def test_uploads_while_postgresql_restarts_lose_nothing_and_come_once(self):
+        server = self.serve("--catalog", self.url)
+        acknowledged, refused, ends = [], [], threading.Event()
+
+        def upload(number):
+            at = 0
+            while not ends.is_set():
+                reply = server.request("POST", f"/api/v1/traces?name=n{number}.{at}", body=harness.make_trace(steps=2 + number, kernels=4 + at % 40), timeout=120)
+                if reply.status == 201:
+                    acknowledged.append((f"n{number}.{at}", reply.json()["id"]))
+                else:
+                    refused.append(reply.status)
+                    reply.json()["error"]["message"]
+                at += 1
+
+        threads = [threading.Thread(target=upload, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for how in ("fast", "immediate", "fast"):
+            seen = len(acknowledged)
+            harness.wait_for(lambda seen=seen: len(acknowledged) > seen + 2, 120)
+            postgres.stop(how)
+            self.is_stopped = True
+            self.start_postgres()
+        ends.set()
+        for thread in threads:
+            thread.join(240)
+        for _, trace in acknowledged:
+            self.assertEqual(server.wait_ready(trace, 240)["state"], "ready", server.log_text()[-2000:])
+        self.assertTrue(all(status >= 500 for status in refused), refused)
+        names = postgres.sql("SELECT name FROM traces", self.name).split("\n")
+        for name, _ in acknowledged:
+            self.assertEqual(names.count(name), 1, name)
+
+    def test_a_user_made_beside_the_server_is_heard_of(self):
+        server = self.serve("--catalog", self.url)
+        secret = os.path.join(self.data, "..", os.path.basename(self.data) + ".password")
+        with open(secret, "w") as file:
+            file.write("correct horse battery\n")
+        try:
+            done = lacuna("admin", "--data", self.data, "user", "add", "ann", "--admin", "--password-file", secret)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            harness.wait_for(lambda: any(user["name"] == "ann" for user in server.api("/users")["users"]), 60)
+        finally:
+            os.unlink(secret)
+
+    def test_the_password_is_in_no_message_and_no_log(self):
+        wrong = self.url.replace(IN_ADDRESS, "s3cret-w0rd")
+        done = lacuna("serve", "--data", self.data, "--listen", "127.0.0.1:0", "--catalog", wrong)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("password authentication failed", done.stderr)
+        self.assertNotIn("s3cret", done.stderr + done.stdout)
+        for address in ("postgresql://team:s3cret-w0rd/x@/d", "postgresql://team:s3cret-w0rd@h:s3cret-w0rd/d", "host=/tmp password=s3cret-w0rd nonsense=1", "s3cret-w0rd"):
+            done = lacuna("serve", "--data", self.data, "--listen", "127.0.0.1:0", "--catalog", address)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("postgresql://", done.stderr)
+            self.assertNotIn("s3cret", done.stderr + done.stdout)
+        server = self.serve(environment={"LACUNA_CATALOG": self.url})
+        trace = server.upload(harness.make_trace(), "a")
+        server.wait_ready(trace)
+        self.assertEqual(postgres.sql("SELECT count(*) FROM traces", self.name), "1")
+        with open(f"/proc/{server.process.pid}/cmdline", "rb") as file:
+            self.assertNotIn(b"postgresql", file.read())
+        self.stop_postgres()
+        self.start_postgres()
+        server.api("/traces")
+        for word in (IN_ADDRESS, PASSWORD):
+            self.assertNotIn(word, server.log_text())
+
+    def test_one_catalog_has_one_folder_and_a_folder_one_catalog(self):
+        server = self.serve("--catalog", self.url)
+        self.assertEqual(server.terminate(), 0)
+        with tempfile.TemporaryDirectory() as other:
+            done = lacuna("serve", "--data", other, "--listen", "127.0.0.1:0", "--catalog", self.url)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("belongs to another data folder", done.stderr)
+        with tempfile.TemporaryDirectory() as old:
+            with_file = harness.Server(data=old)
+            self.assertEqual(with_file.terminate(), 0)
+            with_file.close()
+            self.assertTrue(os.path.exists(os.path.join(old, "catalog.db")))
+            done = lacuna("serve", "--data", old, "--listen", "127.0.0.1:0", "--catalog", self.url)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("has its catalog in catalog.db", done.stderr)
+        done = lacuna("admin", "--data", self.data, "backup", self.data + ".copy")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("pg_dump", done.stderr)
+        self.server.start()
+
+    def test_without_libpq_a_sentence_says_what_to_install(self):
+        done = lacuna("serve", "--data", self.data, "--listen", "127.0.0.1:0", "--catalog", self.url, environment={"LACUNA_LIBPQ": "/nonexistent/libpq.so"})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("libpq5", done.stderr)
+
+    def test_without_postgresql_the_start_says_so(self):
+        self.stop_postgres()
+        done = lacuna("serve", "--data", self.data, "--listen", "127.0.0.1:0", "--catalog", self.url)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot open the catalog", done.stderr)
+
+
+if __name__ == "__main__":
+    if postgres_harness.why_not() is not None:
+        print("skip: " + postgres_harness.why_not())
+        print("0 passed, 0 failed")
+    else:
+        harness.main()
