@@ -284,7 +284,7 @@ class Slurm(unittest.TestCase):
         self.wait(lambda: self.state(job) == "RUNNING" and self.spools(first))
         self.assertEqual(self.command("scontrol", "requeue", job).returncode, 0)
         self.wait(lambda: self.state(job) == "PENDING" and self.command("sinfo", "-h", "-o", "%T").stdout.strip() == "idle")
-        self.wait(lambda: self.is_started_again(job, second), 300)
+        self.wait(lambda: self.is_started_again(job, second), 900)
         before = self.spools(first)
         open(self.go, "w").close()
         self.wait(lambda: self.jobs() == "")
