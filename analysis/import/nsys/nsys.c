@@ -92,6 +92,7 @@ static enum lac_status read_all(struct lac_nsys *nsys, int64_t *ret_base_ns)
     if (status == LAC_OK && nsys->is_nvprof) {
         nsys->model->info.format = LAC_FORMAT_NVPROF;
         *ret_base_ns = 0;
+        lac_builder_demangle(nsys->builder); /* it has the compiler's names alone */
         status = lac_nsys_read_nvprof(nsys);
         return status == LAC_OK ? lac_nsys_db_status(&nsys->db) : status;
     }
@@ -135,7 +136,6 @@ static enum lac_status prepare(struct lac_nsys *nsys, const char *name)
 {
     enum lac_status status = lac_nsys_pass(nsys, lac_builder_create(&nsys->builder));
     if (status == LAC_OK) {
-        lac_builder_demangle(nsys->builder);
         nsys->model = lac_builder_model(nsys->builder);
         nsys->last_ns = INT64_MIN;
         nsys->model->info.format = LAC_FORMAT_NSYS;
