@@ -119,7 +119,8 @@ class Windows(unittest.TestCase):
             self.assertIn(f"rank-{rank}: the window has ended", window.stdout)
         for rank, (process, end) in enumerate(jobs):
             self.finish(process, end)
-            self.assertGreaterEqual(self.ranges(os.path.join(self.out, f"rank-{rank}")), 5)
+            # five steps end in the window; the first of them may have begun before it
+            self.assertGreaterEqual(self.ranges(os.path.join(self.out, f"rank-{rank}")), 4)
 
     def test_where_no_job_runs_that_is_said(self):
         process, end = self.start()
