@@ -134,7 +134,8 @@ static int move_away(const char *base, const char *rank, const char *path)
 enum claim {
     CLAIM_OURS,
     CLAIM_OF_ANOTHER,
-    CLAIM_OF_DEAD, /* its launcher was killed, and nobody else can take it now */
+    CLAIM_OF_DEAD,    /* its launcher was killed, and nobody else can take it now */
+    CLAIM_OF_NOTHING, /* it is not there, or not any more */
     CLAIM_FAILED
 };
 
@@ -192,6 +193,7 @@ static bool clear_base(const char *folder)
                 lac_launcher_note_remove(folder);
             }
             break;
+        case CLAIM_OF_NOTHING:
         case CLAIM_FAILED:
             return true; /* the folder of the rank may do all the same */
         case CLAIM_OF_ANOTHER:
@@ -223,26 +225,44 @@ static bool is_recorded_rank(const void *path, const char *name)
     return state == LAC_LAUNCHER_RUNS || state == LAC_LAUNCHER_ELSEWHERE;
 }
 
+/* FOLDER, and OUT in it for a rank: made and claimed. Whoever moves FOLDER away meanwhile takes it
+ * from under us. */
+static enum claim make_and_claim(const char *folder, const char *rank, const char *out,
+                                 int *ret_problem)
+{
+    enum claim claimed = CLAIM_FAILED;
+
+    *ret_problem = make_folder(folder);
+    if (*ret_problem == 0 && rank[0] != '\0') {
+        if (!clear_base(folder)) {
+            return CLAIM_OF_ANOTHER;
+        }
+        *ret_problem = make_folder(out);
+    }
+    if (*ret_problem == 0) {
+        claimed = claim(out, ret_problem);
+    }
+    return claimed == CLAIM_FAILED && *ret_problem == ENOENT ? CLAIM_OF_NOTHING : claimed;
+}
+
 /* BASE/RANK, empty and ours: 0, or an errno. */
 static int take(const char *base, const char *rank, char *out, size_t capacity)
 {
     char end[32] = "";
-    int problem = 0;
+    unsigned next = 2; /* BASE-2 comes after BASE */
+    int problem = EEXIST;
 
-    for (int i = 2; i < TRIES_MAX && problem == 0; i++) {
-        enum claim claimed = CLAIM_OF_ANOTHER;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
         char folder[4096];
+        enum claim claimed;
 
         if (!join(folder, sizeof(folder), base, end, "") || !join(out, capacity, base, end, rank)) {
             return ENAMETOOLONG;
         }
-        problem = make_folder(folder);
-        if (problem == 0 && (rank[0] == '\0' || clear_base(folder))) {
-            problem = rank[0] != '\0' ? make_folder(out) : 0;
-            claimed = problem == 0 ? claim(out, &problem) : CLAIM_FAILED;
-        }
-        if (claimed == CLAIM_OURS && !holds_recording(out, rank[0] == '\0')) {
-            return 0;
+        claimed = make_and_claim(folder, rank, out, &problem);
+        if (claimed == CLAIM_FAILED ||
+            (claimed == CLAIM_OURS && !holds_recording(out, rank[0] == '\0'))) {
+            return problem;
         }
         if (claimed == CLAIM_OURS && rank[0] == '\0' &&
             lac_folder_any(out, is_recorded_rank, out)) {
@@ -250,10 +270,12 @@ static int take(const char *base, const char *rank, char *out, size_t capacity)
             claimed = CLAIM_OF_ANOTHER;
         }
         if (claimed == CLAIM_OURS || claimed == CLAIM_OF_DEAD) {
-            problem = move_away(folder, rank, out);
-            i -= problem == 0; /* again, with the same name */
+            problem = move_away(folder, rank, out); /* and again, with the same name */
+            if (problem != 0 && problem != ENOENT) {
+                return problem;
+            }
         } else if (claimed == CLAIM_OF_ANOTHER) {
-            (void)snprintf(end, sizeof(end), "-%d", i);
+            (void)snprintf(end, sizeof(end), "-%u", next++);
         }
     }
     return problem != 0 ? problem : EEXIST;

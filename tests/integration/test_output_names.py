@@ -20,6 +20,9 @@ RANKS = {"RANK", "WORLD_SIZE", "GROUP_RANK", "NODE_RANK", "MASTER_ADDR"}
 # A file system that knows no locks, as Lustre mounted without flock: that of the recordings' folders, not that of temporary files.
 NO_LOCKS = r"""
     #include <errno.h>
+    #include <fcntl.h>
+    #include <stdio.h>
+    #include <stdlib.h>
     #include <sys/stat.h>
     #include <sys/syscall.h>
     #include <unistd.h>
@@ -32,6 +35,19 @@ NO_LOCKS = r"""
             return -1;
         }
         return (int)syscall(SYS_flock, file, operation);
+    }
+    int rename(const char *from, const char *to)
+    {
+        const int result = (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+        usleep(getenv("AFTER_RENAME_US") != NULL ? (useconds_t)atoi(getenv("AFTER_RENAME_US")) : 0);
+        return result;
+    }
+    int mkdir(const char *path, mode_t mode)
+    {
+        const int result = (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode), problem = errno;
+        usleep(getenv("AFTER_MKDIR_US") != NULL ? (useconds_t)atoi(getenv("AFTER_MKDIR_US")) : 0);
+        errno = problem;
+        return result;
     }
 """
 
@@ -161,6 +177,19 @@ class Names(unittest.TestCase):
         self.assertEqual(self.run_node("-o", "out", **none).returncode, 0)
         self.meet([{**none, "RANK": str(rank), "WORLD_SIZE": "6"} for rank in range(6)])
         self.assertEqual(self.recorded(), ["out.old"] + [f"out/rank-{rank}" for rank in range(6)])
+
+    def test_launchers_go_on_where_another_has_just_moved_the_folder_away(self):
+        none = self.without_locks()
+        for rank, expected in (({"RANK": "0", "WORLD_SIZE": "2"}, ["out.old", "out/rank-0", "out/rank-1"]), ({}, None)):
+            self.assertEqual(self.run_node("-o", "out").returncode, 0)
+            # the first finds the folder; while it looks away the second moves that away, and there is none for a second
+            said = self.meet([{**none, **rank, "AFTER_MKDIR_US": "500000"}, {**none, **rank, **({"RANK": "1"} if rank else {}), "AFTER_RENAME_US": "1000000"}])
+            self.assertNotIn("cannot make", "".join(said))
+            recorded = self.recorded()
+            self.assertEqual(len(recorded), 3, said)
+            self.assertIn(expected, (None, recorded))
+            shutil.rmtree(self.work)
+            os.mkdir(self.work)
 
     def test_a_recording_that_ranks_still_make_is_not_moved_away(self):
         rank = self.start(RANK="0", WORLD_SIZE="2")
