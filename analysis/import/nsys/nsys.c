@@ -75,7 +75,8 @@ static void expect_rows(struct lac_nsys *nsys)
                                          "GPU_METRICS",
                                          "COMPOSITE_EVENTS"};
     for (size_t i = 0; i < LAC_COUNT_OF(TABLES); i++) {
-        uint64_t count = lac_nsys_db_row_count(&nsys->db, TABLES[i]);
+        uint64_t count =
+            lac_nsys_db_has(&nsys->db, TABLES[i]) ? lac_nsys_db_row_count(&nsys->db, TABLES[i]) : 0;
         /* a wild rowid says nothing */
         nsys->db.rows_expected += count < nsys->db.file_bytes ? count : 0;
     }
@@ -145,6 +146,11 @@ static enum lac_status prepare(struct lac_nsys *nsys, const char *name)
         nsys->model->info.expanded_bytes = nsys->db.file_bytes;
         status = lac_nsys_pass(nsys, lac_strings_intern(&nsys->model->strings, name, strlen(name),
                                                         &nsys->model->info.name));
+    }
+    if (status == LAC_OK && nsys->db.has_log) {
+        lac_model_report(nsys->model, LAC_REPORT_INFO, "log_not_read", 1, 0,
+                         "Changes in the -wal or -journal file beside it are not read: open it "
+                         "once with the sqlite3 shell, which writes them into it.");
     }
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdint.h>
@@ -23,6 +24,16 @@ enum {
     VALUE_BYTES_MAX = 16 << 20,
     ROW_BYTES_MIN = 4, /* a cell of a table's leaf: its pointer, sizes and header */
     TELL_ROWS = 65536,
+    SCHEMA_ROWS_MAX = 5000, /* an export has some hundred */
+    SCHEMA_CALLS_MAX = 10,  /* what SQLite needs to read so many: its work grows as their square */
+    /* Pages that share their overflow pages, or whose overflow pages point at each other, make
+     * more work and more bytes than the file has: what honest rows need, many times over. */
+    WORK_ROWS = 256,          /* between looks at the pages that were asked for */
+    WORK_PAGES_MIN = 1 << 22, /* of the schema and of look-ups */
+    WORK_PAGES_OF_ROW = 64,
+    WORK_FILES = 16, /* times that all pages are asked for, of the smallest there are */
+    PAGE_BYTES_MIN = 512,
+    VALUE_FILES = 8, /* times that its text is handed out: no column is read so often */
 };
 
 /* ---- opening ---- */
@@ -67,6 +78,12 @@ static void plain(const char *message, char *out, size_t capacity)
     out[used] = '\0';
 }
 
+static enum lac_status too_many_tables(struct lac_nsys_db *db)
+{
+    return lac_fail(db->reterr, LAC_ERR_LIMIT, 0,
+                    "an SQLite file of more than %d tables, views and indexes", SCHEMA_ROWS_MAX);
+}
+
 static enum lac_status failed(struct lac_nsys_db *db, int code, const char *table)
 {
     char message[121];
@@ -88,6 +105,9 @@ static enum lac_status failed(struct lac_nsys_db *db, int code, const char *tabl
         if (db->is_cancelled) {
             return lac_fail(db->reterr, LAC_ERR_IO, 0, "cancelled");
         }
+        if (db->is_opening) {
+            return too_many_tables(db);
+        }
         return lac_fail(db->reterr, LAC_ERR_LIMIT, 0,
                         "table %.60s of the SQLite file takes too long to read: it may be damaged",
                         table);
@@ -101,7 +121,8 @@ static enum lac_status failed(struct lac_nsys_db *db, int code, const char *tabl
 static int on_progress(void *context)
 {
     struct lac_nsys_db *db = context;
-    db->is_stuck = ++db->silent_calls > SILENT_CALLS_MAX;
+    const uint32_t most = db->is_opening ? SCHEMA_CALLS_MAX : SILENT_CALLS_MAX;
+    db->is_stuck = ++db->silent_calls > most;
     return db->is_stuck || db->is_cancelled;
 }
 
@@ -112,7 +133,7 @@ static enum lac_status defend(struct lac_nsys_db *db)
         int value;
     } LIMITS[] = {
         {SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX},
-        {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
+        {SQLITE_LIMIT_SQL_LENGTH, 1 << 16},
         {SQLITE_LIMIT_COLUMN, 256},
         {SQLITE_LIMIT_EXPR_DEPTH, 100},
         {SQLITE_LIMIT_COMPOUND_SELECT, 20},
@@ -152,6 +173,26 @@ static enum lac_status defend(struct lac_nsys_db *db)
     return code == SQLITE_OK ? LAC_OK : failed(db, code, "sqlite_schema");
 }
 
+/* Each look-up goes through all of the schema: it may not be long. */
+static enum lac_status check_schema(struct lac_nsys_db *db)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t count = 0;
+    int code =
+        sqlite3_prepare_v2(db->sqlite, "SELECT count(*) FROM sqlite_schema", -1, &statement, NULL);
+    code = code == SQLITE_OK ? sqlite3_step(statement) : code;
+    if (code == SQLITE_ROW) {
+        count = sqlite3_column_int64(statement, 0);
+    }
+    const enum lac_status status = code == SQLITE_ROW ? LAC_OK : failed(db, code, LAC_NSYS_SCHEMA);
+    (void)sqlite3_finalize(statement);
+    db->is_opening = false;
+    if (status == LAC_OK && count > SCHEMA_ROWS_MAX) {
+        return too_many_tables(db);
+    }
+    return status;
+}
+
 /* What the file system of ours opens under that name. */
 static enum lac_status open_named(struct lac_nsys_db *db, const char *path)
 {
@@ -165,21 +206,40 @@ static enum lac_status open_named(struct lac_nsys_db *db, const char *path)
                                lac_nsys_vfs());
     free(uri);
     enum lac_status status = code == SQLITE_OK ? defend(db) : failed(db, code, "sqlite_schema");
+    if (status == LAC_OK) {
+        status = check_schema(db);
+    }
     if (status != LAC_OK) {
         lac_nsys_db_close(db);
     }
     return status;
 }
 
+/* Whether SQLite left a log of changes beside the file: whoever wrote it was interrupted. */
+static bool has_log(const char *path)
+{
+    static const char *const ENDS[] = {"-wal", "-journal"};
+    bool found = false;
+    for (size_t i = 0; i < LAC_COUNT_OF(ENDS); i++) {
+        char beside[PATH_MAX];
+        struct stat st;
+        const int length = snprintf(beside, sizeof(beside), "%s%s", path, ENDS[i]);
+        found = found || (length > 0 && (size_t)length < sizeof(beside) && stat(beside, &st) == 0 &&
+                          S_ISREG(st.st_mode) && st.st_size > 0);
+    }
+    return found;
+}
+
 enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
                                  const struct lac_import_options *options, struct lac_error *reterr)
 {
     struct stat st;
-    *db = (struct lac_nsys_db){.options = options, .reterr = reterr};
+    *db = (struct lac_nsys_db){.options = options, .reterr = reterr, .is_opening = true};
     if (stat(path, &st) != 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "%.120s: %s", path, strerror(errno));
     }
     db->file_bytes = (uint64_t)st.st_size;
+    db->has_log = has_log(path);
     return open_named(db, path);
 }
 
@@ -189,7 +249,7 @@ enum lac_status lac_nsys_db_open_fd(struct lac_nsys_db *db, int fd,
 {
     struct stat st;
     char path[64];
-    *db = (struct lac_nsys_db){.options = options, .reterr = reterr};
+    *db = (struct lac_nsys_db){.options = options, .reterr = reterr, .is_opening = true};
     if (fstat(fd, &st) != 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "a temporary file: %s", strerror(errno));
     }
@@ -228,6 +288,12 @@ void lac_nsys_db_close(struct lac_nsys_db *db)
 
 /* ---- tables ---- */
 
+bool lac_nsys_db_is_plain(const char *sql, size_t size)
+{
+    static const char BEGIN[] = "CREATE TABLE";
+    return size >= sizeof(BEGIN) - 1 && strncasecmp(sql, BEGIN, sizeof(BEGIN) - 1) == 0;
+}
+
 bool lac_nsys_db_has(struct lac_nsys_db *db, const char *table)
 {
     sqlite3_stmt *statement = NULL;
@@ -244,7 +310,7 @@ bool lac_nsys_db_has(struct lac_nsys_db *db, const char *table)
     }
     if (code == SQLITE_ROW) {
         const char *sql = (const char *)sqlite3_column_text(statement, 0);
-        found = sql != NULL && strncasecmp(sql, "CREATE TABLE", 12) == 0;
+        found = sql != NULL && lac_nsys_db_is_plain(sql, strlen(sql));
         code = sql == NULL ? sqlite3_errcode(db->sqlite) : code;
     }
     if (code != SQLITE_ROW && code != SQLITE_DONE && db->broken == 0) {
@@ -266,14 +332,12 @@ uint64_t lac_nsys_db_row_count(struct lac_nsys_db *db, const char *table)
     int64_t rows = 0;
     db->silent_calls = 0;
     (void)snprintf(sql, sizeof(sql), "SELECT max(rowid) FROM \"%.80s\"", table);
-    if (lac_nsys_db_has(db, table)) {
-        int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
-        code = code == SQLITE_OK ? sqlite3_step(statement) : code;
-        rows = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
-        /* a damaged table is told where it is read; a table need not have row numbers */
-        if ((code & 0xff) == SQLITE_NOMEM && db->broken == 0) {
-            db->broken = code;
-        }
+    int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
+    code = code == SQLITE_OK ? sqlite3_step(statement) : code;
+    rows = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    /* a damaged table is told where it is read; a table need not have row numbers */
+    if ((code & 0xff) == SQLITE_NOMEM && db->broken == 0) {
+        db->broken = code;
     }
     (void)sqlite3_finalize(statement);
     return rows > 0 ? (uint64_t)rows : 0;
@@ -357,6 +421,21 @@ static bool go_on(struct lac_nsys_db *db)
                                  db->event_count);
 }
 
+/* Whether the pages asked for, and the text handed out, are what rows of such a file need. */
+static bool is_honest_work(struct lac_nsys_db *db)
+{
+    static const int PAGES[] = {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS};
+    for (size_t i = 0; i < LAC_COUNT_OF(PAGES); i++) {
+        int count = 0;
+        int highest = 0;
+        if (sqlite3_db_status(db->sqlite, PAGES[i], &count, &highest, 1) == SQLITE_OK) {
+            db->pages_asked += (unsigned)count;
+        }
+    }
+    return db->pages_asked <= WORK_PAGES_MIN + WORK_PAGES_OF_ROW * db->row_count +
+                                  WORK_FILES * (db->file_bytes / PAGE_BYTES_MIN);
+}
+
 enum lac_status lac_nsys_rows_next(struct lac_nsys_rows *rows, bool *ret_found)
 {
     struct lac_nsys_db *db = rows->db;
@@ -372,7 +451,15 @@ enum lac_status lac_nsys_rows_next(struct lac_nsys_rows *rows, bool *ret_found)
     if (code != SQLITE_ROW) {
         return failed(db, code, rows->table);
     }
-    if (++rows->count > db->file_bytes / ROW_BYTES_MIN) {
+    db->row_count++;
+    if ((++rows->count % WORK_ROWS == 0 && !is_honest_work(db)) ||
+        db->value_bytes / VALUE_FILES > db->file_bytes + VALUE_BYTES_MAX) {
+        return lac_fail(db->reterr, LAC_ERR_CORRUPT, 0,
+                        "table %.60s of the SQLite file: its rows claim more bytes than the file "
+                        "has; export it again",
+                        rows->table);
+    }
+    if (rows->count > db->file_bytes / ROW_BYTES_MIN) {
         return lac_fail(db->reterr, LAC_ERR_CORRUPT, 0,
                         "table %.60s of the SQLite file has more rows than the file can hold",
                         rows->table);
@@ -429,6 +516,7 @@ const char *lac_nsys_rows_text(const struct lac_nsys_rows *rows, int column, siz
     }
     const char *text = (const char *)sqlite3_column_text(rows->statement, column);
     *ret_size = (size_t)sqlite3_column_bytes(rows->statement, column);
+    rows->db->value_bytes += *ret_size;
     return text;
 }
 
@@ -440,5 +528,6 @@ const unsigned char *lac_nsys_rows_blob(const struct lac_nsys_rows *rows, int co
     }
     const unsigned char *bytes = sqlite3_column_blob(rows->statement, column);
     *ret_size = (size_t)sqlite3_column_bytes(rows->statement, column);
+    rows->db->value_bytes += *ret_size;
     return bytes;
 }

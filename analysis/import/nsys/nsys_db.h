@@ -9,7 +9,7 @@
  * attach files, be written to, map memory, sort (so no temporary files), make large values (length
  * limit), or go on forever: a statement that works long without giving a row is stopped, and so is
  * one that gives more rows than the file's bytes can hold (a B-tree whose pages point at each
- * other).
+ * other), more text, or rows that need more pages.
  */
 
 #include "analysis/import/source/import_options.h"
@@ -25,9 +25,14 @@ struct lac_nsys_db {
     uint64_t file_bytes;
     uint64_t event_count;   /**< rows read of tables of events */
     uint64_t rows_expected; /**< of those tables, as far as known before: for progress */
+    uint64_t row_count;     /**< read of any table */
+    uint64_t value_bytes;   /**< of text and blobs handed out */
+    uint64_t pages_asked;   /**< by SQLite, from its cache or the file */
     uint32_t silent_calls;  /**< of the progress handler since the last row */
     bool is_cancelled;
     bool is_stuck;
+    bool is_opening; /**< the schema has not been read: that may not take long */
+    bool has_log;    /**< changes lie beside the file, which are not read */
     int broken; /**< SQLite's code of a look-up that failed, 0 none: see lac_nsys_db_status() */
 };
 
@@ -65,7 +70,10 @@ void lac_nsys_db_close(struct lac_nsys_db *db);
  *  lac_nsys_rows_open() or lac_nsys_db_status() says so. */
 bool lac_nsys_db_has(struct lac_nsys_db *db, const char *table);
 
-/** Highest rowid of a table: its number of rows in an export; 0 when empty or not there. */
+/** Whether that is how the schema makes an ordinary table: no view, nothing virtual. */
+bool lac_nsys_db_is_plain(const char *sql, size_t size);
+
+/** Highest rowid of an ordinary table: its number of rows in an export; 0 when empty. */
 uint64_t lac_nsys_db_row_count(struct lac_nsys_db *db, const char *table);
 
 /** Whether a look-up has failed. @return LAC_OK, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM */

@@ -72,7 +72,7 @@ static enum lac_status on_sample(struct lac_nsys *nsys, const struct lac_nsys_ro
     int64_t time_ns;
     int64_t type;
     double value;
-    if (!lac_nsys_rows_integer(rows, TIME, &time_ns) || llabs(time_ns) >= INT64_C(1) << 61 ||
+    if (!lac_nsys_rows_integer(rows, TIME, &time_ns) || !lac_nsys_is_time(time_ns) ||
         !lac_nsys_rows_integer(rows, SAMPLE_TYPE, &type) ||
         !lac_nsys_rows_real(rows, VALUE, &value)) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,

@@ -192,7 +192,6 @@ static enum lac_status end_range(struct lac_nsys *nsys, const uint32_t *entry, i
 
 static enum lac_status on_marker(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
-    const int64_t far_ns = INT64_C(1) << 61;
     struct lac_slice_in slice = {.detail = LAC_NONE, .kind = LAC_SLICE_RANGE, .dur_ns = -1};
     uint32_t flags = lac_nsys_rows_u32(rows, FLAGS, 0);
     size_t size = 0;
@@ -200,8 +199,7 @@ static enum lac_status on_marker(struct lac_nsys *nsys, const struct lac_nsys_ro
     uint32_t pid = (uint32_t)((uint64_t)nsys->own_process >> 24);
     bool has_thread =
         object != NULL && size >= 8 && lac_nsys_rows_u32(rows, OBJECT_KIND, 0) == OBJECT_THREAD;
-    if (!lac_nsys_rows_integer(rows, TIME, &slice.start_ns) || slice.start_ns <= -far_ns ||
-        slice.start_ns >= far_ns) {
+    if (!lac_nsys_rows_integer(rows, TIME, &slice.start_ns) || !lac_nsys_is_time(slice.start_ns)) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,
                          "Rows whose start or end is missing or not a time were dropped.");
         return LAC_OK;

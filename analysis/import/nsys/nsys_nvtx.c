@@ -322,7 +322,7 @@ static enum lac_status on_range(struct lac_nsys *nsys, const struct lac_nsys_row
     bool is_good = true;
     bool is_open = !lac_nsys_rows_integer(rows, END, &end_ns) &&
                    lac_nsys_rows_integer(rows, START, &slice.start_ns) &&
-                   llabs(slice.start_ns) < INT64_C(1) << 61;
+                   lac_nsys_is_time(slice.start_ns);
     enum lac_status status = LAC_OK;
     if (!is_open) {
         status = lac_nsys_interval(nsys, rows, &slice, &is_good);
@@ -346,8 +346,7 @@ static enum lac_status on_range(struct lac_nsys *nsys, const struct lac_nsys_row
 static enum lac_status on_mark(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     struct lac_slice_in slice = {.detail = LAC_NONE, .kind = LAC_SLICE_INSTANT};
-    if (!lac_nsys_rows_integer(rows, START, &slice.start_ns) ||
-        llabs(slice.start_ns) >= INT64_C(1) << 61) {
+    if (!lac_nsys_rows_integer(rows, START, &slice.start_ns) || !lac_nsys_is_time(slice.start_ns)) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,
                          "Rows whose start or end is missing or not a time were dropped.");
         return LAC_OK;

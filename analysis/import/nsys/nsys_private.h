@@ -133,6 +133,11 @@ enum lac_nsys_row { LAC_NSYS_ROW_STREAM = 0, LAC_NSYS_ROW_SYNC };
 LAC_MUST_USE enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row,
                                              int64_t device, int64_t global_pid, int64_t stream,
                                              uint32_t *ret_track);
+/** 2^61 ns are 73 years: no sum or difference of two such times overflows. */
+static inline bool lac_nsys_is_time(int64_t ns)
+{
+    return ns > -(INT64_C(1) << 61) && ns < INT64_C(1) << 61;
+}
 /** The slice's interval from columns 0 (start) and 1 (end) of a row. */
 LAC_MUST_USE enum lac_status lac_nsys_interval(struct lac_nsys *nsys,
                                                const struct lac_nsys_rows *rows,

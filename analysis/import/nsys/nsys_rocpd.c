@@ -235,7 +235,6 @@ static bool stamp_of(const struct rocm *rocm, int64_t id, int64_t *ret_ns)
 static bool interval(struct rocm *rocm, const struct lac_nsys_rows *rows,
                      struct lac_slice_in *slice)
 {
-    const int64_t far_ns = INT64_C(1) << 61;
     int64_t end_ns = 0;
     bool is_good =
         lac_nsys_rows_has(rows, START)
@@ -243,8 +242,8 @@ static bool interval(struct rocm *rocm, const struct lac_nsys_rows *rows,
                   lac_nsys_rows_integer(rows, END, &end_ns)
             : stamp_of(rocm, lac_nsys_rows_integer_or(rows, START_ID, -1), &slice->start_ns) &&
                   stamp_of(rocm, lac_nsys_rows_integer_or(rows, END_ID, -1), &end_ns);
-    is_good = is_good && slice->start_ns > -far_ns && slice->start_ns < far_ns &&
-              end_ns >= slice->start_ns && end_ns < far_ns;
+    is_good = is_good && lac_nsys_is_time(slice->start_ns) && lac_nsys_is_time(end_ns) &&
+              end_ns >= slice->start_ns;
     if (!is_good) {
         lac_model_report(rocm->nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,
                          "Rows whose start or end is missing or not a time were dropped.");

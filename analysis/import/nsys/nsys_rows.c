@@ -179,13 +179,11 @@ enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row, in
 enum lac_status lac_nsys_interval(struct lac_nsys *nsys, const struct lac_nsys_rows *rows,
                                   struct lac_slice_in *slice, bool *ret_is_good)
 {
-    /* 2^61 ns are 73 years: no sum or difference of two such times overflows */
-    const int64_t far_ns = INT64_C(1) << 61;
     int64_t start_ns = 0;
     int64_t end_ns = 0;
     *ret_is_good = lac_nsys_rows_integer(rows, 0, &start_ns) &&
-                   lac_nsys_rows_integer(rows, 1, &end_ns) && start_ns > -far_ns &&
-                   start_ns < far_ns && end_ns > -far_ns && end_ns < far_ns;
+                   lac_nsys_rows_integer(rows, 1, &end_ns) && lac_nsys_is_time(start_ns) &&
+                   lac_nsys_is_time(end_ns);
     if (!*ret_is_good) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,
                          "Rows whose start or end is missing or not a time were dropped.");

@@ -47,8 +47,7 @@ static enum lac_status on_event(struct lac_nsys *nsys, const struct lac_nsys_row
     struct sample sample = {.id = 0};
     if (!lac_nsys_rows_integer(rows, ID, &sample.id) ||
         !lac_nsys_rows_integer(rows, START, &sample.time_ns) ||
-        !lac_nsys_rows_integer(rows, THREAD, &sample.thread) ||
-        llabs(sample.time_ns) >= INT64_C(1) << 61) {
+        !lac_nsys_rows_integer(rows, THREAD, &sample.thread) || !lac_nsys_is_time(sample.time_ns)) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,
                          "Rows whose start or end is missing or not a time were dropped.");
         return LAC_OK;

@@ -210,8 +210,11 @@ static enum lac_status on_table(struct lac_nsys *nsys, const struct lac_nsys_row
 {
     size_t size = 0;
     char name[64];
-    const char *text = is_text(rows, 1, "table") ? lac_nsys_rows_text(rows, 0, &size) : NULL;
-    if (text == NULL || size == 0 || size >= sizeof(name)) {
+    size_t sql_size = 0;
+    const char *sql = is_text(rows, 1, "table") ? lac_nsys_rows_text(rows, 2, &sql_size) : NULL;
+    const char *text = lac_nsys_rows_text(rows, 0, &size);
+    if (sql == NULL || !lac_nsys_db_is_plain(sql, sql_size) || text == NULL || size == 0 ||
+        size >= sizeof(name)) {
         return LAC_OK;
     }
     for (size_t i = 0; i < size; i++) {
@@ -244,7 +247,7 @@ enum lac_status lac_nsys_read_target(struct lac_nsys *nsys, int64_t *ret_base_ns
                                       "totalMemory", "computeMajor", "computeMinor", NULL};
     static const char *const START[] = {"utcEpochNs", NULL};
     static const char *const PAIR[] = {"name", "value", NULL};
-    static const char *const SCHEMA[] = {"name", "type", NULL};
+    static const char *const SCHEMA[] = {"name", "type", "sql", NULL};
     static const struct {
         const char *table;
         const char *const *columns;
