@@ -241,15 +241,17 @@ static void copy_plain(const struct lac_plain *text, char out[FIELD_BYTES])
     }
 }
 
-static bool split_json(struct reader *reader, const char *line, size_t length, struct value *value)
+static enum lac_status split_json(struct reader *reader, const char *line, size_t length,
+                                  struct value *value, bool *ret_is_value)
 {
     struct lac_plain_heap heap = {0};
     struct lac_plain *root = NULL;
     struct lac_error error = {0};
     char number[FIELD_BYTES] = "";
     lac_plain_limits_default(&heap.limits);
-    bool is_good =
-        lac_json_plain_read((const uint8_t *)line, length, &heap, &root, &error) == LAC_OK;
+    const enum lac_status status =
+        lac_json_plain_read((const uint8_t *)line, length, &heap, &root, &error);
+    bool is_good = status == LAC_OK;
     *value = (struct value){.at_s = -1.0};
     if (is_good) {
         copy_plain(lac_plain_get(root, "counter-value"), number);
@@ -260,12 +262,13 @@ static bool split_json(struct reader *reader, const char *line, size_t length, s
         is_good = read_number(number, &value->number) && value->event[0] != '\0' &&
                   (!lac_plain_number(lac_plain_get(root, "interval"), &value->at_s) ||
                    is_time(value->at_s));
-    } else {
+    } else if (status != LAC_ERR_NOMEM) {
         lac_model_report(reader->profile.model, LAC_REPORT_DROPPED, "line_not_understood", 1,
                          reader->profile.lines.offset_bytes, "lines that are no JSON");
     }
     lac_plain_done(&heap);
-    return is_good;
+    *ret_is_value = is_good;
+    return status == LAC_ERR_NOMEM ? status : LAC_OK;
 }
 
 /* "# started on Mon Nov 23 04:27:20 2026", in local time */
@@ -314,10 +317,14 @@ static enum lac_status read_line(struct reader *reader, const char *line, size_t
                             memmem(line, length, "seconds sys", 11) != NULL)) {
         return LAC_OK;
     }
-    is_value = line[0] == '{'    ? split_json(reader, line, length, &value)
-               : reader->is_text ? split_text(line, length, *has_times, &value)
-                                 : split_line(line, length, &value);
-    return is_value ? take(reader, &value) : LAC_OK;
+    enum lac_status status = LAC_OK;
+    if (line[0] == '{') {
+        status = split_json(reader, line, length, &value, &is_value);
+    } else {
+        is_value = reader->is_text ? split_text(line, length, *has_times, &value)
+                                   : split_line(line, length, &value);
+    }
+    return status == LAC_OK && is_value ? take(reader, &value) : status;
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */
