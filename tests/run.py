@@ -8,7 +8,7 @@ A test is a program; what it prints decides how many checks it counts for:
   otherwise   one, passed when the exit status is 0
 A line that starts with "skip:" is repeated at the end, so that nothing is skipped silently.
 
-One more than there are cores run at a time, for many wait; long ones first. Those that measure time run alone at the end.
+Two more than there are cores run at a time, for many wait; long ones first. What loads a server as far as the machine goes runs alone at the end.
 
 usage: tests/run.py [--filter TEXT] [--list] [--jobs N]
 """
@@ -38,8 +38,8 @@ THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 # programs with threads of their own, which `make soak` also runs under the thread sanitizer
 THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_ingest")
 TIMEOUT_S = 7200 if SOAK else 420
-# nothing may run beside these: they measure latency, or a browser waits for them
-ALONE = re.compile(r"^browser:|^attack$|^test_server_load$|^test_server_crash$")
+# these load a server as far as the machine goes
+ALONE = re.compile(r"^attack$|^test_server_load$|^test_server_crash$")
 TIMES_FILE = "build/test-times.json"
 
 Result = collections.namedtuple("Result", "name passed failed output seconds cpu_seconds")
@@ -166,7 +166,7 @@ def run_all(tests, jobs, running):
 
 def guess_seconds(name, command):
     """Of a test that never ran here: what starts jobs and servers waits for them, and goes first."""
-    if command[0] != "python3" and name != "web":
+    if command[0] not in ("python3", "node") and name != "web":
         return 20 if name.startswith("san:") else 5
     return 100
 
@@ -201,7 +201,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--filter", default="")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 2)
     args = parser.parse_args()
     os.chdir(ROOT)
     # a shell that starts this in the background ignores Ctrl-C, and a job keeps what is ignored: tests start from the default

@@ -7,6 +7,8 @@ import {fileURLToPath} from 'node:url';
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
 export const LACUNA = join(ROOT, 'build/release/lacuna');
+/** For whatever a test waits for: a machine that is busy is slow, only one that stalls reaches this. */
+const WAIT_MS = 120_000;
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /** Says why the tests cannot run here, or undefined. */
@@ -31,13 +33,20 @@ export const run = (...args) => runProgram(LACUNA, args);
 /** Random training loops, for what the series of `lacuna demo` does not have: ranks. */
 export const simulate = (...args) => runProgram(join(ROOT, 'build/release/simulator'), args);
 
+/** Until `what` gives something true; it may be asynchronous. */
+export async function until(what) {
+  const end = Date.now() + WAIT_MS;
+  while (!(await what())) {
+    if (Date.now() > end) throw new Error(`in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
 export async function startServer(data, ...flags) {
   const portFile = join(data, 'port');
   rmSync(portFile, {force: true}); // of a server before this one
   const child = spawn(LACUNA, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--port-file', portFile, ...flags], {stdio: 'ignore'});
-  for (let i = 0; i < 200 && !(existsSync(portFile) && readFileSync(portFile, 'utf8').trim()); i++) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  await until(() => existsSync(portFile) && readFileSync(portFile, 'utf8').trim());
   const port = /(\d+)\s*$/.exec(readFileSync(portFile, 'utf8'))[1];
   return {
     base: `http://127.0.0.1:${port}`,
@@ -54,11 +63,16 @@ export async function startBrowser(options = {}, args = []) {
   const browser = await chromium.launch({
     executablePath: BROWSERS.find(existsSync),
     headless: true,
+    timeout: WAIT_MS,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
       '--disable-component-update', '--disable-sync', ...args],
   });
-  const context = await browser.newContext({viewport: {width: 1440, height: 900}, ...options});
-  const page = await context.newPage();
+  const newPage = async (ofContext) => {
+    const context = await browser.newContext({viewport: {width: 1440, height: 900}, ...ofContext});
+    context.setDefaultTimeout(WAIT_MS);
+    return context.newPage();
+  };
+  const page = await newPage(options);
   const complaints = [];
   page.on('console', (message) => {
     // what the server refuses on purpose (an expired key) shows as a failed load; scripts must not complain
@@ -74,7 +88,7 @@ export async function startBrowser(options = {}, args = []) {
   const answered = async () => {
     for (let quiet = 0; quiet < 6; quiet = pending.size === 0 ? quiet + 1 : 0) await page.waitForTimeout(50);
   };
-  return {browser, page, complaints, answered};
+  return {browser, page, newPage, complaints, answered};
 }
 
 /** Runs named steps in order; a failure keeps a screenshot and goes on with the next. Ends the process. */

@@ -94,7 +94,7 @@ async function overflows(name) {
   for (const [width, height] of SIZES) {
     await page.setViewportSize({width, height});
     const fits = () => document.documentElement.scrollWidth <= innerWidth;
-    if (!(await page.waitForFunction(fits, undefined, {timeout: 20000}).catch(() => undefined)))
+    if (!(await page.waitForFunction(fits).catch(() => undefined)))
       wide.push(`${name}, ${width} wide: ${await page.evaluate(() => document.documentElement.scrollWidth)}`);
     await picture(`${name}-${width}-light`);
   }

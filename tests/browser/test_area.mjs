@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
 
 const why = obstacle();
 if (why) {
@@ -244,8 +244,12 @@ const steps = [
     await page.keyboard.down('w');
     await page.waitForTimeout(400);
     await page.keyboard.up('w');
-    await page.waitForFunction((v) => new URL(location.href).searchParams.get('v') !== v, once);
-    await page.waitForTimeout(400);
+    let seen = once;
+    await until(async () => {
+      const before = seen;
+      await page.waitForTimeout(1000);
+      return (seen = shownWindow()) === before && seen !== once;
+    });
     await page.goBack();
     await page.waitForFunction((v) => new URL(location.href).searchParams.get('v') === v, once);
     await page.goBack();

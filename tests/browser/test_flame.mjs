@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {mkdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
 
 const why = obstacle();
 if (why) {
@@ -37,10 +37,6 @@ const idOf = (name) => traces.find((trace) => trace.name.startsWith(name)).id;
 const open = (rest = '') => page.goto(`${server.base}/t/${idOf('after')}?view=flame&m=cpu${rest}`);
 const rows = page.locator('.flame-table tbody tr');
 const row = (name) => rows.filter({has: page.getByRole('button', {name, exact: true})});
-const until = async (what) => {
-  for (let i = 0; i < 200 && !(await what()); i++) await page.waitForTimeout(50);
-  assert.ok(await what(), String(what));
-};
 
 const steps = [
   ['graph and table stand side by side, and the table sorts', async () => {

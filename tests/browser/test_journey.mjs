@@ -31,7 +31,7 @@ const steps = [
   }],
   ['an uploaded trace opens by itself when it is ready, with its verdict and the first change', async () => {
     await page.setInputFiles('#upload-input', join(demo, '1-two-workers.json'));
-    await page.locator('h1', {hasText: /The GPU waits .* for data/}).waitFor({timeout: 30000});
+    await page.locator('h1', {hasText: /The GPU waits .* for data/}).waitFor();
     assert.match(await page.locator('.finding').first().innerText(), /num_workers=5/);
   }],
   ['the list has it as a row with its verdict', async () => {
@@ -110,7 +110,7 @@ const steps = [
     const before = selection();
     await page.getByRole('button', {name: 'same name ›'}).click();
     await page.keyboard.press('l');
-    await page.locator('.tl-details .tl-title', {hasText: /Launch/}).waitFor({timeout: 5000});
+    await page.locator('.tl-details .tl-title', {hasText: /Launch/}).waitFor();
     await page.unroute(late);
     await page.keyboard.press('l');
     await page.waitForFunction((old) => new URL(location.href).searchParams.get('sel') !== old, before);
@@ -156,7 +156,7 @@ const steps = [
     await (await import('node:fs/promises')).writeFile(evil, JSON.stringify({traceEvents: [event(name, 10), event(name, 100), event('</script>', 200)]}));
     await page.goto(server.base + '/');
     await page.setInputFiles('#upload-input', evil);
-    await page.locator('.trace-name', {hasText: 'evil'}).waitFor({timeout: 30000});
+    await page.locator('.trace-name', {hasText: 'evil'}).waitFor();
     await page.locator('h1').waitFor();
     await page.getByRole('link', {name: 'Tables', exact: true}).click();
     await page.getByText('<img', {exact: false}).first().waitFor();
@@ -167,7 +167,7 @@ const steps = [
     await (await import('node:fs/promises')).writeFile(broken, 'this is no trace at all');
     await page.goto(server.base + '/');
     await page.setInputFiles('#upload-input', broken);
-    await page.locator('main').getByText(/unknown format/i).first().waitFor({timeout: 30000});
+    await page.locator('main').getByText(/unknown format/i).first().waitFor();
   }],
   ['nothing complained: no console error, no policy report', async () => {
     assert.deepEqual(complaints, []);

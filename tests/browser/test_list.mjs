@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {mkdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
 
 const why = obstacle();
 if (why) {
@@ -23,10 +23,6 @@ const {browser, page, complaints} = await startBrowser();
 
 const names = () => page.locator('.trace-row .row-link').allInnerTexts();
 const row = (name) => page.locator('.trace-row', {hasText: name});
-const until = async (what) => {
-  for (let i = 0; i < 200 && !(await what()); i++) await page.waitForTimeout(50);
-  assert.ok(await what(), String(what));
-};
 
 const steps = [
   ['each trace is one line with its step times', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
 
 const why = obstacle();
 if (why) {
@@ -23,10 +23,6 @@ const headers = {Authorization: `Bearer ${server.key}`};
 const {traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers})).json();
 const id = traces[0].id;
 const analysis = await (await fetch(`${server.base}/api/v1/traces/${id}/analysis`, {headers})).json();
-const until = async (what) => {
-  for (let i = 0; i < 200 && !(await what()); i++) await page.waitForTimeout(50);
-  assert.ok(await what(), String(what));
-};
 
 const steps = [
   ['the ladder has a rung for each change, from one step time to the next', async () => {

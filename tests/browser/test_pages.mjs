@@ -18,12 +18,12 @@ const demo = join(scratch, 'demo');
 mkdirSync(data);
 run('demo', demo);
 const server = await startServer(data);
-const {browser, page, complaints, answered} = await startBrowser();
+const {browser, page, newPage, complaints, answered} = await startBrowser();
 const upload = async (path) => {
   await page.goto(`${server.base}/`);
   await page.getByRole('button', {name: 'Add traces'}).first().waitFor();
   await page.setInputFiles('#upload-input', path);
-  await page.getByTestId('verdict').waitFor({timeout: 30000});
+  await page.getByTestId('verdict').waitFor();
 };
 
 const steps = [
@@ -35,8 +35,7 @@ const steps = [
     const file = join(scratch, 'password');
     writeFileSync(file, 'correct horse\n');
     run('admin', 'user', 'add', 'ana', '--password-file', file, '--data', data);
-    const context = await browser.newContext({viewport: {width: 390, height: 700}});
-    const other = await context.newPage();
+    const other = await newPage({viewport: {width: 390, height: 700}});
     await other.goto(server.base);
     await other.getByLabel('name', {exact: true}).fill('ana');
     await other.getByLabel('password').fill('wrong horse');
@@ -46,9 +45,9 @@ const steps = [
     await other.getByLabel('password').fill('correct horse');
     await other.getByRole('button', {name: 'Sign in'}).click();
     await other.getByText('I have a trace of PyTorch').first().waitFor();
-    const cookie = (await context.cookies()).find((each) => each.name === 'lacuna_session');
+    const cookie = (await other.context().cookies()).find((each) => each.name === 'lacuna_session');
     assert.ok(cookie.httpOnly && cookie.sameSite === 'Strict');
-    await context.close();
+    await other.context().close();
   }],
   ['the first look takes 90 kB of scripts at most and all of them 160, the rest comes later', async () => {
     const index = await (await fetch(`${server.base}/`)).text();
@@ -254,7 +253,7 @@ const steps = [
     await page.locator('.ranks').getByRole('link', {name: 'Rank 1'}).click();
     await page.getByText('The server is not responding').first().waitFor();
     await page.unroute(analysis);
-    await page.getByTestId('verdict').waitFor({timeout: 20000});
+    await page.getByTestId('verdict').waitFor();
     complaints.splice(0, complaints.length); // the browser's own about the aborted request
     await page.getByRole('link', {name: 'rank 1 of 2'}).click();
     await page.locator('.ranks').waitFor();
@@ -274,7 +273,7 @@ const steps = [
     await answered();
     const id = /\/t\/([a-z2-7]+)/.exec(page.url())[1];
     await fetch(`${server.base}/api/v1/traces/${id}`, {method: 'DELETE', headers: {Authorization: `Bearer ${server.key}`}});
-    await page.getByText('There is no such trace here').waitFor({timeout: 15000});
+    await page.getByText('There is no such trace here').waitFor();
     await page.unroute('**/api/v1/events');
     complaints.splice(0, complaints.length); // the browser's own: no events, and the trace asked for once more
   }],

@@ -27,7 +27,6 @@ run('demo', demo);
 for (const name of ['1-two-workers', '2-five-workers']) run('import', join(demo, `${name}.json`), '--data', data);
 const server = await startServer(data);
 const {browser, page, complaints, answered} = await startBrowser();
-page.setDefaultTimeout(20000);
 const picture = page.getByTestId('run-timeline');
 const area = picture.getByRole('application');
 const param = (key) => new URL(page.url()).searchParams.get(key);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import {mkdirSync} from 'node:fs';
 import {connect, createServer} from 'node:net';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
 
 const why = obstacle();
 if (why) {
@@ -48,7 +48,6 @@ const cut = () => {
 const mend = () => (wire.isCut = false);
 
 const {browser, page} = await startBrowser({}, ['--use-angle=swiftshader', '--enable-unsafe-swiftshader']);
-page.setDefaultTimeout(60000);
 const away = page.locator('.banner', {hasText: 'The server is not responding'});
 const settled = () => page.locator('.tl[data-settled=yes]').waitFor();
 const api = async (path, method = 'GET') => {
@@ -75,10 +74,6 @@ const colorsDrawn = async () => {
     for (let i = 0; i < pixels.length; i += 4) colors.add((pixels[i] << 16) | (pixels[i + 1] << 8) | pixels[i + 2]);
     return colors.size;
   }, picture);
-};
-const until = async (what) => {
-  for (let i = 0; i < 600 && !(await what()); i++) await page.waitForTimeout(100);
-  assert.ok(await what(), String(what));
 };
 /** The WebGL context of the rows goes, as when a driver resets; the browser gives it back when asked to. */
 const loseContext = () => page.evaluate(() => {

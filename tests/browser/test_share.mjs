@@ -42,7 +42,7 @@ const steps = [
     await page.getByText('select another trace').waitFor();
     await page.getByLabel('Select 1-two-workers').check();
     await page.getByRole('link', {name: 'Compare', exact: true}).click();
-    await page.locator('.compare-head').waitFor({timeout: 30000});
+    await page.locator('.compare-head').waitFor();
     assert.match(await page.locator('h1').innerText(), /^B takes 51.% less time per step .*more than noise/);
     assert.match(await page.locator('.compare-side').first().innerText(), /1-two-workers/);
     assert.match(page.url(), /\/compare\?a=[a-z2-7]{26}&b=[a-z2-7]{26}$/);
@@ -61,7 +61,7 @@ const steps = [
   ['its address shows the same again, and back returns to the list', async () => {
     const address = page.url();
     await page.reload();
-    await page.locator('.compare-head').waitFor({timeout: 30000});
+    await page.locator('.compare-head').waitFor();
     assert.equal(page.url(), address);
     await page.goBack();
     await page.getByRole('heading', {name: 'Traces'}).waitFor();
