@@ -6,11 +6,13 @@
 #include "server/cli/options.h"
 #include "server/ingest/original.h"
 #include "server/json/json_out.h"
+#include "server/store/database/copy.h"
 #include "server/store/expire.h"
 #include "server/store/store.h"
 #include "server/store/verify.h"
 #include "server/upkeep/admin_quota.h"
 #include "server/upkeep/backup.h"
+#include "server/upkeep/move_catalog.h"
 #include "server/webhooks/admin_webhook.h"
 
 #include <errno.h>
@@ -31,6 +33,7 @@ static const char usage[] =
     "       lacuna admin user password NAME --password-file FILE [--data DIR]\n"
     "       lacuna admin user list|remove NAME [--data DIR]\n"
     "       lacuna admin move --to URL | --back [--data DIR]\n"
+    "       lacuna admin move-catalog [--to URL] | --back [--data DIR]\n"
     "       lacuna admin quota [--project NAME | --token ID] [--bytes SIZE|none|default] [--data "
     "DIR]\n"
     "       lacuna admin webhook list [--project NAME] [--data DIR]\n"
@@ -63,6 +66,13 @@ static const char usage[] =
     "--back takes all into the data folder again and empties the storage. No server may be "
     "running.\n"
     "\n"
+    "move-catalog carries the catalog into PostgreSQL (postgresql://USER@HOST/DATABASE, or words "
+    "of\n"
+    "libpq; without --to, LACUNA_CATALOG says where, which keeps a password out of the list of\n"
+    "processes), and --back into the folder again. The file is kept as catalog.db.moved. No "
+    "server\n"
+    "may be running.\n"
+    "\n"
     "user keeps the people of a service, also beside a running server. The password is the first\n"
     "line of FILE, - for standard input. An administrator has every right in every project.\n"
     "\n"
@@ -82,8 +92,12 @@ static const char usage[] =
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
     {.name = "json", .help = "verify: print JSON", .flag_only = true},
-    {.name = "to", .value = "URL", .help = "move: into this object storage", .flag_only = true},
-    {.name = "back", .help = "move: out of object storage", .flag_only = true},
+    {.name = "to",
+     .value = "URL",
+     .help = "move: this object storage, or PostgreSQL",
+     .flag_only = true},
+    {.name = "back", .help = "move: into the data folder again", .flag_only = true},
+    {.name = "catalog", .value = "URL"}, /* LACUNA_CATALOG, as serve has it */
     {.name = "admin", .help = "user add: an administrator", .flag_only = true},
     {.name = "password-file", .value = "FILE", .help = "user: the password"},
     {.name = "project", .value = "NAME", .help = "webhook, quota: of this project"},
@@ -337,6 +351,38 @@ static enum lac_status move_out(struct lac_store *store, struct lac_error *reter
     return status;
 }
 
+static int move_catalog(struct admin *admin, const struct lac_options *options)
+{
+    const bool is_back = lac_options_on(options, "back", false);
+    const char *const catalog = lac_options_text(options, "catalog", NULL);
+    const char *const to = lac_options_text(options, "to", is_back ? NULL : catalog);
+    const struct lac_move_catalog asked = {.data_dir = admin->data_dir, .address = to};
+    struct lac_db_copied copied;
+    struct lac_error error = {0};
+    enum lac_status status;
+    int lock;
+
+    if ((to != NULL) == is_back) {
+        (void)fprintf(stderr, "lacuna admin: move-catalog needs --to URL or --back\n");
+        return 2;
+    }
+    lock = access(admin->data_dir, F_OK) == 0 ? lock_out_servers(admin, NULL)
+                                              : fail(admin, "there is no data folder") - 2;
+    if (lock < 0) {
+        return 1;
+    }
+    status = lac_move_catalog(&asked, &copied, &error);
+    (void)close(lock);
+    if (status != LAC_OK) {
+        return fail(admin, error.message);
+    }
+    (void)printf(asked.address != NULL
+                     ? "the catalog is in PostgreSQL: %llu rows; catalog.db.moved is what it was\n"
+                     : "the catalog is in the data folder: %llu rows; what PostgreSQL has can go\n",
+                 (unsigned long long)copied.row_count);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
 static int move(struct admin *admin, const struct lac_options *options)
 {
     const char *const to = lac_options_text(options, "to", NULL);
@@ -516,16 +562,16 @@ int lac_cmd_admin(int argc, char **argv)
         const bool is_expire = strcmp(verb, "expire") == 0;
         const bool is_quota = strcmp(verb, "quota") == 0;
         const bool is_move = strcmp(verb, "move") == 0;
+        const bool is_move_catalog = strcmp(verb, "move-catalog") == 0;
         if (is_user) {
             status = user(&admin, &options);
         } else if (options.operand_count > 0 && strcmp(options.operands[0], "webhook") == 0) {
             status = webhook(&admin, &options);
-        } else if (!is_verify && !is_expire && !is_move && !is_backup && !is_quota &&
-                   strcmp(verb, "repair") != 0) {
-            (void)fprintf(
-                stderr,
-                "lacuna admin: give verify, repair, backup, move, expire, quota, user or webhook "
-                "(see lacuna admin --help)\n");
+        } else if (!is_verify && !is_expire && !is_move && !is_move_catalog && !is_backup &&
+                   !is_quota && strcmp(verb, "repair") != 0) {
+            (void)fprintf(stderr, "lacuna admin: give verify, repair, backup, move, move-catalog, "
+                                  "expire, quota, user "
+                                  "or webhook (see lacuna admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");
@@ -533,12 +579,13 @@ int lac_cmd_admin(int argc, char **argv)
         } else if (!lac_options_data_dir(&options, admin.data_dir, sizeof(admin.data_dir))) {
             status = 2;
         } else {
-            status = is_verify   ? verify(&admin)
-                     : is_expire ? expire(&admin, &options)
-                     : is_move   ? move(&admin, &options)
-                     : is_backup ? backup(&admin, &options)
-                     : is_quota  ? quota(&admin, &options)
-                                 : repair(&admin);
+            status = is_verify         ? verify(&admin)
+                     : is_expire       ? expire(&admin, &options)
+                     : is_move         ? move(&admin, &options)
+                     : is_move_catalog ? move_catalog(&admin, &options)
+                     : is_backup       ? backup(&admin, &options)
+                     : is_quota        ? quota(&admin, &options)
+                                       : repair(&admin);
         }
         lac_buffer_done(&admin.out);
     }

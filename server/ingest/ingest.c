@@ -24,7 +24,13 @@
 #define GIB ((uint64_t)1 << 30)
 
 /** Patience with a sweep that holds a folder, and with a machine that is short of something. */
-enum { ADOPT_TRIES = 100, ADOPT_PAUSE_MS = 50, START_TRIES = 20, START_PAUSE_MS = 500 };
+enum {
+    ADOPT_TRIES = 100,
+    ADOPT_PAUSE_MS = 50,
+    START_TRIES = 20,
+    START_PAUSE_MS = 500,
+    PUBLISH_TRIES = 30 /* of a catalog in PostgreSQL, each with the patience of a connection */
+};
 
 double lac_ingest_now_s(void)
 {
@@ -239,6 +245,16 @@ static bool retry_with_all(struct lac_ingest *ingest, struct lac_import_job *job
     return again;
 }
 
+static bool is_cancelled(struct lac_ingest *ingest, const struct lac_import_job *job)
+{
+    bool cancelled;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    cancelled = job->is_cancelled;
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return cancelled;
+}
+
 static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
                     struct lac_job_outcome *outcome)
 {
@@ -250,11 +266,22 @@ static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
                                                 .has_row = true};
     char(*ids)[LAC_ID_SIZE] = calloc(outcome->trace_count, sizeof(*ids));
     struct lac_error error = {0};
+    bool is_lost = ids != NULL; /* the connection to the catalog */
 
-    outcome->status = ids != NULL ? lac_ingest_sort_io(lac_store_publish(ingest->options.store,
-                                                                         &publication, ids, &error),
-                                                       &error)
-                                  : LAC_ERR_NOMEM;
+    outcome->status = LAC_ERR_NOMEM;
+    for (unsigned i = 0; is_lost && i < PUBLISH_TRIES; i++) {
+        outcome->status = lac_store_publish(ingest->options.store, &publication, ids, &error);
+        is_lost = outcome->status == LAC_ERR_IO && error.sys_errno == ECONNRESET;
+        outcome->is_interrupted = is_lost && is_stopping(ingest);
+        if (outcome->is_interrupted) {
+            lac_ingest_count_attempt(job->staging, true);
+            break;
+        }
+        if (is_cancelled(ingest, job)) {
+            break;
+        }
+    }
+    outcome->status = lac_ingest_sort_io(outcome->status, &error);
     if (outcome->status != LAC_OK) {
         /* a file of ours that does not open: the upload is not to blame */
         (void)snprintf(outcome->code, sizeof(outcome->code), "%s",
@@ -272,16 +299,6 @@ static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
         lac_ingest_tell(ingest, ids[i], false, &progress);
     }
     free(ids);
-}
-
-static bool is_cancelled(struct lac_ingest *ingest, const struct lac_import_job *job)
-{
-    bool cancelled;
-
-    (void)pthread_mutex_lock(&ingest->lock);
-    cancelled = job->is_cancelled;
-    (void)pthread_mutex_unlock(&ingest->lock);
-    return cancelled;
 }
 
 /** What an attempt left beside the upload. */

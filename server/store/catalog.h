@@ -20,9 +20,9 @@ enum {
 LAC_MUST_USE enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db,
                                               struct lac_error *reterr);
 
-/** The same in PostgreSQL: postgres_catalog.h says where. */
+/** The same in PostgreSQL: postgres_catalog.h says where, and what `is_arriving` means. */
 LAC_MUST_USE enum lac_status lac_catalog_open_elsewhere(const char *data_dir, const char *address,
-                                                        struct lac_db **ret_db,
+                                                        bool is_arriving, struct lac_db **ret_db,
                                                         struct lac_error *reterr);
 
 /**

@@ -240,7 +240,7 @@ static enum lac_status open_catalog(struct lac_store *store,
                         store->data_dir, strerror(errno));
     }
     status = lac_db_is_elsewhere(store->data_dir, options->catalog_address)
-                 ? lac_catalog_open_elsewhere(store->data_dir, options->catalog_address,
+                 ? lac_catalog_open_elsewhere(store->data_dir, options->catalog_address, false,
                                               &store->catalog, reterr)
                  : open_catalog_file(store, options->sweep && !options->is_live, reterr);
     if (status == LAC_OK && !lock_catalog(store, false)) {

@@ -456,7 +456,7 @@ static void verify_catalog(struct verify *verify)
 
     if (lac_db_is_elsewhere(verify->store.data_dir, NULL)) { /* it checks its own pages */
         verify->has_objects = true;
-        if (lac_catalog_open_elsewhere(verify->store.data_dir, NULL, &verify->store.catalog,
+        if (lac_catalog_open_elsewhere(verify->store.data_dir, NULL, false, &verify->store.catalog,
                                        &error) != LAC_OK) {
             tell(verify, "", "catalog.url", error.message);
         }

@@ -3,6 +3,8 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
+#include "server/store/catalog.h"
+#include "server/store/database/copy.h"
 #include "server/store/database/database.h"
 #include "server/store/database/sqlite_database.h"
 #include "server/store/store.h"
@@ -258,17 +260,14 @@ static enum lac_status link_staged(struct backup *backup, const char *folder, co
 }
 
 /** The catalog's bytes while nobody changes it. */
-static enum lac_status copy_catalog(struct backup *backup)
+static enum lac_status copy_catalog_file(struct backup *backup, const char *to)
 {
     struct lac_db *const db = backup->store->catalog;
     char from[PATH_BYTES];
-    char to[PATH_BYTES];
     enum lac_status status;
     int fd = -1;
 
     path_in(from, lac_store_data_dir(backup->store), "catalog.db");
-    path_in(to, backup->moment, "catalog.db");
-    (void)pthread_mutex_lock(&backup->store->lock);
     status = lac_db_begin(db, false, backup->reterr);
     if (status == LAC_OK) {
         status = lac_db_end(db, copy_file(backup, from, to, &fd), backup->reterr);
@@ -276,6 +275,35 @@ static enum lac_status copy_catalog(struct backup *backup)
     if (fd >= 0) { /* only now: closing a file ends all locks that this process has on it */
         (void)close(fd);
     }
+    return status;
+}
+
+/** One that is in PostgreSQL, as a file. */
+static enum lac_status copy_catalog_rows(struct backup *backup, const char *to)
+{
+    struct lac_db *file = NULL;
+    struct lac_db_copied copied;
+    char journal[PATH_BYTES + 16];
+    enum lac_status status = lac_catalog_open(to, &file, backup->reterr);
+
+    if (status == LAC_OK) {
+        status = lac_db_copy(backup->store->catalog, file, &copied, backup->reterr);
+    }
+    lac_db_close(file);
+    (void)snprintf(journal, sizeof(journal), "%s-journal", to);
+    (void)unlink(journal); /* an empty one, which stays beside an open catalog */
+    return status;
+}
+
+static enum lac_status copy_catalog(struct backup *backup)
+{
+    char to[PATH_BYTES];
+    enum lac_status status;
+
+    path_in(to, backup->moment, "catalog.db");
+    (void)pthread_mutex_lock(&backup->store->lock);
+    status = lac_db_sqlite(backup->store->catalog) != NULL ? copy_catalog_file(backup, to)
+                                                           : copy_catalog_rows(backup, to);
     (void)pthread_mutex_unlock(&backup->store->lock);
     return status;
 }
@@ -482,11 +510,6 @@ enum lac_status lac_backup(struct lac_store *store, const char *to,
     enum lac_status status;
     int lock;
 
-    if (lac_db_sqlite(store->catalog) == NULL) {
-        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "the catalog is in PostgreSQL, which has its own backup: stop the server, "
-                        "then pg_dump the catalog and copy the folder");
-    }
     if (*to == '\0' || strlen(to) >= sizeof(target)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "give a folder for the copy");
     }

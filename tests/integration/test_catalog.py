@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The catalog in PostgreSQL: the unit tests of the store over it, and `serve --catalog`, restarts included."""
+import json
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import server_harness as harness
 from postgres_harness import IN_ADDRESS, PASSWORD
 
 UNIT = ("test_store_catalog", "test_store_lost", "test_people", "test_journal_rows", "test_ingest", "test_catalog_postgres")
-SERVER = ("test_server_reports", "test_server_people", "test_server_runs", "test_webhooks", "test_journal", "test_labels")
+SERVER = ("test_server_reports", "test_server_people", "test_server_runs", "test_webhooks", "test_journal", "test_labels", "test_backup")
 LAST = 0
 
 
@@ -162,11 +163,23 @@ class Serve(unittest.TestCase):
         for thread in threads:
             thread.join(240)
         for _, trace in acknowledged:
-            self.assertEqual(server.wait_ready(trace, 240)["state"], "ready", server.log_text()[-2000:])
+            row = server.wait_ready(trace, 240)
+            self.assertEqual(row["state"], "ready", row)
         self.assertTrue(all(status >= 500 for status in refused), refused)
         names = postgres.sql("SELECT name FROM traces", self.name).split("\n")
         for name, _ in acknowledged:
             self.assertEqual(names.count(name), 1, name)
+
+    def test_an_import_outlives_a_connection_lost_while_it_is_listed(self):
+        server = self.serve("--catalog", self.url)
+        # a sequence counts on when its transaction is undone: the first three are cut
+        postgres.sql("CREATE SEQUENCE cuts; GRANT USAGE ON SEQUENCE cuts TO team; CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS "
+                     "'BEGIN IF nextval(''cuts'') <= 3 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END';"
+                     "CREATE TRIGGER cut BEFORE INSERT OR UPDATE ON traces FOR EACH ROW WHEN (NEW.state = 2) EXECUTE FUNCTION cut()", self.name)
+        row = server.wait_ready(server.upload(harness.make_trace(), "a"), 240)
+        self.assertEqual(row["state"], "ready", row)
+        self.assertGreater(int(postgres.sql("SELECT last_value FROM cuts", self.name)), 3)
+        self.assertEqual(lacuna("admin", "verify", "--data", self.data).returncode, 0)
 
     def test_a_user_made_beside_the_server_is_heard_of(self):
         server = self.serve("--catalog", self.url)
@@ -218,10 +231,116 @@ class Serve(unittest.TestCase):
             done = lacuna("serve", "--data", old, "--listen", "127.0.0.1:0", "--catalog", self.url)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn("has its catalog in catalog.db", done.stderr)
-        done = lacuna("admin", "--data", self.data, "backup", self.data + ".copy")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("pg_dump", done.stderr)
         self.server.start()
+
+    def told(self, server, trace):
+        """What the service says of everything that is in its catalog."""
+        paths = ["/traces", "/projects", "/users", "/tokens", "/audit?limit=1000", "/projects/vision/members", "/projects/vision/journal", "/projects/vision/webhooks"]
+        paths += [f"/traces/{trace}{part}" for part in ("", "/analysis", "/settings")] + [f"/reports/{self.report}", f"/reports/{self.report}/comments"]
+        return {path: server.get("/api/v1" + path).json() for path in paths}
+
+    def fill(self, server):
+        """Something in every part of it; a trace that goes again leaves a number that nobody gets."""
+        call = lambda method, path, body=None: server.request(method, "/api/v1" + path, body=None if body is None else json.dumps(body))
+        first, gone = (server.request("POST", f"/api/v1/traces?name=t{steps}&project=vision", body=harness.make_trace(steps=steps)).json()["id"] for steps in (4, 5))
+        for trace in (first, gone):
+            self.assertEqual(server.wait_ready(trace)["state"], "ready")
+        self.assertEqual(call("PATCH", f"/traces/{first}", {"name": "\u00e9", "notes": "n\n'\\", "tags": ["a", "b"]}).status, 200)
+        self.assertEqual(call("PUT", "/users/ann", {"password": "correct horse battery"}).status, 201)
+        self.assertEqual(call("PUT", "/projects/vision/members/ann", {"role": "write"}).status, 204)
+        self.token = call("POST", "/tokens", {"name": "t", "scope": "read"}).json()["token"]
+        self.report = call("POST", "/reports", {"project": "vision", "title": "r", "markdown": f"```lacuna\ntable trace={first} of=kernels\n```"}).json()["id"]
+        self.assertEqual(call("POST", f"/reports/{self.report}/comments", {"body": "c"}).status, 201)
+        call("GET", "/projects/vision/journal")
+        self.assertEqual(call("DELETE", f"/traces/{gone}").status, 204)
+        return first
+
+    def move(self, *arguments, status=0, environment=None):
+        done = lacuna("admin", "move-catalog", *arguments, "--data", self.data, environment=environment)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertNotIn(IN_ADDRESS, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_a_service_moves_into_postgresql_and_back(self):
+        self.maxDiff = None
+        server = harness.Server(data=self.data)
+        self.server = server
+        first = self.fill(server)
+        before = self.told(server, first)
+        self.assertIn("a server is running", self.move("--to", self.url, status=1))
+        for step, (arguments, environment, said) in enumerate(((("--to", self.url), None, "is in PostgreSQL"), (("--back",), None, "is in the data folder"),
+                                                               ((), {"LACUNA_CATALOG": self.url}, "is in PostgreSQL"))):
+            self.assertEqual(server.terminate(), 0)
+            self.assertRegex(self.move(*arguments, environment=environment), said + r": \d\d+ rows")
+            is_there = step % 2 == 0
+            self.assertEqual([os.path.exists(os.path.join(self.data, name)) for name in ("catalog.url", "catalog.db", "catalog.url.part", "catalog.db.new")],
+                             [is_there, not is_there, not is_there, False])
+            self.assertIn("already", self.move(*(("--to", self.url) if is_there else ("--back",)), status=1))
+            self.assertEqual(lacuna("admin", "verify", "--data", self.data).returncode, 0)
+            server.start()
+            self.assertEqual(self.told(server, first), before)
+            self.assertEqual(server.request("GET", "/api/v1/traces", headers={"Authorization": "Bearer " + self.token}, key=False).status, 200)
+            self.assertEqual(server.request("POST", "/api/v1/session", body=json.dumps({"name": "ann", "password": "correct horse battery"}), key=False).status, 204)
+            trace = server.upload(harness.make_trace(steps=7 + step), "later")
+            self.assertEqual(server.wait_ready(trace)["state"], "ready")
+            self.assertEqual(server.api("/traces")["traces"][0]["id"], trace)
+            before = self.told(server, first)
+        self.assertEqual(postgres.sql("SELECT count(*) FROM traces", self.name), "4")
+
+    def test_a_move_that_was_cut_short_is_finished_by_the_next(self):
+        server = harness.Server(data=self.data)
+        self.server = server
+        first = self.fill(server)
+        before = self.told(server, first)
+        self.assertEqual(server.terminate(), 0)
+        path = lambda name: os.path.join(self.data, name)
+        kept = path("kept")
+        shutil.copy(path("catalog.db"), kept)
+        self.move("--to", self.url)
+        # killed before catalog.url had its name: the file is the catalog, and has grown since
+        os.rename(path("catalog.url"), path("catalog.url.part"))
+        os.rename(kept, path("catalog.db"))
+        server.start()
+        second = server.upload(harness.make_trace(steps=9), "second")
+        self.assertEqual(server.wait_ready(second)["state"], "ready")
+        self.assertEqual(server.terminate(), 0)
+        self.move("--to", self.url)
+        self.assertEqual(postgres.sql("SELECT count(*) FROM traces", self.name), "2")
+        # killed before the file went: no server starts on two
+        shutil.copy(path("catalog.db.moved"), path("catalog.db"))
+        done = lacuna("serve", "--data", self.data, "--listen", "127.0.0.1:0")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("lacuna admin move-catalog", done.stderr)
+        self.move("--to", self.url)
+        self.assertFalse(os.path.exists(path("catalog.db")))
+        # killed on the way back, with both there
+        shutil.copy(path("catalog.db.moved"), path("catalog.db"))
+        self.move("--back")
+        self.assertFalse(os.path.exists(path("catalog.url")))
+        server.start()
+        self.assertEqual(server.request("DELETE", f"/api/v1/traces/{second}").status, 204)
+        after = self.told(server, first)
+        for said in (before, after):
+            said.pop("/audit?limit=1000")
+            said.pop("/projects")
+        self.assertEqual(after, before)
+
+    def test_a_move_to_where_something_is_changes_nothing(self):
+        server = harness.Server(data=self.data)
+        self.server = server
+        first = self.fill(server)
+        before = self.told(server, first)
+        self.assertEqual(server.terminate(), 0)
+        with tempfile.TemporaryDirectory() as other:
+            others = harness.Server("--catalog", self.url, data=other)
+            self.assertEqual(others.terminate(), 0)
+            others.close()
+        self.assertIn("belongs to another data folder", self.move("--to", self.url, status=1))
+        self.assertIn("postgresql://", self.move("--to", "mysql://x", status=1))
+        self.move("--to", self.url, "--back", status=2)
+        self.move(status=2)
+        server.start()
+        self.assertEqual(self.told(server, first), before)
 
     def test_without_libpq_a_sentence_says_what_to_install(self):
         done = lacuna("serve", "--data", self.data, "--listen", "127.0.0.1:0", "--catalog", self.url, environment={"LACUNA_LIBPQ": "/nonexistent/libpq.so"})

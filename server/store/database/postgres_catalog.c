@@ -58,7 +58,7 @@ static void cut_line(char *line)
     line[strcspn(line, "\r\n")] = '\0';
 }
 
-static enum lac_status read_place(const char *data_dir, struct place *ret_place,
+static enum lac_status read_place(const char *data_dir, const char *name, struct place *ret_place,
                                   struct lac_error *reterr)
 {
     char path[PATH_BYTES];
@@ -66,7 +66,7 @@ static enum lac_status read_place(const char *data_dir, struct place *ret_place,
     FILE *file;
 
     *ret_place = (struct place){0};
-    path_of(data_dir, "catalog.url", path);
+    path_of(data_dir, name, path);
     file = fopen(path, "re");
     if (file == NULL) {
         return errno == ENOENT ? LAC_ERR_NOT_FOUND
@@ -90,9 +90,22 @@ static enum lac_status read_place(const char *data_dir, struct place *ret_place,
     return LAC_OK;
 }
 
+static enum lac_status sync_folder(const char *data_dir, struct lac_error *reterr)
+{
+    const int fd = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool written = fd >= 0 && fsync(fd) == 0;
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return written ? LAC_OK
+                   : lac_fail(reterr, LAC_ERR_IO, 0,
+                              "cannot write catalog.url in the data folder: %s", strerror(errno));
+}
+
 /** As a whole or not at all, for its owner's eyes: a password may be in it. */
-static enum lac_status write_place(const char *data_dir, const struct place *place,
-                                   struct lac_error *reterr)
+static enum lac_status write_place(const char *data_dir, const char *name,
+                                   const struct place *place, struct lac_error *reterr)
 {
     char fresh[PATH_BYTES];
     char path[PATH_BYTES];
@@ -101,7 +114,7 @@ static enum lac_status write_place(const char *data_dir, const struct place *pla
     bool written;
     int fd;
 
-    path_of(data_dir, "catalog.url", path);
+    path_of(data_dir, name, path);
     path_of(data_dir, "catalog.url.new", fresh);
     (void)unlink(fresh);
     fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -113,14 +126,7 @@ static enum lac_status write_place(const char *data_dir, const struct place *pla
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot write catalog.url in the data folder: %s",
                         strerror(errno));
     }
-    fd = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    written = fd >= 0 && fsync(fd) == 0;
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return written ? LAC_OK
-                   : lac_fail(reterr, LAC_ERR_IO, 0,
-                              "cannot write catalog.url in the data folder: %s", strerror(errno));
+    return sync_folder(data_dir, reterr);
 }
 
 bool lac_db_is_elsewhere(const char *data_dir, const char *address)
@@ -208,16 +214,17 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
     struct lac_db *db = NULL;
     struct stat info;
     bool is_new = false;
-    enum lac_status status = read_place(data_dir, &place, reterr);
+    const char *const name = catalog->is_arriving ? "catalog.url.part" : "catalog.url";
+    enum lac_status status = read_place(data_dir, name, &place, reterr);
 
     if (status != LAC_OK && status != LAC_ERR_NOT_FOUND && address == NULL) {
         return status;
     }
     path_of(data_dir, "catalog.db", path);
-    if (stat(path, &info) == 0 && info.st_size > 0) {
+    if (!catalog->is_arriving && stat(path, &info) == 0 && info.st_size > 0) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "the data folder %s has its catalog in catalog.db: a catalog in PostgreSQL "
-                        "begins with an empty folder",
+                        "the data folder %s has its catalog in catalog.db: `lacuna admin "
+                        "move-catalog` carries it into PostgreSQL",
                         data_dir);
     }
     if (address != NULL && strlen(address) >= sizeof(place.address)) {
@@ -239,7 +246,7 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
     }
     if (place.owner[0] == '\0') {
         (void)snprintf(place.owner, sizeof(place.owner), "%s", catalog->fresh_owner);
-        status = write_place(data_dir, &place, reterr); /* before the catalog knows it */
+        status = write_place(data_dir, name, &place, reterr); /* before the catalog knows it */
         is_new = false;
     }
     if (status == LAC_OK) {
@@ -249,7 +256,7 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
         }
     }
     if (status == LAC_OK && is_new) { /* only now it is known to be the same catalog */
-        status = write_place(data_dir, &place, reterr);
+        status = write_place(data_dir, name, &place, reterr);
     }
     if (status != LAC_OK) {
         lac_db_close(db);
@@ -257,4 +264,17 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
     }
     *ret_db = db;
     return LAC_OK;
+}
+
+enum lac_status lac_db_settle_elsewhere(const char *data_dir, struct lac_error *reterr)
+{
+    char part[PATH_BYTES];
+    char path[PATH_BYTES];
+
+    path_of(data_dir, "catalog.url.part", part);
+    path_of(data_dir, "catalog.url", path);
+    return rename(part, path) == 0
+               ? sync_folder(data_dir, reterr)
+               : lac_fail(reterr, LAC_ERR_IO, 0, "cannot write catalog.url in the data folder: %s",
+                          strerror(errno));
 }

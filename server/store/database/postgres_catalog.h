@@ -6,6 +6,8 @@
 
 #include "server/store/database/database.h"
 
+#include <stdbool.h>
+
 enum { LAC_CATALOG_ADDRESS_BYTES = 2048, LAC_OWNER_BYTES = 32 };
 
 struct lac_postgres_catalog {
@@ -14,6 +16,9 @@ struct lac_postgres_catalog {
     const char *fresh_owner;       /**< an id for a folder that has none yet: [a-z0-9], below 32 */
     const char *const *migrations; /**< what takes a catalog from version N to N + 1, as SQLite's */
     int version;                   /**< how many */
+    bool
+        is_arriving; /**< a catalog.db is being moved there: until lac_db_settle_elsewhere() the place
+                           is in catalog.url.part, and the folder's catalog is the file */
 };
 
 /** Whether the folder's catalog is not in catalog.db. `address`: of the options, may be NULL. */
@@ -28,5 +33,10 @@ bool lac_db_is_elsewhere(const char *data_dir, const char *address);
 LAC_MUST_USE enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog,
                                                    struct lac_db **ret_db,
                                                    struct lac_error *reterr);
+
+/** From now on the catalog is where lac_db_open_elsewhere() with `is_arriving` made it.
+ *  @return LAC_OK, LAC_ERR_IO */
+LAC_MUST_USE enum lac_status lac_db_settle_elsewhere(const char *data_dir,
+                                                     struct lac_error *reterr);
 
 #endif

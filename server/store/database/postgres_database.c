@@ -107,6 +107,7 @@ static enum lac_status fail_connection(const struct postgres_db *db, const char 
 {
     const char *const said = db->conn != NULL ? db->pq.error_message(db->conn) : "out of memory";
 
+    errno = ECONNRESET; /* lac_fail() keeps it: another try may find PostgreSQL there again */
     return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %.*s", what, (int)strcspn(said, "\n"),
                     said[0] != '\0' ? said : "PostgreSQL does not answer");
 }

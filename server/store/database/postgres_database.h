@@ -7,7 +7,8 @@
  * Writing transactions come one after the other: each holds the table catalog_version, so none ever
  * fails for what another did at the same time. A connection that is lost is made again: queries
  * outside of a transaction and the beginning of one wait for it for LAC_POSTGRES_PATIENCE_MS. Within
- * a transaction they fail with LAC_ERR_IO, and nothing of it stays; but a commit whose answer was
+ * a transaction they fail with LAC_ERR_IO (as does what waited in vain; sys_errno is ECONNRESET), and
+ * nothing of it stays; but a commit whose answer was
  * lost is asked for, so that it is never said to have failed when it has not.
  */
 
