@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench`: speed and memory into build/bench.json; medians of alternating runs, with the spread beside each.
 
-usage: bench.py [--group import|store|analyze|http|flame|journal|formats|nvtx|cupti|start|spool|viewer] [--runs N]
+usage: bench.py [--group import|store|analyze|http|sql|flame|journal|formats|nvtx|cupti|start|spool|viewer] [--runs N]
 
 Every figure is taken from the program as people run it, or from a bench program that prints one JSON
 object. A figure that cannot be taken on this machine is left out, never made up. README.md says what each means.
@@ -205,6 +205,43 @@ def bench_uploads(results, runs, server, path):
         samples.take(upload_mb_s=size / (acknowledged - start) / 1e6, upload_to_ready_s=time.perf_counter() - start)
         server.request("DELETE", "/api/v1/traces/" + created["id"])
     results.add_all(samples, 2)
+
+
+def sql_queries(duration_ns, name):
+    """What people ask, by key: of all of the trace, and of a hundredth or a tenth of its time from the middle on."""
+    middle = duration_ns // 2
+    hundredth = middle + duration_ns // 100
+    tenth = middle + duration_ns // 10
+    return {
+        "by_name": "SELECT name, count, total_ns FROM by_name ORDER BY total_ns DESC LIMIT 50",
+        "by_name_hundredth": f"SELECT name, count, total_ns FROM by_name({middle}, {hundredth}) ORDER BY total_ns DESC LIMIT 50",
+        "range_hundredth": f"SELECT count(*), sum(dur_ns) FROM slices WHERE start_ns BETWEEN {middle} AND {hundredth}",
+        "one_name": f"SELECT count(*), sum(dur_ns), max(dur_ns) FROM slices WHERE name = '{name}'",
+        "longest": "SELECT id, name, dur_ns FROM kernels ORDER BY dur_ns DESC LIMIT 10",
+        "group_tenth": f"SELECT name, count(*), sum(dur_ns) FROM kernels WHERE start_ns BETWEEN {middle} AND {tenth} GROUP BY name ORDER BY 3 DESC",
+        "gaps": "SELECT cause, count(*), sum(dur_ns) FROM gaps GROUP BY cause ORDER BY 3 DESC",
+    }
+
+
+def bench_sql(results, runs, scratch):
+    """`lacuna sql` over 20 M slices: CPU time from the program's start to its end, and its peak memory."""
+    data, identity = scratch.stored()
+    path = os.path.join(data, "traces", identity + ".db")
+
+    def ask(query):
+        taken = run([LACUNA, "sql", path, query, "--json"])
+        return taken, json.loads(taken["output"])["rows"]
+
+    duration_ns = int(ask("SELECT value FROM trace WHERE key = 'duration_ns'")[1][0][0])
+    name = ask("SELECT name FROM by_name WHERE kind = 'kernel' ORDER BY count DESC LIMIT 1")[1][0][0]
+    samples = Samples()
+    for _ in range(runs):
+        for key, query in sql_queries(duration_ns, name).items():
+            taken, rows = ask(query)
+            if not rows or None in rows[0][1:]:
+                raise RuntimeError(f"no answer to {query}")
+            samples.take(**{f"sql_{key}_ms": taken["cpu_s"] * 1e3, f"sql_{key}_peak_mb": taken["peak_bytes"] / 1e6})
+    results.add_all(samples, 1)
 
 
 def bench_flame(results, runs, scratch):
@@ -457,7 +494,7 @@ def bench_spool(results, runs, scratch):
     results.add_all(samples, 2)
 
 
-GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "flame": bench_flame, "journal": bench_journal,
+GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "sql": bench_sql, "flame": bench_flame, "journal": bench_journal,
           "formats": bench_formats, "nvtx": bench_nvtx, "cupti": bench_cupti, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer}
 
 
