@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const reasons[LAC_RANK_PART_COUNT] = {
     [LAC_CAUSE_DATA_WAIT] = "it waits longer for data",
@@ -587,10 +588,15 @@ static void say_expected(struct lateness *l)
                                         lac_format_ns(finding->step_mid_ns).text);
         finding->severity = LAC_SEVERITY_INFO;
     } else if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
-        finding->expect = lac_texts_add(texts, "%s per step instead of %s (%s less), with %s.",
-                                        lac_format_ns(finding->step_mid_ns).text,
-                                        lac_format_ns(l->tables[l->run->late]->step_mean_ns).text,
-                                        band.text, wish);
+        struct lac_text32 then = lac_format_ns(finding->step_mid_ns);
+        struct lac_text32 now = lac_format_ns(l->tables[l->run->late]->step_mean_ns);
+
+        finding->expect =
+            strcmp(then.text, now.text) == 0
+                ? lac_texts_add(texts, "%s per step, as now (%s less), with %s.", now.text,
+                                band.text, wish)
+                : lac_texts_add(texts, "%s per step instead of %s (%s less), with %s.", then.text,
+                                now.text, band.text, wish);
     } else {
         finding->expect = lac_texts_add(
             texts, "%s less time over this recording, with %s%s.", band.text, wish,

@@ -310,7 +310,7 @@ function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
   const unknown = analysis.kernels?.unknown_pct;
   if (efficiency === undefined || efficiency.text === '') return null;
   if (efficiency.mfu_pct === undefined)
-    return unknown === undefined ? null : (
+    return unknown === undefined || unknown < 1 ? null : (
       <div class="stat" data-testid="compute">
         <Explain
           class="stat-value"
@@ -339,7 +339,7 @@ function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
       </Explain>
       <span class="stat-label">
         of the GPU’s peak in {efficiency.peak_precision ?? ''}
-        {unknown !== undefined && (
+        {unknown !== undefined && unknown >= 1 && (
           <span class="stat-more">{` · unknown kernels: ${formatPct(unknown)} of the time`}</span>
         )}
       </span>

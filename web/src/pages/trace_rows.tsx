@@ -379,7 +379,7 @@ function Share({percent}: {percent: number | undefined}): JSX.Element {
       ) : (
         <>
           {formatPct(percent)}
-          <span class="share-bar" aria-hidden="true">
+          <span class="cell-share-bar" aria-hidden="true">
             <span style={{width: `${Math.min(100, Math.max(0, percent))}%`}} />
           </span>
         </>
