@@ -13,7 +13,8 @@ import {
 const WRITE_DELAY_MS = 250;
 /** Zooming that goes on shares one history entry: after this pause it is another. */
 const ZOOM_QUIET_MS = 900;
-/** Selections in quick succession (arrow keys) share one history entry. */
+/** Selections in quick succession (arrow keys) share one history entry, and what a page selects by
+ *  itself shares that of its opening. */
 const PUSH_QUIET_MS = 700;
 
 /** Take the key out of the fragment, if one is there; the address loses it at once. */
@@ -39,6 +40,8 @@ export function syncAddress(): void {
   let seen = written;
   let place = placeOf();
   let lastPushMs = 0;
+  let lastInputMs = 0;
+  let isOpening = false; // the newest entry is a page's, and nobody has pressed anything on it
   let lastZoomMs = 0;
   let span = spanOf();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -63,6 +66,8 @@ export function syncAddress(): void {
     span = spanOf();
   });
   addEventListener('pagehide', replaceNow);
+  for (const input of ['pointerdown', 'keydown'])
+    addEventListener(input, () => (lastInputMs = Date.now()), {capture: true, passive: true});
 
   effect(() => {
     const next = formatLocation(currentView());
@@ -76,18 +81,16 @@ export function syncAddress(): void {
     span = nextSpan;
     const beginsZoom = zoomed && Date.now() - lastZoomMs > ZOOM_QUIET_MS;
     if (zoomed) lastZoomMs = Date.now();
-    if (
-      moved ||
-      beginsZoom ||
-      isLeaping() ||
-      (selected && Date.now() - lastPushMs > PUSH_QUIET_MS)
-    ) {
+    const isQuiet = Date.now() - lastPushMs > PUSH_QUIET_MS;
+    const isPressed = isOpening && lastInputMs > lastPushMs;
+    if (moved || beginsZoom || isLeaping() || (selected && (isQuiet || isPressed))) {
       // what was shown until now is what Back returns to
       if (timer !== undefined) history.replaceState(history.state, '', BASE_URL + seen);
       clearTimeout(timer);
       timer = undefined;
       written = next;
       lastPushMs = Date.now();
+      isOpening = moved;
       history.pushState(null, '', BASE_URL + next);
     } else {
       timer ??= setTimeout(replaceNow, WRITE_DELAY_MS);
