@@ -117,12 +117,29 @@ static enum lac_status failed(struct lac_nsys_db *db, int code, const char *tabl
     }
 }
 
+/* Whether the pages asked for are what rows of such a file need. */
+static bool is_honest_work(struct lac_nsys_db *db)
+{
+    static const int PAGES[] = {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS};
+    for (size_t i = 0; i < LAC_COUNT_OF(PAGES); i++) {
+        int count = 0;
+        int highest = 0;
+        if (sqlite3_db_status(db->sqlite, PAGES[i], &count, &highest, 1) == SQLITE_OK) {
+            db->pages_asked += (unsigned)count;
+        }
+    }
+    return db->pages_asked <= WORK_PAGES_MIN + WORK_PAGES_OF_ROW * db->row_count +
+                                  WORK_FILES * (db->file_bytes / PAGE_BYTES_MIN);
+}
+
 /* Called every PROGRESS_STEPS; anything but 0 stops the statement. */
 static int on_progress(void *context)
 {
     struct lac_nsys_db *db = context;
-    const uint32_t most = db->is_opening ? SCHEMA_CALLS_MAX : SILENT_CALLS_MAX;
-    db->is_stuck = ++db->silent_calls > most;
+    const uint64_t most = db->is_opening         ? SCHEMA_CALLS_MAX
+                          : db->silent_most != 0 ? db->silent_most
+                                                 : SILENT_CALLS_MAX;
+    db->is_stuck = ++db->silent_calls > most || !is_honest_work(db);
     return db->is_stuck || db->is_cancelled;
 }
 
@@ -368,6 +385,47 @@ static enum lac_status find_columns(struct lac_nsys_rows *rows, const char *cons
     return status;
 }
 
+bool lac_nsys_db_is_only(struct lac_nsys_db *db, const char *table, const char *column,
+                         bool *ret_has_rows, int64_t *ret_value)
+{
+    enum { STEPS_OF_ROW = 8 };
+    sqlite3_stmt *first = NULL;
+    sqlite3_stmt *other = NULL;
+    char sql[256];
+    bool is_only = false;
+    *ret_has_rows = false;
+    if (!lac_nsys_db_has(db, table)) {
+        return true;
+    }
+    const char *const columns[] = {column, NULL};
+    struct lac_nsys_rows rows = {.db = db, .table = table};
+    if (find_columns(&rows, columns) != LAC_OK || !lac_nsys_rows_has(&rows, 0)) {
+        return false; /* it has no such column, or one that an expression of the file's makes */
+    }
+    /* what takes longer than rows that the file has room for is left to who reads them */
+    db->silent_calls = 0;
+    db->silent_most = 1 + db->file_bytes / ROW_BYTES_MIN * STEPS_OF_ROW / PROGRESS_STEPS;
+    (void)snprintf(sql, sizeof(sql), "SELECT \"%.60s\" FROM main.\"%.80s\" LIMIT 1", column, table);
+    int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &first, NULL);
+    code = code == SQLITE_OK ? sqlite3_step(first) : code;
+    *ret_has_rows = code == SQLITE_ROW;
+    if (code == SQLITE_ROW && sqlite3_column_type(first, 0) == SQLITE_INTEGER) {
+        *ret_value = sqlite3_column_int64(first, 0);
+        (void)snprintf(sql, sizeof(sql), "SELECT 1 FROM main.\"%.80s\" WHERE \"%.60s\" IS NOT ?1",
+                       table, column);
+        code = sqlite3_prepare_v2(db->sqlite, sql, -1, &other, NULL);
+        code = code == SQLITE_OK ? sqlite3_bind_int64(other, 1, *ret_value) : code;
+        code = code == SQLITE_OK ? sqlite3_step(other) : code;
+        is_only = code == SQLITE_DONE;
+    } else {
+        is_only = code == SQLITE_DONE;
+    }
+    (void)sqlite3_finalize(first);
+    (void)sqlite3_finalize(other);
+    db->silent_most = 0;
+    return is_only;
+}
+
 enum lac_status lac_nsys_rows_open(struct lac_nsys_rows *rows, struct lac_nsys_db *db,
                                    const char *table, const char *const *columns, const char *only,
                                    bool is_event)
@@ -421,21 +479,6 @@ static bool go_on(struct lac_nsys_db *db)
                                  db->event_count);
 }
 
-/* Whether the pages asked for, and the text handed out, are what rows of such a file need. */
-static bool is_honest_work(struct lac_nsys_db *db)
-{
-    static const int PAGES[] = {SQLITE_DBSTATUS_CACHE_HIT, SQLITE_DBSTATUS_CACHE_MISS};
-    for (size_t i = 0; i < LAC_COUNT_OF(PAGES); i++) {
-        int count = 0;
-        int highest = 0;
-        if (sqlite3_db_status(db->sqlite, PAGES[i], &count, &highest, 1) == SQLITE_OK) {
-            db->pages_asked += (unsigned)count;
-        }
-    }
-    return db->pages_asked <= WORK_PAGES_MIN + WORK_PAGES_OF_ROW * db->row_count +
-                                  WORK_FILES * (db->file_bytes / PAGE_BYTES_MIN);
-}
-
 enum lac_status lac_nsys_rows_next(struct lac_nsys_rows *rows, bool *ret_found)
 {
     struct lac_nsys_db *db = rows->db;
@@ -480,10 +523,12 @@ void lac_nsys_rows_close(struct lac_nsys_rows *rows)
 
 bool lac_nsys_rows_integer(const struct lac_nsys_rows *rows, int column, int64_t *ret_value)
 {
-    if (sqlite3_column_type(rows->statement, column) != SQLITE_INTEGER) {
+    /* the column is looked up once; nobody else uses the connection, so it stays as it is */
+    sqlite3_value *value = sqlite3_column_value(rows->statement, column);
+    if (sqlite3_value_type(value) != SQLITE_INTEGER) {
         return false;
     }
-    *ret_value = sqlite3_column_int64(rows->statement, column);
+    *ret_value = sqlite3_value_int64(value);
     return true;
 }
 

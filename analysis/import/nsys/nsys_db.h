@@ -29,6 +29,7 @@ struct lac_nsys_db {
     uint64_t value_bytes;   /**< of text and blobs handed out */
     uint64_t pages_asked;   /**< by SQLite, from its cache or the file */
     uint32_t silent_calls;  /**< of the progress handler since the last row */
+    uint64_t silent_most;   /**< of those that a statement may take; 0: the usual limit */
     bool is_cancelled;
     bool is_stuck;
     bool is_opening; /**< the schema has not been read: that may not take long */
@@ -75,6 +76,16 @@ bool lac_nsys_db_is_plain(const char *sql, size_t size);
 
 /** Highest rowid of an ordinary table: its number of rows in an export; 0 when empty. */
 uint64_t lac_nsys_db_row_count(struct lac_nsys_db *db, const char *table);
+
+/**
+ * Whether all rows of a table hold the same integer in a column: far faster than reading them.
+ *
+ * @param ret_has_rows, ret_value  whether there is a row, and that integer
+ * @return true also when there is no such table or row; false when they differ, are no integers, or
+ * it cannot be told: reading the rows then says why
+ */
+bool lac_nsys_db_is_only(struct lac_nsys_db *db, const char *table, const char *column,
+                         bool *ret_has_rows, int64_t *ret_value);
 
 /** Whether a look-up has failed. @return LAC_OK, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_nsys_db_status(struct lac_nsys_db *db);

@@ -453,6 +453,24 @@ static enum lac_status find_processes(struct lac_nsys *nsys, const char *table)
     return lac_nsys_each(nsys, table, COLUMNS, false, on_process);
 }
 
+/* Whether all rows of GPU work are of one process, which most exports are: then nothing has to be
+ * kept apart, and no row be read to know it. */
+static bool is_one_process(struct lac_nsys *nsys, const char *table, bool *has_one,
+                           int64_t *process)
+{
+    bool has_rows = false;
+    int64_t value = 0;
+    if (!lac_nsys_db_is_only(&nsys->db, table, "globalPid", &has_rows, &value) ||
+        (has_rows && *has_one && value != *process)) {
+        return false;
+    }
+    if (has_rows) {
+        *has_one = true;
+        *process = value;
+    }
+    return true;
+}
+
 enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys)
 {
     static const struct {
@@ -468,7 +486,16 @@ enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys)
         {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", GRAPH_COLUMNS, on_graph, true},
     };
     enum lac_status status = LAC_OK;
-    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK; i++) {
+    bool is_one = true;
+    bool has_one = false;
+    int64_t process = 0;
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && is_one; i++) {
+        is_one = !TABLES[i].is_work || is_one_process(nsys, TABLES[i].table, &has_one, &process);
+    }
+    if (is_one && has_one) {
+        status = lac_nsys_gpu_process(nsys, process);
+    }
+    for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK && !is_one; i++) {
         if (TABLES[i].is_work) {
             status = find_processes(nsys, TABLES[i].table);
         }

@@ -37,6 +37,16 @@ struct lac_nsys_open {
     struct lac_slice_in slice;
 };
 
+/** The row that was asked for last: the next one is mostly the same. */
+struct lac_nsys_last {
+    bool is_set;
+    uint32_t kind;
+    uint32_t track;
+    int64_t global_id;
+    int64_t device;
+    int64_t stream;
+};
+
 struct lac_nsys_samples;
 
 struct lac_nsys {
@@ -62,6 +72,8 @@ struct lac_nsys {
     struct lac_nsys_map metric_of;  /**< counters of GPUs -> track plus 1 */
     struct lac_nsys_map gpu_pid_of; /**< process -> its ordinal among those that use a GPU */
     uint32_t gpu_pid_count;
+    struct lac_nsys_last last_thread;
+    struct lac_nsys_last last_stream;
     uint64_t corr_step; /**< added per ordinal: keeps the ids of several processes apart */
 
     struct lac_nsys_open *open;

@@ -64,6 +64,11 @@ enum lac_status lac_nsys_process(struct lac_nsys *nsys, int64_t global_id, uint3
 enum lac_status lac_nsys_thread(struct lac_nsys *nsys, enum lac_track_kind kind, int64_t global_tid,
                                 uint32_t *ret_track)
 {
+    struct lac_nsys_last *last = &nsys->last_thread;
+    if (last->is_set && last->kind == (uint32_t)kind && last->global_id == global_tid) {
+        *ret_track = last->track;
+        return LAC_OK;
+    }
     uint32_t process = 0;
     enum lac_status status = lac_nsys_process(nsys, global_tid, &process);
     if (status != LAC_OK) {
@@ -86,6 +91,8 @@ enum lac_status lac_nsys_thread(struct lac_nsys *nsys, enum lac_track_kind kind,
         }
         lac_builder_track_at(nsys->builder, *entry)->device = -1;
     }
+    *last = (struct lac_nsys_last){
+        .is_set = true, .kind = (uint32_t)kind, .global_id = global_tid, .track = *entry};
     *ret_track = *entry;
     return LAC_OK;
 }
@@ -131,6 +138,12 @@ enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row, in
 {
     static const char *const SUFFIX[] = {"", " sync"};
     enum lac_track_kind kind = row == LAC_NSYS_ROW_STREAM ? LAC_TRACK_STREAM : LAC_TRACK_GPU_RANGE;
+    struct lac_nsys_last *last = &nsys->last_stream;
+    if (last->is_set && last->kind == (uint32_t)row && last->global_id == global_pid &&
+        last->device == device && last->stream == stream) {
+        *ret_track = last->track;
+        return LAC_OK;
+    }
     uint32_t owner = 0;
     enum lac_status status = lac_nsys_process(nsys, global_pid, &owner);
     if (status != LAC_OK) {
@@ -172,6 +185,12 @@ enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row, in
         lac_builder_track_at(nsys->builder, *entry)->device = device;
         lac_builder_track_at(nsys->builder, *entry)->name = name;
     }
+    *last = (struct lac_nsys_last){.is_set = true,
+                                   .kind = (uint32_t)row,
+                                   .global_id = global_pid,
+                                   .device = device,
+                                   .stream = stream,
+                                   .track = *entry};
     *ret_track = *entry;
     return LAC_OK;
 }
@@ -231,6 +250,9 @@ enum lac_status lac_nsys_gpu_process(struct lac_nsys *nsys, int64_t global_pid)
 
 uint32_t lac_nsys_correlation(const struct lac_nsys *nsys, int64_t global_id, uint32_t recorded)
 {
+    if (nsys->gpu_pid_count <= 1) {
+        return recorded; /* the first of them keeps its ids */
+    }
     uint32_t ordinal = lac_nsys_map_get(&nsys->gpu_pid_of, pid_bits(global_id));
     if (recorded == 0 || ordinal == LAC_NONE || ordinal == 0) {
         return recorded;

@@ -8,18 +8,25 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+#include <string.h>
 
 void lac_number_args_add(struct lac_number_args *arguments, const char *name, int64_t value)
 {
     const size_t room = sizeof(arguments->text) - arguments->used - 1; /* the end takes one */
-    const int length = snprintf(arguments->text + arguments->used, room, "%c\"%s\":%c",
-                                arguments->count > 0 ? ',' : '{', name, LAC_ARG_INTEGER);
+    const size_t size = strlen(name);
+    char *to = arguments->text + arguments->used;
 
-    if (length < 0 || (size_t)length >= room || arguments->count == LAC_NUMBER_ARGS_MAX) {
+    if (size + 5 >= room || arguments->count == LAC_NUMBER_ARGS_MAX) {
         return;
     }
-    arguments->used += (size_t)length;
+    *to++ = arguments->count > 0 ? ',' : '{';
+    *to++ = '"';
+    memcpy(to, name, size);
+    to += size;
+    *to++ = '"';
+    *to++ = ':';
+    *to = LAC_ARG_INTEGER;
+    arguments->used += size + 5;
     arguments->numbers[arguments->count++] = value;
 }
 
