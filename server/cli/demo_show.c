@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,12 +28,14 @@ enum {
     SAID_BYTES = 8192,
     ARGUMENTS_MAX = 16,
     FOLDERS_OPEN = 16,
+    REMOVALS_MAX = 100,
     START_S = 60, /* for the server to say its address */
 };
 
 static const char SELF[] = "/proc/self/exe";
 
 struct demo {
+    pthread_mutex_t lock; /* held while the folder is made, and from its removal on */
     char folder[FOLDER_BYTES];
     volatile pid_t importing; /* read by the thread that removes */
     volatile pid_t server;
@@ -132,9 +135,13 @@ static void remove_all(void *context)
 {
     struct demo *const demo = context;
 
+    (void)pthread_mutex_lock(&demo->lock);
     stop_child(&demo->importing);
     stop_child(&demo->server);
-    (void)nftw(demo->folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+    for (int i = 0; i < REMOVALS_MAX && access(demo->folder, F_OK) == 0; i++) {
+        /* again where the other thread has just written a file */
+        (void)nftw(demo->folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+    }
 }
 
 /* ---- the traces */
@@ -142,10 +149,18 @@ static void remove_all(void *context)
 static bool make_folder(struct demo *demo)
 {
     const char *const base = getenv("TMPDIR");
-    const int length = snprintf(demo->folder, sizeof(demo->folder), "%s/lacuna-demo-XXXXXX",
-                                base != NULL && base[0] == '/' ? base : "/tmp");
+    bool is_made;
+    int length;
 
-    return length > 0 && (size_t)length < sizeof(demo->folder) && mkdtemp(demo->folder) != NULL;
+    (void)pthread_mutex_lock(&demo->lock);
+    length = snprintf(demo->folder, sizeof(demo->folder), "%s/lacuna-demo-XXXXXX",
+                      base != NULL && base[0] == '/' ? base : "/tmp");
+    is_made = length > 0 && (size_t)length < sizeof(demo->folder) && mkdtemp(demo->folder) != NULL;
+    if (!is_made) {
+        demo->folder[0] = '\0'; /* nothing to remove */
+    }
+    (void)pthread_mutex_unlock(&demo->lock);
+    return is_made;
 }
 
 static bool write_traces(const struct demo *demo, uint64_t seed)
@@ -392,15 +407,13 @@ static int run(struct demo *demo, const struct lac_demo_show *show, struct lac_e
 
 int lac_demo_show(const struct lac_demo_show *show)
 {
-    struct demo demo = {.folder = ""};
+    struct demo demo = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct lac_ending ending;
     int exit_status;
 
-    if (!make_folder(&demo)) {
-        return complain("cannot make a temporary folder");
-    }
     lac_ending_begin(&ending, remove_all, &demo);
-    exit_status = run(&demo, show, &ending);
+    exit_status =
+        make_folder(&demo) ? run(&demo, show, &ending) : complain("cannot make a temporary folder");
     lac_ending_over(&ending);
     remove_all(&demo);
     return exit_status;

@@ -112,14 +112,28 @@ class Demo(unittest.TestCase):
         self.assertEqual(demo.wait(LIMIT_S), 0)
         self.assertEqual(self.folders(), [])
 
+    def test_ended_as_soon_as_its_folder_is_there_it_leaves_nothing(self):
+        source, library = os.path.join(self.folder, "slow.c"), os.path.join(self.folder, "slow.so")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <unistd.h>\n"
+                       "char *mkdtemp(char *name)\n{\n    char *(*real)(char *) = (char *(*)(char *))dlsym(RTLD_NEXT, \"mkdtemp\");\n"
+                       "    char *made = real(name);\n    usleep(500000);\n    return made;\n}\n")
+        subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True, timeout=LIMIT_S)
+        self.end_once_it_has_a_folder({"LD_PRELOAD": library})
+        self.assertEqual(sorted(os.listdir(self.folder)), ["slow.c", "slow.so"])
+
     def test_ended_while_it_works_it_leaves_nothing(self):
+        self.end_once_it_has_a_folder({})
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def end_once_it_has_a_folder(self, environment):
+        self.environment.update(environment)
         demo, _ = self.start()
         end = time.monotonic() + LIMIT_S
         while not self.folders() and time.monotonic() < end:
             time.sleep(0.001)
         demo.terminate()
         self.assertEqual(demo.wait(LIMIT_S), -signal.SIGTERM)
-        self.assertEqual(os.listdir(self.folder), [])
 
     def test_not_on_a_terminal_the_key_stays_in_its_file_and_killed_hard_the_server_ends_too(self):
         out = os.path.join(self.folder, "out")
