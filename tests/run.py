@@ -8,7 +8,7 @@ A test is a program; what it prints decides how many checks it counts for:
   otherwise   one, passed when the exit status is 0
 A line that starts with "skip:" is repeated at the end, so that nothing is skipped silently.
 
-Two more than there are cores run at a time, for many wait; long ones first. What loads a server as far as the machine goes runs alone at the end.
+One more than there are cores run at a time, for many wait; long ones first. What loads a server as far as the machine goes runs alone at the end.
 
 usage: tests/run.py [--filter TEXT] [--list] [--jobs N]
 """
@@ -201,7 +201,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--filter", default="")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 2)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1)
     args = parser.parse_args()
     os.chdir(ROOT)
     # a shell that starts this in the background ignores Ctrl-C, and a job keeps what is ignored: tests start from the default

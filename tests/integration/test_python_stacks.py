@@ -129,19 +129,20 @@ class PythonStacks(unittest.TestCase):
 
     def record_looks(self, *options, **how):
         """Looks take 1 % of the time at most: a short run under load holds few or none, and of three one must hold busy()."""
-        for _ in range(3):
-            samples, settings = self.record(*options, **how)
+        seconds = how.pop("seconds", 0.4)
+        for longer in (1, 5, 20):
+            samples, settings = self.record(*options, seconds=seconds * longer, **how)
             if any(text.endswith("): busy") for _, stack, _ in samples for _, text in stack):
                 break
         return samples, settings
 
-    def check_busy_in(self, **how):
-        """Of three runs one must show it: under load a run holds few looks."""
-        for left in (2, 1, 0):
+    def check_busy_in(self, seconds=0.4, **how):
+        """Of three runs, each longer, one must show it: under load the first look comes late, and a run holds few."""
+        for longer in (1, 5, 20):
             try:
-                return self.check_busy(*self.record(**how))
+                return self.check_busy(*self.record(seconds=seconds * longer, **how))
             except AssertionError:
-                if left == 0:
+                if longer == 20:
                     raise
 
     def check_busy(self, samples, settings):
