@@ -10,7 +10,7 @@
 #include "server/people/access.h"
 #include "server/reports/part.h"
 #include "server/store/people_rows.h"
-#include "server/store/report_store.h"
+#include "server/store/reports/report_store.h"
 #include "server/store/store.h"
 
 #include <ctype.h>

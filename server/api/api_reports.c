@@ -17,7 +17,7 @@
 #include "server/reports/draft.h"
 #include "server/reports/part.h"
 #include "server/store/people_rows.h"
-#include "server/store/report_store.h"
+#include "server/store/reports/report_store.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 

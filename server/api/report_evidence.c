@@ -11,7 +11,7 @@
 #include "server/reports/part.h"
 #include "server/reports/part_evidence.h"
 #include "server/reports/snapshot.h"
-#include "server/store/report_store.h"
+#include "server/store/reports/report_store.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 

@@ -7,7 +7,7 @@
 #include "server/reports/markdown.h"
 #include "server/reports/part.h"
 #include "server/reports/snapshot.h"
-#include "server/store/report_store.h"
+#include "server/store/reports/report_store.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "server/reports/markdown.h"
 #include "server/reports/part.h"
 #include "server/reports/snapshot.h"
-#include "server/store/report_store.h"
+#include "server/store/reports/report_store.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>

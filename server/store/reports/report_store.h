@@ -1,5 +1,5 @@
-#ifndef LAC_SERVER_STORE_REPORT_STORE_H
-#define LAC_SERVER_STORE_REPORT_STORE_H
+#ifndef LAC_SERVER_STORE_REPORTS_REPORT_STORE_H
+#define LAC_SERVER_STORE_REPORTS_REPORT_STORE_H
 
 /*
  * Reports that people write: their text in all its versions, the snapshots of their parts, comments,

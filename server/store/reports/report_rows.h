@@ -1,5 +1,5 @@
-#ifndef LAC_SERVER_STORE_REPORT_ROWS_H
-#define LAC_SERVER_STORE_REPORT_ROWS_H
+#ifndef LAC_SERVER_STORE_REPORTS_REPORT_ROWS_H
+#define LAC_SERVER_STORE_REPORTS_REPORT_ROWS_H
 
 /* Private to report_*.c and shares.c. */
 

@@ -7,8 +7,8 @@
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
 #include "server/store/publish.h"
-#include "server/store/report_rows.h"
-#include "server/store/report_store.h"
+#include "server/store/reports/report_rows.h"
+#include "server/store/reports/report_store.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 

@@ -1,13 +1,13 @@
 /* Reports that people write: rows, versions, and the snapshots of their parts. */
 
-#include "server/store/report_rows.h"
+#include "server/store/reports/report_rows.h"
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
 #include "server/store/publish.h"
-#include "server/store/report_store.h"
+#include "server/store/reports/report_store.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 
