@@ -28,6 +28,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -76,8 +78,8 @@ static const struct lac_option option_table[] = {
     LAC_OPTION_NAMES,
     {.name = "catalog",
      .value = "URL",
-     .help =
-         "keep the catalog in postgresql://... (LACUNA_CATALOG); one server, not DIR/catalog.db"},
+     .help = "keep the catalog in postgresql://... (LACUNA_CATALOG), not in DIR/catalog.db"},
+    {.name = "standby", .help = "wait while another server holds the catalog, then take it over"},
     {.name = "objects",
      .value = "URL",
      .help = "keep traces in s3://BUCKET/PREFIX (AWS_... variables), DIR holds copies"},
@@ -136,6 +138,8 @@ struct service {
     struct lac_tls *tls;
     struct lac_tender *tender;
     struct lac_own_names own_names;
+    char node[HOST_NAME_MAX + LAC_AUTHORITY_BYTES_MAX + 4];
+    bool is_standby;
 };
 
 static int fail(const char *what)
@@ -368,13 +372,22 @@ static bool read_options(struct service *service)
     service->store_options.names = service->own_names.names;
     service->store_options.catalog_address = lac_options_text(options, "catalog", NULL);
     service->store_options.objects_url = lac_options_text(options, "objects", NULL);
+    service->is_standby = lac_options_on(options, "standby", false);
     return read_allow_hosts(service) && read_webhooks(service) && read_numbers(service) &&
            lac_options_data_dir(options, service->data_dir, sizeof(service->data_dir));
 }
 
+/* -- what ends it or has it look at its files ------------------------------------------------ */
+
+static int signal_fd = -1;
+static volatile sig_atomic_t signal_count;
+static volatile sig_atomic_t reload_count;
+static atomic_bool is_overtaken;
+
 /* -- start ------------------------------------------------------------------------------------- */
 
 enum {
+    STANDBY_MS = 1000,
     CONNECTIONS_DEFAULT = 8192,
     DESCRIPTORS_LEAST = 64,     /* 20 of our own, 16 traces, an import, a few connections */
     DESCRIPTORS_RESERVED = 512, /* of many: for traces, imports and uploads */
@@ -490,6 +503,53 @@ static enum lac_status prepare_oidc(struct service *service, struct lac_error *r
                : lac_oidc_create(&oidc, &service->app.oidc, reterr);
 }
 
+/* Another server has the catalog: end, and be started again, to wait for it. */
+static void on_overtaken(void *context)
+{
+    const uint64_t one = 1;
+
+    (void)context;
+    is_overtaken = true;
+    (void)!write(signal_fd, &one, sizeof(one));
+}
+
+/* As messages of other servers call this one. */
+static void name_node(struct service *service)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(service->node, sizeof(service->node), "%s (%s)", host,
+                   service->http_options.listen);
+    service->store_options.node = service->node;
+    service->store_options.overtaken = on_overtaken;
+}
+
+/* Where another server holds the catalog: try once a second until it is free. */
+static enum lac_status open_store(struct service *service, struct lac_error *reterr)
+{
+    struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
+    bool is_waiting = false;
+
+    for (;;) {
+        const enum lac_status status =
+            lac_store_open(&service->store_options, &service->app.store, reterr);
+
+        if (status == LAC_OK || !service->is_standby ||
+            (status != LAC_ERR_BUSY && !(status == LAC_ERR_IO && is_waiting))) {
+            return status;
+        }
+        if (!is_waiting) {
+            LAC_LOG(LAC_LOG_INFO, "standby", lac_log_text("why", reterr->message));
+        }
+        is_waiting = true;
+        *reterr = (struct lac_error){0};
+        if (poll(&wait, 1, STANDBY_MS) > 0) {
+            return lac_fail(reterr, LAC_ERR_BUSY, 0, "ended while it waited for the catalog");
+        }
+    }
+}
+
 /* What requests are answered from. */
 static enum lac_status open_state(struct service *service, struct lac_error *reterr)
 {
@@ -501,7 +561,8 @@ static enum lac_status open_state(struct service *service, struct lac_error *ret
     service->store_options.notice = tell_notice;
     service->store_options.changed = tell_swept;
     service->store_options.changed_context = app;
-    status = lac_store_open(&service->store_options, &app->store, reterr);
+    name_node(service);
+    status = open_store(service, reterr);
     if (status == LAC_OK) {
         status = lac_key_load(service->data_dir, &service->key, reterr);
     }
@@ -700,10 +761,6 @@ static void announce(const struct service *service)
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-static int signal_fd = -1;
-static volatile sig_atomic_t signal_count;
-static volatile sig_atomic_t reload_count;
-
 /* A handler, not a blocked mask: import children would inherit a mask. */
 static void on_signal(int number)
 {
@@ -828,5 +885,13 @@ int lac_cmd_serve(int argc, char **argv)
     }
     stop(&service);
     lac_log_stop();
+    if (is_overtaken) {
+        (void)fail(
+            "another server has taken the catalog over: start this one again with --standby");
+        return EX_TEMPFAIL;
+    }
+    if (signal_count > 0 && service.app.store == NULL) {
+        return 0; /* it was waiting for the catalog */
+    }
     return status == LAC_OK ? 0 : fail(error.message);
 }

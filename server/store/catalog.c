@@ -123,19 +123,16 @@ static const char *const migrations[] = {
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
 
-enum lac_status lac_catalog_open_elsewhere(const char *data_dir, const char *address,
-                                           bool is_arriving, struct lac_db **ret_db,
-                                           struct lac_error *reterr)
+enum lac_status lac_catalog_open_elsewhere(const struct lac_postgres_catalog *place,
+                                           struct lac_db **ret_db, struct lac_error *reterr)
 {
     char owner[LAC_ID_SIZE] = "";
-    const struct lac_postgres_catalog catalog = {.data_dir = data_dir,
-                                                 .address = address,
-                                                 .fresh_owner = owner,
-                                                 .migrations = migrations,
-                                                 .version = LAC_CATALOG_VERSION,
-                                                 .is_arriving = is_arriving};
+    struct lac_postgres_catalog catalog = *place;
     const enum lac_status status = lac_store_new_id(owner, reterr);
 
+    catalog.fresh_owner = owner;
+    catalog.migrations = migrations;
+    catalog.version = LAC_CATALOG_VERSION;
     return status == LAC_OK ? lac_db_open_elsewhere(&catalog, ret_db, reterr) : status;
 }
 

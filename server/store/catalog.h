@@ -5,6 +5,7 @@
 
 #include "analysis/model/status.h"
 #include "server/store/database/database.h"
+#include "server/store/database/postgres_catalog.h"
 #include "server/store/store.h"
 #include "server/store/trace/sql.h"
 
@@ -20,9 +21,10 @@ enum {
 LAC_MUST_USE enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db,
                                               struct lac_error *reterr);
 
-/** The same in PostgreSQL: postgres_catalog.h says where, and what `is_arriving` means. */
-LAC_MUST_USE enum lac_status lac_catalog_open_elsewhere(const char *data_dir, const char *address,
-                                                        bool is_arriving, struct lac_db **ret_db,
+/** The same in PostgreSQL. @param place without what the catalog itself says: `fresh_owner`,
+ *  `migrations`, `version` */
+LAC_MUST_USE enum lac_status lac_catalog_open_elsewhere(const struct lac_postgres_catalog *place,
+                                                        struct lac_db **ret_db,
                                                         struct lac_error *reterr);
 
 /**

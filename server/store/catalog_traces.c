@@ -558,8 +558,8 @@ enum lac_status lac_catalog_delete(struct lac_db *db, const char *id, char *ret_
         status = lac_catalog_change(db, "DELETE FROM traces WHERE id = ?", texts, 1, NULL, reterr);
     }
     if (status == LAC_OK) {
-        status = lac_catalog_change(db, "DELETE FROM objects WHERE kind = 0 AND id = ?", texts, 1,
-                                    NULL, reterr);
+        status = lac_catalog_change(db, "DELETE FROM objects WHERE kind IN (0, 2) AND id = ?",
+                                    texts, 1, NULL, reterr);
     }
     if (status == LAC_OK && ret_original[0] != '\0') {
         texts[0] = ret_original;

@@ -441,7 +441,7 @@ static enum lac_status check_row(struct lac_store *store, const struct lac_publi
 
 static enum lac_status commit_rows(struct lac_store *store, const struct lac_publication *what,
                                    struct arrival *arrivals, const struct lac_object_row *original,
-                                   struct lac_error *reterr)
+                                   const struct lac_object_row *upload, struct lac_error *reterr)
 {
     struct lac_db *db = store->catalog;
     int64_t project = 0;
@@ -476,7 +476,24 @@ static enum lac_status commit_rows(struct lac_store *store, const struct lac_pub
     if (status == LAC_OK && original->bytes > 0) {
         status = lac_catalog_put_object(db, original, reterr);
     }
+    if (status == LAC_OK && upload->bytes > 0) {
+        const char *texts[1] = {upload->id};
+
+        status = lac_catalog_change(db, "DELETE FROM objects WHERE kind = 2 AND id = ?", texts, 1,
+                                    NULL, reterr);
+    }
     return status;
+}
+
+/** The object that the acknowledged upload is in, zeroed where there is none. */
+static void find_upload(struct lac_store *store, const char *id, struct lac_object_row *upload)
+{
+    struct lac_error ignored = {0};
+
+    if (store->remote == NULL ||
+        lac_catalog_get_object(store->catalog, LAC_OBJECT_UPLOAD, id, upload, &ignored) != LAC_OK) {
+        upload->bytes = 0;
+    }
 }
 
 /** After a failure: back to where it came from, which is its caller's to keep or remove. */
@@ -508,6 +525,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
     struct arrival *arrivals = calloc(publication->trace_count, sizeof(*arrivals));
     enum lac_status status = arrivals != NULL ? LAC_OK : LAC_ERR_NOMEM;
     struct lac_object_row original = {0};
+    struct lac_object_row upload = {0};
     bool original_moved = false;
     int folder = -1;
 
@@ -528,9 +546,10 @@ enum lac_status lac_store_publish(struct lac_store *store,
                                         strerror(errno));
         if (status == LAC_OK) {
             (void)pthread_mutex_lock(&store->lock);
+            find_upload(store, publication->staging->id, &upload);
             status = lac_db_begin(store->catalog, true, reterr);
             if (status == LAC_OK) {
-                status = commit_rows(store, publication, arrivals, &original, reterr);
+                status = commit_rows(store, publication, arrivals, &original, &upload, reterr);
                 status = lac_db_end(store->catalog, status, reterr);
             }
             (void)pthread_mutex_unlock(&store->lock);
@@ -539,6 +558,9 @@ enum lac_status lac_store_publish(struct lac_store *store,
             take_back(store, publication, arrivals, original_moved);
         }
         lac_folder_unlock(folder);
+    }
+    if (status == LAC_OK) {
+        lac_remote_remove(store, &upload);
     }
     for (uint32_t i = 0; arrivals != NULL && i < publication->trace_count; i++) {
         if (status == LAC_OK) {

@@ -42,8 +42,11 @@ struct lac_remote {
     pthread_mutex_t tending;
 };
 
+/* of the copies in the data folder; an upload lies in staging/ */
 static const char *const folders[] = {"traces", "originals"};
 static const char *const endings[] = {".db", ".zst"};
+/* of the names of objects */
+static const char *const prefixes[LAC_OBJECT_KINDS] = {"traces", "originals", "uploads"};
 
 /* -- rows -------------------------------------------------------------------------------------*/
 
@@ -56,8 +59,8 @@ void lac_object_name(const struct lac_object_row *row, char *out)
         hex[2 * i] = digits[row->sha256[i] >> 4];
         hex[2 * i + 1] = digits[row->sha256[i] & 15];
     }
-    (void)snprintf(out, LAC_OBJECT_NAME_SIZE, "%s/%.2s/%s.%s",
-                   row->kind == LAC_OBJECT_TRACE ? "traces" : "originals", hex, hex, row->id);
+    (void)snprintf(out, LAC_OBJECT_NAME_SIZE, "%s/%.2s/%s.%s", prefixes[row->kind], hex, hex,
+                   row->id);
 }
 
 /** kind, id, sha256, bytes of the statement's row. @return false: it is damaged */
@@ -65,10 +68,12 @@ static bool take_row(struct lac_statement *get, struct lac_object_row *row)
 {
     const char *id = lac_db_text(get, 1);
 
-    *row = (struct lac_object_row){.kind = lac_db_int(get, 0) == 0 ? LAC_OBJECT_TRACE
-                                                                   : LAC_OBJECT_ORIGINAL,
+    const int kind = lac_db_int(get, 0);
+
+    *row = (struct lac_object_row){.kind = (enum lac_object_kind)kind,
                                    .bytes = (uint64_t)lac_db_i64(get, 3)};
-    if (id == NULL || !lac_store_id_is_valid(id) || lac_db_bytes(get, 2) != LAC_SHA256_SIZE) {
+    if (kind < 0 || kind >= LAC_OBJECT_KINDS || id == NULL || !lac_store_id_is_valid(id) ||
+        lac_db_bytes(get, 2) != LAC_SHA256_SIZE) {
         return false;
     }
     memcpy(row->id, id, LAC_ID_SIZE);
@@ -155,7 +160,8 @@ bool lac_remote_has(struct lac_store *store, enum lac_object_kind kind, const ch
 enum lac_status lac_remote_forget(struct lac_store *store, enum lac_object_kind kind,
                                   const char *id, struct lac_error *reterr)
 {
-    const char *texts[2] = {kind == LAC_OBJECT_TRACE ? "0" : "1", id};
+    static const char *const numbers[LAC_OBJECT_KINDS] = {"0", "1", "2"};
+    const char *texts[2] = {numbers[kind], id};
 
     return store->remote == NULL
                ? LAC_OK
@@ -405,24 +411,48 @@ enum lac_status lac_remote_put(struct lac_store *store, enum lac_object_kind kin
                                const char *path, struct lac_object_row *ret_row,
                                struct lac_error *reterr)
 {
-    struct lac_objects *objects;
-    char name[LAC_OBJECT_NAME_SIZE];
     enum lac_status status;
 
     *ret_row = (struct lac_object_row){.kind = kind};
     if (store->remote == NULL) {
         return LAC_OK;
     }
-    objects = lac_remote_storage(store, reterr);
-    if (objects == NULL) {
-        return LAC_ERR_IO;
-    }
     (void)snprintf(ret_row->id, sizeof(ret_row->id), "%s", id);
     status = lac_objects_hash_file(path, ret_row->sha256, &ret_row->bytes, reterr);
-    if (status == LAC_OK) {
-        lac_object_name(ret_row, name);
-        status = lac_objects_put(objects, name, path, ret_row->sha256, reterr);
+    return status == LAC_OK ? lac_remote_put_hashed(store, ret_row, path, reterr) : status;
+}
+
+enum lac_status lac_remote_put_hashed(struct lac_store *store, const struct lac_object_row *row,
+                                      const char *path, struct lac_error *reterr)
+{
+    struct lac_objects *const objects = lac_remote_storage(store, reterr);
+    char name[LAC_OBJECT_NAME_SIZE];
+
+    lac_object_name(row, name);
+    return objects != NULL ? lac_objects_put(objects, name, path, row->sha256, reterr) : LAC_ERR_IO;
+}
+
+/** Uploads that are imported, or will not be, need no object: what a crash left, and what failed. */
+static enum lac_status drop_uploads(struct lac_store *store, struct lac_error *reterr)
+{
+    struct lac_object_row *rows = NULL;
+    uint32_t count = 0;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_list_objects(store->catalog, &rows, &count, reterr);
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        if (rows[i].kind != LAC_OBJECT_UPLOAD || lac_store_staging_is_wanted(store, rows[i].id)) {
+            rows[i].bytes = 0;
+            continue;
+        }
+        status = lac_remote_forget(store, LAC_OBJECT_UPLOAD, rows[i].id, reterr);
     }
+    (void)pthread_mutex_unlock(&store->lock);
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        lac_remote_remove(store, &rows[i]);
+    }
+    free(rows);
     return status;
 }
 
@@ -603,14 +633,25 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
+static bool is_ours(const char *name)
+{
+    for (unsigned kind = 0; kind < LAC_OBJECT_KINDS; kind++) {
+        const size_t length = strlen(prefixes[kind]);
+
+        if (strncmp(name, prefixes[kind], length) == 0 && name[length] == '/') {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** An object that no row names: of a publication that was cut off, or of a trace that is deleted. */
 static enum lac_status sweep_one(void *context, const struct lac_object *object)
 {
     const struct sweep *sweep = context;
 
     if (object->changed_unix_ms >= sweep->before_ms || strcmp(object->name, OWNER_NAME) == 0 ||
-        (strncmp(object->name, "traces/", 7) != 0 &&
-         strncmp(object->name, "originals/", 10) != 0) ||
+        !is_ours(object->name) ||
         bsearch(object->name, sweep->names, sweep->count, sizeof(*sweep->names), by_name) != NULL) {
         return LAC_OK;
     }
@@ -662,6 +703,9 @@ enum lac_status lac_store_tend_objects(struct lac_store *store, int64_t grace_ms
     if (status == LAC_OK) {
         status = put_rest(store, LAC_OBJECT_ORIGINAL, reterr);
     }
+    if (status == LAC_OK && store->has_shared_catalog) {
+        status = drop_uploads(store, reterr);
+    }
     evict(store);
     if (status == LAC_OK && grace_ms != INT64_MAX) {
         status = sweep_objects(store, grace_ms, reterr);
@@ -692,7 +736,9 @@ enum lac_status lac_store_leave_objects(struct lac_store *store, struct lac_erro
     store->remote->copies_bytes_max = UINT64_MAX - 1; /* all of them */
     status = lac_catalog_list_objects(store->catalog, &rows, &count, reterr);
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
-        status = lac_remote_fetch(store, rows[i].kind, rows[i].id, reterr);
+        if (rows[i].kind != LAC_OBJECT_UPLOAD) { /* that is in staging/, too */
+            status = lac_remote_fetch(store, rows[i].kind, rows[i].id, reterr);
+        }
     }
     free(rows);
     for (unsigned kind = 0; kind < 2 && status == LAC_OK; kind++) {

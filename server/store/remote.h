@@ -15,7 +15,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum lac_object_kind { LAC_OBJECT_TRACE = 0, LAC_OBJECT_ORIGINAL = 1 };
+enum lac_object_kind {
+    LAC_OBJECT_TRACE = 0,
+    LAC_OBJECT_ORIGINAL = 1,
+    LAC_OBJECT_UPLOAD = 2, /**< acknowledged, not imported: for the server that takes over */
+    LAC_OBJECT_KINDS
+};
 
 /** What the catalog says of an object. */
 struct lac_object_row {
@@ -65,6 +70,11 @@ LAC_MUST_USE enum lac_status lac_remote_put(struct lac_store *store, enum lac_ob
                                             const char *id, const char *path,
                                             struct lac_object_row *ret_row,
                                             struct lac_error *reterr);
+
+/** Put a file of a known hash and size under the row's name. The store has object storage. */
+LAC_MUST_USE enum lac_status lac_remote_put_hashed(struct lac_store *store,
+                                                   const struct lac_object_row *row,
+                                                   const char *path, struct lac_error *reterr);
 
 /** A file of the folder is about to be rewritten: it is no copy any more. With the store's lock. */
 LAC_MUST_USE enum lac_status lac_remote_forget(struct lac_store *store, enum lac_object_kind kind,

@@ -232,6 +232,10 @@ static enum lac_status open_catalog(struct lac_store *store,
                                     const struct lac_store_options *options,
                                     struct lac_error *reterr)
 {
+    const struct lac_postgres_catalog elsewhere = {.data_dir = store->data_dir,
+                                                   .address = options->catalog_address,
+                                                   .node = options->node,
+                                                   .ret_is_arriving = &store->is_arriving};
     int lock = lac_folder_lock(store, true); /* two processes may create it at the same time */
     enum lac_status status;
 
@@ -239,9 +243,9 @@ static enum lac_status open_catalog(struct lac_store *store,
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot write to the data folder %s: %s",
                         store->data_dir, strerror(errno));
     }
-    status = lac_db_is_elsewhere(store->data_dir, options->catalog_address)
-                 ? lac_catalog_open_elsewhere(store->data_dir, options->catalog_address, false,
-                                              &store->catalog, reterr)
+    store->has_shared_catalog = lac_db_is_elsewhere(store->data_dir, options->catalog_address);
+    status = store->has_shared_catalog
+                 ? lac_catalog_open_elsewhere(&elsewhere, &store->catalog, reterr)
                  : open_catalog_file(store, options->sweep && !options->is_live, reterr);
     if (status == LAC_OK && !lock_catalog(store, false)) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "another process repairs the data folder %s",
@@ -318,6 +322,10 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         store->changed_context = options->changed_context;
         status = open_catalog(store, options, reterr);
     }
+    if (status == LAC_OK && store->has_shared_catalog && options->node != NULL) {
+        status = lac_db_hold_elsewhere(store->data_dir, options->overtaken,
+                                       options->overtaken_context, &store->hold, reterr);
+    }
     if (status == LAC_OK) {
         status = lac_cache_create(
             options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES, &store->cache);
@@ -329,6 +337,9 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
     }
     if (status == LAC_OK) {
         status = lac_remote_open(store, options, reterr);
+    }
+    if (status == LAC_OK && store->is_arriving) {
+        status = lac_store_arrive(store, reterr);
     }
     if (status == LAC_OK && options->sweep) {
         status = lac_store_sweep(store, reterr);
@@ -389,6 +400,7 @@ void lac_store_close(struct lac_store *store)
     free((void *)store->files);
     lac_remote_close(store);
     lac_db_close(store->catalog);
+    lac_hold_stop(store->hold);
     if (store->catalog_lock >= 0) {
         (void)close(store->catalog_lock);
     }

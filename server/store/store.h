@@ -33,6 +33,13 @@ struct lac_store_options {
     const char *objects_url;
     /** Where the catalog is in PostgreSQL; NULL: where DIR/catalog.url says, else DIR/catalog.db. */
     const char *catalog_address;
+    /** Of a server: how messages of others call it. It takes over a catalog in PostgreSQL that no
+     *  server holds any more, if its traces are in object storage. NULL: not a server. */
+    const char *node;
+    /** Told once, from a thread, that another server has taken it over: every change fails from then
+     *  on, and this server has to end. With `node`. */
+    void (*overtaken)(void *context);
+    void *overtaken_context;
     uint64_t copies_bytes_max;         /**< of those copies; 0: 16 GiB */
 #define LAC_STORE_NO_COPIES UINT64_MAX /**< none stays: nobody else has the folder open */
     uint64_t cache_bytes;              /**< decoded columns, names, tiles; 0: 256 MiB */
@@ -63,7 +70,7 @@ struct lac_store_options {
  *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT (damaged, and not `sweep` or another
  *         process has it open), LAC_ERR_LIMIT (written by a newer version), LAC_ERR_MISUSE (the
- *         catalog of `catalog_address` is not this folder's)
+ *         catalog of `catalog_address` is not this folder's), LAC_ERR_BUSY (another server holds it)
  */
 LAC_MUST_USE enum lac_status lac_store_open(const struct lac_store_options *options,
                                             struct lac_store **ret_store, struct lac_error *reterr);

@@ -323,7 +323,7 @@ static void remove_kept_upload(struct lac_store *store, const char *id)
     }
 }
 
-/** The objects of a trace, zeroed where there are none. With the store's lock. */
+/** The objects of a trace by kind, zeroed where there are none. With the store's lock. */
 static void find_objects(struct lac_store *store, const char *id, struct lac_object_row *objects)
 {
     char original[LAC_ID_SIZE] = "";
@@ -335,6 +335,10 @@ static void find_objects(struct lac_store *store, const char *id, struct lac_obj
     if (lac_catalog_get_object(store->catalog, LAC_OBJECT_TRACE, id, &objects[0], &ignored) !=
         LAC_OK) {
         objects[0].bytes = 0;
+    }
+    if (lac_catalog_get_object(store->catalog, LAC_OBJECT_UPLOAD, id, &objects[2], &ignored) !=
+        LAC_OK) {
+        objects[2].bytes = 0;
     }
     if (lac_catalog_original(store->catalog, id, original, &ignored) != LAC_OK ||
         lac_catalog_get_object(store->catalog, LAC_OBJECT_ORIGINAL, original, &objects[1],
@@ -349,7 +353,7 @@ enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
     assert(store != NULL && id != NULL);
     char original[LAC_ID_SIZE] = "";
     char path[LAC_STORE_PATH_SIZE];
-    struct lac_object_row objects[2] = {{0}};
+    struct lac_object_row objects[LAC_OBJECT_KINDS] = {{0}};
     struct lac_trace_file *file = NULL;
     enum lac_trace_state state = LAC_TRACE_FAILED;
     enum lac_status status = LAC_OK;
@@ -393,9 +397,10 @@ enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
     }
     lac_folder_unlock(folder);
     if (status == LAC_OK) {
-        lac_remote_remove(store, &objects[0]);
+        lac_remote_remove(store, &objects[LAC_OBJECT_TRACE]);
+        lac_remote_remove(store, &objects[LAC_OBJECT_UPLOAD]);
         if (original[0] != '\0') {
-            lac_remote_remove(store, &objects[1]);
+            lac_remote_remove(store, &objects[LAC_OBJECT_ORIGINAL]);
         }
         lac_store_sweep_if_due(store); /* it made room */
     }

@@ -23,8 +23,11 @@ struct lac_store {
     uint32_t file_count, file_capacity;
     uint64_t use_clock;
     bool is_live;              /**< of the options */
+    bool has_shared_catalog;   /**< in PostgreSQL: another server may take it over */
+    bool is_arriving;          /**< and this one has: the folder is not set up for it yet */
     bool sweep_is_due;         /**< the disk was too full to finish the sweep */
     int64_t swept_ms;          /**< when it was last tried again */
+    struct lac_hold *hold;     /**< of a server; NULL: no other can take the catalog over */
     struct lac_remote *remote; /**< NULL: all is in the folder */
     int catalog_lock;          /**< shared while the catalog is open: nobody replaces it then */
     void (*notice)(void *context, const char *line);
@@ -58,6 +61,10 @@ LAC_MUST_USE enum lac_status lac_publish_examine(struct lac_store *store, const 
 /** Finish what was interrupted, and make rows and files agree (recover.c). With the folder's lock.
  *  Sets `sweep_is_due` where the disk was too full for a part of it. */
 LAC_MUST_USE enum lac_status lac_store_recover(struct lac_store *store, struct lac_error *reterr);
+
+/** The catalog was another server's until now: keep of the folder what still holds, fetch what waits
+ *  to be imported (arrive.c). Before the sweep. */
+LAC_MUST_USE enum lac_status lac_store_arrive(struct lac_store *store, struct lac_error *reterr);
 
 /** Sweep again, with a connection of its own, if the last sweep was cut short by a full disk and
  * there is room now. Without any lock of the store. */

@@ -7,6 +7,7 @@
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
 #include "server/store/publish.h"
+#include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace_facts.h"
@@ -133,14 +134,37 @@ static enum lac_status keep_facts(struct lac_store *store, const char *id, const
     return status;
 }
 
+/** Where another server could take the catalog over, it has to have the bytes, too. */
+static enum lac_status put_upload(struct lac_store *store, const char *id, const uint8_t *sha256,
+                                  uint64_t size_bytes, struct lac_object_row *ret_row,
+                                  struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+
+    *ret_row = (struct lac_object_row){.kind = LAC_OBJECT_UPLOAD};
+    if (store->remote == NULL || !store->has_shared_catalog ||
+        !lac_store_path(store, path, "staging", id, "/" LAC_STAGED_UPLOAD) ||
+        access(path, F_OK) != 0) {
+        return LAC_OK;
+    }
+    memcpy(ret_row->id, id, LAC_ID_SIZE);
+    memcpy(ret_row->sha256, sha256, LAC_SHA256_SIZE);
+    ret_row->bytes = size_bytes;
+    return lac_remote_put_hashed(store, ret_row, path, reterr);
+}
+
 enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
                                       const uint8_t *sha256, uint64_t size_bytes,
                                       struct lac_error *reterr)
 {
     assert(store != NULL && id != NULL);
     struct lac_statement *update = NULL;
-    enum lac_status status;
+    struct lac_object_row object;
+    enum lac_status status = put_upload(store, id, sha256, size_bytes, &object, reterr);
 
+    if (status != LAC_OK) {
+        return status;
+    }
     (void)pthread_mutex_lock(&store->lock);
     status = keep_facts(store, id, sha256, size_bytes, reterr);
     (void)pthread_mutex_unlock(&store->lock);
@@ -164,6 +188,9 @@ enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
             status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "the upload was removed meanwhile");
         }
         lac_db_finalize(update);
+        if (status == LAC_OK && object.bytes > 0) {
+            status = lac_catalog_put_object(store->catalog, &object, reterr);
+        }
         status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);

@@ -306,11 +306,11 @@ static void verify_object(struct verify *verify, struct lac_objects *objects,
     verify->counts->objects++;
     status = lac_objects_hash(objects, name, sha256, &bytes, &error);
     verify->counts->bytes += bytes;
-    if (status == LAC_ERR_NOT_FOUND) {
+    if (status == LAC_ERR_NOT_FOUND && lac_remote_has(&verify->store, row->kind, row->id)) {
         tell(verify, lac_objects_url(objects), name, "is not there, and catalog.db names it");
-    } else if (status != LAC_OK) {
+    } else if (status != LAC_OK && status != LAC_ERR_NOT_FOUND) {
         tell(verify, lac_objects_url(objects), name, error.message);
-    } else if (memcmp(sha256, row->sha256, sizeof(sha256)) != 0) {
+    } else if (status == LAC_OK && memcmp(sha256, row->sha256, sizeof(sha256)) != 0) {
         tell(verify, lac_objects_url(objects), name, "is damaged: it is not what was put there");
     }
 }
@@ -456,8 +456,9 @@ static void verify_catalog(struct verify *verify)
 
     if (lac_db_is_elsewhere(verify->store.data_dir, NULL)) { /* it checks its own pages */
         verify->has_objects = true;
-        if (lac_catalog_open_elsewhere(verify->store.data_dir, NULL, false, &verify->store.catalog,
-                                       &error) != LAC_OK) {
+        if (lac_catalog_open_elsewhere(
+                &(struct lac_postgres_catalog){.data_dir = verify->store.data_dir},
+                &verify->store.catalog, &error) != LAC_OK) {
             tell(verify, "", "catalog.url", error.message);
         }
         return;
@@ -548,7 +549,10 @@ static enum lac_status repair_objects(struct lac_store *store, uint32_t *count,
                         : LAC_ERR_IO;
 
     for (uint32_t i = 0; i < row_count && status == LAC_OK; i++) {
-        const bool is_trace = rows[i].kind == LAC_OBJECT_TRACE;
+        static const struct {
+            const char *folder, *ending;
+        } copies[LAC_OBJECT_KINDS] = {
+            {"traces", ".db"}, {"originals", ".zst"}, {"staging", "/" LAC_STAGED_UPLOAD}};
         char name[LAC_OBJECT_NAME_SIZE];
         char path[LAC_STORE_PATH_SIZE];
         uint8_t sha256[LAC_SHA256_SIZE];
@@ -566,8 +570,8 @@ static enum lac_status repair_objects(struct lac_store *store, uint32_t *count,
         }
         *count += 1;
         status = LAC_OK;
-        if (lac_store_path(store, path, is_trace ? "traces" : "originals", rows[i].id,
-                           is_trace ? ".db" : ".zst") &&
+        if (lac_store_path(store, path, copies[rows[i].kind].folder, rows[i].id,
+                           copies[rows[i].kind].ending) &&
             lac_objects_hash_file(path, sha256, &bytes, &error) == LAC_OK &&
             memcmp(sha256, rows[i].sha256, sizeof(sha256)) == 0) {
             lac_store_tell(store, "%s is damaged or gone: it is put again from the copy", name);

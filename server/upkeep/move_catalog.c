@@ -111,7 +111,10 @@ static enum lac_status move_there(const struct lac_move_catalog *move,
                           "catalog.db has an older form, and there is no room to convert it");
     }
     if (status == LAC_OK) {
-        status = lac_catalog_open_elsewhere(move->data_dir, move->address, true, &to, reterr);
+        status = lac_catalog_open_elsewhere(
+            &(struct lac_postgres_catalog){
+                .data_dir = move->data_dir, .address = move->address, .is_arriving = true},
+            &to, reterr);
     }
     if (status == LAC_OK) {
         status = lac_db_copy(store->catalog, to, ret_copied, reterr);

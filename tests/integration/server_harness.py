@@ -76,24 +76,30 @@ class Server:
         self.start()
 
     def start(self, listen="127.0.0.1:0"):
-        port_file = self.log_path + ".port"  # not where the data is: that disk may be full
+        self.launch(listen)
+        self.await_start(30)
+
+    def launch(self, listen="127.0.0.1:0"):
+        self.port_file = port_file = self.log_path + ".port"  # not where the data is: that disk may be full
         if os.path.exists(port_file):
             os.unlink(port_file)
         self.log = open(self.log_path, "ab")
         place_catalog(self.data)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
-        begin = time.monotonic()
+        self.launched = time.monotonic()
         self.process = subprocess.Popen([PROGRAM, "serve", "--data", self.data, "--listen", listen, "--port-file", port_file, *self.flags],
                                         stdout=subprocess.PIPE, stderr=self.log, env={**environment, **self.environment},
                                         preexec_fn=self.preexec)
-        while not os.path.exists(port_file):
-            if self.process.poll() is not None or time.monotonic() - begin > 30:
+
+    def await_start(self, timeout):
+        while not os.path.exists(self.port_file):
+            if self.process.poll() is not None or time.monotonic() - self.launched > timeout:
                 raise RuntimeError(f"the server did not start ({self.process.poll()}): {open(self.log_path).read()[-2000:]}")
             time.sleep(0.005)
-        self.started_s = time.monotonic() - begin
-        self.port = int(open(port_file).read())
+        self.started_s = time.monotonic() - self.launched
+        self.port = int(open(self.port_file).read())
         self.key = open(os.path.join(self.data, "local.token")).read().strip()
-        os.unlink(port_file)
+        os.unlink(self.port_file)
 
     def connect(self, timeout=10.0):
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)

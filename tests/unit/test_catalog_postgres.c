@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[64];
@@ -258,6 +259,99 @@ START_TEST(a_newer_catalog_and_a_strange_one_are_refused)
 }
 END_TEST
 
+/** The address of the folder's catalog into a second folder. */
+static void share_catalog(const char *second)
+{
+    char line[512];
+    char path[160];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/catalog.url", folder);
+    file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), file));
+    (void)fclose(file);
+    ck_assert_int_eq(mkdir(second, 0700), 0);
+    (void)snprintf(path, sizeof(path), "%s/catalog.url", second);
+    file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(line, file), 0);
+    (void)fclose(file);
+}
+
+static void count_call(void *context)
+{
+    (void)__atomic_add_fetch((int *)context, 1, __ATOMIC_SEQ_CST);
+}
+
+START_TEST(one_server_holds_a_catalog_and_is_fenced_off_when_another_takes_it)
+{
+    char second[96];
+    char storage[96];
+    int calls = 0;
+    struct lac_store_options mine = {
+        .data_dir = folder, .node = "one", .overtaken = count_call, .overtaken_context = &calls};
+    struct lac_store_options theirs = {
+        .data_dir = second, .node = "two", .overtaken = count_call, .overtaken_context = &calls};
+    struct lac_store *store = NULL;
+    struct lac_store *other = NULL;
+    struct lac_error error = {0};
+
+    (void)snprintf(second, sizeof(second), "%s/second", folder);
+    (void)snprintf(storage, sizeof(storage), "%s/storage", folder);
+    lac_store_close(open_store());
+    share_catalog(second);
+    /* without storage that both reach there is nothing to take over */
+    ck_assert_int_eq(lac_store_open(&theirs, &other, &error), LAC_ERR_MISUSE);
+    ck_assert_msg(strstr(error.message, "--objects") != NULL, "%s", error.message);
+    mine.objects_url = storage;
+    mine.node = NULL; /* a command: no server has had it yet */
+    ck_assert_msg(lac_store_open(&mine, &store, &error) == LAC_OK, "%s", error.message);
+    lac_store_close(store);
+    ck_assert_int_eq(lac_store_open(&theirs, &other, &error), LAC_ERR_MISUSE);
+    ck_assert_msg(strstr(error.message, "start the server") != NULL, "%s", error.message);
+    mine.node = "one";
+    ck_assert_msg(lac_store_open(&mine, &store, &error) == LAC_OK, "%s", error.message);
+    ck_assert_int_eq(lac_store_open(&theirs, &other, &error), LAC_ERR_BUSY);
+    ck_assert_msg(strstr(error.message, "the server one") != NULL, "%s", error.message);
+    lac_store_close(store);
+    /* what does not say that it is there may be overtaken: here a command */
+    mine.node = NULL;
+    ck_assert_msg(lac_store_open(&mine, &store, &error) == LAC_OK, "%s", error.message);
+    ck_assert_int_eq(lac_store_audit(store, "a", "before", "", &error), LAC_OK);
+    ck_assert_msg(lac_store_open(&theirs, &other, &error) == LAC_OK, "%s", error.message);
+    ck_assert_int_eq(lac_store_audit(store, "a", "after", "", &error), LAC_ERR_IO);
+    ck_assert_msg(strstr(error.message, "another server") != NULL, "%s", error.message);
+    ck_assert_int_eq(lac_store_audit(other, "b", "after", "", &error), LAC_OK);
+    lac_store_close(store);
+    ck_assert_int_eq(lac_store_open(&mine, &store, &error), LAC_ERR_MISUSE);
+    ck_assert_msg(strstr(error.message, "the server two") != NULL, "%s", error.message);
+    lac_store_close(other);
+    ck_assert_int_eq(calls, 0);
+}
+END_TEST
+
+START_TEST(a_server_hears_that_it_was_overtaken)
+{
+    int calls = 0;
+    const struct lac_store_options mine = {
+        .data_dir = folder, .node = "one", .overtaken = count_call, .overtaken_context = &calls};
+    struct lac_store *store = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_store_open(&mine, &store, &error) == LAC_OK, "%s", error.message);
+    ck_assert_int_eq(
+        lac_db_run_postgres(store->catalog, "UPDATE catalog_version SET owner = 'x'", &error),
+        LAC_OK);
+    while (__atomic_load_n(&calls, __ATOMIC_SEQ_CST) == 0) { /* the test's time limit ends it */
+        (void)usleep(1000);
+    }
+    ck_assert_int_eq(lac_store_audit(store, "a", "after", "", &error), LAC_ERR_IO);
+    lac_store_close(store);
+    ck_assert_int_eq(calls, 1);
+}
+END_TEST
+
 START_TEST(a_place_that_is_none_is_an_error)
 {
     static const char *const texts[] = {"", "\n", "catalog.db\n", "postgresql://h/d\nnot an id\n",
@@ -299,6 +393,8 @@ int main(void)
     if (!catalog_is_file()) {
         tcase_add_test(cases, a_lost_connection_is_made_again);
         tcase_add_test(cases, a_newer_catalog_and_a_strange_one_are_refused);
+        tcase_add_test(cases, one_server_holds_a_catalog_and_is_fenced_off_when_another_takes_it);
+        tcase_add_test(cases, a_server_hears_that_it_was_overtaken);
     }
     suite_add_tcase(suite, cases);
     return check_main(suite);

@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "server/store/database/database.h"
+#include "server/store/database/holder.h"
 #include "server/store/database/postgres_database.h"
 
 #include <assert.h>
@@ -161,23 +162,20 @@ static enum lac_status read_state(struct lac_db *db, int *ret_version, char *own
 
 /** Within a transaction: nobody else changes the catalog meanwhile. */
 static enum lac_status migrate(struct lac_db *db, const struct lac_postgres_catalog *catalog,
-                               const char *folder_owner, struct lac_error *reterr)
+                               struct lac_holder *holder, struct lac_error *reterr)
 {
     char owner[LAC_OWNER_BYTES] = "";
     int version = 0;
     enum lac_status status = read_state(db, &version, owner, reterr);
 
-    if (status == LAC_OK && owner[0] != '\0' && strcmp(owner, folder_owner) != 0) {
-        status =
-            lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                     "that catalog belongs to another data folder: one server has one catalog; "
-                     "give a database or a schema of its own");
-    }
     if (status == LAC_OK && (version < 0 || version > catalog->version)) {
         status = lac_fail(reterr, LAC_ERR_LIMIT, 0,
                           "the catalog has version %d, this program knows up to %d: use a newer "
                           "lacuna",
                           version, catalog->version);
+    }
+    if (status == LAC_OK) {
+        status = lac_holder_take(db, owner, holder, reterr);
     }
     if (status == LAC_OK && version == 0) {
         status = lac_db_run_postgres(db, functions, reterr);
@@ -195,7 +193,7 @@ static enum lac_status migrate(struct lac_db *db, const struct lac_postgres_cata
             lac_db_prepare(db, "UPDATE catalog_version SET version = ?1, owner = ?2", &put, reterr);
         if (status == LAC_OK) {
             lac_db_bind_i64(put, 1, catalog->version);
-            lac_db_bind_text(put, 2, folder_owner);
+            lac_db_bind_text(put, 2, holder->owner);
             status = lac_db_step_done(put, "catalog", reterr);
         }
         lac_db_finalize(put);
@@ -211,6 +209,7 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
     const char *const address = catalog->address;
     char path[PATH_BYTES];
     struct place place;
+    struct lac_holder holder = {.node = catalog->node};
     struct lac_db *db = NULL;
     struct stat info;
     bool is_new = false;
@@ -250,10 +249,14 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
         is_new = false;
     }
     if (status == LAC_OK) {
+        holder.owner = place.owner;
         status = lac_db_begin(db, true, reterr);
         if (status == LAC_OK) {
-            status = lac_db_end(db, migrate(db, catalog, place.owner, reterr), reterr);
+            status = lac_db_end(db, migrate(db, catalog, &holder, reterr), reterr);
         }
+    }
+    if (status == LAC_OK) {
+        lac_db_fence(db, place.owner);
     }
     if (status == LAC_OK && is_new) { /* only now it is known to be the same catalog */
         status = write_place(data_dir, name, &place, reterr);
@@ -262,8 +265,23 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
         lac_db_close(db);
         return status;
     }
+    if (catalog->ret_is_arriving != NULL) {
+        *catalog->ret_is_arriving = holder.is_arriving;
+    }
     *ret_db = db;
     return LAC_OK;
+}
+
+enum lac_status lac_db_hold_elsewhere(const char *data_dir, void (*is_lost)(void *context),
+                                      void *context, struct lac_hold **ret_hold,
+                                      struct lac_error *reterr)
+{
+    struct place place;
+    const enum lac_status status = read_place(data_dir, "catalog.url", &place, reterr);
+
+    return status == LAC_OK
+               ? lac_hold_start(place.address, place.owner, is_lost, context, ret_hold, reterr)
+               : status;
 }
 
 enum lac_status lac_db_settle_elsewhere(const char *data_dir, struct lac_error *reterr)

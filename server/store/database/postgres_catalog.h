@@ -2,13 +2,14 @@
 #define LAC_SERVER_STORE_DATABASE_POSTGRES_CATALOG_H
 
 /* The catalog of a data folder in PostgreSQL. DIR/catalog.url (mode 0600) says where it is, and by
- * which id it knows the folder: one folder has one catalog, and a catalog one folder. */
+ * which id it knows the folder: one folder has one catalog, and a catalog one folder at a time. */
 
 #include "server/store/database/database.h"
+#include "server/store/database/holder.h" // IWYU pragma: export
 
 #include <stdbool.h>
 
-enum { LAC_CATALOG_ADDRESS_BYTES = 2048, LAC_OWNER_BYTES = 32 };
+enum { LAC_CATALOG_ADDRESS_BYTES = 2048 };
 
 struct lac_postgres_catalog {
     const char *data_dir;
@@ -16,6 +17,8 @@ struct lac_postgres_catalog {
     const char *fresh_owner;       /**< an id for a folder that has none yet: [a-z0-9], below 32 */
     const char *const *migrations; /**< what takes a catalog from version N to N + 1, as SQLite's */
     int version;                   /**< how many */
+    const char *node;              /**< of a server: how it is called (holder.h); else NULL */
+    bool *ret_is_arriving;         /**< whether the folder is not set up for it yet; may be NULL */
     bool
         is_arriving; /**< a catalog.db is being moved there: until lac_db_settle_elsewhere() the place
                            is in catalog.url.part, and the folder's catalog is the file */
@@ -28,10 +31,16 @@ bool lac_db_is_elsewhere(const char *data_dir, const char *address);
  * Open, create or migrate. With the folder's lock. Where the folder has no catalog.url yet, and where
  * a given address is another one of the same catalog, it is written.
  * @return LAC_OK, LAC_ERR_MISUSE (the folder has a catalog.db, or the catalog another folder),
- *         LAC_ERR_LIMIT (a newer version), LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT
+ *         LAC_ERR_BUSY (another server holds it), LAC_ERR_LIMIT (a newer version), LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT
  */
 LAC_MUST_USE enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog,
                                                    struct lac_db **ret_db,
+                                                   struct lac_error *reterr);
+
+/** Say from now on that this server is there (holder.h). @return as lac_hold_start() */
+LAC_MUST_USE enum lac_status lac_db_hold_elsewhere(const char *data_dir,
+                                                   void (*is_lost)(void *context), void *context,
+                                                   struct lac_hold **ret_hold,
                                                    struct lac_error *reterr);
 
 /** From now on the catalog is where lac_db_open_elsewhere() with `is_arriving` made it.

@@ -26,6 +26,7 @@ struct postgres_db {
     struct pg_conn *conn;
     bool is_in_transaction;
     char transaction[NUMBER_BYTES]; /**< its number, while one is open */
+    char owner[LAC_OWNER_BYTES];    /**< who has to be the owner to write; "": nobody */
     int changed_rows;               /**< by the last statement that changes */
     int64_t version;                /**< counts the changes of others that were heard of */
 };
@@ -257,8 +258,14 @@ static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error
     status = run_patiently(db,
                            "BEGIN ISOLATION LEVEL READ COMMITTED;"
                            "LOCK TABLE catalog_version IN EXCLUSIVE MODE;"
-                           "SELECT txid_current()",
+                           "SELECT txid_current(), owner FROM catalog_version",
                            &result, reterr);
+    if (status == LAC_OK && db->owner[0] != '\0' &&
+        (db->pq.row_count(result) != 1 || strcmp(db->pq.value(result, 0, 1), db->owner) != 0)) {
+        db->pq.clear(result);
+        status = lac_fail(reterr, LAC_ERR_IO, 0,
+                          "another server has taken the catalog over: nothing is changed here");
+    }
     if (status != LAC_OK) {
         db->pq.clear(db->pq.exec(db->conn, "ROLLBACK"));
         return status;
@@ -267,6 +274,14 @@ static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error
     db->pq.clear(result);
     db->is_in_transaction = true;
     return LAC_OK;
+}
+
+void lac_db_fence(struct lac_db *db, const char *owner)
+{
+    struct postgres_db *const own = postgres_of(db);
+
+    assert(strlen(owner) < sizeof(own->owner));
+    (void)snprintf(own->owner, sizeof(own->owner), "%s", owner);
 }
 
 /** What became of a commit whose answer was lost. */
@@ -758,7 +773,10 @@ static enum lac_status make_place(struct postgres_db *db, struct lac_error *rete
                      &db->base,
                      "CREATE TABLE IF NOT EXISTS catalog_version(one INT PRIMARY KEY CHECK(one = 1)"
                      ", version BIGINT NOT NULL, owner TEXT NOT NULL);"
-                     "INSERT INTO catalog_version VALUES(1, 0, '') ON CONFLICT DO NOTHING",
+                     "INSERT INTO catalog_version VALUES(1, 0, '') ON CONFLICT DO NOTHING;"
+                     "CREATE TABLE IF NOT EXISTS catalog_holder(one INT PRIMARY KEY CHECK(one = 1)"
+                     ", node TEXT NOT NULL, held TIMESTAMPTZ,"
+                     " is_arriving BIGINT NOT NULL DEFAULT 0)",
                      reterr)
                : status;
 }

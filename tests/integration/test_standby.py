@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Two servers, one catalog in PostgreSQL, one object storage: one serves, the other waits and takes over."""
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import postgres_harness
+import server_harness as harness
+import swift_harness
+
+TAKE_OVER_S = 180  # 10 s of silence, and a machine that is busy
+HELD = "held by the server"
+
+
+def setUpModule():
+    global postgres
+    postgres = postgres_harness.Postgres()
+
+
+def tearDownModule():
+    postgres.close()
+
+
+class Waiting(harness.Server):
+    """One that does not listen yet. `took_over()` waits until it does."""
+
+    def start(self, listen="127.0.0.1:0"):
+        self.launch(listen)
+
+    def took_over(self):
+        self.await_start(TAKE_OVER_S)
+        return self
+
+    def waits(self):
+        harness.wait_for(lambda: HELD in self.log_text() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log_text()
+        return self
+
+
+class Standby:
+    """Whatever the storage is."""
+    count = 0
+
+    def setUp(self):
+        Standby.count += 1
+        self.database = f"standby{Standby.count}"
+        self.url = postgres.database(self.database).replace("team@", f"team:{postgres_harness.IN_ADDRESS}@")
+        self.home = tempfile.mkdtemp(prefix="lacuna-standby-")
+        self.servers = []
+        self.open_storage()
+
+    def tearDown(self):
+        try:
+            for server in self.servers:
+                server.close()
+        finally:
+            self.close_storage()
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def node(self, name, kind=Waiting, *flags):
+        data = os.path.join(self.home, name)
+        os.makedirs(data, exist_ok=True)
+        server = kind("--catalog", self.url, "--objects", self.objects, "--import-workers", "1", *flags, data=data,
+                      log=os.path.join(self.home, f"{name}-{len(self.servers)}.log"), environment=self.environment)
+        self.servers.append(server)
+        return server
+
+    def waiting(self, name):
+        return self.node(name, Waiting, "--standby").waits()
+
+    def sql(self, text):
+        return postgres.sql(text, self.database)
+
+    def objects_of(self, kind):
+        return [name for name in self.storage_names() if f"{kind}/" in name]
+
+    def hold_an_import(self, server, trace):
+        """Stop the process of an import: those behind it wait. @return the id of its trace"""
+        id = server.upload(trace, "held")
+        child = harness.wait_for(lambda: harness.importers(server.process.pid))[0]
+        os.kill(child, signal.SIGSTOP)
+        return id
+
+    def test_what_was_acknowledged_is_there_when_its_server_is_not(self):
+        first, second = self.node("a", harness.Server), self.waiting("b")
+        kept, gone = first.upload(harness.make_trace(), "kept"), first.upload(harness.make_trace(steps=5), "gone")
+        for id in (kept, gone):
+            self.assertEqual(first.wait_ready(id)["state"], "ready")
+        harness.wait_for(lambda: not self.objects_of("uploads"))
+        analysis = first.get(f"/api/v1/traces/{kept}/analysis").body
+        trace = harness.make_trace(steps=200)
+        held = self.hold_an_import(first, trace)
+        queued = [first.upload(harness.make_trace(steps=6 + n), f"queued{n}") for n in range(3)]
+        self.assertEqual(len(self.objects_of("uploads")), 4)
+        first.kill()
+        shutil.rmtree(first.data)  # its disk, too
+        second.took_over()
+        for id in (held, *queued):
+            row = second.wait_ready(id, 180)
+            self.assertEqual(row["state"], "ready", row)
+        self.assertEqual(second.get(f"/api/v1/traces/{kept}/analysis").body, analysis)
+        self.assertEqual({row["id"] for row in second.api("/traces")["traces"]}, {kept, gone, held, *queued})
+        self.assertEqual(self.sql(f"SELECT encode(sha256, 'hex') FROM traces WHERE id = '{held}'"), hashlib.sha256(trace).hexdigest())
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("LACUNA_", "AWS_"))}
+        done = subprocess.run([harness.PROGRAM, "admin", "verify", "--data", second.data], capture_output=True, text=True, timeout=120, env={**clean, **self.environment})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("12 objects", done.stdout)
+        harness.wait_for(lambda: not self.objects_of("uploads"))
+        self.assertIn("has taken it over, with 4 uploads", second.log_text())
+
+
+class InAFolder(Standby, unittest.TestCase):
+    environment = {}
+
+    def open_storage(self):
+        self.objects = os.path.join(self.home, "bucket")
+
+    def close_storage(self):
+        pass
+
+    def storage_names(self):
+        return [os.path.join(folder, name) for folder, _, names in os.walk(self.objects) for name in names]
+
+    def test_one_serves_and_another_waits(self):
+        first = self.node("a", harness.Server)
+        with self.assertRaisesRegex(RuntimeError, HELD):
+            self.node("b", harness.Server)
+        self.servers[-1:] = []
+        second = self.waiting("b")
+        self.assertEqual(second.terminate(), 0)
+        # a command beside one that waits changes nothing, beside the one that serves it does
+        password = os.path.join(self.home, "password")
+        with open(password, "w") as file:
+            file.write("correct horse battery\n")
+        for name, expected in (("b", 1), ("a", 0)):
+            clean = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
+            done = subprocess.run([harness.PROGRAM, "admin", "user", "add", "eve", "--password-file", password, "--data", os.path.join(self.home, name)],
+                                  capture_output=True, text=True, timeout=120, env={**clean, **self.environment})
+            self.assertEqual(done.returncode, expected, done.stderr)
+        self.assertEqual(self.sql("SELECT count(*) FROM users WHERE name = 'eve'"), "1")
+        # one that ends hands over
+        third = self.waiting("b")
+        self.assertEqual(first.terminate(), 0)
+        third.took_over()
+        self.assertEqual(third.api("/traces")["traces"], [])
+
+    def test_a_server_that_comes_back_has_nothing_to_say_of_before(self):
+        first = self.node("a", harness.Server)
+        stays, goes, held = first.upload(harness.make_trace(), "stays"), first.upload(harness.make_trace(steps=5), "goes"), None
+        for id in (stays, goes):
+            first.wait_ready(id)
+        held = self.hold_an_import(first, harness.make_trace(steps=200))
+        begun = first.request("POST", "/api/v1/uploads", headers={"Tus-Resumable": "1.0.0", "Upload-Length": "1000"})
+        self.assertEqual(begun.status, 201)
+        path = re.sub(r"^https?://[^/]+", "", begun.headers["Location"])
+        second = self.waiting("b")
+        first.kill()
+        second.took_over()
+        self.assertEqual(second.request("HEAD", path, headers={"Tus-Resumable": "1.0.0"}).status, 404)
+        self.assertEqual(second.wait_ready(held, 180)["state"], "ready")
+        for id in (goes, held):
+            self.assertIn(second.request("DELETE", f"/api/v1/traces/{id}").status, (200, 204))
+        self.assertTrue(os.path.exists(os.path.join(first.data, "traces", goes + ".db")))
+        back = self.waiting("a")
+        second.kill()
+        back.took_over()
+        self.assertEqual([row["id"] for row in back.api("/traces")["traces"]], [stays])
+        self.assertEqual(back.api(f"/traces/{stays}")["state"], "ready")
+        self.assertGreater(len(back.api(f"/traces/{stays}/tracks")["tracks"]), 0)
+        self.assertFalse(os.path.exists(os.path.join(back.data, "traces", goes + ".db")))
+        self.assertEqual(os.listdir(os.path.join(back.data, "staging")), [])
+        self.assertEqual(os.listdir(os.path.join(back.data, "uploads")), [])
+
+    def test_a_server_that_was_asleep_changes_nothing(self):
+        first = self.node("a", harness.Server)
+        id = first.upload(harness.make_trace(), "before")
+        first.wait_ready(id)
+        second = self.waiting("b")
+        first.process.send_signal(signal.SIGSTOP)
+        second.took_over()
+        self.assertEqual(second.request("PATCH", f"/api/v1/traces/{id}", body='{"name":"after"}', headers={"Content-Type": "application/json"}).status, 200)
+        first.process.send_signal(signal.SIGCONT)
+        try:
+            answer = first.request("PATCH", f"/api/v1/traces/{id}", body='{"name":"late"}', headers={"Content-Type": "application/json"}).status
+        except OSError:
+            answer = 503  # it has ended already
+        self.assertGreaterEqual(answer, 500)
+        self.assertEqual(first.process.wait(120), 75)
+        self.assertIn("taken the catalog over", first.log_text())
+        self.assertEqual(second.api(f"/traces/{id}")["name"], "after")
+
+
+@unittest.skipIf(swift_harness.why_not(), swift_harness.why_not())
+class InSwift(Standby, unittest.TestCase):
+    def open_storage(self):
+        self.swift = swift_harness.Swift()
+        self.swift.request("PUT", swift_harness.BUCKET)
+        self.objects, self.environment = f"s3://{swift_harness.BUCKET}/team", self.swift.environment
+
+    def close_storage(self):
+        self.swift.close()
+
+    def storage_names(self):
+        return self.swift.names()
+
+
+if __name__ == "__main__":
+    why_not = postgres_harness.why_not()
+    if why_not:
+        print("skip: " + why_not)
+        print("0 passed, 0 failed")
+    else:
+        harness.main()
