@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char *const metrics[] = {"loss", "accuracy", "perplexity", "acc1", "top1", "bleu"};
 
@@ -85,15 +86,26 @@ static double number_in(const char *text, const char *metric)
     return end != number && *end == '\0' && isfinite(value) ? value : (double)NAN;
 }
 
+/** Whether the counter is called so: `loss` and not `val_loss`, where there is both. */
+static bool is_named(const struct lac_model *model, const struct lac_track *track,
+                     const char *metric, bool is_whole)
+{
+    const char *name = lac_model_str(model, track->name);
+    if (is_whole) {
+        return strcasecmp(name, metric) == 0;
+    }
+    return after_word(name, metric) != NULL ||
+           after_word(lac_model_str(model, track->id_text), metric) != NULL;
+}
+
 /** Samples of the first counter that is named so. */
 static enum lac_status from_counters(const struct lac_model *model, const char *metric,
-                                     struct values *values)
+                                     bool is_whole, struct values *values)
 {
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (track->kind != LAC_TRACK_COUNTER || values->count > 0 ||
-            !(after_word(lac_model_str(model, track->name), metric) != NULL ||
-              after_word(lac_model_str(model, track->id_text), metric) != NULL)) {
+            !is_named(model, track, metric, is_whole)) {
             continue;
         }
         for (uint64_t s = track->first; s < track->first + track->count; s++) {
@@ -175,7 +187,10 @@ enum lac_status lac_compare_ends(const struct lac_model *model, struct lac_compa
     enum lac_status status = LAC_OK;
     for (int metric = 0; metric < LAC_COMPARE_METRIC_COUNT && !status; metric++) {
         struct values values = {0};
-        status = from_counters(model, metrics[metric], &values);
+        status = from_counters(model, metrics[metric], true, &values);
+        if (!status && values.count == 0) {
+            status = from_counters(model, metrics[metric], false, &values);
+        }
         if (!status && values.count == 0) {
             status = from_names(model, metrics[metric], &values);
         }

@@ -226,12 +226,33 @@ static void api_stack_sample(uint32_t frame, uint32_t tid, uint32_t periods)
     lac_recorder_leave(self);
 }
 
+static void api_metric(const char *name, size_t length, double value)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+    uint64_t bits;
+
+    if (self == NULL) {
+        return;
+    }
+    memcpy(&bits, &value, sizeof(bits));
+    if (lac_recorder_room_always(self, 2)) {
+        const uint64_t now = lac_clock_now();
+
+        lac_recorder_put(self, now, lac_recorder_name(self, name, length), 0, 0, LAC_EVENT_METRIC);
+        lac_recorder_put(self, bits, 0, 0, 0, LAC_EVENT_METRIC_VALUE);
+        if (now > self->next_sync_ticks) {
+            lac_recorder_sync(self);
+        }
+    }
+    lac_recorder_leave(self);
+}
+
 const struct lacuna_api *lacuna_get_api(void)
 {
-    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,        api_pop,
-                                          api_setting,        api_step,        api_value,
-                                          api_gpu_yield,      api_identity,    api_asked,
-                                          api_stop,           api_stack_frame, api_stack_sample};
+    static const struct lacuna_api api = {
+        LACUNA_API_VERSION, api_push,         api_pop,      api_setting, api_step,
+        api_value,          api_gpu_yield,    api_identity, api_asked,   api_stop,
+        api_stack_frame,    api_stack_sample, api_metric};
 
     return lac_settings.enabled ? &api : NULL;
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LACUNA_API_VERSION 3
+#define LACUNA_API_VERSION 4
 
 struct lacuna_api {
     uint32_t version;
@@ -38,6 +38,8 @@ struct lacuna_api {
                        size_t length);
     /** What a thread was found in: its innermost frame, and for how many periods that stands. */
     void (*stack_sample)(uint32_t frame, uint32_t tid, uint32_t periods);
+    /** A result of the job has a value, such as its loss; also while recording pauses. */
+    void (*metric)(const char *name, size_t length, double value);
 };
 
 /** NULL when nothing is recorded in this process. */

@@ -761,6 +761,9 @@ static void set_captures(const struct lac_run_options *options)
     } else {
         (void)setenv("LACUNA_PYTHON_STACKS", options->python_stacks, 1);
     }
+    if (options->metric[0] != '\0') {
+        (void)setenv("LACUNA_METRIC", options->metric, 1);
+    }
     if (options->range != NULL) {
         (void)setenv("LACUNA_RANGE", options->range, 1);
     }

@@ -41,6 +41,10 @@ static const char help[] =
     "                  with and ten without recording\n"
     "  --no-hang       do not watch whether the job goes on (or LACUNA_HANG=0)\n"
     "  --limit BYTES   largest size of the recording, such as 500m or 4g (default: 4g)\n"
+    "  --metric REGEX  result of the training, such as its loss, in what the job prints from "
+    "Python:\n"
+    "                  the first group of REGEX, (?P<NAME>...) or the number behind REGEX; may be\n"
+    "                  repeated (or LACUNA_METRIC, one a line)\n"
     "  --metrics-file F  write figures of the job to F every 10 s, for the textfile collector of\n"
     "                  Prometheus' node_exporter (or LACUNA_METRICS_FILE; patterns as in -o)\n"
     "  --server URL    send the recording there while the job runs (or LACUNA_SERVER)\n"
@@ -119,6 +123,15 @@ static bool is_stacks_mode(const char *text)
     return false;
 }
 
+static bool add_metric(struct lac_run_options *options, const char *value)
+{
+    const size_t used = strlen(options->metric);
+
+    return value[0] != '\0' && strchr(value, '\n') == NULL &&
+           (size_t)snprintf(options->metric + used, sizeof(options->metric) - used, "%s%s",
+                            used > 0 ? "\n" : "", value) < sizeof(options->metric) - used;
+}
+
 /* One option that takes a value; false: its value makes no sense. */
 static bool take_value(struct lac_run_options *options, const char *name, const char *value,
                        bool *ret_known)
@@ -144,6 +157,9 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
     if (strcmp(name, "--metrics-file") == 0) {
         options->metrics = value;
         return value[0] != '\0';
+    }
+    if (strcmp(name, "--metric") == 0) {
+        return add_metric(options, value);
     }
     if (strcmp(name, "--range") == 0) {
         options->range = value;

@@ -6,16 +6,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { LAC_METRIC_BYTES = 4096 };
+
 struct lac_run_options {
     const char *output; /**< NULL: a name made of the command and the time */
     bool quiet;
-    bool strict;               /**< without a recording the job is not run either */
-    bool all;                  /**< record everything, no windows */
-    bool no_hang;              /**< do not watch whether the job goes on */
-    bool cost;                 /**< measure first what recording costs */
-    bool profiler_api;         /**< record from cudaProfilerStart to cudaProfilerStop */
-    const char *metrics;       /**< file for Prometheus; NULL: none */
-    const char *range;         /**< record inside of ranges of this name; NULL: no such wish */
+    bool strict;         /**< without a recording the job is not run either */
+    bool all;            /**< record everything, no windows */
+    bool no_hang;        /**< do not watch whether the job goes on */
+    bool cost;           /**< measure first what recording costs */
+    bool profiler_api;   /**< record from cudaProfilerStart to cudaProfilerStop */
+    const char *metrics; /**< file for Prometheus; NULL: none */
+    const char *range;   /**< record inside of ranges of this name; NULL: no such wish */
+    char metric
+        [LAC_METRIC_BYTES]; /**< regular expressions, '\n' between them: LACUNA_METRIC of the job */
     const char *python_stacks; /**< "auto", "on", "off" or "all": LACUNA_PYTHON_STACKS of the job */
     bool on_demand;            /**< record only when `lacuna window` asks for it */
     uint64_t duration_ms;      /**< record that long, then no more; 0: no limit */

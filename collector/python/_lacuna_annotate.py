@@ -1,4 +1,4 @@
-"""Your own ranges in a training script: `lacuna.annotate`, and what to record: `lacuna.capture`.
+"""Your own ranges in a training script: `lacuna.annotate`; what to record: `lacuna.capture`; results: `lacuna.metric`.
 
     import lacuna
 
@@ -11,6 +11,8 @@
     with lacuna.capture():                # with `lacuna run --range capture`, only this is recorded
         train(epoch)
 
+    lacuna.metric("loss", loss.item())    # a counter of the trace, and a result of the run
+
 `import lacuna` works in every job that `lacuna run` starts, unless the job has a module of that
 name. Where nothing is recorded, it does nothing. A script that must also run without Lacuna
 installed can carry this one file, as lacuna.py. Coroutines, generators and classes are left as they
@@ -22,18 +24,24 @@ import sys
 
 try:
     import _lacuna
-    _push, _pop = (_lacuna.push, _lacuna.pop) if _lacuna.load() else (None, None)
+    _push, _pop, _metric = (_lacuna.push, _lacuna.pop, _lacuna.metric) if _lacuna.load() else (None, None, None)
 except ImportError:
-    _push = _pop = None
+    _push = _pop = _metric = None
 
 _LATER = 0x20 | 0x80 | 0x100 | 0x200  # code flags: a call only makes a generator or a coroutine, of either kind
 
-__all__ = ["annotate", "capture", "is_recording"]
+__all__ = ["annotate", "capture", "is_recording", "metric"]
 
 
 def is_recording():
     """Whether ranges are recorded in this process."""
     return _push is not None
+
+
+def metric(name, value):
+    """A result of the job, such as its loss or accuracy, has a value now."""
+    if _metric is not None:
+        _metric(str(name), float(value))
 
 
 class annotate:

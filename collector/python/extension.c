@@ -283,6 +283,21 @@ static py_object *py_wait_asked(py_object *self, py_object *arguments)
     return PyLong_FromLong((long)(now & INT_MAX));
 }
 
+/* metric(name, value): a result of the job */
+static py_object *py_metric(py_object *self, py_object *arguments)
+{
+    const char *name = NULL;
+    double value = 0;
+
+    (void)self;
+    if (PyArg_ParseTuple(arguments, "sd", &name, &value)) {
+        api->metric(name, strlen(name), value);
+    } else {
+        PyErr_Clear();
+    }
+    return none();
+}
+
 /* load(): True when this process records */
 static py_object *py_load(py_object *self, py_object *unused)
 {
@@ -315,6 +330,7 @@ static struct py_method methods[] = {
     {"setting", py_setting, PY_METHOD_ONE, "record key=value"},
     {"step", py_step, PY_METHOD_NOARGS, "a training step has ended"},
     {"value", py_value, PY_METHOD_VARARGS, "a number of the innermost range"},
+    {"metric", py_metric, PY_METHOD_VARARGS, "a result of the job has a value: name, value"},
     {"gpu_yield", py_gpu_yield, PY_METHOD_VARARGS,
      "leave the GPU to another profiler, or take it back"},
     {"identity", py_identity, PY_METHOD_VARARGS, "which rank of how many, of which group"},

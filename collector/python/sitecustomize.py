@@ -134,6 +134,9 @@ def _start():
         import _lacuna
         if _lacuna.load():
             sys.meta_path.insert(0, _Finder())
+            if os.environ.get("LACUNA_METRIC"):
+                import _lacuna_metric
+                _lacuna_metric.begin()
     except Exception:
         pass
 

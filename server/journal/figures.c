@@ -280,6 +280,15 @@ static void write_noted(struct lac_json *json, const char *name, const char *tex
     lac_json_close(json, '}');
 }
 
+/** Whether the job noted this result itself. */
+static bool is_noted(const struct making *making, const char *name)
+{
+    char key[64];
+
+    (void)snprintf(key, sizeof(key), "metric.%s", name);
+    return host_fact(making->head, key) != NULL;
+}
+
 static void write_metrics(struct lac_json *json, const struct making *making)
 {
     static const char prefix[] = "metric.";
@@ -298,7 +307,7 @@ static void write_metrics(struct lac_json *json, const struct making *making)
     for (int i = 0; i < LAC_COMPARE_METRIC_COUNT; i++) {
         const struct lac_compare_end *end = &making->compare->ends[i];
 
-        if (end->count > 0) {
+        if (end->count > 0 && !is_noted(making, lac_compare_metric_name(i))) {
             lac_json_open(json, NULL, '{');
             lac_json_text(json, "name", lac_compare_metric_name(i));
             lac_json_real(json, "last", end->mean);

@@ -3,6 +3,7 @@
 #include "analysis/import/spool/spool_devices.h"
 #include "analysis/import/spool/spool_external.h"
 #include "analysis/import/spool/spool_members.h"
+#include "analysis/import/spool/spool_metrics.h"
 #include "analysis/import/spool/spool_names.h"
 #include "analysis/import/spool/spool_payload.h"
 #include "analysis/import/spool/spool_schema.h"
@@ -723,7 +724,10 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
         return lac_spool_stack_frame(process, event);
     case LAC_EVENT_STACK_SAMPLE:
         return on_stack_sample(thread, event);
-    case LAC_EVENT_SCHEMA: /* read before, as names are */
+    case LAC_EVENT_METRIC:
+        return lac_spool_metric(process, event, next, ns_of(thread, event->ts));
+    case LAC_EVENT_METRIC_VALUE: /* read with it */
+    case LAC_EVENT_SCHEMA:       /* read before, as names are */
     case LAC_EVENT_SCHEMA_ENTRY:
     case LAC_EVENT_SCHEMA_PLACE:
     case LAC_EVENT_DOMAIN_NAME: /* names were read before: lac_spool_names_collect() */
@@ -881,6 +885,7 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     }
     lac_spool_stacks_destroy(process->stacks);
     process->stacks = NULL;
+    status = lac_spool_metrics_close(process, status);
     free(process->categories);
     process->categories = NULL;
     if (status == LAC_OK) {

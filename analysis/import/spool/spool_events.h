@@ -31,6 +31,7 @@ struct lac_spool_members;
 struct lac_spool_externals;
 struct lac_spool_syncs;
 struct lac_spool_stacks;
+struct lac_spool_metrics;
 struct lac_spool_range; /* a START that waits for its END, or the reverse */
 
 /** One process. The first block of fields is the caller's to set; the rest belongs to these
@@ -49,6 +50,7 @@ struct lac_spool_process {
     struct lac_spool_given_names *given_names; /**< of rows; owned; NULL when there are none */
     struct lac_spool_schemas *schemas;         /**< of payloads; owned; NULL when there are none */
     struct lac_spool_stacks *stacks;           /**< of Python; owned; NULL when there are none */
+    struct lac_spool_metrics *metrics;         /**< of the job; owned; NULL when there are none */
     uint64_t payload_members_left_out;         /**< that could not be shown */
     struct {
         uint32_t domain;

@@ -198,6 +198,8 @@ enum lac_event_type {
     LAC_EVENT_STACK_SAMPLE =
         29, /**< ts; name = id of the thread that was looked at, 0 unknown; domain = number of its
                innermost frame, 0: it could not be kept; flags = LAC_STACK_PERIOD_NSs that it is for */
+    LAC_EVENT_METRIC = 30, /**< ts; name: a result of the job, such as its loss, has a value: */
+    LAC_EVENT_METRIC_VALUE = 31, /**< ts = bits of a double, of the METRIC before it */
 };
 
 /** Between two looks at Python's stacks, where nothing delays one. */

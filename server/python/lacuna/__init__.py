@@ -10,6 +10,7 @@ In a training script (nothing happens where nothing is recorded):
     with lacuna.annotate("checkpoint"):   # a range around some lines
         save(model)
 
+    lacuna.metric("loss", 1.83)           # a counter of the trace, and a result of the run
     with lacuna.capture():                # `lacuna run --range capture`: only this is recorded
         train(epoch)
 
@@ -22,9 +23,9 @@ In a notebook or a script, on a recording or the trace of another profiler:
 
 `python -m lacuna` is the program `lacuna`.
 """
-from ._annotate import annotate, capture, is_recording
+from ._annotate import annotate, capture, is_recording, metric
 
-__all__ = ["annotate", "capture", "is_recording", "open", "compare", "Error", "Trace", "Result", "Analysis"]
+__all__ = ["annotate", "capture", "is_recording", "metric", "open", "compare", "Error", "Trace", "Result", "Analysis"]
 
 _LATER = {"Error": "_program", "Trace": "_trace", "Result": "_result", "Analysis": "_analysis"}
 
