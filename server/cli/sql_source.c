@@ -16,16 +16,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { CACHE_BYTES = 512 << 20, TRACES_MAX = 10000 };
+enum { CACHE_BYTES = 512 << 20, FOLDERS_OPEN = 16, REMOVALS_MAX = 100 };
 
 /** Whether the file says that it is one of ours: SQLite's header with our application id. */
 static bool is_trace_file(const char *path)
@@ -56,58 +59,93 @@ static bool find_id(const char *path, const struct lac_options *options, char *o
 
 /** The folder that holds what is imported, and goes away. */
 struct workplace {
-    char path[PATH_MAX];
+    pthread_mutex_t lock; /**< held while the folder is made and while it goes away */
+    char path[PATH_MAX];  /**< "": there is none */
 };
 
-static void trace_path(const struct workplace *place, uint32_t number, char *out,
-                       size_t capacity_bytes)
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
-    (void)snprintf(out, capacity_bytes, "%s/trace-%u.db", place->path, number);
+    (void)status;
+    (void)kind;
+    (void)place;
+    (void)remove(path);
+    return 0;
 }
 
-static void clear(void *context)
+static void clear(struct workplace *place)
 {
-    const struct workplace *place = context;
-    char path[PATH_MAX + 32];
-    for (uint32_t i = 0; i < TRACES_MAX; i++) {
-        trace_path(place, i, path, sizeof(path));
-        if (unlink(path) != 0) {
-            break;
-        }
+    for (int i = 0; i < REMOVALS_MAX && place->path[0] != '\0' && access(place->path, F_OK) == 0;
+         i++) {
+        /* again where the thread that imports has just made a file */
+        (void)nftw(place->path, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
     }
-    (void)rmdir(place->path);
+    place->path[0] = '\0';
+}
+
+/** At the end of the program; the lock stays, so that no folder is made any more. */
+static void clear_at_end(void *context)
+{
+    struct workplace *place = context;
+    (void)pthread_mutex_lock(&place->lock);
+    clear(place);
+}
+
+static enum lac_status make_workplace(struct workplace *place, struct lac_error *reterr)
+{
+    const char *folder = getenv("TMPDIR");
+    bool is_made;
+    int error;
+    (void)pthread_mutex_lock(&place->lock);
+    int length = snprintf(place->path, sizeof(place->path), "%s/lacuna-sql-XXXXXX",
+                          folder != NULL && folder[0] == '/' ? folder : "/tmp");
+    errno = ENAMETOOLONG;
+    is_made = length > 0 && (size_t)length < sizeof(place->path) && mkdtemp(place->path) != NULL;
+    error = errno;
+    if (!is_made) {
+        place->path[0] = '\0'; /* nothing to remove */
+    }
+    (void)pthread_mutex_unlock(&place->lock);
+    return is_made ? LAC_OK
+                   : lac_fail(reterr, LAC_ERR_IO, 0, "no temporary folder can be made: %s",
+                              strerror(error));
+}
+
+static enum lac_status convert_in(const struct workplace *place, const char *path,
+                                  const struct lac_names *names, struct lac_trace_file **ret_file,
+                                  struct lac_error *reterr)
+{
+    struct lac_convert_result result = {0};
+    struct lac_convert_options convert = {
+        .input_path = path, .names = names, .output_dir = place->path};
+    char made[PATH_MAX + 32];
+    lac_import_limits_default(&convert.limits);
+    enum lac_status status = lac_convert(&convert, &result, reterr);
+    if (status) {
+        return status;
+    }
+    if (result.trace_count > 1) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                        "contains %u traces: unpack it and give one of them, or import it and "
+                        "give a trace's id",
+                        result.trace_count);
+    }
+    (void)snprintf(made, sizeof(made), "%s/trace-0.db", place->path);
+    return lac_trace_file_open(made, CACHE_BYTES, ret_file, reterr);
 }
 
 static enum lac_status import(const char *path, const struct lac_names *names,
                               struct lac_trace_file **ret_file, struct lac_error *error)
 {
-    struct workplace place;
-    const char *folder = getenv("TMPDIR");
-    struct lac_convert_result result = {0};
-    struct lac_convert_options convert = {.input_path = path, .names = names};
+    struct workplace place = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct lac_ending ending;
-    char made[PATH_MAX + 32];
-    int length = snprintf(place.path, sizeof(place.path), "%s/lacuna-sql-XXXXXX",
-                          folder != NULL && folder[0] == '/' ? folder : "/tmp");
-    if (length < 0 || (size_t)length >= sizeof(place.path) || mkdtemp(place.path) == NULL) {
-        return lac_fail(error, LAC_ERR_IO, 0, "no temporary folder can be made: %s",
-                        strerror(errno));
+    lac_ending_begin(&ending, clear_at_end, &place);
+    enum lac_status status = make_workplace(&place, error);
+    if (!status) {
+        status = convert_in(&place, path, names, ret_file, error);
     }
-    lac_ending_begin(&ending, clear, &place);
-    convert.output_dir = place.path;
-    lac_import_limits_default(&convert.limits);
-    enum lac_status status = lac_convert(&convert, &result, error);
-    if (status == LAC_OK && result.trace_count > 1) {
-        status = lac_fail(error, LAC_ERR_MISUSE, 0,
-                          "contains %u traces: unpack it and give one of them, or import it and "
-                          "give a trace's id",
-                          result.trace_count);
-    }
-    if (status == LAC_OK) {
-        trace_path(&place, 0, made, sizeof(made));
-        status = lac_trace_file_open(made, CACHE_BYTES, ret_file, error);
-    }
+    (void)pthread_mutex_lock(&place.lock);
     clear(&place); /* what is open stays readable */
+    (void)pthread_mutex_unlock(&place.lock);
     lac_ending_over(&ending);
     return status;
 }

@@ -5,16 +5,19 @@ import io
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.environ.get("LACUNA_PROGRAM", os.path.join(ROOT, "build/release/lacuna"))
 
 WIDTH = 40
+LIMIT_S = 240
 
 
 def ns(us):
@@ -316,6 +319,26 @@ class Sql(unittest.TestCase):
         done = subprocess.run([PROGRAM, "sql", self.trace, "SELECT count(*) FROM slices"], capture_output=True, check=True,
                               env={**os.environ, "TMPDIR": place})
         self.assertTrue(done.stdout)
+        self.assertEqual(os.listdir(place), [])
+
+    def test_ended_as_soon_as_its_folder_is_there_nothing_is_left(self):
+        place, tools = tempfile.mkdtemp(dir=self.folder), tempfile.mkdtemp(dir=self.folder)
+        go_on = os.path.join(tools, "go")
+        source, library = os.path.join(tools, "slow.c"), os.path.join(tools, "slow.so")
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+                       "char *mkdtemp(char *name)\n{\n    char *(*real)(char *) = (char *(*)(char *))dlsym(RTLD_NEXT, \"mkdtemp\");\n"
+                       "    char *made = real(name);\n    while (access(getenv(\"GO_ON\"), F_OK) != 0)\n        usleep(1000);\n    return made;\n}\n")
+        subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True, timeout=LIMIT_S)
+        with subprocess.Popen([PROGRAM, "sql", self.trace, "SELECT count(*) FROM slices"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": place, "LD_PRELOAD": library, "GO_ON": go_on}) as query:
+            end = time.monotonic() + LIMIT_S
+            while not os.listdir(place) and query.poll() is None and time.monotonic() < end:
+                time.sleep(0.001)
+            query.send_signal(signal.SIGTERM)
+            with open(go_on, "w", encoding="utf-8"):
+                pass
+            self.assertEqual(query.wait(LIMIT_S), -signal.SIGTERM)
         self.assertEqual(os.listdir(place), [])
 
     def test_a_damaged_trace_file_is_an_error(self):
