@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { POINTS_DEFAULT = 400, POINTS_MAX = 2000, GAPS_A_PAGE = 10000 };
+enum { POINTS_DEFAULT = 400, POINTS_MAX = 2000 };
 /** What counts as a gap in an analysis. */
 #define LONG_GAP_NS 10000
 
@@ -27,7 +27,7 @@ struct waits {
 };
 
 /** The part of a gap that lies in each interval, its causes in proportion. */
-static void add_gap(struct waits *waits, const struct lac_gap_row *gap)
+static void add_to(struct waits *waits, const struct lac_gap_row *gap)
 {
     const int64_t gap_end_ns = gap->start_ns + gap->dur_ns;
 
@@ -46,38 +46,28 @@ static void add_gap(struct waits *waits, const struct lac_gap_row *gap)
     }
 }
 
+struct both_waits {
+    struct waits *steps, *bins;
+};
+
+static bool add_gap(void *context, const struct lac_gap_row *gap)
+{
+    const struct both_waits *both = context;
+
+    add_to(both->steps, gap);
+    add_to(both->bins, gap);
+    return true;
+}
+
 /** All long gaps of a device, in order, into both lists of intervals. */
 static enum lac_status add_gaps(struct lac_trace_file *file, int64_t device, struct waits *steps,
                                 struct waits *bins, struct lac_error *reterr)
 {
-    char after[sizeof(((struct lac_gap_page *)NULL)->next)] = "";
-    bool has_more = true;
-    enum lac_status status = LAC_OK;
+    const struct lac_gap_query query = {
+        .device = device, .min_ns = LONG_GAP_NS, .sort = LAC_GAP_SORT_START};
+    struct both_waits both = {steps, bins};
 
-    while (status == LAC_OK && has_more) {
-        const struct lac_gap_query query = {.device = device,
-                                            .min_ns = LONG_GAP_NS,
-                                            .sort = LAC_GAP_SORT_START,
-                                            .after = after[0] != '\0' ? after : NULL,
-                                            .limit = GAPS_A_PAGE};
-        struct lac_gap_page page = {0};
-
-        status = lac_trace_file_gaps(file, &query, &page, reterr);
-        for (uint32_t i = 0; status == LAC_OK && i < page.count; i++) {
-            if (page.rows[i].dur_ns > 0) {
-                add_gap(steps, &page.rows[i]);
-                add_gap(bins, &page.rows[i]);
-            }
-        }
-        has_more = status == LAC_OK && page.has_more;
-        for (size_t i = 0; has_more && i < sizeof(after); i++) {
-            after[i] = page.next[i];
-        }
-        if (status == LAC_OK) {
-            lac_gap_page_done(&page);
-        }
-    }
-    return status;
+    return lac_trace_file_each_gap(file, &query, add_gap, &both, reterr);
 }
 
 /** A list a cause that there is any of: ns in each interval. */

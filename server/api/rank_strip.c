@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH_HEADER_BYTES = 16, GAPS_A_PAGE = 10000, CELLS_A_PART = 4 };
+enum { BATCH_HEADER_BYTES = 16, CELLS_A_PART = 4 };
 /** What counts as a gap in an analysis. */
 #define LONG_GAP_NS 10000
 
@@ -282,15 +282,16 @@ static enum lac_status add_operations(struct making *making)
     return status;
 }
 
-static void add_gap(struct making *making, const struct lac_gap_row *gap)
+static bool add_gap(void *context, const struct lac_gap_row *gap)
 {
+    struct making *const making = context;
     const struct lac_strip_query *query = making->query;
     const int64_t end_ns = gap->start_ns + gap->dur_ns;
     const int64_t from_ns = gap->start_ns > query->t0_ns ? gap->start_ns : query->t0_ns;
     const int64_t to_ns = end_ns < query->t1_ns ? end_ns : query->t1_ns;
 
     if (from_ns >= to_ns) {
-        return;
+        return gap->start_ns < query->t1_ns;
     }
     for (uint32_t i = part_at(query, from_ns); i < query->points && edge_of(query, i) < to_ns;
          i++) {
@@ -302,38 +303,15 @@ static void add_gap(struct making *making, const struct lac_gap_row *gap)
             making->strip->cause_ns[i][c] += (int64_t)((double)gap->cause_ns[c] * share);
         }
     }
+    return true;
 }
 
 static enum lac_status add_gaps(struct making *making)
 {
-    char after[sizeof(((struct lac_gap_page *)NULL)->next)] = "";
-    bool has_more = true;
-    enum lac_status status = LAC_OK;
+    const struct lac_gap_query query = {
+        .device = making->query->device, .min_ns = LONG_GAP_NS, .sort = LAC_GAP_SORT_START};
 
-    while (status == LAC_OK && has_more) {
-        const struct lac_gap_query query = {.device = making->query->device,
-                                            .min_ns = LONG_GAP_NS,
-                                            .sort = LAC_GAP_SORT_START,
-                                            .after = after[0] != '\0' ? after : NULL,
-                                            .limit = GAPS_A_PAGE};
-        struct lac_gap_page page = {0};
-
-        status = lac_trace_file_gaps(making->file, &query, &page, making->reterr);
-        for (uint32_t i = 0; status == LAC_OK && i < page.count; i++) {
-            if (page.rows[i].dur_ns > 0) {
-                add_gap(making, &page.rows[i]);
-            }
-        }
-        has_more = status == LAC_OK && page.has_more;
-        if (has_more) {
-            memcpy(after, page.next, sizeof(after));
-            has_more = page.rows[page.count - 1].start_ns < making->query->t1_ns;
-        }
-        if (status == LAC_OK) {
-            lac_gap_page_done(&page);
-        }
-    }
-    return status;
+    return lac_trace_file_each_gap(making->file, &query, add_gap, making, making->reterr);
 }
 
 /** What computes is the sum of its kinds. */

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum column {
     COLUMN_STEP,
@@ -74,25 +75,21 @@ struct pieces {
 struct link {
     struct piece piece;
     uint32_t step, position;
-    const struct lac_gap_row *gap; /**< that it is part of; NULL */
+    uint32_t root; /**< slice that opened the gap it is part of; LAC_NONE */
+    char *why;     /**< what opened that gap, in a sentence; NULL */
 };
 
 struct path {
     struct link *at;
     uint64_t count, capacity;
-    struct lac_gap_page *pages;
-    uint32_t page_count;
 };
-
-enum { GAP_PAGE = 10000 };
 
 static void close_path(void *state)
 {
     struct path *path = state;
-    for (uint32_t p = 0; p < path->page_count; p++) {
-        lac_gap_page_done(&path->pages[p]);
+    for (uint64_t i = 0; i < path->count; i++) {
+        free(path->at[i].why);
     }
-    free(path->pages);
     free(path->at);
     free(path);
 }
@@ -214,7 +211,7 @@ static bool add_link(struct path *path, const struct piece *piece, uint32_t step
         path->capacity = capacity;
     }
     path->at[path->count++] =
-        (struct link){.piece = *piece, .step = step, .position = (*position)++};
+        (struct link){.piece = *piece, .step = step, .position = (*position)++, .root = LAC_NONE};
     return true;
 }
 
@@ -288,55 +285,30 @@ static bool walk(const struct pieces *pieces, uint64_t *next, struct open *open,
     return true;
 }
 
-/** Every gap of the device, for what opened those of the chain. */
-static enum lac_status read_gaps(struct lac_sql_trace *trace, int64_t device, struct path *path,
+/** What opened the gaps that idle pieces are part of. Both lists are in the order of time. */
+static enum lac_status join_gaps(struct lac_sql_trace *trace, int64_t device, struct path *path,
                                  struct lac_error *reterr)
 {
-    struct lac_gap_query query = {.device = device, .sort = LAC_GAP_SORT_START, .limit = GAP_PAGE};
-    for (bool has_more = true; has_more;) {
-        struct lac_gap_page *pages =
-            realloc(path->pages, (path->page_count + 1) * sizeof(*path->pages));
-        if (pages == NULL) {
-            return LAC_ERR_NOMEM;
-        }
-        path->pages = pages;
-        struct lac_gap_page *page = &pages[path->page_count];
-        *page = (struct lac_gap_page){0};
-        query.after = path->page_count > 0 ? page[-1].next : NULL;
-        enum lac_status status = lac_trace_file_gaps(trace->file, &query, page, reterr);
-        if (status) {
-            lac_gap_page_done(page);
-            return status;
-        }
-        path->page_count++;
-        has_more = page->has_more && page->count == GAP_PAGE;
-    }
-    return LAC_OK;
-}
-
-/** Both lists are in the order of time. */
-static void join_gaps(struct path *path)
-{
-    uint32_t page = 0;
-    uint32_t row = 0;
-    for (uint64_t i = 0; i < path->count; i++) {
+    struct lac_gap_reader *reader = NULL;
+    struct lac_gap_row gap = {.start_ns = INT64_MIN};
+    enum lac_status status = lac_gap_reader_open(trace->file, device, 0, &reader, reterr);
+    for (uint64_t i = 0; i < path->count && status == LAC_OK; i++) {
         struct link *link = &path->at[i];
         if (link->piece.rank != RANK_IDLE) {
             continue;
         }
-        while (page < path->page_count) {
-            const struct lac_gap_page *at = &path->pages[page];
-            if (row >= at->count) {
-                page++;
-                row = 0;
-            } else if (at->rows[row].start_ns + at->rows[row].dur_ns <= link->piece.start_ns) {
-                row++;
-            } else {
-                link->gap = at->rows[row].start_ns <= link->piece.start_ns ? &at->rows[row] : NULL;
-                break;
-            }
+        while (status == LAC_OK &&
+               (gap.start_ns == INT64_MIN || gap.start_ns + gap.dur_ns <= link->piece.start_ns)) {
+            status = lac_gap_reader_next(reader, &gap, reterr);
+        }
+        if (status == LAC_OK && gap.start_ns <= link->piece.start_ns) {
+            link->root = gap.root_slice;
+            link->why = strdup(gap.root_cause);
+            status = link->why != NULL ? LAC_OK : LAC_ERR_NOMEM;
         }
     }
+    lac_gap_reader_close(reader);
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
 static enum lac_status make_path(struct lac_sql_trace *trace, int64_t device,
@@ -357,10 +329,7 @@ static enum lac_status make_path(struct lac_sql_trace *trace, int64_t device,
         }
     }
     if (status == LAC_OK) {
-        status = read_gaps(trace, device, path, reterr);
-    }
-    if (status == LAC_OK) {
-        join_gaps(path);
+        status = join_gaps(trace, device, path, reterr);
     }
     free((void *)open.at);
     free(pieces.at);
@@ -428,10 +397,10 @@ static void path_cell(struct lac_sql_trace *trace, void *state, uint64_t row, un
         lac_sql_put_string(out, trace, piece->rank == RANK_IDLE ? piece->name : 0);
         break;
     case COLUMN_ROOT:
-        lac_sql_put_id(out, link->gap != NULL ? link->gap->root_slice : LAC_NONE);
+        lac_sql_put_id(out, link->root);
         break;
     default:
-        lac_sql_put_text(out, link->gap != NULL ? link->gap->root_cause : NULL);
+        lac_sql_put_text(out, link->why);
     }
 }
 

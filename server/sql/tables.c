@@ -83,6 +83,15 @@ void lac_sql_put_text(sqlite3_context *out, const char *text)
     }
 }
 
+void lac_sql_put_copy(sqlite3_context *out, const char *text)
+{
+    if (text == NULL || text[0] == '\0') {
+        sqlite3_result_null(out);
+    } else {
+        sqlite3_result_text(out, text, -1, SQLITE_TRANSIENT);
+    }
+}
+
 void lac_sql_put_string(sqlite3_context *out, const struct lac_sql_trace *trace, uint32_t id)
 {
     const struct lac_strings *strings = &trace->head->strings;

@@ -37,7 +37,7 @@ struct lac_sql_arguments {
     sqlite3_value *value[LAC_SQL_ARGUMENTS_MAX]; /**< NULL: not given, or given as NULL */
 };
 
-/** How rows are made that are counted before the first is read. */
+/** How rows are made: counted before the first is read, or one after the other. */
 struct lac_sql_rows {
     /** How many there are, of what needs no state and takes no arguments; then open is NULL. */
     enum lac_status (*count)(struct lac_sql_trace *trace, uint64_t *ret_count,
@@ -45,6 +45,9 @@ struct lac_sql_rows {
     /** Make what the cells are read from. @param ret_state freed by close(); may stay NULL */
     enum lac_status (*open)(struct lac_sql_trace *trace, const struct lac_sql_arguments *arguments,
                             void **ret_state, uint64_t *ret_count, struct lac_error *reterr);
+    /** The next row, of what is too much to hold; NULL: rows are counted. @return LAC_ERR_NOT_FOUND
+     *  at the end */
+    enum lac_status (*next)(void *state, struct lac_error *reterr);
     void (*cell)(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
                  sqlite3_context *out);
     void (*close)(void *state); /**< NULL: nothing to free */
@@ -96,6 +99,8 @@ void lac_sql_put_id(sqlite3_context *out, uint32_t id);
 void lac_sql_put_real(sqlite3_context *out, double value);
 /** Text that lives as long as the trace is open; NULL and "" are NULL. */
 void lac_sql_put_text(sqlite3_context *out, const char *text);
+/** The same of one that lives until the next row. */
+void lac_sql_put_copy(sqlite3_context *out, const char *text);
 /** A string of the trace; 0 is NULL. */
 void lac_sql_put_string(sqlite3_context *out, const struct lac_sql_trace *trace, uint32_t id);
 

@@ -125,7 +125,6 @@ static const struct lac_sql_rows step_rows = {.count = count_steps, .cell = step
 
 /* -- gaps ------------------------------------------------------------------------------------ */
 
-enum { GAP_PAGE = 10000 };
 enum gap_column {
     GAP_DEVICE,
     GAP_START,
@@ -180,70 +179,45 @@ static const struct lac_sql_column gap_columns[] = {
 _Static_assert(LAC_COUNT_OF(gap_columns) == GAP_ARGUMENT + 2, "a column for each cause");
 
 struct gaps {
-    struct lac_gap_page *pages;
-    uint32_t page_count;
+    struct lac_gap_reader *reader;
+    struct lac_gap_row at; /**< the one that cells are of */
 };
 
 static void close_gaps(void *state)
 {
     struct gaps *gaps = state;
-    for (uint32_t p = 0; p < gaps->page_count; p++) {
-        lac_gap_page_done(&gaps->pages[p]);
-    }
-    free(gaps->pages);
+    lac_gap_reader_close(gaps->reader);
     free(gaps);
-}
-
-static enum lac_status read_gaps(struct lac_sql_trace *trace, struct lac_gap_query *query,
-                                 struct gaps *gaps, uint64_t *ret_count, struct lac_error *reterr)
-{
-    bool has_more = true;
-    while (has_more) {
-        struct lac_gap_page *pages =
-            realloc(gaps->pages, (gaps->page_count + 1) * sizeof(*gaps->pages));
-        if (pages == NULL) {
-            return LAC_ERR_NOMEM;
-        }
-        gaps->pages = pages;
-        struct lac_gap_page *page = &pages[gaps->page_count];
-        *page = (struct lac_gap_page){0};
-        query->after = gaps->page_count > 0 ? page[-1].next : NULL;
-        enum lac_status status = lac_trace_file_gaps(trace->file, query, page, reterr);
-        if (status) {
-            lac_gap_page_done(page);
-            return status;
-        }
-        gaps->page_count++;
-        *ret_count += page->count;
-        has_more = page->has_more && page->count == GAP_PAGE;
-    }
-    return LAC_OK;
 }
 
 static enum lac_status open_gaps(struct lac_sql_trace *trace,
                                  const struct lac_sql_arguments *arguments, void **ret_state,
                                  uint64_t *ret_count, struct lac_error *reterr)
 {
-    struct lac_gap_query query = {.device = lac_sql_argument(arguments, 0, -1),
-                                  .min_ns = lac_sql_argument(arguments, 1, 0),
-                                  .sort = LAC_GAP_SORT_START,
-                                  .limit = GAP_PAGE};
+    const int64_t device = lac_sql_argument(arguments, 0, -1);
+    const int64_t min_ns = lac_sql_argument(arguments, 1, 0);
     struct gaps *gaps = calloc(1, sizeof(*gaps));
+    *ret_count = 0; /* they come one after the other */
     if (gaps == NULL) {
         return LAC_ERR_NOMEM;
     }
     *ret_state = gaps;
-    query.min_ns = query.min_ns < 0 ? 0 : query.min_ns;
-    query.device = query.device < -1 ? INT64_MAX : query.device; /* there is none */
-    return read_gaps(trace, &query, gaps, ret_count, reterr);
+    return lac_gap_reader_open(trace->file, device < -1 ? INT64_MAX : device, /* there is none */
+                               min_ns, &gaps->reader, reterr);
+}
+
+static enum lac_status next_gap(void *state, struct lac_error *reterr)
+{
+    struct gaps *gaps = state;
+    return lac_gap_reader_next(gaps->reader, &gaps->at, reterr);
 }
 
 static void gap_cell(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
                      sqlite3_context *out)
 {
-    const struct gaps *gaps = state;
-    const struct lac_gap_row *gap = &gaps->pages[row / GAP_PAGE].rows[row % GAP_PAGE];
+    const struct lac_gap_row *gap = &((const struct gaps *)state)->at;
     (void)trace;
+    (void)row;
     switch ((int)column) {
     case GAP_DEVICE:
         sqlite3_result_int64(out, gap->device);
@@ -261,7 +235,7 @@ static void gap_cell(struct lac_sql_trace *trace, void *state, uint64_t row, uns
         lac_sql_put_text(out, lac_cause_name((enum lac_cause)gap->cause));
         break;
     case GAP_ROOT_CAUSE:
-        lac_sql_put_text(out, gap->root_cause);
+        lac_sql_put_copy(out, gap->root_cause);
         break;
     case GAP_ENDED_BY:
         lac_sql_put_id(out, gap->ended_by);
@@ -281,7 +255,7 @@ static void gap_cell(struct lac_sql_trace *trace, void *state, uint64_t row, uns
 }
 
 static const struct lac_sql_rows gap_rows = {
-    .open = open_gaps, .cell = gap_cell, .close = close_gaps};
+    .open = open_gaps, .next = next_gap, .cell = gap_cell, .close = close_gaps};
 
 /* -- findings -------------------------------------------------------------------------------- */
 

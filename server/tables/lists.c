@@ -19,44 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAPS_A_PAGE = 10000 };
 /** What counts as a gap in an analysis. */
 #define LONG_GAP_NS 10000
 
-/** Called with each long gap, in the order of the query. @return false to stop */
-typedef bool gap_fn(void *context, const struct lac_gap_row *gap);
-
 static enum lac_status each_gap(struct lac_trace_file *file, int64_t device, enum lac_gap_sort sort,
-                                gap_fn *take, void *context, struct lac_error *reterr)
+                                lac_take_gap_fn *take, void *context, struct lac_error *reterr)
 {
-    char after[sizeof(((struct lac_gap_page *)NULL)->next)] = "";
-    bool has_more = true;
-    enum lac_status status = LAC_OK;
+    const struct lac_gap_query query = {.device = device, .min_ns = LONG_GAP_NS, .sort = sort};
 
-    while (status == LAC_OK && has_more) {
-        const struct lac_gap_query query = {.device = device,
-                                            .min_ns = LONG_GAP_NS,
-                                            .sort = sort,
-                                            .after = after[0] != '\0' ? after : NULL,
-                                            .limit = GAPS_A_PAGE};
-        struct lac_gap_page page = {0};
-
-        status = lac_trace_file_gaps(file, &query, &page, reterr);
-        has_more = status == LAC_OK && page.has_more;
-        for (uint32_t i = 0; status == LAC_OK && i < page.count; i++) {
-            if (!take(context, &page.rows[i])) {
-                has_more = false;
-                break;
-            }
-        }
-        for (size_t i = 0; has_more && i < sizeof(after); i++) {
-            after[i] = page.next[i];
-        }
-        if (status == LAC_OK) {
-            lac_gap_page_done(&page);
-        }
-    }
-    return status;
+    return lac_trace_file_each_gap(file, &query, take, context, reterr);
 }
 
 /* -- steps ----------------------------------------------------------------------------------- */

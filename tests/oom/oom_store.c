@@ -128,6 +128,8 @@ static enum lac_status read_tables(struct lac_trace_file *file)
     const struct lac_area_query area_query = {.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS};
     struct lac_area area;
     struct lac_counter_points points;
+    struct lac_gap_reader *reader = NULL;
+    struct lac_gap_row row;
     struct lac_error error;
     enum lac_status status = lac_trace_file_search(file, &search, &hits, &error);
 
@@ -142,6 +144,14 @@ static enum lac_status read_tables(struct lac_trace_file *file)
     }
     if (status == LAC_OK) {
         lac_gap_page_done(&gaps);
+        status = lac_gap_reader_open(file, -1, 0, &reader, &error);
+        while (status == LAC_OK) {
+            status = lac_gap_reader_next(reader, &row, &error);
+        }
+        lac_gap_reader_close(reader);
+        status = status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+    }
+    if (status == LAC_OK) {
         status = lac_trace_file_area(file, &area_query, &area, &error);
     }
     if (status == LAC_OK) {

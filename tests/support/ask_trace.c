@@ -15,6 +15,8 @@ void ask_everything(struct lac_trace_file *file, uint32_t (*pick)(uint32_t below
     struct lac_search_hits hits = {0};
     struct lac_kernel_page kernel_page = {0};
     struct lac_gap_page gap_page = {0};
+    struct lac_gap_reader *reader = NULL;
+    struct lac_gap_row gap_row;
     struct lac_slice_row rows[50];
     struct lac_error error;
     const struct lac_model *model = NULL;
@@ -51,6 +53,11 @@ void ask_everything(struct lac_trace_file *file, uint32_t (*pick)(uint32_t below
     }
     if (lac_trace_file_gaps(file, &gaps, &gap_page, &error) == LAC_OK) {
         lac_gap_page_done(&gap_page);
+    }
+    if (lac_gap_reader_open(file, -1, 0, &reader, &error) == LAC_OK) {
+        while (lac_gap_reader_next(reader, &gap_row, &error) == LAC_OK) {
+        }
+        lac_gap_reader_close(reader);
     }
     for (uint32_t t = 0; t < head->track_count && t < 10; t++) {
         struct lac_counter_points points;

@@ -406,8 +406,18 @@ static enum lac_status ask_gaps(const char *of, struct lac_gap_page *ret_page)
     struct lac_error error = {0};
     enum lac_status status;
 
+    struct lac_gap_reader *reader = NULL;
+    struct lac_gap_row row;
+    enum lac_status read;
+
     ck_assert_int_eq(lac_trace_file_open(of, 0, &file, &error), LAC_OK);
     status = lac_trace_file_gaps(file, &query, ret_page, &error);
+    read = lac_gap_reader_open(file, -1, 0, &reader, &error);
+    while (read == LAC_OK) {
+        read = lac_gap_reader_next(reader, &row, &error);
+    }
+    ck_assert_int_eq(read, status == LAC_OK ? LAC_ERR_NOT_FOUND : status);
+    lac_gap_reader_close(reader);
     lac_trace_file_close(file);
     return status;
 }

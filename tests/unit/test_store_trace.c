@@ -546,85 +546,6 @@ START_TEST(counters_keep_their_extremes)
 }
 END_TEST
 
-START_TEST(gaps_say_how_their_time_divides)
-{
-    struct lac_model *model = rich(3000);
-    struct lac_analysis *analysis = NULL;
-    struct lac_trace_file *file;
-    struct lac_gap_query query = {.device = -1, .min_ns = 0, .limit = 10000};
-    struct lac_gap_page page = {0};
-    struct lac_error error = {0};
-    int64_t longest_ns = INT64_MAX;
-
-    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
-    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
-    file = write_and_open(model, analysis);
-    ck_assert_msg(lac_trace_file_gaps(file, &query, &page, &error) == LAC_OK, "%s", error.message);
-    ck_assert_uint_gt(page.total, 100);
-    for (uint32_t i = 0; i < page.count; i++) {
-        int64_t sum_ns = 0;
-
-        for (unsigned c = 0; c < LAC_GAP_CAUSES; c++) {
-            sum_ns += page.rows[i].cause_ns[c];
-        }
-        ck_assert_int_eq(sum_ns, page.rows[i].dur_ns);
-        ck_assert(page.rows[i].dur_ns <= longest_ns);
-        longest_ns = page.rows[i].dur_ns;
-    }
-    lac_gap_page_done(&page);
-    query.min_ns = INT64_MAX;
-    ck_assert_int_eq(lac_trace_file_gaps(file, &query, &page, &error), LAC_OK);
-    ck_assert_uint_eq(page.total, 0);
-    lac_gap_page_done(&page);
-    lac_trace_file_close(file);
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-}
-END_TEST
-
-START_TEST(gaps_name_the_slices_of_their_root_causes)
-{
-    struct lac_model *model = rich(3000);
-    struct lac_analysis *analysis = NULL;
-    struct lac_trace_file *file;
-    const struct lac_gap_query query = {
-        .device = -1, .min_ns = 0, .sort = LAC_GAP_SORT_START, .limit = 10000};
-    struct lac_gap_page page = {0};
-    struct lac_error error = {0};
-    uint32_t rooted = 0;
-
-    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
-    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
-    ck_assert_uint_gt(analysis->gap_count, 2);
-    /* the last slice is one that there is */
-    analysis->gaps[0].dur_ns += 10000;
-    analysis->gaps[0].root_kind = LAC_ROOT_LATE_BATCH;
-    analysis->gaps[0].root = (uint32_t)model->slices.count - 1;
-    analysis->gaps[0].wait = 0;
-    analysis->gaps[0].batch = 1;
-    file = write_and_open(model, analysis);
-    ck_assert_msg(lac_trace_file_gaps(file, &query, &page, &error) == LAC_OK, "%s", error.message);
-    ck_assert_uint_eq(page.count, analysis->gap_count);
-    for (uint32_t i = 0; i < page.count; i++) {
-        const struct lac_gap *gap = &analysis->gaps[i];
-        const struct lac_gap_row *row = &page.rows[i];
-        const bool is_long = gap->dur_ns >= 10000;
-
-        ck_assert_int_eq(row->start_ns, gap->start_ns);
-        ck_assert_int_eq(row->root_kind, is_long ? gap->root_kind : -1);
-        ck_assert_uint_eq(row->root_slice, is_long ? gap->root : LAC_NONE);
-        ck_assert_uint_eq(row->wait_slice, is_long ? gap->wait : LAC_NONE);
-        ck_assert_uint_eq(row->batch_slice, is_long ? gap->batch : LAC_NONE);
-        rooted += row->root_slice != LAC_NONE;
-    }
-    ck_assert_uint_gt(rooted, 1);
-    lac_gap_page_done(&page);
-    lac_trace_file_close(file);
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-}
-END_TEST
-
 /** What one thread asks, again and again, and expects. */
 struct asker {
     struct lac_trace_file *file;
@@ -851,8 +772,6 @@ int main(void)
     tcase_add_test(tcase, search_finds_ids_and_correlations);
     tcase_add_test(tcase, the_kernel_table_adds_up_and_sorts);
     tcase_add_test(tcase, counters_keep_their_extremes);
-    tcase_add_test(tcase, gaps_say_how_their_time_divides);
-    tcase_add_test(tcase, gaps_name_the_slices_of_their_root_causes);
     tcase_add_test(tcase, threads_share_a_file_with_a_cache_too_small_for_it);
     tcase_add_test(tcase, documents_come_back);
     tcase_add_test(tcase, an_existing_file_is_not_overwritten);

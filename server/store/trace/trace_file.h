@@ -249,7 +249,10 @@ void lac_kernel_page_done(struct lac_kernel_page *page);
 
 /* ---- gaps ---- */
 
-enum { LAC_GAP_CAUSES = 11 }; /* LAC_CAUSE_COUNT_ of diagnose.h */
+enum {
+    LAC_GAP_CAUSES = 11,      /* LAC_CAUSE_COUNT_ of diagnose.h */
+    LAC_GAP_TEXT_BYTES = 256, /* of a sentence, its end included */
+};
 struct lac_gap_row {
     int64_t start_ns;
     int64_t dur_ns;
@@ -286,6 +289,30 @@ LAC_MUST_USE enum lac_status lac_trace_file_gaps(struct lac_trace_file *file,
                                                  struct lac_gap_page *ret_page,
                                                  struct lac_error *reterr);
 void lac_gap_page_done(struct lac_gap_page *page);
+
+/** Takes a gap; its sentence is lost when it returns. @return whether to go on */
+typedef bool lac_take_gap_fn(void *context, const struct lac_gap_row *gap);
+
+/** All gaps of a query, in its order; `after` and `limit` are not read. Cost: what is loaded of the
+ *  gaps stays with the file (100 bytes a gap of `min_ns` and longer; 10 us and more: few). */
+LAC_MUST_USE enum lac_status lac_trace_file_each_gap(struct lac_trace_file *file,
+                                                     const struct lac_gap_query *query,
+                                                     lac_take_gap_fn *take, void *context,
+                                                     struct lac_error *reterr);
+
+/** All gaps in the order of the file, by device and start, a block at a time: nothing is kept. */
+struct lac_gap_reader;
+/** @param device id, or -1 for all */
+LAC_MUST_USE enum lac_status lac_gap_reader_open(struct lac_trace_file *file, int64_t device,
+                                                 int64_t min_ns, struct lac_gap_reader **ret_reader,
+                                                 struct lac_error *reterr);
+/** @param ret_row its sentence is borrowed until the next call. @return LAC_OK, LAC_ERR_NOT_FOUND at
+ *  the end, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_gap_reader_next(struct lac_gap_reader *reader,
+                                                 struct lac_gap_row *ret_row,
+                                                 struct lac_error *reterr);
+/** NULL is allowed. */
+void lac_gap_reader_close(struct lac_gap_reader *reader);
 
 /* ---- an area ---- */
 

@@ -495,6 +495,22 @@ static void fill_gap(const struct lac_gap_table *table, uint64_t i, struct lac_g
     }
 }
 
+/** The sentence of a gap. @param out LAC_GAP_TEXT_BYTES */
+static void copy_text(const struct lac_gap_table *table, uint64_t i, char *out)
+{
+    const size_t length = (size_t)(table->text_first[i + 1] - table->text_first[i]);
+
+    memcpy(out, table->texts + table->text_first[i], length);
+    out[length] = '\0';
+}
+
+static bool is_asked_for(const struct lac_gap_table *table, uint64_t i, int64_t device,
+                         int64_t min_ns)
+{
+    return table->columns[GAP_DUR][i] >= min_ns &&
+           (device < 0 || table->columns[GAP_DEVICE][i] == device);
+}
+
 /** Give the rows of a page their sentences, in one buffer of the page. */
 static enum lac_status fill_texts(const struct lac_gap_table *table, const uint64_t *indexes,
                                   struct lac_gap_page *page)
@@ -532,8 +548,7 @@ static enum lac_status select_gaps(const struct lac_gap_table *table,
     for (uint64_t k = 0; k < table->count; k++) {
         uint64_t i = query->sort == LAC_GAP_SORT_DUR ? table->by_dur[k] : k;
 
-        if (table->columns[GAP_DUR][i] < query->min_ns ||
-            (query->device >= 0 && table->columns[GAP_DEVICE][i] != query->device)) {
+        if (!is_asked_for(table, i, query->device, query->min_ns)) {
             continue;
         }
         if (page->total >= offset && page->count < query->limit) {
@@ -576,6 +591,126 @@ enum lac_status lac_trace_file_gaps(struct lac_trace_file *file, const struct la
     }
     *ret_page = page;
     return LAC_OK;
+}
+
+enum lac_status lac_trace_file_each_gap(struct lac_trace_file *file,
+                                        const struct lac_gap_query *query, lac_take_gap_fn *take,
+                                        void *context, struct lac_error *reterr)
+{
+    assert(file != NULL && query != NULL && take != NULL);
+    const struct lac_gap_table *table = NULL;
+    char text[LAC_GAP_TEXT_BYTES];
+    bool goes_on = true;
+    const enum lac_status status = gap_table(file, query->min_ns, &table, reterr);
+
+    for (uint64_t k = 0; status == LAC_OK && goes_on && k < table->count; k++) {
+        const uint64_t i = query->sort == LAC_GAP_SORT_DUR ? table->by_dur[k] : k;
+        struct lac_gap_row row;
+
+        if (is_asked_for(table, i, query->device, query->min_ns)) {
+            fill_gap(table, i, &row);
+            copy_text(table, i, text);
+            row.root_cause = text;
+            goes_on = take(context, &row);
+        }
+    }
+    return status;
+}
+
+/* -- all gaps, a block at a time --------------------------------------------------------------- */
+
+struct lac_gap_reader {
+    struct lac_trace_file *file;
+    int64_t device, min_ns;
+    struct lac_gap_table block;
+    uint64_t at;   /**< in the block */
+    uint64_t next; /**< the first gap of the next block */
+    char text[LAC_GAP_TEXT_BYTES];
+};
+
+enum lac_status lac_gap_reader_open(struct lac_trace_file *file, int64_t device, int64_t min_ns,
+                                    struct lac_gap_reader **ret_reader, struct lac_error *reterr)
+{
+    assert(file != NULL && ret_reader != NULL);
+    struct lac_gap_reader *reader = calloc(1, sizeof(*reader));
+    enum lac_status status;
+
+    if (reader == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    reader->file = file;
+    reader->device = device;
+    reader->min_ns = min_ns;
+    (void)pthread_mutex_lock(&file->db_lock);
+    status = read_signatures(file, &reader->block, reterr);
+    (void)pthread_mutex_unlock(&file->db_lock);
+    if (status != LAC_OK) {
+        lac_gap_reader_close(reader);
+        return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "gaps") : status;
+    }
+    *ret_reader = reader;
+    return LAC_OK;
+}
+
+void lac_gap_reader_close(struct lac_gap_reader *reader)
+{
+    if (reader != NULL) {
+        lac_gap_table_done(&reader->block);
+        free(reader);
+    }
+}
+
+/** @return LAC_ERR_NOT_FOUND: there is none any more */
+static enum lac_status next_block(struct lac_gap_reader *reader, struct lac_error *reterr)
+{
+    struct lac_trace_file *const file = reader->file;
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&file->db_lock);
+    status = lac_sql_prepare(file->db, "SELECT * FROM gap WHERE first >= ? ORDER BY first LIMIT 1",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(get, 1, (int64_t)reader->next);
+        status = lac_sql_step_row(get, "trace file", reterr);
+    }
+    if (status == LAC_OK) {
+        empty(&reader->block);
+        status = read_block(file, &reader->block, get, reader->next);
+    }
+    if (status == LAC_OK) {
+        status = index_gaps(file, &reader->block);
+    }
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&file->db_lock);
+    if (status == LAC_OK) {
+        reader->next += reader->block.count;
+        reader->at = 0;
+    }
+    return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "gaps") : status;
+}
+
+enum lac_status lac_gap_reader_next(struct lac_gap_reader *reader, struct lac_gap_row *ret_row,
+                                    struct lac_error *reterr)
+{
+    assert(reader != NULL && ret_row != NULL);
+    for (;;) {
+        while (reader->at < reader->block.count) {
+            const uint64_t i = reader->at++;
+
+            if (is_asked_for(&reader->block, i, reader->device, reader->min_ns)) {
+                fill_gap(&reader->block, i, ret_row);
+                copy_text(&reader->block, i, reader->text);
+                ret_row->root_cause = reader->text;
+                return LAC_OK;
+            }
+        }
+        const enum lac_status status = next_block(reader, reterr);
+
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
 }
 
 /* -- the gaps of an area ----------------------------------------------------------------------- */
