@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import postgres_harness
@@ -26,6 +27,20 @@ def tearDownModule():
     postgres.close()
 
 
+def is_stopped(pid):
+    """Stop a process. @return False: it has ended"""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        while True:
+            with open(f"/proc/{pid}/stat") as file:
+                state = file.read().rsplit(")", 1)[1].split()[0]
+            if state in "TZX":
+                return state == "T"
+            time.sleep(0.001)
+    except (OSError, IndexError):
+        return False
+
+
 class Waiting(harness.Server):
     """One that does not listen yet. `took_over()` waits until it does."""
 
@@ -33,6 +48,7 @@ class Waiting(harness.Server):
         self.launch(listen)
 
     def took_over(self):
+        self.launched = time.monotonic()
         self.await_start(TAKE_OVER_S)
         return self
 
@@ -81,10 +97,14 @@ class Standby:
 
     def hold_an_import(self, server, trace):
         """Stop the process of an import: those behind it wait. @return the id of its trace"""
-        id = server.upload(trace, "held")
-        child = harness.wait_for(lambda: harness.importers(server.process.pid))[0]
-        os.kill(child, signal.SIGSTOP)
-        return id
+        for _ in range(100):
+            id = server.upload(trace, "held")
+            found = harness.wait_for(lambda: harness.importers(server.process.pid) or server.api("/traces/" + id)["state"] == "ready")
+            if found is not True and is_stopped(found[0]):
+                return id
+            server.wait_ready(id)  # it was done before it could be stopped
+            server.request("DELETE", "/api/v1/traces/" + id)
+        raise AssertionError("no import could be stopped")
 
     def test_what_was_acknowledged_is_there_when_its_server_is_not(self):
         first, second = self.node("a", harness.Server), self.waiting("b")
