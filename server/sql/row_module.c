@@ -1,5 +1,4 @@
-/* Tables whose rows are counted before the first is read, or come one after the other, and functions
- * that give such tables. */
+/* Tables whose rows are counted before the first is read, and functions that give such tables. */
 
 #include "analysis/model/status.h"
 #include "server/sql/sql_register.h"
@@ -7,7 +6,6 @@
 #include "server/sql/tables.h"
 
 #include <sqlite3.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +14,6 @@ struct cursor {
     struct lac_sql_trace *trace;
     void *state;
     uint64_t row, count;
-    bool is_over;                                    /**< of rows that are not counted */
     sqlite3_value *arguments[LAC_SQL_ARGUMENTS_MAX]; /**< copies */
 };
 
@@ -83,7 +80,6 @@ static void forget(struct cursor *cursor)
     cursor->state = NULL;
     cursor->row = 0;
     cursor->count = 0;
-    cursor->is_over = true;
 }
 
 static int close_cursor(sqlite3_vtab_cursor *base)
@@ -92,17 +88,6 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     forget(cursor);
     sqlite3_free(cursor);
     return SQLITE_OK;
-}
-
-/** To the next row of those that are not counted. */
-static int advance(struct cursor *cursor)
-{
-    struct lac_error error = {0};
-    const enum lac_status status = table_of(cursor->base.pVtab)->rows->next(cursor->state, &error);
-    cursor->is_over = status != LAC_OK;
-    return status == LAC_OK || status == LAC_ERR_NOT_FOUND
-               ? SQLITE_OK
-               : lac_sql_vtab_fail(cursor->base.pVtab, status, &error);
 }
 
 static int filter(sqlite3_vtab_cursor *base, int index, const char *text, int argc,
@@ -132,24 +117,19 @@ static int filter(sqlite3_vtab_cursor *base, int index, const char *text, int ar
         rows->count != NULL
             ? rows->count(cursor->trace, &cursor->count, &error)
             : rows->open(cursor->trace, &arguments, &cursor->state, &cursor->count, &error);
-    if (status == LAC_OK && rows->next != NULL) {
-        return advance(cursor);
-    }
     return status == LAC_OK ? SQLITE_OK : lac_sql_vtab_fail(base->pVtab, status, &error);
 }
 
 static int next_row(sqlite3_vtab_cursor *base)
 {
-    struct cursor *cursor = (struct cursor *)base;
-    cursor->row++;
-    return table_of(base->pVtab)->rows->next != NULL ? advance(cursor) : SQLITE_OK;
+    ((struct cursor *)base)->row++;
+    return SQLITE_OK;
 }
 
 static int is_at_end(sqlite3_vtab_cursor *base)
 {
     const struct cursor *cursor = (const struct cursor *)base;
-    return table_of(base->pVtab)->rows->next != NULL ? cursor->is_over
-                                                     : cursor->row >= cursor->count;
+    return cursor->row >= cursor->count;
 }
 
 static int put_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)

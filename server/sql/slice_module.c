@@ -200,8 +200,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
 
 /* -- what is asked for ------------------------------------------------------------------------- */
 
-/** Narrow [*min, *max] by a number; one that is none narrows nothing. */
-static void narrow(int64_t *min, int64_t *max, char comparison, sqlite3_value *value)
+void lac_sql_narrow(int64_t *min, int64_t *max, char comparison, sqlite3_value *value)
 {
     int type = sqlite3_value_type(value);
     int64_t low;
@@ -300,7 +299,7 @@ static enum lac_status wish_for(struct cursor *cursor, char column, char compari
     int64_t max = INT64_MAX;
     switch ((int)column) {
     case 'i':
-        narrow(&min, &max, comparison, value);
+        lac_sql_narrow(&min, &max, comparison, value);
         wish->id_min = (uint64_t)min > wish->id_min ? (uint64_t)min : wish->id_min;
         wish->id_max = max < 0 ? 0 : (uint64_t)max < wish->id_max ? (uint64_t)max : wish->id_max;
         wish->is_impossible = wish->is_impossible || max < 0;
@@ -308,7 +307,7 @@ static enum lac_status wish_for(struct cursor *cursor, char column, char compari
     case 't':
     case 'd':
         min = -1;
-        narrow(&min, &max, comparison, value);
+        lac_sql_narrow(&min, &max, comparison, value);
         if (min != max) { /* no whole number: SQLite decides */
             return LAC_OK;
         }
@@ -321,10 +320,10 @@ static enum lac_status wish_for(struct cursor *cursor, char column, char compari
         }
         return LAC_OK;
     case 's':
-        narrow(&wish->start_min_ns, &wish->start_max_ns, comparison, value);
+        lac_sql_narrow(&wish->start_min_ns, &wish->start_max_ns, comparison, value);
         return LAC_OK;
     case 'e':
-        narrow(&wish->end_min_ns, &max, comparison, value);
+        lac_sql_narrow(&wish->end_min_ns, &max, comparison, value);
         wish->start_max_ns = max < wish->start_max_ns ? max : wish->start_max_ns;
         return LAC_OK;
     case 'k':

@@ -9,7 +9,9 @@
 
 const sqlite3_module *lac_sql_module_of(const struct lac_sql_table *table)
 {
-    return table->rows == NULL ? &lac_sql_slice_module : &lac_sql_row_module;
+    return table->module != NULL ? table->module
+           : table->rows == NULL ? &lac_sql_slice_module
+                                 : &lac_sql_row_module;
 }
 
 int lac_sql_declare(sqlite3 *db, const struct lac_sql_table *table, const char *more)

@@ -25,7 +25,8 @@ static void list_all(void)
         unsigned count;
     } groups[] = {{lac_sql_slice_tables, lac_sql_slice_table_count},
                   {lac_sql_thing_tables, lac_sql_thing_table_count},
-                  {lac_sql_found_tables, lac_sql_found_table_count}};
+                  {lac_sql_found_tables, lac_sql_found_table_count},
+                  {&lac_sql_gap_table, 1}};
     unsigned count = 0;
     for (unsigned g = 0; g < LAC_COUNT_OF(groups); g++) {
         for (unsigned t = 0; t < groups[g].count; t++) {

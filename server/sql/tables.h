@@ -37,7 +37,7 @@ struct lac_sql_arguments {
     sqlite3_value *value[LAC_SQL_ARGUMENTS_MAX]; /**< NULL: not given, or given as NULL */
 };
 
-/** How rows are made: counted before the first is read, or one after the other. */
+/** How rows are made that are counted before the first is read. */
 struct lac_sql_rows {
     /** How many there are, of what needs no state and takes no arguments; then open is NULL. */
     enum lac_status (*count)(struct lac_sql_trace *trace, uint64_t *ret_count,
@@ -45,9 +45,6 @@ struct lac_sql_rows {
     /** Make what the cells are read from. @param ret_state freed by close(); may stay NULL */
     enum lac_status (*open)(struct lac_sql_trace *trace, const struct lac_sql_arguments *arguments,
                             void **ret_state, uint64_t *ret_count, struct lac_error *reterr);
-    /** The next row, of what is too much to hold; NULL: rows are counted. @return LAC_ERR_NOT_FOUND
-     *  at the end */
-    enum lac_status (*next)(void *state, struct lac_error *reterr);
     void (*cell)(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
                  sqlite3_context *out);
     void (*close)(void *state); /**< NULL: nothing to free */
@@ -60,6 +57,7 @@ struct lac_sql_table {
                                                tables of slices: lac_sql_table_column() */
     unsigned column_count;
     unsigned argument_count;
+    const sqlite3_module *module;    /**< what reads it; NULL: by the next */
     const struct lac_sql_rows *rows; /**< NULL: slices of `kinds`, by slice_table.c */
     uint32_t kinds;                  /**< bits of enum lac_slice_kind */
     const uint8_t *slice_columns;    /**< enum lac_slice_column of each column */
@@ -81,6 +79,7 @@ extern const struct lac_sql_table lac_sql_thing_tables[]; /* tables_things.c */
 extern const unsigned lac_sql_thing_table_count;
 extern const struct lac_sql_table lac_sql_found_tables[]; /* tables_found.c */
 extern const unsigned lac_sql_found_table_count;
+extern const struct lac_sql_table lac_sql_gap_table;          /* gap_module.c */
 extern const struct lac_sql_table *const lac_sql_functions[]; /* functions.c */
 extern const unsigned lac_sql_function_count;
 extern const struct lac_sql_table lac_sql_overlap_table;  /* function_overlap.c */

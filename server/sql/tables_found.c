@@ -1,4 +1,4 @@
-/* What was found: steps, gaps with their causes, findings. */
+/* What was found: steps and findings; gaps are in gap_module.c. */
 
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/status.h"
@@ -8,8 +8,8 @@
 #include "server/store/trace/trace_file.h"
 
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 /* -- steps ----------------------------------------------------------------------------------- */
 
@@ -123,140 +123,6 @@ static void step_cell(struct lac_sql_trace *trace, void *state, uint64_t row, un
 
 static const struct lac_sql_rows step_rows = {.count = count_steps, .cell = step_cell};
 
-/* -- gaps ------------------------------------------------------------------------------------ */
-
-enum gap_column {
-    GAP_DEVICE,
-    GAP_START,
-    GAP_DUR,
-    GAP_END,
-    GAP_CAUSE,
-    GAP_ROOT_CAUSE,
-    GAP_ENDED_BY,
-    GAP_ROOT,
-    GAP_SIGNATURE,
-    GAP_PER_STEP,
-    GAP_CAUSE_NS, /**< one for each cause */
-    GAP_ARGUMENT = GAP_CAUSE_NS + LAC_GAP_CAUSES,
-};
-
-#define CAUSE_COLUMN(cause, column)                                                                \
-    [GAP_CAUSE_NS + (cause)] = {column, "INTEGER", "of dur_ns, by that cause", LAC_SQL_WORDS_PLAIN}
-
-static const struct lac_sql_column gap_columns[] = {
-    [GAP_DEVICE] = {"device", "INTEGER", "devices.id", LAC_SQL_WORDS_PLAIN},
-    [GAP_START] = {"start_ns", "INTEGER", "since the start of the trace", LAC_SQL_WORDS_PLAIN},
-    [GAP_DUR] = {"dur_ns", "INTEGER", "no kernel, copy or memset ran so long", LAC_SQL_WORDS_PLAIN},
-    [GAP_END] = {"end_ns", "INTEGER", "start_ns + dur_ns", LAC_SQL_WORDS_PLAIN},
-    [GAP_CAUSE] = {"cause", "TEXT",
-                   "the one with the largest share: data_wait, sync, launch, copy_wait, allocator, "
-                   "module_load, comm, dependency, host, profiler or unattributed",
-                   LAC_SQL_WORDS_PLAIN},
-    [GAP_ROOT_CAUSE] = {"root_cause", "TEXT", "what opened it, in a sentence",
-                        LAC_SQL_WORDS_SENTENCE},
-    [GAP_ENDED_BY] = {"ended_by", "INTEGER", "slices.id of the operation that ended it",
-                      LAC_SQL_WORDS_PLAIN},
-    [GAP_ROOT] = {"root", "INTEGER", "slices.id of what opened it: a blocking call, a late batch",
-                  LAC_SQL_WORDS_PLAIN},
-    [GAP_SIGNATURE] = {"signature", "INTEGER", "the same for gaps of one kind",
-                       LAC_SQL_WORDS_PLAIN},
-    [GAP_PER_STEP] = {"per_step", "REAL", "gaps of that kind in a step", LAC_SQL_WORDS_PLAIN},
-    CAUSE_COLUMN(LAC_CAUSE_DATA_WAIT, "data_wait_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_SYNC, "sync_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_LAUNCH, "launch_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_COPY_WAIT, "copy_wait_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_ALLOCATOR, "allocator_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_MODULE_LOAD, "module_load_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_COMM, "comm_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_DEPENDENCY, "dependency_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_HOST, "host_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_PROFILER, "profiler_ns"),
-    CAUSE_COLUMN(LAC_CAUSE_UNATTRIBUTED, "unattributed_ns"),
-    [GAP_ARGUMENT] = {"of_device", "INTEGER", "devices.id; default all", LAC_SQL_WORDS_PLAIN},
-    [GAP_ARGUMENT + 1] = {"min_ns", "INTEGER", "leave out shorter ones; default 0",
-                          LAC_SQL_WORDS_PLAIN},
-};
-_Static_assert(LAC_COUNT_OF(gap_columns) == GAP_ARGUMENT + 2, "a column for each cause");
-
-struct gaps {
-    struct lac_gap_reader *reader;
-    struct lac_gap_row at; /**< the one that cells are of */
-};
-
-static void close_gaps(void *state)
-{
-    struct gaps *gaps = state;
-    lac_gap_reader_close(gaps->reader);
-    free(gaps);
-}
-
-static enum lac_status open_gaps(struct lac_sql_trace *trace,
-                                 const struct lac_sql_arguments *arguments, void **ret_state,
-                                 uint64_t *ret_count, struct lac_error *reterr)
-{
-    const int64_t device = lac_sql_argument(arguments, 0, -1);
-    const int64_t min_ns = lac_sql_argument(arguments, 1, 0);
-    struct gaps *gaps = calloc(1, sizeof(*gaps));
-    *ret_count = 0; /* they come one after the other */
-    if (gaps == NULL) {
-        return LAC_ERR_NOMEM;
-    }
-    *ret_state = gaps;
-    return lac_gap_reader_open(trace->file, device < -1 ? INT64_MAX : device, /* there is none */
-                               min_ns, &gaps->reader, reterr);
-}
-
-static enum lac_status next_gap(void *state, struct lac_error *reterr)
-{
-    struct gaps *gaps = state;
-    return lac_gap_reader_next(gaps->reader, &gaps->at, reterr);
-}
-
-static void gap_cell(struct lac_sql_trace *trace, void *state, uint64_t row, unsigned column,
-                     sqlite3_context *out)
-{
-    const struct lac_gap_row *gap = &((const struct gaps *)state)->at;
-    (void)trace;
-    (void)row;
-    switch ((int)column) {
-    case GAP_DEVICE:
-        sqlite3_result_int64(out, gap->device);
-        break;
-    case GAP_START:
-        sqlite3_result_int64(out, gap->start_ns);
-        break;
-    case GAP_DUR:
-        sqlite3_result_int64(out, gap->dur_ns);
-        break;
-    case GAP_END:
-        sqlite3_result_int64(out, gap->start_ns + gap->dur_ns);
-        break;
-    case GAP_CAUSE:
-        lac_sql_put_text(out, lac_cause_name((enum lac_cause)gap->cause));
-        break;
-    case GAP_ROOT_CAUSE:
-        lac_sql_put_copy(out, gap->root_cause);
-        break;
-    case GAP_ENDED_BY:
-        lac_sql_put_id(out, gap->ended_by);
-        break;
-    case GAP_ROOT:
-        lac_sql_put_id(out, gap->root_slice);
-        break;
-    case GAP_SIGNATURE:
-        sqlite3_result_int64(out, gap->signature);
-        break;
-    case GAP_PER_STEP:
-        lac_sql_put_real(out, gap->per_step);
-        break;
-    default:
-        sqlite3_result_int64(out, gap->cause_ns[column - GAP_CAUSE_NS]);
-    }
-}
-
-static const struct lac_sql_rows gap_rows = {
-    .open = open_gaps, .next = next_gap, .cell = gap_cell, .close = close_gaps};
-
 /* -- findings -------------------------------------------------------------------------------- */
 
 static const struct lac_sql_column finding_columns[] = {
@@ -329,13 +195,6 @@ const struct lac_sql_table lac_sql_found_tables[] = {
      .columns = step_columns,
      .column_count = LAC_COUNT_OF(step_columns),
      .rows = &step_rows},
-    {.name = "gaps",
-     .doc =
-         "intervals in which a device executes nothing, with causes; also gaps(of_device, min_ns)",
-     .columns = gap_columns,
-     .column_count = LAC_COUNT_OF(gap_columns),
-     .argument_count = 2,
-     .rows = &gap_rows},
     {.name = "findings",
      .doc = "what to change, the first first",
      .columns = finding_columns,

@@ -300,6 +300,31 @@ class Sql(unittest.TestCase):
             done = self.ask(self.file, query, "--timeout", "1", status=1)
             self.assertEqual(done.stderr, "lacuna sql: the query took longer than 1 s (--timeout)\n")
 
+    def test_conditions_on_gaps_that_are_pushed_down_leave_the_same_rows(self):
+        columns = "device, start_ns, dur_ns, end_ns, cause, root_cause, ended_by, root, signature, per_step, launch_ns, unattributed_ns"
+        every = self.rows(f"SELECT {columns} FROM gaps")
+        self.assertGreater(len(every), 100)
+        self.assertGreater(len({row[4] for row in every}), 1)
+        middle, later = every[len(every) // 3][1], every[len(every) // 2][1]
+        length, cause = sorted(row[2] for row in every)[len(every) // 2], every[0][4]
+        for condition, is_wanted in (("device = 0", lambda r: r[0] == 0), ("device = 7", lambda r: r[0] == 7), ("device = 0.5", lambda r: False), ("device = -1", lambda r: False),
+                                     (f"start_ns BETWEEN {middle} AND {later}", lambda r: middle <= r[1] <= later), (f"start_ns > {middle}", lambda r: r[1] > middle),
+                                     (f"start_ns = {middle}", lambda r: r[1] == middle), (f"end_ns < {later}.5", lambda r: r[3] < later + .5),
+                                     (f"dur_ns >= {length}", lambda r: r[2] >= length), (f"dur_ns < {length}", lambda r: r[2] < length),
+                                     (f"cause = '{cause}'", lambda r: r[4] == cause), (f"cause = '{cause.upper()}' COLLATE NOCASE", lambda r: r[4] == cause),
+                                     ("cause = 'nothing'", lambda r: False), ("cause IS NULL", lambda r: False), (f"cause = '{cause}' AND cause = 'host_'", lambda r: False),
+                                     (f"of_device = 0 AND min_ns = {length} AND device = 0", lambda r: r[0] == 0 and r[2] >= length), ("of_device = -7", lambda r: False),
+                                     ("of_device = 0 AND device = 1", lambda r: False), (f"start_ns > {middle} OR dur_ns < {length}", lambda r: r[1] > middle or r[2] < length)):
+            with self.subTest(condition):
+                self.assertEqual(sorted(self.rows(f"SELECT {columns} FROM gaps WHERE {condition}"), key=lambda r: r[:2]), [r for r in every if is_wanted(r)])
+        for order in ("ASC", "DESC"):
+            self.assertEqual([r[0] for r in self.rows(f"SELECT cause FROM gaps ORDER BY cause {order}")], sorted((r[4] for r in every), reverse=order == "DESC"))
+            by_cause = self.rows(f"SELECT cause, count(*), sum(dur_ns) FROM gaps WHERE start_ns > {middle} GROUP BY cause ORDER BY cause {order}")
+            late = [r for r in every if r[1] > middle]
+            self.assertEqual(by_cause, [[c, sum(r[4] == c for r in late), sum(r[2] for r in late if r[4] == c)] for c in sorted({r[4] for r in late}, reverse=order == "DESC")])
+        self.assertEqual(self.rows("SELECT of_device, min_ns FROM gaps(0, 5) LIMIT 1"), [[0, 5]])
+        self.assertEqual(self.rows("SELECT count(*) FROM devices JOIN gaps ON gaps.device = devices.id"), [[len(every)]])
+
     def test_a_query_that_eats_memory_is_stopped(self):
         for query in ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT median(i) FROM n",
                       "WITH RECURSIVE n(i, t) AS (SELECT 1, hex(randomblob(20000)) UNION ALL SELECT i + 1, hex(randomblob(20000)) FROM n LIMIT 20000)"

@@ -9,6 +9,8 @@
 
 #include <check.h>
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +171,187 @@ START_TEST(gaps_are_the_same_whichever_way_they_are_read)
 }
 END_TEST
 
+/** Whether a row is one of those that are wished for, decided without the reader. */
+static bool fits(const struct lac_gap_row *row, const struct lac_gap_wish *wish)
+{
+    const int64_t end_ns = row->start_ns + row->dur_ns;
+
+    return (wish->device < 0 || row->device == wish->device) &&
+           (wish->cause < 0 || row->cause == wish->cause) && row->dur_ns >= wish->min_ns &&
+           row->start_ns >= wish->start_min_ns && row->start_ns <= wish->start_max_ns &&
+           end_ns >= wish->end_min_ns && end_ns <= wish->end_max_ns;
+}
+
+/** The wished parts of a row. */
+static void check_parts(const struct lac_gap_row *row, const struct lac_gap_row *expected,
+                        unsigned parts)
+{
+    if ((parts & LAC_GAP_PART_START) != 0) {
+        ck_assert_int_eq(row->start_ns, expected->start_ns);
+    }
+    if ((parts & LAC_GAP_PART_DUR) != 0) {
+        ck_assert_int_eq(row->dur_ns, expected->dur_ns);
+    }
+    if ((parts & LAC_GAP_PART_DEVICE) != 0) {
+        ck_assert_int_eq(row->device, expected->device);
+    }
+    if ((parts & LAC_GAP_PART_CAUSE) != 0) {
+        ck_assert_uint_eq(row->cause, expected->cause);
+    }
+    if ((parts & LAC_GAP_PART_SHARES) != 0) {
+        ck_assert_mem_eq(row->cause_ns, expected->cause_ns, sizeof(row->cause_ns));
+    }
+    if ((parts & LAC_GAP_PART_ENDED_BY) != 0) {
+        ck_assert_uint_eq(row->ended_by, expected->ended_by);
+    }
+    if ((parts & LAC_GAP_PART_ROOT) != 0) {
+        ck_assert_uint_eq(row->root_slice, expected->root_slice);
+        ck_assert_int_eq(row->root_kind, expected->root_kind);
+    }
+    if ((parts & LAC_GAP_PART_SIGNATURE) != 0) {
+        ck_assert_uint_eq(row->signature, expected->signature);
+    }
+    if ((parts & LAC_GAP_PART_PER_STEP) != 0) {
+        ck_assert(row->per_step == expected->per_step ||
+                  (isnan(row->per_step) && isnan(expected->per_step)));
+    }
+    if ((parts & LAC_GAP_PART_TEXT) != 0) {
+        ck_assert_str_eq(row->root_cause, expected->root_cause);
+    }
+}
+
+/** All rows of the file, kept. */
+struct kept_rows {
+    struct lac_gap_row *rows;
+    char **texts; /**< owner of their sentences */
+    uint64_t count, capacity;
+};
+
+static bool keep_row(void *context, const struct lac_gap_row *row)
+{
+    struct kept_rows *kept = context;
+
+    ck_assert_uint_lt(kept->count, kept->capacity);
+    kept->texts[kept->count] = strdup(row->root_cause);
+    ck_assert_ptr_nonnull(kept->texts[kept->count]);
+    kept->rows[kept->count] = *row;
+    kept->rows[kept->count].root_cause = kept->texts[kept->count];
+    kept->count++;
+    return true;
+}
+
+/** Reads on from the present place of the reader. @return how many rows came */
+static uint64_t read_wish(struct lac_gap_reader *reader, const struct lac_gap_wish *wish,
+                          const struct kept_rows *all)
+{
+    struct lac_error error = {0};
+    struct lac_gap_row row;
+    uint64_t at = 0;
+    uint64_t index = 0;
+    uint64_t count = 0;
+    enum lac_status status = LAC_OK;
+
+    while (status == LAC_OK) {
+        while (lac_gap_reader_row(reader, &row, &index)) {
+            while (at < all->count && !fits(&all->rows[at], wish)) {
+                at++;
+            }
+            ck_assert_uint_lt(at, all->count);
+            ck_assert_uint_eq(index, at);
+            check_parts(&row, &all->rows[at++], wish->parts);
+            count++;
+        }
+        status = lac_gap_reader_block(reader, &error);
+    }
+    ck_assert_int_eq(status, LAC_ERR_NOT_FOUND);
+    while (at < all->count && !fits(&all->rows[at], wish)) {
+        at++;
+    }
+    ck_assert_uint_eq(at, all->count);
+    return count;
+}
+
+/** Every condition and part by itself and with others, over several blocks, equals a plain walk. */
+START_TEST(wished_gaps_are_those_that_a_walk_finds)
+{
+    static const unsigned parts[] = {0,
+                                     LAC_GAP_PART_DUR,
+                                     LAC_GAP_PART_SHARES,
+                                     LAC_GAP_PART_TEXT,
+                                     LAC_GAP_PART_PER_STEP,
+                                     LAC_GAP_PART_START | LAC_GAP_PART_ENDED_BY | LAC_GAP_PART_ROOT,
+                                     (LAC_GAP_PART_TEXT << 1) - 1};
+    struct lac_model *model = rich(40000);
+    struct lac_analysis *analysis = NULL;
+    struct lac_trace_file *file;
+    struct lac_error error = {0};
+    struct kept_rows all = {0};
+    const struct lac_gap_query query = {.device = -1, .sort = LAC_GAP_SORT_START};
+
+    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
+    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
+    file = write_and_open(model, analysis);
+    all.capacity = analysis->gap_count;
+    all.rows = malloc(all.capacity * sizeof(*all.rows));
+    all.texts = malloc(all.capacity * sizeof(*all.texts));
+    ck_assert(all.rows != NULL && all.texts != NULL);
+    ck_assert_int_eq(lac_trace_file_each_gap(file, &query, keep_row, &all, &error), LAC_OK);
+    ck_assert_uint_gt(all.count, 32768); /* several blocks */
+    const int64_t middle_ns = all.rows[all.count / 2].start_ns;
+    const int64_t later_ns = middle_ns + 100 * all.rows[all.count / 2].dur_ns;
+    const struct lac_gap_wish wishes[] = {
+        {.device = -1, .start_max_ns = INT64_MAX, .end_max_ns = INT64_MAX, .cause = -1},
+        {.device = all.rows[all.count - 1].device,
+         .start_max_ns = INT64_MAX,
+         .end_max_ns = INT64_MAX,
+         .cause = -1},
+        {.device = 12345, .start_max_ns = INT64_MAX, .end_max_ns = INT64_MAX, .cause = -1},
+        {.device = -1,
+         .min_ns = 10000,
+         .start_max_ns = INT64_MAX,
+         .end_max_ns = INT64_MAX,
+         .cause = all.rows[0].cause},
+        {.device = -1,
+         .start_min_ns = middle_ns,
+         .start_max_ns = later_ns,
+         .end_max_ns = INT64_MAX,
+         .cause = -1},
+        {.device = -1,
+         .start_max_ns = INT64_MAX,
+         .end_min_ns = middle_ns,
+         .end_max_ns = later_ns,
+         .cause = -1},
+    };
+    for (size_t w = 0; w < LAC_COUNT_OF(wishes); w++) {
+        for (size_t p = 0; p < LAC_COUNT_OF(parts); p++) {
+            struct lac_gap_reader *reader = NULL;
+            struct lac_gap_wish wish = wishes[w];
+            uint64_t sum = 0;
+
+            wish.parts = parts[p];
+            ck_assert_int_eq(lac_gap_reader_open_for(file, &wish, &reader, &error), LAC_OK);
+            const uint64_t count = read_wish(reader, &wish, &all);
+
+            ck_assert(w == 2 ? count == 0 : count > 0);
+            for (wish.cause = 0; w == 0 && wish.cause < LAC_GAP_CAUSES; wish.cause++) {
+                lac_gap_reader_rewind(reader, wish.cause);
+                sum += read_wish(reader, &wish, &all);
+            }
+            ck_assert_uint_eq(sum, w == 0 ? all.count : 0);
+            lac_gap_reader_close(reader);
+        }
+    }
+    for (uint64_t i = 0; i < all.count; i++) {
+        free(all.texts[i]);
+    }
+    free((void *)all.texts);
+    free(all.rows);
+    lac_trace_file_close(file);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(gaps_name_the_slices_of_their_root_causes)
 {
     struct lac_model *model = rich(3000);
@@ -218,9 +401,10 @@ int main(void)
     TCase *tcase = tcase_create("gaps");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
+    tcase_set_timeout(tcase, 300);
     tcase_add_test(tcase, gaps_say_how_their_time_divides);
     tcase_add_test(tcase, gaps_are_the_same_whichever_way_they_are_read);
+    tcase_add_test(tcase, wished_gaps_are_those_that_a_walk_finds);
     tcase_add_test(tcase, gaps_name_the_slices_of_their_root_causes);
     suite_add_tcase(suite, tcase);
     return check_main(suite);

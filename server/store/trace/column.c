@@ -276,6 +276,10 @@ enum lac_status lac_columns_decode(const uint8_t *bytes, size_t size_bytes, uint
         if (entry[0] > 1 || entry[1] > 8 || stored > size_bytes - position) {
             return LAC_ERR_CORRUPT;
         }
+        if (columns[c] == NULL) {
+            position += stored;
+            continue;
+        }
         if (entry[1] == 0) {
             memset(columns[c], 0, (size_t)row_count * sizeof(int64_t));
         } else {

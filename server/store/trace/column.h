@@ -64,7 +64,7 @@ LAC_MUST_USE enum lac_status lac_columns_encode(const int64_t *const *columns,
 /**
  * Decode a block that must have `column_count` columns of `row_count` rows.
  *
- * @param columns where to, row_count values each
+ * @param columns where to, row_count values each; NULL: passed over
  * @return LAC_OK, LAC_ERR_CORRUPT, LAC_ERR_NOMEM
  */
 LAC_MUST_USE enum lac_status lac_columns_decode(const uint8_t *bytes, size_t size_bytes,

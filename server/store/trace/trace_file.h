@@ -300,17 +300,63 @@ LAC_MUST_USE enum lac_status lac_trace_file_each_gap(struct lac_trace_file *file
                                                      lac_take_gap_fn *take, void *context,
                                                      struct lac_error *reterr);
 
-/** All gaps in the order of the file, by device and start, a block at a time: nothing is kept. */
+/** What of a gap is read. */
+enum lac_gap_part {
+    LAC_GAP_PART_START = 1 << 0,
+    LAC_GAP_PART_DUR = 1 << 1,
+    LAC_GAP_PART_DEVICE = 1 << 2,
+    LAC_GAP_PART_CAUSE = 1 << 3,
+    LAC_GAP_PART_SHARES = 1 << 4, /**< cause_ns */
+    LAC_GAP_PART_ENDED_BY = 1 << 5,
+    LAC_GAP_PART_ROOT = 1 << 6, /**< root_kind and the three slices */
+    LAC_GAP_PART_SIGNATURE = 1 << 7,
+    LAC_GAP_PART_PER_STEP = 1 << 8,
+    LAC_GAP_PART_TEXT = 1 << 9, /**< root_cause */
+};
+
+/** Which gaps are read. All bounds are included. */
+struct lac_gap_wish {
+    int64_t device; /**< id, or -1 for all */
+    int64_t min_ns;
+    int64_t start_min_ns, start_max_ns, end_min_ns, end_max_ns;
+    int cause;      /**< enum lac_cause, or -1 for all */
+    unsigned parts; /**< of enum lac_gap_part */
+};
+
+/** Gaps in the order of the file, by device and start, a block at a time: nothing is kept. A block
+ *  that cannot hold a wanted gap is passed over. For one thread at a time. */
 struct lac_gap_reader;
-/** @param device id, or -1 for all */
+
+/** Begin, for gaps of a device (-1: all) and length with all their parts. */
 LAC_MUST_USE enum lac_status lac_gap_reader_open(struct lac_trace_file *file, int64_t device,
                                                  int64_t min_ns, struct lac_gap_reader **ret_reader,
                                                  struct lac_error *reterr);
+
 /** @param ret_row its sentence is borrowed until the next call. @return LAC_OK, LAC_ERR_NOT_FOUND at
  *  the end, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_gap_reader_next(struct lac_gap_reader *reader,
                                                  struct lac_gap_row *ret_row,
                                                  struct lac_error *reterr);
+
+/** Begin, for some parts of some gaps. `file` stays open until after lac_gap_reader_close(). */
+LAC_MUST_USE enum lac_status lac_gap_reader_open_for(struct lac_trace_file *file,
+                                                     const struct lac_gap_wish *wish,
+                                                     struct lac_gap_reader **ret_reader,
+                                                     struct lac_error *reterr);
+
+/** Begin again, with gaps of another cause (-1: all). */
+void lac_gap_reader_rewind(struct lac_gap_reader *reader, int cause);
+
+/** Read the next block, which may turn out to have no wanted gap.
+ *  @return LAC_OK, LAC_ERR_NOT_FOUND: there is none */
+LAC_MUST_USE enum lac_status lac_gap_reader_block(struct lac_gap_reader *reader,
+                                                  struct lac_error *reterr);
+
+/** The next wanted gap of the block. Parts that were not asked for are undefined, its text lives
+ *  until the next gap. @param ret_index its number among all gaps @return false: no more */
+bool lac_gap_reader_row(struct lac_gap_reader *reader, struct lac_gap_row *row,
+                        uint64_t *ret_index);
+
 /** NULL is allowed. */
 void lac_gap_reader_close(struct lac_gap_reader *reader);
 

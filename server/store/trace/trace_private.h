@@ -20,6 +20,7 @@
 struct lac_gap_table {
     uint64_t count;
     int64_t *columns[12];  /**< as in FORMAT.md */
+    uint32_t left_out;     /**< a bit for each column that is not decoded */
     uint64_t *share_first; /**< index of a gap's first share */
     uint64_t *text_first;  /**< offset of a gap's text */
     int64_t *share_cause, *share_ns;
