@@ -7,6 +7,7 @@
 #include "server/store/store.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,42 +24,88 @@ static void overlay(struct lac_statement *get, int column, char **text, enum lac
     }
 }
 
-static enum lac_status read_one(struct lac_statement *get, struct lac_trace_row *row,
-                                struct lac_error *reterr)
+static int compare_ids(const void *a, const void *b)
 {
-    enum lac_status status;
-
-    lac_db_bind_text(get, 1, row->id);
-    status = lac_db_step_row(get, "catalog", reterr);
-    if (status == LAC_OK) {
-        const bool is_renamed = !lac_db_is_null(get, 0);
-
-        if (is_renamed) {
-            free(row->file_name);
-            row->file_name = row->name;
-            row->name = NULL;
-        }
-        overlay(get, 0, &row->name, &status);
-        overlay(get, 1, &row->project, &status);
-        overlay(get, 2, &row->notes, &status);
-        overlay(get, 3, &row->tags, &status);
-    }
-    lac_db_reset(get);
-    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+    return strcmp((*(struct lac_trace_row *const *)a)->id, (*(struct lac_trace_row *const *)b)->id);
 }
 
+/** The row whose id the statement's row begins with. */
+static struct lac_trace_row *row_of(struct lac_statement *get, struct lac_trace_row **by_id,
+                                    uint32_t count)
+{
+    struct lac_trace_row key = {0};
+    const struct lac_trace_row *const key_at = &key;
+    struct lac_trace_row **found;
+
+    (void)snprintf(key.id, sizeof(key.id), "%s", lac_db_text(get, 0));
+    found = bsearch(&key_at, by_id, count, sizeof(*by_id), compare_ids);
+    return found != NULL ? *found : NULL;
+}
+
+static enum lac_status take_labels(struct lac_statement *get, struct lac_trace_row *row)
+{
+    enum lac_status status = LAC_OK;
+
+    if (!lac_db_is_null(get, 1)) { /* it was renamed */
+        free(row->file_name);
+        row->file_name = row->name;
+        row->name = NULL;
+    }
+    overlay(get, 1, &row->name, &status);
+    overlay(get, 2, &row->project, &status);
+    overlay(get, 3, &row->notes, &status);
+    overlay(get, 4, &row->tags, &status);
+    return status;
+}
+
+/** The ids as a JSON array: they need no escaping. The caller frees it. */
+static char *write_ids(const struct lac_trace_row *rows, uint32_t count)
+{
+    const size_t capacity = (size_t)count * (LAC_ID_SIZE + 2) + 3;
+    char *text = malloc(capacity);
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < count && text != NULL; i++) {
+        used += (size_t)snprintf(text + used, capacity - used, "%c\"%s\"", i > 0 ? ',' : '[',
+                                 rows[i].id);
+    }
+    if (text != NULL) {
+        (void)snprintf(text + used, capacity - used, count > 0 ? "]" : "[]");
+    }
+    return text;
+}
+
+/** One query for all: over a network each takes its time. */
 enum lac_status lac_catalog_read_labels(struct lac_db *db, struct lac_trace_row *rows,
                                         uint32_t count, struct lac_error *reterr)
 {
+    char *const ids = write_ids(rows, count);
+    struct lac_trace_row **by_id = malloc(((size_t)count + 1) * sizeof(*by_id));
     struct lac_statement *get = NULL;
-    enum lac_status status = lac_db_prepare(
-        db, "SELECT name, project, notes, tags FROM labels WHERE trace = ?", &get, reterr);
+    enum lac_status status = LAC_ERR_NOMEM;
 
-    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
-        status = read_one(get, &rows[i], reterr);
+    if (ids != NULL && by_id != NULL) {
+        for (uint32_t i = 0; i < count; i++) {
+            by_id[i] = &rows[i];
+        }
+        qsort((void *)by_id, count, sizeof(*by_id), compare_ids);
+        status = lac_db_prepare(db,
+                                "SELECT trace, name, project, notes, tags FROM labels"
+                                " WHERE trace IN (SELECT value FROM json_each(?1))",
+                                &get, reterr);
+    }
+    if (status == LAC_OK) {
+        lac_db_bind_text(get, 1, ids);
+    }
+    while (status == LAC_OK && (status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
+        struct lac_trace_row *const row = row_of(get, by_id, count);
+
+        status = row != NULL ? take_labels(get, row) : LAC_OK;
     }
     lac_db_finalize(get);
-    return status;
+    free((void *)by_id);
+    free(ids);
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
 /** One column: NULL leaves it, "" takes the label away. */
