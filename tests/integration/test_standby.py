@@ -5,8 +5,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 
 import postgres_harness
@@ -26,6 +29,20 @@ def tearDownModule():
     postgres.close()
 
 
+def is_stopped(pid):
+    """Stop a process. @return False: it has ended"""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        while True:
+            with open(f"/proc/{pid}/stat") as file:
+                state = file.read().rsplit(")", 1)[1].split()[0]
+            if state in "TZX":
+                return state == "T"
+            time.sleep(0.001)
+    except (OSError, IndexError):
+        return False
+
+
 class Waiting(harness.Server):
     """One that does not listen yet. `took_over()` waits until it does."""
 
@@ -33,6 +50,7 @@ class Waiting(harness.Server):
         self.launch(listen)
 
     def took_over(self):
+        self.launched = time.monotonic()
         self.await_start(TAKE_OVER_S)
         return self
 
@@ -40,6 +58,43 @@ class Waiting(harness.Server):
         harness.wait_for(lambda: HELD in self.log_text() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log_text()
         return self
+
+
+class Relay:
+    """What stands before the servers: hands connections on to the one that listens."""
+
+    def __init__(self):
+        self.target = None
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target), timeout=60)
+            except (OSError, TypeError):
+                client.close()
+                continue
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self.copy, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def copy(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 class Standby:
@@ -81,10 +136,14 @@ class Standby:
 
     def hold_an_import(self, server, trace):
         """Stop the process of an import: those behind it wait. @return the id of its trace"""
-        id = server.upload(trace, "held")
-        child = harness.wait_for(lambda: harness.importers(server.process.pid))[0]
-        os.kill(child, signal.SIGSTOP)
-        return id
+        for _ in range(100):
+            id = server.upload(trace, "held")
+            found = harness.wait_for(lambda: harness.importers(server.process.pid) or server.api("/traces/" + id)["state"] == "ready")
+            if found is not True and is_stopped(found[0]):
+                return id
+            server.wait_ready(id)  # it was done before it could be stopped
+            server.request("DELETE", "/api/v1/traces/" + id)
+        raise AssertionError("no import could be stopped")
 
     def test_what_was_acknowledged_is_there_when_its_server_is_not(self):
         first, second = self.node("a", harness.Server), self.waiting("b")
@@ -175,6 +234,35 @@ class InAFolder(Standby, unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(back.data, "traces", goes + ".db")))
         self.assertEqual(os.listdir(os.path.join(back.data, "staging")), [])
         self.assertEqual(os.listdir(os.path.join(back.data, "uploads")), [])
+
+    def test_a_push_goes_on_at_the_other_server(self):
+        first, second, relay = self.node("a", harness.Server), self.waiting("b"), Relay()
+        self.addCleanup(relay.listener.close)
+        relay.target = first.port
+        made = first.request("POST", "/api/v1/tokens", body='{"name": "nodes", "scope": "upload"}', headers={"Content-Type": "application/json"})
+        self.assertEqual(made.status, 201)
+        token = os.path.join(self.home, "token")
+        with open(token, "w") as file:
+            file.write(made.json()["token"])
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
+        pushes = []
+        for n in range(3):
+            path = os.path.join(self.home, f"trace{n}.json")
+            with open(path, "wb") as file:
+                file.write(harness.make_trace(steps=100 + n))
+            pushes.append(subprocess.Popen([harness.PROGRAM, "push", path, "--server", f"http://127.0.0.1:{relay.port}", "--token-file", token], stdout=subprocess.PIPE,
+                                           stderr=subprocess.STDOUT, text=True, env={**clean, "XDG_STATE_HOME": os.path.join(self.home, f"state{n}")}))
+        # one that never reached a server soon gives up: each has noted where its upload is, or is done
+        for n, push in enumerate(pushes):
+            harness.wait_for(lambda: push.poll() is not None or any(names for _, _, names in os.walk(os.path.join(self.home, f"state{n}"))))
+        first.kill()
+        relay.target = second.took_over().port
+        for push in pushes:
+            told, _ = push.communicate(timeout=240)
+            self.assertEqual(push.returncode, 0, told)
+        rows = second.api("/traces")["traces"]
+        self.assertEqual([second.wait_ready(row["id"], 180)["state"] for row in rows], ["ready"] * len(rows))
+        self.assertEqual(sorted(row["name"] for row in rows), ["trace0", "trace1", "trace2"])
 
     def test_a_server_that_was_asleep_changes_nothing(self):
         first = self.node("a", harness.Server)
