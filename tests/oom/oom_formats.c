@@ -79,7 +79,7 @@ static uint64_t import_seeds(void)
         "import/perf_stat_json",
         "import/perf_stat_text",
         "import/py_spy_dump",
-        "import/rocprofv3",
+        "import/rocprofv3_markers",
         "import/scalene",
         "import/small.pftrace",
         "import/torch_memory",

@@ -258,6 +258,72 @@ START_TEST(json_of_rocprofv3)
 }
 END_TEST
 
+/* With roctx's ranges: two nested ones, a mark, a range whose text is missing, and a call that pauses. */
+static struct imported import_marked(const char *texts)
+{
+    static const char RECORDS[] =
+        "'buffer_records':{'marker_api':["
+        "{'kind':2,'operation':1,'thread_id':4712,'correlation_id':{'internal':21},"
+        "'start_timestamp':500,'end_timestamp':6000},"
+        "{'kind':2,'operation':1,'thread_id':4712,'correlation_id':{'internal':9},"
+        "'start_timestamp':700,'end_timestamp':960},"
+        "{'kind':3,'operation':0,'thread_id':4712,'correlation_id':{'internal':5},"
+        "'start_timestamp':970,'end_timestamp':970},"
+        "{'kind':2,'operation':1,'thread_id':4713,'correlation_id':{'internal':77},"
+        "'start_timestamp':700,'end_timestamp':960},"
+        "{'kind':4,'operation':0,'thread_id':4713,'correlation_id':{'internal':78},"
+        "'start_timestamp':10,'end_timestamp':20}],'kernel_dispatch':[";
+    char text[sizeof(TOOL) + 2048];
+    const char *const first = strstr(TOOL, "'operations':['hip");
+    const char *const second = strstr(TOOL, "'buffer_records':{'kernel_dispatch':[");
+    ck_assert(first != NULL && second != NULL);
+    (void)snprintf(
+        text, sizeof(text),
+        "%.*s'operations':['hipLaunchKernel','hipMemcpyAsync']},"
+        "{'kind':'MARKER_CORE_RANGE_API','operations':['roctxMarkA','roctxThreadRangeA']},"
+        "{'kind':'MARKER_CORE_API','operations':['roctxMarkA']},"
+        "{'kind':'MARKER_CONTROL_API','operations':['roctxProfilerPause']}],'marker_api':%s},%s%s",
+        (int)(first - TOOL), TOOL, texts, RECORDS,
+        second + strlen("'buffer_records':{'kernel_dispatch':["));
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    return import_text(text);
+}
+
+START_TEST(roctx_ranges_of_rocprofv3)
+{
+    struct imported imported = import_marked(
+        "[{'key':21,'value':'step 1'},{'key':5,'value':'begin'},{'key':9,'value':'forward'}]");
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    const struct lac_model *model = imported.models[0];
+    ck_assert(lac_model_is_valid(model));
+    ck_assert_uint_eq(model->slices.count, 9);
+    const uint64_t step = find_slice(model, "step 1");
+    const uint64_t forward = find_slice(model, "forward");
+    ck_assert_int_eq(model->slices.kind[step], LAC_SLICE_RANGE);
+    ck_assert_int_eq(model->slices.dur_ns[step], 5500);
+    ck_assert_int_eq(model->slices.start_ns[forward] - model->slices.start_ns[step], 200);
+    ck_assert_uint_eq(model->slices.link[forward], LAC_NONE);
+    ck_assert_int_eq(model->slices.kind[find_slice(model, "begin")], LAC_SLICE_INSTANT);
+    ck_assert_int_eq(model->slices.kind[find_slice(model, "roctxThreadRangeA")], LAC_SLICE_RANGE);
+    ck_assert_int_eq(model->slices.kind[find_slice(model, "roctxProfilerPause")], LAC_SLICE_API);
+    /* the kernel's call has the number of a mark: they are not mixed up */
+    ck_assert_uint_eq(model->slices.link[find_slice(model, "gemm(float*)")],
+                      find_slice(model, "hipLaunchKernel"));
+    imported_done(&imported);
+    static const char *const BROKEN[] = {"7", "[]", "[7,{},{'key':'x'},{'key':21}]",
+                                         "[{'key':21,'value':{}},{'key':21,'value':'a'}]"};
+    for (size_t i = 0; i < LAC_COUNT_OF(BROKEN); i++) {
+        imported = import_marked(BROKEN[i]);
+        ck_assert_msg(imported.status == LAC_OK, "%zu: %s", i, imported.error.message);
+        ck_assert(lac_model_is_valid(imported.models[0]));
+        ck_assert_uint_eq(imported.models[0]->slices.count, 9);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 START_TEST(hostile_json_of_rocprofv3)
 {
     static const struct {
@@ -299,6 +365,7 @@ int main(void)
     tcase_add_test(all, sets_do_not_mix);
     tcase_add_test(all, hostile_databases);
     tcase_add_test(all, json_of_rocprofv3);
+    tcase_add_test(all, roctx_ranges_of_rocprofv3);
     tcase_add_test(all, hostile_json_of_rocprofv3);
     suite_add_tcase(suite, all);
     return check_main(suite);

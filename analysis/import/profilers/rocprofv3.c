@@ -1,7 +1,8 @@
 /*
  * JSON of rocprofv3 (`--output-format json`): per process the agents, the kernels' symbols, the
- * names of operations by kind, and lists of records in buffers: dispatches, copies, calls. A record
- * names its operation by two numbers, its kernel and its agents by their handles.
+ * names of operations by kind, and lists of records in buffers: dispatches, copies, calls, roctx's
+ * ranges. A record names its operation by two numbers, its kernel and its agents by their handles; a
+ * range's text stands beside the number of its call.
  *
  * Source: https://rocm.docs.amd.com/projects/rocprofiler-sdk, records of buffer tracing
  */
@@ -17,12 +18,14 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { HEAD_BYTES = 512, AGENTS_MAX = 512, SYMBOLS_NEAR = 4 };
@@ -42,6 +45,12 @@ struct agent {
     const struct lac_plain *name;
 };
 
+/** The text of a range. */
+struct marker_text {
+    int64_t call;
+    const struct lac_plain *text;
+};
+
 struct reader {
     struct lac_profile_file document;
     struct agent agents[AGENTS_MAX];
@@ -49,6 +58,8 @@ struct reader {
     int64_t gpu_count; /**< of all processes so far */
     const struct lac_plain *symbols;
     const struct lac_plain *kinds; /**< of records: their names and those of their operations */
+    struct marker_text *markers;   /**< of the process, by call; owned */
+    uint32_t marker_count;
     int64_t pid;
     uint32_t process;
 };
@@ -326,6 +337,56 @@ static enum lac_status call(struct reader *reader, const struct lac_plain *recor
     return status == LAC_OK ? thread_row(reader, record, &slice->track) : status;
 }
 
+static int by_call(const void *a, const void *b)
+{
+    return LAC_ORDER(((const struct marker_text *)a)->call, ((const struct marker_text *)b)->call);
+}
+
+static enum lac_status read_markers(struct reader *reader, const struct lac_plain *texts)
+{
+    const uint32_t count = lac_plain_is(texts, LAC_PLAIN_LIST) ? texts->count : 0;
+    free(reader->markers);
+    reader->marker_count = 0;
+    reader->markers = malloc(((size_t)count + 1) * sizeof(*reader->markers));
+    if (reader->markers == NULL) {
+        return lac_fail(reader->document.reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct marker_text marker = {.text = lac_plain_get(texts->items[i], "value")};
+        if (number(texts->items[i], "key", &marker.call)) {
+            reader->markers[reader->marker_count++] = marker;
+        }
+    }
+    qsort(reader->markers, reader->marker_count, sizeof(*reader->markers), by_call);
+    return LAC_OK;
+}
+
+/* A range or mark of roctx; what controls the profiler or names a thread is a call. */
+static enum lac_status marker(struct reader *reader, const struct lac_plain *record,
+                              struct lac_slice_in *slice, bool *ret_is_good)
+{
+    struct marker_text key = {0};
+    int64_t kind = -1;
+    const struct lac_plain *kind_name = NULL;
+    if (number(record, "kind", &kind) && kind >= 0 && kind <= UINT32_MAX) {
+        kind_name = lac_plain_get(lac_plain_at(reader->kinds, (uint32_t)kind), "kind");
+    }
+    if (lac_plain_equals(kind_name, "MARKER_CONTROL_API") ||
+        lac_plain_equals(kind_name, "MARKER_NAME_API")) {
+        return call(reader, record, slice, ret_is_good);
+    }
+    *ret_is_good = true;
+    slice->kind = slice->dur_ns > 0 ? LAC_SLICE_RANGE : LAC_SLICE_INSTANT;
+    slice->corr = 0; /* nothing on a device is of this call */
+    const struct marker_text *found = NULL;
+    if (number(lac_plain_get(record, "correlation_id"), "internal", &key.call)) {
+        found = bsearch(&key, reader->markers, reader->marker_count, sizeof(key), by_call);
+    }
+    enum lac_status status =
+        text_name(reader, found != NULL ? found->text : operation_of(reader, record), &slice->name);
+    return status == LAC_OK ? thread_row(reader, record, &slice->track) : status;
+}
+
 /* The times of a record, and the number that a call and its operations share. */
 static bool begin_slice(const struct lac_plain *record, struct lac_slice_in *slice)
 {
@@ -403,7 +464,11 @@ static enum lac_status read_process(struct reader *reader, const struct lac_plai
     for (size_t i = 0; i < LAC_COUNT_OF(CALLS) && status == LAC_OK; i++) {
         status = read_list(reader, lac_plain_get(records, CALLS[i]), call);
     }
-    return status;
+    if (status == LAC_OK) {
+        status = read_markers(reader, lac_plain_get(lac_plain_get(tool, "strings"), "marker_api"));
+    }
+    return status == LAC_OK ? read_list(reader, lac_plain_get(records, "marker_api"), marker)
+                            : status;
 }
 
 static enum lac_status read_root(struct reader *reader)
@@ -437,6 +502,7 @@ enum lac_status lac_rocprofv3_import(struct lac_source *source,
         status = read_root(&reader);
         status = lac_document_end_timed(&reader.document, status, ret_model);
     }
+    free(reader.markers);
     lac_document_close(&reader.document);
     return status;
 }
