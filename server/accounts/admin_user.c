@@ -129,7 +129,9 @@ static enum lac_status act(struct lac_store *store, struct lac_people *people,
 
 int lac_admin_user(const struct lac_admin_user *asked)
 {
-    const struct lac_store_options options = {.data_dir = asked->data_dir};
+    /* people come before the first server that others reach */
+    const struct lac_store_options options = {.data_dir = asked->data_dir,
+                                              .catalog_address = asked->catalog};
     struct lac_store *store = NULL;
     struct lac_people *people = NULL;
     struct lac_error error = {0};

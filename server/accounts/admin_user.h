@@ -7,6 +7,7 @@
 
 struct lac_admin_user {
     const char *data_dir;
+    const char *catalog;       /**< of a folder that has none yet: postgresql://...; NULL: a file */
     const char *verb;          /**< add, list, password or remove */
     const char *name;          /**< NULL for list */
     const char *password_file; /**< NULL none; "-" standard input */

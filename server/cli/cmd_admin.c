@@ -419,6 +419,7 @@ static int user(struct admin *admin, const struct lac_options *options)
     const char *verb = options->operand_count > 1 ? options->operands[1] : "";
     const bool is_list = strcmp(verb, "list") == 0;
     const struct lac_admin_user asked = {.data_dir = admin->data_dir,
+                                         .catalog = lac_options_text(options, "catalog", NULL),
                                          .verb = verb,
                                          .name = is_list ? NULL : options->operands[2],
                                          .password_file =
