@@ -3,6 +3,8 @@
  * catalog before: what other servers did meanwhile is in the catalog and in object storage, and
  * nothing in the folder contradicts that.
  *
+ *   trash/                a deletion that was cut short was not acknowledged, and the other server
+ *                         went on with the trace: it is none
  *   traces/, originals/   what is in object storage goes: it may be an older file of that name. A
  *                         trace file that no row names belongs to a trace that was deleted: lost/.
  *   staging/              only what the catalog says is to be imported
@@ -75,6 +77,28 @@ static void drop_trace(struct lac_store *store, const char *name)
                LAC_ERR_NOT_FOUND) {
         (void)lac_store_set_aside(store, "traces", name,
                                   "is of a trace that another server deleted");
+    }
+}
+
+static void drop_deletion(struct lac_store *store, const char *name)
+{
+    char from[LAC_STORE_PATH_SIZE];
+    char to[LAC_STORE_PATH_SIZE];
+    char id[LAC_ID_SIZE];
+    struct lac_error ignored = {0};
+    const bool is_trace = lac_store_id_of(name, ".db", id);
+    int64_t state;
+
+    if ((!is_trace && !lac_store_id_of(name, ".upload", id)) ||
+        !lac_store_path(store, from, "trash", name, NULL) ||
+        !lac_store_path(store, to, "traces", name, NULL) ||
+        lac_catalog_number(store->catalog, "state", id, &state, &ignored) != LAC_OK) {
+        return; /* the sweep ends it */
+    }
+    if (is_trace && !is_stored(store, LAC_OBJECT_TRACE, id)) {
+        (void)rename(from, to); /* all that there is of it */
+    } else {
+        (void)unlink(from);
     }
 }
 
@@ -185,6 +209,7 @@ enum lac_status lac_store_arrive(struct lac_store *store, struct lac_error *rete
     /* another process of this folder may have done it meanwhile */
     status = lac_holder_is_arriving(store->catalog, &is_arriving, reterr);
     if (status == LAC_OK && is_arriving) {
+        each_entry(store, "trash", drop_deletion);
         each_entry(store, "traces", drop_trace);
         each_entry(store, "originals", drop_original);
         each_entry(store, "staging", drop_staged);

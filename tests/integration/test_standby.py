@@ -231,6 +231,9 @@ class InAFolder(Standby, unittest.TestCase):
         for id in (goes, held):
             self.assertIn(second.request("DELETE", f"/api/v1/traces/{id}").status, (200, 204))
         self.assertTrue(os.path.exists(os.path.join(first.data, "traces", goes + ".db")))
+        # it was killed while it deleted another, and nobody was told that it had
+        os.makedirs(os.path.join(first.data, "trash"), exist_ok=True)
+        os.rename(os.path.join(first.data, "traces", stays + ".db"), os.path.join(first.data, "trash", stays + ".db"))
         back = self.waiting("a")
         second.kill()
         back.took_over()
@@ -240,6 +243,7 @@ class InAFolder(Standby, unittest.TestCase):
         self.assertFalse(os.path.exists(os.path.join(back.data, "traces", goes + ".db")))
         self.assertEqual(os.listdir(os.path.join(back.data, "staging")), [])
         self.assertEqual(os.listdir(os.path.join(back.data, "uploads")), [])
+        self.assertEqual(os.listdir(os.path.join(back.data, "trash")), [])
 
     def test_a_push_goes_on_at_the_other_server(self):
         first, second, relay = self.node("a", harness.Server), self.waiting("b"), Relay()
