@@ -459,7 +459,7 @@ function Numbers({run}: {run: JournalRun}): JSX.Element {
           metric.name,
           metric.last === undefined
             ? undefined
-            : `${formatNumber(metric.last, 4)}${metric.best === undefined ? '' : ` (best ${formatNumber(metric.best, 4)})`}`,
+            : `${formatNumber(metric.last, 4)}${metric.best === undefined || metric.best === metric.last ? '' : ` (best ${formatNumber(metric.best, 4)})`}`,
         ] as const,
     ),
     ['by', run.person],

@@ -267,12 +267,13 @@ export class Overlay {
     const xOf = (t: number): number => ((t - view.t0) / (view.t1 - view.t0)) * view.widthPx;
     const {ts_ns: ts, last, max} = samples;
     context.beginPath();
-    context.moveTo(-1, yOf(base));
     let y = yOf(base);
     for (let i = 0; i < ts.length; i++) {
       const t = ts[i] as number;
       const x = Math.min(view.widthPx + 1, Math.max(-1, xOf(t)));
-      context.lineTo(x, y);
+      // before its first value a counter is not zero: nothing is known of it
+      if (i === 0) context.moveTo(x, y);
+      else context.lineTo(x, y);
       y = yOf(max[i] ?? 0);
       context.lineTo(x, y);
       y = yOf(last[i] ?? 0);
