@@ -69,6 +69,24 @@ export class RangeStore<T> {
   }
 }
 
+/** Samples of a range, and the value that holds where it begins: a counter keeps a value until the next one. */
+export async function withValueBefore(
+  fetch: RangeFetch<CounterSamples>,
+  track: number,
+  query: {t0: number; t1: number; points: number},
+  signal: AbortSignal,
+): Promise<CounterSamples> {
+  const samples = await fetch(track, query, signal);
+  if (query.t0 <= 0 || samples.ts_ns[0] === query.t0) return samples;
+  const {ts_ns: at, last} = await fetch(track, {t0: 0, t1: query.t0, points: 1}, signal);
+  return {
+    ts_ns: [...at, ...samples.ts_ns],
+    min: [...last, ...samples.min],
+    max: [...last, ...samples.max],
+    last: [...last, ...samples.last],
+  };
+}
+
 /** The last value at or before `t`; undefined before the first. */
 export function valueAt(samples: CounterSamples, t: number): number | undefined {
   let lo = 0;

@@ -29,7 +29,7 @@ import {
 import type {Rgb} from '../../render/color';
 import {Palette, type ThemeName} from '../../render/palette';
 import {formatIndexSet, levelMaxFor} from '../../render/tile_plan';
-import {RangeStore} from './counter_store';
+import {RangeStore, withValueBefore} from './counter_store';
 import {GapList} from './gap_list';
 import type {Hover} from './hover';
 import {NameStore} from './name_store';
@@ -141,7 +141,8 @@ export class TimelineModel {
       return reply.names;
     }, arrived);
     this.counters = new RangeStore(
-      (track, range, signal) => api.getCounter(id, track, range, signal),
+      (track, range, signal) =>
+        withValueBefore((...of) => api.getCounter(id, ...of), track, range, signal),
       this.durationNs,
       arrived,
     );
