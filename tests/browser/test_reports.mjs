@@ -70,6 +70,7 @@ const steps = [
   }, kim],
   ['two who save at once lose nothing', async () => {
     await ana.goto(`${server.base}/#key=${server.key}`);
+    await ana.locator('.trace-row').first().waitFor(); // signed in: a page left before takes its request back
     await ana.goto(address);
     await ana.getByRole('button', {name: 'Edit'}).click();
     await kim.getByRole('button', {name: 'Edit'}).click();
