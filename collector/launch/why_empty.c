@@ -184,9 +184,30 @@ static void look_at_variables(struct lac_why_empty *why, int32_t pid, const char
     }
 }
 
+/* Whether its memory is that of a program which runs: not within execve, where neither loader nor
+ * variables are there yet, and not at its end, where they are gone. proc(5): field 50, env_start. */
+static bool is_set_up(int32_t pid)
+{
+    enum { ENV_START = 50, STAT_BYTES = 1024 };
+    char path[64];
+    char text[STAT_BYTES];
+    const char *at;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (lac_read_text(path, text, sizeof(text)) == 0) {
+        return false;
+    }
+    at = strrchr(text, ')'); /* the end of field 2, in which anything may stand */
+    for (int field = 2; field < ENV_START && at != NULL; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at == NULL || strtoull(at, NULL, 10) != 0; /* Linux before 3.5 does not tell */
+}
+
 static void look_at(struct lac_why_empty *why, int32_t pid)
 {
     static char text[TEXT_BYTES];
+    const bool was_set_up = is_set_up(pid);
     char path[64];
     char name[17] = "";
     int32_t parent;
@@ -211,9 +232,15 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
         }
         return; /* it has ended, or is not ours to look at */
     }
+    if (!was_set_up) {
+        return;
+    }
     look_at_maps(why, name, text);
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     length = lac_read_text(path, text, sizeof(text));
+    if (length == 0 && !is_set_up(pid)) {
+        return; /* it has ended meanwhile: that it had no variables cannot be said */
+    }
     look_at_variables(why, pid, name, text, length);
     (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
     length = lac_read_text(path, text, sizeof(text));
