@@ -16,6 +16,7 @@
 #include "server/reports/document.h"
 #include "server/reports/draft.h"
 #include "server/reports/part.h"
+#include "server/store/bookmarks.h"
 #include "server/store/people_rows.h"
 #include "server/store/reports/report_store.h"
 #include "server/store/store.h"
@@ -308,6 +309,29 @@ static void taking_done(struct taking *taking)
     }
 }
 
+enum { DRAFT_BOOKMARKS_MAX = 10 };
+
+/** Bookmarks of a trace on their way into its draft. */
+struct bookmarks {
+    struct lac_buffer *out;
+    const char *trace;
+    const struct lac_model *model;
+    unsigned count;
+};
+
+static void draft_bookmark(void *context, const struct lac_bookmark *bookmark)
+{
+    struct bookmarks *const bookmarks = context;
+
+    if (bookmarks->count < DRAFT_BOOKMARKS_MAX) {
+        if (bookmarks->count == 0) {
+            lac_buffer_puts(bookmarks->out, "# Bookmarks\n\n");
+        }
+        lac_draft_bookmark(bookmarks->out, bookmarks->trace, bookmarks->model, bookmark);
+        bookmarks->count++;
+    }
+}
+
 /** Texts of a draft. @return false: the response says why */
 static bool open_side(struct lac_app *app, const struct lac_request *request, const char *id,
                       struct lac_response *response, struct lac_trace_file **ret_file,
@@ -318,6 +342,19 @@ static bool open_side(struct lac_app *app, const struct lac_request *request, co
     one.param[0] = id;
     *ret_file = lac_api_open_trace(app, &one, response);
     return *ret_file != NULL && lac_kept_facts_open(*ret_file, response, facts);
+}
+
+static bool draft_bookmarks(struct lac_app *app, const char *trace, const struct lac_model *model,
+                            struct lac_buffer *out, struct lac_response *response)
+{
+    struct bookmarks bookmarks = {.out = out, .trace = trace, .model = model};
+    struct lac_error error = {0};
+
+    if (lac_bookmarks_list(app->store, trace, NULL, draft_bookmark, &bookmarks, &error) == LAC_OK) {
+        return true;
+    }
+    lac_api_fail(response, &error);
+    return false;
 }
 
 static bool draft_of_traces(struct lac_app *app, const struct lac_request *request,
@@ -337,6 +374,7 @@ static bool draft_of_traces(struct lac_app *app, const struct lac_request *reque
         (void)snprintf(title, LAC_REPORT_TITLE_BYTES, "%.200s",
                        lac_model_str(model, model->info.name));
         lac_draft_trace(out, ids[0], model, facts[0].analysis);
+        is_open = draft_bookmarks(app, ids[0], model, out, response);
     } else if (is_open) {
         const struct lac_compare_side sides[2] = {
             {lac_trace_file_head(files[0]), facts[0].analysis, facts[0].compare},

@@ -240,6 +240,13 @@ void lac_api_comment_change(void *app, const struct lac_request *request,
                             struct lac_response *response);
 void lac_api_comment_delete(void *app, const struct lac_request *request,
                             struct lac_response *response);
+void lac_api_bookmarks(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_bookmark_add(void *app, const struct lac_request *request,
+                          struct lac_response *response);
+void lac_api_bookmark_change(void *app, const struct lac_request *request,
+                             struct lac_response *response);
+void lac_api_bookmark_delete(void *app, const struct lac_request *request,
+                             struct lac_response *response);
 void lac_api_finding_states(void *app, const struct lac_request *request,
                             struct lac_response *response);
 void lac_api_finding_state_put(void *app, const struct lac_request *request,

@@ -6,6 +6,7 @@
 #include "server/base/buffer.h"
 #include "server/export/report.h"
 #include "server/export/text_page.h"
+#include "server/store/bookmarks.h"
 #include "server/store/store.h"
 
 #include <inttypes.h>
@@ -85,6 +86,28 @@ void lac_draft_trace(struct lac_buffer *out, const char *trace, const struct lac
     lac_buffer_puts(out, "# How it was measured\n\n");
     begin_parts(out);
     lac_buffer_printf(out, "table trace=%s of=settings\n", trace);
+    end_parts(out);
+}
+
+void lac_draft_bookmark(struct lac_buffer *out, const char *trace, const struct lac_model *model,
+                        const struct lac_bookmark *bookmark)
+{
+    const int64_t duration_ns = model->info.duration_ns;
+    /* a single time is seen with what is around it */
+    const int64_t around_ns = bookmark->dur_ns == 0 ? duration_ns / 100 + 1 : 0;
+    const int64_t t0_ns = bookmark->start_ns - around_ns;
+    const int64_t t1_ns = bookmark->start_ns + bookmark->dur_ns + around_ns;
+
+    if (bookmark->start_ns >= duration_ns) {
+        return;
+    }
+    if (bookmark->note[0] != '\0') {
+        plain(out, bookmark->note);
+        lac_buffer_puts(out, "\n\n");
+    }
+    begin_parts(out);
+    lac_buffer_printf(out, "window trace=%s from=%" PRId64 " to=%" PRId64 "\n", trace,
+                      t0_ns > 0 ? t0_ns : 0, t1_ns < duration_ns ? t1_ns : duration_ns);
     end_parts(out);
 }
 

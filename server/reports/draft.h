@@ -7,11 +7,17 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "server/base/buffer.h"
+#include "server/store/bookmarks.h"
 #include "server/store/store.h"
 
 /** Of one trace: verdict, first findings, a window around the evidence, where the time goes. */
 void lac_draft_trace(struct lac_buffer *out, const char *trace, const struct lac_model *model,
                      const struct lac_analysis *analysis);
+
+/** What one of its bookmarks says, and the window around it. @param model for its duration: one that
+ *  begins after it adds nothing */
+void lac_draft_bookmark(struct lac_buffer *out, const char *trace, const struct lac_model *model,
+                        const struct lac_bookmark *bookmark);
 
 /** Of two, before and after. */
 void lac_draft_compare(struct lac_buffer *out, const char *const traces[2],

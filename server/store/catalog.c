@@ -72,6 +72,12 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     " PRIMARY KEY(kind, name)) WITHOUT ROWID;"                                                     \
     "CREATE " kind " uploaders(trace TEXT PRIMARY KEY, token TEXT NOT NULL) WITHOUT ROWID;"
 
+#define BOOKMARK_TABLES(kind)                                                                      \
+    "CREATE " kind                                                                                 \
+    " bookmarks(id TEXT PRIMARY KEY, trace TEXT NOT NULL, start_ns INTEGER NOT NULL,"              \
+    " dur_ns INTEGER NOT NULL, note TEXT NOT NULL, author TEXT NOT NULL, at_ms INTEGER NOT NULL,"  \
+    " edited_ms INTEGER) WITHOUT ROWID;"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -119,6 +125,7 @@ static const char *const migrations[] = {
                             " WHERE next_ms IS NOT NULL;",
     OBJECT_TABLES("TABLE"),
     QUOTA_TABLES("TABLE") "CREATE INDEX uploaders_by_token ON uploaders(token);",
+    BOOKMARK_TABLES("TABLE") "CREATE INDEX bookmarks_by_trace ON bookmarks(trace, start_ns);",
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -243,7 +250,8 @@ enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db, struc
         status = lac_sql_run(db,
                              LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE")
                                  PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE")
-                                     OBJECT_TABLES("TEMP TABLE") QUOTA_TABLES("TEMP TABLE"),
+                                     OBJECT_TABLES("TEMP TABLE") QUOTA_TABLES("TEMP TABLE")
+                                         BOOKMARK_TABLES("TEMP TABLE"),
                              reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {

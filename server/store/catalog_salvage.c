@@ -150,6 +150,7 @@ static const struct {
     {"labels", "trace", false},
     {"baselines", "project", false},
     {"pins", "trace", false},
+    {"bookmarks", "id", false},
     {"reports", "id", false},
     {"report_versions", "report, version", false},
     {"report_parts", "report, part", false},
@@ -184,7 +185,8 @@ static const char drop_dangling[] =
     "DELETE FROM findings WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM labels WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM baselines WHERE trace NOT IN (SELECT id FROM traces);"
-    "DELETE FROM pins WHERE trace NOT IN (SELECT id FROM traces)";
+    "DELETE FROM pins WHERE trace NOT IN (SELECT id FROM traces);"
+    "DELETE FROM bookmarks WHERE trace NOT IN (SELECT id FROM traces)";
 
 enum lac_status lac_catalog_salvage(sqlite3 *file, const char *damaged_path,
                                     struct lac_error *reterr)

@@ -552,6 +552,10 @@ enum lac_status lac_catalog_delete(struct lac_db *db, const char *id, char *ret_
     }
     if (status == LAC_OK) {
         status =
+            lac_catalog_change(db, "DELETE FROM bookmarks WHERE trace = ?", texts, 1, NULL, reterr);
+    }
+    if (status == LAC_OK) {
+        status =
             lac_catalog_change(db, "DELETE FROM uploaders WHERE trace = ?", texts, 1, NULL, reterr);
     }
     if (status == LAC_OK) {

@@ -55,7 +55,7 @@ class Backup(unittest.TestCase):
         """What the service says of everything that is in it."""
         said = {}
         for trace in traces:
-            for part in ("", "/analysis", "/kernels", "/gaps", "/tracks"):
+            for part in ("", "/analysis", "/kernels", "/gaps", "/tracks", "/bookmarks"):
                 said[trace + part] = server.api(f"/traces/{trace}{part}")
         for path in ("/traces", "/projects", "/users", "/tokens", f"/reports/{report}", f"/reports/{report}/comments", "/projects/vision/members"):
             said[path] = server.api(path)
@@ -69,6 +69,7 @@ class Backup(unittest.TestCase):
         self.assertEqual(call("PUT", "/users/ann", {"password": "correct horse battery"}).status, 201)
         self.assertEqual(call("PUT", "/projects/vision/members/ann", {"role": "write"}).status, 204)
         self.assertEqual(call("PATCH", f"/traces/{traces[0]}", {"name": "named", "notes": "noted"}).status, 200)
+        self.assertEqual(call("POST", f"/traces/{traces[0]}/bookmarks", {"start_ns": 7, "note": "here"}).status, 201)
         token = call("POST", "/tokens", {"name": "t", "scope": "read"}).json()["token"]
         report = call("POST", "/reports", {"project": "vision", "title": "r", "markdown": f"```lacuna\ntable trace={traces[0]} of=kernels\n```"}).json()["id"]
         self.assertEqual(call("POST", f"/reports/{report}/comments", {"body": "c"}).status, 201)

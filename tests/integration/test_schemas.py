@@ -128,6 +128,7 @@ class Schemas(unittest.TestCase):
         server.request("PUT", "/api/v1/projects/vision/members/bob", body=json.dumps({"role": "write"}))
         post("/tokens", {"name": "nodes", "scope": "upload", "project": "vision"})
         post(f"/traces/{traces[0]}/share", {"redact": ["hosts"]})
+        post(f"/traces/{traces[0]}/bookmarks", {"start_ns": 5, "note": "here"})
         report = post("/reports", {"project": "vision", "title": "one", "from": [traces[0], traces[1]]}).json()["id"]
         post(f"/reports/{report}/comments", {"body": "@bob, see", "thread": None, "part": None})
         post(f"/reports/{report}/share", {"redact": []})

@@ -50,7 +50,8 @@ class Forms(unittest.TestCase):
         cls.server.wait_ready(other)
         cls.described = cls.server.get("/openapi.json", key=False).json()["paths"]
         for method, path, body in (("PUT", "/users/bob", {"password": "a long password"}), ("PUT", "/projects/vision/members/bob", {"role": "write"}),
-                                   ("POST", "/tokens", {"name": "nodes", "scope": "upload", "project": "vision"}), ("POST", f"/traces/{cls.trace}/share", {"redact": []})):
+                                   ("POST", "/tokens", {"name": "nodes", "scope": "upload", "project": "vision"}), ("POST", f"/traces/{cls.trace}/share", {"redact": []}),
+                                   ("POST", f"/traces/{cls.trace}/bookmarks", {"start_ns": 5, "note": "=1+1"})):
             reply = cls.server.request(method, "/api/v1" + path, body=json.dumps(body))
             assert reply.status in (200, 201, 204), (path, reply.status, reply.body)
         cls.report = cls.server.request("POST", "/api/v1/reports", body=json.dumps({"project": "vision", "title": "-1+1", "markdown": "text"})).json()["id"]

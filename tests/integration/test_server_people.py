@@ -123,7 +123,7 @@ class People(unittest.TestCase):
             ids["name"] = "someone"
         elif pattern.startswith("/api/v1/findings/"):
             ids["id"] = "gpu-bound"
-        ids = {"id": "a" * 26, "name": "kernels" if "tables" in pattern else "vision", "user": "outsider", "n": "1", "level": "0", "first": "0", "last": "0", "track": "0", "comment": "a" * 26, "token": "a" * 32, **ids}
+        ids = {"id": "a" * 26, "name": "kernels" if "tables" in pattern else "vision", "user": "outsider", "n": "1", "level": "0", "first": "0", "last": "0", "track": "0", "comment": "a" * 26, "bookmark": "a" * 26, "token": "a" * 32, **ids}
         path = re.sub(r"\{(\w+)\}", lambda m: ids[m.group(1)], pattern)
         query = {"/api/v1/compare": f"?a={self.trace}&b={self.trace}", "/api/v1/traces": "?project=vision" if method == "POST" else ""}.get(pattern, "")
         return path + query
@@ -206,6 +206,45 @@ class People(unittest.TestCase):
             self.assertEqual(self.ask(method, where, body, headers=reader).status, 403, where)
         token, _ = self.token("read", headers=reader)
         self.assertEqual(self.ask("POST", path, {"body": "by a token that reads"}, headers=token).status, 403)
+
+    def test_bookmarks(self):
+        reader, writer, path = self.as_user("reader"), self.as_user("writer"), f"/traces/{self.trace}/bookmarks"
+        mine = self.ask("POST", path, {"start_ns": 2000, "dur_ns": 500, "note": "slow <b>here</b>"}, headers=reader)
+        self.assertEqual(mine.status, 201, mine.body)
+        mine = mine.json()
+        self.assertEqual({key: mine[key] for key in ("start_ns", "dur_ns", "note", "author", "edited_at")},
+                         {"start_ns": 2000, "dur_ns": 500, "note": "slow <b>here</b>", "author": "reader", "edited_at": None})
+        other = self.ask("POST", path, {"start_ns": 1000}, headers=writer).json()
+        self.assertEqual((other["dur_ns"], other["note"]), (0, ""))
+        self.assertEqual(self.ask("GET", path, headers=reader).json(), {"bookmarks": [other, mine], "next": None})
+        for method, body in (("PATCH", {"note": "forged"}), ("DELETE", None)):
+            self.assertEqual(self.ask(method, f"{path}/{other['id']}", body, headers=reader).status, 404, method)
+        self.assertEqual(self.ask("PATCH", f"{path}/{mine['id']}", {"note": "why?"}, headers=reader).json()["note"], "why?")
+        changed = self.ask("PATCH", f"{path}/{mine['id']}", {"note": "by who may write"}, headers=writer).json()
+        self.assertEqual((changed["note"], changed["author"]), ("by who may write", "reader"))
+        self.assertIsNotNone(changed["edited_at"])
+        elsewhere = f"/traces/{self.new_trace('vision')}/bookmarks/{mine['id']}"
+        self.assertEqual(self.ask("DELETE", elsewhere, headers=writer).status, 404)
+        for body in ({}, {"start_ns": -1}, {"start_ns": 1 << 53}, {"start_ns": 0.5}, {"start_ns": 0, "dur_ns": -1}, {"start_ns": 0, "note": 1}, {"start_ns": 0, "note": "n" * 4096}, []):
+            self.assertEqual(self.ask("POST", path, body, headers=reader).status, 400, body)
+        self.assertEqual(self.ask("POST", f"/traces/{'a' * 26}/bookmarks", {"start_ns": 0}, key=True).status, 404)
+        token, _ = self.token("read", headers=reader)
+        self.assertEqual(self.ask("POST", path, {"start_ns": 0}, headers=token).status, 403)
+        self.assertEqual(self.ask("DELETE", f"{path}/{mine['id']}", headers=writer).status, 204)
+        draft = self.ask("POST", "/reports", {"project": "vision", "from": [self.trace]}, headers=writer).json()["markdown"]
+        self.assertIn("# Bookmarks", draft)
+        self.assertIn(f"window trace={self.trace} from=0 to=", draft)
+
+    def test_bookmarks_have_a_limit_and_go_with_their_trace(self):
+        trace = self.new_trace("vision")
+        path = f"/traces/{trace}/bookmarks"
+        for start in range(500):
+            self.assertEqual(self.ask("POST", path, {"start_ns": start}, key=True).status, 201)
+        full = self.ask("POST", path, {"start_ns": 1}, key=True)
+        self.assertEqual(full.status, 413, full.body)
+        self.assertIn("500 bookmarks", full.json()["error"]["message"])
+        self.assertEqual(self.ask("DELETE", f"/traces/{trace}", key=True).status, 204)
+        self.assertEqual(self.ask("GET", path, key=True).status, 404)
 
     def test_no_way_around_to_a_foreign_trace(self):
         writer = self.as_user("writer")

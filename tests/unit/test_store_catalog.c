@@ -430,7 +430,9 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
                 "DROP TABLE pins; DROP TABLE report_versions; DROP TABLE report_parts;"
                 "DROP TABLE report_comments; DROP TABLE report_findings; DROP TABLE shares;"
                 "DROP TABLE sessions; DROP TABLE members; DROP TABLE project_settings;"
-                "DROP TABLE webhooks; DROP TABLE webhook_deliveries;"
+                "DROP TABLE webhooks; DROP TABLE webhook_deliveries; DROP TABLE objects;"
+                "DROP TABLE object_store; DROP TABLE quotas; DROP TABLE uploaders;"
+                "DROP TABLE bookmarks;"
                 "PRAGMA user_version = 0");
     store = open_store(true);
     publish(store, "after the migration", NULL, 1, ids);
