@@ -18,7 +18,7 @@ mkdirSync(data);
 run('demo', demo);
 run('import', join(demo, '1-two-workers.json'), '--data', data);
 const server = await startServer(data);
-const {browser, page, complaints, answered} = await startBrowser();
+const {browser, page, newPage, complaints, answered} = await startBrowser();
 await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
 const dock = page.getByTestId('area-dock');
 const param = (key) => new URL(page.url()).searchParams.get(key);
@@ -275,6 +275,78 @@ const steps = [
     await page.getByRole('button', {name: 'show 1 hidden row'}).click();
     await label('why idle').waitFor();
     assert.ok(await top('launch queue') < await top('why idle'));
+  }],
+  ['a drag goes from edge to edge, and a press with Shift measures from one slice to another', async () => {
+    const {start_ns: starts} = await page.evaluate(async () => (await (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json()).steps);
+    const [t0, width] = [starts[2] - 10e6, starts[6] - starts[2] + 20e6];
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&v=${t0},${width}`);
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const stage = await page.locator('.tl-overlay').boundingBox();
+    const row = await page.locator('.tl-label-steps').first().boundingBox();
+    const y = row.y + row.height / 2;
+    const x = (t) => stage.x + ((t - t0) / width) * stage.width;
+    const selected = async (want) => {
+      await page.waitForFunction((sel) => new URL(location.href).searchParams.get('sel') === sel, want);
+    };
+    await page.mouse.move(x(starts[3]) + 4, y);
+    await page.mouse.down();
+    await page.mouse.move(x(starts[5]) - 40, y, {steps: 4});
+    await page.mouse.move(x(starts[5]) + 3, y, {steps: 4});
+    await page.mouse.up();
+    await selected(`a:${starts[3]},${starts[5]}`);
+    await page.mouse.click(x(starts[3]) + 30, y);
+    await page.waitForFunction(() => /^s:/.test(new URL(location.href).searchParams.get('sel') ?? ''));
+    await page.locator('.tl-details h2', {hasText: 'ProfilerStep'}).waitFor();
+    await page.keyboard.down('Shift');
+    await page.mouse.click(x(starts[4]) + 30, y);
+    await page.keyboard.up('Shift');
+    await selected(`a:${starts[3]},${starts[5]}`);
+    const fact = page.locator('.tl-fact', {has: page.getByText('begin to begin', {exact: true})});
+    await fact.waitFor();
+    assert.match(await fact.locator('[title]').getAttribute('title'), new RegExp((starts[4] - starts[3]).toLocaleString('en').replaceAll(',', '\\D')));
+  }],
+  ['a bookmark keeps the selection with a note, for everybody who opens the trace', async () => {
+    const {start_ns: starts} = await page.evaluate(async () => (await (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json()).steps);
+    const marks = () => page.evaluate(async () => (await (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/bookmarks`)).json()).bookmarks);
+    const note = 'why is <b>this</b> one long?';
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=a:${starts[3]},${starts[4]}`);
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    await page.locator('.tl').focus();
+    await page.keyboard.press('Shift+M');
+    const dialog = page.getByRole('dialog', {name: 'New bookmark'});
+    await dialog.getByLabel(/^Note/).fill(note);
+    await dialog.getByLabel(/^Note/).press('Enter');
+    await dialog.waitFor({state: 'detached'});
+    const [mark] = await marks();
+    assert.deepEqual([mark.start_ns, mark.dur_ns, mark.note], [starts[3], starts[4] - starts[3], note]);
+    await page.locator('.tl-bookmark-note', {hasText: note}).waitFor(); // over the area that it marks
+    const other = await newPage();
+    other.on('pageerror', (error) => complaints.push(String(error)));
+    await other.goto(`${server.base}/#key=${server.key}`);
+    await other.locator('.trace-row .row-link').first().waitFor();
+    await other.goto(`${page.url().split('?')[0]}?view=timeline&dock=bookmarks`);
+    await other.getByRole('button', {name: note, exact: true}).click();
+    await other.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `a:${starts[3]},${starts[4]}`);
+    // the other one gives it another note, and this page hears of it
+    await other.locator('.tl-bookmark-note').getByRole('button', {name: 'edit'}).click();
+    await other.getByRole('dialog', {name: 'Bookmark'}).getByLabel(/^Note/).fill('a validation');
+    await other.getByRole('button', {name: 'Save'}).click();
+    await page.locator('.tl-bookmark-note', {hasText: 'a validation'}).waitFor();
+    await other.context().close();
+    // a double click on the axis marks a single time; a press on the flag goes to it
+    await page.keyboard.press('Escape');
+    const axis = await page.locator('.tl-axis').boundingBox();
+    await page.mouse.dblclick(axis.x + axis.width * 0.9, axis.y + axis.height / 2);
+    await dialog.getByRole('button', {name: 'Save'}).click();
+    await dialog.waitFor({state: 'detached'});
+    await until(async () => (await marks()).length === 2);
+    const single = (await marks()).find((each) => each.dur_ns === 0);
+    await page.mouse.click(axis.x + axis.width * 0.9 + 2, axis.y + axis.height / 2);
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `a:${single.start_ns},${single.start_ns + 1}`);
+    await page.locator('.tl-bookmark-note').getByRole('button', {name: 'edit'}).click();
+    await page.getByRole('button', {name: 'Delete'}).click();
+    await until(async () => (await marks()).length === 1);
+    await page.locator('.tl-bookmark-note').waitFor({state: 'detached'});
   }],
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];

@@ -56,7 +56,7 @@ export const AREA_TABS = ['slices', 'gpu', 'idle', 'steps', 'counters', 'flame']
 export type AreaTab = (typeof AREA_TABS)[number];
 
 /** What the dock shows while nothing is selected; '': it is closed. */
-export const DOCK_TABS = ['', 'findings', 'view', 'gaps', 'steps', 'hits'] as const;
+export const DOCK_TABS = ['', 'findings', 'view', 'gaps', 'steps', 'hits', 'bookmarks'] as const;
 export type DockTab = (typeof DOCK_TABS)[number];
 
 /** Everything that the address carries. */

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {exactNs, formatAt, formatCount, formatDuration, formatNumber} from '../base/format';
 import {CopyButton} from '../ui/copy_button';
 import {AreaDock} from './area_dock';
-import {AreaActions, Fact, type DetailsProps} from './details_parts';
+import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
 
 export function AreaDetails({
   model,
@@ -14,6 +14,8 @@ export function AreaDetails({
   const dur = t1 - t0;
   const inside = model.steps.all.filter(s => s.start < t1 && s.start + s.dur > t0);
   const step = model.steps.at(t0);
+  const last = model.measured.value;
+  const measured = last?.area.t0 === t0 && last.area.t1 === t1 ? last : undefined;
   const mean = model.analysis?.steps.mean_ns;
   return (
     <>
@@ -33,6 +35,14 @@ export function AreaDetails({
         <Fact name="to">
           <span title={exactNs(t1)}>{formatAt(t1, dur)}</span>
         </Fact>
+        {measured && (
+          <>
+            <Fact name="begin to begin">{timeFact(measured.beginToBegin)}</Fact>
+            <Fact name={measured.endToBegin < 0 ? 'overlap' : 'end to begin'}>
+              {timeFact(Math.abs(measured.endToBegin))}
+            </Fact>
+          </>
+        )}
         {mean !== undefined && mean > 0 && dur >= mean / 100 && (
           <Fact name="in steps">{formatNumber(dur / mean, 3)} × the mean step</Fact>
         )}
@@ -44,6 +54,20 @@ export function AreaDetails({
           </Fact>
         )}
       </dl>
+      {model.bookmarks.all.value
+        .filter(mark => mark.start_ns === t0 && Math.max(1, mark.dur_ns) === dur)
+        .map(mark => (
+          <p key={mark.id} class="tl-bookmark-note">
+            {mark.note || 'Bookmark'}{' '}
+            <button
+              type="button"
+              class="tl-dock-go"
+              onClick={() => (model.bookmarks.draft.value = mark)}
+            >
+              edit
+            </button>
+          </p>
+        ))}
       <AreaDock model={model} navigator={navigator} t0={t0} t1={t1} />
     </>
   );

@@ -51,6 +51,7 @@ function Whole({model, navigator}: DetailsProps): JSX.Element {
     {tab: 'gaps', label: 'Gaps', isThere: has('gaps')},
     {tab: 'steps', label: 'Steps', isThere: model.steps.all.length > 0},
     {tab: 'hits', label: 'Search hits', isThere: query.value.trim() !== ''},
+    {tab: 'bookmarks', label: 'Bookmarks', isThere: model.bookmarks.all.value.length > 0},
   ];
   const shown = tabs.filter(tab => tab.isThere);
   return (

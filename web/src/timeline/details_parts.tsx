@@ -86,6 +86,14 @@ export function AreaActions(
           select its time
         </button>
       )}
+      <button
+        type="button"
+        class="tl-button"
+        title="Keep its time with a note (Shift M)"
+        onClick={() => navigator.run('bookmark')}
+      >
+        bookmark
+      </button>
       <ViewLink
         class="tl-button"
         view={{page: 'flame', selection: area, ...(metric ? {flameMetric: metric} : {})}}

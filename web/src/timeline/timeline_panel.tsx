@@ -5,6 +5,7 @@ import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {errorText} from '../api/client';
 import {registerShortcuts} from '../model/shortcuts';
 import {Empty, Failed} from '../ui/states';
+import {BookmarkDialog} from './bookmarks_panel';
 import {DetailsPanel} from './details_panel';
 import {SHORTCUTS} from './input/keymap';
 import {Navigator} from './input/navigate';
@@ -125,6 +126,7 @@ function Timeline({trace, tracks, analysis, strip}: TimelinePanelProps): JSX.Ele
           <Tooltip model={model} />
         </div>
       </div>
+      <BookmarkDialog bookmarks={model.bookmarks} />
       <DetailsPanel model={model} navigator={navigator} hasStage={stage !== undefined} />
       <p class="off-screen" role="status" aria-live="polite">
         {model.spoken.value}

@@ -12,6 +12,7 @@ import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import {StandIn} from '../ui/states';
 import {AreaDock} from './area_dock';
+import {BookmarkList} from './bookmarks_panel';
 import {trackLabel} from './data/rows';
 import type {Span} from './data/view_math';
 import type {DetailsProps} from './details_parts';
@@ -42,6 +43,8 @@ export function WholeDock({model, navigator, tab}: DetailsProps & {tab: DockTab}
       return <List model={model} navigator={navigator} name={tab} />;
     case 'hits':
       return <Hits model={model} navigator={navigator} text={query.value.trim()} />;
+    case 'bookmarks':
+      return <BookmarkList model={model} navigator={navigator} />;
     case '':
       return <></>;
   }

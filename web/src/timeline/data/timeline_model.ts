@@ -29,6 +29,7 @@ import {
 import type {Rgb} from '../../render/color';
 import {Palette, type ThemeName} from '../../render/palette';
 import {formatIndexSet, levelMaxFor} from '../../render/tile_plan';
+import {Bookmarks} from './bookmarks';
 import {RangeStore, withValueBefore} from './counter_store';
 import {GapList} from './gap_list';
 import type {Hover} from './hover';
@@ -38,7 +39,7 @@ import {buildRows, rowTops, trackLabel, type RowState} from './rows';
 import {SEARCH_BINS, SearchHits} from './search_hits';
 import {Steps} from './steps';
 import {TileStore} from './tile_store';
-import {clampWindow, type Span} from './view_math';
+import {clampWindow, type Measure, type Span} from './view_math';
 
 /** Tiles kept in memory: minutes of zooming and panning. */
 const TILE_BUDGET_BYTES = 192 * 1024 * 1024;
@@ -71,6 +72,7 @@ export class TimelineModel {
   readonly usage: RangeStore<Strip>;
   readonly gaps: GapList;
   readonly search: SearchHits;
+  readonly bookmarks: Bookmarks;
   readonly palette: Palette;
   /** Comes a little after the rows. */
   private readonly diagnosis = signal<Analysis | undefined>(undefined);
@@ -96,6 +98,8 @@ export class TimelineModel {
   readonly gap = signal<GapInfo | undefined>(undefined);
   /** What the selected gap waited for: the wait, then the worker's batch. Empty when not recorded. */
   readonly chain = signal<readonly SliceInfo[]>([]);
+  /** From one slice to another, of the area that spans both. */
+  readonly measured = signal<Measure | undefined>(undefined);
   readonly hover = signal<Hover | undefined>(undefined);
   /** Counts what arrived; the panel and the stage redraw when it grows. */
   readonly arrivals = signal(0);
@@ -169,6 +173,7 @@ export class TimelineModel {
         ),
       arrived,
     );
+    this.bookmarks = new Bookmarks(id, () => this.requestFrame());
     this.palette = new Palette(this.names, 'light', [255, 255, 255], [255, 200, 0]);
     for (const track of tracks.tracks) this.trackOf.set(track.index, track);
     this.disposers.push(
@@ -192,6 +197,7 @@ export class TimelineModel {
     this.counters.close();
     this.usage.close();
     this.search.close();
+    this.bookmarks.close();
   }
 
   setTheme(theme: ThemeName, background: Rgb, highlight: Rgb): void {

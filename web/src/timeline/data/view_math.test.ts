@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
+  WINDOW_MIN_NS,
   centerWindow,
   clampWindow,
   fitWindow,
+  measure,
   panWindow,
   revealWindow,
-  WINDOW_MIN_NS,
+  nearestEdge,
   zoomWindow,
 } from './view_math';
 
@@ -128,4 +130,24 @@ test('at the end of a day-long trace the time under the pointer stays, and the l
     assert.ok(Math.abs(now - held) < 0.25, `${now - held} ns`);
     assert.equal(window.t1 - window.t0, 1024);
   }
+});
+
+test('an edge is taken when it is in reach, the nearer one of two', () => {
+  assert.equal(nearestEdge(103, [100, 200], 5), 100);
+  assert.equal(nearestEdge(106, [100, 200], 5), 106);
+  assert.equal(nearestEdge(103, [100, 104], 5), 104);
+  assert.equal(nearestEdge(103, [], 5), 103);
+});
+
+test('a measure goes from the earlier to the later, whichever was pressed first', () => {
+  const a = {t0: 100, t1: 150};
+  const b = {t0: 180, t1: 400};
+  const told = {area: {t0: 100, t1: 400}, beginToBegin: 80, endToBegin: 30};
+  assert.deepEqual(measure(a, b), told);
+  assert.deepEqual(measure(b, a), told);
+  assert.deepEqual(measure({t0: 0, t1: 500}, a), {
+    area: {t0: 0, t1: 500},
+    beginToBegin: 100,
+    endToBegin: -400,
+  });
 });

@@ -77,3 +77,32 @@ export function revealWindow(window: Span, span: Span, durationNs: number): Span
   const half = isSeen ? length / 2 : Math.min(length, Math.max(own * CONTEXT, CONTEXT_MIN_NS)) / 2;
   return centerWindow({t0: -half, t1: half}, span, durationNs);
 }
+
+/** The nearest of the edges within reach of a time, else the time itself. */
+export function nearestEdge(t: number, edges: readonly number[], reach: number): number {
+  let best = t;
+  let distance = reach;
+  for (const edge of edges) {
+    if (Math.abs(edge - t) > distance) continue;
+    best = edge;
+    distance = Math.abs(edge - t);
+  }
+  return best;
+}
+
+/** Two slices, the earlier first: from the one's begin to the other's, and what lies between. */
+export interface Measure {
+  readonly area: Span;
+  readonly beginToBegin: number;
+  /** Below zero where they overlap. */
+  readonly endToBegin: number;
+}
+
+export function measure(a: Span, b: Span): Measure {
+  const [first, second] = a.t0 <= b.t0 ? [a, b] : [b, a];
+  return {
+    area: {t0: first.t0, t1: Math.max(first.t1, second.t1)},
+    beginToBegin: second.t0 - first.t0,
+    endToBegin: second.t0 - first.t1,
+  };
+}

@@ -2,6 +2,7 @@
 // kernel, the pointer. Everything is in CSS pixels; the context is scaled once.
 
 import {causeStyle, causeWord, isCause} from '../../base/causes';
+import type {Bookmark} from '../../api/bookmarks';
 import type {CounterSamples} from '../../api/types';
 import {SliceKind} from '../../render/palette';
 import {levelFor, tileNs} from '../../render/tile_plan';
@@ -374,6 +375,17 @@ export class Overlay {
     context.fillStyle = theme.name === 'dark' ? '#101216' : '#ffffff';
     context.textBaseline = 'middle';
     context.fillText(text, middle + 6, y + 9.5);
+  }
+
+  /** Where a bookmark begins, and where it ends. */
+  bookmark({start_ns: start, dur_ns: dur}: Bookmark, view: OverlayView): void {
+    const {context, theme} = this;
+    const pxPerNs = view.widthPx / (view.t1 - view.t0);
+    context.fillStyle = theme.accent;
+    context.globalAlpha = 0.6;
+    for (const t of dur > 0 ? [start, start + dur] : [start])
+      context.fillRect(Math.round((t - view.t0) * pxPerNs), 0, 1, view.heightPx);
+    context.globalAlpha = 1;
   }
 
   pointerLine(x: number, view: OverlayView): void {

@@ -279,7 +279,16 @@ export class Stage {
     });
     this.drawOverlay({t0, t1, widthPx, heightPx, rows});
     const {axis} = this.elements;
-    drawAxis(axis, this.theme, this.dpr, widthPx, 24, {t0, t1}, this.pointerX);
+    drawAxis(
+      axis,
+      this.theme,
+      this.dpr,
+      widthPx,
+      24,
+      {t0, t1},
+      this.pointerX,
+      model.bookmarks.all.peek(),
+    );
     this.minimap.draw(this.theme, this.dpr, {t0, t1});
     model.names.flush();
     return isDone;
@@ -318,6 +327,7 @@ export class Stage {
     context.clearRect(0, 0, view.widthPx, view.heightPx);
     if (!painter) return;
     painter.drawRows(view);
+    for (const mark of this.model.bookmarks.all.peek()) painter.bookmark(mark, view);
     this.drawSelection(painter, view);
     const hover = this.model.hover.value;
     if (hover?.hit && hover.row.track !== undefined) {

@@ -1,6 +1,7 @@
 // The time axis over the rows: ticks, the pointer's time.
 
 import type {StageTheme} from './stage_theme';
+import type {Bookmark} from '../../api/bookmarks';
 import {axisTicks} from './axis_ticks';
 import type {Span} from '../data/view_math';
 
@@ -14,6 +15,7 @@ export function drawAxis(
   heightPx: number,
   window: Span,
   pointerX: number | undefined,
+  bookmarks: readonly Bookmark[],
 ): void {
   const width = Math.max(1, Math.round(widthPx * dpr));
   const height = Math.max(1, Math.round(heightPx * dpr));
@@ -40,10 +42,30 @@ export function drawAxis(
     const text = anchorNs !== undefined && tick.ns === anchorNs ? anchorText(anchorNs) : tick.label;
     if (x + c.measureText(text).width + 6 < widthPx) c.fillText(text, x + 4, heightPx / 2 - 1);
   }
+  for (const {start_ns: start, dur_ns: dur} of bookmarks)
+    flag(c, theme, heightPx, (start - window.t0) * scale, dur * scale);
   if (pointerX !== undefined) {
     const at = window.t0 + pointerX / scale;
     pointer(c, theme, widthPx, heightPx, pointerX, timeText(at));
   }
+}
+
+/** A flag where a bookmark begins, and a line along what it spans. */
+function flag(
+  c: CanvasRenderingContext2D,
+  theme: StageTheme,
+  heightPx: number,
+  x: number,
+  lengthPx: number,
+): void {
+  c.fillStyle = theme.accent;
+  c.fillRect(x, heightPx - 3, Math.max(1, lengthPx), 3);
+  c.fillRect(x, 2, 1, heightPx - 2);
+  c.beginPath();
+  c.moveTo(x, 2);
+  c.lineTo(x + 8, 5.5);
+  c.lineTo(x, 9);
+  c.fill();
 }
 
 /** A time to the nanosecond: what the ticks after it are offsets from. */

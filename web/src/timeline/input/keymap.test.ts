@@ -31,6 +31,7 @@ test('all other letters are what they write', () => {
   assert.equal(commandFor(press('KeyB', '\u222b', {altKey: true})), 'batch-previous'); // macOS
   assert.equal(commandFor(press('KeyN', 'n')), 'outlier-next');
   assert.equal(commandFor(press('KeyM', 'm')), 'mark');
+  assert.equal(commandFor(press('KeyM', 'M', {shiftKey: true})), 'bookmark');
   assert.equal(commandFor(press('KeyR', 'r')), 'rows');
   assert.equal(commandFor(press('Comma', ',')), 'slice-previous');
   assert.equal(commandFor(press('Period', '.')), 'slice-next');

@@ -33,6 +33,7 @@ export type Command =
   | 'finding-4'
   | 'finding-5'
   | 'mark'
+  | 'bookmark'
   | 'rows'
   | 'back';
 
@@ -78,8 +79,10 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: ['L'], text: 'from a kernel to its launch and back'},
       {keys: ['B'], text: 'follow a batch: worker, the wait for it, and back'},
       {keys: ['Shift', 'B'], text: 'next batch (Alt B: previous)'},
-      {keys: ['drag'], text: 'select an area'},
+      {keys: ['drag'], text: 'select an area, from edge to edge (Alt: anywhere)'},
+      {keys: ['Shift', 'click'], text: 'measure from the selected slice to this one'},
       {keys: ['M'], text: 'select the time of the selection as an area'},
+      {keys: ['Shift', 'M'], text: 'bookmark the selection (also a double click on the time axis)'},
       {keys: ['Esc'], text: 'clear the selection'},
     ],
   },
@@ -125,7 +128,6 @@ const BY_KEY: ReadonlyMap<string, Command> = new Map([
   ['.', 'slice-next'],
   ['n', 'outlier-next'],
   ['l', 'link'],
-  ['m', 'mark'],
   ['r', 'rows'],
   ['/', 'search'],
   ['1', 'finding-1'],
@@ -155,6 +157,7 @@ export function commandFor(press: KeyPress): Command | undefined {
   }
   if (letter === 'b') return shiftKey ? 'batch-next' : 'batch';
   if (letter === 'g') return shiftKey ? 'gap-previous' : 'gap-next';
+  if (letter === 'm') return shiftKey ? 'bookmark' : 'mark';
   if (key === 'Enter') return shiftKey ? 'hit-previous' : 'hit-next';
   return BY_CODE.get(code) ?? BY_KEY.get(letter);
 }

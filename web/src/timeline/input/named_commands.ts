@@ -16,6 +16,7 @@ export const NAMED_COMMANDS: readonly (readonly [Command, string, string])[] = [
   ['batch-next', 'Next batch', 'Shift B'],
   ['batch-previous', 'Previous batch', 'Alt B'],
   ['mark', 'Select the time of the selection as an area', 'M'],
+  ['bookmark', 'Bookmark the selection', 'Shift M'],
   ['slice-previous', 'Previous slice of the row', ','],
   ['slice-next', 'Next slice of the row', '.'],
   ['search', 'Search names', '/'],

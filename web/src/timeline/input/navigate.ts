@@ -1,6 +1,7 @@
 // What the keys and buttons do: every command of keymap.ts, as movements of the view state.
 
 import {errorText, getSlices, searchSlices} from '../../api/client';
+import type {Bookmark} from '../../api/bookmarks';
 import type {Evidence, SliceInfo} from '../../api/types';
 import {ns} from '../../base/units';
 import {sameSelection, selection} from '../../model/view_state';
@@ -13,6 +14,7 @@ import type {SliceState, TimelineModel} from '../data/timeline_model';
 import {
   centerWindow,
   fitWindow,
+  measure,
   panWindow,
   revealWindow,
   zoomWindow,
@@ -96,6 +98,8 @@ export class Navigator {
         return void this.hit(-1);
       case 'mark':
         return this.mark();
+      case 'bookmark':
+        return this.bookmark();
       case 'rows':
         return model.changeRows({showAll: !model.rowState.value.showAll});
       case 'back':
@@ -152,6 +156,15 @@ export class Navigator {
     const to = Math.max(from + 1, Math.ceil(Math.max(t0, t1)));
     this.model.show({selection: {kind: 'area', t0: ns(from), t1: ns(to)}});
     this.say(`area of ${formatDuration(to - from)}`);
+  }
+
+  /** From what is selected to another slice: an area over both. */
+  measureTo(other: Span): void {
+    const {selected, model} = this;
+    if (!selected) return;
+    const measured = measure(selected, other);
+    model.measured.value = measured;
+    this.selectArea(measured.area.t0, measured.area.t1);
   }
 
   /** First centered, pressed again fitted. */
@@ -428,6 +441,28 @@ export class Navigator {
     const span = this.selected;
     if (span) this.selectArea(span.t0, span.t1);
     else this.selectArea(this.model.window.t0, this.model.window.t1);
+  }
+
+  /** The selection, or where the middle of the view is. */
+  private bookmark(): void {
+    const {t0, t1} = this.model.window;
+    const middle = (t0 + t1) / 2;
+    this.model.bookmarks.begin(this.selected ?? {t0: middle, t1: middle});
+  }
+
+  /** Select its time and bring it into view. */
+  goToBookmark({start_ns: t0, dur_ns: dur, note}: Bookmark): void {
+    const {model} = this;
+    const span = {t0, t1: t0 + Math.max(1, dur)};
+    model.show({
+      selection: {kind: 'area', t0: ns(span.t0), t1: ns(span.t1)},
+      window: model.asWindow(
+        dur > 0
+          ? fitWindow(span, model.durationNs)
+          : revealWindow(model.window, span, model.durationNs),
+      ),
+    });
+    this.say(`bookmark ${note}`);
   }
 
   private say(text: string): void {

@@ -1,17 +1,23 @@
 // Pointer, wheel and keys of the stage and the minimap.
 
 import {selection} from '../../model/view_state';
+import type {Bookmark} from '../../api/bookmarks';
+import {bookmarkAt} from '../data/bookmarks';
 import type {MinimapGrip} from '../draw/minimap';
 import {commandFor, isHeldCommand, isTextTarget, type Command} from './keymap';
 import type {Navigator} from './navigate';
 import type {Stage, StagePoint} from '../draw/stage';
-import {clampWindow, panWindow, zoomWindow, type Span} from '../data/view_math';
+import {clampWindow, nearestEdge, panWindow, zoomWindow, type Span} from '../data/view_math';
 
 /** Movement that makes a press a drag. */
 const DRAG_PX = 4;
 /** Wheel distance that zooms by e. */
 const WHEEL_ZOOM_PX = 400;
 const LINE_PX = 33;
+/** How near to an edge of a slice a dragged area takes that edge. */
+const SNAP_PX = 6;
+/** How far from a bookmark's flag the pointer still means it. */
+const FLAG_PX = 8;
 const MOVING_KEYS = /^(Arrow|Page|Home)/;
 
 interface Drag {
@@ -22,6 +28,8 @@ interface Drag {
   readonly window: Span;
   readonly scrollTop: number;
   readonly point: StagePoint;
+  /** Where an area begins. */
+  readonly from: number;
   isMoving: boolean;
 }
 
@@ -39,7 +47,7 @@ export class StageInput {
     /** Whether the keys belong to the timeline now. */
     private readonly isActive: () => boolean,
   ) {
-    const {overlay, minimap, scroller} = stage.elements;
+    const {overlay, minimap, scroller, axis} = stage.elements;
     const {signal} = this.off;
     overlay.addEventListener('pointerdown', e => this.down(e), {signal});
     overlay.addEventListener('pointermove', e => this.move(e), {signal});
@@ -55,6 +63,9 @@ export class StageInput {
     minimap.addEventListener('pointermove', e => this.brushMove(e), {signal});
     minimap.addEventListener('pointerup', () => (this.brush = undefined), {signal});
     minimap.addEventListener('pointercancel', () => (this.brush = undefined), {signal});
+    axis.addEventListener('pointermove', e => this.axisHover(e), {signal});
+    axis.addEventListener('click', e => this.axisClick(e), {signal});
+    axis.addEventListener('dblclick', e => this.axisDoubleClick(e), {signal});
     // Before the page's own keys: here 1 to 5 step through all the evidence of a finding.
     addEventListener('keydown', e => this.keyDown(e), {signal, capture: true});
     addEventListener('keyup', e => this.keyUp(e), {signal});
@@ -96,6 +107,7 @@ export class StageInput {
       window: this.window,
       scrollTop: stage.elements.scroller.scrollTop,
       point: stage.pointAt(x, y),
+      from: this.edgeNear(x, y, event.altKey),
       isMoving: false,
     };
   }
@@ -109,14 +121,14 @@ export class StageInput {
     const {drag} = this;
     if (drag && drag.pointerId === event.pointerId) {
       if (!drag.isMoving && Math.hypot(x - drag.x, y - drag.y) >= DRAG_PX) drag.isMoving = true;
-      if (drag.isMoving) this.dragTo(drag, x, y);
+      if (drag.isMoving) this.dragTo(drag, x, y, event.altKey);
     } else {
       this.hover(x, y);
     }
     stage.invalidate();
   }
 
-  private dragTo(drag: Drag, x: number, y: number): void {
+  private dragTo(drag: Drag, x: number, y: number, isFree: boolean): void {
     const {stage} = this;
     if (drag.mode === 'pan') {
       const share = (drag.x - x) / Math.max(1, stage.widthPx);
@@ -124,9 +136,21 @@ export class StageInput {
       stage.elements.scroller.scrollTop = drag.scrollTop + drag.y - y;
       return;
     }
-    const from = drag.point.t;
-    const to = stage.pointAt(Math.min(stage.widthPx, Math.max(0, x)), y).t;
+    const {from} = drag;
+    const to = this.edgeNear(Math.min(stage.widthPx, Math.max(0, x)), y, isFree);
     stage.dragArea = {t0: Math.min(from, to), t1: Math.max(from, to)};
+  }
+
+  /** The time at a point, or the edge of a slice beside it: what is between two edges is measured
+   *  to the nanosecond. */
+  private edgeNear(x: number, y: number, isFree: boolean): number {
+    const {stage} = this;
+    const point = stage.pointAt(x, y);
+    const hit = isFree ? undefined : stage.hitAt(point);
+    if (!hit) return point.t;
+    const {t0, t1} = this.window;
+    const reach = (SNAP_PX * (t1 - t0)) / Math.max(1, stage.widthPx);
+    return nearestEdge(point.t, [hit.start, hit.start + hit.dur], reach);
   }
 
   private up(event: PointerEvent): void {
@@ -138,7 +162,7 @@ export class StageInput {
     this.drag = undefined;
     const area = stage.dragArea;
     stage.dragArea = undefined;
-    if (!drag.isMoving && event.button === 0) this.click(drag.point);
+    if (!drag.isMoving && event.button === 0) this.click(drag.point, event.shiftKey);
     else if (drag.mode === 'area' && area && area.t1 > area.t0) {
       this.navigator.selectArea(area.t0, area.t1);
     }
@@ -161,12 +185,15 @@ export class StageInput {
     stage.invalidate();
   }
 
-  private click(point: StagePoint): void {
+  private click(point: StagePoint, isMeasure: boolean): void {
     const {stage, navigator} = this;
     const hit = stage.hitAt(point);
     if (!hit || point.row === undefined) {
       stage.model.show({selection: undefined});
       return;
+    }
+    if (isMeasure && navigator.selected) {
+      return navigator.measureTo({t0: hit.start, t1: hit.start + hit.dur});
     }
     if (point.row.kind === 'gaps' && point.row.device !== undefined) {
       void this.selectGapAt(point.row.device, hit.slice, point.t);
@@ -272,6 +299,34 @@ export class StageInput {
     const zoomed = zoomWindow(pinch.window, factor, pinch.middle / width, durationNs);
     const share = (pinch.middle - (a.x + b.x) / 2) / width;
     stage.model.setWindow(panWindow(zoomed, share, durationNs));
+  }
+
+  /** The bookmark under the pointer on the axis, whose columns are those of the stage. */
+  private bookmarkAt(event: MouseEvent): Bookmark | undefined {
+    const {stage} = this;
+    const {t0, t1} = this.window;
+    const nsPerPx = (t1 - t0) / Math.max(1, stage.widthPx);
+    const {t} = stage.pointAt(this.at(event).x, 0);
+    return bookmarkAt(stage.model.bookmarks.all.peek(), t, FLAG_PX * nsPerPx);
+  }
+
+  private axisHover(event: PointerEvent): void {
+    const {axis} = this.stage.elements;
+    const mark = this.bookmarkAt(event);
+    axis.style.cursor = mark ? 'pointer' : 'default';
+    axis.title = mark ? mark.note || 'Bookmark' : 'Double click: a bookmark here';
+  }
+
+  private axisClick(event: MouseEvent): void {
+    const mark = this.bookmarkAt(event);
+    if (mark) this.navigator.goToBookmark(mark);
+  }
+
+  private axisDoubleClick(event: MouseEvent): void {
+    const {stage} = this;
+    if (this.bookmarkAt(event)) return;
+    const {t} = stage.pointAt(this.at(event).x, 0);
+    stage.model.bookmarks.begin({t0: t, t1: t});
   }
 
   private mapX(event: PointerEvent): number {
