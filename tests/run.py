@@ -8,7 +8,8 @@ A test is a program; what it prints decides how many checks it counts for:
   otherwise   one, passed when the exit status is 0
 A line that starts with "skip:" is repeated at the end, so that nothing is skipped silently.
 
-One more than there are cores run at a time, for many wait; long ones first. What loads a server as far as the machine goes runs alone at the end.
+One more than there are cores run at a time, and others beside them while a core is idle, for many wait; long ones first. What loads a server as far as
+the machine goes runs alone at the end.
 
 usage: tests/run.py [--filter TEXT] [--list] [--jobs N]
 """
@@ -41,6 +42,9 @@ TIMEOUT_S = 7200 if SOAK else 420
 # these load a server as far as the machine goes
 ALONE = re.compile(r"^attack$|^test_server_load$|^test_server_crash$")
 TIMES_FILE = "build/test-times.json"
+# another test begins beside the others when so much of a core was idle for so long
+IDLE_CORES = 0.8
+IDLE_LOOK_S = 2.0
 
 Result = collections.namedtuple("Result", "name passed failed output seconds cpu_seconds")
 
@@ -147,21 +151,39 @@ def run_all(tests, jobs, running):
     for test in beside:
         waiting.put(test)
 
-    def worker():
+    def worker(is_extra):
         while True:
             try:
                 test = waiting.get_nowait()
             except queue.Empty:
                 return
             done.put(run_test(*test, running))
+            if is_extra:
+                return
+
+    def use_idle_cores():
+        before = idle_seconds()
+        while not waiting.empty():
+            time.sleep(IDLE_LOOK_S)
+            now = idle_seconds()
+            if now - before > IDLE_CORES * IDLE_LOOK_S and len(running) < 2 * jobs:
+                threading.Thread(target=worker, args=(True,), daemon=True).start()
+            before = now
 
     for _ in range(jobs):
-        threading.Thread(target=worker, daemon=True).start()
+        threading.Thread(target=worker, args=(False,), daemon=True).start()
+    threading.Thread(target=use_idle_cores, daemon=True).start()
     for _ in beside:
         yield done.get()
     for test in tests:
         if ALONE.search(test[0]):
             yield run_test(*test, running)
+
+
+def idle_seconds():
+    """Of all cores together since the system's start."""
+    with open("/proc/stat", encoding="ascii") as file:
+        return int(file.readline().split()[4]) / os.sysconf("SC_CLK_TCK")
 
 
 def guess_seconds(name, command):
