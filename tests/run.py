@@ -181,9 +181,11 @@ def run_all(tests, jobs, running):
 
 
 def idle_seconds():
-    """Of all cores together since the system's start."""
+    """Of the cores that this may use, together, since the system's start."""
+    mine = {f"cpu{core}" for core in os.sched_getaffinity(0)}
     with open("/proc/stat", encoding="ascii") as file:
-        return int(file.readline().split()[4]) / os.sysconf("SC_CLK_TCK")
+        ticks = sum(int(line.split()[4]) for line in file if line.split(" ", 1)[0] in mine)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def guess_seconds(name, command):
