@@ -55,6 +55,7 @@ static const struct lac_stream_importer stream_importers[] = {
     {lac_firefox_is_its_own, lac_firefox_import, "Firefox Profiler"},
     {lac_speedscope_is_its_own, lac_speedscope_import, "speedscope"},
     {lac_cprofile_is_its_own, lac_cprofile_import, "cProfile"},
+    {lac_tensorboard_is_its_own, lac_tensorboard_import, "TensorBoard events"},
     {lac_closed_is_its_own, lac_closed_refuse, NULL},
     {lac_perfetto_is_its_own, lac_perfetto_import, "Perfetto"},
     {is_anything, import_chrome, "Chrome JSON"},

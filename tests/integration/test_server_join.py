@@ -5,7 +5,8 @@ import subprocess
 import tempfile
 import unittest
 
-from server_harness import PROGRAM, Server, main, make_trace
+import tfevents
+from server_harness import PROGRAM, Server, main, make_trace, wait_for
 
 DMON = b"# gpu   pwr gtemp\n# Idx     W     C\n    0    70    41\n    0    71    42\n"
 PROFILE = b"main;train;step 100\nmain;load 30\n"
@@ -56,6 +57,20 @@ class Join(unittest.TestCase):
         alone = self.server.api(f"/traces/{self.trace}/analysis")
         self.assertEqual(analysis["devices"], alone["devices"])
         self.assertEqual(analysis["steps"], alone["steps"])
+
+    def test_scalars_of_tensorboard_are_results_of_the_run(self):
+        row = self.ready(self.join(tfevents.training(1795408040.0, 20, step_s=0.002), "events", "&offset_s=0"))
+        self.assertTrue(any(line["text"] == "Joined events (tensorboard): counters." for line in row["import_report"]["lines"]), row["import_report"])
+        analysis, _, tracks = self.answers(row["id"])
+        self.assertEqual(analysis["steps"], self.server.api(f"/traces/{self.trace}/analysis")["steps"])
+        loss = next(t for t in tracks if t["name"] == "train/loss")
+        counter = self.server.api(f"/traces/{row['id']}/counters/{loss['index']}?t0=0&t1=40000000&points=100")
+        self.assertEqual((counter["last"][0], len(counter["last"])), (2.0, 20))
+        wait_for(lambda: self.server.api("/projects/-/journal")["pending"] == 0, 120)
+        run = next(run for run in self.server.api("/projects/-/journal")["runs"] if run["trace"] == row["id"])
+        told = {metric["name"]: metric for metric in run["facts"]["metrics"]}
+        self.assertEqual((told["train/loss"]["last"], told["train/loss"]["best"], told["train/loss"]["count"]), (0.100000001, 0.100000001, 20))
+        self.assertAlmostEqual(told["val/accuracy"]["best"], 1 - 0.5 / 19)
 
     def test_a_profile_is_a_flame_graph(self):
         row = self.ready(self.join(PROFILE, "stacks"))

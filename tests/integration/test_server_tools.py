@@ -22,6 +22,7 @@ SAMPLES = {
     "perf_stat_text": ("perf stat", True),
     "py_spy_dump": ("py-spy dump", False),
     "scalene": ("scalene", False),
+    "tensorboard": ("tensorboard", True),
     "torch_memory": ("torch memory", True),
 }
 ROUTES = ("/analysis", "/tracks", "/names", "/flame", "/flame?metric=profile", "/kernels", "/gaps", "/search?q=a", "/steps")

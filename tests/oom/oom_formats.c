@@ -81,6 +81,7 @@ static uint64_t import_seeds(void)
         "import/py_spy_dump",
         "import/rocprofv3_markers",
         "import/scalene",
+        "import/tensorboard",
         "import/small.pftrace",
         "import/torch_memory",
         "stacks/cprofile",

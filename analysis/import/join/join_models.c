@@ -2,6 +2,7 @@
 
 #include "analysis/import/join/join_private.h"
 #include "analysis/model/model.h"
+#include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 
@@ -79,6 +80,36 @@ static void tell(struct lac_model *into, const struct lac_join_member *member,
     }
 }
 
+/* Results of the training that a log of them tells; those that the recorder noted stay. */
+static enum lac_status take_results(struct lac_model *into, const struct lac_model *other)
+{
+    static const char prefix[] = "metric.";
+    struct lac_setting_rows *const rows = &into->settings;
+    const uint32_t from = lac_settings_find(&other->settings, UINT32_MAX, "host");
+    uint32_t host = lac_settings_find(rows, UINT32_MAX, "host");
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t row = from + 1;
+         from != UINT32_MAX && row < other->settings.at[from].end && status == LAC_OK;
+         row = other->settings.at[row].end) {
+        const char *const name = lac_settings_name(&other->settings, row);
+        if (strncmp(name, prefix, sizeof(prefix) - 1) != 0) {
+            continue;
+        }
+        if (host == UINT32_MAX) {
+            host = (uint32_t)rows->count;
+            status = lac_settings_add(rows, UINT32_MAX, LAC_SETTING_OBJECT, "host", NULL);
+        }
+        if (status == LAC_OK) {
+            status = lac_settings_add(rows, host, LAC_SETTING_TEXT, name,
+                                      lac_settings_value(&other->settings, row));
+        }
+        /* it is there, or it cannot be added: it is a counter still */
+        status = status == LAC_ERR_NOMEM ? status : LAC_OK;
+    }
+    return status;
+}
+
 /* Facts that only one of the files knows are kept, whichever it is; of two hosts ours stays. */
 static enum lac_status take_facts(struct lac_model *into, const struct lac_model *other)
 {
@@ -90,7 +121,8 @@ static enum lac_status take_facts(struct lac_model *into, const struct lac_model
     for (uint32_t i = 0; i < 128; i++) {
         into->info.phase_count[i] += other->info.phase_count[i];
     }
-    if (other->info.host != 0) {
+    status = take_results(into, other);
+    if (status == LAC_OK && other->info.host != 0) {
         status = lac_strings_intern(&into->strings, lac_model_str(other, other->info.host),
                                     lac_strings_length(&other->strings, other->info.host), &host);
     }

@@ -85,6 +85,14 @@ LAC_MUST_USE enum lac_status lac_cprofile_import_text(struct lac_source *source,
                                                       struct lac_model **ret_model,
                                                       struct lac_error *reterr);
 
+/** Event files of TensorBoard. */
+bool lac_tensorboard_is_its_own(const uint8_t *head, size_t size_bytes);
+LAC_MUST_USE enum lac_status lac_tensorboard_import(struct lac_source *source,
+                                                    const struct lac_import_options *options,
+                                                    size_t window_bytes, const char *name,
+                                                    struct lac_model **ret_model,
+                                                    struct lac_error *reterr);
+
 /** perf stat: text, -x, and -j. */
 bool lac_perf_stat_is_its_own(const uint8_t *head, size_t size_bytes);
 LAC_MUST_USE enum lac_status lac_perf_stat_import(struct lac_source *source,

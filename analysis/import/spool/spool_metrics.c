@@ -1,16 +1,15 @@
 #include "analysis/import/spool/spool_metrics.h"
 
 #include "analysis/import/spool/spool_events.h"
+#include "analysis/import/text/training_result.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
-#include "collector/base/count_of.h"
+#include "collector/base/utf8.h"
 #include "lacuna/spool.h"
 
-#include <ctype.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +19,7 @@ struct lac_spool_metrics {
     struct metric {
         uint32_t name; /**< string id */
         uint32_t track;
-        int64_t last_ns;
-        double last, least, most;
-        uint64_t count;
+        struct lac_result result;
     } at[LAC_SPOOL_METRICS_MAX];
     uint32_t count;
 };
@@ -57,7 +54,7 @@ static enum lac_status find(struct lac_spool_process *process, uint32_t name,
         return LAC_OK;
     }
     metric = &metrics->at[metrics->count];
-    *metric = (struct metric){.name = name, .last_ns = INT64_MIN};
+    *metric = (struct metric){.name = name};
     status = lac_builder_track(process->builder, LAC_TRACK_COUNTER, process->process, name, -1,
                                &metric->track);
     if (status == LAC_OK) {
@@ -89,35 +86,9 @@ enum lac_status lac_spool_metric(struct lac_spool_process *process, const struct
         process->unknown_events += metric == NULL;
         return status;
     }
-    if (now_ns >= metric->last_ns) { /* threads are read one after the other */
-        metric->last_ns = now_ns;
-        metric->last = value;
-    }
-    metric->least = metric->count == 0 || value < metric->least ? value : metric->least;
-    metric->most = metric->count == 0 || value > metric->most ? value : metric->most;
-    metric->count++;
+    lac_result_add(&metric->result, now_ns, value);
     lac_builder_model(process->builder)->info.event_count++;
     return lac_builder_sample(process->builder, metric->track, now_ns, value);
-}
-
-/** Of what is measured of errors and costs the least is the best. */
-static bool is_less_better(const char *name)
-{
-    static const char *const words[] = {"loss", "err", "perplexity", "ppl", "nll",  "mse",    "mae",
-                                        "wer",  "cer", "fid",        "bpb", "time", "latency"};
-    char lower[64];
-    size_t length = 0;
-
-    for (; name[length] != '\0' && length + 1 < sizeof(lower); length++) {
-        lower[length] = (char)tolower((unsigned char)name[length]);
-    }
-    lower[length] = '\0';
-    for (size_t i = 0; i < LAC_COUNT_OF(words); i++) {
-        if (strstr(lower, words[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
 }
 
 enum lac_status lac_spool_metrics_close(struct lac_spool_process *process, enum lac_status status)
@@ -127,13 +98,15 @@ enum lac_status lac_spool_metrics_close(struct lac_spool_process *process, enum 
     for (uint32_t i = 0; metrics != NULL && i < metrics->count && status == LAC_OK; i++) {
         const struct metric *metric = &metrics->at[i];
         const char *const name = lac_strings_get(strings_of(process), metric->name);
+        char told[LAC_RESULT_TEXT_BYTES];
         char text[256];
         uint32_t id = 0;
-        const int length = snprintf(
-            text, sizeof(text), "host.metric.%.120s=%.9g %.9g %llu", name, metric->last,
-            is_less_better(name) ? metric->least : metric->most, (unsigned long long)metric->count);
 
-        if (metric->count == 0 || strchr(name, '=') != NULL) {
+        (void)lac_result_text(&metric->result, name, told);
+        const int length = snprintf(text, sizeof(text), "host.metric.%.*s=%s",
+                                    (int)lac_utf8_cut(name, strlen(name), 120), name, told);
+
+        if (metric->result.count == 0 || strchr(name, '=') != NULL) {
             continue;
         }
         status = lac_spool_intern(strings_of(process), text, (size_t)length, &id);

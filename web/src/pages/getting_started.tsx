@@ -125,6 +125,7 @@ const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
   {name: 'scalene', command: 'scalene --json --outfile out.json train.py'},
   {name: 'Firefox Profiler', command: 'samply record --save-only -o profile.json.gz ./program'},
   {name: 'perf stat', command: 'perf stat -I 100 -j -o counts.json python train.py'},
+  {name: 'TensorBoard', command: 'SummaryWriter("runs").add_scalar("loss", loss, step)'},
   {name: 'VizTracer', command: 'viztracer -o result.json train.py'},
   {name: 'Perfetto', command: 'perfetto -c config.pbtx --txt -o trace.pftrace'},
 ];
