@@ -15,7 +15,7 @@ static uint32_t bit(enum lac_slice_kind kind)
     return UINT32_C(1) << (unsigned)kind;
 }
 
-static uint32_t kinds_of(const struct lac_flame_options *options)
+uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options)
 {
     uint32_t ops = bit(LAC_SLICE_OP) | bit(LAC_SLICE_RANGE) | bit(LAC_SLICE_OTHER);
     if (options->metric != LAC_FLAME_GPU) {
@@ -67,7 +67,7 @@ static enum lac_status find_steps(struct lac_flame_walk *walk, uint32_t *ret_ste
 }
 
 /* Who samples stacks records no functions: where there are samples, nothing else is of Python. */
-static bool is_sampled(const struct lac_model *model)
+bool lac_flame_is_sampled(const struct lac_model *model)
 {
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         if (model->tracks[t].kind == LAC_TRACK_STACKS && model->tracks[t].count > 0) {
@@ -115,9 +115,12 @@ enum lac_status lac_flame_create(const struct lac_model *model,
         .by = options->by,
         .t0_ns = is_whole ? 0 : options->t0_ns,
         .t1_ns = is_whole ? LAC_TIME_MAX_NS + 1 : options->t1_ns,
-        .frame_kinds = kinds_of(options),
-        .is_sampled = !is_profile && options->by == LAC_FLAME_BY_PYTHON && is_sampled(model),
+        .frame_kinds = lac_flame_frame_kinds(options),
+        .is_sampled =
+            !is_profile && options->by == LAC_FLAME_BY_PYTHON &&
+            (options->whole != NULL ? options->whole->is_sampled : lac_flame_is_sampled(model)),
         .is_profile = is_profile,
+        .whole = options->whole,
     };
     uint32_t step_count = 0;
     enum lac_status status = lac_flame_tree_init(&walk.tree);

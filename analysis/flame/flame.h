@@ -22,6 +22,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum lac_flame_metric { LAC_FLAME_GPU = 0, LAC_FLAME_WAITING, LAC_FLAME_CPU, LAC_FLAME_PROFILE };
@@ -35,6 +36,12 @@ enum lac_flame_by {
     /* WAITING and CPU, BY_OP and BY_PYTHON: API calls and overheads too */
 };
 
+/** What only all slices of a trace tell, for a model that holds a part of them. */
+struct lac_flame_whole {
+    const uint8_t *is_left_out; /**< by track: 1 for threads without time of their own */
+    bool is_sampled;            /**< lac_flame_is_sampled() of the whole */
+};
+
 struct lac_flame_options {
     enum lac_flame_metric metric;
     enum lac_flame_by by;
@@ -42,6 +49,7 @@ struct lac_flame_options {
     double prune_fraction;   /**< frames below this share of the total are summed as "... n more";
                                 0.0005 */
     uint32_t node_count_max; /**< hard bound of the tree (at least 2); 0: 20,000 */
+    const struct lac_flame_whole *whole; /**< NULL: the model has all slices of its trace */
 };
 
 /** A frame. Children of a node are contiguous, ordered by (-value_ns, name). Node 0 is the root. */
@@ -73,6 +81,15 @@ struct lac_flame {
 LAC_MUST_USE enum lac_status lac_flame_create(const struct lac_model *model,
                                               const struct lac_flame_options *options,
                                               struct lac_flame **ret_flame);
+
+/** Bits of enum lac_slice_kind: which slices of threads are frames. */
+uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options);
+
+/** Whether stacks of Python were sampled: then functions that were recorded are no frames. */
+bool lac_flame_is_sampled(const struct lac_model *model);
+
+/** The row of samples of the thread of that row, or LAC_NONE. O(tracks). */
+uint32_t lac_flame_stacks_of(const struct lac_model *model, uint32_t thread);
 
 /** NULL is allowed. */
 void lac_flame_destroy(struct lac_flame *flame);

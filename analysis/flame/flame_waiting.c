@@ -1,3 +1,4 @@
+#include "analysis/flame/flame.h"
 #include "analysis/flame/flame_time.h"
 #include "analysis/flame/flame_tree.h"
 #include "analysis/flame/flame_walk.h"

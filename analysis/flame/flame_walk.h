@@ -12,11 +12,12 @@
 struct lac_flame_walk {
     const struct lac_model *model;
     enum lac_flame_by by;
-    int64_t t0_ns, t1_ns; /**< area, t1_ns > t0_ns */
-    uint32_t frame_kinds; /**< bit k: slices of kind k on threads are frames */
-    bool is_profile;      /**< of joined profiles, LAC_TRACK_PROFILE, in full */
-    bool is_sampled;      /**< Python's frames come from samples, LAC_TRACK_STACKS */
-    uint8_t *is_step;     /**< by string id: names of steps, which are no frames */
+    int64_t t0_ns, t1_ns;                /**< area, t1_ns > t0_ns */
+    uint32_t frame_kinds;                /**< bit k: slices of kind k on threads are frames */
+    bool is_profile;                     /**< of joined profiles, LAC_TRACK_PROFILE, in full */
+    bool is_sampled;                     /**< Python's frames come from samples, LAC_TRACK_STACKS */
+    const struct lac_flame_whole *whole; /**< of a model that is a part; or NULL */
+    uint8_t *is_step;                    /**< by string id: names of steps, which are no frames */
     struct lac_flame_tree tree;
 };
 
@@ -37,9 +38,6 @@ static inline bool lac_flame_is_frame(const struct lac_flame_walk *walk, uint64_
     return ((walk->frame_kinds >> walk->model->slices.kind[slice]) & 1u) != 0 &&
            walk->is_step[walk->model->slices.name[slice]] == 0;
 }
-
-/** The row of samples of the thread of that row, or LAC_NONE. O(tracks). */
-uint32_t lac_flame_stacks_of(const struct lac_model *model, uint32_t thread);
 
 /** One per metric. @return LAC_OK or LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk);

@@ -10,15 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Clocks are read on both sides of the queue, and the queue itself takes a while. */
-enum { HAND_OVER_NS = 2000000 };
-
 static int by_end(const void *a, const void *b)
 {
     const struct lac_flame_fetch *left = a;
     const struct lac_flame_fetch *right = b;
     const int order = LAC_ORDER(left->end_ns, right->end_ns);
-    return order != 0 ? order : LAC_ORDER(left->track, right->track);
+    const int by_track = LAC_ORDER(left->track, right->track);
+    return order != 0 ? order
+                      : (by_track != 0 ? by_track : LAC_ORDER(left->start_ns, right->start_ns));
 }
 
 static int by_start(const void *a, const void *b)
@@ -26,7 +25,8 @@ static int by_start(const void *a, const void *b)
     const struct lac_flame_fetch *left = a;
     const struct lac_flame_fetch *right = b;
     const int order = LAC_ORDER(left->start_ns, right->start_ns);
-    return order != 0 ? order : LAC_ORDER(left->track, right->track);
+    const int by_track = LAC_ORDER(left->track, right->track);
+    return order != 0 ? order : (by_track != 0 ? by_track : LAC_ORDER(left->end_ns, right->end_ns));
 }
 
 static uint32_t find(const struct lac_model *model, const char *text)
@@ -68,9 +68,9 @@ static uint64_t gather(const struct lac_model *model, uint32_t name, uint32_t ot
 enum lac_status lac_flame_workers_init(const struct lac_model *model,
                                        struct lac_flame_workers *ret_workers)
 {
-    struct lac_flame_workers workers = {.wait_name = find(model, "loader.wait"),
-                                        .data_wait = find(model, "data_wait")};
-    uint32_t fetch_name = find(model, "loader.fetch");
+    struct lac_flame_workers workers = {.wait_name = find(model, LAC_FLAME_WAIT_NAME),
+                                        .data_wait = find(model, LAC_FLAME_CAUSE_NAME)};
+    uint32_t fetch_name = find(model, LAC_FLAME_FETCH_NAME);
     *ret_workers = (struct lac_flame_workers){0};
     if (workers.wait_name == 0 || workers.data_wait == 0 || fetch_name == 0) {
         return LAC_OK;
@@ -143,7 +143,7 @@ uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t 
     if (wait == NULL) {
         return LAC_NONE;
     }
-    until_ns = wait->end_ns + HAND_OVER_NS;
+    until_ns = wait->end_ns + LAC_FLAME_HAND_OVER_NS;
     while (low < high) { /* the last fetch that ended by the hand-over */
         uint64_t middle = low + (high - low) / 2;
         if (workers->fetches[middle].end_ns <= until_ns) {

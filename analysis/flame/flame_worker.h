@@ -12,6 +12,14 @@
 
 #include <stdint.h>
 
+/** Clocks are read on both sides of the queue, and the queue itself takes a while. */
+#define LAC_FLAME_HAND_OVER_NS INT64_C(2000000)
+
+/** Names of the slices in question, and of the cause. */
+#define LAC_FLAME_WAIT_NAME  "loader.wait"
+#define LAC_FLAME_FETCH_NAME "loader.fetch"
+#define LAC_FLAME_CAUSE_NAME "data_wait"
+
 struct lac_flame_fetch {
     int64_t start_ns, end_ns;
     uint32_t track;

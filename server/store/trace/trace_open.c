@@ -197,6 +197,7 @@ static void lazy_done(struct lac_trace_lazy *lazy)
     free(lazy->step_host_dur_ns);
     free(lazy->step_dur_ns);
     free(lazy->step_name);
+    free(lazy->is_left_out);
 }
 
 static void head_done(struct lac_model *head)

@@ -56,6 +56,7 @@ struct lac_trace_lazy {
     int64_t *step_host_start_ns, *step_host_dur_ns; /**< between the host's marks */
     uint32_t *step_name;
     uint32_t step_count;
+    uint8_t *is_left_out; /**< by track: threads that flame graphs leave out */
 };
 
 struct lac_trace_file {

@@ -1,0 +1,291 @@
+#include "server/store/trace/flame/trace_flame.h"
+
+#include "analysis/flame/flame.h"
+#include "analysis/model/chunk.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "collector/base/count_of.h"
+#include "collector/base/reserve.h"
+#include "server/store/trace/cache.h"
+#include "server/store/trace/flame/flame_wanted.h"
+#include "server/store/trace/trace_private.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLICE_BYTES = 31 };
+
+/** The part while it is put together. */
+struct picking {
+    const struct lac_flame_question *question;
+    const struct lac_flame_wanted *wanted;
+    uint64_t next; /**< of the single slices */
+    struct lac_slices *slices;
+    uint32_t *ids; /**< of each, in the file */
+    uint64_t capacity;
+};
+
+static enum lac_status make_room(struct picking *picking, uint64_t more)
+{
+    const struct lac_array_ref columns[] = {LAC_ARRAY_REF(picking->slices->start_ns),
+                                            LAC_ARRAY_REF(picking->slices->dur_ns),
+                                            LAC_ARRAY_REF(picking->slices->name),
+                                            LAC_ARRAY_REF(picking->slices->link),
+                                            LAC_ARRAY_REF(picking->slices->lane),
+                                            LAC_ARRAY_REF(picking->slices->kind),
+                                            LAC_ARRAY_REF(picking->ids)};
+    const uint64_t need = picking->slices->count + more;
+    uint64_t grown = picking->capacity;
+
+    if (need <= picking->capacity) {
+        return LAC_OK;
+    }
+    for (size_t c = 0; c < LAC_COUNT_OF(columns); c++) {
+        grown = picking->capacity;
+        if (!lac_reserve(columns[c].array, &grown, sizeof(grown), need, columns[c].element_bytes)) {
+            return LAC_ERR_NOMEM;
+        }
+    }
+    picking->capacity = grown;
+    return LAC_OK;
+}
+
+/** Single slices of a track that were not passed yet: [picking->next, end). */
+static uint64_t end_of_singles(const struct picking *picking, uint32_t track)
+{
+    const struct lac_track *of = &picking->question->file->head.tracks[track];
+    const struct lac_flame_wanted *wanted = picking->wanted;
+    uint64_t low = picking->next;
+    uint64_t high = wanted->count;
+
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+
+        if (wanted->ids[middle] < of->first + of->count) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/** Whether something that ends then still encloses the next single slice. */
+static bool encloses_next(const struct picking *picking, uint64_t end, int64_t end_ns)
+{
+    return picking->wanted->start_ns != NULL && picking->next < end &&
+           end_ns > picking->wanted->start_ns[picking->next];
+}
+
+/** Copy what is wanted of a chunk. */
+static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
+                 const struct lac_slices *at, enum lac_flame_extent extent, uint64_t end)
+{
+    struct lac_slices *to = picking->slices;
+
+    for (uint64_t i = 0; i < at->count; i++) {
+        const uint64_t id = chunk->first + i;
+        const bool is_single = picking->next < end && picking->wanted->ids[picking->next] == id;
+
+        picking->next += is_single ? 1 : 0;
+        if (is_single || extent == LAC_FLAME_ALL ||
+            (extent == LAC_FLAME_AREA && lac_flame_is_inside(picking->question, at, i)) ||
+            encloses_next(picking, end, at->start_ns[i] + at->dur_ns[i])) {
+            to->start_ns[to->count] = at->start_ns[i];
+            to->dur_ns[to->count] = at->dur_ns[i];
+            to->name[to->count] = at->name[i];
+            to->link[to->count] = at->link != NULL ? at->link[i] : LAC_NONE;
+            to->lane[to->count] = at->lane[i];
+            to->kind[to->count] = at->kind[i];
+            picking->ids[to->count++] = (uint32_t)id;
+        }
+    }
+}
+
+/** Whether a chunk holds something wanted. */
+static bool is_wanted(const struct picking *picking, const struct lac_chunk_entry *chunk,
+                      enum lac_flame_extent extent, uint64_t end)
+{
+    return extent == LAC_FLAME_ALL ||
+           (extent == LAC_FLAME_AREA && lac_flame_may_be_inside(picking->question, chunk)) ||
+           (picking->next < end &&
+            picking->wanted->ids[picking->next] < chunk->first + chunk->count) ||
+           encloses_next(picking, end, chunk->end_last);
+}
+
+static enum lac_status pick_track(struct picking *picking, uint32_t track)
+{
+    const struct lac_flame_question *question = picking->question;
+    struct lac_trace_file *file = question->file;
+    const enum lac_track_kind kind = file->head.tracks[track].kind;
+    const unsigned columns = question->options->metric != LAC_FLAME_CPU &&
+                                     (kind == LAC_TRACK_STREAM || kind == LAC_TRACK_GAPS)
+                                 ? LAC_FLAME_LINK_COLUMNS
+                                 : LAC_COLUMNS_TILE;
+    const enum lac_flame_extent extent = picking->wanted->extent[track];
+    const uint64_t end = end_of_singles(picking, track);
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t c = file->track_chunk[track];
+         c < file->track_chunk[track + 1] && status == LAC_OK; c++) {
+        const struct lac_chunk_entry *chunk = &file->chunks[c];
+        const struct lac_chunk_columns *read = NULL;
+        struct lac_cache_entry *pin = NULL;
+
+        if (!is_wanted(picking, chunk, extent, end)) {
+            continue;
+        }
+        status = lac_trace_chunk(file, c, columns, &read, &pin, question->reterr);
+        if (status == LAC_OK) {
+            status = make_room(picking, read->at.count);
+        }
+        if (status == LAC_OK) {
+            pick(picking, chunk, &read->at, extent, end);
+        }
+        lac_trace_unpin(file, pin);
+        if (status == LAC_OK &&
+            picking->slices->count > lac_cache_max_bytes(file->model_cache) / SLICE_BYTES) {
+            status = lac_fail(question->reterr, LAC_ERR_LIMIT, 0,
+                              "this part of the trace takes more memory than the model cache has "
+                              "(--model-cache)");
+        }
+    }
+    picking->next = end;
+    return status;
+}
+
+/** The number in the part of a slice of the file, LAC_NONE: it is not there. Those asked for one
+ *  after another mostly lie side by side. */
+static uint32_t number_of(const struct picking *picking, uint32_t id, uint64_t *near)
+{
+    uint64_t low = 0;
+    uint64_t high = picking->slices->count;
+
+    for (uint64_t i = *near; i < high && i < *near + 8 && picking->ids[i] <= id; i++) {
+        if (picking->ids[i] == id) {
+            *near = i;
+            return (uint32_t)i;
+        }
+    }
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+
+        if (picking->ids[middle] < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *near = low;
+    return low < picking->slices->count && picking->ids[low] == id ? (uint32_t)low : LAC_NONE;
+}
+
+static void number_links(const struct picking *picking)
+{
+    struct lac_slices *slices = picking->slices;
+    uint64_t near = 0;
+
+    for (uint64_t i = 0; i < slices->count; i++) {
+        if (slices->link[i] != LAC_NONE) {
+            slices->link[i] = number_of(picking, slices->link[i], &near);
+        }
+    }
+}
+
+/** A model with the tracks of the head, and nothing in them. */
+static struct lac_model *empty_model(const struct lac_model *head)
+{
+    struct lac_model *model = calloc(1, sizeof(*model));
+
+    if (model == NULL) {
+        return NULL;
+    }
+    *model = *head;
+    model->slices = (struct lac_slices){0};
+    model->arg_number_count = 0;
+    model->kernel_config_count = 0;
+    model->copy_count = 0;
+    model->loader_info_count = 0;
+    model->alloc_count = 0;
+    model->sample_count = 0;
+    model->flow_count = 0;
+    model->tracks = calloc((size_t)head->track_count + 1, sizeof(*model->tracks));
+    if (model->tracks == NULL) {
+        free(model);
+        return NULL;
+    }
+    memcpy(model->tracks, head->tracks, head->track_count * sizeof(*model->tracks));
+    return model;
+}
+
+static enum lac_status put_together(const struct lac_flame_question *question,
+                                    const struct lac_flame_wanted *wanted, struct lac_model *model)
+{
+    struct picking picking = {.question = question, .wanted = wanted, .slices = &model->slices};
+    /* one entry at least: a NULL column means that it is not there */
+    enum lac_status status = make_room(&picking, 1);
+
+    for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
+        struct lac_track *track = &model->tracks[t];
+
+        track->first = model->slices.count;
+        if (track->kind != LAC_TRACK_COUNTER) {
+            status = pick_track(&picking, t);
+        }
+        track->count = model->slices.count - track->first;
+    }
+    if (status == LAC_OK) {
+        number_links(&picking);
+    }
+    free(picking.ids);
+    return status;
+}
+
+enum lac_status lac_trace_flame_part(struct lac_trace_file *file,
+                                     const struct lac_flame_options *options,
+                                     struct lac_flame_part *ret_part, struct lac_error *reterr)
+{
+    assert(file != NULL && options != NULL && ret_part != NULL);
+    assert(options->t1_ns > options->t0_ns && options->metric != LAC_FLAME_PROFILE);
+    struct lac_flame_part part = {.whole.is_sampled = lac_flame_is_sampled(&file->head)};
+    const struct lac_flame_question question = {.file = file,
+                                                .options = options,
+                                                .whole = &part.whole,
+                                                .is_sampled = options->by == LAC_FLAME_BY_PYTHON &&
+                                                              part.whole.is_sampled,
+                                                .frame_kinds = lac_flame_frame_kinds(options),
+                                                .reterr = reterr};
+    struct lac_flame_wanted wanted = {0};
+    enum lac_status status = options->metric == LAC_FLAME_CPU
+                                 ? lac_flame_left_out(file, &part.whole.is_left_out, reterr)
+                                 : LAC_OK;
+
+    if (status == LAC_OK) {
+        status = lac_flame_find_wanted(&question, &wanted);
+    }
+    if (status == LAC_OK) {
+        part.model = empty_model(&file->head);
+        status = part.model != NULL ? put_together(&question, &wanted, part.model) : LAC_ERR_NOMEM;
+    }
+    lac_flame_wanted_done(&wanted);
+    if (status != LAC_OK) {
+        lac_trace_flame_part_done(&part);
+        return status;
+    }
+    *ret_part = part;
+    return LAC_OK;
+}
+
+void lac_trace_flame_part_done(struct lac_flame_part *part)
+{
+    if (part->model != NULL) {
+        lac_model_free_columns(part->model);
+        free(part->model->tracks);
+        free(part->model);
+    }
+    *part = (struct lac_flame_part){0};
+}

@@ -1,0 +1,38 @@
+#ifndef LAC_SERVER_STORE_TRACE_FLAME_TRACE_FLAME_H
+#define LAC_SERVER_STORE_TRACE_FLAME_TRACE_FLAME_H
+
+/*
+ * What a flame graph of an area needs of a stored trace, without the rest of it.
+ */
+
+#include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/trace/trace_file.h"
+
+/** A part of a trace: lac_flame_create() with `whole` gives the graph that the whole model gives,
+ *  number by number. */
+struct lac_flame_part {
+    struct lac_model *model; /**< tracks and strings are the head's, slices have other ids; columns
+                                  corr, detail, args and arg_num are NULL, as are all tables */
+    struct lac_flame_whole whole; /**< for lac_flame_options.whole; borrowed from the file */
+};
+
+/**
+ * The slices that a flame graph of the area of `options` is made of: those that reach into it, and
+ * from outside it the launches of what ran in it with the slices around them, or the launches that
+ * ended idle time and the fetches and waits of a loader.
+ *
+ * @param options  with an area (t1 > t0), any metric but LAC_FLAME_PROFILE, which has none
+ * @param ret_part the caller gives it to lac_trace_flame_part_done(), before the file is closed
+ * @return LAC_OK, LAC_ERR_LIMIT when it is larger than the model cache allows, LAC_ERR_NOMEM,
+ *         LAC_ERR_CORRUPT, LAC_ERR_IO
+ * Cost: the chunks that hold such slices; once for a file, those of threads that may only wait.
+ */
+LAC_MUST_USE enum lac_status lac_trace_flame_part(struct lac_trace_file *file,
+                                                  const struct lac_flame_options *options,
+                                                  struct lac_flame_part *ret_part,
+                                                  struct lac_error *reterr);
+void lac_trace_flame_part_done(struct lac_flame_part *part);
+
+#endif
