@@ -37,48 +37,22 @@ static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_op
     return true;
 }
 
-/** Answer from the part of the trace that the area needs. @return false: it takes the whole of it */
-static bool answer_area(struct lac_trace_file *file, const struct lac_flame_options *options,
-                        struct lac_response *response)
-{
-    struct lac_flame_options of_part = *options;
-    struct lac_flame_part part;
-    struct lac_error error = {0};
-    enum lac_status status;
-
-    if (options->metric == LAC_FLAME_PROFILE || options->t1_ns <= options->t0_ns) {
-        return false;
-    }
-    status = lac_trace_flame_part(file, options, &part, &error);
-    if (status != LAC_OK) {
-        lac_api_fail(response, &error);
-        return true;
-    }
-    of_part.whole = &part.whole;
-    status = lac_flame_json(part.model, &of_part, &response->body);
-    if (status == LAC_ERR_NOMEM) {
-        lac_response_error(response, 503, "out_of_memory", "no memory for this flame graph");
-    }
-    lac_trace_flame_part_done(&part);
-    return true;
-}
-
 static void answer_made(struct lac_trace_file *file, const struct lac_flame_options *options,
                         struct lac_response *response)
 {
-    const struct lac_model *model = NULL;
+    struct lac_flame *flame = NULL;
     struct lac_error error = {0};
-    enum lac_status status = lac_trace_file_model(file, &model, &error);
+    enum lac_status status = lac_trace_flame(file, options, &flame, &error);
 
-    if (status != LAC_OK) {
+    if (status == LAC_OK) {
+        status = lac_flame_write(lac_trace_file_head(file), options, flame, &response->body);
+    } else if (status != LAC_ERR_NOMEM) {
         lac_api_fail(response, &error);
-        return;
     }
-    status = lac_flame_json(model, options, &response->body);
     if (status == LAC_ERR_NOMEM) {
         lac_response_error(response, 503, "out_of_memory", "no memory for this flame graph");
     }
-    lac_trace_file_release_model(file, model);
+    lac_flame_destroy(flame);
 }
 
 static void answer_flame(struct lac_trace_file *file, const struct lac_request *request,
@@ -112,7 +86,7 @@ static void answer_flame(struct lac_trace_file *file, const struct lac_request *
     options.metric = (enum lac_flame_metric)metric;
     options.by = (enum lac_flame_by)by;
     if (!lac_api_is_unchanged(request, file, response) &&
-        !answer_stored(file, &options, response) && !answer_area(file, &options, response)) {
+        !answer_stored(file, &options, response)) {
         answer_made(file, &options, response);
     }
 }

@@ -7,6 +7,7 @@
 #include "server/json/flame_pack.h"
 #include "server/json/json_out.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -139,10 +140,11 @@ static void write_kinds(struct lac_json *json, const struct lac_flame *flame,
     lac_json_close(json, ']');
 }
 
-static enum lac_status write_flame(struct lac_buffer *out, const struct lac_model *model,
-                                   const struct lac_flame_options *options,
-                                   const struct lac_flame *flame)
+enum lac_status lac_flame_write(const struct lac_model *model,
+                                const struct lac_flame_options *options,
+                                const struct lac_flame *flame, struct lac_buffer *out)
 {
+    assert(model != NULL && options != NULL && flame != NULL && out != NULL);
     const bool is_all = options->t1_ns <= options->t0_ns;
     struct preorder order = {0};
     struct lac_json json;
@@ -202,7 +204,7 @@ enum lac_status lac_flame_json(const struct lac_model *model,
     enum lac_status status = lac_flame_create(model, options, &flame);
 
     if (status == LAC_OK) {
-        status = write_flame(out, model, options, flame);
+        status = lac_flame_write(model, options, flame, out);
     }
     lac_flame_destroy(flame);
     return status;

@@ -23,7 +23,13 @@ void lac_flame_default_options(struct lac_flame_options *options);
 /** What a report draws: the same, with fewer frames. */
 void lac_flame_report_options(struct lac_flame_options *options);
 
-/** Append the graph. @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT of the buffer */
+/** Append a graph that was made with these options. @param model the trace, with strings and info
+ *  at least @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT of the buffer */
+LAC_MUST_USE enum lac_status lac_flame_write(const struct lac_model *model,
+                                             const struct lac_flame_options *options,
+                                             const struct lac_flame *flame, struct lac_buffer *out);
+
+/** Make the graph and append it. @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT of the buffer */
 LAC_MUST_USE enum lac_status lac_flame_json(const struct lac_model *model,
                                             const struct lac_flame_options *options,
                                             struct lac_buffer *out);

@@ -6,6 +6,7 @@
 #include "collector/base/count_of.h"
 #include "server/sql/sql_trace.h"
 #include "server/sql/tables.h"
+#include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
 
 #include <sqlite3.h>
@@ -57,15 +58,12 @@ static enum lac_status open_flame(struct lac_sql_trace *trace,
                                         .by = LAC_FLAME_BY_OP,
                                         .t0_ns = lac_sql_argument(arguments, 0, 0),
                                         .t1_ns = lac_sql_argument(arguments, 1, LAC_TIME_MAX_NS)};
-    const struct lac_model *model = NULL;
     struct lac_flame *flame = NULL;
     enum lac_status status = read_metric(arguments, &options.metric, reterr);
     if (status || options.t1_ns <= options.t0_ns) {
         return status; /* nothing is in an empty interval */
     }
-    status = lac_trace_file_model(trace->file, &model, reterr);
-    status = status ? status : lac_flame_create(model, &options, &flame);
-    lac_trace_file_release_model(trace->file, model);
+    status = lac_trace_flame(trace->file, &options, &flame, reterr);
     *ret_state = flame;
     *ret_count = status == LAC_OK ? flame->node_count : 0;
     return status;

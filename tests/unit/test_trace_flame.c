@@ -3,11 +3,13 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/flame/flame.h"
+#include "analysis/import/import.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
+#include "tests/simulator/random_loop.h"
 #include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
 #include "tests/support/training_model.h"
@@ -409,6 +411,39 @@ START_TEST(test_of_training_with_a_loader)
 }
 END_TEST
 
+static enum lac_status keep(void *context, struct lac_model *imported, struct lac_error *reterr)
+{
+    (void)context;
+    (void)reterr;
+    model = imported;
+    return LAC_OK;
+}
+
+START_TEST(test_of_simulated_jobs)
+{
+    const struct lac_random_loops loops = {.dir = folder, .seed = 31, .count = 3};
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_random_loops_write(&loops, &error) == LAC_OK, "%s", error.message);
+    for (int seed = 31; seed < 34; seed++) {
+        char name[160];
+        struct lac_import_options options = {0};
+
+        lac_import_limits_default(&options.limits);
+        (void)snprintf(name, sizeof(name), "%s/random-%06d.truth.json", folder, seed);
+        (void)unlink(name);
+        (void)snprintf(name, sizeof(name), "%s/random-%06d.json", folder, seed);
+        ck_assert_msg(lac_import_file(name, &options, keep, NULL, &error) == LAC_OK, "%s",
+                      error.message);
+        (void)unlink(name);
+        state = (uint64_t)seed;
+        store_diagnosed();
+        compare_in_areas(12);
+        close_all();
+    }
+}
+END_TEST
+
 /** Small ones, where all is in one chunk, and some in which a thread has several. */
 START_TEST(test_of_a_trace_in_which_anything_happens)
 {
@@ -453,6 +488,7 @@ int main(void)
     tcase_set_timeout(tests, 600);
     tcase_add_test(tests, test_of_a_trace_with_everything);
     tcase_add_test(tests, test_of_training_with_a_loader);
+    tcase_add_test(tests, test_of_simulated_jobs);
     tcase_add_test(tests, test_of_a_trace_in_which_anything_happens);
     tcase_add_test(tests, test_a_part_is_small);
     suite_add_tcase(suite, tests);

@@ -12,6 +12,7 @@
 #include "server/store/trace/trace_write_private.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -416,6 +417,20 @@ static enum lac_status get_model(struct lac_trace_file *file, bool whole,
     loaded = lac_cache_data(entry);
     *ret_model = &loaded->model;
     return LAC_OK;
+}
+
+bool lac_trace_model_is_loaded(struct lac_trace_file *file)
+{
+    const struct lac_cache_key key = {.owner = file->owner, .type = 0};
+    struct lac_cache_entry *entry = lac_cache_get(file->model_cache, &key);
+
+    lac_cache_unpin(file->model_cache, entry);
+    return entry != NULL;
+}
+
+bool lac_trace_model_fits(const struct lac_trace_file *file)
+{
+    return needed_bytes(&file->head, false) <= lac_cache_max_bytes(file->model_cache);
 }
 
 enum lac_status lac_trace_file_model(struct lac_trace_file *file,

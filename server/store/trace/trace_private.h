@@ -56,7 +56,8 @@ struct lac_trace_lazy {
     int64_t *step_host_start_ns, *step_host_dur_ns; /**< between the host's marks */
     uint32_t *step_name;
     uint32_t step_count;
-    uint8_t *is_left_out; /**< by track: threads that flame graphs leave out */
+    uint8_t *is_left_out;     /**< by track: threads that flame graphs leave out */
+    uint64_t read_for_flames; /**< slices, again and again, in place of the whole model */
 };
 
 struct lac_trace_file {
@@ -141,6 +142,10 @@ struct lac_block_table {
 LAC_MUST_USE enum lac_status lac_trace_read_blocks(struct lac_trace_file *file,
                                                    const struct lac_block_table *table,
                                                    void *target, struct lac_error *reterr);
+
+/** Whether lac_trace_file_model() has it in memory, and whether it could (trace_model.c). */
+bool lac_trace_model_is_loaded(struct lac_trace_file *file);
+bool lac_trace_model_fits(const struct lac_trace_file *file);
 
 /** Allocate and fill model->loader_infos (trace_model.c). */
 LAC_MUST_USE enum lac_status lac_trace_read_loader_infos(struct lac_trace_file *file,

@@ -12,12 +12,18 @@
 #include "server/store/trace/trace_private.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SLICE_BYTES = 31 };
+
+/** Of all slices, one in so many. An area below the first is always read alone: what is in memory as
+ *  a whole takes longer to walk. Others are until they add up to the second: then the whole model,
+ *  which stays in memory, is the cheaper one. */
+enum { SMALL_AREA = 30, WHOLE_MODEL = 3 };
 
 /** The part while it is put together. */
 struct picking {
@@ -85,6 +91,11 @@ static bool encloses_next(const struct picking *picking, uint64_t end, int64_t e
 static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
                  const struct lac_slices *at, enum lac_flame_extent extent, uint64_t end)
 {
+    const enum lac_track_kind track = picking->question->file->head.tracks[chunk->track].kind;
+    /* slices of threads that are no frames hold no time */
+    const uint32_t kinds = track == LAC_TRACK_THREAD || track == LAC_TRACK_STACKS
+                               ? picking->question->frame_kinds
+                               : UINT32_MAX;
     struct lac_slices *to = picking->slices;
 
     for (uint64_t i = 0; i < at->count; i++) {
@@ -92,6 +103,9 @@ static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
         const bool is_single = picking->next < end && picking->wanted->ids[picking->next] == id;
 
         picking->next += is_single ? 1 : 0;
+        if (!is_single && ((kinds >> at->kind[i]) & 1U) == 0) {
+            continue;
+        }
         if (is_single || extent == LAC_FLAME_ALL ||
             (extent == LAC_FLAME_AREA && lac_flame_is_inside(picking->question, at, i)) ||
             encloses_next(picking, end, at->start_ns[i] + at->dur_ns[i])) {
@@ -288,4 +302,67 @@ void lac_trace_flame_part_done(struct lac_flame_part *part)
         free(part->model);
     }
     *part = (struct lac_flame_part){0};
+}
+
+/** Slices of the chunks that an area touches. */
+static uint64_t count_in_area(const struct lac_trace_file *file,
+                              const struct lac_flame_options *options)
+{
+    uint64_t count = 0;
+
+    for (uint32_t c = 0; c < file->chunk_count; c++) {
+        const struct lac_chunk_entry *chunk = &file->chunks[c];
+
+        if (chunk->start_first < options->t1_ns && chunk->end_last >= options->t0_ns) {
+            count += chunk->count;
+        }
+    }
+    return count;
+}
+
+static bool is_part_cheaper(struct lac_trace_file *file, const struct lac_flame_options *options)
+{
+    const uint64_t all = file->head.slices.count;
+    bool is_cheaper;
+    uint64_t count;
+
+    if (options->metric == LAC_FLAME_PROFILE || options->t1_ns <= options->t0_ns) {
+        return false;
+    }
+    count = count_in_area(file, options);
+    if (count < all / SMALL_AREA || !lac_trace_model_fits(file)) {
+        return true;
+    }
+    if (lac_trace_model_is_loaded(file)) {
+        return false;
+    }
+    (void)pthread_mutex_lock(&file->lazy_lock);
+    is_cheaper = file->lazy.read_for_flames + count < all / WHOLE_MODEL;
+    file->lazy.read_for_flames += is_cheaper ? count : 0;
+    (void)pthread_mutex_unlock(&file->lazy_lock);
+    return is_cheaper;
+}
+
+enum lac_status lac_trace_flame(struct lac_trace_file *file,
+                                const struct lac_flame_options *options,
+                                struct lac_flame **ret_flame, struct lac_error *reterr)
+{
+    assert(file != NULL && options != NULL && ret_flame != NULL);
+    struct lac_flame_options asked = *options;
+    struct lac_flame_part part = {0};
+    const struct lac_model *model = NULL;
+    enum lac_status status;
+
+    asked.whole = NULL;
+    if (is_part_cheaper(file, options)) {
+        status = lac_trace_flame_part(file, options, &part, reterr);
+        asked.whole = &part.whole;
+        status = status == LAC_OK ? lac_flame_create(part.model, &asked, ret_flame) : status;
+        lac_trace_flame_part_done(&part);
+        return status;
+    }
+    status = lac_trace_file_model(file, &model, reterr);
+    status = status == LAC_OK ? lac_flame_create(model, &asked, ret_flame) : status;
+    lac_trace_file_release_model(file, model);
+    return status;
 }

@@ -35,4 +35,18 @@ LAC_MUST_USE enum lac_status lac_trace_flame_part(struct lac_trace_file *file,
                                                   struct lac_error *reterr);
 void lac_trace_flame_part_done(struct lac_flame_part *part);
 
+/**
+ * The flame graph of a stored trace: of a part of it for an area of less than a thirtieth of the
+ * slices, for larger ones until what was read for them adds up to a third, and for any area where
+ * the model cache has no room for the whole model; else of that.
+ *
+ * @param options   `whole` is not read
+ * @param ret_flame its names are of lac_trace_file_head(); lac_flame_destroy()
+ * @return as lac_trace_flame_part() and lac_trace_file_model()
+ */
+LAC_MUST_USE enum lac_status lac_trace_flame(struct lac_trace_file *file,
+                                             const struct lac_flame_options *options,
+                                             struct lac_flame **ret_flame,
+                                             struct lac_error *reterr);
+
 #endif
