@@ -6,8 +6,10 @@
  * SQLite and zstd are refused too where they are linked statically, as they are when released.
  */
 
+#include "analysis/flame/flame.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
+#include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/oom.h"
@@ -169,6 +171,27 @@ static enum lac_status read_tables(struct lac_trace_file *file)
     return status;
 }
 
+/** Graphs of an area, each of the part of the trace that it takes. */
+static enum lac_status read_flames(struct lac_trace_file *file)
+{
+    struct lac_flame_options options = {.t0_ns = 1000, .t1_ns = model->info.duration_ns / 2};
+    struct lac_error error;
+    enum lac_status status = LAC_OK;
+
+    for (int metric = LAC_FLAME_GPU; metric <= LAC_FLAME_CPU && status == LAC_OK; metric++) {
+        struct lac_flame_part part;
+
+        options.metric = (enum lac_flame_metric)metric;
+        status = lac_trace_flame_part(file, &options, &part, &error);
+        if (status == LAC_OK) {
+            oom_require(metric == LAC_FLAME_WAITING || part.model->slices.count > 0,
+                        "slices of the part are missing");
+            lac_trace_flame_part_done(&part);
+        }
+    }
+    return status;
+}
+
 static enum lac_status scenario_read(struct lac_store *store)
 {
     const uint32_t tracks[] = {0, 1, 2, 3, 4, 5};
@@ -195,6 +218,9 @@ static enum lac_status scenario_read(struct lac_store *store)
     free(text);
     if (status == LAC_OK) {
         status = read_tables(file);
+    }
+    if (status == LAC_OK) {
+        status = read_flames(file);
     }
     if (status == LAC_OK) {
         status = lac_trace_file_whole_model(file, &whole, &error);

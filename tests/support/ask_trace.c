@@ -1,9 +1,34 @@
 #include "tests/support/ask_trace.h"
 
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
+#include "server/store/trace/flame/trace_flame.h"
 
 #include <stdlib.h>
+
+static void ask_for_flames(struct lac_trace_file *file, uint32_t (*pick)(uint32_t below))
+{
+    struct lac_flame_options options = {.t0_ns = pick(10000000)};
+    struct lac_error error;
+
+    options.t1_ns = options.t0_ns + 1 + pick(10000000);
+    for (int metric = LAC_FLAME_GPU; metric <= LAC_FLAME_CPU; metric++) {
+        struct lac_flame_part part;
+        struct lac_flame *flame = NULL;
+
+        options.metric = (enum lac_flame_metric)metric;
+        options.by = (enum lac_flame_by)pick(LAC_FLAME_BY_PYTHON + 1);
+        options.whole = NULL;
+        if (lac_trace_flame_part(file, &options, &part, &error) == LAC_OK) {
+            options.whole = &part.whole;
+            if (lac_flame_create(part.model, &options, &flame) == LAC_OK) {
+                lac_flame_destroy(flame);
+            }
+            lac_trace_flame_part_done(&part);
+        }
+    }
+}
 
 void ask_everything(struct lac_trace_file *file, uint32_t (*pick)(uint32_t below))
 {
@@ -76,6 +101,7 @@ void ask_everything(struct lac_trace_file *file, uint32_t (*pick)(uint32_t below
         LAC_OK) {
         lac_trace_stretch_destroy(stretch);
     }
+    ask_for_flames(file, pick);
     if (lac_trace_file_model(file, &model, &error) == LAC_OK) {
         lac_trace_file_release_model(file, model);
     }

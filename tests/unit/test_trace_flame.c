@@ -456,6 +456,49 @@ START_TEST(test_of_a_trace_in_which_anything_happens)
 }
 END_TEST
 
+/** Whether by a part or by the whole model: the first areas are small, then all is read. */
+START_TEST(test_either_way_gives_the_same)
+{
+    enum { ROUNDS = 12 };
+    struct lac_flame *got[ROUNDS][4] = {{NULL}};
+    struct lac_flame_options asked[ROUNDS];
+    const struct lac_model *whole = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(training_model_create(300000, &model), LAC_OK);
+    state = 9;
+    store_diagnosed();
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t part_ns = model->info.duration_ns / (round < 4 ? 200 : 12);
+
+        asked[round] = (struct lac_flame_options){.t0_ns = (round + 1) * part_ns,
+                                                  .t1_ns = (round + 2) * part_ns};
+        if (round == ROUNDS - 1) {
+            asked[round] = (struct lac_flame_options){0}; /* all of it */
+        }
+        for (int metric = LAC_FLAME_GPU; metric <= LAC_FLAME_PROFILE; metric++) {
+            asked[round].metric = (enum lac_flame_metric)metric;
+            ck_assert_msg(lac_trace_flame(file, &asked[round], &got[round][metric], &error) ==
+                              LAC_OK,
+                          "%s", error.message);
+        }
+    }
+    ck_assert_msg(lac_trace_file_model(file, &whole, &error) == LAC_OK, "%s", error.message);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int metric = LAC_FLAME_GPU; metric <= LAC_FLAME_PROFILE; metric++) {
+            struct lac_flame *expected = NULL;
+
+            asked[round].metric = (enum lac_flame_metric)metric;
+            ck_assert_int_eq(lac_flame_create(whole, &asked[round], &expected), LAC_OK);
+            are_equal(expected, got[round][metric]);
+            lac_flame_destroy(expected);
+            lac_flame_destroy(got[round][metric]);
+        }
+    }
+    lac_trace_file_release_model(file, whole);
+}
+END_TEST
+
 /** What is asked for decides what is read: of a narrow area little. */
 START_TEST(test_a_part_is_small)
 {
@@ -490,6 +533,7 @@ int main(void)
     tcase_add_test(tests, test_of_training_with_a_loader);
     tcase_add_test(tests, test_of_simulated_jobs);
     tcase_add_test(tests, test_of_a_trace_in_which_anything_happens);
+    tcase_add_test(tests, test_either_way_gives_the_same);
     tcase_add_test(tests, test_a_part_is_small);
     suite_add_tcase(suite, tests);
     return check_main(suite);
