@@ -6,6 +6,7 @@
 #include "analysis/model/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** Whether a thread's time is nobody's. A part of a trace cannot tell: then it was found before. */

@@ -7,7 +7,6 @@
 #include "server/sql/sql_trace.h"
 #include "server/sql/tables.h"
 #include "server/store/trace/flame/trace_flame.h"
-#include "server/store/trace/trace_file.h"
 
 #include <sqlite3.h>
 #include <stdint.h>

@@ -4,6 +4,7 @@
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "server/store/trace/flame/trace_flame.h"
+#include "server/store/trace/trace_file.h"
 
 #include <stdlib.h>
 

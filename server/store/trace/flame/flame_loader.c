@@ -2,7 +2,9 @@
  * analysis/flame/flame_worker.c, a gap asks for the last wait that began before it and for the next
  * one, and then for the last fetch that ended by the end of that wait. */
 
+#include "analysis/flame/flame.h"
 #include "analysis/flame/flame_worker.h"
+#include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"

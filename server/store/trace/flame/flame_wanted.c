@@ -1,6 +1,7 @@
 #include "server/store/trace/flame/flame_wanted.h"
 
 #include "analysis/flame/flame.h"
+#include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/order.h"
