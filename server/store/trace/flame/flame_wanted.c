@@ -14,14 +14,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** The track of the slice that was looked at last: most are on the same one. */
-struct latest {
-    uint64_t first, end;
-    uint32_t track;
-};
-
-static uint32_t track_of(const struct lac_model *head, uint64_t slice, struct latest *latest)
+/** Most slices asked for one after another are on the same track. */
+static uint32_t track_of(const struct lac_model *head, uint64_t slice,
+                         struct lac_flame_wanted *wanted)
 {
+    struct lac_flame_latest *latest = &wanted->latest;
+
     if (slice < latest->first || slice >= latest->end) {
         latest->track = lac_model_track_of(head, slice);
         latest->first = head->tracks[latest->track].first;
@@ -44,18 +42,11 @@ static int by_id(const void *a, const void *b)
     return LAC_ORDER(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
-/** Ascending, each once. Launches of one stream mostly are in order as they are. */
-static void put_in_order(struct lac_flame_wanted *wanted)
+/** Take those out that are there twice. */
+static void keep_each_once(struct lac_flame_wanted *wanted)
 {
-    bool is_sorted = true;
     uint64_t kept = 0;
 
-    for (uint64_t i = 1; i < wanted->count && is_sorted; i++) {
-        is_sorted = wanted->ids[i - 1] <= wanted->ids[i];
-    }
-    if (!is_sorted) {
-        qsort(wanted->ids, wanted->count, sizeof(*wanted->ids), by_id);
-    }
     for (uint64_t i = 0; i < wanted->count; i++) {
         if (kept == 0 || wanted->ids[kept - 1] != wanted->ids[i]) {
             wanted->ids[kept++] = wanted->ids[i];
@@ -64,12 +55,56 @@ static void put_in_order(struct lac_flame_wanted *wanted)
     wanted->count = kept;
 }
 
+/** Many ids lie close together: a bit for each there could be sorts them in two passes. */
+static enum lac_status sort_by_bits(struct lac_flame_wanted *wanted, uint32_t low, uint32_t high)
+{
+    const uint64_t word_count = ((uint64_t)high - low) / 64 + 1;
+    uint64_t *words = calloc(word_count, sizeof(*words));
+
+    if (words == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < wanted->count; i++) {
+        words[(wanted->ids[i] - low) / 64] |= UINT64_C(1) << (wanted->ids[i] - low) % 64;
+    }
+    wanted->count = 0;
+    for (uint64_t w = 0; w < word_count; w++) {
+        for (uint64_t rest = words[w]; rest != 0; rest &= rest - 1) {
+            wanted->ids[wanted->count++] =
+                (uint32_t)(low + w * 64 + (uint64_t)__builtin_ctzll(rest));
+        }
+    }
+    free(words);
+    return LAC_OK;
+}
+
+/** Ascending, each once. Launches of one stream mostly are in order as they are. */
+static enum lac_status put_in_order(struct lac_flame_wanted *wanted)
+{
+    bool is_sorted = true;
+    uint32_t low = UINT32_MAX;
+    uint32_t high = 0;
+
+    for (uint64_t i = 0; i < wanted->count; i++) {
+        is_sorted = is_sorted && (i == 0 || wanted->ids[i - 1] <= wanted->ids[i]);
+        low = wanted->ids[i] < low ? wanted->ids[i] : low;
+        high = wanted->ids[i] > high ? wanted->ids[i] : high;
+    }
+    if (!is_sorted && (high - low) / 64 < wanted->count) {
+        return sort_by_bits(wanted, low, high);
+    }
+    if (!is_sorted) {
+        qsort(wanted->ids, wanted->count, sizeof(*wanted->ids), by_id);
+    }
+    keep_each_once(wanted);
+    return LAC_OK;
+}
+
 /** Want what the slices of a track in the area link to. @param on_threads only slices of threads */
 static enum lac_status want_links(const struct lac_flame_question *question, uint32_t track,
                                   bool on_threads, struct lac_flame_wanted *wanted)
 {
     struct lac_trace_file *file = question->file;
-    struct latest latest = {0};
     enum lac_status status = LAC_OK;
 
     for (uint32_t c = file->track_chunk[track];
@@ -85,8 +120,8 @@ static enum lac_status want_links(const struct lac_flame_question *question, uin
             const uint32_t link = columns->at.link[i];
 
             if (link != LAC_NONE && lac_flame_is_inside(question, &columns->at, i) &&
-                (!on_threads || file->head.tracks[track_of(&file->head, link, &latest)].kind ==
-                                    LAC_TRACK_THREAD)) {
+                (!on_threads ||
+                 file->head.tracks[track_of(&file->head, link, wanted)].kind == LAC_TRACK_THREAD)) {
                 status = lac_flame_want(wanted, link);
             }
         }
@@ -150,10 +185,10 @@ static enum lac_status want_launches(const struct lac_flame_question *question,
             }
         }
     }
+    status = status == LAC_OK ? put_in_order(wanted) : status;
     if (status != LAC_OK) {
         return status;
     }
-    put_in_order(wanted);
     wanted->start_ns = malloc((wanted->count + 1) * sizeof(*wanted->start_ns));
     return wanted->start_ns != NULL
                ? visit(question, wanted, wanted->count, LAC_COLUMNS_TILE, note_start)
@@ -172,7 +207,7 @@ static enum lac_status want_launch_of(const struct lac_flame_question *question,
     if (at->link[i] == LAC_NONE) {
         return LAC_OK;
     }
-    track = lac_model_track_of(head, at->link[i]);
+    track = track_of(head, at->link[i], wanted);
     if (question->frame_kinds != 0 && head->tracks[track].kind == LAC_TRACK_THREAD) {
         track = question->is_sampled ? lac_flame_stacks_of(head, track) : track;
         if (track != LAC_NONE) {
@@ -195,15 +230,14 @@ static enum lac_status want_waiting(const struct lac_flame_question *question,
             status = want_links(question, t, false, wanted);
         }
     }
-    put_in_order(wanted);
+    status = status == LAC_OK ? put_in_order(wanted) : status;
     if (status == LAC_OK) {
         status = visit(question, wanted, wanted->count, LAC_FLAME_LINK_COLUMNS, want_launch_of);
     }
     if (status == LAC_OK) {
         status = lac_flame_want_loader(question, wanted);
     }
-    put_in_order(wanted);
-    return status;
+    return status == LAC_OK ? put_in_order(wanted) : status;
 }
 
 /** Threads, or the samples of their stacks, that have time of their own. */

@@ -33,11 +33,18 @@ enum lac_flame_extent {
     LAC_FLAME_ALL,
 };
 
+/** The track of the slice that was looked for last. */
+struct lac_flame_latest {
+    uint64_t first, end;
+    uint32_t track;
+};
+
 struct lac_flame_wanted {
     uint8_t *extent;   /**< by track: enum lac_flame_extent */
     uint32_t *ids;     /**< single slices, ascending, each once */
     int64_t *start_ns; /**< of each, and what encloses one is wanted, too; NULL: it is not */
     uint64_t count, capacity;
+    struct lac_flame_latest latest;
 };
 
 /** @param ret_wanted the caller gives it to lac_flame_wanted_done(), also after a failure */
