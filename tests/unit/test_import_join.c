@@ -3,6 +3,7 @@
 
 #include "analysis/flame/flame.h"
 #include "analysis/import/import_join.h"
+#include "analysis/model/args.h"
 #include "collector/base/count_of.h"
 #include "collector/base/tar.h"
 #include "tests/support/check_main.h"
@@ -282,6 +283,108 @@ START_TEST(database_in_the_archive_is_read)
 }
 END_TEST
 
+/* -- what Nsight Compute measured --------------------------------------------------------------- */
+
+#define KERNEL(name, stream, at_us, corr)                                                          \
+    ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":" stream            \
+    ",\"ts\":" T0_S at_us ",\"dur\":10,\"args\":{\"device\":0,\"stream\":" stream                  \
+    ",\"correlation\":" corr ",\"grid\":[4,1,1],\"block\":[32,1,1]}}"
+
+static const char KERNELS[] =
+    "{\"traceEvents\":["
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":7,\"tid\":7,"
+    "\"ts\":" T0_S "000000.000,\"dur\":10,\"args\":{\"correlation\":1}}" KERNEL(
+        "void add<float>(float*)", "7", "000200.000", "2")
+        KERNEL("void add<float>(float*)", "9", "000300.000", "3")
+            KERNEL("gemm", "7", "000400.000", "4")
+                KERNEL("void add<float>(float*)", "7", "000500.000", "5")
+                    KERNEL("void (anonymous namespace)::mul<int>(int)", "7", "000600.000", "6")
+                        KERNEL("void two<int>(int)", "7", "000700.000", "7")
+                            KERNEL("void two<long>(long)", "7", "000800.000", "8") "]}";
+
+#define LAUNCH(id, name, bytes)                                                                    \
+    "\"" id "\",\"1\",\"python\",\"h\",\"" name                                                    \
+    "\",\"1\",\"7\",\"(32, 1, 1)\",\"(4, 1, 1)\",\"0\",\"7.0\",\"" bytes "\",\"10\"\n"
+
+static const char MEASURES[] =
+    "\"ID\",\"Process ID\",\"Process Name\",\"Host Name\",\"Kernel Name\",\"Context\",\"Stream\","
+    "\"Block Size\",\"Grid Size\",\"Device\",\"CC\",\"dram__bytes_read.sum\","
+    "\"gpu__time_duration.sum\"\n"
+    "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"byte\",\"usecond\"\n" LAUNCH(
+        "0", "void add<float>(float*)", "1000") LAUNCH("1", "gemm", "2000")
+        LAUNCH("2", "void add<float>(float*)", "3000") LAUNCH("3", "scale", "4000")
+            LAUNCH("4", "(anonymous namespace)::mul", "5000") LAUNCH("5", "two", "6000")
+                LAUNCH("6", "gemm", "7000");
+
+/** Arguments of the n-th slice of a name on streams, by time. */
+static const char *nth_args(const struct lac_model *model, const char *name, unsigned n)
+{
+    static char text[512];
+    int64_t after_ns = -1;
+    uint64_t found = UINT64_MAX;
+    for (unsigned i = 0; i <= n; i++) {
+        found = UINT64_MAX;
+        for (uint32_t t = 0; t < model->track_count; t++) {
+            const struct lac_track *track = &model->tracks[t];
+            for (uint64_t s = track->first;
+                 track->kind == LAC_TRACK_STREAM && s < track->first + track->count; s++) {
+                if (strcmp(lac_model_str(model, model->slices.name[s]), name) == 0 &&
+                    model->slices.start_ns[s] > after_ns &&
+                    (found == UINT64_MAX ||
+                     model->slices.start_ns[s] < model->slices.start_ns[found])) {
+                    found = s;
+                }
+            }
+        }
+        ck_assert_msg(found != UINT64_MAX, "%s %u", name, n);
+        after_ns = model->slices.start_ns[found];
+    }
+    ck_assert_uint_lt(lac_args_format(model, found, text, sizeof(text)), sizeof(text));
+    return text;
+}
+
+/* By name and order, over all streams; what has no kernel of its name is told. */
+START_TEST(measures_stand_at_the_kernels)
+{
+    static const char bytes[] = "\"memory bytes per second\":";
+    for (unsigned turn = 0; turn < 2; turn++) {
+        const struct file files[2][2] = {{{"t.json", KERNELS, NULL}, {"n.csv", MEASURES, NULL}},
+                                         {{"n.csv", MEASURES, NULL}, {"t.json", KERNELS, NULL}}};
+        struct imported imported = join(files[turn], 2);
+        const struct lac_model *model = joined(&imported);
+        const struct {
+            const char *name;
+            unsigned n;
+            const char *rate; /* NULL: none */
+        } expected[] = {
+            {"void add<float>(float*)", 0, "100000000"},
+            {"void add<float>(float*)", 1, "300000000"},
+            {"void add<float>(float*)", 2, NULL},
+            {"gemm", 0, "200000000"},
+            {"void (anonymous namespace)::mul<int>(int)", 0, "500000000"},
+            {"void two<int>(int)", 0, NULL},
+            {"void two<long>(long)", 0, NULL},
+        };
+        for (size_t i = 0; i < LAC_COUNT_OF(expected); i++) {
+            const char *args = nth_args(model, expected[i].name, expected[i].n);
+            const char *at = strstr(args, bytes);
+            ck_assert_msg((at != NULL) == (expected[i].rate != NULL), "%s: %s", expected[i].name,
+                          args);
+            ck_assert_ptr_nonnull(strstr(args, "\"grid\":[4,1,1]"));
+            if (at != NULL) {
+                ck_assert_msg(strncmp(at + sizeof(bytes) - 1, expected[i].rate,
+                                      strlen(expected[i].rate)) == 0,
+                              "%s: %s", expected[i].name, args);
+            }
+        }
+        ck_assert_uint_eq(report_count(model, "joined_measures"), 4);
+        ck_assert_uint_eq(report_count(model, "measures_without_kernel"), 3);
+        ck_assert_uint_eq(model->info.profile_count, 1);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_join");
@@ -294,6 +397,7 @@ int main(void)
     tcase_add_test(all, what_cannot_be_joined_is_said);
     tcase_add_test(all, damaged_archives_are_errors);
     tcase_add_test(all, database_in_the_archive_is_read);
+    tcase_add_test(all, measures_stand_at_the_kernels);
     suite_add_tcase(suite, all);
     return check_main(suite);
 }

@@ -9,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `more` elements behind `count`; the array stays valid when there is none. */
-static bool widen(void *array, uint64_t count, uint64_t more, size_t element_bytes)
+enum lac_status lac_join_widen(void *array, uint64_t count, uint64_t more, size_t element_bytes)
 {
     void *old;
     memcpy((void *)&old, array, sizeof(old));
     void *grown = realloc(old, (count + more + 1) * element_bytes);
     if (grown == NULL) {
-        return false;
+        return LAC_ERR_NOMEM;
     }
     memcpy(array, (void *)&grown, sizeof(grown));
-    return true;
+    return LAC_OK;
 }
 
-#define WIDEN(array, count, more) widen((void *)&(array), (count), (more), sizeof(*(array)))
+#define WIDEN(array, count, more)                                                                  \
+    (lac_join_widen((void *)&(array), (count), (more), sizeof(*(array))) == LAC_OK)
 
 /* Ids of the other's strings in ours. NULL: status says why. */
 static uint32_t *map_strings(struct lac_model *into, const struct lac_model *other,

@@ -168,7 +168,11 @@ static enum lac_status join(struct lac_model *into, const char *name,
     }
     tell(into, member, &clock, cut_count);
     take_report(into, other);
+    const uint64_t first = into->slices.count;
     status = lac_join_append(into, other, clock.shift_ns);
+    if (status == LAC_OK && other->info.format == LAC_FORMAT_NCU) {
+        status = lac_join_measures(into, first);
+    }
     if (status == LAC_OK) {
         status = take_facts(into, other);
     }

@@ -4,6 +4,12 @@
 /* What the files of this folder share. */
 
 #include "analysis/import/join/join_models.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /** How a member's times become the trace's: both relative to the trace's t0. */
 struct lac_join_clock {
@@ -32,6 +38,16 @@ uint64_t lac_join_cut_counters(struct lac_model *model, int64_t from_ns, int64_t
  *  destroyed. @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT */
 LAC_MUST_USE enum lac_status lac_join_append(struct lac_model *into, const struct lac_model *other,
                                              int64_t shift_ns);
+
+/** join_append.c: room for `more` elements behind `count`. @param array where the pointer is; it
+ *  stays valid when there is no room @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_join_widen(void *array, uint64_t count, uint64_t more,
+                                            size_t element_bytes);
+
+/** join_measures.c: give the kernels before slice `first` the arguments of those from it on, which
+ *  Nsight Compute measured: by name, in their order.
+ *  @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT. Cost: sorts the kernels */
+LAC_MUST_USE enum lac_status lac_join_measures(struct lac_model *into, uint64_t first);
 
 /** Move all times of a model later: its t0 becomes earlier. */
 void lac_join_move_start(struct lac_model *model, int64_t by_ns);
