@@ -243,33 +243,42 @@ static void tell(struct lac_model *model, uint64_t launches, uint64_t matched)
     }
 }
 
+static enum lac_status put_all(struct lac_model *model, const struct kernels *launches,
+                               const uint32_t *matches)
+{
+    uint64_t numbers = 0;
+    for (uint64_t i = 0; i < launches->count; i++) {
+        if (matches[i] != LAC_NONE) {
+            numbers += numbers_of(model, matches[i]) + numbers_of(model, launches->at[i].slice);
+        }
+    }
+    enum lac_status status = LAC_ERR_LIMIT;
+    if (model->arg_number_count + numbers <= UINT32_MAX) {
+        status = lac_join_widen((void *)&model->arg_numbers, model->arg_number_count, numbers,
+                                sizeof(*model->arg_numbers));
+    }
+    for (uint64_t i = 0; i < launches->count && status == LAC_OK; i++) {
+        if (matches[i] != LAC_NONE) {
+            status = put(model, matches[i], launches->at[i].slice);
+        }
+    }
+    return status;
+}
+
 enum lac_status lac_join_measures(struct lac_model *into, uint64_t first)
 {
     struct kernels launches = {NULL, 0};
     struct kernels kernels = {NULL, 0};
     uint32_t *matches = NULL;
-    uint64_t numbers = 0;
     enum lac_status status = LAC_ERR_NOMEM;
 
     if (collect(into, LAC_TRACK_STREAM, 0, &kernels) &&
-        collect(into, LAC_TRACK_PROFILE, first, &launches) &&
-        (matches = malloc((launches.count + 1) * sizeof(*matches))) != NULL) {
-        const uint64_t matched = match(into, &launches, &kernels, matches);
-        for (uint64_t i = 0; i < launches.count; i++) {
-            if (matches[i] != LAC_NONE) {
-                numbers += numbers_of(into, matches[i]) + numbers_of(into, launches.at[i].slice);
-            }
-        }
-        status = into->arg_number_count + numbers > UINT32_MAX
-                     ? LAC_ERR_LIMIT
-                     : lac_join_widen((void *)&into->arg_numbers, into->arg_number_count, numbers,
-                                      sizeof(*into->arg_numbers));
-        for (uint64_t i = 0; i < launches.count && status == LAC_OK; i++) {
-            if (matches[i] != LAC_NONE) {
-                status = put(into, matches[i], launches.at[i].slice);
-            }
-        }
-        tell(into, launches.count, matched);
+        collect(into, LAC_TRACK_PROFILE, first, &launches)) {
+        matches = malloc((launches.count + 1) * sizeof(*matches));
+    }
+    if (matches != NULL) {
+        tell(into, launches.count, match(into, &launches, &kernels, matches));
+        status = put_all(into, &launches, matches);
     }
     free(matches);
     free(launches.at);
