@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Files of other tools through the server: joined to a trace, and each format's analysis, flame graphs and rows."""
+import json
 import os
 import subprocess
 import tempfile
@@ -10,7 +11,37 @@ from server_harness import PROGRAM, Server, main, make_trace, wait_for
 
 DMON = b"# gpu   pwr gtemp\n# Idx     W     C\n    0    70    41\n    0    71    42\n"
 PROFILE = b"main;train;step 100\nmain;load 30\n"
+ADD, GEMM = "void add<float>(float*, int)", "sm80_xmma_gemm_f32"
+KERNELS = ((ADD, 7, 0), (GEMM, 9, 100), (ADD, 9, 200), (GEMM, 7, 300), (ADD, 7, 400), ("scale", 7, 500))  # name, stream, start
+MEASURES = (  # name, floating-point operations, bytes, us: as launched
+    (ADD, 1000, 5000, 10), (GEMM, 80_000_000, 4_000_000, 40), ("softmax", 7, 7, 7), (ADD, 3000, 6000, 20), (GEMM, 90_000_000, 2_000_000, 20))
 FLAMES = ("gpu", "waiting", "cpu", "profile")
+
+
+def launches(measures):
+    """What `ncu --csv --page raw` prints: headings, units, a row a launch."""
+    names = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC",
+             "dram__bytes.sum", "gpu__time_duration.sum", "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum")
+    rows = [names, ("",) * 11 + ("byte", "usecond", "inst")]
+    for at, (name, flop, moved, us) in enumerate(measures):
+        rows.append((at, 1, "python", "h", name, 1, 7, "(32, 1, 1)", "(4, 1, 1)", 0, "8.0", f"{moved:,}", us, f"{flop:,}"))
+    return "".join(",".join(f'"{field}"' for field in row) + "\n" for row in rows).encode()
+
+
+def kernels_trace():
+    """A Kineto trace of KERNELS; each kernel's correlation is its place in the list, from 1."""
+    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1000, "dur": 900}]
+    for at, (name, stream, start) in enumerate(KERNELS):
+        launch = {"ph": "X", "pid": 1, "tid": 1, "ts": 1000 + start, "dur": 5, "args": {"correlation": at + 1}}
+        kernel = {"ph": "X", "pid": 0, "tid": stream, "ts": 1020 + start, "dur": 50,
+                  "args": {"correlation": at + 1, "device": 0, "stream": stream, "grid": [4, 1, 1], "block": [32, 1, 1]}}
+        events += [{**launch, "cat": "cuda_runtime", "name": "cudaLaunchKernel"}, {**kernel, "cat": "kernel", "name": name}]
+    return json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU"}], "traceEvents": events}).encode()
+
+
+def rates(flop, moved, us):
+    """The members that a launch's measures become, in operations and bytes per second."""
+    return {"FLOP per second": flop * 1_000_000 // us, "memory bytes per second": moved * 1_000_000 // us}
 
 
 class Join(unittest.TestCase):
@@ -83,6 +114,40 @@ class Join(unittest.TestCase):
         analysis, flames, tracks = self.answers(again["id"])
         self.assertEqual((analysis["trace"]["profiles"], flames["profile"]["unit"]), (1, "samples"))
         self.assertIn("counter", {t["kind"] for t in tracks})
+
+    def measured(self, trace):
+        """Of the trace's kernels in order: name, what was measured, the other arguments."""
+        query = ("SELECT name, args FROM slices WHERE kind = 'kernel' AND track IN (SELECT id FROM tracks WHERE kind = 'stream')"
+                 " ORDER BY start_ns")
+        done = subprocess.run([PROGRAM, "sql", trace, query, "--json", "--data", self.server.data], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = []
+        for name, text in json.loads(done.stdout)["rows"]:
+            args = json.loads(text or "{}")
+            told.append((name, {key: args.pop(key) for key in list(args) if "per second" in key}, args))
+        return told
+
+    def test_kernels_carry_what_nsight_compute_measured(self):
+        alone = self.server.upload(kernels_trace(), "kernels")
+        self.server.wait_ready(alone)
+        row = self.ready(self.join(launches(MEASURES), "ncu.csv", trace=alone))
+        lines = {line["code"]: line for line in row["import_report"]["lines"]}
+        self.assertEqual((lines["joined_measures"]["count"], lines["measures_without_kernel"]["count"]), (4, 1), lines)
+        of = {name: iter([rates(*measure) for other, *measure in MEASURES if other == name]) for name, _, _ in KERNELS}
+        before, after = self.measured(alone), self.measured(row["id"])
+        self.assertEqual([(name, rate) for name, rate, _ in after], [(name, next(of[name], {})) for name, _, _ in KERNELS])
+        self.assertEqual([(name, {}, args) for name, _, args in after], before)
+        self.assertEqual(self.answers(row["id"])[0]["devices"], self.answers(alone)[0]["devices"])
+
+    def test_measures_of_other_kernels_are_said_to_fit_none(self):
+        alone = self.server.upload(kernels_trace(), "kernels")
+        self.server.wait_ready(alone)
+        row = self.ready(self.join(launches((("softmax", 7, 7, 7), ("relu", 8, 8, 8))), "other.csv", trace=alone))
+        lines = {line["code"]: line for line in row["import_report"]["lines"]}
+        self.assertEqual(lines["measures_without_kernel"]["count"], 2)
+        self.assertIn("no kernel of their name", lines["measures_without_kernel"]["text"])
+        self.assertNotIn("joined_measures", lines)
+        self.assertEqual(self.measured(row["id"]), self.measured(alone))
 
     def test_what_cannot_be_joined(self):
         self.refused(f"join={'a' * 26}", 404, "no trace has this id")
