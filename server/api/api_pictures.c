@@ -15,6 +15,7 @@
 #include "server/http/request.h"
 #include "server/json/flame_json.h"
 #include "server/store/store.h"
+#include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
 
 #include <stdbool.h>
@@ -69,17 +70,14 @@ static enum lac_status draw_flame(struct lac_trace_file *file,
                                   enum lac_flame_metric metric, int64_t t0_ns, int64_t t1_ns,
                                   struct lac_buffer *out, struct lac_error *reterr)
 {
-    const struct lac_model *model = NULL;
+    struct lac_flame_options options;
     struct lac_flame *flame = NULL;
-    enum lac_status status = lac_trace_file_model(file, &model, reterr);
-    if (status == LAC_OK) {
-        status = lac_picture_make_flame(model, metric, t0_ns, t1_ns, &flame);
-    }
+    lac_picture_flame_options(metric, t0_ns, t1_ns, &options);
+    enum lac_status status = lac_trace_flame(file, &options, &flame, reterr);
     if (status == LAC_OK) {
         status = lac_picture_flame(out, source, flame, metric, reterr);
     }
     lac_flame_destroy(flame);
-    lac_trace_file_release_model(file, model);
     return status;
 }
 

@@ -143,15 +143,22 @@ enum lac_status lac_picture_flame(struct lac_buffer *out, const struct lac_repor
                   reterr);
 }
 
+void lac_picture_flame_options(enum lac_flame_metric metric, int64_t t0_ns, int64_t t1_ns,
+                               struct lac_flame_options *ret_options)
+{
+    assert(ret_options != NULL);
+    lac_flame_report_options(ret_options);
+    ret_options->metric = metric;
+    if (t0_ns >= 0 || t1_ns >= 0) {
+        ret_options->t0_ns = t0_ns < 0 ? 0 : t0_ns;
+        ret_options->t1_ns = t1_ns < 0 ? LAC_TIME_MAX_NS : t1_ns;
+    }
+}
+
 enum lac_status lac_picture_make_flame(const struct lac_model *model, enum lac_flame_metric metric,
                                        int64_t t0_ns, int64_t t1_ns, struct lac_flame **ret_flame)
 {
     struct lac_flame_options options;
-    lac_flame_report_options(&options);
-    options.metric = metric;
-    if (t0_ns >= 0 || t1_ns >= 0) {
-        options.t0_ns = t0_ns < 0 ? 0 : t0_ns;
-        options.t1_ns = t1_ns < 0 ? LAC_TIME_MAX_NS : t1_ns;
-    }
+    lac_picture_flame_options(metric, t0_ns, t1_ns, &options);
     return lac_flame_create(model, &options, ret_flame);
 }

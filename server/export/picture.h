@@ -45,7 +45,11 @@ LAC_MUST_USE enum lac_status lac_picture_flame(struct lac_buffer *out,
                                                enum lac_flame_metric metric,
                                                struct lac_error *reterr);
 
-/** The graph for a picture, of the stretch as above. @return LAC_OK or LAC_ERR_NOMEM */
+/** Options of the graph for a picture, of the stretch as above. */
+void lac_picture_flame_options(enum lac_flame_metric metric, int64_t t0_ns, int64_t t1_ns,
+                               struct lac_flame_options *ret_options);
+
+/** The graph itself. @return LAC_OK or LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_picture_make_flame(const struct lac_model *model,
                                                     enum lac_flame_metric metric, int64_t t0_ns,
                                                     int64_t t1_ns, struct lac_flame **ret_flame);
