@@ -33,10 +33,11 @@ static const char usage[] =
     "%s.\n"
     "A file that was already imported is skipped.\n"
     "\n"
-    "--join makes one trace of a trace, logs of nvidia-smi, dmon or nmon recorded beside it, and\n"
-    "profiles (py-spy, folded stacks): counters go beside the GPU's rows, a profile without times\n"
-    "becomes a flame graph of its own. Files that tell the time of day are laid by it. For others\n"
-    "--offset says when they begin, counted from the start of the trace.\n";
+    "--join makes one trace of a trace, logs recorded beside it (nvidia-smi, dmon, nmon, event\n"
+    "files of TensorBoard) and profiles (py-spy, folded stacks): counters go beside the GPU's\n"
+    "rows, a profile without times becomes a flame graph of its own. Files that tell the time of\n"
+    "day are laid by it. For others --offset says when they begin, counted from the start of the\n"
+    "trace.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},

@@ -102,7 +102,7 @@ export function DropZone(): JSX.Element | null {
         <div data-here={joins}>
           <IconUpload />
           <strong>Join to this trace</strong>
-          <span>a log of nvidia-smi, dmon or nmon, or a profile, of the same job</span>
+          <span>a log of nvidia-smi, dmon, nmon or TensorBoard, or a profile, of the same job</span>
         </div>
       )}
     </div>
