@@ -379,28 +379,6 @@ START_TEST(tables_of_rocm_beside_the_kernels_open)
 }
 END_TEST
 
-/* A row a counter: one kernel a dispatch. */
-START_TEST(counters_of_rocm_are_arguments_of_their_dispatch)
-{
-    size_t size = 0;
-    unsigned char *bytes = read_whole("tests/fuzz/corpus/tables/rocm_counters", &size);
-    ck_assert_ptr_nonnull(bytes);
-    struct imported imported = import_sized(bytes, size);
-    struct lac_model *model = only(&imported);
-    int64_t total_ns = 0;
-    ck_assert_int_eq(model->info.format, LAC_FORMAT_ROCPROF);
-    ck_assert_uint_eq(count_of(model, "add(float*, int)", &total_ns), 2);
-    ck_assert_int_eq(total_ns, 2000);
-    ck_assert_str_eq(args_of(model, 0), "{\"SQ_WAVES\":16,\"GRBM_COUNT\":9000.5}");
-    ck_assert_str_eq(args_of(model, 1), "{\"SQ_WAVES\":32,\"TCC_HIT[0]\":7}");
-    ck_assert_uint_eq(report_count(model, "counters_left_out"), 1);
-    ck_assert_uint_eq(model->kernel_configs[model->slices.detail[1]].grid[0], 32);
-    ck_assert_uint_eq(model->kernel_configs[model->slices.detail[1]].block[0], 64);
-    imported_done(&imported);
-    free(bytes);
-}
-END_TEST
-
 START_TEST(tables_of_rocm_open)
 {
     struct imported imported = import_text(ROCM_TRACE);
@@ -594,7 +572,6 @@ int main(void)
     tcase_add_test(tables, launches_of_nsight_compute_have_rates);
     tcase_add_test(tables, tables_of_rocm_open);
     tcase_add_test(tables, tables_of_rocm_beside_the_kernels_open);
-    tcase_add_test(tables, counters_of_rocm_are_arguments_of_their_dispatch);
     tcase_add_test(tables, the_table_of_the_pytorch_profiler_opens);
     suite_add_tcase(suite, tables);
     TCase *logs = tcase_create("logs");

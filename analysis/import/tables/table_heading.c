@@ -185,11 +185,6 @@ bool lac_table_heading_read(char *line, size_t size, struct lac_table_heading *r
         heading->is_rocm_sum |= lac_field_is(fields[i], "TotalDurationNs");
         heading->is_ranges |= lac_field_is(fields[i], "Range") || role == LAC_ROLE_RANGE_ID;
     }
-    if (has(heading, LAC_ROLE_METRIC) && has(heading, LAC_ROLE_START)) {
-        /* a dispatch with counters (rocprofv3): its grid counts work items, as ROCm does */
-        heading->column_of[LAC_ROLE_ITEMS_X] = heading->column_of[LAC_ROLE_GRID];
-        heading->column_of[LAC_ROLE_GRID] = -1;
-    }
     heading->kind = kind_of(heading);
     heading->format = format_of(heading);
     *ret_count = count;

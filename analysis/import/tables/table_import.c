@@ -126,16 +126,9 @@ static bool ends_table(const struct lac_tables *tables, const char *line, size_t
            (tables->heading.kind == LAC_TABLE_TORCH && lac_field_begins(text, "Self CPU time"));
 }
 
-/* What is still open of the table's last rows. */
-static enum lac_status end_rows(struct lac_tables *tables)
-{
-    const enum lac_status status = lac_table_launch_end(tables);
-    return status == LAC_OK ? lac_table_counted_end(tables) : status;
-}
-
 static enum lac_status on_heading(struct lac_tables *tables, const struct lac_table_heading *read)
 {
-    enum lac_status status = end_rows(tables);
+    enum lac_status status = lac_table_launch_end(tables);
     tables->heading = *read;
     tables->is_first_row = true;
     if (tables->model->info.format == LAC_FORMAT_UNKNOWN) {
@@ -197,7 +190,7 @@ static enum lac_status on_line(struct lac_tables *tables, char *line, size_t siz
     if (ends_table(tables, line, size)) {
         note_section(tables, line, size);
         tables->heading.kind = LAC_TABLE_NONE;
-        return end_rows(tables);
+        return lac_table_launch_end(tables);
     }
     if (tables->heading.kind == LAC_TABLE_NONE || is_rule(line, size)) {
         return LAC_OK;
@@ -238,7 +231,7 @@ static enum lac_status read_all(struct lac_tables *tables)
         status = on_line(tables, line, size);
     }
     if (status == LAC_OK) {
-        status = end_rows(tables);
+        status = lac_table_launch_end(tables);
     }
     if (status == LAC_OK) {
         status = lac_table_log_end(tables);
@@ -276,7 +269,6 @@ static void tables_done(struct lac_tables *tables)
 {
     lac_table_lines_done(&tables->lines);
     lac_table_launches_done(tables);
-    lac_table_counted_done(tables);
     lac_table_log_done(tables);
     lac_builder_destroy(tables->builder);
     free(tables);

@@ -505,9 +505,5 @@ enum lac_status lac_table_timed_row(struct lac_tables *tables)
     if (status == LAC_OK) {
         status = lac_table_operation(tables, name, &slice);
     }
-    if (status != LAC_OK) {
-        return status;
-    }
-    return lac_table_is_counted(tables) ? lac_table_counted_row(tables, &slice)
-                                        : lac_tables_add(tables, &slice);
+    return status == LAC_OK ? lac_tables_add(tables, &slice) : status;
 }

@@ -105,9 +105,8 @@ struct lac_tables {
     uint64_t calls_left;   /**< slices that sums may still become */
     int64_t end_ns[4];     /**< where the next slice without a time goes: see table_sums.c */
 
-    struct lac_table_launch *launch;   /**< Nsight Compute's */
-    struct lac_table_counted *counted; /**< a dispatch of rocprofv3 with counters */
-    struct lac_table_log *log;         /**< of counters */
+    struct lac_table_launch *launch; /**< Nsight Compute's */
+    struct lac_table_log *log;       /**< of counters */
 };
 
 /* ---- table_heading.c ---- */
@@ -165,17 +164,6 @@ LAC_MUST_USE enum lac_status lac_table_launches_begin(struct lac_tables *tables)
 LAC_MUST_USE enum lac_status lac_table_launch_row(struct lac_tables *tables);
 LAC_MUST_USE enum lac_status lac_table_launch_end(struct lac_tables *tables);
 void lac_table_launches_done(struct lac_tables *tables);
-
-/* table_counted.c: dispatches whose rows are counters. */
-
-/** Whether the table is one of counters. */
-bool lac_table_is_counted(const struct lac_tables *tables);
-/** A row: the slice is complete but for its arguments. */
-LAC_MUST_USE enum lac_status lac_table_counted_row(struct lac_tables *tables,
-                                                   const struct lac_slice_in *slice);
-/** After the last row. */
-LAC_MUST_USE enum lac_status lac_table_counted_end(struct lac_tables *tables);
-void lac_table_counted_done(struct lac_tables *tables);
 
 /* table_log.c: logs of counters. */
 
