@@ -104,6 +104,7 @@ static uint64_t import_seeds(void)
         "tables/nsys_sums",
         "tables/nsys_trace",
         "tables/nvprof_dump",
+        "tables/rocm_counters",
         "tables/rocm_stats",
         "tables/rocm_trace",
         "tables/smi",

@@ -104,6 +104,19 @@ static const char ROCM_TRACE[] =
     "\"KERNEL_DISPATCH\",\"Agent 2\",1,0,70,1,33,\"fill(int, int)\",12,172352210005122,"
     "172352210008687,512,0,12,4,48,256,1,1,1024,1,1\n";
 
+static const char ROCM_COUNTERS[] =
+    "\"Correlation_Id\",\"Dispatch_Id\",\"Agent_Id\",\"Queue_Id\",\"Process_Id\",\"Thread_Id\","
+    "\"Grid_Size\",\"Kernel_Id\",\"Kernel_Name\",\"Workgroup_Size\",\"LDS_Block_Size\","
+    "\"Scratch_Size\",\"VGPR_Count\",\"SGPR_Count\",\"Counter_Name\",\"Counter_Value\","
+    "\"Start_Timestamp\",\"End_Timestamp\"\n"
+    "1,1,\"Agent 4\",1,7,7,1024,33,\"fill(int, "
+    "int)\",64,512,0,12,16,\"SQ_WAVES\",16.000000,1000,3000\n"
+    "1,1,\"Agent 4\",1,7,7,1024,33,\"fill(int, int)\",64,512,0,12,16,\"VALUBusy\",12.5,1000,3000\n"
+    "1,1,\"Agent 4\",1,7,7,1024,33,\"fill(int, int)\",64,512,0,12,16,\"SQ_WAVES\",4,1000,3000\n"
+    "2,2,\"Agent 4\",1,7,7,100,33,\"fill(int, int)\",64,512,0,12,16,\"SQ_WAVES\",2,5000,6000\n"
+    "2,2,\"Agent 4\",1,7,7,100,33,\"fill(int, int)\",64,512,0,12,16,\"VALUBusy\",broken,5000,6000\n"
+    "3,3,\"Agent 5\",1,7,7,64,34,\"memcpy_like\",64,0,0,12,16,\"SQ\"\"X\",3,7000,7500\n";
+
 static const char ROCM_STATS[] =
     "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\","
     "\"StdDev\"\n"
@@ -154,8 +167,8 @@ static const char NMON[] = "AAA,progname,nmon\n"
                            "CPU_ALL,T0002,4.1,0.4,11.5\n";
 
 static const char *const ALL[] = {SUMMARY, GPU_TRACE_CSV, GPU_TRACE_TEXT, NSYS_TRACE, NSYS_SUMS,
-                                  NCU_RAW, NCU_DETAILS,   ROCM_TRACE,     ROCM_STATS, TORCH,
-                                  SMI,     DMON,          DCGM,           NMON};
+                                  NCU_RAW, NCU_DETAILS,   ROCM_TRACE,     ROCM_STATS, ROCM_COUNTERS,
+                                  TORCH,   SMI,           DMON,           DCGM,       NMON};
 enum { ALL_COUNT = LAC_COUNT_OF(ALL) };
 
 static struct lac_model *only(struct imported *imported)
@@ -379,6 +392,64 @@ START_TEST(tables_of_rocm_beside_the_kernels_open)
 }
 END_TEST
 
+/* A kernel a dispatch, not a row; its counters are its arguments. */
+START_TEST(counters_of_rocm_are_arguments_of_kernels)
+{
+    struct imported imported = import_text(ROCM_COUNTERS);
+    struct lac_model *model = only(&imported);
+    static const char *const ARGS[] = {"\"SQ_WAVES\":20,\"VALUBusy\":12.5", "\"SQ_WAVES\":2",
+                                       "\"SQ_X\":3"};
+    static const uint32_t GROUPS[] = {16, 2, 1};
+    static const int64_t DURATIONS_NS[] = {2000, 1000, 500};
+    ck_assert_int_eq(model->info.format, LAC_FORMAT_ROCPROF);
+    ck_assert_uint_eq(model->info.slice_count, 3);
+    ck_assert_uint_eq(model->info.dropped_count, 1); /* the counter without a number */
+    ck_assert(!model->info.has_no_time);
+    ck_assert_int_eq(model->devices[0].id, 4);
+    ck_assert_int_eq(model->devices[1].id, 5);
+    for (uint64_t i = 0; i < LAC_COUNT_OF(ARGS); i++) {
+        const struct lac_kernel_config *config = &model->kernel_configs[model->slices.detail[i]];
+        ck_assert_int_eq(model->slices.kind[i], LAC_SLICE_KERNEL);
+        ck_assert_int_eq(model->slices.dur_ns[i], DURATIONS_NS[i]);
+        ck_assert_msg(strstr(args_of(model, i), ARGS[i]) != NULL, "%s", args_of(model, i));
+        ck_assert_uint_eq(config->grid[0], GROUPS[i]);
+        ck_assert_uint_eq(config->block[0], 64);
+        ck_assert_uint_eq(config->block[2], 1);
+    }
+    imported_done(&imported);
+}
+END_TEST
+
+/* Beyond the limits counters are left out and counted, and kernels stay; without times none can. */
+START_TEST(counters_of_rocm_have_limits)
+{
+    enum { COUNTERS = 300 };
+    const char *const first = strchr(ROCM_COUNTERS, '\n') + 1;
+    const size_t head = (size_t)(first - ROCM_COUNTERS);
+    const size_t room = head + (COUNTERS + 1) * 220;
+    char *const text = malloc(room);
+    ck_assert_ptr_nonnull(text);
+    memcpy(text, ROCM_COUNTERS, head);
+    char *to = text + head;
+    for (unsigned i = 0; i < COUNTERS; i++) {
+        to += snprintf(to, room - (size_t)(to - text),
+                       "1,1,4,1,7,7,64,1,k,64,0,0,1,1,C%u,%u,1000,2000\n", i, i);
+    }
+    to += snprintf(to, room - (size_t)(to - text),
+                   "1,1,4,1,7,7,64,1,k,64,0,0,1,1,%0100d,1,1000,2000\n", 0);
+    struct imported imported = import_text(text);
+    struct lac_model *model = only(&imported);
+    ck_assert_uint_eq(model->info.slice_count, 1);
+    ck_assert_uint_eq(model->info.dropped_count, COUNTERS - 256 + 1);
+    imported_done(&imported);
+    free(text);
+    imported = import_text("Dispatch_Id,Kernel_Name,Counter_Name,Counter_Value\n1,k,SQ_WAVES,1\n");
+    ck_assert_int_eq(imported.status, LAC_ERR_CORRUPT);
+    ck_assert_msg(strstr(imported.error.message, "ROCm 6.3") != NULL, "%s", imported.error.message);
+    imported_done(&imported);
+}
+END_TEST
+
 START_TEST(tables_of_rocm_open)
 {
     struct imported imported = import_text(ROCM_TRACE);
@@ -571,6 +642,8 @@ int main(void)
     tcase_add_test(tables, tables_of_nsys_stats_open);
     tcase_add_test(tables, launches_of_nsight_compute_have_rates);
     tcase_add_test(tables, tables_of_rocm_open);
+    tcase_add_test(tables, counters_of_rocm_are_arguments_of_kernels);
+    tcase_add_test(tables, counters_of_rocm_have_limits);
     tcase_add_test(tables, tables_of_rocm_beside_the_kernels_open);
     tcase_add_test(tables, the_table_of_the_pytorch_profiler_opens);
     suite_add_tcase(suite, tables);

@@ -109,6 +109,10 @@ static enum lac_table_kind kind_of(const struct lac_table_heading *heading)
     if (has(heading, LAC_ROLE_SELF_HOST) && has(heading, LAC_ROLE_CALLS)) {
         return LAC_TABLE_TORCH;
     }
+    if (has(heading, LAC_ROLE_DISPATCH) && has(heading, LAC_ROLE_COUNTER) &&
+        has(heading, LAC_ROLE_COUNTER_VALUE)) {
+        return LAC_TABLE_COUNTERS;
+    }
     if (has(heading, LAC_ROLE_START) &&
         (has(heading, LAC_ROLE_DURATION) || has(heading, LAC_ROLE_END))) {
         bool is_placed = has(heading, LAC_ROLE_STREAM) || has(heading, LAC_ROLE_QUEUE) ||
@@ -139,6 +143,8 @@ static enum lac_trace_format format_of(const struct lac_table_heading *heading)
     case LAC_TABLE_LAUNCHES:
     case LAC_TABLE_METRICS:
         return LAC_FORMAT_NCU;
+    case LAC_TABLE_COUNTERS:
+        return LAC_FORMAT_ROCPROF;
     case LAC_TABLE_NONE:
     case LAC_TABLE_TIMED:
     case LAC_TABLE_SUMS:

@@ -72,6 +72,8 @@ static enum lac_status read_row(struct lac_tables *tables)
     case LAC_TABLE_LAUNCHES:
     case LAC_TABLE_METRICS:
         return lac_table_launch_row(tables);
+    case LAC_TABLE_COUNTERS:
+        return lac_table_counters_row(tables);
     case LAC_TABLE_TORCH:
         return lac_table_torch_row(tables);
     case LAC_TABLE_NONE:
@@ -126,9 +128,16 @@ static bool ends_table(const struct lac_tables *tables, const char *line, size_t
            (tables->heading.kind == LAC_TABLE_TORCH && lac_field_begins(text, "Self CPU time"));
 }
 
+/* What is kept of rows until the next is complete. */
+static enum lac_status end_rows(struct lac_tables *tables)
+{
+    const enum lac_status status = lac_table_launch_end(tables);
+    return status == LAC_OK ? lac_table_counters_end(tables) : status;
+}
+
 static enum lac_status on_heading(struct lac_tables *tables, const struct lac_table_heading *read)
 {
-    enum lac_status status = lac_table_launch_end(tables);
+    enum lac_status status = end_rows(tables);
     tables->heading = *read;
     tables->is_first_row = true;
     if (tables->model->info.format == LAC_FORMAT_UNKNOWN) {
@@ -136,6 +145,9 @@ static enum lac_status on_heading(struct lac_tables *tables, const struct lac_ta
     }
     if (status == LAC_OK && (read->kind == LAC_TABLE_LAUNCHES || read->kind == LAC_TABLE_METRICS)) {
         status = lac_table_launches_begin(tables);
+    }
+    if (status == LAC_OK && read->kind == LAC_TABLE_COUNTERS) {
+        status = lac_table_counters_begin(tables);
     }
     return status;
 }
@@ -190,7 +202,7 @@ static enum lac_status on_line(struct lac_tables *tables, char *line, size_t siz
     if (ends_table(tables, line, size)) {
         note_section(tables, line, size);
         tables->heading.kind = LAC_TABLE_NONE;
-        return lac_table_launch_end(tables);
+        return end_rows(tables);
     }
     if (tables->heading.kind == LAC_TABLE_NONE || is_rule(line, size)) {
         return LAC_OK;
@@ -231,7 +243,7 @@ static enum lac_status read_all(struct lac_tables *tables)
         status = on_line(tables, line, size);
     }
     if (status == LAC_OK) {
-        status = lac_table_launch_end(tables);
+        status = end_rows(tables);
     }
     if (status == LAC_OK) {
         status = lac_table_log_end(tables);
@@ -269,6 +281,7 @@ static void tables_done(struct lac_tables *tables)
 {
     lac_table_lines_done(&tables->lines);
     lac_table_launches_done(tables);
+    lac_table_counters_done(tables);
     lac_table_log_done(tables);
     lac_builder_destroy(tables->builder);
     free(tables);

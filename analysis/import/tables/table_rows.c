@@ -336,10 +336,15 @@ static enum lac_status kernel_of(struct lac_tables *tables, struct lac_slice_in 
             count_of(tables, (enum lac_table_role)(LAC_ROLE_GRID_X + i), config.grid[i]);
         config.block[i] =
             count_of(tables, (enum lac_table_role)(LAC_ROLE_BLOCK_X + i), config.block[i]);
-        uint32_t items = count_of(tables, (enum lac_table_role)(LAC_ROLE_ITEMS_X + i), 0);
+        const bool is_total = i == 0 && tables->heading.kind == LAC_TABLE_COUNTERS;
+        uint32_t items = count_of(
+            tables, is_total ? LAC_ROLE_GRID : (enum lac_table_role)(LAC_ROLE_ITEMS_X + i), 0);
         if (items > 0 && config.block[i] > 0) {
             config.grid[i] = (uint32_t)(((uint64_t)items + config.block[i] - 1) / config.block[i]);
         }
+    }
+    if (tables->heading.kind == LAC_TABLE_COUNTERS) {
+        config.grid[1] = config.grid[2] = config.block[1] = config.block[2] = 1;
     }
     if (config.grid[0] == 0 && config.block[0] == 0 && config.registers_per_thread == 0 &&
         config.shared_memory_bytes == 0) {
@@ -474,36 +479,52 @@ static enum lac_status place(struct lac_tables *tables, struct lac_slice_in *sli
     return status == LAC_OK ? name_device(tables, id, device) : status;
 }
 
-enum lac_status lac_table_timed_row(struct lac_tables *tables)
+bool lac_table_timed_read(struct lac_tables *tables, struct lac_slice_in *slice)
 {
-    struct lac_slice_in slice = {.detail = LAC_NONE};
-    struct lac_table_field name = lac_table_get(tables, LAC_ROLE_NAME);
+    const struct lac_table_field name = lac_table_get(tables, LAC_ROLE_NAME);
     int64_t end_ns = 0;
     int64_t correlation = 0;
-    bool has_duration = lac_table_ns(tables, LAC_ROLE_DURATION, &slice.dur_ns);
-    if (name.size == 0 || !lac_table_ns(tables, LAC_ROLE_START, &slice.start_ns) ||
+    const bool has_duration = lac_table_ns(tables, LAC_ROLE_DURATION, &slice->dur_ns);
+    if (name.size == 0 || !lac_table_ns(tables, LAC_ROLE_START, &slice->start_ns) ||
         (!has_duration && !lac_table_ns(tables, LAC_ROLE_END, &end_ns))) {
         lac_tables_drop(tables, "row_without_times",
                         "Rows without a name, a start or a duration were dropped.");
-        return LAC_OK;
+        return false;
     }
-    slice.dur_ns = has_duration ? slice.dur_ns : end_ns - slice.start_ns;
-    if (slice.dur_ns < 0) {
+    slice->dur_ns = has_duration ? slice->dur_ns : end_ns - slice->start_ns;
+    if (slice->dur_ns < 0) {
         lac_model_report(tables->model, LAC_REPORT_REPAIRED, "negative_duration", 1,
                          tables->lines.offset_bytes,
                          "Intervals that end before they start were given no duration.");
-        slice.dur_ns = 0;
+        slice->dur_ns = 0;
     }
-    name = without_correlation(name, &correlation);
+    (void)without_correlation(name, &correlation);
     if (has(tables, LAC_ROLE_CORRELATION)) {
         (void)lac_table_number(tables, LAC_ROLE_CORRELATION, &correlation);
     }
-    slice.corr = correlation > 0 && correlation < UINT32_MAX ? (uint32_t)correlation : 0;
-    slice.kind = kind_of_row(tables, name);
+    slice->corr = correlation > 0 && correlation < UINT32_MAX ? (uint32_t)correlation : 0;
     tables->has_timed = true;
-    enum lac_status status = place(tables, &slice);
-    if (status == LAC_OK) {
-        status = lac_table_operation(tables, name, &slice);
+    return true;
+}
+
+enum lac_status lac_table_timed_place(struct lac_tables *tables, struct lac_slice_in *slice)
+{
+    int64_t correlation = 0;
+    const struct lac_table_field name =
+        without_correlation(lac_table_get(tables, LAC_ROLE_NAME), &correlation);
+    const enum lac_status status = place(tables, slice);
+    return status == LAC_OK ? lac_table_operation(tables, name, slice) : status;
+}
+
+enum lac_status lac_table_timed_row(struct lac_tables *tables)
+{
+    struct lac_slice_in slice = {.detail = LAC_NONE};
+    int64_t correlation = 0;
+    if (!lac_table_timed_read(tables, &slice)) {
+        return LAC_OK;
     }
+    slice.kind = kind_of_row(
+        tables, without_correlation(lac_table_get(tables, LAC_ROLE_NAME), &correlation));
+    const enum lac_status status = lac_table_timed_place(tables, &slice);
     return status == LAC_OK ? lac_tables_add(tables, &slice) : status;
 }

@@ -53,6 +53,9 @@ enum lac_table_role {
     LAC_ROLE_METRIC,
     LAC_ROLE_METRIC_UNIT,
     LAC_ROLE_METRIC_VALUE,
+    LAC_ROLE_DISPATCH,
+    LAC_ROLE_COUNTER,
+    LAC_ROLE_COUNTER_VALUE,
     LAC_ROLE_SELF_HOST,
     LAC_ROLE_SELF_DEVICE,
     LAC_ROLE_COUNT_
@@ -65,6 +68,7 @@ enum lac_table_kind {
     LAC_TABLE_SUMS,     /**< a row a name, with calls and total */
     LAC_TABLE_LAUNCHES, /**< Nsight Compute, a row a launch */
     LAC_TABLE_METRICS,  /**< Nsight Compute, a row a metric of a launch */
+    LAC_TABLE_COUNTERS, /**< rocprofv3, a row a counter of a dispatch */
     LAC_TABLE_TORCH,    /**< PyTorch's table of operators */
     LAC_TABLE_LOG,      /**< counters with times */
     LAC_TABLE_DMON,     /**< nvidia-smi dmon, dcgmi dmon */
@@ -105,8 +109,9 @@ struct lac_tables {
     uint64_t calls_left;   /**< slices that sums may still become */
     int64_t end_ns[4];     /**< where the next slice without a time goes: see table_sums.c */
 
-    struct lac_table_launch *launch; /**< Nsight Compute's */
-    struct lac_table_log *log;       /**< of counters */
+    struct lac_table_launch *launch;     /**< Nsight Compute's */
+    struct lac_table_dispatch *dispatch; /**< rocprofv3's, with its counters */
+    struct lac_table_log *log;           /**< of counters */
 };
 
 /* ---- table_heading.c ---- */
@@ -156,6 +161,11 @@ LAC_MUST_USE enum lac_status lac_table_operation(struct lac_tables *tables,
 /* ---- the readers of rows ---- */
 
 LAC_MUST_USE enum lac_status lac_table_timed_row(struct lac_tables *tables);
+/** Its start, duration and correlation. False: the row says too little, which is counted. */
+bool lac_table_timed_read(struct lac_tables *tables, struct lac_slice_in *slice);
+/** Then, its kind known: track, name, detail. */
+LAC_MUST_USE enum lac_status lac_table_timed_place(struct lac_tables *tables,
+                                                   struct lac_slice_in *slice);
 LAC_MUST_USE enum lac_status lac_table_sums_row(struct lac_tables *tables);
 LAC_MUST_USE enum lac_status lac_table_torch_row(struct lac_tables *tables);
 
@@ -164,6 +174,12 @@ LAC_MUST_USE enum lac_status lac_table_launches_begin(struct lac_tables *tables)
 LAC_MUST_USE enum lac_status lac_table_launch_row(struct lac_tables *tables);
 LAC_MUST_USE enum lac_status lac_table_launch_end(struct lac_tables *tables);
 void lac_table_launches_done(struct lac_tables *tables);
+
+/* table_counters.c: after the heading is read, for each row, after the last row. */
+LAC_MUST_USE enum lac_status lac_table_counters_begin(struct lac_tables *tables);
+LAC_MUST_USE enum lac_status lac_table_counters_row(struct lac_tables *tables);
+LAC_MUST_USE enum lac_status lac_table_counters_end(struct lac_tables *tables);
+void lac_table_counters_done(struct lac_tables *tables);
 
 /* table_log.c: logs of counters. */
 
