@@ -149,6 +149,14 @@ enum lac_status lac_settings_add(struct lac_setting_rows *rows, uint32_t parent,
     return LAC_OK;
 }
 
+enum lac_status lac_settings_change(struct lac_setting_rows *rows, uint64_t row, const char *value)
+{
+    if (row >= rows->count || rows->at[row].type != LAC_SETTING_TEXT) {
+        return LAC_ERR_MISUSE;
+    }
+    return add_text(rows, value, &rows->at[row].value);
+}
+
 uint32_t lac_settings_find(const struct lac_setting_rows *rows, uint32_t parent, const char *name)
 {
     uint32_t end = parent == UINT32_MAX ? (uint32_t)rows->count : rows->at[parent].end;

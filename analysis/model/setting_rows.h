@@ -75,6 +75,11 @@ LAC_MUST_USE enum lac_status lac_settings_add(struct lac_setting_rows *rows, uin
                                               enum lac_setting_type type, const char *name,
                                               const char *value);
 
+/** Give a row that is a text another one. @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT, or
+ *  LAC_ERR_MISUSE (no such row, or no text) */
+LAC_MUST_USE enum lac_status lac_settings_change(struct lac_setting_rows *rows, uint64_t row,
+                                                 const char *value);
+
 /** The member of `parent` with that name, UINT32_MAX when there is none; of roots where `parent` is
  *  UINT32_MAX. O(members of the parent). */
 uint32_t lac_settings_find(const struct lac_setting_rows *rows, uint32_t parent, const char *name);

@@ -103,6 +103,16 @@ class Join(unittest.TestCase):
         self.assertEqual((told["train/loss"]["last"], told["train/loss"]["best"], told["train/loss"]["count"]), (0.100000001, 0.100000001, 20))
         self.assertAlmostEqual(told["val/accuracy"]["best"], 1 - 0.5 / 19)
 
+    def test_logs_of_a_resumed_training_are_one_result(self):
+        logs = tfevents.training(1795408040.0, 20, step_s=0.001), tfevents.training(1795408040.03, 10, step_s=0.0005)
+        for first, second in (logs, logs[::-1]):
+            row = self.ready(self.join(first, "one", "&offset_s=0"))
+            row = self.ready(self.join(second, "two", "&offset_s=0", row["id"]))
+            wait_for(lambda: self.server.api("/projects/-/journal")["pending"] == 0, 120)
+            run = next(run for run in self.server.api("/projects/-/journal")["runs"] if run["trace"] == row["id"])
+            loss = next(metric for metric in run["facts"]["metrics"] if metric["name"] == "train/loss")
+            self.assertEqual((loss["last"], loss["best"], loss["count"]), (0.200000003, 0.100000001, 30))
+
     def test_a_profile_is_a_flame_graph(self):
         row = self.ready(self.join(PROFILE, "stacks"))
         analysis, flames, _ = self.answers(row["id"])

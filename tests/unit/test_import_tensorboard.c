@@ -51,8 +51,10 @@ START_TEST(scalars_become_counters_and_results)
     ck_assert_double_eq(counter_at(model, "train/loss", 3), 0.5);
     ck_assert_double_eq(counter_at(model, "val/accuracy", 0), 1 - 0.5 / 9);
     ck_assert_double_eq(counter_at(model, "val/accuracy", 1), 1 - 0.5 / 19);
-    ck_assert_str_eq(result(model, "metric.train/loss"), "0.100000001 0.100000001 20");
-    ck_assert_str_eq(result(model, "metric.val/accuracy"), "0.973684211 0.973684211 2");
+    ck_assert_str_eq(result(model, "metric.train/loss"),
+                     "0.100000001 0.100000001 20 1795408050000000000");
+    ck_assert_str_eq(result(model, "metric.val/accuracy"),
+                     "0.973684211 0.973684211 2 1795408050000000000");
     ck_assert_uint_eq(report_count(model, "no_scalars"), 1);
     imported_done(&got);
     free(bytes);
@@ -94,7 +96,7 @@ START_TEST(wrong_checksums_cost_a_record_or_what_follows)
     ck_assert_uint_eq(got.models[0]->info.event_count, 20);
     imported_done(&got);
     end[-6] ^= 1;
-    /* the length of the third record: after the version, and a picture of 2000 bytes */
+    /* the length of the 13th record: behind the version, a picture and ten losses */
     size_t at = 0;
     for (int i = 0; i < 12; i++) {
         at += 16 + bytes[at] + ((size_t)bytes[at + 1] << 8);

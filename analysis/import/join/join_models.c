@@ -1,6 +1,7 @@
 #include "analysis/import/join/join_models.h"
 
 #include "analysis/import/join/join_private.h"
+#include "analysis/import/text/training_result.h"
 #include "analysis/model/model.h"
 #include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
@@ -100,11 +101,17 @@ static enum lac_status take_results(struct lac_model *into, const struct lac_mod
             host = (uint32_t)rows->count;
             status = lac_settings_add(rows, UINT32_MAX, LAC_SETTING_OBJECT, "host", NULL);
         }
-        if (status == LAC_OK) {
-            status = lac_settings_add(rows, host, LAC_SETTING_TEXT, name,
-                                      lac_settings_value(&other->settings, row));
+        const char *const value = lac_settings_value(&other->settings, row);
+        const uint32_t ours = lac_settings_find(rows, host, name);
+        char both[LAC_RESULT_TEXT_BYTES];
+        if (status == LAC_OK && ours == UINT32_MAX) {
+            status = lac_settings_add(rows, host, LAC_SETTING_TEXT, name, value);
+        } else if (status == LAC_OK &&
+                   lac_result_join(name + sizeof(prefix) - 1, lac_settings_value(rows, ours), value,
+                                   both)) {
+            status = lac_settings_change(rows, ours, both);
         }
-        /* it is there, or it cannot be added: it is a counter still */
+        /* where it cannot be added it is a counter still */
         status = status == LAC_ERR_NOMEM ? status : LAC_OK;
     }
     return status;

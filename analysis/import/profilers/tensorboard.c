@@ -476,7 +476,7 @@ static enum lac_status add_results(struct reader *reader)
         char text[LAC_RESULT_TEXT_BYTES];
         char name[160];
 
-        (void)lac_result_text(&reader->tags[i].result, tag, text);
+        (void)lac_result_text_timed(&reader->tags[i].result, tag, text);
         (void)snprintf(name, sizeof(name), "metric.%.*s",
                        (int)lac_utf8_cut(tag, strlen(tag), NAME_BYTES_MAX), tag);
         status = lac_settings_add(rows, 0, LAC_SETTING_TEXT, name, text);

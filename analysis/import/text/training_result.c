@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void lac_result_add(struct lac_result *result, int64_t at_ns, double value)
@@ -45,4 +46,47 @@ int lac_result_text(const struct lac_result *result, const char *name, char *out
 {
     return snprintf(out, LAC_RESULT_TEXT_BYTES, "%.9g %.9g %" PRIu64, result->last,
                     is_less_better(name) ? result->least : result->most, result->count);
+}
+
+int lac_result_text_timed(const struct lac_result *result, const char *name, char *out)
+{
+    const int length = lac_result_text(result, name, out);
+
+    return length + snprintf(out + length, LAC_RESULT_TEXT_BYTES - (size_t)length, " %" PRId64,
+                             result->last_ns);
+}
+
+/** @return false: it is no text with a time */
+static bool read_timed(const char *text, struct lac_result *ret_result)
+{
+    char *end = NULL;
+
+    ret_result->last = strtod(text, &end);
+    ret_result->least = strtod(end, &end);
+    ret_result->most = ret_result->least;
+    ret_result->count = strtoull(end, &end, 10);
+    if (*end != ' ') {
+        return false;
+    }
+    ret_result->last_ns = strtoll(end, NULL, 10);
+    return ret_result->count > 0;
+}
+
+bool lac_result_join(const char *name, const char *a, const char *b, char *out)
+{
+    struct lac_result one;
+    struct lac_result other;
+
+    if (!read_timed(a, &one) || !read_timed(b, &other)) {
+        return false;
+    }
+    if (other.last_ns > one.last_ns) {
+        one.last_ns = other.last_ns;
+        one.last = other.last;
+    }
+    one.least = other.least < one.least ? other.least : one.least;
+    one.most = other.most > one.most ? other.most : one.most;
+    one.count += other.count;
+    (void)lac_result_text_timed(&one, name, out);
+    return true;
 }
