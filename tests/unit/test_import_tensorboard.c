@@ -104,7 +104,7 @@ START_TEST(wrong_checksums_cost_a_record_or_what_follows)
     bytes[at + 5] = 0x7f;
     got = import_sized(bytes, size);
     ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
-    ck_assert_uint_eq(report_count(got.models[0], "records_damaged"), 1);
+    ck_assert_uint_eq(report_count(got.models[0], "length_damaged"), 1);
     ck_assert_uint_eq(got.models[0]->info.event_count, 11);
     imported_done(&got);
     free(bytes);

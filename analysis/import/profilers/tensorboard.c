@@ -401,7 +401,7 @@ static enum lac_status read_record(struct reader *reader, bool *ret_more)
     }
     const uint64_t length = little_endian(head, 8);
     if (!has_length(head)) {
-        lac_model_report(reader->profile.model, LAC_REPORT_REPAIRED, "records_damaged", 1,
+        lac_model_report(reader->profile.model, LAC_REPORT_REPAIRED, "length_damaged", 1,
                          offset_bytes,
                          "The length of a record is damaged: what follows it was left out.");
         return LAC_OK;
@@ -481,6 +481,11 @@ static enum lac_status add_results(struct reader *reader)
                        (int)lac_utf8_cut(tag, strlen(tag), NAME_BYTES_MAX), tag);
         status = lac_settings_add(rows, 0, LAC_SETTING_TEXT, name, text);
         status = status == LAC_ERR_MISUSE || status == LAC_ERR_LIMIT ? LAC_OK : status;
+    }
+    if (reader->tag_count > RESULTS_MAX) {
+        lac_model_report(model, LAC_REPORT_INFO, "results_left_out",
+                         reader->tag_count - RESULTS_MAX, 0,
+                         "The first 64 scalars are results of the run; the others are counters.");
     }
     return status;
 }

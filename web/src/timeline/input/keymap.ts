@@ -79,7 +79,7 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: ['L'], text: 'from a kernel to its launch and back'},
       {keys: ['B'], text: 'follow a batch: worker, the wait for it, and back'},
       {keys: ['Shift', 'B'], text: 'next batch (Alt B: previous)'},
-      {keys: ['drag'], text: 'select an area, from edge to edge (Alt: anywhere)'},
+      {keys: ['drag'], text: 'select an area; it snaps to the edges of slices (Alt: it does not)'},
       {keys: ['Shift', 'click'], text: 'measure from the selected slice to this one'},
       {keys: ['M'], text: 'select the time of the selection as an area'},
       {keys: ['Shift', 'M'], text: 'bookmark the selection (also a double click on the time axis)'},
