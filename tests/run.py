@@ -101,6 +101,13 @@ def count(output, status):
     return passed, failed
 
 
+def skipped(output):
+    """What a test says that it left out; unittest by itself says only how much."""
+    said = [line[5:].strip() for line in output.splitlines() if line.startswith("skip:")]
+    counts = re.findall(r"\(.*\bskipped=(\d+)\b.*\)$", output, re.M)
+    return said or [f"{count} of its tests, it says why with -v" for count in counts]
+
+
 def run_one(name, command, environment, running):
     """Runs one test with a time limit for it and all it started; its output is kept together."""
     start = time.monotonic()
@@ -247,8 +254,7 @@ def main():
             total_passed, total_failed = total_passed + result.passed, total_failed + result.failed
             cpu_seconds += result.cpu_seconds
             times[result.name] = round(result.seconds, 1)
-            skips += [f"{result.name}: {line[5:].strip()}" for line in result.output.splitlines()
-                      if line.startswith("skip:")]
+            skips += [f"{result.name}: {reason}" for reason in skipped(result.output)]
             if result.failed:
                 failures.append(result.name)
     except KeyboardInterrupt:
