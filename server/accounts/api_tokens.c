@@ -16,15 +16,6 @@
 #include <string.h>
 #include <time.h>
 
-static void write_time(struct lac_json *json, const char *key, int64_t unix_ms)
-{
-    if (unix_ms == 0) {
-        lac_json_null(json, key);
-    } else {
-        lac_api_write_time(json, key, unix_ms);
-    }
-}
-
 static void write_token(struct lac_json *json, const struct lac_token_row *row, const char *user)
 {
     lac_json_text(json, "id", row->id);
@@ -32,9 +23,9 @@ static void write_token(struct lac_json *json, const struct lac_token_row *row, 
     lac_json_text(json, "user", user);
     lac_json_text(json, "scope", row->scope);
     lac_json_text(json, "project", row->project[0] != '\0' ? row->project : NULL);
-    write_time(json, "created_at", row->created_unix_ms);
-    write_time(json, "expires_at", row->expires_unix_ms);
-    write_time(json, "last_used_at", row->last_used_unix_ms);
+    lac_api_write_time_or_null(json, "created_at", row->created_unix_ms);
+    lac_api_write_time_or_null(json, "expires_at", row->expires_unix_ms);
+    lac_api_write_time_or_null(json, "last_used_at", row->last_used_unix_ms);
 }
 
 /* -- list -------------------------------------------------------------------------------------- */

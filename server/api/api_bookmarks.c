@@ -7,17 +7,18 @@
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
-#include "server/people/access.h"
 #include "server/store/bookmarks.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* times are numbers of JSON: whole below 2^53 */
 #define TIME_MAX_NS (((int64_t)1 << 53) - 1)
+
+/** What the parameters of a path are ids of. */
+static const char *const nouns[] = {"trace", "bookmark"};
 
 static void write_bookmark(void *context, const struct lac_bookmark *bookmark)
 {
@@ -30,26 +31,8 @@ static void write_bookmark(void *context, const struct lac_bookmark *bookmark)
     lac_json_text(json, "note", bookmark->note);
     lac_json_text(json, "author", bookmark->author);
     lac_api_write_time(json, "created_at", bookmark->at_unix_ms);
-    if (bookmark->edited_unix_ms != 0) {
-        lac_api_write_time(json, "edited_at", bookmark->edited_unix_ms);
-    } else {
-        lac_json_null(json, "edited_at");
-    }
+    lac_api_write_time_or_null(json, "edited_at", bookmark->edited_unix_ms);
     lac_json_close(json, '}');
-}
-
-/** @return false: the response says why */
-static bool ids_are_valid(const struct lac_request *request, unsigned count,
-                          struct lac_response *response)
-{
-    for (unsigned i = 0; i < count; i++) {
-        if (!lac_store_id_is_valid(request->param[i])) {
-            lac_response_error(response, 404, "not_found",
-                               i == 0 ? "no such trace" : "no such bookmark");
-            return false;
-        }
-    }
-    return true;
 }
 
 /** A list, or the one bookmark. */
@@ -82,7 +65,7 @@ void lac_api_bookmarks(void *app_context, const struct lac_request *request,
     struct lac_trace_row row = {0};
     struct lac_error error = {0};
 
-    if (!ids_are_valid(request, 1, response)) {
+    if (!lac_api_are_ids(request, nouns, 1, response)) {
         return;
     }
     if (lac_store_get_trace(app->store, request->param[0], &row, &error) != LAC_OK) {
@@ -142,7 +125,8 @@ void lac_api_bookmark_add(void *app_context, const struct lac_request *request,
     struct lac_bookmark bookmark = {.note = note, .author = lac_api_asker(request)};
     struct lac_error error = {0};
 
-    if (!ids_are_valid(request, 1, response) || !read_body(request, &bookmark, note, response)) {
+    if (!lac_api_are_ids(request, nouns, 1, response) ||
+        !read_body(request, &bookmark, note, response)) {
         return;
     }
     if (lac_bookmarks_add(app->store, request->param[0], &bookmark, id, &error) != LAC_OK) {
@@ -157,14 +141,7 @@ void lac_api_bookmark_add(void *app_context, const struct lac_request *request,
 /** Whose bookmarks the asker may change: their own, or with the right to write anybody's. */
 static const char *whose(struct lac_app *app, const struct lac_request *request)
 {
-    struct lac_response unsent;
-    bool may;
-
-    lac_response_init(&unsent);
-    may = lac_access_may_object(app->people, app->store, &request->who, LAC_OWNED_TRACE,
-                                request->param[0], LAC_RIGHT_WRITE, &unsent);
-    lac_response_done(&unsent);
-    return may ? NULL : lac_api_asker(request);
+    return lac_api_may_write(app, request, LAC_OWNED_TRACE) ? NULL : lac_api_asker(request);
 }
 
 void lac_api_bookmark_change(void *app_context, const struct lac_request *request,
@@ -174,7 +151,8 @@ void lac_api_bookmark_change(void *app_context, const struct lac_request *reques
     char note[LAC_BOOKMARK_NOTE_BYTES] = "";
     struct lac_error error = {0};
 
-    if (!ids_are_valid(request, 2, response) || !read_body(request, NULL, note, response)) {
+    if (!lac_api_are_ids(request, nouns, 2, response) ||
+        !read_body(request, NULL, note, response)) {
         return;
     }
     if (lac_bookmarks_change(app->store, request->param[0], request->param[1], whose(app, request),
@@ -192,7 +170,7 @@ void lac_api_bookmark_delete(void *app_context, const struct lac_request *reques
     struct lac_app *app = app_context;
     struct lac_error error = {0};
 
-    if (!ids_are_valid(request, 2, response)) {
+    if (!lac_api_are_ids(request, nouns, 2, response)) {
         return;
     }
     if (lac_bookmarks_delete(app->store, request->param[0], request->param[1], whose(app, request),

@@ -6,6 +6,8 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/json_out.h"
+#include "server/people/access.h"
+#include "server/store/people_rows.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -37,6 +39,31 @@ void lac_api_note(struct lac_app *app, const struct lac_request *request, const 
     (void)vsnprintf(object, sizeof(object), fmt, values);
     va_end(values);
     (void)!lac_store_audit(app->store, request->who.name, action, object, &error);
+}
+
+bool lac_api_are_ids(const struct lac_request *request, const char *const *nouns, unsigned count,
+                     struct lac_response *response)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (!lac_store_id_is_valid(request->param[i])) {
+            lac_response_error(response, 404, "not_found", "no such %s", nouns[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool lac_api_may_write(struct lac_app *app, const struct lac_request *request,
+                       enum lac_owned_kind kind)
+{
+    struct lac_response unsent;
+    bool may;
+
+    lac_response_init(&unsent);
+    may = lac_access_may_object(app->people, app->store, &request->who, kind, request->param[0],
+                                LAC_RIGHT_WRITE, &unsent);
+    lac_response_done(&unsent);
+    return may;
 }
 
 static void explain_not_ready(struct lac_app *app, const char *id, struct lac_response *response)

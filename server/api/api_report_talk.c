@@ -21,19 +21,8 @@
 
 enum { MENTIONS_BYTES = 1024, NAME_BYTES = 64 };
 
-/** @return false: the response says why */
-static bool ids_are_valid(const struct lac_request *request, unsigned count,
-                          struct lac_response *response)
-{
-    for (unsigned i = 0; i < count; i++) {
-        if (!lac_store_id_is_valid(request->param[i])) {
-            lac_response_error(response, 404, "not_found",
-                               i == 0 ? "no such report" : "no such comment");
-            return false;
-        }
-    }
-    return true;
-}
+/** What the parameters of a path are ids of. */
+static const char *const nouns[] = {"report", "comment"};
 
 /** @return the object of the body, or NULL: the response says why */
 static struct json_object *read_body(const struct lac_request *request, size_t size_bytes_max,
@@ -107,15 +96,6 @@ static void write_mentions(struct lac_json *json, const char *mentions)
     lac_json_close(json, ']');
 }
 
-static void write_time(struct lac_json *json, const char *key, int64_t unix_ms)
-{
-    if (unix_ms != 0) {
-        lac_api_write_time(json, key, unix_ms);
-    } else {
-        lac_json_null(json, key);
-    }
-}
-
 static void write_comment(void *context, const struct lac_comment *comment)
 {
     struct lac_json *json = context;
@@ -128,11 +108,11 @@ static void write_comment(void *context, const struct lac_comment *comment)
     lac_json_text(json, "author", comment->author);
     write_mentions(json, comment->mentions);
     lac_api_write_time(json, "created_at", comment->at_unix_ms);
-    write_time(json, "edited_at", comment->edited_unix_ms);
+    lac_api_write_time_or_null(json, "edited_at", comment->edited_unix_ms);
     lac_json_bool(json, "resolved", comment->resolved_unix_ms != 0);
     lac_json_text(json, "resolved_by",
                   comment->resolved_unix_ms != 0 ? comment->resolved_by : NULL);
-    write_time(json, "resolved_at", comment->resolved_unix_ms);
+    lac_api_write_time_or_null(json, "resolved_at", comment->resolved_unix_ms);
     lac_json_close(json, '}');
 }
 
@@ -176,7 +156,7 @@ static bool report_exists(struct lac_app *app, const char *id, struct lac_respon
 void lac_api_comments(void *app_context, const struct lac_request *request,
                       struct lac_response *response)
 {
-    if (ids_are_valid(request, 1, response) &&
+    if (lac_api_are_ids(request, nouns, 1, response) &&
         report_exists(app_context, request->param[0], response)) {
         answer_comments(app_context, request->param[0], NULL, response);
     }
@@ -221,7 +201,7 @@ void lac_api_comment_add(void *app_context, const struct lac_request *request,
     char part[LAC_REPORT_PART_BYTES] = "";
     char mentions[MENTIONS_BYTES];
     char id[LAC_ID_SIZE];
-    struct json_object *object = ids_are_valid(request, 1, response)
+    struct json_object *object = lac_api_are_ids(request, nouns, 1, response)
                                      ? read_body(request, LAC_API_COMMENT_BYTES, response)
                                      : NULL;
 
@@ -260,19 +240,6 @@ void lac_api_comment_add(void *app_context, const struct lac_request *request,
     answer_comments(app, request->param[0], id, response);
 }
 
-/** Who only reads and comments closes the threads that they began themselves. */
-static bool may_write(struct lac_app *app, const struct lac_request *request)
-{
-    struct lac_response unsent;
-    bool may;
-
-    lac_response_init(&unsent);
-    may = lac_access_may_object(app->people, app->store, &request->who, LAC_OWNED_REPORT,
-                                request->param[0], LAC_RIGHT_WRITE, &unsent);
-    lac_response_done(&unsent);
-    return may;
-}
-
 static enum lac_status change_comment(struct lac_app *app, const struct lac_request *request,
                                       const struct json_object *object, bool *ret_is_bad,
                                       struct lac_error *reterr)
@@ -300,9 +267,11 @@ static enum lac_status change_comment(struct lac_app *app, const struct lac_requ
                                    mentions, reterr);
     }
     if (status == LAC_OK && lac_json_read_has(object, "resolved")) {
-        status = lac_comments_resolve(app->store, request->param[0], request->param[1],
-                                      may_write(app, request) ? NULL : asker,
-                                      is_resolved ? asker : NULL, reterr);
+        /* who only reads and comments closes the threads that they began themselves */
+        status =
+            lac_comments_resolve(app->store, request->param[0], request->param[1],
+                                 lac_api_may_write(app, request, LAC_OWNED_REPORT) ? NULL : asker,
+                                 is_resolved ? asker : NULL, reterr);
     }
     return status;
 }
@@ -312,7 +281,7 @@ void lac_api_comment_change(void *app_context, const struct lac_request *request
 {
     struct lac_error error = {0};
     bool is_bad = false;
-    struct json_object *object = ids_are_valid(request, 2, response)
+    struct json_object *object = lac_api_are_ids(request, nouns, 2, response)
                                      ? read_body(request, LAC_API_COMMENT_BYTES, response)
                                      : NULL;
 
@@ -338,7 +307,7 @@ void lac_api_comment_delete(void *app_context, const struct lac_request *request
     struct lac_app *app = app_context;
     struct lac_error error = {0};
 
-    if (!ids_are_valid(request, 2, response)) {
+    if (!lac_api_are_ids(request, nouns, 2, response)) {
         return;
     }
     if (lac_comments_delete(app->store, request->param[0], request->param[1],
@@ -374,7 +343,8 @@ void lac_api_finding_states(void *app_context, const struct lac_request *request
     struct lac_error error = {0};
     struct lac_json json;
 
-    if (!ids_are_valid(request, 1, response) || !report_exists(app, request->param[0], response)) {
+    if (!lac_api_are_ids(request, nouns, 1, response) ||
+        !report_exists(app, request->param[0], response)) {
         return;
     }
     lac_json_init(&json, &response->body);
@@ -432,7 +402,7 @@ void lac_api_finding_state_put(void *app_context, const struct lac_request *requ
     char line[LAC_REPORT_PART_BYTES];
     char state[16] = "";
     char note[1024] = "";
-    struct json_object *object = ids_are_valid(request, 1, response)
+    struct json_object *object = lac_api_are_ids(request, nouns, 1, response)
                                      ? read_body(request, LAC_API_SHARE_BYTES, response)
                                      : NULL;
 

@@ -33,15 +33,6 @@ static const char redact_usual[] = "argv,hosts,paths,users";
 
 /* ---- lists ---- */
 
-static void write_time(struct lac_json *json, const char *key, int64_t unix_ms)
-{
-    if (unix_ms != 0) {
-        lac_api_write_time(json, key, unix_ms);
-    } else {
-        lac_json_null(json, key);
-    }
-}
-
 static void write_share_members(struct lac_json *json, const struct lac_share *share)
 {
     lac_json_text(json, "id", share->id);
@@ -57,8 +48,8 @@ static void write_share_members(struct lac_json *json, const struct lac_share *s
     lac_json_close(json, ']');
     lac_json_text(json, "author", share->author);
     lac_api_write_time(json, "created_at", share->created_unix_ms);
-    write_time(json, "expires_at", share->expires_unix_ms);
-    write_time(json, "used_at", share->used_unix_ms);
+    lac_api_write_time_or_null(json, "expires_at", share->expires_unix_ms);
+    lac_api_write_time_or_null(json, "used_at", share->used_unix_ms);
     lac_json_int(json, "used_count", share->used_count);
 }
 

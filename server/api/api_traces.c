@@ -34,6 +34,15 @@ void lac_api_write_time(struct lac_json *json, const char *key, int64_t unix_ms)
     lac_json_text(json, key, text);
 }
 
+void lac_api_write_time_or_null(struct lac_json *json, const char *key, int64_t unix_ms)
+{
+    if (unix_ms != 0) {
+        lac_api_write_time(json, key, unix_ms);
+    } else {
+        lac_json_null(json, key);
+    }
+}
+
 static void write_sha256(struct lac_json *json, const struct lac_trace_row *row)
 {
     char text[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)];

@@ -12,6 +12,7 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
 #include "server/json/json_out.h"
+#include "server/store/people_rows.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
@@ -71,6 +72,19 @@ void lac_api_write_trace(const struct lac_store *store, struct lac_json *json, c
 
 /** Append a time of day as ISO 8601 text. */
 void lac_api_write_time(struct lac_json *json, const char *key, int64_t unix_ms);
+
+/** The same, null for 0: it never was. */
+void lac_api_write_time_or_null(struct lac_json *json, const char *key, int64_t unix_ms);
+
+/** Whether the first parameters of the path look like ids. @param nouns of what each is: "report"
+ *  @return false: the response is a 404 "no such report" */
+bool lac_api_are_ids(const struct lac_request *request, const char *const *nouns, unsigned count,
+                     struct lac_response *response);
+
+/** Whether who asks may write to the object that the path begins with, which they may at least
+ *  comment on. */
+bool lac_api_may_write(struct lac_app *app, const struct lac_request *request,
+                       enum lac_owned_kind kind);
 
 /** Answer with a failure of the store: as lac_response_fail(), but what is damaged is a file of
  * ours, not the request: 500 `corrupt`. */

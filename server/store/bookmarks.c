@@ -8,37 +8,11 @@
 #include "server/store/store_private.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
-enum { NUMBER_SIZE = 24 };
-
-static const char *number(char *out, int64_t value)
-{
-    (void)snprintf(out, NUMBER_SIZE, "%" PRId64, value);
-    return out;
-}
-
-static const char *text_of(struct lac_statement *get, int column)
-{
-    const char *const text = lac_db_text(get, column);
-
-    return text != NULL ? text : "";
-}
-
-/** With the store's lock held. */
-static enum lac_status begin(struct lac_store *store, bool writes, struct lac_error *reterr)
-{
-    if (!lac_db_is_current(store->catalog)) { /* an old catalog that there is no room to convert */
-        return lac_fail(
-            reterr, LAC_ERR_IO, 0,
-            "the disk has no room for bookmarks: make room, then start the server again");
-    }
-    return writes ? lac_db_begin(store->catalog, true, reterr) : LAC_OK;
-}
+#define WHAT "bookmarks"
 
 enum lac_status lac_bookmarks_list(struct lac_store *store, const char *trace, const char *id,
                                    lac_bookmark_fn *visit, void *context, struct lac_error *reterr)
@@ -49,7 +23,7 @@ enum lac_status lac_bookmarks_list(struct lac_store *store, const char *trace, c
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = begin(store, false, reterr);
+    status = lac_catalog_begin(store->catalog, false, WHAT, reterr);
     if (status == LAC_OK) {
         status = lac_db_prepare(store->catalog,
                                 "SELECT id, start_ns, dur_ns, note, author, at_ms, edited_ms FROM"
@@ -62,11 +36,11 @@ enum lac_status lac_bookmarks_list(struct lac_store *store, const char *trace, c
         lac_db_bind_text(get, 2, id);
         while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
             const struct lac_bookmark bookmark = {
-                .id = text_of(get, 0),
+                .id = lac_catalog_text(get, 0),
                 .start_ns = lac_db_i64(get, 1),
                 .dur_ns = lac_db_i64(get, 2),
-                .note = text_of(get, 3),
-                .author = text_of(get, 4),
+                .note = lac_catalog_text(get, 3),
+                .author = lac_catalog_text(get, 4),
                 .at_unix_ms = lac_db_i64(get, 5),
                 .edited_unix_ms = lac_db_i64(get, 6),
             };
@@ -116,23 +90,23 @@ enum lac_status lac_bookmarks_add(struct lac_store *store, const char *trace,
                                   struct lac_error *reterr)
 {
     assert(store != NULL && trace != NULL && bookmark != NULL && ret_id != NULL);
-    char start[NUMBER_SIZE];
-    char dur[NUMBER_SIZE];
-    char now[NUMBER_SIZE];
+    char start[LAC_NUMBER_SIZE];
+    char dur[LAC_NUMBER_SIZE];
+    char now[LAC_NUMBER_SIZE];
     const char *texts[7] = {ret_id,
                             trace,
-                            number(start, bookmark->start_ns),
-                            number(dur, bookmark->dur_ns),
+                            lac_catalog_number_text(start, bookmark->start_ns),
+                            lac_catalog_number_text(dur, bookmark->dur_ns),
                             bookmark->note,
                             bookmark->author,
-                            number(now, lac_now_unix_ms())};
+                            lac_catalog_number_text(now, lac_now_unix_ms())};
     enum lac_status status = lac_store_new_id(ret_id, reterr);
 
     if (status != LAC_OK) {
         return status;
     }
     (void)pthread_mutex_lock(&store->lock);
-    status = begin(store, true, reterr);
+    status = lac_catalog_begin(store->catalog, true, WHAT, reterr);
     if (status == LAC_OK) {
         status = has_room(store, trace, reterr);
         if (status == LAC_OK) {
@@ -147,39 +121,20 @@ enum lac_status lac_bookmarks_add(struct lac_store *store, const char *trace,
     return status;
 }
 
-/** One statement about one row that must be there. */
-static enum lac_status change_one(struct lac_store *store, const char *sql,
-                                  const char *const *texts, unsigned text_count,
-                                  struct lac_error *reterr)
-{
-    int changes = 0;
-    enum lac_status status;
-
-    (void)pthread_mutex_lock(&store->lock);
-    status = begin(store, true, reterr);
-    if (status == LAC_OK) {
-        status = lac_catalog_change(store->catalog, sql, texts, text_count, &changes, reterr);
-        if (status == LAC_OK && changes == 0) {
-            status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0,
-                              "this trace has no bookmark of yours with this id");
-        }
-        status = lac_db_end(store->catalog, status, reterr);
-    }
-    (void)pthread_mutex_unlock(&store->lock);
-    return status;
-}
+static const char not_yours[] = "this trace has no bookmark of yours with this id";
 
 enum lac_status lac_bookmarks_change(struct lac_store *store, const char *trace, const char *id,
                                      const char *author, const char *note, struct lac_error *reterr)
 {
     assert(store != NULL && trace != NULL && id != NULL && note != NULL);
-    char now[NUMBER_SIZE];
-    const char *texts[5] = {trace, id, author, note, number(now, lac_now_unix_ms())};
+    char now[LAC_NUMBER_SIZE];
+    const char *texts[5] = {trace, id, author, note,
+                            lac_catalog_number_text(now, lac_now_unix_ms())};
 
-    return change_one(store,
-                      "UPDATE bookmarks SET note = ?4, edited_ms = CAST(?5 AS INTEGER)"
-                      " WHERE trace = ?1 AND id = ?2 AND (?3 IS NULL OR author = ?3)",
-                      texts, 5, reterr);
+    return lac_store_change_one(store, WHAT,
+                                "UPDATE bookmarks SET note = ?4, edited_ms = CAST(?5 AS INTEGER)"
+                                " WHERE trace = ?1 AND id = ?2 AND (?3 IS NULL OR author = ?3)",
+                                texts, 5, not_yours, reterr);
 }
 
 enum lac_status lac_bookmarks_delete(struct lac_store *store, const char *trace, const char *id,
@@ -188,8 +143,8 @@ enum lac_status lac_bookmarks_delete(struct lac_store *store, const char *trace,
     assert(store != NULL && trace != NULL && id != NULL);
     const char *texts[3] = {trace, id, author};
 
-    return change_one(store,
-                      "DELETE FROM bookmarks WHERE trace = ?1 AND id = ?2"
-                      " AND (?3 IS NULL OR author = ?3)",
-                      texts, 3, reterr);
+    return lac_store_change_one(store, WHAT,
+                                "DELETE FROM bookmarks WHERE trace = ?1 AND id = ?2"
+                                " AND (?3 IS NULL OR author = ?3)",
+                                texts, 3, not_yours, reterr);
 }

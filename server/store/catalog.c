@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -516,4 +517,21 @@ enum lac_status lac_catalog_put_run(struct lac_db *db, const char *id, int64_t p
     }
     lac_db_finalize(insert);
     return status;
+}
+
+enum lac_status lac_catalog_begin(struct lac_db *db, bool writes, const char *what,
+                                  struct lac_error *reterr)
+{
+    if (!lac_db_is_current(db)) {
+        return lac_fail(reterr, LAC_ERR_IO, 0,
+                        "the disk has no room for %s: make room, then start the server again",
+                        what);
+    }
+    return writes ? lac_db_begin(db, true, reterr) : LAC_OK;
+}
+
+const char *lac_catalog_number_text(char *out, int64_t number)
+{
+    (void)snprintf(out, LAC_NUMBER_SIZE, "%" PRId64, number);
+    return out;
 }

@@ -10,6 +10,7 @@
 #include "server/store/trace/sql.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -126,6 +127,28 @@ LAC_MUST_USE enum lac_status lac_catalog_change_alone(struct lac_db *db, bool du
                                                       const char *sql, const char *const *texts,
                                                       unsigned text_count, int *ret_changes,
                                                       struct lac_error *reterr);
+
+/**
+ * Whether the catalog has all tables: an old one that there is no room to convert has not. `writes`:
+ * begin a durable transaction, too, to be ended by lac_db_end().
+ *
+ * @param what of which the disk has no room then: "labels"
+ */
+LAC_MUST_USE enum lac_status lac_catalog_begin(struct lac_db *db, bool writes, const char *what,
+                                               struct lac_error *reterr);
+
+enum { LAC_NUMBER_SIZE = 24 };
+
+/** A number as text, for lac_catalog_change(). @param out LAC_NUMBER_SIZE bytes @return out */
+const char *lac_catalog_number_text(char *out, int64_t number);
+
+/** A column as text, "" for null; borrowed until the next step. */
+static inline const char *lac_catalog_text(struct lac_statement *get, int column)
+{
+    const char *text = lac_db_text(get, column);
+
+    return text != NULL ? text : "";
+}
 
 /** A column of a trace's row as a number, 0 where it is null. @return LAC_OK or LAC_ERR_NOT_FOUND */
 LAC_MUST_USE enum lac_status lac_catalog_number(struct lac_db *db, const char *column,

@@ -125,11 +125,7 @@ enum lac_status lac_catalog_put_labels(struct lac_db *db, const char *id,
     int64_t seq = 0;
     enum lac_status status;
 
-    if (!lac_db_is_current(db)) { /* an old catalog that there is no room to convert */
-        return lac_fail(reterr, LAC_ERR_IO, 0,
-                        "the disk has no room for labels: make room, then start the server again");
-    }
-    status = lac_db_begin(db, true, reterr);
+    status = lac_catalog_begin(db, true, "labels", reterr);
     if (status != LAC_OK) {
         return status;
     }

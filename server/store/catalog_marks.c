@@ -84,21 +84,16 @@ enum lac_status lac_store_set_marks(struct lac_store *store, const char *trace, 
         return LAC_OK;
     }
     (void)pthread_mutex_lock(&store->lock);
-    if (!lac_db_is_current(store->catalog)) { /* an old one that there is no room to convert */
-        status = lac_fail(reterr, LAC_ERR_IO, 0,
-                          "the disk has no room for marks: make room, then start the server again");
-    } else {
-        status = lac_db_begin(store->catalog, true, reterr);
-        if (status == LAC_OK) {
-            status = lac_catalog_number(store->catalog, "seq", trace, &seq, reterr);
-            if (status == LAC_ERR_NOT_FOUND) {
-                (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id");
-            }
-            if (status == LAC_OK) {
-                status = mark(store->catalog, trace, is_baseline, is_pinned, reterr);
-            }
-            status = lac_db_end(store->catalog, status, reterr);
+    status = lac_catalog_begin(store->catalog, true, "marks", reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_number(store->catalog, "seq", trace, &seq, reterr);
+        if (status == LAC_ERR_NOT_FOUND) {
+            (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id");
         }
+        if (status == LAC_OK) {
+            status = mark(store->catalog, trace, is_baseline, is_pinned, reterr);
+        }
+        status = lac_db_end(store->catalog, status, reterr);
     }
     (void)pthread_mutex_unlock(&store->lock);
     return status;

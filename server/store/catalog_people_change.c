@@ -19,12 +19,7 @@
 static enum lac_status begin(struct lac_store *store, struct lac_error *reterr)
 {
     (void)pthread_mutex_lock(&store->lock);
-    if (!lac_db_is_current(store->catalog)) {
-        return lac_fail(reterr, LAC_ERR_IO, 0,
-                        "the disk has no room for users and tokens: make room, then start the "
-                        "server again");
-    }
-    return lac_db_begin(store->catalog, true, reterr);
+    return lac_catalog_begin(store->catalog, true, "users and tokens", reterr);
 }
 
 static enum lac_status end(struct lac_store *store, enum lac_status status,

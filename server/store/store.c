@@ -488,6 +488,25 @@ enum lac_status lac_store_get_trace(struct lac_store *store, const char *id,
     return status;
 }
 
+enum lac_status lac_store_change_one(struct lac_store *store, const char *what, const char *sql,
+                                     const char *const *texts, unsigned text_count,
+                                     const char *not_found, struct lac_error *reterr)
+{
+    int changes = 0;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(store->catalog, false, what, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_change_alone(store->catalog, true, sql, texts, text_count, &changes,
+                                          reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status == LAC_OK && changes == 0
+               ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "%s", not_found)
+               : status;
+}
+
 enum lac_status lac_store_set_labels(struct lac_store *store, const char *id,
                                      const struct lac_trace_labels *labels,
                                      struct lac_error *reterr)

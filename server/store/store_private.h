@@ -41,6 +41,13 @@ struct lac_store {
 bool lac_store_path(const struct lac_store *store, char *out, const char *folder, const char *name,
                     const char *ending);
 
+/** One durable statement about one row. With none to change it is LAC_ERR_NOT_FOUND.
+ *  @param what as lac_catalog_begin() @param not_found the sentence then */
+LAC_MUST_USE enum lac_status lac_store_change_one(struct lac_store *store, const char *what,
+                                                  const char *sql, const char *const *texts,
+                                                  unsigned text_count, const char *not_found,
+                                                  struct lac_error *reterr);
+
 /** The id in the name of a file, "<id><ending>". @param ret_id LAC_ID_SIZE bytes @return whether the
  *  name is one */
 bool lac_store_id_of(const char *name, const char *ending, char *ret_id);

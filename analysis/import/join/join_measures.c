@@ -149,7 +149,7 @@ static uint64_t find_name(const struct lac_model *model, const struct kernels *k
 
 /* ---- arguments ---- */
 
-/** `{"grid":...}` and `{"FLOP per second":...}` as one template; 0: too long. */
+/** `{"grid":...}` and `{"FLOP per second":...}` as one template; 0: it would be too long. */
 static enum lac_status both(struct lac_model *model, uint32_t ours, uint32_t theirs,
                             uint32_t *ret_both)
 {

@@ -271,19 +271,12 @@ static enum lac_status read_all(struct reader *reader)
 {
     struct lac_profile_file *const document = reader->document;
     const struct lac_plain *const entries = lac_plain_get(document->root, "entries");
-    uint32_t id = 0;
     if (!lac_document_visit(document, 2 * (uint64_t)entries->count)) {
         return LAC_ERR_LIMIT;
     }
     find_times(reader, entries);
     find_rank(document);
-    enum lac_status status = lac_stacks_name(document->profile.stacks, "NCCL", 4, &id);
-    if (status == LAC_OK) {
-        status = lac_builder_process(reader->builder, id, -1, &reader->process);
-    }
-    if (status == LAC_OK) {
-        lac_builder_process_at(reader->builder, reader->process)->name = id;
-    }
+    enum lac_status status = lac_profile_process(&document->profile, "NCCL", &reader->process);
     for (uint32_t i = 0; i < entries->count && status == LAC_OK; i++) {
         document->profile.model->info.event_count++;
         status = take_call(reader, entries->items[i]);

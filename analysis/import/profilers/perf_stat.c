@@ -361,19 +361,6 @@ static enum lac_status finish(struct reader *reader, struct lac_model **ret_mode
     return lac_profile_failed(&reader->profile, status);
 }
 
-static enum lac_status begin(struct reader *reader)
-{
-    uint32_t id = 0;
-    enum lac_status status = lac_stacks_name(reader->profile.stacks, "perf stat", 9, &id);
-    status = status == LAC_OK
-                 ? lac_builder_process(reader->profile.builder, id, -1, &reader->process)
-                 : status;
-    if (status == LAC_OK) {
-        lac_builder_process_at(reader->profile.builder, reader->process)->name = id;
-    }
-    return lac_profile_failed(&reader->profile, status);
-}
-
 enum lac_status lac_perf_stat_import(struct lac_source *source,
                                      const struct lac_import_options *options, size_t window_bytes,
                                      const char *name, struct lac_model **ret_model,
@@ -387,7 +374,10 @@ enum lac_status lac_perf_stat_import(struct lac_source *source,
     }
     enum lac_status status = lac_profile_open(&reader->profile, source, options, window_bytes, name,
                                               LAC_FORMAT_PERF_STAT, reterr);
-    status = status == LAC_OK ? begin(reader) : status;
+    if (status == LAC_OK) {
+        status = lac_profile_failed(
+            &reader->profile, lac_profile_process(&reader->profile, "perf stat", &reader->process));
+    }
     while (status == LAC_OK && line != NULL) {
         size_t length = 0;
         status = lac_lines_next(&reader->profile.lines, &line, &length, reterr);

@@ -450,20 +450,6 @@ static enum lac_status tell(struct reader *reader)
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-static enum lac_status begin(struct reader *reader)
-{
-    uint32_t id = 0;
-    enum lac_status status = lac_stacks_name(reader->profile.stacks, "TensorBoard", 11, &id);
-
-    status = status == LAC_OK
-                 ? lac_builder_process(reader->profile.builder, id, -1, &reader->process)
-                 : status;
-    if (status == LAC_OK) {
-        lac_builder_process_at(reader->profile.builder, reader->process)->name = id;
-    }
-    return lac_profile_failed(&reader->profile, status);
-}
-
 /** The results of the run, as the recorder notes them. */
 static enum lac_status add_results(struct reader *reader)
 {
@@ -492,25 +478,28 @@ static enum lac_status add_results(struct reader *reader)
 
 static void report(struct reader *reader)
 {
-    static const char *const texts[] = {
-        "Values that are no scalars (pictures, histograms, texts) have no place in a trace.",
-        "Values that are infinite or no number were left out.",
-        "Scalars beyond the 1024th name were left out.",
-        "Values without a time were left out.",
-        "Records whose checksums are wrong were left out.",
+    const struct {
+        const char *code;
+        enum lac_report_severity severity;
+        uint64_t count, first_bytes;
+        const char *text;
+    } lines[] = {
+        {"no_scalars", LAC_REPORT_INFO, reader->others, 0,
+         "Values that are no scalars (pictures, histograms, texts) have no place in a trace."},
+        {"not_finite", LAC_REPORT_DROPPED, reader->not_finite, 0,
+         "Values that are infinite or no number were left out."},
+        {"too_many_tags", LAC_REPORT_DROPPED, reader->too_many, 0,
+         "Scalars beyond the 1024th name were left out."},
+        {"without_time", LAC_REPORT_DROPPED, reader->without_time, 0,
+         "Values without a time were left out."},
+        {"record_damaged", LAC_REPORT_REPAIRED, reader->bad_records, reader->first_bad_bytes,
+         "Records whose checksums are wrong were left out."},
     };
-    static const char *const codes[] = {"no_scalars", "not_finite", "too_many_tags", "without_time",
-                                        "record_damaged"};
-    const uint64_t counts[] = {reader->others, reader->not_finite, reader->too_many,
-                               reader->without_time, reader->bad_records};
 
-    for (size_t i = 0; i < LAC_COUNT_OF(counts); i++) {
-        if (counts[i] > 0) {
-            lac_model_report(reader->profile.model,
-                             i == 0   ? LAC_REPORT_INFO
-                             : i == 4 ? LAC_REPORT_REPAIRED
-                                      : LAC_REPORT_DROPPED,
-                             codes[i], counts[i], i == 4 ? reader->first_bad_bytes : 0, texts[i]);
+    for (size_t i = 0; i < LAC_COUNT_OF(lines); i++) {
+        if (lines[i].count > 0) {
+            lac_model_report(reader->profile.model, lines[i].severity, lines[i].code,
+                             lines[i].count, lines[i].first_bytes, lines[i].text);
         }
     }
 }
@@ -553,7 +542,11 @@ enum lac_status lac_tensorboard_import(struct lac_source *source,
     }
     enum lac_status status = lac_profile_open(&reader->profile, source, options, window_bytes, name,
                                               LAC_FORMAT_TENSORBOARD, reterr);
-    status = status == LAC_OK ? begin(reader) : status;
+    if (status == LAC_OK) {
+        status = lac_profile_failed(
+            &reader->profile,
+            lac_profile_process(&reader->profile, "TensorBoard", &reader->process));
+    }
     while (status == LAC_OK && has_more) {
         status = read_record(reader, &has_more);
         status = status == LAC_OK ? tell(reader) : status;

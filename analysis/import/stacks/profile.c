@@ -38,6 +38,20 @@ enum lac_status lac_profile_open(struct lac_profile *profile, struct lac_source 
     return lac_profile_failed(profile, status);
 }
 
+enum lac_status lac_profile_process(const struct lac_profile *profile, const char *name,
+                                    uint32_t *ret_process)
+{
+    uint32_t id = 0;
+    enum lac_status status = lac_stacks_name(profile->stacks, name, strlen(name), &id);
+    if (status == LAC_OK) {
+        status = lac_builder_process(profile->builder, id, -1, ret_process);
+    }
+    if (status == LAC_OK) {
+        lac_builder_process_at(profile->builder, *ret_process)->name = id;
+    }
+    return status;
+}
+
 static enum lac_status finish(struct lac_profile *profile, const char *what, const char *unit,
                               int64_t period_ns, struct lac_model **ret_model)
 {

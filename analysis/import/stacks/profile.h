@@ -29,6 +29,11 @@ lac_profile_open(struct lac_profile *profile, struct lac_source *source,
                  const struct lac_import_options *options, size_t window_bytes, const char *name,
                  enum lac_trace_format format, struct lac_error *reterr);
 
+/** Its one process, of that name: for rows and counters that are nobody's.
+ *  @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT */
+LAC_MUST_USE enum lac_status lac_profile_process(const struct lac_profile *profile,
+                                                 const char *name, uint32_t *ret_process);
+
 /**
  * End it, after success or failure.
  *

@@ -17,15 +17,15 @@
 static void visit_comment(struct lac_statement *get, lac_comment_fn *visit, void *context)
 {
     const struct lac_comment comment = {
-        .id = lac_report_rows_text(get, 0),
-        .thread = lac_report_rows_text(get, 1),
-        .part = lac_report_rows_text(get, 2),
-        .body = lac_report_rows_text(get, 3),
-        .author = lac_report_rows_text(get, 4),
-        .mentions = lac_report_rows_text(get, 5),
+        .id = lac_catalog_text(get, 0),
+        .thread = lac_catalog_text(get, 1),
+        .part = lac_catalog_text(get, 2),
+        .body = lac_catalog_text(get, 3),
+        .author = lac_catalog_text(get, 4),
+        .mentions = lac_catalog_text(get, 5),
         .at_unix_ms = lac_db_i64(get, 6),
         .edited_unix_ms = lac_db_i64(get, 7),
-        .resolved_by = lac_report_rows_text(get, 8),
+        .resolved_by = lac_catalog_text(get, 8),
         .resolved_unix_ms = lac_db_i64(get, 9),
     };
 
@@ -65,27 +65,6 @@ enum lac_status lac_comments_list(struct lac_store *store, const char *report, c
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-/** Changes of rows that must be there: one statement in a transaction of its own. */
-static enum lac_status change_one(struct lac_store *store, const char *sql,
-                                  const char *const *texts, unsigned text_count,
-                                  const char *not_found, struct lac_error *reterr)
-{
-    int changes = 0;
-    enum lac_status status;
-
-    (void)pthread_mutex_lock(&store->lock);
-    status = lac_report_rows_begin(store, true, reterr);
-    if (status == LAC_OK) {
-        status = lac_catalog_change(store->catalog, sql, texts, text_count, &changes, reterr);
-        if (status == LAC_OK && changes == 0) {
-            status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "%s", not_found);
-        }
-        status = lac_db_end(store->catalog, status, reterr);
-    }
-    (void)pthread_mutex_unlock(&store->lock);
-    return status;
-}
-
 enum lac_status lac_comments_add(struct lac_store *store, const char *report,
                                  const struct lac_comment *comment, char *ret_id,
                                  struct lac_error *reterr)
@@ -100,26 +79,27 @@ enum lac_status lac_comments_add(struct lac_store *store, const char *report,
                             comment->body,
                             comment->author,
                             comment->mentions,
-                            lac_report_rows_number(now, lac_now_unix_ms()),
-                            lac_report_rows_number(most, LAC_COMMENTS_MAX)};
+                            lac_catalog_number_text(now, lac_now_unix_ms()),
+                            lac_catalog_number_text(most, LAC_COMMENTS_MAX)};
     enum lac_status status = lac_store_new_id(ret_id, reterr);
 
     if (status != LAC_OK) {
         return status;
     }
     /* an answer goes to the thread of the comment that it names, and is about the same part */
-    return change_one(store,
-                      "INSERT INTO report_comments SELECT ?1, r.id,"
-                      " CASE WHEN ?3 = '' THEN ?1 ELSE f.thread END,"
-                      " CASE WHEN ?3 = '' THEN ?4 ELSE f.part END, ?5, ?6, ?7,"
-                      " CAST(?8 AS INTEGER), NULL, NULL, NULL FROM reports r"
-                      " LEFT JOIN report_comments f ON f.report = r.id AND f.id = ?3"
-                      " WHERE r.id = ?2 AND (?3 = '' OR f.id IS NOT NULL) AND (SELECT count(*)"
-                      " FROM report_comments WHERE report = ?2) < CAST(?9 AS INTEGER)",
-                      texts, 9,
-                      "no such report or thread, or the report has 2000 comments, the most there "
-                      "can be",
-                      reterr);
+    return lac_store_change_one(
+        store, "reports",
+        "INSERT INTO report_comments SELECT ?1, r.id,"
+        " CASE WHEN ?3 = '' THEN ?1 ELSE f.thread END,"
+        " CASE WHEN ?3 = '' THEN ?4 ELSE f.part END, ?5, ?6, ?7,"
+        " CAST(?8 AS INTEGER), NULL, NULL, NULL FROM reports r"
+        " LEFT JOIN report_comments f ON f.report = r.id AND f.id = ?3"
+        " WHERE r.id = ?2 AND (?3 = '' OR f.id IS NOT NULL) AND (SELECT count(*)"
+        " FROM report_comments WHERE report = ?2) < CAST(?9 AS INTEGER)",
+        texts, 9,
+        "no such report or thread, or the report has 2000 comments, the most there "
+        "can be",
+        reterr);
 }
 
 enum lac_status lac_comments_edit(struct lac_store *store, const char *report, const char *id,
@@ -129,12 +109,13 @@ enum lac_status lac_comments_edit(struct lac_store *store, const char *report, c
     assert(store != NULL && report != NULL && id != NULL && body != NULL && mentions != NULL);
     char now[LAC_NUMBER_SIZE];
     const char *texts[6] = {report, id,       author,
-                            body,   mentions, lac_report_rows_number(now, lac_now_unix_ms())};
+                            body,   mentions, lac_catalog_number_text(now, lac_now_unix_ms())};
 
-    return change_one(store,
-                      "UPDATE report_comments SET body = ?4, mentions = ?5, edited_ms = CAST(?6 AS"
-                      " INTEGER) WHERE report = ?1 AND id = ?2 AND (?3 IS NULL OR author = ?3)",
-                      texts, 6, "no comment of yours has this id", reterr);
+    return lac_store_change_one(
+        store, "reports",
+        "UPDATE report_comments SET body = ?4, mentions = ?5, edited_ms = CAST(?6 AS"
+        " INTEGER) WHERE report = ?1 AND id = ?2 AND (?3 IS NULL OR author = ?3)",
+        texts, 6, "no comment of yours has this id", reterr);
 }
 
 enum lac_status lac_comments_resolve(struct lac_store *store, const char *report, const char *id,
@@ -142,16 +123,18 @@ enum lac_status lac_comments_resolve(struct lac_store *store, const char *report
 {
     assert(store != NULL && report != NULL && id != NULL);
     char now[LAC_NUMBER_SIZE];
-    const char *texts[5] = {report, id, by, lac_report_rows_number(now, lac_now_unix_ms()), author};
+    const char *texts[5] = {report, id, by, lac_catalog_number_text(now, lac_now_unix_ms()),
+                            author};
 
-    return change_one(store,
-                      "UPDATE report_comments SET resolved_by = ?3, resolved_ms = CASE WHEN ?3 IS"
-                      " NULL THEN NULL ELSE CAST(?4 AS INTEGER) END WHERE report = ?1 AND id = ?2"
-                      " AND thread = id AND (?5 IS NULL OR author = ?5)",
-                      texts, 5,
-                      author == NULL ? "no thread of this report begins with this comment"
-                                     : "no thread of yours begins with this comment",
-                      reterr);
+    return lac_store_change_one(
+        store, "reports",
+        "UPDATE report_comments SET resolved_by = ?3, resolved_ms = CASE WHEN ?3 IS"
+        " NULL THEN NULL ELSE CAST(?4 AS INTEGER) END WHERE report = ?1 AND id = ?2"
+        " AND thread = id AND (?5 IS NULL OR author = ?5)",
+        texts, 5,
+        author == NULL ? "no thread of this report begins with this comment"
+                       : "no thread of yours begins with this comment",
+        reterr);
 }
 
 /** In a transaction: the comment is emptied where others have answered it, else deleted. */
@@ -229,8 +212,8 @@ enum lac_status lac_finding_states(struct lac_store *store, const char *report,
     if (status == LAC_OK) {
         lac_db_bind_text(get, 1, report);
         while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
-            visit(context, lac_report_rows_text(get, 0), lac_report_rows_text(get, 1),
-                  lac_report_rows_text(get, 2), lac_report_rows_text(get, 3), lac_db_i64(get, 4));
+            visit(context, lac_catalog_text(get, 0), lac_catalog_text(get, 1),
+                  lac_catalog_text(get, 2), lac_catalog_text(get, 3), lac_db_i64(get, 4));
         }
     }
     lac_db_finalize(get);
@@ -245,12 +228,13 @@ enum lac_status lac_finding_set_state(struct lac_store *store, const char *repor
     assert(store != NULL && report != NULL && part != NULL && state != NULL && note != NULL);
     char now[LAC_NUMBER_SIZE];
     const char *texts[6] = {report, part,   state,
-                            note,   author, lac_report_rows_number(now, lac_now_unix_ms())};
+                            note,   author, lac_catalog_number_text(now, lac_now_unix_ms())};
 
-    return change_one(store,
-                      "INSERT INTO report_findings SELECT id, ?2, ?3, ?4, ?5, CAST(?6 AS INTEGER)"
-                      " FROM reports WHERE id = ?1 ON CONFLICT(report, part) DO UPDATE SET"
-                      " state = excluded.state, note = excluded.note, author = excluded.author,"
-                      " at_ms = excluded.at_ms",
-                      texts, 6, "no report has this id", reterr);
+    return lac_store_change_one(
+        store, "reports",
+        "INSERT INTO report_findings SELECT id, ?2, ?3, ?4, ?5, CAST(?6 AS INTEGER)"
+        " FROM reports WHERE id = ?1 ON CONFLICT(report, part) DO UPDATE SET"
+        " state = excluded.state, note = excluded.note, author = excluded.author,"
+        " at_ms = excluded.at_ms",
+        texts, 6, "no report has this id", reterr);
 }

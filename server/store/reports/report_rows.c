@@ -30,17 +30,7 @@ enum { LIST_LIMIT_MAX = 1000 };
 enum lac_status lac_report_rows_begin(struct lac_store *store, bool writes,
                                       struct lac_error *reterr)
 {
-    if (!lac_db_is_current(store->catalog)) { /* an old catalog that there is no room to convert */
-        return lac_fail(reterr, LAC_ERR_IO, 0,
-                        "the disk has no room for reports: make room, then start the server again");
-    }
-    return writes ? lac_db_begin(store->catalog, true, reterr) : LAC_OK;
-}
-
-const char *lac_report_rows_number(char *out, int64_t number)
-{
-    (void)snprintf(out, LAC_NUMBER_SIZE, "%" PRId64, number);
-    return out;
+    return lac_catalog_begin(store->catalog, writes, "reports", reterr);
 }
 
 void lac_written_report_done(struct lac_written_report *row)
@@ -268,7 +258,7 @@ static enum lac_status put_project(struct lac_db *db, const char *id, const char
     if (status != LAC_OK) {
         return status;
     }
-    (void)lac_report_rows_number(number, project);
+    (void)lac_catalog_number_text(number, project);
     return lac_catalog_change(
         db, "UPDATE reports SET project = nullif(CAST(?2 AS INTEGER), 0) WHERE id = ?1", texts, 2,
         NULL, reterr);
@@ -281,7 +271,7 @@ enum lac_status lac_reports_create(struct lac_store *store, const struct lac_rep
            change->markdown != NULL && change->author != NULL);
     char now[LAC_NUMBER_SIZE];
     const char *texts[5] = {ret_id, change->title, change->markdown,
-                            lac_report_rows_number(now, lac_now_unix_ms()), change->author};
+                            lac_catalog_number_text(now, lac_now_unix_ms()), change->author};
     enum lac_status status = lac_store_new_id(ret_id, reterr);
 
     if (status != LAC_OK) {
@@ -367,7 +357,7 @@ static enum lac_status change_report(struct lac_db *db, const char *id,
 {
     char now[LAC_NUMBER_SIZE];
     const char *texts[5] = {id, change->title, change->markdown,
-                            lac_report_rows_number(now, lac_now_unix_ms()), change->author};
+                            lac_catalog_number_text(now, lac_now_unix_ms()), change->author};
     enum lac_status status =
         lac_catalog_change(db,
                            "UPDATE reports SET title = coalesce(?2, title), body = coalesce(?3,"
@@ -457,8 +447,8 @@ enum lac_status lac_reports_versions(struct lac_store *store, const char *id,
     if (status == LAC_OK) {
         lac_db_bind_text(get, 1, id);
         while ((status = lac_db_step_row(get, "catalog", reterr)) == LAC_OK) {
-            visit(context, lac_db_i64(get, 0), lac_report_rows_text(get, 1),
-                  lac_report_rows_text(get, 2), lac_db_i64(get, 3), lac_db_i64(get, 4));
+            visit(context, lac_db_i64(get, 0), lac_catalog_text(get, 1), lac_catalog_text(get, 2),
+                  lac_db_i64(get, 3), lac_db_i64(get, 4));
         }
     }
     lac_db_finalize(get);

@@ -91,7 +91,7 @@ enum lac_status lac_shares_create(struct lac_store *store, const struct lac_shar
     assert(store != NULL && share != NULL && ret_id != NULL && ret_token != NULL);
     uint8_t hash[LAC_SHA256_SIZE];
     char before[LAC_NUMBER_SIZE];
-    const char *texts[1] = {lac_report_rows_number(before, lac_now_unix_ms() - EXPIRED_KEPT_MS)};
+    const char *texts[1] = {lac_catalog_number_text(before, lac_now_unix_ms() - EXPIRED_KEPT_MS)};
     enum lac_status status = lac_store_new_id(ret_id, reterr);
 
     if (status == LAC_OK) {
@@ -119,12 +119,12 @@ enum lac_status lac_shares_create(struct lac_store *store, const struct lac_shar
 static void visit_share(struct lac_statement *get, lac_share_fn *visit, void *context)
 {
     const struct lac_share share = {
-        .id = lac_report_rows_text(get, 0),
-        .kind = lac_report_rows_text(get, 1),
-        .target = lac_report_rows_text(get, 2),
-        .redact = lac_report_rows_text(get, 3),
+        .id = lac_catalog_text(get, 0),
+        .kind = lac_catalog_text(get, 1),
+        .target = lac_catalog_text(get, 2),
+        .redact = lac_catalog_text(get, 3),
         .snapshot = lac_db_text(get, 4),
-        .author = lac_report_rows_text(get, 5),
+        .author = lac_catalog_text(get, 5),
         .created_unix_ms = lac_db_i64(get, 6),
         .expires_unix_ms = lac_db_i64(get, 7),
         .used_unix_ms = lac_db_i64(get, 8),
@@ -174,7 +174,7 @@ enum lac_status lac_shares_open(struct lac_store *store, const char *token, lac_
     uint8_t hash[LAC_SHA256_SIZE];
     char now[LAC_NUMBER_SIZE];
     char id[LAC_ID_SIZE] = "";
-    const char *texts[2] = {id, lac_report_rows_number(now, lac_now_unix_ms())};
+    const char *texts[2] = {id, lac_catalog_number_text(now, lac_now_unix_ms())};
     enum lac_status status;
 
     hash_of(token, hash);
@@ -192,7 +192,7 @@ enum lac_status lac_shares_open(struct lac_store *store, const char *token, lac_
         status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        (void)snprintf(id, sizeof(id), "%s", lac_report_rows_text(get, 0));
+        (void)snprintf(id, sizeof(id), "%s", lac_catalog_text(get, 0));
         visit_share(get, visit, context);
     }
     lac_db_finalize(get);
@@ -226,7 +226,7 @@ enum lac_status lac_shares_target(struct lac_store *store, const char *id, char 
         status = lac_db_step_row(get, "catalog", reterr);
     }
     if (status == LAC_OK) {
-        (void)snprintf(ret_target, LAC_ID_SIZE, "%s", lac_report_rows_text(get, 0));
+        (void)snprintf(ret_target, LAC_ID_SIZE, "%s", lac_catalog_text(get, 0));
     } else if (status == LAC_ERR_NOT_FOUND) {
         (void)lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no such link");
     }

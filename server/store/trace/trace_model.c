@@ -329,6 +329,16 @@ static enum lac_status read_tables(struct lac_trace_file *file, struct lac_model
     return status;
 }
 
+void lac_trace_forget_tables(struct lac_model *model)
+{
+    model->kernel_config_count = 0;
+    model->copy_count = 0;
+    model->loader_info_count = 0;
+    model->alloc_count = 0;
+    model->sample_count = 0;
+    model->flow_count = 0;
+}
+
 static enum lac_status fill(struct lac_trace_file *file, struct loaded *loaded,
                             struct lac_error *reterr)
 {
@@ -337,12 +347,7 @@ static enum lac_status fill(struct lac_trace_file *file, struct loaded *loaded,
 
     model->arg_number_count = 0; /* counted again: in the order of the chunks */
     if (!loaded->is_whole) {
-        model->kernel_config_count = 0;
-        model->copy_count = 0;
-        model->loader_info_count = 0;
-        model->alloc_count = 0;
-        model->sample_count = 0;
-        model->flow_count = 0;
+        lac_trace_forget_tables(model);
         return status == LAC_OK ? read_chunks(file, loaded, reterr) : status;
     }
     if (status == LAC_OK) {

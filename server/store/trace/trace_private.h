@@ -143,6 +143,10 @@ LAC_MUST_USE enum lac_status lac_trace_read_blocks(struct lac_trace_file *file,
                                                    const struct lac_block_table *table,
                                                    void *target, struct lac_error *reterr);
 
+/** Of a copy of the head whose tables, samples and flows are not read: none are there
+ *  (trace_model.c). */
+void lac_trace_forget_tables(struct lac_model *model);
+
 /** Whether lac_trace_file_model() has it in memory, and whether it could (trace_model.c). */
 bool lac_trace_model_is_loaded(struct lac_trace_file *file);
 bool lac_trace_model_fits(const struct lac_trace_file *file);

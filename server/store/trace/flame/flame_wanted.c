@@ -112,7 +112,7 @@ static enum lac_status want_links(const struct lac_flame_question *question, uin
         const struct lac_chunk_columns *columns = NULL;
         struct lac_cache_entry *pin = NULL;
 
-        if (!lac_flame_may_be_inside(question, &file->chunks[c])) {
+        if (!lac_flame_may_be_inside(question->options, &file->chunks[c])) {
             continue;
         }
         status = lac_trace_chunk(file, c, LAC_FLAME_LINK_COLUMNS, &columns, &pin, question->reterr);

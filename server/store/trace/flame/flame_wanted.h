@@ -76,11 +76,10 @@ static inline bool lac_flame_is_inside(const struct lac_flame_question *question
 }
 
 /** Whether slices of a chunk may. */
-static inline bool lac_flame_may_be_inside(const struct lac_flame_question *question,
+static inline bool lac_flame_may_be_inside(const struct lac_flame_options *options,
                                            const struct lac_chunk_entry *chunk)
 {
-    return chunk->start_first < question->options->t1_ns &&
-           chunk->end_last >= question->options->t0_ns;
+    return chunk->start_first < options->t1_ns && chunk->end_last >= options->t0_ns;
 }
 
 #endif

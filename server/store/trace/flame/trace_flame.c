@@ -126,7 +126,8 @@ static bool is_wanted(const struct picking *picking, const struct lac_chunk_entr
                       enum lac_flame_extent extent, uint64_t end)
 {
     return extent == LAC_FLAME_ALL ||
-           (extent == LAC_FLAME_AREA && lac_flame_may_be_inside(picking->question, chunk)) ||
+           (extent == LAC_FLAME_AREA &&
+            lac_flame_may_be_inside(picking->question->options, chunk)) ||
            (picking->next < end &&
             picking->wanted->ids[picking->next] < chunk->first + chunk->count) ||
            encloses_next(picking, end, chunk->end_last);
@@ -222,12 +223,7 @@ static struct lac_model *empty_model(const struct lac_model *head)
     *model = *head;
     model->slices = (struct lac_slices){0};
     model->arg_number_count = 0;
-    model->kernel_config_count = 0;
-    model->copy_count = 0;
-    model->loader_info_count = 0;
-    model->alloc_count = 0;
-    model->sample_count = 0;
-    model->flow_count = 0;
+    lac_trace_forget_tables(model);
     model->tracks = calloc((size_t)head->track_count + 1, sizeof(*model->tracks));
     if (model->tracks == NULL) {
         free(model);
@@ -314,9 +310,7 @@ static uint64_t count_in_area(const struct lac_trace_file *file,
     for (uint32_t c = 0; c < file->chunk_count; c++) {
         const struct lac_chunk_entry *chunk = &file->chunks[c];
 
-        if (chunk->start_first < options->t1_ns && chunk->end_last >= options->t0_ns) {
-            count += chunk->count;
-        }
+        count += lac_flame_may_be_inside(options, chunk) ? chunk->count : 0;
     }
     return count;
 }
