@@ -12,6 +12,7 @@
 #include "server/store/store.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* times are numbers of JSON: whole below 2^53 */

@@ -7,7 +7,6 @@
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
-#include "server/people/access.h"
 #include "server/reports/part.h"
 #include "server/store/people_rows.h"
 #include "server/store/reports/report_store.h"

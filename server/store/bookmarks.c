@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define WHAT "bookmarks"

@@ -5,6 +5,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/reserve.h"
 #include "server/sql/sql_trace.h"
+#include "server/store/trace/cache.h"
 #include "server/store/trace/trace_columns.h"
 #include "server/tables/count.h"
 #include "server/tables/trace_tables.h"
@@ -135,7 +136,6 @@ static enum lac_status walk_track(struct lac_sql_trace *trace, struct walk *walk
     const uint32_t track = trace->chunks[of].track;
     const struct lac_track *row = &trace->head->tracks[track];
     enum lac_status status = LAC_OK;
-    uint32_t needed = of;
     uint32_t chunk = of;
 
     while (chunk > 0 && trace->chunks[chunk - 1].track == track) {
@@ -150,8 +150,8 @@ static enum lac_status walk_track(struct lac_sql_trace *trace, struct walk *walk
          chunk++) {
         const struct lac_chunk_columns *found = NULL;
         struct lac_cache_entry *pin = NULL;
+        const uint32_t needed = lac_trace_chunk_of(trace->file, launches->calls[walk->next]);
 
-        needed = lac_trace_chunk_of(trace->file, launches->calls[walk->next]);
         if (chunk < needed && trace->chunks[chunk].end_last < trace->chunks[needed].start_first) {
             continue; /* nothing in it is open any more */
         }

@@ -143,7 +143,6 @@ enum lac_status lac_list_steps(struct lac_sql_trace *trace, const struct lac_tab
     struct step_waits waits = {.steps = &steps};
     const int64_t device = first_device(trace->head);
     enum lac_status status = LAC_OK;
-    uint32_t capacity = 0;
 
     lac_trace_file_steps(trace->file, &steps);
     const int64_t median = median_ns(&steps);
@@ -164,7 +163,7 @@ enum lac_status lac_list_steps(struct lac_sql_trace *trace, const struct lac_tab
             table->is_cut = true;
             break;
         }
-        row = lac_table_add_row(table, &capacity);
+        row = lac_table_add_row(table);
         if (row == NULL) {
             status = LAC_ERR_NOMEM;
             break;
@@ -181,7 +180,6 @@ enum lac_status lac_list_steps(struct lac_sql_trace *trace, const struct lac_tab
 struct gap_list {
     const struct lac_table_query *query;
     struct lac_table *table;
-    uint32_t capacity;
     enum lac_status status;
 };
 
@@ -199,7 +197,7 @@ static bool add_gap_row(void *context, const struct lac_gap_row *gap)
         list->table->is_cut = true;
         return false;
     }
-    row = lac_table_add_row(list->table, &list->capacity);
+    row = lac_table_add_row(list->table);
     if (row == NULL) {
         list->status = LAC_ERR_NOMEM;
         return false;
@@ -386,7 +384,6 @@ enum lac_status lac_list_batches(struct lac_sql_trace *trace, const struct lac_t
 {
     struct loader loader = {.trace = trace, .query = query};
     enum lac_status status = read_loader(&loader, reterr);
-    uint32_t capacity = 0;
 
     if (status == LAC_OK && loader.waits.count > 0) {
         qsort(loader.waits.all, loader.waits.count, sizeof(*loader.waits.all), by_batch);
@@ -398,7 +395,7 @@ enum lac_status lac_list_batches(struct lac_sql_trace *trace, const struct lac_t
             table->is_cut = true;
             break;
         }
-        row = lac_table_add_row(table, &capacity);
+        row = lac_table_add_row(table);
         if (row == NULL) {
             status = LAC_ERR_NOMEM;
             break;

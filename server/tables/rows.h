@@ -13,7 +13,7 @@
 const char *lac_table_text(struct lac_table *table, const char *text);
 
 /** A row more, empty. NULL when out of memory. */
-struct lac_table_row *lac_table_add_row(struct lac_table *table, uint32_t *capacity);
+struct lac_table_row *lac_table_add_row(struct lac_table *table);
 
 static inline void lac_cell_int(struct lac_table_row *row, enum lac_table_column column,
                                 int64_t value)

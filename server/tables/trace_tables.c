@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const char SEVERAL[] = "(several)";
 
@@ -135,9 +136,9 @@ const char *lac_table_text(struct lac_table *table, const char *text)
     return copy;
 }
 
-struct lac_table_row *lac_table_add_row(struct lac_table *table, uint32_t *capacity)
+struct lac_table_row *lac_table_add_row(struct lac_table *table)
 {
-    if (!LAC_RESERVE(table->rows, *capacity, table->count, 1)) {
+    if (!LAC_RESERVE(table->rows, table->capacity, table->count, 1)) {
         return NULL;
     }
     table->rows[table->count] =
@@ -325,10 +326,9 @@ static enum lac_status make_rows(const struct making *making, struct lac_groups 
     struct lac_spread *spreads = calloc((size_t)groups->count + 1, sizeof(*spreads));
     struct lac_group sum = {
         .key.other = -1, .min_ns = INT64_MAX, .max_ns = -1, .longest = LAC_NONE};
-    uint32_t capacity = 0;
 
     for (uint32_t g = 0; g < groups->count && spreads != NULL; g++) {
-        struct lac_table_row *row = lac_table_add_row(table, &capacity);
+        struct lac_table_row *row = lac_table_add_row(table);
 
         if (row == NULL) {
             free(spreads);

@@ -112,7 +112,7 @@ struct lac_table_query {
 
 struct lac_table {
     struct lac_table_row *rows; /**< that match, in order */
-    uint32_t count;
+    uint32_t count, capacity;
     struct lac_table_row all; /**< of all rows that match: sums, and percentiles of all values */
     bool has_all;
     bool is_cut;          /**< more than LAC_TABLE_ROWS_MAX would match: the longest are here */

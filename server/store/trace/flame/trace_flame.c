@@ -48,7 +48,7 @@ static enum lac_status make_room(struct picking *picking, uint64_t more)
     const uint64_t need = picking->slices->count + more;
     uint64_t grown = picking->capacity;
 
-    if (need <= picking->capacity) {
+    if (need <= picking->capacity && picking->ids != NULL) {
         return LAC_OK;
     }
     for (size_t c = 0; c < LAC_COUNT_OF(columns); c++) {
@@ -178,8 +178,9 @@ static enum lac_status pick_track(struct picking *picking, uint32_t track)
  *  after another mostly lie side by side. */
 static uint32_t number_of(const struct picking *picking, uint32_t id, uint64_t *near)
 {
+    const uint64_t count = picking->ids != NULL ? picking->slices->count : 0;
     uint64_t low = 0;
-    uint64_t high = picking->slices->count;
+    uint64_t high = count;
 
     for (uint64_t i = *near; i < high && i < *near + 8 && picking->ids[i] <= id; i++) {
         if (picking->ids[i] == id) {
@@ -197,7 +198,7 @@ static uint32_t number_of(const struct picking *picking, uint32_t id, uint64_t *
         }
     }
     *near = low;
-    return low < picking->slices->count && picking->ids[low] == id ? (uint32_t)low : LAC_NONE;
+    return low < count && picking->ids[low] == id ? (uint32_t)low : LAC_NONE;
 }
 
 static void number_links(const struct picking *picking)
