@@ -1,9 +1,10 @@
-/* Steps, causes and the loader's queue as tracks of the model, for timelines and flame graphs. */
+/* Steps, causes, projected ranges and the loader's queue as tracks of the model, for timelines and flame graphs. */
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
 #include "analysis/diagnose/facts/recorded/launch_queue.h"
+#include "analysis/diagnose/facts/recorded/projected_ranges.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "collector/base/order.h"
 
@@ -110,5 +111,5 @@ enum lac_status lac_diagnose_add_tracks(const struct lac_analysis *analysis,
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
         status = add_gaps(analysis, model, d);
     }
-    return status;
+    return status ? status : lac_projected_ranges_add(model);
 }

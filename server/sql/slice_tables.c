@@ -70,7 +70,7 @@ const struct lac_sql_table lac_sql_slice_tables[] = {
     ROW("operators", OPERATORS, BIT(OP), "framework operators: aten::conv2d, ..."),
     ROW("ranges", RANGES, BIT(RANGE), "user annotations and NVTX ranges, the loader's included"),
     ROW("gpu_ranges", PROJECTED, BIT(GPU_RANGE),
-        "ranges as the recorder projected them on a stream"),
+        "ranges and modules on a stream: the work that was launched inside them"),
     ROW("python_calls", OPERATORS, BIT(PYTHON), "Python functions, where the recorder had them"),
     ROW("syncs", PROJECTED, BIT(SYNC), "the recorder's synchronization records, not the calls"),
     ROW("overheads", CALLS, BIT(OVERHEAD), "the profiler's own cost, lazy loading, full buffers"),

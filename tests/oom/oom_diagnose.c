@@ -82,6 +82,29 @@ static enum lac_status compare_ranks(void *ranks)
     return status;
 }
 
+/** The tracks that a diagnosis adds: a model that is valid is left, whatever came of it. */
+static uint64_t refuse_tracks(void)
+{
+    enum lac_status status = LAC_ERR_NOMEM;
+    uint64_t tried = 0;
+    for (; status != LAC_OK; tried++) {
+        struct lac_model *model = trace_draw(drawing());
+        struct lac_analysis *analysis = trace_diagnose(model);
+        oom_after(tried);
+        status = lac_diagnose_add_tracks(analysis, model);
+        (void)oom_over();
+        oom_require(status == LAC_OK || status == LAC_ERR_NOMEM, "out of memory was not told");
+        oom_require(lac_model_is_valid(model), "a model is damaged");
+        if (status == LAC_OK) {
+            oom_require(model->tracks[model->track_count - 1].kind == LAC_TRACK_GPU_RANGE,
+                        "an allocation failed unnoticed");
+        }
+        lac_analysis_destroy(analysis);
+        lac_model_destroy(model);
+    }
+    return tried - 1;
+}
+
 /** The same for the ranks of a run: tables, matching, replay, texts. */
 static uint64_t refuse_ranks(void)
 {
@@ -116,9 +139,10 @@ int main(void)
         7);
     uint64_t tried = refuse_diagnosis(model);
     lac_model_destroy(model);
+    uint64_t of_tracks = refuse_tracks();
     uint64_t of_ranks = refuse_ranks();
-    oom_require(tried >= 40 && of_ranks >= 20, "too few allocations to be true");
-    printf("%llu and %llu allocations refused in turn\n2 passed, 0 failed\n",
-           (unsigned long long)tried, (unsigned long long)of_ranks);
+    oom_require(tried >= 40 && of_tracks >= 30 && of_ranks >= 20, "too few allocations to be true");
+    printf("%llu, %llu and %llu allocations refused in turn\n3 passed, 0 failed\n",
+           (unsigned long long)tried, (unsigned long long)of_tracks, (unsigned long long)of_ranks);
     return 0;
 }

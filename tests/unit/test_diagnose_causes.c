@@ -401,7 +401,8 @@ START_TEST(tracks_hold_every_piece_of_idle_time)
     uint32_t before = model->track_count;
     ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
     ck_assert(lac_model_is_valid(model));
-    ck_assert_uint_eq(model->track_count, before + 2);
+    ck_assert_uint_eq(model->track_count, before + 3);
+    ck_assert_int_eq(model->tracks[before + 2].kind, LAC_TRACK_GPU_RANGE);
     const struct lac_track *gaps = &model->tracks[before + 1];
     ck_assert_int_eq((int)gaps->kind, (int)LAC_TRACK_GAPS);
     int64_t sum_ns = 0;

@@ -47,7 +47,7 @@ function SliceDetails(
         <div class="tl-actions">
           {slice.link !== undefined && (
             <button type="button" class="tl-button" onClick={() => navigator.run('link')}>
-              {slice.kind === 'api' ? 'go to what it launched' : 'go to launch'} <kbd>L</kbd>
+              {linkText(slice.kind)} <kbd>L</kbd>
             </button>
           )}
           {(slice.loader?.batch ?? -1) >= 0 && (
@@ -194,19 +194,29 @@ function LoaderFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
   );
 }
 
-/** The other end of a launch, and how long it took from call to start. */
+function linkText(kind: SliceInfo['kind']): string {
+  if (kind === 'api') return 'go to what it launched';
+  return kind === 'gpu_range' ? 'go to the range' : 'go to launch';
+}
+
+/** The other end of a launch, or the range that a projection is of, and how long the GPU took to
+ *  begin. */
 function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInfo}): JSX.Element {
   const {model, slice, link} = props;
   const isLaunch = slice.kind === 'api';
+  const isProjection = slice.kind === 'gpu_range';
   const [call, work] = isLaunch ? [slice, link] : [link, slice];
   const track = model.track(link.track);
   const row = track ? trackLabel(model.tracks, track).label : '';
   return (
     <>
-      <Fact name={isLaunch ? 'launched' : 'launched by'}>
+      <Fact name={isProjection ? 'range on the host' : isLaunch ? 'launched' : 'launched by'}>
         {link.short || link.name} <span class="tl-muted">{row}</span>
       </Fact>
-      <Fact name="launch latency">{timeFact(work.start_ns - call.start_ns)}</Fact>
+      {isProjection && <Fact name="host time">{timeFact(link.dur_ns)}</Fact>}
+      <Fact name={isProjection ? 'GPU begins later by' : 'launch latency'}>
+        {timeFact(work.start_ns - call.start_ns)}
+      </Fact>
     </>
   );
 }

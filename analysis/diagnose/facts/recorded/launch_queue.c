@@ -48,8 +48,7 @@ static bool has_counter(const struct lac_model *model)
     return false;
 }
 
-/** The call that launched a slice, or LAC_NONE. */
-static uint32_t launch_of(const struct lac_model *model, uint64_t slice)
+uint32_t lac_launch_call(const struct lac_model *model, uint64_t slice)
 {
     const uint8_t kind = model->slices.kind[slice];
     const uint32_t link = model->slices.link[slice];
@@ -73,7 +72,7 @@ static void collect(const struct lac_model *model, struct queue *queue)
             continue;
         }
         for (uint64_t s = track->first; s < track->first + track->count; s++) {
-            const uint32_t launch = launch_of(model, s);
+            const uint32_t launch = lac_launch_call(model, s);
 
             if (launch == LAC_NONE) {
                 continue;

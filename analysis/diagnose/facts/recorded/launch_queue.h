@@ -9,6 +9,10 @@
 #include "analysis/model/model.h"  // IWYU pragma: export
 #include "analysis/model/status.h" // IWYU pragma: export
 
+/** The call that launched an operation of a stream; LAC_NONE of what is none, where no call was
+ *  recorded, and where it begins after the operation (clocks that disagree). */
+uint32_t lac_launch_call(const struct lac_model *model, uint64_t slice);
+
 /** Up to as many changes are kept as they are. */
 enum { LAC_LAUNCH_QUEUE_EXACT_MAX = 1 << 20 };
 

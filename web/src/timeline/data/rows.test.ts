@@ -10,6 +10,7 @@ import {
   rowAt,
   ROWS_AT_START,
   rowTops,
+  trackLabel,
   visibleRows,
   type Row,
   type RowState,
@@ -240,6 +241,20 @@ test('rows move up and down, and the order that is kept brings them back there',
     few.slice(0, 3),
     ['main thread', 'pt_data_worker 2', 'pt_data_worker 10'].slice(0, 3),
   );
+});
+
+test('a projection says what it is of, and of several GPUs which', () => {
+  const label = (name: string, devices: readonly number[]): string => {
+    const streams = devices.map((device, i) => track(i + 1, 'stream', {device}));
+    const tracks = [track(0, 'gpu_range', {device: 0, name}), ...streams];
+    const info: TracksInfo = tracksShape({processes: [], tracks, devices: []}, '');
+    const [projected] = info.tracks;
+    assert.ok(projected);
+    return trackLabel(info, projected).label;
+  };
+  assert.equal(label('stream 7', [0]), 'ranges stream 7');
+  assert.equal(label('outer ranges stream 7', [0, 0]), 'outer ranges stream 7');
+  assert.equal(label('modules stream 7', [0, 1]), 'GPU 0 modules stream 7');
 });
 
 test('what is left of the height goes to lanes and further rows, never beyond it', () => {

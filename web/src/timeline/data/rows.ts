@@ -424,8 +424,13 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
       const label = siblings.length > 1 ? `${gpu} ${streamName(track)}` : gpu;
       return {label, title: [label, device, owner].filter(t => t !== '').join(' \u00b7 ')};
     }
-    case 'gpu_range':
-      return {label: `ranges ${own}`.trim(), title};
+    case 'gpu_range': {
+      // Those that the server projects say "ranges stream 7", "outer ranges ..." or "modules ...".
+      const what = /^(outer ranges|ranges|modules) /.test(own) ? own : `ranges ${own}`.trim();
+      const isElsewhere = (other: TrackInfo): boolean =>
+        other.kind === 'stream' && other.device !== track.device;
+      return {label: info.tracks.some(isElsewhere) ? `GPU ${track.device} ${what}` : what, title};
+    }
     case 'marks':
       return {label: `marks ${own}`.trim(), title};
     case 'stacks':

@@ -1,0 +1,226 @@
+/* Ranges and modules of the host on streams, against each pair of range and operation. */
+
+#include "analysis/diagnose/facts/recorded/projected_ranges.h"
+#include "tests/support/check_main.h"
+#include "tests/support/import_text.h"
+#include "tests/support/trace_draw.h"
+
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINES = 600, TEXT_BYTES = LINES * 96 };
+
+static int64_t end_of(const struct lac_model *model, uint64_t slice)
+{
+    return model->slices.start_ns[slice] + model->slices.dur_ns[slice];
+}
+
+/** The projection of `range` on `stream`, or LAC_NONE. */
+static uint32_t found(const struct lac_model *model, const struct lac_track *stream, uint32_t range)
+{
+    uint32_t slice = LAC_NONE;
+    for (uint32_t t = model->recorded_track_count; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        for (uint64_t s = track->first; s < track->first + track->count; s++) {
+            if (track->device == stream->device && track->tid == stream->tid &&
+                model->slices.link[s] == range) {
+                ck_assert_uint_eq(slice, LAC_NONE);
+                ck_assert_int_eq(track->kind, LAC_TRACK_GPU_RANGE);
+                ck_assert_int_eq(model->slices.kind[s], LAC_SLICE_GPU_RANGE);
+                ck_assert_uint_eq(model->slices.name[s], model->slices.name[range]);
+                slice = (uint32_t)s;
+            }
+        }
+    }
+    return slice;
+}
+
+/** From the first start to the last end of what was launched in `range` on `stream`.
+ *  @return operations */
+static unsigned plainly(const struct lac_model *model, const struct lac_track *stream,
+                        uint32_t range, int64_t *ret_start, int64_t *ret_end)
+{
+    unsigned count = 0;
+    *ret_start = INT64_MAX;
+    *ret_end = 0;
+    for (uint64_t s = stream->first; s < stream->first + stream->count; s++) {
+        const uint32_t call = model->slices.link[s];
+        if (call != LAC_NONE && model->slices.start_ns[call] <= model->slices.start_ns[s] &&
+            lac_model_track_of(model, call) == lac_model_track_of(model, range) &&
+            model->slices.start_ns[call] >= model->slices.start_ns[range] &&
+            end_of(model, call) <= end_of(model, range)) {
+            *ret_start =
+                model->slices.start_ns[s] < *ret_start ? model->slices.start_ns[s] : *ret_start;
+            *ret_end = end_of(model, s) > *ret_end ? end_of(model, s) : *ret_end;
+            count++;
+        }
+    }
+    return count;
+}
+
+/** Nested ranges and calls between `from` and `to`. @return the number of the next operation */
+static unsigned draw(char *text, size_t *at, unsigned thread, unsigned from, unsigned to,
+                     unsigned depth, unsigned next)
+{
+    unsigned t = from;
+    while (t + 4 <= to && *at + 512 < TEXT_BYTES) {
+        const unsigned length = 4 + (unsigned)rand() % (to - t);
+        const unsigned end = t + length < to ? t + length : to;
+        if (depth < 6 && end - t >= 12 && rand() % 4 != 0) {
+            const char *const kind = rand() % 3 == 0 ? "python" : "range";
+            *at += (size_t)snprintf(text + *at, TEXT_BYTES - *at, "t%u %s %u %u %s\n", thread, kind,
+                                    t, end - t,
+                                    kind[0] == 'r'    ? "forward"
+                                    : rand() % 3 == 0 ? "train.py(7): step"
+                                                      : "nn.Module: Net_0");
+            next = draw(text, at, thread, t + 1, end - 1, depth + 1, next);
+        } else {
+            *at += (size_t)snprintf(text + *at, TEXT_BYTES - *at,
+                                    "t%u call %u 1 #%u cudaLaunchKernel\n"
+                                    "gpu%u.%u kernel %u %u #%u k\n",
+                                    thread, t, next, (unsigned)rand() % 2, 7 + (unsigned)rand() % 2,
+                                    t + (unsigned)rand() % 200, (unsigned)rand() % 30, next);
+            next++;
+        }
+        t = end + (unsigned)rand() % 4;
+    }
+    return next;
+}
+
+START_TEST(each_range_has_its_work_on_each_stream)
+{
+    char *text = malloc(TEXT_BYTES);
+    size_t at = 0;
+    ck_assert_ptr_nonnull(text);
+    srand(11);
+    const unsigned next = draw(text, &at, 0, 0, 1500, 0, 1);
+    (void)draw(text, &at, 1, 0, 1500, 0, next);
+    struct lac_model *model = trace_draw(text);
+    free(text);
+    const uint64_t recorded = model->slices.count;
+    ck_assert_int_eq(lac_projected_ranges_add(model), LAC_OK);
+    ck_assert(lac_model_is_valid(model));
+
+    uint64_t projected = 0;
+    unsigned deepest = 0;
+    for (uint32_t r = 0; r < recorded; r++) {
+        const bool is_range = model->slices.kind[r] == LAC_SLICE_RANGE;
+        const bool is_module =
+            strncmp(lac_model_str(model, model->slices.name[r]), "nn.Module: ", 11) == 0;
+        for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+            const struct lac_track *stream = &model->tracks[t];
+            int64_t start = 0;
+            int64_t end = 0;
+            if (stream->kind != LAC_TRACK_STREAM) {
+                continue;
+            }
+            const bool is_there =
+                (is_range || is_module) && plainly(model, stream, r, &start, &end) > 0;
+            const uint32_t slice = found(model, stream, r);
+            ck_assert_int_eq(is_there, slice != LAC_NONE);
+            if (is_there) {
+                const char *track =
+                    lac_model_str(model, model->tracks[lac_model_track_of(model, slice)].name);
+                ck_assert_int_eq(model->slices.start_ns[slice], start);
+                ck_assert_int_eq(end_of(model, slice), end);
+                ck_assert_int_eq(strncmp(track, is_module ? "modules " : "ranges ", 7), 0);
+                deepest = model->slices.lane[slice] > deepest ? model->slices.lane[slice] : deepest;
+                projected++;
+            }
+        }
+    }
+    ck_assert_uint_gt(projected, 100);
+    ck_assert_uint_ge(deepest, 3);
+    ck_assert_uint_eq(model->slices.count, recorded + projected);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(calls_after_their_work_and_work_without_calls_are_left_out)
+{
+    struct lac_model *model = trace_draw("main range 0 100 forward\n"
+                                         "main call 50 1 #1 cudaLaunchKernel\n"
+                                         "gpu0.7 kernel 40 9 #1 early\n"
+                                         "gpu0.7 kernel 60 9 alone\n");
+    const uint32_t tracks = model->track_count;
+    ck_assert_int_eq(lac_projected_ranges_add(model), LAC_OK);
+    ck_assert_uint_eq(model->track_count, tracks);
+    lac_model_destroy(model);
+}
+END_TEST
+
+#define HOST(cat, name, ts, dur)                                                                   \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":" ts       \
+    ",\"dur\":" dur ",\"args\":{\"correlation\":5}},"
+#define GPU(cat, name, ts, dur)                                                                    \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":0,\"tid\":7,\"ts\":" ts       \
+    ",\"dur\":" dur ",\"args\":{\"device\":0,\"stream\":7,\"correlation\":5}}"
+
+/** PyTorch's profiler has the innermost range of each launch on a row of its own. */
+START_TEST(what_the_recorder_projected_is_not_repeated)
+{
+    struct imported imported =
+        import_text("{\"traceEvents\":[" HOST("user_annotation", "outer", "0", "100")
+                        HOST("user_annotation", "inner", "10", "50")
+                            HOST("python_function", "nn.Module: Net_0", "20", "30")
+                                HOST("cuda_runtime", "cudaLaunchKernel", "25", "2")
+                                    GPU("kernel", "k", "40", "7") "," GPU("gpu_user_annotation",
+                                                                          "inner", "40", "7") "]}");
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    struct lac_model *model = imported.models[0];
+    ck_assert_int_eq(lac_projected_ranges_add(model), LAC_OK);
+    ck_assert_uint_eq(model->track_count, model->recorded_track_count + 2);
+    static const char *const expected[][2] = {{"outer ranges stream 7", "outer"},
+                                              {"modules stream 7", "nn.Module: Net_0"}};
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct lac_track *track = &model->tracks[model->recorded_track_count + i];
+        ck_assert_str_eq(lac_model_str(model, track->name), expected[i][0]);
+        ck_assert_uint_eq(track->count, 1);
+        ck_assert_str_eq(lac_model_str(model, model->slices.name[track->first]), expected[i][1]);
+        ck_assert_int_eq(model->slices.dur_ns[track->first], 7000);
+    }
+    lac_model_destroy(model);
+}
+END_TEST
+
+/** Streams and nested ranges without end: what is appended is never more than what was there. */
+START_TEST(what_is_appended_is_bounded)
+{
+    enum { DEPTH = 60, STREAMS = 60 };
+    char *text = malloc(TEXT_BYTES);
+    size_t at = 0;
+    ck_assert_ptr_nonnull(text);
+    for (unsigned d = 0; d < DEPTH; d++) {
+        at += (size_t)snprintf(text + at, TEXT_BYTES - at, "main range %u %u r\n", d, 1000 - 2 * d);
+    }
+    for (unsigned s = 0; s < STREAMS; s++) {
+        at += (size_t)snprintf(text + at, TEXT_BYTES - at,
+                               "main call %u 1 #%u cudaLaunchKernel\ngpu0.%u kernel 2000 5 #%u k\n",
+                               200 + 2 * s, s + 1, s + 1, s + 1);
+    }
+    struct lac_model *model = trace_draw(text);
+    free(text);
+    const uint64_t recorded = model->slices.count;
+    ck_assert_int_eq(lac_projected_ranges_add(model), LAC_OK);
+    ck_assert(lac_model_is_valid(model));
+    ck_assert_uint_eq(recorded, DEPTH + 2 * STREAMS);
+    ck_assert_uint_eq(model->slices.count, recorded + recorded / DEPTH * DEPTH);
+    lac_model_destroy(model);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("projected_ranges");
+    TCase *tcase = tcase_create("all");
+    tcase_add_test(tcase, each_range_has_its_work_on_each_stream);
+    tcase_add_test(tcase, calls_after_their_work_and_work_without_calls_are_left_out);
+    tcase_add_test(tcase, what_the_recorder_projected_is_not_repeated);
+    tcase_add_test(tcase, what_is_appended_is_bounded);
+    suite_add_tcase(suite, tcase);
+    return check_main(suite);
+}
