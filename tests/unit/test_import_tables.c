@@ -2,6 +2,7 @@
  * are written by hand from the tools' public descriptions, but for the logs of real GPUs. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/import/tables/table_text.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
@@ -420,6 +421,61 @@ START_TEST(counters_of_rocm_are_arguments_of_kernels)
 }
 END_TEST
 
+/* Of dispatches that took turns in the file each is one kernel with all its counters. */
+START_TEST(counters_of_dispatches_side_by_side_stay_together)
+{
+    enum { BLOCKS = 5, SIDE_BY_SIDE = 40, COUNTERS = 3 };
+    const char *const first = strchr(ROCM_COUNTERS, '\n') + 1;
+    const size_t head = (size_t)(first - ROCM_COUNTERS);
+    const size_t room = head + (size_t)BLOCKS * SIDE_BY_SIDE * COUNTERS * 128;
+    char *const text = malloc(room);
+    ck_assert_ptr_nonnull(text);
+    memcpy(text, ROCM_COUNTERS, head);
+    char *to = text + head;
+    for (unsigned block = 0; block < BLOCKS; block++) {
+        for (unsigned row = 0; row < SIDE_BY_SIDE * COUNTERS; row++) {
+            const unsigned id = block * SIDE_BY_SIDE + row % SIDE_BY_SIDE;
+            to += snprintf(to, room - (size_t)(to - text),
+                           "1,%u,%u,1,7,7,64,1,k,64,0,0,1,1,C%u,%u,%u,%u\n", id, id % 4,
+                           row / SIDE_BY_SIDE, id, 1000 + id, 9000 + id);
+        }
+    }
+    struct imported imported = import_text(text);
+    free(text);
+    struct lac_model *model = only(&imported);
+    ck_assert_uint_eq(model->slices.count, BLOCKS * SIDE_BY_SIDE);
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        char expected[96];
+        const unsigned id = (unsigned)(model->slices.start_ns[i] + model->info.t0_ns - 1000);
+        (void)snprintf(expected, sizeof(expected), "{\"C0\":%u,\"C1\":%u,\"C2\":%u", id, id, id);
+        ck_assert_msg(strstr(args_of(model, i), expected) != NULL, "%s", args_of(model, i));
+    }
+    imported_done(&imported);
+}
+END_TEST
+
+START_TEST(whole_numbers_are_whole)
+{
+    static const struct {
+        const char *text;
+        int64_t value;
+    } WHOLE[] = {{"12", 12},      {" 1,024 ", 1024}, {"-7", -7},        {"16.000000", 16},
+                 {"12.5e1", 125}, {"0.0", 0},        {"1.250e+2", 125}, {"3.", 3}};
+    static const char *const OTHER[] = {"12.5", "0.001", "1.25e1", "125e-1", "12 KB", "", "x"};
+    int64_t value = 0;
+    for (size_t i = 0; i < LAC_COUNT_OF(WHOLE); i++) {
+        ck_assert(lac_field_integer((struct lac_table_field){WHOLE[i].text, strlen(WHOLE[i].text)},
+                                    &value));
+        ck_assert_int_eq(value, WHOLE[i].value);
+    }
+    for (size_t i = 0; i < LAC_COUNT_OF(OTHER); i++) {
+        ck_assert_msg(
+            !lac_field_integer((struct lac_table_field){OTHER[i], strlen(OTHER[i])}, &value), "%s",
+            OTHER[i]);
+    }
+}
+END_TEST
+
 /* Beyond the limits counters are left out and counted, and kernels stay; without times none can. */
 START_TEST(counters_of_rocm_have_limits)
 {
@@ -643,6 +699,8 @@ int main(void)
     tcase_add_test(tables, launches_of_nsight_compute_have_rates);
     tcase_add_test(tables, tables_of_rocm_open);
     tcase_add_test(tables, counters_of_rocm_are_arguments_of_kernels);
+    tcase_add_test(tables, counters_of_dispatches_side_by_side_stay_together);
+    tcase_add_test(tables, whole_numbers_are_whole);
     tcase_add_test(tables, counters_of_rocm_have_limits);
     tcase_add_test(tables, tables_of_rocm_beside_the_kernels_open);
     tcase_add_test(tables, the_table_of_the_pytorch_profiler_opens);

@@ -1,6 +1,7 @@
 /*
  * Counters of rocprofv3 (`--pmc`, *_counter_collection.csv): a row a counter of a dispatch, the rows
- * of a dispatch one below the other. A dispatch is one kernel, whose arguments are its counters.
+ * of a dispatch near each other: dispatches that ran side by side may take turns. A dispatch is one
+ * kernel, whose arguments are its counters.
  *
  * Source: https://rocm.docs.amd.com/projects/rocprofiler-sdk, counter collection of rocprofv3
  */
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNTERS_MAX = 256, NAME_BYTES = 96 };
+enum { COUNTERS_MAX = 256, NAME_BYTES = 96, OPEN_MAX = 64 };
 
 /** Whole numbers up to it are exact as double. */
 static const double WHOLE_MAX = 9007199254740992.0;
@@ -30,22 +31,28 @@ struct counter {
     bool is_whole;
 };
 
-/** The dispatch that is being read. */
-struct lac_table_dispatch {
-    bool is_open;
+/** A dispatch that may get more rows. */
+struct dispatch {
     struct lac_slice_in slice;
     char id[32];
     char process[32];
     uint32_t count;
     struct counter counters[COUNTERS_MAX];
+};
+
+/** The dispatches begun last, in a ring: the oldest ends where another begins. */
+struct lac_table_dispatches {
+    struct dispatch open[OPEN_MAX];
+    uint32_t oldest, count;
+    uint32_t latest;                                /**< place of the last row's */
     char text[COUNTERS_MAX * (NAME_BYTES + 4) + 2]; /**< of the arguments */
     int64_t numbers[COUNTERS_MAX];
 };
 
 void lac_table_counters_done(struct lac_tables *tables)
 {
-    free(tables->dispatch);
-    tables->dispatch = NULL;
+    free(tables->dispatches);
+    tables->dispatches = NULL;
 }
 
 enum lac_status lac_table_counters_begin(struct lac_tables *tables)
@@ -55,21 +62,22 @@ enum lac_status lac_table_counters_begin(struct lac_tables *tables)
                         "counters of rocprofv3 without Start_Timestamp and End_Timestamp: record "
                         "with rocprofv3 of ROCm 6.3 or later");
     }
-    if (tables->dispatch == NULL) {
-        tables->dispatch = calloc(1, sizeof(*tables->dispatch));
+    if (tables->dispatches == NULL) {
+        tables->dispatches = calloc(1, sizeof(*tables->dispatches));
         lac_model_report(tables->model, LAC_REPORT_INFO, "kernels_one_by_one", 1, 0,
                          "While it counts, rocprofv3 runs one kernel at a time: the time between "
                          "kernels is that of the profiler.");
     }
-    return tables->dispatch == NULL ? lac_tables_pass(tables, LAC_ERR_NOMEM) : LAC_OK;
+    return tables->dispatches == NULL ? lac_tables_pass(tables, LAC_ERR_NOMEM) : LAC_OK;
 }
 
 /* ---- the end of a dispatch ---- */
 
 /* {"SQ_WAVES":\x01,"OccupancyPercent":\x02} and the numbers that go there. */
-static enum lac_status store(struct lac_tables *tables, struct lac_table_dispatch *dispatch)
+static enum lac_status store(struct lac_tables *tables, struct dispatch *dispatch)
 {
-    char *to = dispatch->text;
+    struct lac_table_dispatches *all = tables->dispatches;
+    char *to = all->text;
     for (uint32_t i = 0; i < dispatch->count; i++) {
         const struct counter *counter = &dispatch->counters[i];
         const size_t size = strlen(counter->name);
@@ -81,31 +89,38 @@ static enum lac_status store(struct lac_tables *tables, struct lac_table_dispatc
         *to++ = ':';
         *to++ = counter->is_whole ? LAC_ARG_INTEGER : LAC_ARG_REAL;
         if (counter->is_whole) {
-            dispatch->numbers[i] = counter->whole;
+            all->numbers[i] = counter->whole;
         } else {
-            memcpy(&dispatch->numbers[i], &counter->real, sizeof(counter->real));
+            memcpy(&all->numbers[i], &counter->real, sizeof(counter->real));
         }
     }
     *to++ = '}';
-    enum lac_status status =
-        lac_strings_intern(&tables->model->strings, dispatch->text, (size_t)(to - dispatch->text),
-                           &dispatch->slice.args);
+    enum lac_status status = lac_strings_intern(&tables->model->strings, all->text,
+                                                (size_t)(to - all->text), &dispatch->slice.args);
     if (status == LAC_OK) {
-        status = lac_builder_arg_numbers(tables->builder, dispatch->numbers, dispatch->count,
+        status = lac_builder_arg_numbers(tables->builder, all->numbers, dispatch->count,
                                          &dispatch->slice.arg_num);
     }
     return lac_tables_pass(tables, status);
 }
 
-enum lac_status lac_table_counters_end(struct lac_tables *tables)
+static enum lac_status end_oldest(struct lac_tables *tables)
 {
-    struct lac_table_dispatch *dispatch = tables->dispatch;
-    if (dispatch == NULL || !dispatch->is_open) {
-        return LAC_OK;
-    }
-    dispatch->is_open = false;
+    struct lac_table_dispatches *all = tables->dispatches;
+    struct dispatch *dispatch = &all->open[all->oldest];
+    all->oldest = (all->oldest + 1) % OPEN_MAX;
+    all->count--;
     const enum lac_status status = dispatch->count > 0 ? store(tables, dispatch) : LAC_OK;
     return status == LAC_OK ? lac_tables_add(tables, &dispatch->slice) : status;
+}
+
+enum lac_status lac_table_counters_end(struct lac_tables *tables)
+{
+    enum lac_status status = LAC_OK;
+    while (status == LAC_OK && tables->dispatches != NULL && tables->dispatches->count > 0) {
+        status = end_oldest(tables);
+    }
+    return status;
 }
 
 /* ---- rows ---- */
@@ -150,7 +165,7 @@ static void add(struct counter *sum, const struct counter *value)
                     !__builtin_add_overflow(sum->whole, value->whole, &sum->whole);
 }
 
-static void count(struct lac_tables *tables, struct lac_table_dispatch *dispatch)
+static void count(struct lac_tables *tables, struct dispatch *dispatch)
 {
     const struct lac_table_field name = lac_table_get(tables, LAC_ROLE_COUNTER);
     struct counter counter = {.real = 0};
@@ -183,33 +198,51 @@ static void count(struct lac_tables *tables, struct lac_table_dispatch *dispatch
     dispatch->counters[dispatch->count++] = counter;
 }
 
+/* The open dispatch that the row is of, or NULL. The last row's, in most cases. */
+static struct dispatch *find(struct lac_table_dispatches *all, const struct lac_slice_in *slice,
+                             const char *id, const char *process)
+{
+    for (uint32_t i = 0; i < OPEN_MAX; i++) {
+        const uint32_t place = (all->latest + OPEN_MAX - i) % OPEN_MAX;
+        struct dispatch *dispatch = &all->open[place];
+        if ((place + OPEN_MAX - all->oldest) % OPEN_MAX < all->count &&
+            slice->start_ns == dispatch->slice.start_ns &&
+            slice->dur_ns == dispatch->slice.dur_ns && strcmp(id, dispatch->id) == 0 &&
+            strcmp(process, dispatch->process) == 0) {
+            all->latest = place;
+            return dispatch;
+        }
+    }
+    return NULL;
+}
+
 enum lac_status lac_table_counters_row(struct lac_tables *tables)
 {
-    struct lac_table_dispatch *dispatch = tables->dispatch;
-    char id[sizeof(dispatch->id)];
-    char process[sizeof(dispatch->process)];
+    struct lac_table_dispatches *all = tables->dispatches;
+    char id[sizeof(all->open[0].id)];
+    char process[sizeof(all->open[0].process)];
     struct lac_slice_in slice = {.detail = LAC_NONE};
+    enum lac_status status = LAC_OK;
     if (!lac_table_timed_read(tables, &slice)) {
         return LAC_OK;
     }
     lac_field_copy(lac_table_get(tables, LAC_ROLE_DISPATCH), id, sizeof(id));
     lac_field_copy(lac_table_get(tables, LAC_ROLE_PROCESS), process, sizeof(process));
-    const bool is_same = dispatch->is_open && strcmp(id, dispatch->id) == 0 &&
-                         strcmp(process, dispatch->process) == 0 &&
-                         slice.start_ns == dispatch->slice.start_ns &&
-                         slice.dur_ns == dispatch->slice.dur_ns;
-    enum lac_status status = is_same ? LAC_OK : lac_table_counters_end(tables);
-    if (status == LAC_OK && !is_same) {
+    struct dispatch *dispatch = find(all, &slice, id, process);
+    if (dispatch == NULL) {
+        status = all->count == OPEN_MAX ? end_oldest(tables) : LAC_OK;
         slice.kind = LAC_SLICE_KERNEL;
-        status = lac_table_timed_place(tables, &slice);
+        status = status == LAC_OK ? lac_table_timed_place(tables, &slice) : status;
+        if (status != LAC_OK) {
+            return status;
+        }
+        all->latest = (all->oldest + all->count++) % OPEN_MAX;
+        dispatch = &all->open[all->latest];
         dispatch->slice = slice;
-        dispatch->is_open = status == LAC_OK;
         dispatch->count = 0;
         memcpy(dispatch->id, id, sizeof(id));
         memcpy(dispatch->process, process, sizeof(process));
     }
-    if (status == LAC_OK) {
-        count(tables, dispatch);
-    }
-    return status;
+    count(tables, dispatch);
+    return LAC_OK;
 }

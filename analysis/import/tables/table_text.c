@@ -288,6 +288,19 @@ static size_t plain_number(struct lac_table_field number, char out[128])
     return used;
 }
 
+/* Of digits, a point and an exponent, as plain_number() writes them. */
+static bool is_whole(const char *text)
+{
+    const char *point = strchr(text, '.');
+    const char *exponent = text + strcspn(text, "eE");
+    long fraction_digits = 0;
+    for (const char *at = point; at != NULL && at < exponent; at++) {
+        fraction_digits = *at != '0' && *at != '.' ? at - point : fraction_digits;
+    }
+    const long power = *exponent != '\0' ? strtol(exponent + 1, NULL, 10) : 0;
+    return power >= 0 && fraction_digits <= power;
+}
+
 bool lac_field_integer(struct lac_table_field field, int64_t *ret_value)
 {
     struct lac_table_field number;
@@ -297,7 +310,7 @@ bool lac_field_integer(struct lac_table_field field, int64_t *ret_value)
         return false;
     }
     size_t size = plain_number(number, text);
-    return lac_decimal_scaled((const uint8_t *)text, size, 0, ret_value);
+    return is_whole(text) && lac_decimal_scaled((const uint8_t *)text, size, 0, ret_value);
 }
 
 bool lac_field_real(struct lac_table_field field, double *ret_value)

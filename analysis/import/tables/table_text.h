@@ -80,7 +80,7 @@ void lac_field_copy(struct lac_table_field field, char *out, size_t capacity);
  */
 bool lac_field_number(struct lac_table_field field, struct lac_table_field *ret_number,
                       struct lac_table_field *ret_unit);
-/** A whole number and nothing else. */
+/** A whole number and nothing else; "12.0" and "12.5e1" are whole, "12.5" is not. */
 bool lac_field_integer(struct lac_table_field field, int64_t *ret_value);
 /** A number as a double; its unit is left out. Finite. */
 bool lac_field_real(struct lac_table_field field, double *ret_value);

@@ -109,9 +109,9 @@ struct lac_tables {
     uint64_t calls_left;   /**< slices that sums may still become */
     int64_t end_ns[4];     /**< where the next slice without a time goes: see table_sums.c */
 
-    struct lac_table_launch *launch;     /**< Nsight Compute's */
-    struct lac_table_dispatch *dispatch; /**< rocprofv3's, with its counters */
-    struct lac_table_log *log;           /**< of counters */
+    struct lac_table_launch *launch;         /**< Nsight Compute's */
+    struct lac_table_dispatches *dispatches; /**< rocprofv3's, with their counters */
+    struct lac_table_log *log;               /**< of counters */
 };
 
 /* ---- table_heading.c ---- */
