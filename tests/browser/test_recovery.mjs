@@ -170,6 +170,38 @@ const steps = [
     await page.getByRole('link', {name: 'Overview', exact: true}).click(); // and leaves as any other
     await page.getByTestId('verdict').waitFor();
   }],
+  ['a part that arrives between the first picture and what follows it is shown', async () => {
+    let release;
+    const released = new Promise((resolve) => (release = resolve));
+    await page.route('**/timeline_panel-*.js', async (route) => {
+      await released;
+      await route.continue();
+    });
+    const asked = page.waitForRequest('**/timeline_panel-*.js'); // by the page, before anybody opens it
+    await page.goto(`${base}/t/${await idOf('1-two')}`);
+    await page.getByTestId('verdict').waitFor();
+    await asked;
+    await page.evaluate(() => {
+      const {requestAnimationFrame: frame, setTimeout: later} = globalThis;
+      const held = [];
+      const hold = (then) => held.push(then);
+      Object.assign(globalThis, {requestAnimationFrame: hold, setTimeout: hold});
+      globalThis.goOn = () => {
+        Object.assign(globalThis, {requestAnimationFrame: frame, setTimeout: later});
+        for (const then of held) then(performance.now());
+      };
+    });
+    await page.getByRole('link', {name: 'Timeline', exact: true}).click();
+    await page.getByText('Loading the timeline').waitFor();
+    const arrived = page.waitForEvent('requestfinished', (request) => request.url().includes('/timeline_panel-'));
+    release();
+    await arrived;
+    // the page's own request came first, so that what waits for it has been told
+    await page.evaluate(() => import([...performance.getEntriesByType('resource')].find(({name}) => name.includes('/timeline_panel-')).name));
+    await page.evaluate(() => globalThis.goOn());
+    await settled();
+    await page.unroute('**/timeline_panel-*.js');
+  }],
 ];
 
 await main(steps.map(([name, step]) => [name, step, page]), async () => {

@@ -6,26 +6,48 @@ import {Failed, Loading} from './states';
 
 const loaders: (() => Promise<unknown>)[] = [];
 
+type State = 'loading' | 'ready' | 'failed';
+
+interface Part<P> {
+  loaded: ComponentType<P> | undefined;
+  fetchOnce: () => Promise<void>;
+}
+
+function partOf<P>(load: () => Promise<ComponentType<P>>): Part<P> {
+  const part: Part<P> = {
+    loaded: undefined,
+    fetchOnce: async () => {
+      part.loaded ??= await load();
+    },
+  };
+  loaders.push(part.fetchOnce);
+  return part;
+}
+
+/** Fetches the part if it is not here. It may arrive, fetched for later, after the render and before
+ *  the effect: then nothing but the state's change shows it. */
+function useFetched<P>(part: Part<P>): State {
+  const [state, setState] = useState<State>(part.loaded ? 'ready' : 'loading');
+  useEffect(() => {
+    if (state === 'loading')
+      part.fetchOnce().then(
+        () => setState('ready'),
+        () => setState('failed'),
+      );
+  }, []);
+  return state;
+}
+
 /** A component that is fetched when it is first shown: a page, or a part of one. */
 export function lazy<P extends object>(
   what: string,
   load: () => Promise<ComponentType<P>>,
   isPart = false,
 ): (props: P) => JSX.Element {
-  let Loaded: ComponentType<P> | undefined;
-  const fetchOnce = async (): Promise<void> => {
-    Loaded ??= await load();
-  };
-  loaders.push(fetchOnce);
+  const part = partOf(load);
   return function Lazy(props: P): JSX.Element {
-    const [state, setState] = useState<'loading' | 'ready' | 'failed'>('loading');
-    useEffect(() => {
-      if (!Loaded)
-        fetchOnce().then(
-          () => setState('ready'),
-          () => setState('failed'),
-        );
-    }, []);
+    const state = useFetched(part);
+    const Loaded = part.loaded;
     if (Loaded) return <Loaded {...props} />;
     const shown =
       state === 'failed' ? (
@@ -45,20 +67,10 @@ export function lazy<P extends object>(
 export function lazyQuiet<P extends object>(
   load: () => Promise<ComponentType<P>>,
 ): (props: P) => JSX.Element | null {
-  let Loaded: ComponentType<P> | undefined;
-  const fetchOnce = async (): Promise<void> => {
-    Loaded ??= await load();
-  };
-  loaders.push(fetchOnce);
+  const part = partOf(load);
   return function Quiet(props: P): JSX.Element | null {
-    const [, setReady] = useState(false);
-    useEffect(() => {
-      if (!Loaded)
-        fetchOnce().then(
-          () => setReady(true),
-          () => undefined,
-        );
-    }, []);
+    useFetched(part);
+    const Loaded = part.loaded;
     return Loaded ? <Loaded {...props} /> : null;
   };
 }
