@@ -73,16 +73,16 @@ static void expect(const char *folder, const char *want)
 START_TEST(a_branch_is_loose_or_packed)
 {
     static const char packed[] = "# pack-refs with: peeled fully-peeled sorted\n" OTHER
-                                 " refs/heads/work/topic2\n" ONE " refs/heads/work/topic\n";
+                                 " refs/heads/feature/topic2\n" ONE " refs/heads/feature/topic\n";
 
     put("a/.git/HEAD", "ref: refs/heads/main\n");
     put("a/.git/refs/heads/main", ONE "\n");
     put("a/deep/inside/file", "");
     expect("a/deep/inside", ONE);
-    put("b/.git/HEAD", "ref: refs/heads/work/topic\r\n");
+    put("b/.git/HEAD", "ref: refs/heads/feature/topic\r\n");
     put("b/.git/packed-refs", packed);
     expect("b", ONE);
-    put("b/.git/refs/heads/work/topic", LONG "\n");
+    put("b/.git/refs/heads/feature/topic", LONG "\n");
     expect("b", LONG);
     put("c/.git/HEAD", OTHER "\n");
     expect("c", OTHER);
