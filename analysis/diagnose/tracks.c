@@ -1,4 +1,5 @@
-/* Steps, causes, projected ranges and the loader's queue as tracks of the model, for timelines and flame graphs. */
+/* Steps, causes, projected ranges and the loader's queue as tracks of the model, for timelines and
+ * flame graphs. */
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
@@ -6,7 +7,6 @@
 #include "analysis/diagnose/facts/recorded/launch_queue.h"
 #include "analysis/diagnose/facts/recorded/projected_ranges.h"
 #include "analysis/diagnose/result/analysis.h"
-#include "collector/base/order.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -17,16 +17,6 @@
 static enum lac_status intern(struct lac_model *model, const char *text, uint32_t *ret_id)
 {
     return lac_strings_intern(&model->strings, text, strlen(text), ret_id);
-}
-
-/** The order of slices in a track: by start, the longer one first. */
-static int by_start(const void *a, const void *b)
-{
-    const struct lac_derived_slice *x = a;
-    const struct lac_derived_slice *y = b;
-    int order = LAC_ORDER(x->start_ns, y->start_ns);
-    order = order != 0 ? order : LAC_ORDER(y->dur_ns, x->dur_ns);
-    return order != 0 ? order : LAC_ORDER(x->link, y->link);
 }
 
 static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac_model *model)
@@ -55,7 +45,7 @@ static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac
         }
     }
     if (!status) {
-        qsort(slices, analysis->step_count, sizeof(*slices), by_start);
+        qsort(slices, analysis->step_count, sizeof(*slices), lac_derived_slice_order);
         status = lac_model_add_track(model, &track, slices, analysis->step_count);
     }
     free(slices);

@@ -6,6 +6,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -159,6 +160,16 @@ void lac_model_report(struct lac_model *model, enum lac_report_severity severity
     line->first_offset_bytes = offset_bytes;
     (void)snprintf(line->code, sizeof(line->code), "%s", code);
     (void)snprintf(line->text, sizeof(line->text), "%s", text);
+}
+
+int lac_derived_slice_order(const void *a, const void *b)
+{
+    const struct lac_derived_slice *x = a;
+    const struct lac_derived_slice *y = b;
+    int order = LAC_ORDER(x->start_ns, y->start_ns);
+
+    order = order != 0 ? order : LAC_ORDER(y->dur_ns, x->dur_ns);
+    return order != 0 ? order : LAC_ORDER(x->link, y->link);
 }
 
 static bool derived_are_sorted(const struct lac_derived_slice *slices, uint64_t count)

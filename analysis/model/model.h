@@ -302,6 +302,10 @@ struct lac_derived_slice {
     enum lac_slice_kind kind;
 };
 
+/** Their order in a track, for qsort(): by start, the longer one first, then by what they link to,
+ *  so that of a range and one inside it with the same times the outer one comes first. */
+int lac_derived_slice_order(const void *a, const void *b);
+
 /**
  * Append a derived track with slices in ascending start order. Ids of recorded slices stay.
  *

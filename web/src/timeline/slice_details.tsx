@@ -203,14 +203,16 @@ function linkText(kind: SliceInfo['kind']): string {
  *  begin. */
 function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInfo}): JSX.Element {
   const {model, slice, link} = props;
-  const isLaunch = slice.kind === 'api';
   const isProjection = slice.kind === 'gpu_range';
-  const [call, work] = isLaunch ? [slice, link] : [link, slice];
+  const [call, work, label] =
+    slice.kind === 'api'
+      ? [slice, link, 'launched']
+      : [link, slice, isProjection ? 'range on the host' : 'launched by'];
   const track = model.track(link.track);
   const row = track ? trackLabel(model.tracks, track).label : '';
   return (
     <>
-      <Fact name={isProjection ? 'range on the host' : isLaunch ? 'launched' : 'launched by'}>
+      <Fact name={label}>
         {link.short || link.name} <span class="tl-muted">{row}</span>
       </Fact>
       {isProjection && <Fact name="host time">{timeFact(link.dur_ns)}</Fact>}

@@ -78,8 +78,10 @@ static bool has_ranges(const struct lac_model *model)
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
 
-        for (uint64_t s = track->first;
-             track->kind == LAC_TRACK_THREAD && s < track->first + track->count; s++) {
+        if (track->kind != LAC_TRACK_THREAD) {
+            continue;
+        }
+        for (uint64_t s = track->first; s < track->first + track->count; s++) {
             if (is_projected(model, s)) {
                 return true;
             }
@@ -174,10 +176,11 @@ static enum lac_status walk_stream(struct projection *projection, uint32_t strea
         const uint32_t call = lac_launch_call(model, s);
         const uint32_t range = call != LAC_NONE ? projection->inside[call] : LAC_NONE;
 
-        if (range != LAC_NONE) {
-            status = touch(projection, range, stream);
+        if (range == LAC_NONE) {
+            continue;
         }
-        if (range != LAC_NONE && !status) {
+        status = touch(projection, range, stream);
+        if (!status) {
             mark_innermost(projection, range);
             stretch(&projection->ranges[range], model->slices.start_ns[s],
                     end_of(model, (uint32_t)s));
@@ -192,17 +195,6 @@ static int inner_first(const void *a, const void *b)
     const uint32_t *y = b;
 
     return LAC_ORDER(*y, *x);
-}
-
-/** The order of slices in a track; of ranges with the same work the outer one comes first. */
-static int by_start(const void *a, const void *b)
-{
-    const struct lac_derived_slice *x = a;
-    const struct lac_derived_slice *y = b;
-    int order = LAC_ORDER(x->start_ns, y->start_ns);
-
-    order = order != 0 ? order : LAC_ORDER(y->dur_ns, x->dur_ns);
-    return order != 0 ? order : LAC_ORDER(x->link, y->link);
 }
 
 /** "modules stream 7"; the stream's own name where that is too long. */
@@ -260,7 +252,7 @@ static enum lac_status append(struct projection *projection, uint32_t stream, bo
     if (count > 0) {
         const char *ranges = projection->has_recorded ? "outer ranges" : "ranges";
 
-        qsort(slices, count, sizeof(*slices), by_start);
+        qsort(slices, count, sizeof(*slices), lac_derived_slice_order);
         track.kind = LAC_TRACK_GPU_RANGE;
         status = name_track(model, are_modules ? "modules" : ranges, &track, &track.name);
         status = status ? status : lac_model_add_track(model, &track, slices, count);
