@@ -179,7 +179,7 @@ static int config_is(const void *context, uint32_t id)
     return memcmp(&key->model->kernel_configs[id], key->config, sizeof(*key->config)) == 0;
 }
 
-_Static_assert(sizeof(struct lac_kernel_config) == 44, "compared as bytes: no padding");
+_Static_assert(sizeof(struct lac_kernel_config) == 56, "compared as bytes: no padding");
 
 enum lac_status lac_builder_kernel_config(struct lac_builder *builder,
                                           const struct lac_kernel_config *config, uint32_t *ret_row)

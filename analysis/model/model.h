@@ -158,7 +158,10 @@ struct lac_kernel_config {
     uint32_t shared_memory_bytes;
     float occupancy_pct; /**< estimated by the recorder; negative when not recorded */
     float blocks_per_sm; /**< negative when not recorded */
-    uint32_t graph_node; /**< CUDA graph node id, 0 when not launched from a graph */
+    uint64_t graph_node; /**< node of a CUDA graph, 0 when not launched from one. CUDA 12 and newer
+                              have the number of the graph in the upper 32 bits (the "tools id") */
+    uint32_t module;     /**< string id of the module that an annotated graph names, 0 none */
+    uint32_t zero;       /**< rows are compared as bytes */
 };
 
 struct lac_copy {

@@ -113,6 +113,16 @@ static bool detail_is_valid(const struct lac_model *model, uint8_t kind, uint32_
     }
 }
 
+static bool configs_hold(const struct lac_model *model)
+{
+    for (uint32_t i = 0; i < model->kernel_config_count; i++) {
+        if (model->kernel_configs[i].module >= model->strings.count) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* (5) and every reference into another table */
 static bool references_hold(const struct lac_model *model, uint64_t slice)
 {
@@ -154,7 +164,7 @@ bool lac_model_is_valid(const struct lac_model *model)
 {
     assert(model != NULL);
     struct lac_lane_set set;
-    bool valid = tracks_cover(model);
+    bool valid = tracks_cover(model) && configs_hold(model);
 
     if (!valid || lac_lane_set_init(&set) != LAC_OK) {
         return false;

@@ -58,9 +58,11 @@ static void write_three(struct lac_json *json, const char *key, const uint32_t v
     lac_json_close(json, ']');
 }
 
-static void write_kernel(struct lac_json *json, const struct lac_slice_full *slice)
+static void write_kernel(struct lac_json *json, const struct lac_model *head,
+                         const struct lac_slice_full *slice)
 {
     const struct lac_kernel_config *kernel = &slice->kernel;
+    char node[24];
 
     if (!slice->has_kernel) {
         lac_json_null(json, "kernel");
@@ -76,6 +78,9 @@ static void write_kernel(struct lac_json *json, const struct lac_slice_full *sli
     lac_json_real(json, "blocks_per_sm",
                   kernel->blocks_per_sm < 0 ? (double)NAN : (double)kernel->blocks_per_sm);
     lac_json_uint(json, "graph_node", kernel->graph_node);
+    (void)snprintf(node, sizeof(node), "%" PRIu64, kernel->graph_node);
+    lac_json_text(json, "graph_node_id", kernel->graph_node != 0 ? node : NULL);
+    lac_json_text(json, "module", kernel->module != 0 ? lac_model_str(head, kernel->module) : NULL);
     lac_json_close(json, '}');
 }
 
@@ -143,7 +148,7 @@ static void write_full(struct lac_json *json, const struct lac_trace_file *file,
     lac_api_write_id(json, "parent", slice->parent);
     lac_json_uint(json, "children", slice->child_count);
     write_args(json, slice->args_json);
-    write_kernel(json, slice);
+    write_kernel(json, lac_trace_file_head(file), slice);
     write_copy(json, slice);
     write_loader_and_alloc(json, slice);
     lac_json_open(json, "same_name", '{');

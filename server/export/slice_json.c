@@ -106,10 +106,20 @@ static void put_kernel(struct lac_slice_json *row, struct lac_json_members recor
                        uint32_t detail)
 {
     const struct lac_model *model = row->source->model;
-    if (detail >= model->kernel_config_count || lac_json_has(recorded, "grid")) {
+    if (detail >= model->kernel_config_count) {
         return;
     }
     const struct lac_kernel_config *config = &model->kernel_configs[detail];
+    if (config->graph_node != 0 && !lac_json_has(recorded, "graph node id")) {
+        lac_json_uint(&row->json, "graph node id", config->graph_node);
+    }
+    if (config->module != 0 && !lac_json_has(recorded, "module")) {
+        lac_json_text(&row->json, "module",
+                      lac_redact(row->source->redactor, lac_model_str(model, config->module)));
+    }
+    if (lac_json_has(recorded, "grid")) {
+        return;
+    }
     put_three(row, "grid", config->grid);
     put_three(row, "block", config->block);
     put_number(row, recorded, "registers per thread", config->registers_per_thread);

@@ -170,9 +170,20 @@ static void put_args(const struct lac_sql_slice *slice, sqlite3_context *out)
 
 /* -- what the kind of a slice carries ---------------------------------------------------------- */
 
-static void put_kernel(const struct lac_kernel_config *config, enum lac_slice_column column,
+/* All 64 bits: the upper 32 are the number of the graph. */
+static void put_graph_node(uint64_t node, sqlite3_context *out)
+{
+    if (node == 0) {
+        sqlite3_result_null(out);
+    } else {
+        sqlite3_result_int64(out, (int64_t)node);
+    }
+}
+
+static void put_kernel(const struct lac_model *details, uint32_t row, enum lac_slice_column column,
                        sqlite3_context *out)
 {
+    const struct lac_kernel_config *const config = &details->kernel_configs[row];
     switch ((int)column) {
     case LAC_SLICE_GRID_X_:
     case LAC_SLICE_GRID_Y_:
@@ -198,7 +209,10 @@ static void put_kernel(const struct lac_kernel_config *config, enum lac_slice_co
         break;
     }
     case LAC_SLICE_GRAPH_NODE_:
-        lac_sql_put_optional(out, config->graph_node == 0 ? -1 : (int64_t)config->graph_node);
+        put_graph_node(config->graph_node, out);
+        break;
+    case LAC_SLICE_MODULE_:
+        lac_sql_put_text(out, config->module != 0 ? lac_model_str(details, config->module) : NULL);
         break;
     default:
         sqlite3_result_null(out);
@@ -277,7 +291,7 @@ static void put_told(const struct lac_sql_slice *slice, enum lac_slice_column co
         return;
     }
     if (kind == LAC_SLICE_KERNEL && detail < details->kernel_config_count) {
-        put_kernel(&details->kernel_configs[detail], column, out);
+        put_kernel(details, detail, column, out);
     } else if ((kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) &&
                detail < details->copy_count) {
         put_copy(&details->copies[detail], column, out);

@@ -33,7 +33,7 @@ const struct lac_sql_column *lac_sql_table_column(const struct lac_sql_table *ta
     TIMED(X), X(DEVICE), X(STREAM), X(CORRELATION), X(SHORT_NAME), X(FAMILY), X(LAYOUT),           \
         X(TENSOR_CORES), X(IS_COMMUNICATION), X(GRID_X), X(GRID_Y), X(GRID_Z), X(BLOCK_X),         \
         X(BLOCK_Y), X(BLOCK_Z), X(REGISTERS), X(SHARED_BYTES), X(OCCUPANCY_PCT), X(BLOCKS_PER_SM), \
-        X(GRAPH_NODE), LAUNCHED(X), X(ARGS)
+        X(GRAPH_NODE), X(MODULE), LAUNCHED(X), X(ARGS)
 #define COPIES(X)                                                                                  \
     TIMED(X), X(KIND), X(DEVICE), X(STREAM), X(CORRELATION), X(BYTES), X(DIRECTION), X(SOURCE),    \
         X(DESTINATION), X(IS_ASYNC), LAUNCHED(X), X(ARGS)

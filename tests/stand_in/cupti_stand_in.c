@@ -535,7 +535,7 @@ void stand_in_deliver(int launches, uint32_t thread, int drop)
                                             .registers_per_thread = 64,
                                             .correlation = (uint32_t)i + 1,
                                             .name = i % 3 == 2 ? NULL : "sm80_xmma_gemm_stand_in",
-                                            .graph_node = 77};
+                                            .graph_node = (UINT64_C(5) << 32) + 77};
         const struct cupti_memcpy copy = {.kind = CUPTI_KIND_MEMCPY,
                                           .copy_kind = 1,
                                           .src_kind = 1,

@@ -110,7 +110,9 @@ static enum lac_status make_launch(struct maker *maker, uint32_t i)
                                        .block = {256, 1, 1},
                                        .registers_per_thread = 32 + i % 3,
                                        .occupancy_pct = 12.5F,
-                                       .blocks_per_sm = -1};
+                                       .blocks_per_sm = -1,
+                                       .graph_node = i % 4 == 0 ? UINT64_C(9) << 32 | i % 40 : 0,
+                                       .module = i % 4 == 0 ? maker->names[i % 5] : 0};
     struct lac_copy copy = {.bytes = 4096 * (int64_t)(i % 5),
                             .copy_kind = LAC_COPY_HTOD,
                             .src = LAC_MEMORY_PAGEABLE,

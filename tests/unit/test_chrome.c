@@ -136,6 +136,41 @@ START_TEST(a_launch_is_bound_to_its_kernel_and_configuration)
 }
 END_TEST
 
+START_TEST(a_node_of_a_graph_keeps_all_bits_and_its_module)
+{
+    static const char *const events[][3] = {
+        {"gemm", "38654705670", ",\"name\":\"not it\",\"module_fqn\":\"layers.0.wq\""},
+        {"norm", "38654705671", ",\"name\":\"norm\""},
+        {"eager", "0", ",\"name\":\"no module\""},
+    };
+    char text[2048] = "{\"traceEvents\":[";
+    size_t used = strlen(text);
+
+    for (int i = 0; i < 3; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 "%s{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"%s\",\"pid\":0,"
+                                 "\"tid\":7,\"ts\":%d,\"dur\":20,\"args\":{\"device\":0,"
+                                 "\"stream\":7,\"graph node id\":%s%s}}",
+                                 i > 0 ? "," : "", events[i][0], 100 + 30 * i, events[i][1],
+                                 events[i][2]);
+    }
+    (void)snprintf(text + used, sizeof(text) - used, "]}");
+    struct lac_model *model = model_of(text);
+    const uint64_t gemm = find_slice(model, "gemm"), norm = find_slice(model, "norm");
+    const uint64_t eager = find_slice(model, "eager");
+    const struct lac_kernel_config *config = &model->kernel_configs[model->slices.detail[gemm]];
+
+    ck_assert_uint_eq(config->graph_node, UINT64_C(38654705670));
+    ck_assert_str_eq(lac_model_str(model, config->module), "layers.0.wq");
+    config = &model->kernel_configs[model->slices.detail[norm]];
+    ck_assert_uint_eq(config->graph_node, UINT64_C(38654705671));
+    ck_assert_str_eq(lac_model_str(model, config->module), "norm");
+    config = &model->kernel_configs[model->slices.detail[eager]];
+    ck_assert_uint_eq(config->module, 0);
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(operations_lie_on_the_stream_that_their_arguments_name)
 {
     struct lac_model *model = model_of(
@@ -508,6 +543,7 @@ int main(void)
 
     tcase_add_test(tcase, kineto_categories_of_2021_and_of_today_are_the_same_kinds);
     tcase_add_test(tcase, a_launch_is_bound_to_its_kernel_and_configuration);
+    tcase_add_test(tcase, a_node_of_a_graph_keeps_all_bits_and_its_module);
     tcase_add_test(tcase, operations_lie_on_the_stream_that_their_arguments_name);
     tcase_add_test(tcase, copies_know_their_direction_memory_and_bytes);
     tcase_add_test(tcase, ids_that_are_numbers_and_strings_are_one_thread);

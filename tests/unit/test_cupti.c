@@ -88,7 +88,7 @@ START_TEST(kernels_calls_and_copies_arrive_and_are_bound)
     ck_assert_uint_eq(lac_cupti_model->device_count, 1);
     ck_assert_uint_eq(lac_cupti_model->kernel_config_count, 1);
     ck_assert_uint_eq(lac_cupti_model->kernel_configs[0].grid[0], 8);
-    ck_assert_uint_eq(lac_cupti_model->kernel_configs[0].graph_node, 77);
+    ck_assert_uint_eq(lac_cupti_model->kernel_configs[0].graph_node, (UINT64_C(5) << 32) + 77);
     ck_assert_int_eq(lac_cupti_model->copies[0].src, LAC_MEMORY_PAGEABLE);
     ck_assert_int_eq(lac_cupti_model->copies[0].bytes, 4096);
 }

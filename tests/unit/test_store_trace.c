@@ -1,6 +1,8 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/args.h"
 #include "analysis/model/tile.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/column.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/check_main.h"
@@ -13,6 +15,7 @@
 #include <glob.h>
 #include <math.h>
 #include <pthread.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +295,79 @@ START_TEST(a_slice_has_everything)
     require_slice(file, model, model->slices.count - 1);
     ck_assert_int_eq(lac_trace_file_slice(file, model->slices.count, &full, &error),
                      LAC_ERR_NOT_FOUND);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+/** Make the launch configurations of a file those of format 4: without modules, and with the lower
+ *  half of the graph's node. */
+static void make_older(const char *name)
+{
+    enum { NEW = 12, OLD = 11, NODE = 10 };
+    static int64_t rows[NEW][LAC_COLUMN_BLOCK_ROWS];
+    int64_t *columns[NEW];
+    const int64_t *read_only[NEW];
+    struct lac_error error = {0};
+    struct lac_bytes block = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *get = NULL;
+    sqlite3_stmt *set = NULL;
+
+    for (int c = 0; c < NEW; c++) {
+        columns[c] = rows[c];
+        read_only[c] = rows[c];
+    }
+    ck_assert_int_eq(sqlite3_open(name, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT id, count, data FROM detail WHERE id < 1 << 48",
+                                        -1, &get, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(get), SQLITE_ROW);
+    const uint32_t count = (uint32_t)sqlite3_column_int64(get, 1);
+    ck_assert_int_eq(lac_columns_decode(sqlite3_column_blob(get, 2),
+                                        (size_t)sqlite3_column_bytes(get, 2), NEW, count, columns),
+                     LAC_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        rows[NODE][i] &= UINT32_MAX;
+    }
+    ck_assert_int_eq(lac_columns_encode(read_only, OLD, count, &block), LAC_OK);
+    ck_assert_int_eq(
+        sqlite3_prepare_v2(db, "UPDATE detail SET data = ? WHERE id = 0", -1, &set, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(sqlite3_bind_blob(set, 1, block.data, (int)block.size_bytes, SQLITE_TRANSIENT),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(get), SQLITE_DONE); /* one block */
+    ck_assert_int_eq(sqlite3_finalize(get), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(set), SQLITE_DONE);
+    ck_assert_int_eq(sqlite3_finalize(set), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "UPDATE meta SET value = 4 WHERE key = 'format_version'",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    lac_bytes_done(&block);
+    ck_assert_msg(lac_checked_stamp(name, &error) == LAC_OK, "%s", error.message);
+}
+
+START_TEST(a_file_from_before_modules_opens)
+{
+    struct lac_model *model = rich(3000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    struct lac_error error = {0};
+    uint32_t graph_nodes = 0;
+
+    lac_trace_file_close(file);
+    make_older(path);
+    ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
+    for (uint32_t i = 0; i < model->kernel_config_count; i++) {
+        graph_nodes += model->kernel_configs[i].graph_node != 0;
+        model->kernel_configs[i].graph_node &= UINT32_MAX;
+        model->kernel_configs[i].module = 0;
+    }
+    ck_assert_uint_gt(graph_nodes, 5);
+    require_same_model(file, model);
+    for (uint64_t slice = 0; slice < model->slices.count; slice += 97) {
+        require_slice(file, model, slice);
+    }
     lac_trace_file_close(file);
     lac_model_destroy(model);
 }
@@ -774,6 +850,7 @@ int main(void)
     tcase_add_test(tcase, tiles_are_those_of_the_model);
     tcase_add_test(tcase, tile_requests_have_bounds);
     tcase_add_test(tcase, a_slice_has_everything);
+    tcase_add_test(tcase, a_file_from_before_modules_opens);
     tcase_add_test(tcase, neighbours_of_the_same_name_are_found_across_chunks);
     tcase_add_test(tcase, a_window_gives_what_overlaps_it_page_by_page);
     tcase_add_test(tcase, search_finds_every_slice_of_matching_names_in_order_of_time);

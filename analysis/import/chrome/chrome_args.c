@@ -208,9 +208,57 @@ static void set_copy_kind(struct lac_args_recipe *recipe, const struct lac_membe
     }
 }
 
-static void read_template(const uint8_t *text, size_t size_bytes, struct lac_args_recipe *recipe,
-                          struct lac_args *args)
+/* The keys by which annotations of CUDA graphs name a module, the last one first. */
+static uint8_t module_rank(const struct lac_member *arg)
 {
+    static const char *const KEYS[] = {"str", "name", "fqn", "module_fqn", "module"};
+    for (size_t i = 0; i < LAC_COUNT_OF(KEYS); i++) {
+        if (lac_member_is(arg, KEYS[i])) {
+            return (uint8_t)(i + 1);
+        }
+    }
+    return 0;
+}
+
+/** A member that may name the module of a kernel of a CUDA graph. */
+struct module_name {
+    const uint8_t *text; /**< raw */
+    size_t text_size;
+    uint8_t rank;
+};
+
+static void look_for_module(const struct lac_member *arg, struct module_name *name)
+{
+    const uint8_t rank = module_rank(arg);
+    if (rank > name->rank && arg->kind == LAC_MEMBER_STRING && arg->text_size > 0) {
+        *name = (struct module_name){arg->text, arg->text_size, rank};
+    }
+}
+
+static enum lac_status set_module(struct lac_args_recipe *recipe, struct lac_strings *strings,
+                                  const struct module_name *name)
+{
+    struct lac_json_repairs repairs = {0};
+    const bool is_node = (recipe->has & (uint32_t)1 << LAC_FIELD_GRAPH_NODE) != 0;
+    if (!is_node || name->rank == 0) {
+        return LAC_OK;
+    }
+    uint8_t *text = malloc(3 * name->text_size + 4);
+    if (text == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    const size_t size = lac_json_string_decode(name->text, name->text_size, text, &repairs);
+    const enum lac_status status =
+        lac_strings_intern(strings, (const char *)text, size, &recipe->module);
+    free(text);
+    return status;
+}
+
+static enum lac_status read_template(const uint8_t *text, size_t size_bytes,
+                                     struct lac_strings *strings, struct lac_args_recipe *recipe,
+                                     struct lac_args *args)
+{
+    struct module_name module = {0};
     struct lac_member_cursor cursor = lac_member_begin(text, size_bytes);
     struct lac_member arg = {0};
     while (lac_member_next(&cursor, &arg)) {
@@ -229,8 +277,11 @@ static void read_template(const uint8_t *text, size_t size_bytes, struct lac_arg
             args->has_shapes = true;
         } else if (lac_member_is(&arg, "Call stack") && arg.kind == LAC_MEMBER_STRING) {
             args->has_stack = args->has_stack || arg.text_size > 0;
+        } else {
+            look_for_module(&arg, &module);
         }
     }
+    return set_module(recipe, strings, &module);
 }
 
 int64_t lac_args_field(const struct lac_args_recipe *recipe, const int64_t *numbers,
@@ -291,8 +342,10 @@ static enum lac_status add(struct lac_args_cache *cache, struct lac_strings *str
                            const uint8_t *text, size_t size_bytes, struct lac_args *args)
 {
     struct lac_args_recipe recipe = {.config_row = LAC_NONE};
-    read_template(text, size_bytes, &recipe, args);
-    enum lac_status status = LAC_GROW(cache->entries, &cache->capacity, cache->count + 1);
+    enum lac_status status = read_template(text, size_bytes, strings, &recipe, args);
+    if (status == LAC_OK) {
+        status = LAC_GROW(cache->entries, &cache->capacity, cache->count + 1);
+    }
     if (status == LAC_OK && (recipe.has || recipe.copy_kind)) {
         status = LAC_GROW(cache->recipes, &cache->recipe_capacity, cache->recipe_count + 1);
         args->recipe = (uint32_t)cache->recipe_count;

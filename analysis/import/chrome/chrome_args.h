@@ -45,8 +45,9 @@ struct lac_args_recipe {
     uint32_t is_real;    /**< bit per field: value or number holds the bits of a double */
     uint32_t varies;     /**< bit per field: value is the index of one of the event's numbers */
     uint32_t config_row; /**< row of the launch configuration when it does not vary, LAC_NONE */
-    uint8_t copy_kind;   /**< enum lac_copy_kind, from "kind" */
-    uint8_t src, dst;    /**< enum lac_memory_kind */
+    uint32_t module;   /**< string id of what PyTorch's annotations of CUDA graphs call it, or 0 */
+    uint8_t copy_kind; /**< enum lac_copy_kind, from "kind" */
+    uint8_t src, dst;  /**< enum lac_memory_kind */
     int64_t value[LAC_FIELD_COUNT_];
 };
 

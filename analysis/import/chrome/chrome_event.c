@@ -96,12 +96,13 @@ static enum lac_status kernel_row(struct lac_chrome *chrome, struct lac_args_rec
             clamp_u32(lac_args_field(recipe, numbers, LAC_FIELD_SHARED_MEMORY, 0)),
         .occupancy_pct = (float)lac_args_field_real(recipe, numbers, LAC_FIELD_OCCUPANCY, -1),
         .blocks_per_sm = (float)lac_args_field_real(recipe, numbers, LAC_FIELD_BLOCKS_PER_SM, -1),
-        .graph_node = clamp_u32(lac_args_field(recipe, numbers, LAC_FIELD_GRAPH_NODE, 0)),
+        .graph_node = (uint64_t)lac_args_field(recipe, numbers, LAC_FIELD_GRAPH_NODE, 0),
     };
     for (uint32_t i = 0; i < 3; i++) {
         config.grid[i] = clamp_u32(lac_args_field(recipe, numbers, LAC_FIELD_GRID_X + i, 0));
         config.block[i] = clamp_u32(lac_args_field(recipe, numbers, LAC_FIELD_BLOCK_X + i, 0));
     }
+    config.module = config.graph_node != 0 ? recipe->module : 0;
     enum lac_status status = lac_builder_kernel_config(chrome->builder, &config, ret_row);
     if (status == LAC_OK && !(recipe->varies & config_fields)) {
         recipe->config_row = *ret_row;

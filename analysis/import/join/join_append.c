@@ -197,7 +197,8 @@ static enum lac_status append_flows(struct lac_model *into, const struct lac_mod
     (WIDEN(array, count, more) &&                                                                  \
      ((more) == 0 || memcpy((array) + (count), (from), (more) * sizeof(*(array))) != NULL))
 
-static enum lac_status append_tables(struct lac_model *into, const struct lac_model *other)
+static enum lac_status append_tables(struct lac_model *into, const struct lac_model *other,
+                                     const uint32_t *ids)
 {
     if (!APPEND(into->kernel_configs, into->kernel_config_count, other->kernel_configs,
                 other->kernel_config_count) ||
@@ -208,6 +209,11 @@ static enum lac_status append_tables(struct lac_model *into, const struct lac_mo
         !APPEND(into->arg_numbers, into->arg_number_count, other->arg_numbers,
                 other->arg_number_count)) {
         return LAC_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < other->kernel_config_count; i++) {
+        struct lac_kernel_config *const config =
+            &into->kernel_configs[into->kernel_config_count + i];
+        config->module = ids[config->module];
     }
     into->kernel_config_count += other->kernel_config_count;
     into->copy_count += other->copy_count;
@@ -283,7 +289,7 @@ enum lac_status lac_join_append(struct lac_model *into, const struct lac_model *
     }
     if (status == LAC_OK) {
         into->slices.count += other->slices.count;
-        status = append_tables(into, other);
+        status = append_tables(into, other, ids);
     }
     if (status == LAC_OK) {
         status = append_samples(into, other, shift_ns);

@@ -94,7 +94,6 @@ static const char *const KERNEL_COLUMNS[] = {COMMON_COLUMNS,
 static enum lac_status kernel_config(struct lac_nsys *nsys, const struct lac_nsys_rows *rows,
                                      uint32_t *ret_row)
 {
-    uint64_t node = (uint64_t)lac_nsys_rows_integer_or(rows, GRAPH_NODE, 0);
     uint64_t shared = (uint64_t)lac_nsys_rows_u32(rows, STATIC_SHARED, 0) +
                       lac_nsys_rows_u32(rows, DYNAMIC_SHARED, 0);
     struct lac_kernel_config config = {
@@ -102,10 +101,7 @@ static enum lac_status kernel_config(struct lac_nsys *nsys, const struct lac_nsy
         .shared_memory_bytes = shared > UINT32_MAX ? UINT32_MAX : (uint32_t)shared,
         .occupancy_pct = -1.0F,
         .blocks_per_sm = -1.0F,
-        /* the file's ids carry the graph in their upper half; all of it is among the arguments */
-        .graph_node = node == 0             ? 0
-                      : (uint32_t)node == 0 ? 1
-                                            : (uint32_t)node,
+        .graph_node = (uint64_t)lac_nsys_rows_integer_or(rows, GRAPH_NODE, 0),
     };
     for (int i = 0; i < 3; i++) {
         config.grid[i] = lac_nsys_rows_u32(rows, GRID + i, 0);

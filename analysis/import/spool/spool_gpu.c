@@ -138,7 +138,7 @@ static enum lac_status on_kernel(const struct gpu_reader *reader,
         .shared_memory_bytes = kernel->static_shared_bytes + kernel->dynamic_shared_bytes,
         .occupancy_pct = -1.0F,
         .blocks_per_sm = -1.0F,
-        .graph_node = (uint32_t)kernel->graph_node,
+        .graph_node = kernel->graph_node,
     };
     enum lac_status status = stream_track(reader, &kernel->head, &slice.track);
 

@@ -116,7 +116,11 @@ static enum lac_status join_detail(struct join *join, enum lac_slice_kind kind, 
         return LAC_OK;
     }
     if (kind == LAC_SLICE_KERNEL && row < join->from->kernel_config_count) {
-        return lac_builder_kernel_config(join->builder, &join->from->kernel_configs[row], ret_row);
+        struct lac_kernel_config config = join->from->kernel_configs[row];
+        const enum lac_status status = text_of(join, config.module, &config.module);
+
+        return status != LAC_OK ? status
+                                : lac_builder_kernel_config(join->builder, &config, ret_row);
     }
     if ((kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) && row < join->from->copy_count) {
         return lac_builder_copy(join->builder, &join->from->copies[row], ret_row);

@@ -78,19 +78,28 @@ static float bits_float(int64_t bits)
 static enum lac_status fill_kernel(struct lac_trace_file *file, uint32_t detail,
                                    struct lac_slice_full *slice, struct lac_error *reterr)
 {
-    int64_t v[11];
-    enum lac_status status =
-        lac_trace_detail_row(file, LAC_DETAIL_KERNEL_CONFIG, detail, 11, v, reterr);
+    int64_t v[LAC_KERNEL_COLUMNS_MAX] = {0};
+    enum lac_status status = lac_trace_detail_row(file, LAC_DETAIL_KERNEL_CONFIG, detail,
+                                                  lac_kernel_column_count(file), v, reterr);
 
     if (status == LAC_OK) {
         slice->has_kernel = true;
-        lac_kernel_config_from(v, &slice->kernel);
+        lac_kernel_config_from(file, v, &slice->kernel);
     }
     return status;
 }
 
-void lac_kernel_config_from(const int64_t *values, struct lac_kernel_config *ret_config)
+uint32_t lac_kernel_column_count(const struct lac_trace_file *file)
 {
+    return file->format_version >= LAC_TRACE_FORMAT_MODULES ? LAC_KERNEL_COLUMNS_MAX : 11;
+}
+
+void lac_kernel_config_from(const struct lac_trace_file *file, const int64_t *values,
+                            struct lac_kernel_config *ret_config)
+{
+    const uint64_t module = (uint64_t)values[11];
+
+    ret_config->zero = 0;
     for (unsigned d = 0; d < 3; d++) {
         ret_config->grid[d] = (uint32_t)values[d];
         ret_config->block[d] = (uint32_t)values[3 + d];
@@ -99,7 +108,8 @@ void lac_kernel_config_from(const int64_t *values, struct lac_kernel_config *ret
     ret_config->shared_memory_bytes = (uint32_t)values[7];
     ret_config->occupancy_pct = bits_float(values[8]);
     ret_config->blocks_per_sm = bits_float(values[9]);
-    ret_config->graph_node = (uint32_t)values[10];
+    ret_config->graph_node = (uint64_t)values[10];
+    ret_config->module = module < file->head.strings.count ? (uint32_t)module : 0;
 }
 
 static uint8_t clamp_byte(int64_t value, int64_t max)

@@ -92,7 +92,8 @@ static uint32_t detail_row(const struct lac_model *model, enum lac_detail_table 
         columns[c++][i] = config->shared_memory_bytes;
         columns[c++][i] = float_bits(config->occupancy_pct);
         columns[c++][i] = float_bits(config->blocks_per_sm);
-        columns[c++][i] = config->graph_node;
+        columns[c++][i] = (int64_t)config->graph_node;
+        columns[c++][i] = config->module;
         break;
     }
     case LAC_DETAIL_COPY:

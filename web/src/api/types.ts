@@ -266,6 +266,8 @@ export const sliceShape = obj({
       registers: opt(num),
       shared_memory_bytes: opt(num),
       occupancy_pct: opt(num),
+      graph_node_id: opt(str),
+      module: opt(str),
     }),
   ),
   copy: opt(

@@ -141,6 +141,14 @@ function SliceDetails(
   );
 }
 
+/** The number of the graph is above the lowest 32 bits, where the recorder tells it. */
+const graphNodeText = (id: string): string => {
+  const whole = BigInt(id);
+  const graph = whole >> 32n;
+  const node = whole & 0xffffffffn;
+  return graph === 0n ? `node ${node}` : `graph ${graph}, node ${node}`;
+};
+
 const shapeText = (sizes: readonly number[]): string => sizes.map(formatCount).join(' \u00d7 ');
 
 function KernelFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
@@ -158,6 +166,10 @@ function KernelFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
       )}
       {kernel.occupancy_pct !== undefined && (
         <Fact name="occupancy">{formatPct(kernel.occupancy_pct)} estimated</Fact>
+      )}
+      {kernel.module !== undefined && <Fact name="module">{kernel.module}</Fact>}
+      {kernel.graph_node_id !== undefined && (
+        <Fact name="CUDA graph">{graphNodeText(kernel.graph_node_id)}</Fact>
       )}
     </>
   );
