@@ -54,10 +54,13 @@ CLANG_TIDY    ?= clang-tidy-19# 14 lacks misc-include-cleaner and ignores it sil
 FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
-.DEFAULT_GOAL := all
-.PHONY: sqlite-extension dist node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.DEFAULT_GOAL := default
+.PHONY: default sqlite-extension dist node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
+
+default: deps                              ## what `make` alone does: install what building needs, then `all`
+	$(Q)$(MAKE) --no-print-directory all
 
 all: $(BUILD)/lacuna                       ## build build/lacuna (everything that needs no GPU)
 	$(Q)ln -sf $(BUILD:build/%=%)/lacuna build/lacuna

@@ -34,6 +34,9 @@ class Build(unittest.TestCase):
         for target in re.findall(r"^([a-z-]+)", make("help").stdout, re.M):
             self.assertNotIn("No rule", make("-n", target).stderr, target)
 
+    def test_make_alone_installs_what_is_missing_first(self):
+        self.assertIn(".ci/deps", make("-n").stdout.splitlines()[0])
+
     def test_a_header_rebuilds_what_includes_it_and_no_more(self):
         before = compiled(make("-n", "all").stdout)
         after = compiled(make("-n", "-W", "analysis/flame/flame.h", "all").stdout) - before
