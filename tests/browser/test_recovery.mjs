@@ -170,6 +170,25 @@ const steps = [
     await page.getByRole('link', {name: 'Overview', exact: true}).click(); // and leaves as any other
     await page.getByTestId('verdict').waitFor();
   }],
+  ['the renderer of the last time draws first, and gives way when a try says otherwise', async () => {
+    await openTimeline('1-two');
+    assert.equal(await page.locator('.tl').getAttribute('data-renderer'), 'cpu');
+    await page.evaluate(() => localStorage.setItem('lacuna.renderer', 'webgl')); // another screen's, say
+    await page.addInitScript(() => {
+      globalThis.renderers = [];
+      new MutationObserver(() => {
+        const name = document.querySelector('.tl')?.dataset.renderer;
+        if (name && globalThis.renderers.at(-1) !== name) globalThis.renderers.push(name);
+      }).observe(document, {subtree: true, childList: true, attributes: true, attributeFilter: ['data-renderer']});
+    });
+    await openTimeline('1-two', '&v=0,1000000');
+    // software GL, as here, is slower than none
+    await page.waitForFunction(() => localStorage.getItem('lacuna.renderer') === 'cpu');
+    await page.waitForFunction(() => globalThis.renderers.join() === 'webgl,cpu');
+    await until(async () => (await colorsDrawn()) > 3);
+    await page.keyboard.press('s');
+    await settled();
+  }],
   ['a part that arrives between the first picture and what follows it is shown', async () => {
     let release;
     const released = new Promise((resolve) => (release = resolve));

@@ -1,7 +1,13 @@
 // Start: key, theme, address, then the page.
 import {signal} from '@preact/signals';
 import {render, type JSX} from 'preact';
-import {errorText, getVocabulary, openSession, setUnauthorizedListener} from './api/client';
+import {
+  askForTrace,
+  errorText,
+  getVocabulary,
+  openSession,
+  setUnauthorizedListener,
+} from './api/client';
 import {setVocabulary} from './base/vocabulary';
 import {syncAddress, takeKeyFromAddress} from './model/address';
 import {offer, takeOffers} from './model/list/offer';
@@ -171,6 +177,9 @@ function start(root: HTMLElement): void {
   if (new URLSearchParams(location.search).get('embed') === '1')
     document.documentElement.classList.add('embedded');
   syncAddress();
+  // with a key in the address nothing is answered before it is exchanged
+  if (key === undefined && !OTHER_PAGES.includes(page.value) && traceId.value !== undefined)
+    askForTrace(traceId.value);
   // an address of a timeline: its scripts come beside the trace, not after it
   if (page.value === 'timeline') import('./timeline/timeline_panel').catch(() => undefined);
   // the printed address pasted into a tab that is already open

@@ -64,16 +64,28 @@ export async function failure(status: number, statusText: string, body: string):
   }
 }
 
+const JSON_REPLY = {headers: {Accept: 'application/json'}};
+
+/** Replies that were asked for before their reader was there, by address; each is read once. */
+const early = new Map<string, Promise<Response>>();
+
+function askEarly(path: string, query: Query = {}): void {
+  const url = apiUrl(path, query);
+  const reply = request(url, JSON_REPLY);
+  reply.catch(() => undefined); // its reader hears of it
+  early.set(url, reply);
+}
+
 export async function getJson<T>(
   path: string,
   shape: Shape<T>,
   query: Query = {},
   signal?: AbortSignal,
 ): Promise<T> {
-  const response = await request(apiUrl(path, query), {
-    headers: {Accept: 'application/json'},
-    ...(signal ? {signal} : {}),
-  });
+  const url = apiUrl(path, query);
+  const asked = early.get(url);
+  early.delete(url);
+  const response = await (asked ?? request(url, {...JSON_REPLY, ...(signal ? {signal} : {})}));
   return shape(await response.json(), '');
 }
 
@@ -193,10 +205,19 @@ export async function retryImport(id: string): Promise<void> {
 export const getAnalysis = (id: string, s?: AbortSignal) =>
   getJson(`${trace(id)}/analysis`, shapes.analysisShape, {}, s);
 
+const TRACKS_PAGE = {limit: 65536};
+
+/** What the page of a trace begins with, asked for while the page is still being built. */
+export function askForTrace(id: string): void {
+  askEarly(trace(id));
+  askEarly(`${trace(id)}/analysis`);
+  askEarly(`${trace(id)}/tracks`, TRACKS_PAGE);
+}
+
 /** All tracks: a trace with hundreds of thousands of them comes in pages. */
 export async function getTracks(id: string, s?: AbortSignal): Promise<shapes.TracksInfo> {
   const page = (after?: string) =>
-    getJson(`${trace(id)}/tracks`, shapes.tracksShape, {limit: 65536, after}, s);
+    getJson(`${trace(id)}/tracks`, shapes.tracksShape, {...TRACKS_PAGE, after}, s);
   const pages = [await page()];
   for (let next = pages[0]?.next; next !== undefined;) {
     const more = await page(next);

@@ -2,10 +2,11 @@
 // remote desktops, CI), where instancing is 20 times slower than drawing without it.
 
 import {CpuRenderer} from './cpu_renderer';
-import type {Renderer} from './scene';
+import type {Renderer, Scene} from './scene';
 import {WebGlRenderer} from './webgl_renderer';
 
-export type RendererChoice = 'auto' | 'webgl' | 'cpu';
+type RendererKind = 'webgl' | 'cpu';
+export type RendererChoice = 'auto' | RendererKind;
 
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software|mesa offscreen|virgl/i;
 /** A GPU draws the probe in a fraction of this; software takes many times as long. */
@@ -22,9 +23,13 @@ export const isSoftwareGl = (driver: string): boolean => SOFTWARE.test(driver);
 
 /** A browser that has not given the context back by then is not waited for. */
 const RESTORED_WITHIN_MS = 3000;
+/** Trying WebGL takes 50 ms, so the first picture does not wait for it. */
+const TRIED_AFTER_MS = 1500;
+const STORAGE_KEY = 'lacuna.renderer';
 
 /**
- * Never fails when WebGL is missing: the CPU draws then.
+ * Never fails when WebGL is missing: the CPU draws then. `auto` begins with what was best the last
+ * time in this browser, the CPU at first, and changes over when a try says otherwise.
  * @param onLost told when the browser took the graphics context away, and when there is a picture
  *   to draw again, for which the scene has to be drawn anew
  */
@@ -33,36 +38,85 @@ export function createRenderer(
   choice: RendererChoice,
   onLost: (isLost: boolean) => void,
 ): Renderer {
-  if (choice === 'cpu' || (choice === 'auto' && !isFastGl())) return new CpuRenderer(canvas);
-  let giveUp: ReturnType<typeof setTimeout> | undefined;
-  let isWebGl = true; // until it is disposed of, which gives the context back, too
-  let drawing: Renderer | undefined = WebGlRenderer.create(canvas, isLost => {
-    if (!isWebGl) return;
-    clearTimeout(giveUp);
-    if (isLost) giveUp = setTimeout(drawWithoutGl, RESTORED_WITHIN_MS);
-    onLost(isLost);
-  });
-  if (!drawing) return new CpuRenderer(canvas);
-  /** In a canvas of its own: one that had WebGL can never have a 2D context. */
-  const drawWithoutGl = (): void => {
-    isWebGl = false;
-    const fresh = canvas.cloneNode() as HTMLCanvasElement;
-    canvas.replaceWith(fresh);
-    drawing?.dispose();
-    drawing = new CpuRenderer(fresh);
-    onLost(false);
-  };
-  return {
-    get name() {
-      return drawing?.name ?? 'cpu';
-    },
-    draw: scene => drawing?.draw(scene) ?? true,
-    dispose() {
-      isWebGl = false;
-      clearTimeout(giveUp);
-      drawing?.dispose();
-    },
-  };
+  return new ChosenRenderer(canvas, choice, onLost);
+}
+
+class ChosenRenderer implements Renderer {
+  private drawing: Renderer;
+  private giveUp: ReturnType<typeof setTimeout> | undefined;
+  private isDisposed = false;
+  private readonly trial: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private canvas: HTMLCanvasElement,
+    choice: RendererChoice,
+    private readonly onLost: (isLost: boolean) => void,
+  ) {
+    this.drawing = this.create(choice === 'auto' ? recall() : choice);
+    if (choice === 'auto') this.trial = setTimeout(() => this.choose(), TRIED_AFTER_MS);
+  }
+
+  get name(): RendererKind {
+    return this.drawing.name;
+  }
+
+  draw(scene: Scene): boolean {
+    return this.drawing.draw(scene);
+  }
+
+  dispose(): void {
+    this.isDisposed = true;
+    clearTimeout(this.trial);
+    clearTimeout(this.giveUp);
+    this.drawing.dispose();
+  }
+
+  private create(kind: RendererKind): Renderer {
+    if (kind === 'cpu') return new CpuRenderer(this.canvas);
+    const {canvas} = this;
+    const made = WebGlRenderer.create(canvas, isLost => {
+      // one that is done with gives its context back, too
+      if (this.isDisposed || canvas !== this.canvas) return;
+      clearTimeout(this.giveUp);
+      if (isLost) this.giveUp = setTimeout(() => this.replace('cpu'), RESTORED_WITHIN_MS);
+      this.onLost(isLost);
+    });
+    return made ?? new CpuRenderer(canvas);
+  }
+
+  private choose(): void {
+    const best = isFastGl() ? 'webgl' : 'cpu';
+    remember(best);
+    if (best !== this.drawing.name) this.replace(best);
+  }
+
+  /** In a canvas of its own: one that had WebGL can never have a 2D context, nor the other way round. */
+  private replace(kind: RendererKind): void {
+    clearTimeout(this.giveUp);
+    const before = this.drawing;
+    const fresh = this.canvas.cloneNode() as HTMLCanvasElement;
+    this.canvas.replaceWith(fresh);
+    this.canvas = fresh;
+    before.dispose();
+    this.drawing = this.create(kind);
+    this.onLost(false);
+  }
+}
+
+function recall(): RendererKind {
+  try {
+    return localStorage.getItem(STORAGE_KEY) === 'webgl' ? 'webgl' : 'cpu';
+  } catch {
+    return 'cpu'; // storage can be forbidden
+  }
+}
+
+function remember(kind: RendererKind): void {
+  try {
+    localStorage.setItem(STORAGE_KEY, kind);
+  } catch {
+    // the next page begins with the CPU again
+  }
 }
 
 // On a canvas of its own: a canvas that once had WebGL can never have a 2D context.

@@ -23,6 +23,7 @@ const RETRY_MS = 3000;
 
 export class RangeStore<T> {
   private readonly entries = new Map<number, Entry<T>>();
+  private inFlight = 0;
 
   constructor(
     private readonly fetch: RangeFetch<T>,
@@ -47,6 +48,11 @@ export class RangeStore<T> {
     return entry.samples;
   }
 
+  /** Nothing is on its way. */
+  get isIdle(): boolean {
+    return this.inFlight === 0;
+  }
+
   close(): void {
     for (const entry of this.entries.values()) entry.flight?.abort();
   }
@@ -56,6 +62,7 @@ export class RangeStore<T> {
     const t1 = Math.min(this.durationNs, Math.ceil(to));
     const flight = new AbortController();
     entry.flight = flight;
+    this.inFlight++;
     try {
       entry.samples = await this.fetch(track, {t0, t1, points: POINTS}, flight.signal);
       entry.t0 = t0;
@@ -64,6 +71,7 @@ export class RangeStore<T> {
       entry.failedAt = performance.now();
     } finally {
       entry.flight = undefined;
+      this.inFlight--;
     }
     if (!flight.signal.aborted) this.onChange();
   }

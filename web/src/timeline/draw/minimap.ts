@@ -2,6 +2,7 @@
 // they are not, steps and search hits, and the window as a brush.
 
 import {causeStyle} from '../../base/causes';
+import {parseCssColor} from '../../render/color';
 import {StripRaster} from '../../render/strip_raster';
 import {levelFor} from '../../render/tile_plan';
 import type {StageTheme} from './stage_theme';
@@ -11,6 +12,8 @@ import type {Span} from '../data/view_math';
 
 const STEP_TICK_PX = 5;
 const CAUSE_PX = 5;
+/** Of 255: the shape lies behind the brush and the marks. */
+const BUSY_ALPHA = 93;
 /** Handles are caught from this far. */
 const GRIP_PX = 6;
 
@@ -117,8 +120,16 @@ export class Minimap {
     if (!context) return;
     const causes = this.gapTracks.length > 0 ? Math.round(CAUSE_PX * dpr) : 0;
     const top = Math.round((STEP_TICK_PX + 2) * dpr);
-    this.busy(context, theme, width, top, height - causes - top);
-    this.causes(context, theme, width, height - causes, causes);
+    // Pixels rather than a rectangle for each column: drawn again for whatever arrives.
+    const image = context.createImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    this.busy(pixels, theme, width, top, height - causes - top);
+    this.causes(pixels, width, height - causes, causes);
+    context.putImageData(image, 0, 0);
+    if (theme.name === 'forced' && causes > 0) {
+      context.fillStyle = theme.line;
+      context.fillRect(0, height - causes, width, 1);
+    }
     this.stepTicks(context, theme, dpr, width);
   }
 
@@ -145,22 +156,21 @@ export class Minimap {
 
   /** Mean over devices of the share of each column in which any of its streams is busy. */
   private busy(
-    context: CanvasRenderingContext2D,
+    ret: Uint32Array,
     theme: StageTheme,
     width: number,
     top: number,
     height: number,
   ): void {
     const total = new Float32Array(width);
-    const pixels = new Uint32Array(width);
+    const device = new Float32Array(width);
+    const column = new Uint32Array(width);
     for (const streams of this.busyTracks) {
-      const device = new Float32Array(width);
+      device.fill(0);
       for (const track of streams) {
-        this.columns(track, width, pixels);
+        this.columns(track, width, column);
         for (let x = 0; x < width; x++) {
-          const alpha = (pixels[x] as number) >>> 24;
-          if (alpha === 0) continue;
-          const share = alpha / 255;
+          const share = ((column[x] as number) >>> 24) / 255;
           device[x] = Math.min(1, (device[x] as number) + share);
         }
       }
@@ -168,39 +178,24 @@ export class Minimap {
         total[x] = (total[x] as number) + (device[x] as number) / this.busyTracks.length;
       }
     }
-    context.fillStyle = theme.faintText;
-    context.globalAlpha = 0.55;
+    const [r, g, b] = parseCssColor(theme.text) ?? [128, 128, 128];
+    const color = ((BUSY_ALPHA << 24) | (b << 16) | (g << 8) | r) >>> 0;
     for (let x = 0; x < width; x++) {
       const h = Math.round((total[x] as number) * height);
-      if (h > 0) context.fillRect(x, top + height - h, 1, h);
+      for (let y = top + height - h; y < top + height; y++) ret[y * width + x] = color;
     }
-    context.globalAlpha = 1;
   }
 
-  private causes(
-    context: CanvasRenderingContext2D,
-    theme: StageTheme,
-    width: number,
-    top: number,
-    height: number,
-  ): void {
-    if (height <= 0) return;
-    const pixels = new Uint32Array(width);
+  /** What each device waited for, one above the other. */
+  private causes(ret: Uint32Array, width: number, top: number, height: number): void {
+    const column = new Uint32Array(width);
     const each = Math.max(1, Math.floor(height / this.gapTracks.length));
     this.gapTracks.forEach((track, i) => {
-      this.columns(track, width, pixels);
-      for (let x = 0; x < width; x++) {
-        const p = pixels[x] as number;
-        if (p >>> 24 === 0) continue;
-        const alpha = (p >>> 24) / 255;
-        context.fillStyle = `rgba(${p & 255}, ${(p >>> 8) & 255}, ${(p >>> 16) & 255}, ${alpha})`;
-        context.fillRect(x, top + i * each, 1, each);
-      }
+      const from = top + i * each;
+      if (from + each > top + height) return;
+      this.columns(track, width, column);
+      for (let y = from; y < from + each; y++) ret.set(column, y * width);
     });
-    if (theme.name === 'forced') {
-      context.fillStyle = theme.line;
-      context.fillRect(0, top, width, 1);
-    }
   }
 
   /** A tick where a step begins; an unusually long one as a bar over its whole length. */

@@ -11,7 +11,8 @@ import type {Tile} from '../../render/tile_decode';
 import {laneTop, type Row} from '../data/rows';
 import type {CausePatterns, StageTheme} from './stage_theme';
 import {TextFitter} from './text_fit';
-import {usageLayers} from '../data/usage';
+import {counterRuns, type CounterRun} from './counter_columns';
+import {UsagePictures} from './usage_picture';
 import {formatDuration} from '../../base/format';
 import type {TimelineModel} from '../data/timeline_model';
 
@@ -48,6 +49,7 @@ export interface LaneMark {
 
 export class Overlay {
   private readonly fitter: TextFitter;
+  private readonly pictures = new UsagePictures();
   private labels = 0;
 
   constructor(
@@ -55,6 +57,8 @@ export class Overlay {
     private readonly theme: StageTheme,
     private readonly patterns: CausePatterns,
     private readonly model: TimelineModel,
+    /** Device pixels for each of the context's. */
+    private readonly dpr: number,
   ) {
     this.fitter = new TextFitter(text => {
       context.font = theme.font;
@@ -237,24 +241,23 @@ export class Overlay {
     const last = Math.min(strip.points, Math.ceil((view.t1 - strip.t0_ns) / partNs));
     context.fillStyle = theme.faintLine;
     context.fillRect(0, Math.round(bottom - height), view.widthPx, 1);
-    const base = new Float64Array(Math.max(0, last - first));
-    for (const {parts, color} of usageLayers(strip, theme.name)) {
-      context.fillStyle = color;
-      context.beginPath();
-      for (let i = first; i < last; i++) {
-        const share = Math.min(1000 - (base[i - first] ?? 0), parts[i] ?? 0);
-        if (share <= 0) continue;
-        const x = (strip.t0_ns + i * partNs - view.t0) * pxPerNs;
-        const y = bottom - (((base[i - first] ?? 0) + share) / 1000) * height;
-        // A little over the edge: no seams between parts.
-        context.rect(x, y, partNs * pxPerNs + 0.3, (share / 1000) * height);
-        base[i - first] = (base[i - first] ?? 0) + share;
-      }
-      context.fill();
-    }
+    const picture = this.pictures.get(strip, theme.name, Math.round(height * this.dpr));
+    if (!picture || last <= first) return;
+    context.imageSmoothingEnabled = false;
+    context.drawImage(
+      picture,
+      first,
+      0,
+      last - first,
+      picture.height,
+      (strip.t0_ns + first * partNs - view.t0) * pxPerNs,
+      bottom - height,
+      (last - first) * partNs * pxPerNs,
+      height,
+    );
   }
 
-  /** Step area between min and max, a line at the last value, the range at the left. */
+  /** A line over an area, behind it all values of a column as a band, the largest in sight at the left. */
   private counter(row: Row, top: number, view: OverlayView): void {
     const {context, theme, model} = this;
     const samples = model.counters.get(row.track as number, view.t0, view.t1);
@@ -264,29 +267,26 @@ export class Overlay {
     const height = row.height - 8;
     const range = high - Math.min(0, low) || 1;
     const base = Math.min(0, low);
-    const yOf = (value: number): number => bottom - ((value - base) / range) * height;
-    const xOf = (t: number): number => ((t - view.t0) / (view.t1 - view.t0)) * view.widthPx;
-    const {ts_ns: ts, last, max} = samples;
-    context.beginPath();
-    let y = yOf(base);
-    for (let i = 0; i < ts.length; i++) {
-      const t = ts[i] as number;
-      const x = Math.min(view.widthPx + 1, Math.max(-1, xOf(t)));
-      // before its first value a counter is not zero: nothing is known of it
-      if (i === 0) context.moveTo(x, y);
-      else context.lineTo(x, y);
-      y = yOf(max[i] ?? 0);
-      context.lineTo(x, y);
-      y = yOf(last[i] ?? 0);
-      context.lineTo(x, y);
-      if (t > view.t1) break;
-    }
-    context.lineTo(view.widthPx + 1, y);
-    context.strokeStyle = theme.faintText;
-    context.stroke();
-    context.lineTo(view.widthPx + 1, yOf(base));
+    // Whole device pixels: edges between them are blended, which costs more than all else here.
+    const yOf = (value: number): number =>
+      Math.round((bottom - ((value - base) / range) * height) * this.dpr) / this.dpr;
+    const columns = Math.round(view.widthPx * this.dpr);
+    const runs = counterRuns(samples, view.t0, view.t1, columns);
+    const px = view.widthPx / columns;
+    const fill = (run: CounterRun, from: number, to: number): void => {
+      const [y0, y1] = [yOf(to), yOf(from)];
+      context.fillRect(run.x * px, y0, run.columns * px, Math.max(y1 - y0, 1));
+    };
     context.fillStyle = theme.accentFill;
-    context.fill();
+    for (const run of runs) fill(run, base, run.last);
+    context.fillStyle = theme.line;
+    for (const run of runs) if (run.low < run.high) fill(run, run.low, run.high);
+    context.fillStyle = theme.faintText;
+    let before = runs[0]?.last ?? 0;
+    for (const run of runs) {
+      fill(run, Math.min(before, run.last), Math.max(before, run.last));
+      before = run.last;
+    }
     context.font = theme.smallFont;
     const label = countText(high);
     context.fillStyle = `rgba(${theme.background.join(', ')}, 0.75)`;

@@ -211,7 +211,7 @@ export class Stage {
     const {theme, model, context} = this;
     model.setTheme(theme.name, theme.background, theme.highlight);
     const patterns = new CausePatterns(context, theme.name, this.dpr);
-    this.overlayPainter = new Overlay(context, theme, patterns, model);
+    this.overlayPainter = new Overlay(context, theme, patterns, model, this.dpr);
     this.invalidate();
   }
 
@@ -382,8 +382,8 @@ export class Stage {
 
   /** Whether the picture is final: everything is here and drawn. For tests and screenshots. */
   private publishSettled(isDone: boolean): void {
-    const {tiles, names} = this.model;
-    const isSettled = isDone && tiles.pending === 0 && names.isIdle && tiles.failure === undefined;
+    const {isComplete, tiles} = this.model;
+    const isSettled = isDone && isComplete && tiles.failure === undefined;
     const text = isSettled ? 'yes' : 'no';
     const {dataset} = this.elements.root;
     if (dataset['settled'] !== text) dataset['settled'] = text;
