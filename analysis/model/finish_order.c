@@ -11,10 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Instants are events, but none of the slices that `slice_count` counts. */
+static bool is_counted(const struct lac_slices *slices, uint64_t slice)
+{
+    return slices->kind[slice] != LAC_SLICE_INSTANT && slices->kind[slice] != LAC_SLICE_ALLOC;
+}
+
 /* Times become relative; what is too far from t0 is removed from its track and counted. */
 static uint64_t make_relative(struct lac_builder *builder, int64_t t0_ns)
 {
     struct lac_slices *slices = &builder->model->slices;
+    struct lac_trace_info *info = &builder->model->info;
     bool all_fit = slices->count == 0 ||
                    (uint64_t)builder->last_ns - (uint64_t)t0_ns <= (uint64_t)LAC_TIME_MAX_NS;
     uint64_t dropped = 0;
@@ -30,6 +37,7 @@ static uint64_t make_relative(struct lac_builder *builder, int64_t t0_ns)
                          start + (uint64_t)slices->dur_ns[i] > (uint64_t)LAC_TIME_MAX_NS)) {
             builder->track[i] = LAC_NONE;
             dropped++;
+            info->slice_count -= info->slice_count > 0 && is_counted(slices, i);
         }
     }
     return dropped;

@@ -493,6 +493,21 @@ START_TEST(tensorflow_rows_count_once_wherever_their_names_stand)
 }
 END_TEST
 
+/* A model's operator may be called anything: only what begins with MEMCPY or MEMSET is a copy. */
+START_TEST(tensorflow_operators_with_memcpy_in_their_name_are_kernels)
+{
+    struct lac_model *model = model_of(
+        "{\"traceEvents\":[{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":3,\"args\":{\"name\":"
+        "\"/gpu:0/stream:1 Compute\"}}," X("Op", "my_memcpy_op", "3", "0", "5", "2", "") "," X(
+            "Op", "Memset", "3", "0", "9", "1", "") "," X("Op", "MEMSET32", "3", "0", "11", "1",
+                                                          "") "]}");
+    expect_slice(model, "my_memcpy_op", LAC_SLICE_KERNEL, 0, 2000);
+    expect_slice(model, "Memset", LAC_SLICE_KERNEL, 4000, 1000);
+    expect_slice(model, "MEMSET32", LAC_SLICE_MEMSET, 6000, 1000);
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(formats_are_told_apart)
 {
     static const struct {
@@ -555,6 +570,7 @@ int main(void)
     tcase_add_test(tcase, arrows_are_kept_unless_they_repeat_a_correlation);
     tcase_add_test(tcase, other_phases_are_read_and_counted);
     tcase_add_test(tcase, tensorflow_rows_count_once_wherever_their_names_stand);
+    tcase_add_test(tcase, tensorflow_operators_with_memcpy_in_their_name_are_kernels);
     tcase_add_test(tcase, formats_are_told_apart);
     tcase_add_test(tcase, arguments_come_back_as_they_were);
     suite_add_tcase(suite, tcase);

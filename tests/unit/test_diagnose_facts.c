@@ -260,6 +260,11 @@ START_TEST(a_device_with_operations_of_no_length_only)
     sheet_draw("gpu0.1 kernel 5 0 a\n");
     ck_assert_uint_eq(analysis->device_count, 1);
     ck_assert_int_eq(analysis->devices[0].span_ns, 0);
+    ck_assert_uint_eq(analysis->layout_count, 0); /* kernels, and none of layout */
+    ck_assert(fabs(analysis->layout_pct) < 1e-9);
+    sheet_draw("gpu0.1 kernel 5 0 nchwToNhwcKernel\n");
+    ck_assert_uint_eq(analysis->layout_count, 1);
+    ck_assert(isnan(analysis->layout_pct)); /* a share of nothing */
     ck_assert(isnan(analysis->devices[0].busy_pct));
 }
 END_TEST

@@ -118,6 +118,79 @@ START_TEST(times_that_no_number_holds_are_dropped_and_counted)
 }
 END_TEST
 
+START_TEST(a_duration_of_null_is_none)
+{
+    struct imported imported =
+        import_text("[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":null},"
+                    "{\"ph\":\"X\",\"name\":\"b\",\"ts\":2,\"dur\":7,\"dur\": null }]");
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    const struct lac_model *model = imported.models[0];
+    ck_assert_uint_eq(model->info.dropped_count, 0);
+    ck_assert_uint_eq(report_count(model, "duration_missing"), 2);
+    ck_assert_uint_eq(model->slices.count, 2);
+    ck_assert_int_eq(model->slices.dur_ns[0], 0);
+    ck_assert_int_eq(model->slices.dur_ns[1], 0);
+    imported_done(&imported);
+}
+END_TEST
+
+/* What is too far from the begin is dropped, and takes nothing with it. */
+START_TEST(an_event_of_another_century_takes_no_open_interval_with_it)
+{
+    struct imported imported = import_text(
+        "[" EVENT("first") ",{\"ph\":\"B\",\"name\":\"open\",\"ts\":2,\"pid\":1,\"tid\":1},"
+                           "{\"ph\":\"b\",\"name\":\"async\",\"ts\":3,\"id\":1,\"cat\":\"c\"},"
+                           "{\"ph\":\"X\",\"name\":\"last\",\"ts\":50,\"dur\":1},"
+                           "{\"ph\":\"X\",\"name\":\"far\",\"ts\":9007199254741000,\"dur\":1},"
+                           "{\"ph\":\"i\",\"name\":\"mark\",\"ts\":9007199254741000},"
+                           "{\"ph\":\"B\",\"name\":\"far\",\"ts\":9007199254741000}]");
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    const struct lac_model *model = imported.models[0];
+    ck_assert_uint_eq(report_count(model, "time_out_of_range"), 3);
+    ck_assert_uint_eq(model->info.dropped_count, 3);
+    ck_assert_uint_eq(report_count(model, "begin_without_end"), 2);
+    ck_assert_uint_eq(model->info.slice_count, 2); /* what was dropped is none of them */
+    const struct lac_slices *slices = &model->slices;
+    uint64_t open = find_slice(model, "open"), async = find_slice(model, "async");
+    ck_assert_uint_ne(open, UINT64_MAX);
+    ck_assert_uint_ne(async, UINT64_MAX);
+    ck_assert_int_eq(slices->start_ns[open] + slices->dur_ns[open], 49000);
+    ck_assert_int_eq(slices->start_ns[async] + slices->dur_ns[async], 49000);
+    ck_assert_uint_eq(find_slice(model, "far"), UINT64_MAX);
+    ck_assert(lac_model_is_valid(model));
+    imported_done(&imported);
+}
+END_TEST
+
+/* JSON may spell any character of any string as an escape, also of keys, phases and categories. */
+START_TEST(escapes_mean_the_same_everywhere)
+{
+    struct imported imported = import_text(
+        "[{\"\\u0070h\":\"\\u0058\",\"n\\u0061me\":\"\\u006b1\",\"\\u0063\\u0061\\u0074\":"
+        "\"gpu\\u005fm\\u0065mcpy\",\"t\\u0073\":1,\"\\u0064ur\":2,\"pid\":0,\"tid\":7},"
+        "{\"ph\":\"X\",\"name\":\"k2\",\"cat\":\"\\u006Bernel\",\"ts\":5,\"dur\":2,\"pid\":0,"
+        "\"tid\":7},"
+        "{\"ph\":\"\\u0058\\u0058\",\"name\":\"none\",\"ts\":6},"
+        "{\"ph\":\"b\",\"name\":\"wait\",\"ts\":6,\"id\":\"id\\u0033\",\"cat\":\"c\"},"
+        "{\"ph\":\"e\",\"name\":\"wa\\u0069t\",\"ts\":7,\"id\":\"id3\",\"cat\":\"\\u0063\"},"
+        "{\"ph\":\"X\",\"name\":\"k3\",\"cat\":"
+        "\"\\u0067\\u0070\\u0075\\u0020\\u0067\\u0070\\u0075\\u0020"
+        "\\u0067\\u0070\\u0075\",\"ts\":7,\"dur\":1,\"pid\":0,\"tid\":7}]");
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    const struct lac_model *model = imported.models[0];
+    ck_assert_uint_eq(model->info.dropped_count, 0);
+    ck_assert_uint_eq(model->info.repaired_count, 0);
+    ck_assert_uint_eq(model->info.slice_count, 4);
+    uint64_t copy = find_slice(model, "k1"), kernel = find_slice(model, "k2");
+    ck_assert_uint_ne(copy, UINT64_MAX);
+    ck_assert_uint_eq(model->slices.kind[copy], LAC_SLICE_COPY);
+    ck_assert_int_eq(model->slices.dur_ns[copy], 2000);
+    ck_assert_uint_ne(kernel, UINT64_MAX);
+    ck_assert_uint_eq(model->slices.kind[kernel], LAC_SLICE_KERNEL);
+    imported_done(&imported);
+}
+END_TEST
+
 START_TEST(huge_and_odd_numbers_in_arguments_keep_their_text)
 {
     static const char args[] =
@@ -444,6 +517,9 @@ int main(void)
     tcase_add_test(tcase, a_string_of_50_mb_hits_the_limit_wherever_it_is);
     tcase_add_test(tcase, a_name_beyond_its_limit_is_an_error_that_names_it);
     tcase_add_test(tcase, times_that_no_number_holds_are_dropped_and_counted);
+    tcase_add_test(tcase, a_duration_of_null_is_none);
+    tcase_add_test(tcase, an_event_of_another_century_takes_no_open_interval_with_it);
+    tcase_add_test(tcase, escapes_mean_the_same_everywhere);
     tcase_add_test(tcase, huge_and_odd_numbers_in_arguments_keep_their_text);
     tcase_add_test(tcase, duplicate_keys_take_the_last_as_json_readers_do);
     tcase_add_test(tcase, repairs_are_made_and_counted);

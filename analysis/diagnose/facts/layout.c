@@ -18,7 +18,9 @@ void lac_layout_measure(struct lac_facts *facts)
                 lac_sum_ns(analysis->layout_total_ns, kernel_facts->total_ns);
         }
     }
-    analysis->layout_pct = lac_pct(analysis->layout_total_ns, analysis->kernel_total_ns);
+    analysis->layout_pct = analysis->kernel_count > 0 && analysis->layout_count == 0
+                               ? 0.0 /* kernels of no length have no share, but none is layout */
+                               : lac_pct(analysis->layout_total_ns, analysis->kernel_total_ns);
 }
 
 void lac_layout_expose(struct lac_facts *facts)

@@ -305,6 +305,9 @@ bool lac_device_rows_of_process(const char *name, int64_t *ret_device);
 /** Class of an operation on such a row, by its name. */
 enum lac_event_class lac_device_row_class(const char *name);
 
+/** What an operation of a row of TensorFlow's is: MEMCPY and MEMSET begin the names of those. */
+enum lac_event_class lac_tensorflow_class(const char *name);
+
 /** Whether an interval of no known kind is an operation of a GPU. */
 bool lac_is_gpu_operation(struct lac_chrome *chrome, const struct lac_interval *interval);
 

@@ -200,6 +200,16 @@ static enum lac_status loader_row(struct lac_chrome *chrome, const struct lac_in
     return lac_chrome_pass(chrome, lac_builder_loader_info(chrome->builder, &info, ret_row));
 }
 
+/* What an operation of a device's row is, by its name. */
+static enum lac_event_class operation_class(const struct lac_chrome *chrome,
+                                            const struct lac_interval *interval)
+{
+    const struct lac_chrome_thread *thread = &chrome->threads[interval->thread];
+    const char *name = lac_model_str(chrome->model, interval->name.id);
+    return chrome->processes[thread->process].is_device_row ? lac_tensorflow_class(name)
+                                                            : lac_device_row_class(name);
+}
+
 enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_interval *interval)
 {
     bool has_track = interval->track != LAC_NONE;
@@ -213,7 +223,7 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
     }
     if (!has_track && lac_is_gpu_operation(chrome, interval)) {
         struct lac_interval device = *interval;
-        device.class = lac_device_row_class(lac_model_str(chrome->model, interval->name.id));
+        device.class = operation_class(chrome, interval);
         return lac_chrome_gpu(chrome, &device);
     }
     struct lac_slice_in slice;
@@ -242,12 +252,10 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
                             interval->args != NULL ? interval->args->number_count : 0);
 }
 
-enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
-                                         const struct lac_json_span *text)
+/* The class of a category of at most 24 bytes, spelled as it is. */
+static enum lac_event_class plain_category(struct lac_chrome *chrome,
+                                           const struct lac_json_span *text)
 {
-    if (text->at == NULL || text->size_bytes > 24) {
-        return LAC_CLASS_OTHER;
-    }
     /* the text itself is the key, so a hit is exact; the window may be read beyond it */
     uint64_t key[4] = {text->size_bytes, 0, 0, 0};
     for (uint32_t i = 0; i * 8 < text->size_bytes; i++) {
@@ -267,6 +275,33 @@ enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
         }
     }
     return chrome->category_cache[slot].class;
+}
+
+/* The class of one that is not plain: JSON may spell "kernel" as "\\u006bernel". */
+static enum lac_event_class escaped_category(struct lac_chrome *chrome,
+                                             const struct lac_json_span *text)
+{
+    uint8_t decoded[LAC_UNESCAPED_ROOM] = {0};
+    struct lac_json_repairs ignored = {0}; /* counted when the event was parsed */
+    if (text->size_bytes > LAC_UNESCAPED_MAX) {
+        return LAC_CLASS_OTHER;
+    }
+    const struct lac_json_span plain = {
+        decoded, (uint32_t)lac_json_string_decode(text->at, text->size_bytes, decoded, &ignored),
+        true};
+    return plain.size_bytes > 24 ? LAC_CLASS_OTHER : plain_category(chrome, &plain);
+}
+
+enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
+                                         const struct lac_json_span *text)
+{
+    if (text->at == NULL || (text->plain && text->size_bytes > 24)) {
+        return LAC_CLASS_OTHER;
+    }
+    if (!text->plain) {
+        return escaped_category(chrome, text);
+    }
+    return plain_category(chrome, text);
 }
 
 /* --- phases ------------------------------------------------------------------------------------*/

@@ -51,7 +51,8 @@ struct lac_chrome_pairs {
     uint64_t number_count, number_capacity;
     uint32_t *stack; /**< while matching: pieces that are open */
     uint64_t stack_count, stack_capacity;
-    uint64_t unended_count, unbegun_count, misnamed_count;
+    int64_t end_ns; /**< where intervals that never ended are closed */
+    uint64_t unended_count, unbegun_count, misnamed_count, far_count;
 };
 
 enum lac_status lac_chrome_pairs_create(struct lac_chrome *chrome)
@@ -124,6 +125,12 @@ enum { ID_SEED = 0x6c6163 };
 
 static uint64_t hash_text(const struct lac_json_span *text)
 {
+    if (text->at != NULL && !text->plain && text->size_bytes <= LAC_UNESCAPED_MAX) {
+        uint8_t decoded[LAC_UNESCAPED_ROOM];
+        struct lac_json_repairs ignored = {0}; /* counted when the event was parsed */
+        size_t size = lac_json_string_decode(text->at, text->size_bytes, decoded, &ignored);
+        return lac_hash_bytes(decoded, size, ID_SEED);
+    }
     return text->at != NULL ? lac_hash_bytes(text->at, text->size_bytes, ID_SEED) : 0;
 }
 
@@ -272,7 +279,7 @@ static enum lac_status add_interval(struct lac_chrome *chrome, const struct piec
         .name = begin->name.id || end == NULL ? begin->name : end->name,
         .class = (enum lac_event_class)begin->class,
     };
-    int64_t end_ns = end != NULL ? end->ts_ns : chrome->last_ns;
+    int64_t end_ns = end != NULL ? end->ts_ns : chrome->pairs->end_ns;
     if (__builtin_sub_overflow(end_ns, begin->ts_ns, &interval.dur_ns)) {
         interval.dur_ns = INT64_MAX; /* finish() drops and counts it */
     }
@@ -393,8 +400,13 @@ static enum lac_status close_rest(struct lac_chrome *chrome, const struct piece 
     struct lac_chrome_pairs *pairs = chrome->pairs;
     enum lac_status status = LAC_OK;
     for (uint64_t i = 0; i < pairs->stack_count && status == LAC_OK; i++) {
+        const struct piece *begin = &pieces[pairs->stack[i]];
+        if (begin->ts_ns > pairs->end_ns) { /* itself too far from the trace's begin */
+            pairs->far_count++;
+            continue;
+        }
         pairs->unended_count++;
-        status = close_piece(chrome, &pieces[pairs->stack[i]], NULL, is_async);
+        status = close_piece(chrome, begin, NULL, is_async);
     }
     pairs->stack_count = 0;
     return status;
@@ -462,9 +474,44 @@ static enum lac_status add_arrows(struct lac_chrome *chrome)
     return LAC_OK;
 }
 
+static bool is_near(const struct lac_chrome *chrome, int64_t ts_ns)
+{
+    return (uint64_t)ts_ns - (uint64_t)chrome->first_ns <= (uint64_t)LAC_TIME_MAX_NS;
+}
+
+static int64_t last_piece(const struct lac_chrome *chrome, const struct piece *pieces,
+                          uint64_t count, int64_t last_ns)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        last_ns = pieces[i].ts_ns > last_ns && is_near(chrome, pieces[i].ts_ns) ? pieces[i].ts_ns
+                                                                                : last_ns;
+    }
+    return last_ns;
+}
+
+/* The last start of what is kept: one event of another century would take with it all intervals
+ * that are closed at its time. */
+static int64_t end_of_trace(const struct lac_chrome *chrome)
+{
+    const struct lac_slices *slices = &chrome->model->slices;
+    const struct lac_chrome_pairs *pairs = chrome->pairs;
+    int64_t last_ns = chrome->first_ns;
+    if (!chrome->has_time || is_near(chrome, chrome->last_ns)) {
+        return chrome->last_ns;
+    }
+    for (uint64_t i = 0; i < slices->count; i++) {
+        last_ns = slices->start_ns[i] > last_ns && is_near(chrome, slices->start_ns[i])
+                      ? slices->start_ns[i]
+                      : last_ns;
+    }
+    last_ns = last_piece(chrome, pairs->pieces, pairs->piece_count, last_ns);
+    return last_piece(chrome, pairs->asyncs, pairs->async_count, last_ns);
+}
+
 enum lac_status lac_chrome_pairs_finish(struct lac_chrome *chrome)
 {
     struct lac_chrome_pairs *pairs = chrome->pairs;
+    pairs->end_ns = end_of_trace(chrome);
     enum lac_status status = match(chrome, pairs->pieces, pairs->piece_count, false);
     if (status == LAC_OK) {
         status = match(chrome, pairs->asyncs, pairs->async_count, true);
@@ -475,6 +522,10 @@ enum lac_status lac_chrome_pairs_finish(struct lac_chrome *chrome)
     if (pairs->unended_count) {
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "begin_without_end", pairs->unended_count,
                         "Intervals that never ended were closed at the end of the trace.");
+    }
+    if (pairs->far_count) {
+        lac_chrome_note(chrome, LAC_REPORT_DROPPED, "time_out_of_range", pairs->far_count,
+                        "Events more than 104 days after the first event were dropped.");
     }
     if (pairs->unbegun_count) {
         lac_chrome_note(chrome, LAC_REPORT_DROPPED, "end_without_begin", pairs->unbegun_count,

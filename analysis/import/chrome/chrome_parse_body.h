@@ -516,6 +516,33 @@ LAC_SCAN_INLINE enum lac_parse find_time(struct lac_chrome_scratch *scratch, con
     return LAC_PARSE_OK;
 }
 
+/* A duration of null is none. */
+LAC_SCAN_INLINE enum lac_parse find_duration(struct lac_chrome_scratch *scratch, const uint8_t **at,
+                                             const uint8_t *end, struct lac_raw_event *event)
+{
+    const uint8_t *p = *at;
+    enum lac_parse parse = find_time(scratch, at, end, event, &event->dur_ns, &event->dur_state);
+    if (parse == LAC_PARSE_OK && event->dur_state == LAC_TIME_BAD && *at - p == 4 &&
+        memcmp(p, "null", 4) == 0) {
+        event->dur_ns = 0;
+        event->dur_state = LAC_TIME_ABSENT;
+    }
+    return parse;
+}
+
+/* The text of a short string that is spelled with escapes, such as "\u0070h"; 0 bytes where it is
+ * longer than any that has a meaning here. */
+LAC_SCAN_TARGET static size_t unescape(const struct lac_json_span *text,
+                                       uint8_t out[LAC_UNESCAPED_ROOM])
+{
+    struct lac_json_repairs ignored = {0};
+    memset(out, 0, LAC_UNESCAPED_ROOM);
+    if (text->size_bytes > LAC_UNESCAPED_MAX) {
+        return 0;
+    }
+    return lac_json_string_decode(text->at, text->size_bytes, out, &ignored);
+}
+
 /* "ph" and other members of one letter. */
 LAC_SCAN_INLINE enum lac_parse find_letter(struct lac_chrome_scratch *scratch, const uint8_t **at,
                                            const uint8_t *end, struct lac_raw_event *event,
@@ -528,7 +555,16 @@ LAC_SCAN_INLINE enum lac_parse find_letter(struct lac_chrome_scratch *scratch, c
         return LAC_PARSE_OK;
     }
     *ret_letter = '?';
-    return pass_value(scratch, at, end, event, NULL);
+    struct lac_json_span value = {0};
+    enum lac_parse parse = pass_value(scratch, at, end, event, &value);
+    if (parse == LAC_PARSE_OK && *value.at == '"') {
+        uint8_t text[LAC_UNESCAPED_ROOM];
+        const struct lac_json_span inside = {value.at + 1, value.size_bytes - 2, false};
+        if (unescape(&inside, text) == 1 && text[0] > ' ' && text[0] < 0x7f) {
+            *ret_letter = text[0];
+        }
+    }
+    return parse;
 }
 
 /* Members of an event, by the 8 bytes after the opening quote of the key. */
@@ -608,6 +644,17 @@ LAC_SCAN_INLINE enum member find_member(const uint8_t *key, uint32_t *ret_length
     return MEMBER_OTHER;
 }
 
+/* What a key means that is not plain ASCII, or has escapes. */
+LAC_SCAN_TARGET static enum member find_escaped_member(const struct lac_json_span *key)
+{
+    uint8_t text[LAC_UNESCAPED_ROOM];
+    uint32_t length = 0;
+    size_t size = unescape(key, text);
+    text[size] = '"'; /* there is room: what it decodes to is shorter than what it may need */
+    enum member member = find_member(text, &length);
+    return length == size ? member : MEMBER_OTHER;
+}
+
 LAC_SCAN_INLINE enum lac_parse parse_member(struct lac_chrome_scratch *scratch, enum member member,
                                             const uint8_t **at, const uint8_t *end,
                                             struct lac_raw_event *event)
@@ -629,7 +676,7 @@ LAC_SCAN_INLINE enum lac_parse parse_member(struct lac_chrome_scratch *scratch, 
     case MEMBER_TS:
         return find_time(scratch, at, end, event, &event->ts_ns, &event->ts_state);
     case MEMBER_DUR:
-        return find_time(scratch, at, end, event, &event->dur_ns, &event->dur_state);
+        return find_duration(scratch, at, end, event);
     case MEMBER_ARGS:
         return parse_args(scratch, at, end, event);
     case MEMBER_ID:
@@ -680,6 +727,9 @@ LAC_SCAN_TARGET static enum lac_parse parse_event(struct lac_chrome_scratch *scr
             parse = find_string(&p, end, &key);
             if (parse != LAC_PARSE_OK) {
                 return parse;
+            }
+            if (!key.plain) {
+                member = find_escaped_member(&key);
             }
         } else {
             p += length + 2;

@@ -10,7 +10,6 @@
 #include "analysis/model/model.h"
 #include "collector/base/count_of.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -184,9 +183,10 @@ void lac_device_rows_count(struct lac_chrome *chrome)
     const struct lac_json_span *category = &chrome->raw.cat;
     struct lac_open_category *at = chrome->open_categories;
     const struct lac_open_category *end = at + LAC_COUNT_OF(chrome->open_categories);
-    assert(category->size_bytes < sizeof(at->name));
     char name[sizeof(at->name)] = {0};
-    for (uint32_t i = 0; i < category->size_bytes; i++) { /* what a report may show */
+    uint32_t size = category->size_bytes < sizeof(name) ? category->size_bytes
+                                                        : (uint32_t)sizeof(name) - 1; /* escapes */
+    for (uint32_t i = 0; i < size; i++) { /* what a report may show */
         uint8_t c = category->at[i];
         name[i] = (char)(c > ' ' && c < 0x7f && c != '"' && c != '\\' ? c : '?');
     }

@@ -71,6 +71,13 @@ void lac_tensorflow_process_name(struct lac_chrome *chrome, uint32_t process)
     }
 }
 
+enum lac_event_class lac_tensorflow_class(const char *name)
+{
+    return strncmp(name, "MEMCPY", 6) == 0   ? LAC_CLASS_COPY
+           : strncmp(name, "MEMSET", 6) == 0 ? LAC_CLASS_MEMSET
+                                             : LAC_CLASS_KERNEL;
+}
+
 enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
                                     const struct lac_interval *interval)
 {

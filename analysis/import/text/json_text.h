@@ -47,6 +47,9 @@ const uint8_t *lac_json_string_copy(const uint8_t *p, const uint8_t *end, uint8_
 size_t lac_json_string_decode(const uint8_t *text, size_t size_bytes, uint8_t *out,
                               struct lac_json_repairs *repairs);
 
+/** Longest inside of a string that is decoded for what it means, and the room that it needs. */
+enum { LAC_UNESCAPED_MAX = 6 * 24, LAC_UNESCAPED_ROOM = 3 * LAC_UNESCAPED_MAX + 8 };
+
 /**
  * A decimal number (JSON syntax, any exponent) times 10^scale, rounded half to even.
  *
