@@ -55,6 +55,7 @@ static const char *const field_names[LAC_FIELD_COUNT_] = {
     [LAC_FIELD_UPLOAD_CHECKSUM] = "Upload-Checksum",
     [LAC_FIELD_UPLOAD_CONCAT] = "Upload-Concat",
     [LAC_FIELD_CONTENT_TYPE] = "Content-Type",
+    [LAC_FIELD_METHOD_OVERRIDE] = "X-HTTP-Method-Override",
     [LAC_FIELD_COOKIE] = "Cookie",
 };
 
@@ -200,13 +201,36 @@ static void strip_base_path(struct exchange *x)
     }
 }
 
-static bool route_is_known(struct exchange *x)
+/*
+ * tus 1.0.0: a client whose surroundings know neither PATCH nor DELETE sends a POST that says in
+ * X-HTTP-Method-Override what is meant. Nowhere but at uploads, and nowhere a POST has a meaning of
+ * its own: elsewhere a proxy that lets no DELETE through would be led around.
+ */
+static void find_overridden(struct exchange *x, const char *name)
+{
+    const struct lac_http_options *options = &x->loop->server->options;
+    const enum lac_method method = name != NULL ? lac_method_of(name) : LAC_METHOD_OTHER;
+
+    if (x->route != NULL || x->request.method != LAC_METHOD_POST ||
+        (method != LAC_METHOD_PATCH && method != LAC_METHOD_DELETE)) {
+        return;
+    }
+    const struct lac_route *route =
+        lac_route_find(options->routes, options->route_count, method, x->target.path, &x->match);
+    if (route != NULL && route->access == LAC_ACCESS_UPLOAD) {
+        x->route = route;
+        x->request.method = method;
+    }
+}
+
+static bool route_is_known(struct exchange *x, const struct fields *fields)
 {
     const struct lac_http_options *options = &x->loop->server->options;
     char allow[80] = "";
 
     x->route = lac_route_find(options->routes, options->route_count, x->request.method,
                               x->target.path, &x->match);
+    find_overridden(x, fields->wanted[LAC_FIELD_METHOD_OVERRIDE]);
     const unsigned allowed = x->match.allowed;
     if (x->route != NULL) {
         memcpy(x->request.param, x->match.param, sizeof(x->request.param));
@@ -390,7 +414,7 @@ bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const ch
         see_forwarded(x, fields.forwarded_for);
     }
     strip_base_path(x);
-    if (!route_is_known(x) || !access_is_granted(x, &fields) || !body_fits(x) ||
+    if (!route_is_known(x, &fields) || !access_is_granted(x, &fields) || !body_fits(x) ||
         !copy_fields(x, &fields)) {
         return false;
     }

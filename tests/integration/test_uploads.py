@@ -257,6 +257,27 @@ class Uploads(unittest.TestCase):
             self.assertIn(self.server.request("HEAD", "/api/v1/uploads/" + name, headers=TUS).status, (400, 404))
         self.assertEqual([n for n in os.listdir(os.path.join(self.server.data, "uploads")) if n.startswith(place.rsplit("/", 1)[1])], [])
 
+    def test_a_post_may_say_that_it_means_another_method(self):
+        """tus 1.0.0, X-HTTP-Method-Override: for clients that know neither PATCH nor DELETE."""
+        def post(place, method, body=None, **headers):
+            fields = {**TUS, **(BODY_TYPE if body else {}), "X-HTTP-Method-Override": method, **headers}
+            return self.server.request("POST", place, body=body, headers=fields)
+
+        place = self.client.start(len(self.trace))
+        reply = post(place, "PATCH", self.trace[:10], **{"Upload-Offset": "0"})
+        self.assertEqual((reply.status, reply.headers["Upload-Offset"]), (204, "10"), reply.body)
+        self.assertEqual(post(place, "PATCH", self.trace[:10], **{"Upload-Offset": "0"}).status, 409)
+        for method in ("PUT", "GET", "OPTIONS", "", "patch"):
+            self.assertEqual(post(place, method, b"x", **{"Upload-Offset": "10"}).status, 405, method)
+        self.assertEqual(self.client.offset(place), 10)
+        self.assertEqual(post(place, "DELETE").status, 204)
+        self.assertEqual(self.client.head(place).status, 410)
+        # nowhere else, and not where a POST means something
+        trace = self.server.wait_ready(self.client.create(len(self.trace), body=self.trace).headers["Lacuna-Trace-Id"])["id"]
+        self.assertEqual(post("/api/v1/traces/" + trace, "DELETE").status, 405)
+        self.assertEqual(post("/api/v1/uploads", "DELETE", **{"Upload-Length": "5"}).status, 201)
+        self.assertEqual(self.server.get("/api/v1/traces/" + trace).status, 200)
+
     def test_other_versions_and_types(self):
         place = self.client.start(10)
         for value in ("0.2.2", "2.0.0"):
