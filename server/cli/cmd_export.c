@@ -29,6 +29,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "lacuna export PATH --to FORM [-o FILE]\n"
+    "lacuna export PATH|ID --to FORM [-o FILE]\n"
     "\n"
     "FORM is html, markdown, svg, png, csv, chrome, perfetto, folded, speedscope or sqlite.\n"
     "\n"
@@ -63,10 +64,7 @@ static const struct lac_option options_table[] = {
      .value = "KINDS",
      .help = "remove hosts,users,paths,argv,names",
      .flag_only = true},
-    {.name = "data",
-     .letter = 'd',
-     .value = "DIR",
-     .help = "the data folder, for a trace's id (sqlite)"},
+    {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder, for a trace's id"},
     {.name = "metric",
      .value = "gpu|waiting|cpu",
      .help = "of folded and pictures: gpu (cpu without a GPU)",
@@ -112,7 +110,8 @@ struct export_job {
     const char *output; /**< NULL: stdout */
     const char *redact; /**< NULL: nothing */
     const struct lac_names *names;
-    struct lac_trace_file *file; /**< of sqlite, which reads a trace file and no model */
+    struct lac_trace_file *file; /**< of sqlite, which reads a trace file and no model; of a trace
+                                      of a data folder */
 };
 
 /** Index of `text` in the list, or -1 with a line on stderr. */
@@ -371,6 +370,36 @@ static int export_tables(struct export_job *job, const struct lac_options *optio
     return exit_status;
 }
 
+/** A trace of a data folder, also one that several files were joined to: all is in its file. */
+static int export_stored(struct export_job *job, const char *path)
+{
+    const uint64_t cache_bytes = UINT64_MAX / 4; /* the model alone, as large as it is */
+    const struct lac_model *model = NULL;
+    struct lac_analysis *analysis = NULL;
+    struct lac_error error = {0};
+    int exit_status = EXIT_FAILURE;
+    enum lac_status status = access(path, F_OK) == 0
+                                 ? lac_trace_file_open(path, cache_bytes, &job->file, &error)
+                                 : lac_fail(&error, LAC_ERR_NOT_FOUND, 0,
+                                            "is no file, and no trace of the data folder (--data)");
+    if (!status) {
+        status = lac_trace_file_whole_model(job->file, &model, &error);
+    }
+    if (!status) {
+        const struct lac_diagnose_options options = {.names = job->names};
+        status = lac_diagnose(model, &options, &analysis, &error);
+    }
+    if (status) {
+        lac_complain("lacuna export", job->path, "%s", lac_error_text(&error, status));
+    } else {
+        exit_status = export_source(job, model, analysis);
+    }
+    lac_analysis_destroy(analysis);
+    lac_trace_file_release_model(job->file, model);
+    lac_trace_file_close(job->file);
+    return exit_status;
+}
+
 static int export_trace(const struct export_job *job)
 {
     struct lac_read_trace trace = {0};
@@ -496,6 +525,7 @@ int lac_cmd_export(int argc, char **argv)
 {
     struct lac_options options;
     struct export_job job;
+    char stored[PATH_MAX + 64];
     int status = lac_options_parse(&options, options_table, usage, argc, argv);
     if (status < 0) {
         status = read_job(&options, &job);
@@ -507,7 +537,9 @@ int lac_cmd_export(int argc, char **argv)
     if (status < 0) {
         job.names = own.names;
         status = job.form == FORM_SQLITE || job.form == FORM_CSV ? export_tables(&job, &options)
-                                                                 : export_trace(&job);
+                 : lac_sql_source_is_stored(job.path, &options, stored, sizeof(stored))
+                     ? export_stored(&job, stored)
+                     : export_trace(&job);
     }
     lac_options_done(&options);
     return status;

@@ -150,6 +150,16 @@ static enum lac_status import(const char *path, const struct lac_names *names,
     return status;
 }
 
+bool lac_sql_source_is_stored(const char *path, const struct lac_options *options, char *out,
+                              size_t capacity_bytes)
+{
+    if (!is_trace_file(path)) {
+        return find_id(path, options, out, capacity_bytes);
+    }
+    const int length = snprintf(out, capacity_bytes, "%s", path);
+    return length >= 0 && (size_t)length < capacity_bytes;
+}
+
 enum lac_status lac_sql_source_open(const char *command, const char *path,
                                     const struct lac_options *options,
                                     const struct lac_names *names, struct lac_trace_file **ret_file)
@@ -157,9 +167,7 @@ enum lac_status lac_sql_source_open(const char *command, const char *path,
     char stored[PATH_MAX + 64];
     struct lac_error error = {0};
     enum lac_status status;
-    if (is_trace_file(path)) {
-        status = lac_trace_file_open(path, CACHE_BYTES, ret_file, &error);
-    } else if (find_id(path, options, stored, sizeof(stored))) {
+    if (lac_sql_source_is_stored(path, options, stored, sizeof(stored))) {
         status = is_trace_file(stored)
                      ? lac_trace_file_open(stored, CACHE_BYTES, ret_file, &error)
                      : lac_fail(&error, LAC_ERR_NOT_FOUND, 0,

@@ -12,6 +12,9 @@
 #include "server/sql/sql_query.h"
 #include "server/store/trace/trace_file.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct lac_names;
 
 /**
@@ -26,6 +29,11 @@ LAC_MUST_USE enum lac_status lac_sql_source_open(const char *command, const char
                                                  const struct lac_options *options,
                                                  const struct lac_names *names,
                                                  struct lac_trace_file **ret_file);
+
+/** Whether `path` is a trace of a data folder: its trace file, or its id (`options` say of which
+ *  folder). @param out where its file is, or would be */
+bool lac_sql_source_is_stored(const char *path, const struct lac_options *options, char *out,
+                              size_t capacity_bytes);
 
 /** A query to answer on stdout. */
 struct lac_sql_job {
