@@ -6,6 +6,7 @@
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
 #include "analysis/diagnose/facts/recorded/launch_queue.h"
 #include "analysis/diagnose/facts/recorded/projected_ranges.h"
+#include "analysis/diagnose/facts/recorded/stream_rows.h"
 #include "analysis/diagnose/result/analysis.h"
 
 #include <assert.h>
@@ -101,5 +102,6 @@ enum lac_status lac_diagnose_add_tracks(const struct lac_analysis *analysis,
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
         status = add_gaps(analysis, model, d);
     }
-    return status ? status : lac_projected_ranges_add(model);
+    status = status ? status : lac_projected_ranges_add(model);
+    return status ? status : lac_graph_modules_add(model);
 }

@@ -42,6 +42,7 @@ static const struct lac_stream_importer stream_importers[] = {
     {is_sqlite, lac_nsys_import_stream, "SQLite of nvprof, rocpd and nsys export --type=sqlite"},
     {lac_nsys_is_dump, lac_nsys_import_dump, NULL},
     {lac_pickled_is_its_own, lac_pickled_import, "pickles of PyTorch"},
+    {lac_graph_notes_is_json, lac_graph_notes_import, "annotations of CUDA graphs"},
     {lac_line_profiler_is_text, lac_line_profiler_import_text, "line_profiler"},
     {lac_scalene_is_its_own, lac_scalene_import, "scalene"},
     {lac_cprofile_is_text, lac_cprofile_import_text, NULL},

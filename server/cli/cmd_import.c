@@ -35,9 +35,9 @@ static const char usage[] =
     "\n"
     "--join makes one trace of a trace, logs recorded beside it (nvidia-smi, dmon, nmon, event\n"
     "files of TensorBoard) and profiles (py-spy, folded stacks): counters go beside the GPU's\n"
-    "rows, a profile without times becomes a flame graph of its own. Files that tell the time of\n"
-    "day are laid by it. For others --offset says when they begin, counted from the start of the\n"
-    "trace.\n";
+    "rows, a profile without times becomes a flame graph of its own; annotations of CUDA graphs\n"
+    "name the modules of kernels. Files that tell the time of day are laid by it. For others\n"
+    "--offset says when they begin, counted from the start of the trace.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},

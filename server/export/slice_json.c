@@ -115,7 +115,8 @@ static void put_kernel(struct lac_slice_json *row, struct lac_json_members recor
     }
     if (config->module != 0 && !lac_json_has(recorded, "module")) {
         lac_json_text(&row->json, "module",
-                      lac_redact(row->source->redactor, lac_model_str(model, config->module)));
+                      lac_redact_given(row->source->redactor, lac_model_str(model, config->module),
+                                       "module"));
     }
     if (lac_json_has(recorded, "grid")) {
         return;

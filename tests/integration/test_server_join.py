@@ -2,6 +2,7 @@
 """Files of other tools through the server: joined to a trace, and each format's analysis, flame graphs and rows."""
 import json
 import os
+import pickle
 import subprocess
 import tempfile
 import unittest
@@ -15,6 +16,7 @@ ADD, GEMM = "void add<float>(float*, int)", "sm80_xmma_gemm_f32"
 KERNELS = ((ADD, 7, 0), (GEMM, 9, 100), (ADD, 9, 200), (GEMM, 7, 300), (ADD, 7, 400), ("scale", 7, 500))  # name, stream, start
 MEASURES = (  # name, floating-point operations, bytes, us: as launched
     (ADD, 1000, 5000, 10), (GEMM, 80_000_000, 4_000_000, 40), ("softmax", 7, 7, 7), (ADD, 3000, 6000, 20), (GEMM, 90_000_000, 2_000_000, 20))
+GRAPH = 9 << 32  # ids of its nodes are above
 FLAMES = ("gpu", "waiting", "cpu", "profile")
 
 
@@ -37,6 +39,18 @@ def kernels_trace():
                   "args": {"correlation": at + 1, "device": 0, "stream": stream, "grid": [4, 1, 1], "block": [32, 1, 1]}}
         events += [{**launch, "cat": "cuda_runtime", "name": "cudaLaunchKernel"}, {**kernel, "cat": "kernel", "name": name}]
     return json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU"}], "traceEvents": events}).encode()
+
+
+def graph_trace():
+    """Two launches of graph 9, three kernels each, of which the first has node 1."""
+    events = []
+    for launch in range(2):
+        at = 1000 + 300 * launch
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch", "pid": 1, "tid": 1, "ts": at, "dur": 5, "args": {"correlation": launch + 1}})
+        for node, name in enumerate(("attention_kernel", "mlp_kernel", "other_kernel"), start=1):
+            args = {"correlation": launch + 1, "device": 0, "stream": 7, "graph id": 9, "graph node id": GRAPH + node, "grid": [4, 1, 1], "block": [32, 1, 1]}
+            events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + 20 * node, "dur": 15, "args": args})
+    return json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
 
 
 def rates(flop, moved, us):
@@ -158,6 +172,37 @@ class Join(unittest.TestCase):
         self.assertIn("no kernel of their name", lines["measures_without_kernel"]["text"])
         self.assertNotIn("joined_measures", lines)
         self.assertEqual(self.measured(row["id"]), self.measured(alone))
+
+    def test_annotations_of_graphs_name_the_modules_of_kernels(self):
+        """As JSON and as a pickle; in the details, as a row, in SQL, and in a Chrome export that is imported again."""
+        base = self.server.wait_ready(self.server.upload(graph_trace(), "graphs"))["id"]
+        notes = {GRAPH + 1: [{"module_fqn": "layers.0.attention", "heads": 8}], GRAPH + 2: ["layers.0.mlp"], GRAPH + 99: [{"name": "not run"}]}
+        for body in (json.dumps({str(node): value for node, value in notes.items()}).encode(), pickle.dumps(notes)):
+            row = self.server.wait_ready(self.join(body, "annotations", trace=base))
+            self.assertEqual(row["state"], "ready", row)
+            self.assertIn("joined_annotations", json.dumps(row["import_report"]))
+            tracks = self.server.api(f"/traces/{row['id']}/tracks")["tracks"]
+            self.assertIn("graph modules stream 7", [track.get("name") for track in tracks])
+            self.check_modules(row["id"])
+        stored = os.path.join(self.server.data, "traces", row["id"] + ".db")
+        exported = subprocess.run([PROGRAM, "export", stored, "--to", "chrome", "-o", "-"], capture_output=True, check=True, timeout=120).stdout
+        self.check_modules(self.server.wait_ready(self.server.upload(exported, "again"))["id"])
+
+    def ask(self, trace, sql):
+        reply = self.server.request("POST", f"/api/v1/traces/{trace}/sql", json.dumps({"query": sql}).encode())
+        self.assertEqual(reply.status, 200, reply.body)
+        return reply.json()["rows"]
+
+    def check_modules(self, trace):
+        sql = "SELECT name, module, graph_node, json_extract(args, '$.heads') AS heads, id FROM kernels ORDER BY start_ns"
+        rows = self.ask(trace, sql)
+        self.assertEqual([row[:4] for row in rows], [["attention_kernel", "layers.0.attention", GRAPH + 1, 8], ["mlp_kernel", "layers.0.mlp", GRAPH + 2, None],
+                                                     ["other_kernel", None, GRAPH + 3, None]] * 2)
+        kernel = self.server.api(f"/traces/{trace}/slices/{rows[0][4]}")["kernel"]
+        self.assertEqual((kernel["module"], kernel["graph_node"], kernel["graph_node_id"]), ("layers.0.attention", GRAPH + 1, str(GRAPH + 1)))
+        sql = "SELECT name, count(*) FROM gpu_ranges GROUP BY name ORDER BY name"
+        rows = self.ask(trace, sql)
+        self.assertEqual(rows, [["layers.0.attention", 2], ["layers.0.mlp", 2]])
 
     def test_what_cannot_be_joined(self):
         self.refused(f"join={'a' * 26}", 404, "no trace has this id")

@@ -71,6 +71,8 @@ static uint64_t import_seeds(void)
     static const char *const SEEDS[] = {
         "import/callgrind",
         "import/cprofile_text",
+        "import/graph_notes",
+        "import/graph_notes.json",
         "import/line_profiler",
         "import/line_profiler_text",
         "import/nccl_trace_rank_3",

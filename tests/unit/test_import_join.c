@@ -385,6 +385,88 @@ START_TEST(measures_stand_at_the_kernels)
 }
 END_TEST
 
+#define NODE(name, at_us, node, more)                                                              \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name                                            \
+    "\",\"pid\":0,\"tid\":7,\"ts\":" T0_S at_us                                                    \
+    ",\"dur\":10,\"args\":{\"device\":0,\"stream\":7,\"correlation\":1,\"graph node id\":" node    \
+    ",\"grid\":[4,1,1]" more "}}"
+
+/* Two launches of graph 9; a node 1 of graph 8. */
+static const char GRAPHS[] =
+    "{\"traceEvents\":[" NODE("gemm", "000100.000", "38654705665", "") "," NODE(
+        "add", "000110.000", "38654705666",
+        ",\"dtype\":\"bfloat16\"") "," NODE("gemm", "000200.000", "38654705665",
+                                            "") "," NODE("other", "000300.000", "34359738369",
+                                                         "") "," NODE("eager", "000400.000", "0",
+                                                                      "") "]}";
+static const char NOTES[] =
+    "{\"38654705665\":[{\"module_fqn\":\"layers.0.wq\",\"stream\":61}],\"38654705666\":[{\"name\":"
+    "\"add\",\"dtype\":\"float32\",\"Group size\":4,\"says "
+    "\\\"x\\\"\":null}],\"38654705699\":\"lost\"}";
+
+/** Each kernel gets the annotation of its node, whichever launch it is of; what was recorded stays. */
+START_TEST(annotations_of_graphs_stand_at_the_kernels)
+{
+    static const struct {
+        const char *name;
+        unsigned n;
+        const char *module, *args;
+    } expected[] = {
+        {"gemm", 0, "layers.0.wq",
+         "{\"device\":0,\"stream\":7,\"correlation\":1,\"graph node "
+         "id\":38654705665,\"grid\":[4,1,1]}"},
+        {"gemm", 1, "layers.0.wq",
+         "{\"device\":0,\"stream\":7,\"correlation\":1,\"graph node "
+         "id\":38654705665,\"grid\":[4,1,1]}"},
+        {"add", 0, "add",
+         "{\"device\":0,\"stream\":7,\"correlation\":1,\"graph node "
+         "id\":38654705666,\"grid\":[4,1,1],"
+         "\"dtype\":\"bfloat16\",\"Group size\":4,\"says \\\"x\\\"\":null}"},
+        {"other", 0, "",
+         "{\"device\":0,\"stream\":7,\"correlation\":1,\"graph node "
+         "id\":34359738369,\"grid\":[4,1,1]}"},
+        {"eager", 0, "",
+         "{\"device\":0,\"stream\":7,\"correlation\":1,\"graph node id\":0,\"grid\":[4,1,1]}"},
+    };
+    for (unsigned turn = 0; turn < 2; turn++) {
+        const struct file files[2][2] = {{{"t.json", GRAPHS, NULL}, {"n.json", NOTES, NULL}},
+                                         {{"n.json", NOTES, NULL}, {"t.json", GRAPHS, NULL}}};
+        struct imported imported = join(files[turn], 2);
+        const struct lac_model *model = joined(&imported);
+        ck_assert_uint_eq(model->slices.count, 5);
+        for (size_t i = 0; i < LAC_COUNT_OF(expected); i++) {
+            uint64_t slice = 0;
+            ck_assert_str_eq(nth_args(model, expected[i].name, expected[i].n), expected[i].args);
+            while (strcmp(lac_model_str(model, model->slices.name[slice]), expected[i].name) != 0) {
+                slice++;
+            }
+            ck_assert_str_eq(
+                lac_model_str(model, model->kernel_configs[model->slices.detail[slice]].module),
+                expected[i].module);
+        }
+        ck_assert_uint_eq(report_count(model, "joined_annotations"), 3);
+        ck_assert_uint_eq(report_count(model, "annotations_without_kernel"), 1);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
+START_TEST(annotations_of_other_graphs_are_refused)
+{
+    static const char OTHERS[] = "{\"21474836481\":\"of graph 5\"}";
+    const struct file files[2][2] = {{{"t.json", GRAPHS, NULL}, {"n.json", OTHERS, NULL}},
+                                     {{"t.json", KERNELS, NULL}, {"n.json", NOTES, NULL}}};
+    static const char *const sentences[] = {"no kernel of t.json is a node that n.json annotates",
+                                            "t.json names no node of a CUDA graph"};
+    for (int i = 0; i < 2; i++) {
+        struct imported imported = join(files[i], 2);
+        ck_assert_int_eq(imported.status, LAC_ERR_MISUSE);
+        ck_assert_ptr_nonnull(strstr(imported.error.message, sentences[i]));
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_join");
@@ -398,6 +480,8 @@ int main(void)
     tcase_add_test(all, damaged_archives_are_errors);
     tcase_add_test(all, database_in_the_archive_is_read);
     tcase_add_test(all, measures_stand_at_the_kernels);
+    tcase_add_test(all, annotations_of_graphs_stand_at_the_kernels);
+    tcase_add_test(all, annotations_of_other_graphs_are_refused);
     suite_add_tcase(suite, all);
     return check_main(suite);
 }

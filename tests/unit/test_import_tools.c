@@ -1,6 +1,7 @@
 /* Files of profilers of which tests/unit/test_import_profilers.c does not speak: what each becomes. */
 
 #include "analysis/flame/flame.h"
+#include "analysis/model/args.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
@@ -224,6 +225,58 @@ START_TEST(a_flight_recorder_dump_says_what_hangs)
 }
 END_TEST
 
+/** As JSON and as a pickle: a flame graph of nodes by module, each with what else is said of it. */
+START_TEST(annotations_of_graphs_name_the_modules_of_nodes)
+{
+    static const char *const SEEDS[] = {"graph_notes", "graph_notes.json"};
+    struct imported got = import_seed(SEEDS[_i]);
+    const struct lac_model *model = got.models[0];
+    char args[256];
+    ck_assert(lac_model_is_valid(model));
+    ck_assert_int_eq(model->info.format, LAC_FORMAT_GRAPH_NOTES);
+    ck_assert(model->info.has_no_time);
+    ck_assert_uint_eq(model->info.slice_count, 7);
+    ck_assert_uint_eq(model->info.event_count, 7);
+    ck_assert_str_eq(fold(model, LAC_FLAME_CPU),
+                     "all_reduce 1|encoder.linear 1|inner \303\274 \"q\" \\ \n 1|"
+                     "layers.0.attention.wq 1|layers.0.mlp 1|of another graph 1|residual_add 1|");
+    const uint32_t track = find_track(model, LAC_TRACK_THREAD, "CUDA graph 9");
+    ck_assert_uint_ne(track, LAC_NONE);
+    ck_assert_uint_eq(model->tracks[track].count, 6);
+    (void)lac_args_format(model, find_slice(model, "all_reduce"), args, sizeof(args));
+    ck_assert_str_eq(args, "{\"graph node id\":38654705666,\"dtype\":\"float32\",\"Group size\":4,"
+                           "\"Process Group Ranks\":[0,1,2,3],\"stream\":60}");
+    imported_done(&got);
+}
+END_TEST
+
+/** What is no annotation is left out, counted; members without end are cut, and values that share
+ *  each other are not walked without end. */
+START_TEST(odd_annotations_of_graphs_are_counted)
+{
+    static char text[1 << 17];
+    struct imported got =
+        import_text("{\"1\":[{\"name\":\"a\"}],\"x\":[],\"2\":7,\"-3\":\"b\","
+                    "\"99999999999999999999\":\"c\",\"4\":[],\"5\":[7,{\"k\":[[[[1]]]]}]}");
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_uint_eq(got.models[0]->info.slice_count, 2);
+    ck_assert_uint_eq(report_count(got.models[0], "node_not_understood"), 4);
+    ck_assert_uint_eq(report_count(got.models[0], "node_without_annotation"), 1);
+    imported_done(&got);
+    size_t used = (size_t)snprintf(text, sizeof(text), "{\"1\":{\"name\":\"a\"");
+    for (int i = 0; i < 100; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, ",\"k%d\":\"%0600d\"", i, i);
+    }
+    (void)snprintf(text + used, sizeof(text) - used, "}}");
+    got = import_text(text);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    ck_assert_uint_eq(report_count(got.models[0], "too_many_members"), 37);
+    ck_assert_uint_eq(report_count(got.models[0], "member_too_long"), 56);
+    imported_done(&got);
+    refuse("{\"1\":[]}", 8, "no annotated node");
+}
+END_TEST
+
 START_TEST(hostile_pickles_are_refused_within_the_limits)
 {
     static const char OTHER[] = "\x80\x02}q\x00X\x01\x00\x00\x00"
@@ -381,6 +434,8 @@ int main(void)
     tcase_add_test(tcase, text_of_line_profiler_that_is_odd_is_read_as_far_as_it_goes);
     tcase_add_test(tcase, a_memory_snapshot_becomes_a_profile_in_bytes_and_counters);
     tcase_add_test(tcase, a_flight_recorder_dump_says_what_hangs);
+    tcase_add_loop_test(tcase, annotations_of_graphs_name_the_modules_of_nodes, 0, 2);
+    tcase_add_test(tcase, odd_annotations_of_graphs_are_counted);
     tcase_add_test(tcase, hostile_pickles_are_refused_within_the_limits);
     tcase_add_test(tcase, a_pickle_that_holds_one_list_very_often_ends_at_the_limit);
     tcase_add_test(tcase, scalene_splits_the_time_of_each_line);

@@ -1,6 +1,8 @@
 /* Ranges and modules of the host on streams, against each pair of range and operation. */
 
 #include "analysis/diagnose/facts/recorded/projected_ranges.h"
+#include "analysis/diagnose/facts/recorded/stream_rows.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 #include "tests/support/trace_draw.h"
@@ -213,6 +215,46 @@ START_TEST(what_is_appended_is_bounded)
 }
 END_TEST
 
+/** Kernels of one module that follow each other in one launch are one slice of it. */
+START_TEST(modules_of_graphs_are_rows)
+{
+    struct lac_model *model = trace_draw("main call 10 2 #1 cudaGraphLaunch\n"
+                                         "main call 20 2 #2 cudaGraphLaunch\n"
+                                         "gpu0.7 kernel 30 10 #1 a grid=1\n"
+                                         "gpu0.7 copy 41 2 #1 DtoD device 1000\n"
+                                         "gpu0.7 kernel 45 10 #1 b grid=1\n"
+                                         "gpu0.7 kernel 60 10 #1 c grid=2\n"
+                                         "gpu0.7 kernel 80 10 #1 d grid=3\n"
+                                         "gpu0.7 kernel 95 10 #1 e grid=1\n"
+                                         "gpu0.7 kernel 110 10 #2 f grid=1\n"
+                                         "gpu0.9 kernel 30 10 #2 g grid=3\n");
+    static const int64_t expected[][2] = {{20, 25}, {50, 10}, {85, 10}, {100, 10}};
+    ck_assert_int_eq(lac_graph_modules_add(model), LAC_OK);
+    ck_assert_uint_eq(model->track_count, model->recorded_track_count); /* none names a module */
+    for (uint32_t i = 0; i < model->kernel_config_count; i++) {
+        struct lac_kernel_config *config = &model->kernel_configs[i];
+        config->module =
+            config->grid[0] == 3
+                ? 0
+                : model->slices.name[find_slice(model, config->grid[0] == 1 ? "a" : "c")];
+    }
+    ck_assert_int_eq(lac_graph_modules_add(model), LAC_OK);
+    ck_assert(lac_model_is_valid(model));
+    ck_assert_uint_eq(model->track_count, model->recorded_track_count + 1);
+    const struct lac_track *track = &model->tracks[model->recorded_track_count];
+    ck_assert_str_eq(lac_model_str(model, track->name), "graph modules gpu0.7");
+    ck_assert_int_eq(track->kind, LAC_TRACK_GPU_RANGE);
+    ck_assert_uint_eq(track->count, LAC_COUNT_OF(expected));
+    for (uint64_t i = 0; i < track->count; i++) {
+        const uint64_t slice = track->first + i;
+        ck_assert_int_eq(model->slices.start_ns[slice], expected[i][0] * 1000);
+        ck_assert_int_eq(model->slices.dur_ns[slice], expected[i][1] * 1000);
+        ck_assert_str_eq(lac_model_str(model, model->slices.name[slice]), i == 1 ? "c" : "a");
+    }
+    lac_model_destroy(model);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("projected_ranges");
@@ -221,6 +263,7 @@ int main(void)
     tcase_add_test(tcase, calls_after_their_work_and_work_without_calls_are_left_out);
     tcase_add_test(tcase, what_the_recorder_projected_is_not_repeated);
     tcase_add_test(tcase, what_is_appended_is_bounded);
+    tcase_add_test(tcase, modules_of_graphs_are_rows);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

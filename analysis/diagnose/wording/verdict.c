@@ -538,6 +538,11 @@ static bool say_state(struct lac_facts *facts)
         verdict->detail = oom != NULL ? oom->text : "";
         return true;
     }
+    if (facts->model->info.format == LAC_FORMAT_GRAPH_NOTES) {
+        verdict->text = "annotations of CUDA graphs: which module each node belongs to, no times";
+        verdict->detail = "With --join the kernels of the trace of the same job carry them.";
+        return true;
+    }
     if (facts->model->info.format == LAC_FORMAT_PERF_STAT) {
         verdict->text = "counts of the host's CPUs, as perf stat took them, nothing of the GPU";
         verdict->detail = "With --join they lie beside the trace of the same job.";

@@ -61,11 +61,12 @@ static void tell(struct lac_model *into, const struct lac_join_member *member,
     char text[160];
     char code[40];
     static const char *const KINDS[] = {"a profile without times, beside the timeline", "counters",
-                                        "rows"};
+                                        "rows", "modules of kernels of CUDA graphs"};
     const struct lac_model *other = member->model;
-    const char *kind = other->info.has_no_time    ? KINDS[0]
-                       : other->slices.count == 0 ? KINDS[1]
-                                                  : KINDS[2];
+    const char *kind = other->info.format == LAC_FORMAT_GRAPH_NOTES ? KINDS[3]
+                       : other->info.has_no_time                    ? KINDS[0]
+                       : other->slices.count == 0                   ? KINDS[1]
+                                                                    : KINDS[2];
     (void)snprintf(code, sizeof(code), "joined_%s_%u", other->info.has_no_time ? "profile" : "file",
                    into->report_count);
     (void)snprintf(text, sizeof(text), "Joined %.60s (%s): %s%s", member->name,
@@ -155,12 +156,25 @@ static enum lac_status take_facts(struct lac_model *into, const struct lac_model
     return status;
 }
 
+static enum lac_status failed(enum lac_status status, struct lac_error *reterr)
+{
+    return status == LAC_ERR_LIMIT
+               ? lac_fail(reterr, status, 0, "the joined files have more than a trace may have")
+           : status == LAC_ERR_NOMEM ? lac_fail(reterr, status, 0, "out of memory")
+                                     : status;
+}
+
 static enum lac_status join(struct lac_model *into, const char *name,
                             struct lac_join_member *member, struct lac_error *reterr)
 {
     struct lac_model *other = member->model;
-    struct lac_join_clock clock;
+    struct lac_join_clock clock = {.shift_ns = 0};
     uint64_t cut_count = 0;
+    if (other->info.format == LAC_FORMAT_GRAPH_NOTES) {
+        tell(into, member, &clock, 0);
+        take_report(into, other);
+        return failed(lac_join_graph_notes(into, name, other, member->name, reterr), reterr);
+    }
     enum lac_status status = lac_join_clock_of(into, name, member, &clock, reterr);
     if (status != LAC_OK) {
         return status;
@@ -187,10 +201,7 @@ static enum lac_status join(struct lac_model *into, const char *name,
         const int64_t end_ns = other->info.duration_ns + clock.shift_ns;
         into->info.duration_ns = end_ns > into->info.duration_ns ? end_ns : into->info.duration_ns;
     }
-    return status == LAC_ERR_LIMIT
-               ? lac_fail(reterr, status, 0, "the joined files have more than a trace may have")
-           : status == LAC_ERR_NOMEM ? lac_fail(reterr, status, 0, "out of memory")
-                                     : status;
+    return failed(status, reterr);
 }
 
 enum lac_status lac_join_models(struct lac_join_member *members, uint32_t count,

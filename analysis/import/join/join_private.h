@@ -49,6 +49,15 @@ LAC_MUST_USE enum lac_status lac_join_widen(void *array, uint64_t count, uint64_
  *  @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT. Cost: sorts the kernels */
 LAC_MUST_USE enum lac_status lac_join_measures(struct lac_model *into, uint64_t first);
 
+/** join_graph_notes.c: name the module of each kernel that is a node which `notes`
+ *  (LAC_FORMAT_GRAPH_NOTES) annotate, and put the other members of its annotation behind its
+ *  arguments; those that it has stay. @param name, notes_name of the files, for what is told
+ *  @return LAC_OK, LAC_ERR_MISUSE (no kernel is such a node), LAC_ERR_LIMIT, LAC_ERR_NOMEM.
+ *  Cost: sorts the nodes, and one pass over the kernels where there are other members */
+LAC_MUST_USE enum lac_status lac_join_graph_notes(struct lac_model *into, const char *name,
+                                                  const struct lac_model *notes,
+                                                  const char *notes_name, struct lac_error *reterr);
+
 /** Move all times of a model later: its t0 becomes earlier. */
 void lac_join_move_start(struct lac_model *model, int64_t by_ns);
 

@@ -23,6 +23,7 @@ static const struct {
     {lac_line_profiler_is_pickled, lac_line_profiler_read},
     {lac_torch_memory_is_pickled, lac_torch_memory_read},
     {lac_flight_is_pickled, lac_flight_read_pickled},
+    {lac_graph_notes_is_pickled, lac_graph_notes_read_pickled},
 };
 
 bool lac_pickled_is_its_own(const uint8_t *head, size_t size_bytes)
@@ -47,7 +48,7 @@ enum lac_status lac_pickled_import(struct lac_source *source,
         status = lac_fail(reterr, LAC_ERR_CORRUPT, 0,
                           "a pickle of Python that is none of those that are read: .lprof of "
                           "line_profiler, memory snapshots of PyTorch, dumps of its flight "
-                          "recorder for NCCL");
+                          "recorder for NCCL, annotations of CUDA graphs");
     }
     lac_document_close(&document);
     return status;

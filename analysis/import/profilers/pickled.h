@@ -20,6 +20,11 @@ bool lac_torch_memory_is_pickled(const struct lac_plain *root);
 LAC_MUST_USE enum lac_status lac_torch_memory_read(struct lac_profile_file *document,
                                                    struct lac_model **ret_model);
 
+/** Annotations of CUDA graphs. */
+bool lac_graph_notes_is_pickled(const struct lac_plain *root);
+LAC_MUST_USE enum lac_status lac_graph_notes_read_pickled(struct lac_profile_file *document,
+                                                          struct lac_model **ret_model);
+
 /** Dumps of PyTorch's flight recorder for NCCL. */
 bool lac_flight_is_pickled(const struct lac_plain *root);
 LAC_MUST_USE enum lac_status lac_flight_read_pickled(struct lac_profile_file *document,

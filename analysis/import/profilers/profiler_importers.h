@@ -53,6 +53,14 @@ LAC_MUST_USE enum lac_status lac_pickled_import(struct lac_source *source,
                                                 struct lac_model **ret_model,
                                                 struct lac_error *reterr);
 
+/** JSON of annotations of CUDA graphs: ids of nodes to what they belong to. */
+bool lac_graph_notes_is_json(const uint8_t *head, size_t size_bytes);
+LAC_MUST_USE enum lac_status lac_graph_notes_import(struct lac_source *source,
+                                                    const struct lac_import_options *options,
+                                                    size_t window_bytes, const char *name,
+                                                    struct lac_model **ret_model,
+                                                    struct lac_error *reterr);
+
 /** JSON of rocprofv3. */
 bool lac_rocprofv3_is_its_own(const uint8_t *head, size_t size_bytes);
 LAC_MUST_USE enum lac_status lac_rocprofv3_import(struct lac_source *source,

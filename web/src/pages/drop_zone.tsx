@@ -102,7 +102,10 @@ export function DropZone(): JSX.Element | null {
         <div data-here={joins}>
           <IconUpload />
           <strong>Join to this trace</strong>
-          <span>a log of nvidia-smi, dmon, nmon or TensorBoard, or a profile, of the same job</span>
+          <span>
+            a log of nvidia-smi, dmon, nmon or TensorBoard, a profile, or annotations of CUDA
+            graphs, of the same job
+          </span>
         </div>
       )}
     </div>

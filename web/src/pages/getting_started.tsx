@@ -122,6 +122,10 @@ const TOOLS: readonly {readonly name: string; readonly command: string}[] = [
     name: 'PyTorch memory',
     command: 'torch.cuda.memory._dump_snapshot("memory.pickle")',
   },
+  {
+    name: 'CUDA graphs, annotated',
+    command: 'torch.cuda.graph_annotations.save_kernel_annotations("annotations.pkl")',
+  },
   {name: 'scalene', command: 'scalene --json --outfile out.json train.py'},
   {name: 'Firefox Profiler', command: 'samply record --save-only -o profile.json.gz ./program'},
   {name: 'perf stat', command: 'perf stat -I 100 -j -o counts.json python train.py'},

@@ -4,13 +4,12 @@
 #include "analysis/diagnose/facts/recorded/projected_ranges.h"
 
 #include "analysis/diagnose/facts/recorded/launch_queue.h"
-#include "analysis/model/strings.h"
+#include "analysis/diagnose/facts/recorded/stream_rows.h"
 #include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,23 +196,6 @@ static int inner_first(const void *a, const void *b)
     return LAC_ORDER(*y, *x);
 }
 
-/** "modules stream 7"; the stream's own name where that is too long. */
-static enum lac_status name_track(struct lac_model *model, const char *what,
-                                  const struct lac_track *stream, uint32_t *ret_name)
-{
-    char text[128];
-    const int length = stream->name != 0 ? snprintf(text, sizeof(text), "%s %s", what,
-                                                    lac_model_str(model, stream->name))
-                                         : snprintf(text, sizeof(text), "%s stream %s", what,
-                                                    lac_model_str(model, stream->id_text));
-
-    if (length < 0 || (size_t)length >= sizeof(text)) {
-        *ret_name = stream->name;
-        return LAC_OK;
-    }
-    return lac_strings_intern(&model->strings, text, (size_t)length, ret_name);
-}
-
 /** The inner ones stretch the ones around them, so that these follow. */
 static void stretch_outward(struct projection *projection)
 {
@@ -254,7 +236,7 @@ static enum lac_status append(struct projection *projection, uint32_t stream, bo
 
         qsort(slices, count, sizeof(*slices), lac_derived_slice_order);
         track.kind = LAC_TRACK_GPU_RANGE;
-        status = name_track(model, are_modules ? "modules" : ranges, &track, &track.name);
+        status = lac_stream_row_name(model, are_modules ? "modules" : ranges, &track, &track.name);
         status = status ? status : lac_model_add_track(model, &track, slices, count);
         projection->room -= count;
     }
