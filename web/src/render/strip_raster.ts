@@ -16,6 +16,8 @@ export const ALPHA_MIN_IDLE = 0.05;
 /** From this many device pixels on, a slice has sharp edges and a gap to its neighbor. */
 const SHARP_PX = 2;
 const SPACED_PX = 3;
+/** Below this width there is nothing to see, only that something is there. */
+const THIN_PX = 1e-3;
 
 export interface ColorTable {
   color(kind: number, nameId: number): number;
@@ -101,24 +103,38 @@ export class StripRaster implements TileVisitor {
     });
   }
 
+  // Most of the work of a frame: no call for a cell that lies in one column, as nearly all do.
   cells(tile: Tile, t0: number, t1: number): void {
     const request = this.request as StripRequest;
-    const {nsPerPx, startPx, colors, merged} = request;
+    const {nsPerPx, startPx, colors, merged, columns} = request;
+    const {cellIndex, cellKind, cellName, cellBusy} = tile;
+    const {sum} = this;
     const width = cellNs(tile.level);
     const origin = tile.index * tileNs(tile.level);
     const first = Math.floor((t0 - origin) / width);
     const last = Math.ceil((t1 - origin) / width);
     forEachLane(tile.cellLane, tile.cellCount, (lane, from, to) => {
       if (!merged && lane >= request.lanes) return;
-      for (let i = lowerBound(tile.cellIndex, first, from, to); i < to; i++) {
-        const index = tile.cellIndex[i] as number;
+      const base = merged ? 0 : lane * columns;
+      for (let i = lowerBound(cellIndex, first, from, to); i < to; i++) {
+        const index = cellIndex[i] as number;
         if (index >= last) break;
         const start = origin + index * width;
-        const a = Math.max(start, t0);
-        const b = Math.min(start + width, t1);
-        const color = colors.color(tile.cellKind[i] as number, tile.cellName[i] as number);
-        const share = Math.min(1, (tile.cellBusy[i] as number) / width);
-        this.add(lane, a / nsPerPx - startPx, b / nsPerPx - startPx, share, color, true);
+        const x0 = Math.max(start, t0) / nsPerPx - startPx;
+        const x1 = Math.min(start + width, t1) / nsPerPx - startPx;
+        const color = colors.color(cellKind[i] as number, cellName[i] as number);
+        const share = Math.min(1, (cellBusy[i] as number) / width);
+        const column = Math.floor(x0);
+        if (column < 0 || column >= columns || x1 > column + 1 || x1 - x0 < THIN_PX) {
+          this.add(lane, x0, x1, share, color, true);
+          continue;
+        }
+        const cover = Math.max((x1 - x0) * share, 1e-4);
+        const at = (base + column) * 4;
+        sum[at] = (sum[at] as number) + cover * (color & 0xff);
+        sum[at + 1] = (sum[at + 1] as number) + cover * ((color >>> 8) & 0xff);
+        sum[at + 2] = (sum[at + 2] as number) + cover * ((color >>> 16) & 0xff);
+        sum[at + 3] = (sum[at + 3] as number) + cover;
       }
     });
   }
@@ -142,8 +158,8 @@ export class StripRaster implements TileVisitor {
     const b = (color >>> 16) & 0xff;
     const from = Math.max(0, Math.floor(x0));
     const to = Math.min(columns, Math.ceil(x1));
-    if (to <= from || x1 - x0 < 1e-3) {
-      // Nothing to see, but there: the resolve step lifts it to alphaMin.
+    if (to <= from || x1 - x0 < THIN_PX) {
+      // The resolve step lifts it to alphaMin.
       if (dot && from < columns) this.put((base + from) * 4, 1e-3, r, g, b);
       return;
     }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import type {CounterSamples} from '../../api/types';
 import {ns} from '../../base/units';
-import {counterRuns} from './counter_columns';
+import {counterRuns, rasterizeCounter} from './counter_columns';
 
 function samples(...values: readonly (readonly [number, number])[]): CounterSamples {
   return {
@@ -63,4 +63,29 @@ test('each column has the extremes of its time, for any samples and window', () 
       assert.equal(drawn.get(x), expected, `column ${x} of ${columns} in ${t0} to ${t1}`);
     }
   }
+});
+
+/** The rows of a picture, a letter for each pixel. */
+function drawn(of: CounterSamples, columns: number, height: number, high: number): string[] {
+  const pixels = new Uint32Array(columns * height).fill(99);
+  const colors = {line: 1, area: 2, band: 3};
+  const runs = counterRuns(of, 0, columns * 10, columns);
+  rasterizeCounter(runs, {low: 0, high}, columns, height, colors, pixels);
+  return Array.from({length: height}, (_, y) =>
+    [...pixels.subarray(y * columns, (y + 1) * columns)].map(p => ' -#|'[p] ?? '?').join(''),
+  );
+}
+
+test('a line along the last values, over an area', () => {
+  assert.deepEqual(drawn(samples([10, 3], [30, 1]), 5, 4, 3), [' --- ', ' ##- ', ' ##--', ' ####']);
+});
+
+test('all values of a column are a band behind the line', () => {
+  const spike = {...samples([0, 1], [20, 1]), min: [1, 0], max: [1, 3]} as CounterSamples;
+  assert.deepEqual(drawn(spike, 4, 4, 3), ['  | ', '  | ', '----', '##|#']);
+});
+
+test('values out of sight and a flat counter stay inside the picture', () => {
+  assert.deepEqual(drawn(samples([0, 9]), 2, 3, 3), ['--', '##', '##']);
+  assert.deepEqual(drawn(samples([0, 0]), 2, 2, 0), ['--', '##']);
 });

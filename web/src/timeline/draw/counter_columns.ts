@@ -1,4 +1,4 @@
-// What a counter's row shows in each column of pixels. Pure: runs in node.
+// What a counter's row shows in each column of pixels, and the pixels. Pure: runs in node.
 
 import type {CounterSamples} from '../../api/types';
 
@@ -51,4 +51,46 @@ export function counterRuns(
   }
   if (held !== undefined) put(x, columns, held, held, held);
   return runs;
+}
+
+/** What a counter is drawn with, RGBA as a little-endian number, not premultiplied. */
+export interface CounterColors {
+  readonly line: number;
+  /** Below the line. */
+  readonly area: number;
+  /** Values of a column that are not its last, above and below the line. */
+  readonly band: number;
+}
+
+/**
+ * Draw runs into `ret` (columns x height pixels, top row first): a line along the last values, over
+ * an area, and all values of a column as a band. `low` is at the bottom, `high` at the top.
+ */
+export function rasterizeCounter(
+  runs: readonly CounterRun[],
+  {low, high}: {readonly low: number; readonly high: number},
+  columns: number,
+  height: number,
+  colors: CounterColors,
+  ret: Uint32Array,
+): void {
+  ret.fill(0, 0, columns * height);
+  const scale = (height - 1) / (high - low || 1);
+  const rowOf = (value: number): number =>
+    Math.min(height - 1, Math.max(0, Math.round((high - value) * scale)));
+  const fill = (run: CounterRun, top: number, end: number, color: number): void => {
+    for (let y = top; y < end; y++) {
+      const from = y * columns + run.x;
+      for (let at = from; at < from + run.columns; at++) ret[at] = color;
+    }
+  };
+  let before = runs[0]?.last ?? 0;
+  for (const run of runs) {
+    const at = rowOf(run.last);
+    fill(run, at, height, colors.area);
+    if (run.low < run.high) fill(run, rowOf(run.high), rowOf(run.low) + 1, colors.band);
+    const from = rowOf(before);
+    fill(run, Math.min(at, from), Math.max(at, from) + 1, colors.line);
+    before = run.last;
+  }
 }

@@ -23,6 +23,8 @@ export class Minimap {
   private readonly raster = new StripRaster();
   private readonly picture = document.createElement('canvas');
   private pictureKey = '';
+  /** Every tile of the picture was here: what arrives later does not change it. */
+  private isWhole = false;
   private widthPx = 0;
   private heightPx = 0;
   private readonly busyTracks: readonly number[][];
@@ -107,13 +109,14 @@ export class Minimap {
 
   private refreshPicture(theme: StageTheme, dpr: number, width: number, height: number): void {
     const {model} = this;
-    const versions = [...this.busyTracks.flat(), ...this.gapTracks].map(t =>
-      model.tiles.version(t),
-    );
+    const tracks = [...this.busyTracks.flat(), ...this.gapTracks];
     const {outliers} = model.steps;
-    const key = `${width}x${height}/${theme.name}/${model.names.version}/${outliers.length}/${versions.join()}`;
+    const look = `${width}x${height}/${theme.name}/${model.names.version}/${outliers.length}/`;
+    if (this.isWhole && this.pictureKey.startsWith(look)) return;
+    const key = look + tracks.map(t => model.tiles.version(t)).join();
     if (key === this.pictureKey) return;
     this.pictureKey = key;
+    this.isWhole = true;
     this.picture.width = width;
     this.picture.height = height;
     const context = this.picture.getContext('2d');
@@ -136,7 +139,7 @@ export class Minimap {
   private columns(track: number, width: number, pixels: Uint32Array): void {
     const {model} = this;
     const nsPerPx = model.durationNs / width;
-    this.raster.rasterize(
+    const isWhole = this.raster.rasterize(
       {
         source: model.tiles,
         colors: model.palette,
@@ -152,6 +155,7 @@ export class Minimap {
       },
       pixels,
     );
+    this.isWhole &&= isWhole;
   }
 
   /** Mean over devices of the share of each column in which any of its streams is busy. */

@@ -11,7 +11,7 @@ import type {Tile} from '../../render/tile_decode';
 import {laneTop, type Row} from '../data/rows';
 import type {CausePatterns, StageTheme} from './stage_theme';
 import {TextFitter} from './text_fit';
-import {counterRuns, type CounterRun} from './counter_columns';
+import {CounterPictures} from './counter_picture';
 import {UsagePictures} from './usage_picture';
 import {formatDuration} from '../../base/format';
 import type {TimelineModel} from '../data/timeline_model';
@@ -50,6 +50,8 @@ export interface LaneMark {
 export class Overlay {
   private readonly fitter: TextFitter;
   private readonly pictures = new UsagePictures();
+  private readonly counters: CounterPictures;
+  private readonly counterLabels = new Map<number, {text: string; width: number}>();
   private labels = 0;
 
   constructor(
@@ -60,6 +62,7 @@ export class Overlay {
     /** Device pixels for each of the context's. */
     private readonly dpr: number,
   ) {
+    this.counters = new CounterPictures(theme);
     this.fitter = new TextFitter(text => {
       context.font = theme.font;
       return context.measureText(text).width;
@@ -263,37 +266,31 @@ export class Overlay {
     const samples = model.counters.get(row.track as number, view.t0, view.t1);
     if (!samples || samples.ts_ns.length === 0) return;
     const [low, high] = extent(samples, view.t0, view.t1);
-    const bottom = top + row.height - 4;
     const height = row.height - 8;
-    const range = high - Math.min(0, low) || 1;
-    const base = Math.min(0, low);
-    // Whole device pixels: edges between them are blended, which costs more than all else here.
-    const yOf = (value: number): number =>
-      Math.round((bottom - ((value - base) / range) * height) * this.dpr) / this.dpr;
+    const shown = {samples, t0: view.t0, t1: view.t1, low: Math.min(0, low), high};
     const columns = Math.round(view.widthPx * this.dpr);
-    const runs = counterRuns(samples, view.t0, view.t1, columns);
-    const px = view.widthPx / columns;
-    const fill = (run: CounterRun, from: number, to: number): void => {
-      const [y0, y1] = [yOf(to), yOf(from)];
-      context.fillRect(run.x * px, y0, run.columns * px, Math.max(y1 - y0, 1));
-    };
-    context.fillStyle = theme.accentFill;
-    for (const run of runs) fill(run, base, run.last);
-    context.fillStyle = theme.line;
-    for (const run of runs) if (run.low < run.high) fill(run, run.low, run.high);
-    context.fillStyle = theme.faintText;
-    let before = runs[0]?.last ?? 0;
-    for (const run of runs) {
-      fill(run, Math.min(before, run.last), Math.max(before, run.last));
-      before = run.last;
-    }
+    const rows = Math.max(1, Math.round(height * this.dpr));
+    const picture = this.counters.get(row.track as number, shown, columns, rows);
+    if (picture) context.drawImage(picture, 0, top + 4, view.widthPx, height);
     context.font = theme.smallFont;
-    const label = countText(high);
+    const {text: label, width} = this.counterLabel(high);
     context.fillStyle = `rgba(${theme.background.join(', ')}, 0.75)`;
-    context.fillRect(1, top + 3, context.measureText(label).width + 6, 13);
+    context.fillRect(1, top + 3, width + 6, 13);
     context.fillStyle = theme.faintText;
     context.textBaseline = 'alphabetic';
     context.fillText(label, 4, top + 13);
+  }
+
+  /** A value in the context's font, measured once. */
+  private counterLabel(value: number): {text: string; width: number} {
+    let label = this.counterLabels.get(value);
+    if (label === undefined) {
+      if (this.counterLabels.size > 1000) this.counterLabels.clear();
+      const text = countText(value);
+      label = {text, width: this.context.measureText(text).width};
+      this.counterLabels.set(value, label);
+    }
+    return label;
   }
 
   /** A ring around a slice; an arrow at the edge when it is off screen sideways. */

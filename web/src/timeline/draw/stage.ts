@@ -65,6 +65,8 @@ export class Stage {
   private readonly context: CanvasRenderingContext2D;
   private overlayPainter: Overlay | undefined;
   private dpr = 1;
+  /** As of the last event: asking in each frame would lay out the page in each frame. */
+  private scrollTop = 0;
   private frameHandle = 0;
   private lastFrameMs = 0;
   private lastStatsMs = 0;
@@ -150,7 +152,10 @@ export class Stage {
     const resize = new ResizeObserver(() => this.measure());
     resize.observe(elements.root);
     resize.observe(elements.scroller);
-    const onScroll = (): void => this.invalidate();
+    const onScroll = (): void => {
+      this.scrollTop = elements.scroller.scrollTop;
+      this.invalidate();
+    };
     elements.scroller.addEventListener('scroll', onScroll, {passive: true});
     this.disposers.push(
       () => resize.disconnect(),
@@ -195,6 +200,7 @@ export class Stage {
   private measure(): void {
     const box = this.elements.overlay.getBoundingClientRect();
     const map = this.elements.minimap.getBoundingClientRect();
+    this.scrollTop = this.elements.scroller.scrollTop;
     this.widthPx = Math.floor(box.width);
     this.heightPx = Math.floor(this.elements.scroller.clientHeight);
     this.model.stageHeight.value = this.heightPx;
@@ -296,7 +302,7 @@ export class Stage {
 
   private placedRows(): PlacedRow[] {
     const {model, heightPx} = this;
-    const scrollTop = this.elements.scroller.scrollTop;
+    const {scrollTop} = this;
     const tops = model.tops.value;
     const {first, last} = visibleRows(tops, scrollTop, scrollTop + heightPx);
     return model.rows.value
