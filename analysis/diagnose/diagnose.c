@@ -232,7 +232,8 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     struct lac_facts facts = {.model = model,
                               .analysis = analysis,
                               .reterr = reterr,
-                              .names = options != NULL ? options->names : NULL};
+                              .names = options != NULL ? options->names : NULL,
+                              .crew = options != NULL ? options->crew : NULL};
     const bool has_time = !model->info.has_no_time;
     enum lac_status status = has_time ? lac_facts_find(&facts) : sum_up_without_time(&facts);
     if (!status && has_time) {

@@ -6,6 +6,7 @@
  * clock, no randomness; same model, same analysis, byte for byte.
  */
 
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -17,6 +18,7 @@ struct lac_diagnose_options {
     bool has_what_if;
     struct lac_what_if_changes what_if;
     const struct lac_names *names; /**< rows that come before the table's; borrowed; may be NULL */
+    struct lac_crew *crew;         /**< replays steps beside the caller; may be NULL */
     bool wants_worker_steps;       /**< fill analysis->worker_steps: it is going to be compared */
 };
 

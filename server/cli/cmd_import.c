@@ -230,7 +230,12 @@ static enum lac_status convert(struct meter *meter, const struct lac_original_op
     }
     meter->hashing = task;
     lac_import_limits_default(&options.limits);
+    if (lac_crew_create(lac_crew_helpers(LAC_CONVERT_HELPERS), NULL, NULL, &options.crew) !=
+        LAC_OK) {
+        options.crew = NULL; /* it takes longer */
+    }
     converted = lac_convert(&options, &result, &of_content);
+    lac_crew_destroy(options.crew);
     clear_progress(meter);
     status = lac_original_task_end(task, &publication->size_bytes, error);
     if (status == LAC_OK && !meter->is_looked_up) {

@@ -24,8 +24,11 @@ struct conversion {
     struct lac_convert_result result;
 };
 
-/** Facts to keep with the trace, as bytes: what cannot be made is made when somebody asks. */
-struct packed {
+/** What is kept with the trace, as bytes: what cannot be made is made when somebody asks. */
+struct kept {
+    const struct lac_model *model; /**< with its derived tracks */
+    const struct lac_analysis *analysis;
+    struct lac_buffer flames[LAC_FLAME_METRICS];
     uint8_t *bytes[LAC_DOCUMENT_COUNT_];
     size_t size_bytes[LAC_DOCUMENT_COUNT_];
 };
@@ -56,80 +59,115 @@ static void pack_compare(const struct lac_model *model, const struct lac_analysi
     lac_compare_facts_destroy(facts);
 }
 
-/** With the derived tracks. */
-static void pack_facts(const struct lac_model *model, const struct lac_analysis *analysis,
-                       struct packed *packed)
+/** One of the things to keep, those that take longest first. */
+static void keep_part(void *context, uint32_t part)
 {
-    enum lac_trace_document facts = LAC_DOCUMENT_FACTS;
-    enum lac_trace_document flame = LAC_DOCUMENT_FLAME_ROWS;
+    struct kept *kept = context;
+    enum lac_trace_document document = LAC_DOCUMENT_RANK_TABLE;
 
-    pack_rank_table(model, analysis, &packed->bytes[LAC_DOCUMENT_RANK_TABLE],
-                    &packed->size_bytes[LAC_DOCUMENT_RANK_TABLE]);
-    pack_compare(model, analysis, &packed->bytes[LAC_DOCUMENT_COMPARE],
-                 &packed->size_bytes[LAC_DOCUMENT_COMPARE]);
-    if (lac_analysis_pack(analysis, model, &packed->bytes[facts], &packed->size_bytes[facts]) !=
-        LAC_OK) {
-        packed->bytes[facts] = NULL;
+    if (part < LAC_FLAME_METRICS) {
+        lac_flame_document(kept->model, (enum lac_flame_metric)part, &kept->flames[part]);
+        return;
     }
-    packed->bytes[flame] = lac_flame_report_rows(model, &packed->size_bytes[flame]);
+    switch (part - LAC_FLAME_METRICS) {
+    case 0:
+        document = LAC_DOCUMENT_COMPARE;
+        pack_compare(kept->model, kept->analysis, &kept->bytes[document],
+                     &kept->size_bytes[document]);
+        break;
+    case 1:
+        document = LAC_DOCUMENT_FLAME_ROWS;
+        kept->bytes[document] = lac_flame_report_rows(kept->model, &kept->size_bytes[document]);
+        break;
+    case 2:
+        pack_rank_table(kept->model, kept->analysis, &kept->bytes[document],
+                        &kept->size_bytes[document]);
+        break;
+    default:
+        document = LAC_DOCUMENT_FACTS;
+        if (lac_analysis_pack(kept->analysis, kept->model, &kept->bytes[document],
+                              &kept->size_bytes[document]) != LAC_OK) {
+            kept->bytes[document] = NULL;
+        }
+        break;
+    }
 }
 
-/** Take what was packed to the documents. */
-static void add_packed(const struct packed *packed, struct lac_trace_write_options *write)
+enum { KEPT_PARTS = LAC_FLAME_METRICS + 4 };
+
+/** As documents, beside the analysis. */
+static void list_kept(const struct kept *kept, struct lac_trace_text *documents)
 {
     for (unsigned d = 0; d < LAC_DOCUMENT_COUNT_; d++) {
-        if (packed->bytes[d] != NULL && packed->size_bytes[d] <= LAC_DOCUMENT_BYTES_MAX) {
-            write->documents[d] =
-                (struct lac_trace_text){(const char *)packed->bytes[d], packed->size_bytes[d]};
+        if (kept->bytes[d] != NULL && kept->size_bytes[d] <= LAC_DOCUMENT_BYTES_MAX) {
+            documents[d] =
+                (struct lac_trace_text){(const char *)kept->bytes[d], kept->size_bytes[d]};
         }
     }
-}
-
-static void packed_done(struct packed *packed)
-{
-    for (unsigned d = 0; d < LAC_DOCUMENT_COUNT_; d++) {
-        free(packed->bytes[d]);
+    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
+        documents[LAC_DOCUMENT_FLAME + metric] =
+            (struct lac_trace_text){kept->flames[metric].bytes, kept->flames[metric].size_bytes};
     }
 }
 
-enum lac_status lac_convert_model(struct lac_model *model, const struct lac_names *names,
-                                  const char *path, struct lac_error *reterr)
+static void kept_done(struct kept *kept)
 {
-    assert(model != NULL && path != NULL);
-    const struct lac_diagnose_options diagnose = {.names = names, .wants_worker_steps = true};
-    struct lac_analysis *analysis = NULL;
-    struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
-    struct packed packed = {{NULL}, {0}};
+    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
+        lac_buffer_done(&kept->flames[metric]);
+    }
+    for (unsigned d = 0; d < LAC_DOCUMENT_COUNT_; d++) {
+        free(kept->bytes[d]);
+    }
+}
+
+/** The model is diagnosed and its recorded slices are written: the rest of the file. */
+static enum lac_status write_rest(struct lac_trace_writer *writer, struct lac_model *model,
+                                  const struct lac_analysis *analysis, struct lac_crew *crew,
+                                  struct lac_error *reterr)
+{
+    const struct lac_analysed analysed = {.model = model, .analysis = analysis};
+    struct lac_trace_text documents[LAC_DOCUMENT_COUNT_] = {{NULL, 0}};
+    struct kept kept = {.model = model, .analysis = analysis};
+    struct lac_crew_job keeping;
     char *json = NULL;
     size_t json_length = 0;
-    struct lac_trace_write_options write = {.path = path, .generation = 1};
-    enum lac_status status = lac_diagnose(model, &diagnose, &analysis, reterr);
+    enum lac_status status = lac_analysis_json(&analysed, false, &json, &json_length);
 
-    if (status == LAC_OK) {
-        const struct lac_analysed analysed = {.model = model, .analysis = analysis};
-
-        status = lac_analysis_json(&analysed, false, &json, &json_length);
-    }
     if (status == LAC_OK) {
         status = lac_diagnose_add_tracks(analysis, model);
     }
     if (status == LAC_OK) {
-        write.documents[LAC_DOCUMENT_ANALYSIS] = (struct lac_trace_text){json, json_length};
-        lac_flame_documents(model, flames);
-        for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
-            write.documents[LAC_DOCUMENT_FLAME + metric] =
-                (struct lac_trace_text){flames[metric].bytes, flames[metric].size_bytes};
-        }
-        pack_facts(model, analysis, &packed);
-        add_packed(&packed, &write);
-        write.analysis = analysis;
-        status = lac_trace_write(model, &write, reterr);
+        lac_crew_begin(crew, &keeping, KEPT_PARTS, keep_part, &kept);
+        status = lac_trace_writer_tables(writer, analysis);
+        lac_crew_end(crew, &keeping);
+        list_kept(&kept, documents);
+        documents[LAC_DOCUMENT_ANALYSIS] = (struct lac_trace_text){json, json_length};
     }
-    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
-        lac_buffer_done(&flames[metric]);
-    }
-    packed_done(&packed);
+    status = lac_trace_writer_end(writer, status, documents, reterr);
+    kept_done(&kept);
     free(json);
+    return status;
+}
+
+enum lac_status lac_convert_model(struct lac_model *model, const struct lac_names *names,
+                                  const char *path, struct lac_crew *crew, struct lac_error *reterr)
+{
+    assert(model != NULL && path != NULL);
+    const struct lac_diagnose_options diagnose = {
+        .names = names, .wants_worker_steps = true, .crew = crew};
+    struct lac_analysis *analysis = NULL;
+    struct lac_trace_writer *writer = NULL;
+    enum lac_status status = lac_trace_writer_begin(model, path, 1, crew, &writer, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    status = lac_diagnose(model, &diagnose, &analysis, reterr);
+    if (status == LAC_OK) {
+        status = lac_trace_writer_settle(writer);
+    }
+    status = status == LAC_OK ? write_rest(writer, model, analysis, crew, reterr)
+                              : lac_trace_writer_end(writer, status, NULL, reterr);
     lac_analysis_destroy(analysis);
     return status;
 }
@@ -143,7 +181,8 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
 
     (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT,
                    conversion->options->output_dir, result->trace_count);
-    status = lac_convert_model(model, conversion->options->names, path, reterr);
+    status = lac_convert_model(model, conversion->options->names, path, conversion->options->crew,
+                               reterr);
     if (status == LAC_OK) {
         result->trace_count++;
         result->event_count += model->info.event_count;

@@ -6,6 +6,7 @@
  * does in its own process and the server in a limited child.
  */
 
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/names/names.h"
 #include "analysis/import/import.h"
 #include "analysis/model/model.h"
@@ -13,12 +14,16 @@
 
 #include <stdint.h>
 
+/** Threads beside the one that imports; there is not enough to divide for more. */
+enum { LAC_CONVERT_HELPERS = 3 };
+
 struct lac_convert_options {
     const char *input_path;
     const char *output_dir; /**< existing; gets trace-0.db, trace-1.db, ...; "." is taken as such */
     const char *name;       /**< of the trace; NULL: from the path */
     struct lac_import_limits limits;
     const struct lac_names *names; /**< rows that come before the table's; may be NULL */
+    struct lac_crew *crew;         /**< helps; may be NULL */
     lac_import_progress progress;  /**< may be NULL */
     void *progress_context;
 };
@@ -34,11 +39,12 @@ struct lac_convert_result {
  * file with all that is kept beside it.
  *
  * @param names rows that come before the table's; may be NULL
+ * @param crew  helps; may be NULL. The file is the same, byte for byte.
  * @return LAC_OK, or what lac_diagnose() and lac_trace_write() return
  */
 LAC_MUST_USE enum lac_status lac_convert_model(struct lac_model *model,
                                                const struct lac_names *names, const char *path,
-                                               struct lac_error *reterr);
+                                               struct lac_crew *crew, struct lac_error *reterr);
 
 /**
  * Convert. Each trace of a tar becomes a file of its own; one in memory at a time.

@@ -83,11 +83,12 @@ static bool drop_user(void)
            setresuid(nobody->pw_uid, nobody->pw_uid, nobody->pw_uid) == 0;
 }
 
-/** Keeping the original: its thread starts while threads may be started, and waits for the rights
- *  to be gone before it reads a byte. */
-struct keeping {
-    struct lac_original_task *task;
-    sem_t rights_are_gone;
+/** Threads start while threads may be started, and wait for the rights to be gone before they do
+ *  anything: one that keeps the original, and those that help with the rest. */
+struct threads {
+    struct lac_original_task *keeping;
+    struct lac_crew *crew;
+    sem_t rights_are_gone; /**< once for each of them */
 };
 
 static bool enter_sandbox(void)
@@ -99,28 +100,37 @@ static bool enter_sandbox(void)
     return true;
 }
 
-static bool keeper_enters(void *context)
+static bool thread_enters(void *context)
 {
-    struct keeping *keeping = context;
+    struct threads *threads = context;
 
-    while (sem_wait(&keeping->rights_are_gone) != 0) {
+    while (sem_wait(&threads->rights_are_gone) != 0) {
     }
     return enter_sandbox(); /* both belong to a thread */
 }
 
-static bool begin_keeping(struct keeping *keeping)
+static bool begin_threads(bool keeps_original, struct threads *threads)
 {
     static const struct lac_original_options original = {.input_path = INPUT_PATH,
                                                          .output_path = LAC_STAGED_ORIGINAL};
 
     (void)mallopt(M_ARENA_MAX,
                   1); /* another would take 128 MiB of the addresses that it may have */
-    return sem_init(&keeping->rights_are_gone, 0, 0) == 0 &&
-           lac_original_task_begin(&original, keeper_enters, keeping, &keeping->task, NULL) ==
-               LAC_OK;
+    return sem_init(&threads->rights_are_gone, 0, 0) == 0 &&
+           (!keeps_original || lac_original_task_begin(&original, thread_enters, threads,
+                                                       &threads->keeping, NULL) == LAC_OK) &&
+           lac_crew_create(lac_crew_helpers(LAC_CONVERT_HELPERS), thread_enters, threads,
+                           &threads->crew) == LAC_OK;
 }
 
-static bool give_up_rights(const struct lac_worker_limits *limits, struct keeping *keeping)
+static void let_threads_go(struct threads *threads)
+{
+    for (unsigned i = 0; i <= lac_crew_size(threads->crew); i++) {
+        (void)sem_post(&threads->rights_are_gone);
+    }
+}
+
+static bool give_up_rights(const struct lac_worker_limits *limits, struct threads *threads)
 {
     (void)setpriority(PRIO_PROCESS, 0, 5); /* the people who look at traces come first */
     if (syscall(SYS_close_range, LAC_WORKER_REPORT_FD + 1, ~0U, 0) != 0) {
@@ -138,7 +148,7 @@ static bool give_up_rights(const struct lac_worker_limits *limits, struct keepin
         !lac_host_limit_set(LAC_HOST_ADDRESSES, limits->memory_bytes)) {
         return false;
     }
-    if ((limits->keep_original && !begin_keeping(keeping)) || !drop_user()) {
+    if (!begin_threads(limits->keep_original, threads) || !drop_user()) {
         return false;
     }
     if (!HAS_SHADOW_MEMORY) {
@@ -151,9 +161,7 @@ static bool give_up_rights(const struct lac_worker_limits *limits, struct keepin
     if (!enter_sandbox()) {
         return false;
     }
-    if (keeping->task != NULL) {
-        (void)sem_post(&keeping->rights_are_gone);
-    }
+    let_threads_go(threads);
     return true;
 }
 
@@ -172,13 +180,15 @@ static bool report_progress(void *context, uint64_t done_bytes, uint64_t total_b
 }
 
 static enum lac_status import(const char *name, const struct lac_names *names,
-                              struct lac_convert_result *result, struct lac_error *error)
+                              struct lac_crew *crew, struct lac_convert_result *result,
+                              struct lac_error *error)
 {
     double told_s = 0;
     struct lac_convert_options convert = {.input_path = INPUT_PATH,
                                           .output_dir = ".",
                                           .name = name,
                                           .names = names,
+                                          .crew = crew,
                                           .progress = report_progress,
                                           .progress_context = &told_s};
 
@@ -214,7 +224,7 @@ int lac_cmd_import_worker(int argc, char **argv)
     struct lac_error error = {0};
     enum lac_status status;
     struct lac_names *names = NULL;
-    struct keeping keeping = {.task = NULL};
+    struct threads threads = {.keeping = NULL};
     uint64_t size_bytes = 0;
     char *name;
 
@@ -226,7 +236,7 @@ int lac_cmd_import_worker(int argc, char **argv)
                                         .file_bytes = number(argv[2]),
                                         .cpu_seconds = (uint32_t)number(argv[3]),
                                         .keep_original = strcmp(argv[4], "1") == 0};
-    if (!give_up_rights(&limits, &keeping)) {
+    if (!give_up_rights(&limits, &threads)) {
         (void)report("e %d 0 cannot limit the importing process: %s\n", LAC_ERR_IO,
                      strerror(errno));
         return 1;
@@ -238,10 +248,10 @@ int lac_cmd_import_worker(int argc, char **argv)
         status = lac_names_parse(text, strlen(text), &names, &error);
     }
     if (status == LAC_OK) {
-        status = import(name[0] != '\0' ? name : "trace", names, &result, &error);
+        status = import(name[0] != '\0' ? name : "trace", names, threads.crew, &result, &error);
     }
     if (status == LAC_OK) { /* after a failure the process ends, and the thread with it */
-        status = lac_original_task_end(keeping.task, &size_bytes, &error);
+        status = lac_original_task_end(threads.keeping, &size_bytes, &error);
     }
     lac_names_destroy(names);
     free(name);

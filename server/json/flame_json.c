@@ -210,20 +210,19 @@ enum lac_status lac_flame_json(const struct lac_model *model,
     return status;
 }
 
-void lac_flame_documents(const struct lac_model *model, struct lac_buffer *documents)
+void lac_flame_document(const struct lac_model *model, enum lac_flame_metric metric,
+                        struct lac_buffer *document)
 {
     struct lac_flame_options options;
 
+    if (model->slices.count < STORED_MIN_SLICES) {
+        return;
+    }
     lac_flame_default_options(&options);
-    for (unsigned metric = 0;
-         metric < LAC_FLAME_METRICS && model->slices.count >= STORED_MIN_SLICES; metric++) {
-        struct lac_buffer *out = &documents[metric];
-
-        options.metric = (enum lac_flame_metric)metric;
-        out->size_bytes_max = STORED_BYTES_MAX;
-        if (lac_flame_json(model, &options, out) != LAC_OK) {
-            lac_buffer_done(out);
-        }
+    options.metric = metric;
+    document->size_bytes_max = STORED_BYTES_MAX;
+    if (lac_flame_json(model, &options, document) != LAC_OK) {
+        lac_buffer_done(document);
     }
 }
 

@@ -35,14 +35,15 @@ LAC_MUST_USE enum lac_status lac_flame_json(const struct lac_model *model,
                                             struct lac_buffer *out);
 
 /**
- * The graphs to keep with a large trace: every metric by operator, of the whole. The model must
- * carry its derived tracks. What cannot be made, and all of a small trace, stays empty: it is made
- * when somebody asks.
+ * A graph to keep with a large trace: of a metric, by operator, of the whole. The model must carry its
+ * derived tracks. What cannot be made, and all of a small trace, stays empty: it is made when
+ * somebody asks.
  *
- * @param documents LAC_FLAME_METRICS empty buffers; the caller frees them
- * Cost: about 40 ns a slice; memory: 4 bytes a slice, and the trees.
+ * @param document an empty buffer; the caller frees it
+ * Cost: about 15 ns a slice; memory: 4 bytes a slice, and the tree.
  */
-void lac_flame_documents(const struct lac_model *model, struct lac_buffer *documents);
+void lac_flame_document(const struct lac_model *model, enum lac_flame_metric metric,
+                        struct lac_buffer *document);
 
 /** The graph of a report, packed, of a large trace. @return bytes that the caller frees; NULL: it is
  *  made when somebody asks */

@@ -54,7 +54,7 @@ static int write_trace(const char *data_dir, uint64_t slice_count)
     must(lac_staging_create(store, id, &staging, &error), "staging", &error);
     before_s = cpu_s();
     (void)snprintf(path, sizeof(path), "%s/" LAC_STAGED_TRACE_FORMAT, staging.path, 0U);
-    must(lac_convert_model(model, NULL, path, &error), "trace file", &error);
+    must(lac_convert_model(model, NULL, path, NULL, &error), "trace file", &error);
     must(lac_store_publish(store, &publication, ids, &error), "publication", &error);
     seconds = cpu_s() - before_s;
     (void)snprintf(path, sizeof(path), "%s/traces/%s.db", data_dir, ids[0]);

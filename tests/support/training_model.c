@@ -2,11 +2,21 @@
 
 #include "analysis/model/builder.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { RANKS = 4, WORKERS = 2, OPS_PER_STEP = 400, NAMES = 160, KERNEL_FORMS = 4, CONFIGS = 24 };
+enum {
+    RANKS_USUAL = 4,
+    WORKERS = 2,
+    OPS_PER_STEP = 400,
+    NAMES = 160,
+    KERNEL_FORMS = 4,
+    CONFIGS = 24
+};
+
+#define RANDOM_SEED 88172645463325252U
 
 /** What one process and its device have. Times are each row's own clock. */
 struct rank {
@@ -19,7 +29,11 @@ struct rank {
 struct training {
     struct lac_builder *builder;
     enum lac_status status; /**< the first failure; nothing is added after it */
-    struct rank ranks[RANKS];
+    struct rank ranks[TRAINING_RANKS_MAX];
+    uint32_t rank_count;
+    training_take take; /**< who gets the slices, NULL the builder */
+    void *context;
+    uint64_t told;
     uint32_t ops[NAMES], kernels[NAMES], configs[CONFIGS];
     uint32_t launch, copy_call, sync, copy, all_reduce, wait, fetch, optimizer;
     uint32_t op_args, call_args;
@@ -178,6 +192,14 @@ static void put(struct training *training, struct lac_slice_in slice)
 {
     int64_t numbers[2] = {training->external_id, slice.corr};
 
+    if (training->take != NULL) {
+        if (training->status == LAC_OK) {
+            training->take(training->context, lac_builder_model(training->builder), &slice,
+                           numbers);
+            training->told++;
+        }
+        return;
+    }
     if (slice.args != 0 && training->status == LAC_OK) {
         note(training,
              lac_builder_arg_numbers(training->builder, numbers,
@@ -292,9 +314,26 @@ static void put_step(struct training *training, struct rank *rank)
     rank->step++;
 }
 
+/** Processes, devices, words; then the steps, round by round, until there are `slice_count` slices. */
+static void train(struct training *training, uint64_t slice_count)
+{
+    struct lac_model *building = lac_builder_model(training->builder);
+
+    for (uint32_t i = 0; i < training->rank_count; i++) {
+        add_rank(training, (int)i);
+    }
+    add_words(training);
+    while (training->status == LAC_OK &&
+           (training->take != NULL ? training->told : building->slices.count) < slice_count) {
+        for (uint32_t i = 0; i < training->rank_count; i++) {
+            put_step(training, &training->ranks[i]);
+        }
+    }
+}
+
 enum lac_status training_model_create(uint64_t slice_count, struct lac_model **ret_model)
 {
-    struct training training = {.random = 88172645463325252U};
+    struct training training = {.random = RANDOM_SEED, .rank_count = RANKS_USUAL};
     struct lac_model *building;
 
     training.status = lac_builder_create(&training.builder);
@@ -302,15 +341,7 @@ enum lac_status training_model_create(uint64_t slice_count, struct lac_model **r
         return training.status;
     }
     building = lac_builder_model(training.builder);
-    for (int i = 0; i < RANKS; i++) {
-        add_rank(&training, i);
-    }
-    add_words(&training);
-    while (training.status == LAC_OK && building->slices.count < slice_count) {
-        for (int i = 0; i < RANKS; i++) {
-            put_step(&training, &training.ranks[i]);
-        }
-    }
+    train(&training, slice_count);
     building->info.format = LAC_FORMAT_KINETO;
     building->info.rank = -1;
     building->info.world_size = -1;
@@ -319,6 +350,21 @@ enum lac_status training_model_create(uint64_t slice_count, struct lac_model **r
     note(&training,
          training.status == LAC_OK ? lac_builder_finish(training.builder, 0, ret_model) : LAC_OK);
     if (training.status != LAC_OK) {
+        lac_builder_destroy(training.builder);
+    }
+    return training.status;
+}
+
+enum lac_status training_model_tell(uint32_t rank_count, uint64_t slice_count, training_take take,
+                                    void *context)
+{
+    struct training training = {
+        .random = RANDOM_SEED, .rank_count = rank_count, .take = take, .context = context};
+
+    assert(rank_count > 0 && rank_count <= TRAINING_RANKS_MAX && take != NULL);
+    training.status = lac_builder_create(&training.builder);
+    if (training.status == LAC_OK) {
+        train(&training, slice_count);
         lac_builder_destroy(training.builder);
     }
     return training.status;

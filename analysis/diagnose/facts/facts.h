@@ -7,6 +7,7 @@
  * Thresholds are in facts_thresholds.h; every folder has such a file.
  */
 
+#include "analysis/crew/crew.h"                       // IWYU pragma: keep
 #include "analysis/diagnose/facts/facts_thresholds.h" // IWYU pragma: export
 #include "analysis/diagnose/facts/intervals.h"        // IWYU pragma: export
 #include "analysis/diagnose/names/names.h"            // IWYU pragma: export
@@ -133,6 +134,7 @@ struct lac_facts {
     struct lac_error *reterr;
 
     const struct lac_names *names; /**< rows that somebody added, or NULL */
+    struct lac_crew *crew;         /**< helps with replays, or NULL */
 
     uint8_t *api_class;  /**< by string id; 0xff not looked up */
     uint8_t *host_class; /**< by string id; 0xff not looked up */

@@ -147,14 +147,15 @@ void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *fin
     double step_ns[LAC_CASE_COUNT_];
     double least_ns = keeps_device_work(what_if) ? facts->time->busy_ns : 0.0;
     bool takes_waits = false;
+    struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        struct lac_change change;
-        lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
-        if (which == LAC_CASE_MID) {
-            takes_waits = leave_a_rest(&change);
-            lac_finding_note(facts, finding->kind, &change);
-        }
-        step_ns[which] = fmax(least_ns, lac_what_if_replay(facts, &change));
+        lac_change_from_what_if(facts, what_if, (enum lac_case)which, &changes[which]);
+    }
+    takes_waits = leave_a_rest(&changes[LAC_CASE_MID]);
+    lac_finding_note(facts, finding->kind, &changes[LAC_CASE_MID]);
+    lac_what_if_replays(facts, changes, LAC_CASE_COUNT_, step_ns);
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        step_ns[which] = fmax(least_ns, step_ns[which]);
     }
     if (takes_waits) { /* also where the device's own work is what is left: it never runs without a gap */
         double best_ns = step_ns[LAC_CASE_BEST];
@@ -222,9 +223,7 @@ bool lac_finding_open_changes(const struct lac_facts *facts, struct lac_finding 
         return false;
     }
     double steps[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        steps[which] = lac_what_if_replay(facts, &changes[which]);
-    }
+    lac_what_if_replays(facts, changes, LAC_CASE_COUNT_, steps);
     lac_finding_note(facts, finding->kind, &changes[LAC_CASE_MID]);
     lac_finding_estimate_steps(facts, &estimated, steps);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something else hides it: nothing to propose */

@@ -273,6 +273,18 @@ static double promise_of(const struct lac_facts *facts, const struct state *stat
     return state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns);
 }
 
+struct plays {
+    const struct lac_facts *facts;
+    struct list *list;
+};
+
+static void play_part(void *context, uint32_t part)
+{
+    const struct plays *plays = context;
+    struct state *state = &plays->list->at[part].state;
+    state->replayed_ns = replay(plays->facts, state);
+}
+
 /** What comes next: first what the first finding proposes, then what gains most for sure. */
 static const struct candidate *choose(const struct lac_facts *facts, const struct state *state,
                                       struct list *list, double seen_min)
@@ -280,9 +292,10 @@ static const struct candidate *choose(const struct lac_facts *facts, const struc
     const struct lac_analysis *analysis = facts->analysis;
     const struct candidate *best = NULL;
     double most = 0.0;
+    struct plays plays = {facts, list};
+    lac_crew_run(facts->crew, (uint32_t)list->count, play_part, &plays);
     for (int i = 0; i < list->count; i++) {
         struct candidate *next = &list->at[i];
-        next->state.replayed_ns = replay(facts, &next->state);
         next->state.step_ns = fmin(state->step_ns, promise_of(facts, state, next));
         double gain = 1.0 - next->state.step_ns / state->step_ns;
         bool is_first = analysis->plan_count == 0 && analysis->finding_count > 0 &&

@@ -40,6 +40,7 @@ struct lac_edits *lac_edits_begin(const struct lac_facts *facts, enum lac_findin
     *slot = calloc(1, sizeof(**slot));
     if (*slot != NULL) {
         (*slot)->model = facts->model;
+        (*slot)->versions = &facts->time->edits_versions;
         lac_edits_window(facts, &(*slot)->start_ns, &(*slot)->end_ns);
     }
     return *slot;
@@ -259,6 +260,7 @@ void lac_edits_seal(struct lac_edits *edits)
     if (edits->is_sealed) {
         return;
     }
+    edits->version = ++*edits->versions;
     if (edits->mark_count > 1) {
         qsort(edits->marks, edits->mark_count, sizeof(*edits->marks), by_slice);
         drop_repeated(edits);
@@ -306,34 +308,69 @@ const struct lac_edit_mark *lac_edits_mark(const struct lac_edits *edits, uint32
     return at != NULL && at->slice == slice && at->kind == (uint8_t)kind ? at : NULL;
 }
 
-/** What is gone of all time before `at_ns` of that track, those of tracks before it included. */
-static double gone_before(const struct lac_edits *edits, uint32_t track, int64_t at_ns)
+static bool lies_before(const struct lac_edit_stretch *at, uint32_t track, int64_t at_ns)
 {
+    return at->track < track || (at->track == track && at->start_ns < at_ns);
+}
+
+/** Number of stretches that begin before `at_ns` of that track, those of tracks before it included; a
+ *  few are looked at from `near` on. */
+static uint32_t stretches_before(const struct lac_edits *edits, uint32_t near, uint32_t track,
+                                 int64_t at_ns)
+{
+    enum { LOOKS = 8 };
     uint32_t low = 0;
     uint32_t high = edits->stretch_count;
+    if (near <= high && (near == 0 || lies_before(&edits->stretches[near - 1], track, at_ns))) {
+        low = near;
+        for (uint32_t i = 0; i < LOOKS; i++) {
+            if (low == high || !lies_before(&edits->stretches[low], track, at_ns)) {
+                return low;
+            }
+            low++;
+        }
+    }
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct lac_edit_stretch *at = &edits->stretches[middle];
-        if (at->track < track || (at->track == track && at->start_ns < at_ns)) {
+        if (lies_before(&edits->stretches[middle], track, at_ns)) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if (low == 0) {
+    return low;
+}
+
+/** What is gone of all time before `at_ns` of that track, those of tracks before it included.
+ *  @param near in: where to look first; out: where it was */
+static double gone_before(const struct lac_edits *edits, uint32_t *near, uint32_t track,
+                          int64_t at_ns)
+{
+    const uint32_t count = stretches_before(edits, *near, track, at_ns);
+    *near = count;
+    if (count == 0) {
         return 0.0;
     }
-    const struct lac_edit_stretch *last = &edits->stretches[low - 1];
+    const struct lac_edit_stretch *last = &edits->stretches[count - 1];
     bool is_cut = last->track == track && at_ns < last->end_ns;
     int64_t end_ns = is_cut ? at_ns : last->end_ns;
     return last->gone_before_ns + (1.0 - (double)last->factor) * (double)(end_ns - last->start_ns);
 }
 
-double lac_edits_gone_ns(const struct lac_edits *edits, uint32_t track, int64_t start_ns,
-                         int64_t end_ns)
+double lac_edits_gone_near(const struct lac_edits *edits, struct lac_edits_cursor *cursor,
+                           uint32_t track, int64_t start_ns, int64_t end_ns)
 {
+    uint32_t *near = &cursor->at[track % (sizeof(cursor->at) / sizeof(cursor->at[0]))];
     if (edits->stretch_count == 0 || start_ns >= end_ns) {
         return 0.0;
     }
-    return gone_before(edits, track, end_ns) - gone_before(edits, track, start_ns);
+    const double before_start = gone_before(edits, near, track, start_ns);
+    return gone_before(edits, near, track, end_ns) - before_start;
+}
+
+double lac_edits_gone_ns(const struct lac_edits *edits, uint32_t track, int64_t start_ns,
+                         int64_t end_ns)
+{
+    struct lac_edits_cursor cursor = {{0}};
+    return lac_edits_gone_near(edits, &cursor, track, start_ns, end_ns);
 }

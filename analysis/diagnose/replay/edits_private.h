@@ -37,8 +37,10 @@ struct lac_edits {
     uint32_t mark_count, mark_capacity;
     struct lac_edit_stretch *stretches;
     uint32_t stretch_count, stretch_capacity;
-    bool is_sealed; /**< marks by slice and kind, once each; stretches by track, disjoint */
-    bool is_lost;   /**< out of memory */
+    uint64_t *versions; /**< of all edits of the facts: the last one given */
+    uint64_t version;   /**< of what is in it now, once sealed: no two are alike */
+    bool is_sealed;     /**< marks by slice and kind, once each; stretches by track, disjoint */
+    bool is_lost;       /**< out of memory */
 };
 
 void lac_edits_destroy(struct lac_edits *edits);
@@ -52,6 +54,14 @@ const struct lac_edit_mark *lac_edits_mark(const struct lac_edits *edits, uint32
 /** How much less the thread's own time is between two times. */
 double lac_edits_gone_ns(const struct lac_edits *edits, uint32_t track, int64_t start_ns,
                          int64_t end_ns);
+
+/** Where in the stretches the last look-ups ended: points of a graph come in the order of time. */
+struct lac_edits_cursor {
+    uint32_t at[16]; /**< by track, some share one */
+};
+/** The same, quickly where the one before it was near. */
+double lac_edits_gone_near(const struct lac_edits *edits, struct lac_edits_cursor *cursor,
+                           uint32_t track, int64_t start_ns, int64_t end_ns);
 
 /** What edits do to the points and operations of a graph; all NULL: nothing. */
 struct lac_graph_marks {

@@ -94,6 +94,14 @@ struct lac_graph_batch {
     uint32_t begin_node, taken_node;
 };
 
+/** A slice and what stands for it in the graph. */
+struct lac_graph_place {
+    uint32_t slice;
+    uint32_t at; /**< node or operation */
+};
+
+struct lac_graph_memo;
+
 struct lac_graph {
     int64_t start_ns, end_ns; /**< the window, between the host's marks */
     int64_t recorded_ns;      /**< what its steps took */
@@ -117,6 +125,11 @@ struct lac_graph {
     double base_ns;           /**< the window played without a change */
     double base_free_ns;      /**< the same, if every batch were there when it is asked for */
     double base_error;        /**< by what part that differs from what was recorded */
+
+    struct lac_graph_place *returns; /**< calls that return in the window, by slice */
+    struct lac_graph_place *places;  /**< its operations from ordinal 0 on, by slice */
+    uint32_t return_count, place_count;
+    struct lac_graph_memo *memo; /**< windows that were played */
 };
 
 /**
@@ -136,7 +149,11 @@ static inline const struct lac_graph_op *lac_graph_op_at(const struct lac_graph 
     return is_there ? &graph->ops[at] : NULL;
 }
 
-/** Time of the window with the change, in the long run; NaN when out of memory. */
+/** Time of the window with the change, in the long run; NaN when out of memory. Any number of threads
+ *  may play at the same time. */
 double lac_graph_replay(const struct lac_graph *graph, const struct lac_change *change);
+
+/** The same, remembered: findings and the plan ask for the same windows again and again. */
+double lac_graph_replay_once(const struct lac_graph *graph, const struct lac_change *change);
 
 #endif

@@ -13,6 +13,9 @@ void lac_graph_destroy(struct lac_graph *graph)
         free(graph->ops);
         free(graph->batches);
         free(graph->tails);
+        free(graph->returns);
+        free(graph->places);
+        lac_graph_memo_destroy(graph->memo);
         free(graph);
     }
 }
@@ -50,18 +53,32 @@ static void name_batches(const struct lac_graph_builder *builder)
     }
 }
 
+/** A window without a change, as it was and with every batch there in time. */
+struct unchanged {
+    const struct lac_graph *graph;
+    double window_ns[2];
+};
+
+static void play_part(void *context, uint32_t part)
+{
+    struct unchanged *unchanged = context;
+    struct lac_change none;
+    lac_change_clear(&none);
+    none.is_loader_free = part == 1;
+    unchanged->window_ns[part] = lac_graph_replay_once(unchanged->graph, &none);
+}
+
 /** The window played without a change. */
 static enum lac_status play_unchanged(const struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
-    struct lac_change none;
-    lac_change_clear(&none);
+    struct unchanged unchanged = {.graph = graph};
     double recorded_ns =
         (double)(builder->facts->analysis->is_paced_by_device ? graph->recorded_ns
                                                               : graph->end_ns - graph->start_ns);
-    graph->base_ns = lac_graph_replay(graph, &none);
-    none.is_loader_free = true;
-    graph->base_free_ns = lac_graph_replay(graph, &none);
+    lac_crew_run(builder->facts->crew, 2, play_part, &unchanged);
+    graph->base_ns = unchanged.window_ns[0];
+    graph->base_free_ns = unchanged.window_ns[1];
     if (isnan(graph->base_ns) || isnan(graph->base_free_ns)) {
         return LAC_ERR_NOMEM;
     }
@@ -89,6 +106,12 @@ static enum lac_status build(struct lac_graph_builder *builder)
     }
     if (!status) {
         status = lac_graph_loader(builder);
+    }
+    if (!status) {
+        status = lac_graph_places(graph);
+    }
+    if (!status) {
+        status = lac_graph_memo_create(&graph->memo);
     }
     if (status) {
         return status;

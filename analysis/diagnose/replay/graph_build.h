@@ -48,4 +48,11 @@ LAC_MUST_USE enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
 /** Median of values, which it sorts; `otherwise` when there are none. */
 double lac_graph_median(double *values, uint32_t count, double otherwise);
 
+/** graph_edits.c: calls and operations of the window by their slices. */
+LAC_MUST_USE enum lac_status lac_graph_places(struct lac_graph *graph);
+
+/** graph_memo.c: NULL is allowed. */
+LAC_MUST_USE enum lac_status lac_graph_memo_create(struct lac_graph_memo **ret_memo);
+void lac_graph_memo_destroy(struct lac_graph_memo *memo);
+
 #endif

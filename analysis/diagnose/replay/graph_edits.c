@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
+#include "analysis/diagnose/replay/graph_build.h"
 #include "collector/base/order.h"
 
 #include <math.h>
@@ -21,16 +22,16 @@ void lac_graph_marks_done(struct lac_graph_marks *marks)
 
 /** What is gone of a stretch of the host's time that ended at a point: it may have been spent in
  *  the thread of the point before, which handed over. */
-static double gone_ns(const struct lac_edits *edits, const struct lac_graph *graph,
-                      const struct lac_node *node, int64_t from_ns)
+static double gone_ns(const struct lac_edits *edits, struct lac_edits_cursor *cursor,
+                      const struct lac_graph *graph, const struct lac_node *node, int64_t from_ns)
 {
     int64_t start_ns = graph->start_ns + from_ns;
     int64_t end_ns = graph->start_ns + node->at_ns;
     uint32_t before = node->before != LAC_NONE ? graph->nodes[node->before].track : node->track;
     uint32_t own = node->track != LAC_NONE ? node->track : before;
-    double ns = own != LAC_NONE ? lac_edits_gone_ns(edits, own, start_ns, end_ns) : 0.0;
+    double ns = own != LAC_NONE ? lac_edits_gone_near(edits, cursor, own, start_ns, end_ns) : 0.0;
     if (before != own && before != LAC_NONE) {
-        ns += lac_edits_gone_ns(edits, before, start_ns, end_ns);
+        ns += lac_edits_gone_near(edits, cursor, before, start_ns, end_ns);
     }
     return ns;
 }
@@ -40,18 +41,25 @@ static float factor_of(double ns, double gone)
     return ns > 0.0 ? (float)fmax(0.0, 1.0 - gone / ns) : 1.0F;
 }
 
-static void mark_node(const struct lac_graph *graph, const struct lac_edits *edits, uint32_t n,
+/** What is gone of the work of each point. */
+static void mark_work(const struct lac_graph *graph, const struct lac_edits *edits,
                       struct lac_graph_marks *marks)
 {
+    struct lac_edits_cursor cursor = {{0}};
+    for (uint32_t n = 0; n < graph->node_count && edits->stretch_count > 0; n++) {
+        const struct lac_node *node = &graph->nodes[n];
+        if (node->kind != LAC_NODE_OP && node->own_ns > 0.0) {
+            int64_t from_ns = node->at_ns - (int64_t)node->own_ns;
+            marks->work[n] *=
+                factor_of(node->own_ns, gone_ns(edits, &cursor, graph, node, from_ns));
+        }
+    }
+}
+
+/** A call that no longer waits. */
+static void mark_return(const struct lac_graph *graph, uint32_t n, struct lac_graph_marks *marks)
+{
     const struct lac_node *node = &graph->nodes[n];
-    if (node->own_ns > 0.0 && edits->stretch_count > 0) {
-        int64_t from_ns = node->at_ns - (int64_t)node->own_ns;
-        marks->work[n] *= factor_of(node->own_ns, gone_ns(edits, graph, node, from_ns));
-    }
-    if (node->kind != LAC_NODE_RETURN || edits->mark_count == 0 ||
-        lac_edits_mark(edits, node->slice, LAC_EDIT_NO_WAIT) == NULL) {
-        return;
-    }
     marks->is_unwaited[n] = true;
     if (node->waits == LAC_GRAPH_NO_OP && node->own_ns > LAUNCH_USUAL_NS) {
         /* for what is not known: then it only asks */
@@ -59,75 +67,131 @@ static void mark_node(const struct lac_graph *graph, const struct lac_edits *edi
     }
 }
 
-/** Index of the window's operation of a slice that comes before operation `o`, or LAC_NONE. */
-static uint32_t earlier_operation(const struct lac_graph *graph, const uint32_t *by_slice,
-                                  uint32_t slice, uint32_t o)
+/** First place of that slice or of a later one. */
+static uint32_t first_place(const struct lac_graph_place *places, uint32_t count, uint32_t slice)
 {
     uint32_t low = 0;
-    uint32_t high = graph->op_count - graph->first;
+    uint32_t high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (graph->ops[by_slice[middle]].slice < slice) {
+        if (places[middle].slice < slice) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    bool is_found =
-        low < graph->op_count - graph->first && graph->ops[by_slice[low]].slice == slice;
-    return is_found && by_slice[low] < o ? by_slice[low] : LAC_NONE;
+    return low;
 }
 
-static void mark_operation(const struct lac_graph *graph, const struct lac_edits *edits,
-                           const uint32_t *by_slice, uint32_t o, struct lac_graph_marks *marks)
+/** Index of the window's operation of a slice that comes before operation `o`, or LAC_NONE. */
+static uint32_t earlier_operation(const struct lac_graph *graph, uint32_t slice, uint32_t o)
 {
-    uint32_t slice = graph->ops[o].slice;
-    const struct lac_edit_mark *mark = lac_edits_mark(edits, slice, LAC_EDIT_OPERATION);
-    if (mark != NULL) {
-        marks->factor[o] *= mark->factor;
+    const uint32_t at = first_place(graph->places, graph->place_count, slice);
+    bool is_found = at < graph->place_count && graph->places[at].slice == slice;
+    return is_found && graph->places[at].at < o ? graph->places[at].at : LAC_NONE;
+}
+
+/** First mark from `from` on of that slice or a later one: steps that double, then halves. */
+static uint32_t next_mark(const struct lac_edits *edits, uint32_t from, uint32_t slice)
+{
+    uint32_t low = from;
+    uint32_t step = 1;
+    while (low < edits->mark_count && edits->marks[low].slice < slice) {
+        from = low + 1;
+        low = low + step < edits->mark_count ? low + step : edits->mark_count;
+        step *= 2;
     }
+    uint32_t high = low;
+    low = from;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (edits->marks[middle].slice < slice) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/** Marks of calls: these do not wait. */
+static void mark_returns(const struct lac_graph *graph, const struct lac_edits *edits,
+                         struct lac_graph_marks *marks)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < graph->return_count && at < edits->mark_count; i++) {
+        const struct lac_graph_place *place = &graph->returns[i];
+        at = next_mark(edits, at, place->slice);
+        if (at < edits->mark_count && edits->marks[at].slice == place->slice &&
+            edits->marks[at].kind == LAC_EDIT_NO_WAIT) { /* the first kind */
+            mark_return(graph, place->at, marks);
+        }
+    }
+}
+
+/** Marks of operations: what they take. @return whether some are launched otherwise */
+static bool mark_operations(const struct lac_graph *graph, const struct lac_edits *edits,
+                            struct lac_graph_marks *marks)
+{
+    bool is_launched_otherwise = false;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < graph->place_count && at < edits->mark_count; i++) {
+        const struct lac_graph_place *place = &graph->places[i];
+        at = next_mark(edits, at, place->slice);
+        for (uint32_t m = at; m < edits->mark_count && edits->marks[m].slice == place->slice; m++) {
+            const struct lac_edit_mark *mark = &edits->marks[m];
+            if (mark->kind == LAC_EDIT_OPERATION) {
+                marks->factor[place->at] *= mark->factor;
+            }
+            is_launched_otherwise = is_launched_otherwise || mark->kind > LAC_EDIT_OPERATION;
+        }
+    }
+    return is_launched_otherwise;
+}
+
+/** When an operation is launched. In the order of operations: one may follow an earlier one. */
+static void mark_launch(const struct lac_graph *graph, const struct lac_edits *edits, uint32_t o,
+                        struct lac_graph_marks *marks)
+{
+    const uint32_t slice = graph->ops[o].slice;
     if (lac_edits_mark(edits, slice, LAC_EDIT_LAUNCHED) != NULL) {
         marks->node[o] = LAC_NONE;
     }
-    mark = lac_edits_mark(edits, slice, LAC_EDIT_LAUNCHED_WITH);
-    uint32_t earlier = mark != NULL ? earlier_operation(graph, by_slice, mark->with, o) : LAC_NONE;
+    const struct lac_edit_mark *mark = lac_edits_mark(edits, slice, LAC_EDIT_LAUNCHED_WITH);
+    uint32_t earlier = mark != NULL ? earlier_operation(graph, mark->with, o) : LAC_NONE;
     if (earlier != LAC_NONE && marks->node[o] != LAC_NONE) {
         marks->node[o] = marks->node[earlier];
         marks->is_moved[o] = true;
     }
 }
 
-struct by_slice {
-    uint32_t slice, op;
-};
-
-static int compare_slices(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
-    const struct by_slice *x = a;
-    const struct by_slice *y = b;
-    return LAC_ORDER(x->slice, y->slice);
+    const struct lac_graph_place *x = a;
+    const struct lac_graph_place *y = b;
+    return x->slice != y->slice ? LAC_ORDER(x->slice, y->slice) : LAC_ORDER(x->at, y->at);
 }
 
-/** The window's operations by slice; the caller frees. */
-static uint32_t *order_by_slice(const struct lac_graph *graph)
+enum lac_status lac_graph_places(struct lac_graph *graph)
 {
-    uint32_t count = graph->op_count - graph->first;
-    struct by_slice *order = malloc(((size_t)count + 1) * sizeof(*order));
-    uint32_t *ops = malloc(((size_t)count + 1) * sizeof(*ops));
-    if (order == NULL || ops == NULL) {
-        free(order);
-        free(ops);
-        return NULL;
+    uint32_t ops = graph->op_count - graph->first;
+    graph->returns = malloc(((size_t)graph->node_count + 1) * sizeof(*graph->returns));
+    graph->places = malloc(((size_t)ops + 1) * sizeof(*graph->places));
+    if (graph->returns == NULL || graph->places == NULL) {
+        return LAC_ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        order[i] = (struct by_slice){graph->ops[graph->first + i].slice, graph->first + i};
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        if (graph->nodes[n].kind == LAC_NODE_RETURN) {
+            graph->returns[graph->return_count++] =
+                (struct lac_graph_place){graph->nodes[n].slice, n};
+        }
     }
-    qsort(order, count, sizeof(*order), compare_slices);
-    for (uint32_t i = 0; i < count; i++) {
-        ops[i] = order[i].op;
+    for (uint32_t o = graph->first; o < graph->op_count; o++) {
+        graph->places[graph->place_count++] = (struct lac_graph_place){graph->ops[o].slice, o};
     }
-    free(order);
-    return ops;
+    qsort(graph->returns, graph->return_count, sizeof(*graph->returns), compare_places);
+    qsort(graph->places, graph->place_count, sizeof(*graph->places), compare_places);
+    return LAC_OK;
 }
 
 static enum lac_status prepare(const struct lac_graph *graph, struct lac_graph_marks *marks)
@@ -178,23 +242,20 @@ enum lac_status lac_graph_mark(const struct lac_graph *graph, const struct lac_c
         return LAC_OK;
     }
     enum lac_status status = prepare(graph, ret_marks);
-    uint32_t *by_slice = status ? NULL : order_by_slice(graph);
-    if (by_slice == NULL) {
+    if (status) {
         lac_graph_marks_done(ret_marks);
-        return LAC_ERR_NOMEM;
+        return status;
     }
     for (uint32_t e = 0; e < change->edits_count; e++) {
         const struct lac_edits *edits = change->edits[e];
-        for (uint32_t n = 0; n < graph->node_count; n++) {
-            if (graph->nodes[n].kind != LAC_NODE_OP) {
-                mark_node(graph, edits, n, ret_marks);
+        mark_work(graph, edits, ret_marks);
+        mark_returns(graph, edits, ret_marks);
+        if (mark_operations(graph, edits, ret_marks)) {
+            for (uint32_t o = graph->first; o < graph->op_count; o++) {
+                mark_launch(graph, edits, o, ret_marks);
             }
-        }
-        for (uint32_t o = graph->first; o < graph->op_count && edits->mark_count > 0; o++) {
-            mark_operation(graph, edits, by_slice, o, ret_marks);
         }
         mark_batches(graph, edits, ret_marks);
     }
-    free(by_slice);
     return LAC_OK;
 }

@@ -317,7 +317,7 @@ partly(const struct lac_graph *graph, const struct lac_change *change, enum lac_
 
 static double allocator_window(const struct lac_graph *graph, const struct lac_change *change)
 {
-    return partly(graph, change, LAC_CAUSE_ALLOCATOR, lac_graph_replay);
+    return partly(graph, change, LAC_CAUSE_ALLOCATOR, lac_graph_replay_once);
 }
 
 static double sync_window(const struct lac_graph *graph, const struct lac_change *change)
@@ -365,6 +365,25 @@ double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change
     }
     double step_ns = fmax(0.0, time->step_ns + difference_ns);
     return change->workers > 0 ? fmax(step_ns, time->cores_ns) : step_ns;
+}
+
+struct replays {
+    const struct lac_facts *facts;
+    const struct lac_change *changes;
+    double *step_ns;
+};
+
+static void replay_part(void *context, uint32_t part)
+{
+    const struct replays *replays = context;
+    replays->step_ns[part] = lac_what_if_replay(replays->facts, &replays->changes[part]);
+}
+
+void lac_what_if_replays(const struct lac_facts *facts, const struct lac_change *changes,
+                         uint32_t count, double *ret_step_ns)
+{
+    struct replays replays = {facts, changes, ret_step_ns};
+    lac_crew_run(facts->crew, count, replay_part, &replays);
 }
 
 /** New duration of pageable copies as a factor when their memory is pinned. */

@@ -93,6 +93,7 @@ struct lac_step_time {
     double op_steps; /**< steps that the replayed window holds */
 
     struct lac_graph *graph; /**< NULL where the trace does not show enough for one */
+    uint64_t edits_versions; /**< given to edits so far */
     struct lac_edits *edits[LAC_FINDING_COUNT_]; /**< changes of chosen slices, or NULL (edits.h) */
     struct lac_change mids[LAC_FINDING_COUNT_];  /**< what was expected of a finding's change ... */
     bool has_mid[LAC_FINDING_COUNT_];            /**< ... where it was played */
@@ -139,6 +140,10 @@ void lac_change_optimizer(const struct lac_facts *facts, double saved, double co
 
 /** Mean step with the change; the measured one when nothing changes. */
 double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change *change);
+
+/** The same of several changes, side by side where the facts have a crew. */
+void lac_what_if_replays(const struct lac_facts *facts, const struct lac_change *changes,
+                         uint32_t count, double *ret_step_ns);
 
 /** Mean step of a loop that needs `s_ns` a step, with `workers` that fetch as recorded, in turn and
  *  in order, as many batches ahead as was recorded, else two. */

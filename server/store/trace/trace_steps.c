@@ -35,7 +35,7 @@ enum step_column {
 
 enum lac_status lac_trace_write_steps(struct lac_trace_writer *writer)
 {
-    const struct lac_analysis *analysis = writer->options->analysis;
+    const struct lac_analysis *analysis = writer->analysis;
     int64_t *storage = malloc(sizeof(int64_t) * STEP_COLUMNS * LAC_COLUMN_BLOCK_ROWS);
     int64_t *columns[STEP_COLUMNS];
     sqlite3_stmt *insert = NULL;

@@ -91,7 +91,7 @@ static enum lac_status add_shares(struct gap_block *block, const struct lac_anal
 static enum lac_status add_gap(struct gap_block *block, const struct lac_trace_writer *writer,
                                const struct lac_gap *gap, uint32_t row)
 {
-    const struct lac_analysis *analysis = writer->options->analysis;
+    const struct lac_analysis *analysis = writer->analysis;
     const bool has_root = gap->dur_ns >= ROOT_MIN_NS;
     char text[200] = "";
     size_t length = 0;
@@ -155,7 +155,7 @@ static enum lac_status insert_block(struct lac_trace_writer *writer, sqlite3_stm
 
 static enum lac_status write_gaps(struct lac_trace_writer *writer)
 {
-    const struct lac_analysis *analysis = writer->options->analysis;
+    const struct lac_analysis *analysis = writer->analysis;
     struct gap_block block = {.storage = malloc(sizeof(int64_t) * GAP_COLUMNS * GAP_BLOCK_ROWS)};
     sqlite3_stmt *insert = NULL;
     enum lac_status status = LAC_ERR_NOMEM;
@@ -199,7 +199,7 @@ static enum lac_status write_gaps(struct lac_trace_writer *writer)
 
 static enum lac_status write_signatures(struct lac_trace_writer *writer)
 {
-    const struct lac_analysis *analysis = writer->options->analysis;
+    const struct lac_analysis *analysis = writer->analysis;
     int64_t *bits = malloc(sizeof(*bits) * LAC_COLUMN_BLOCK_ROWS);
     const int64_t *columns[1] = {bits};
     sqlite3_stmt *insert = NULL;
@@ -242,7 +242,7 @@ static void bind_known_ns(sqlite3_stmt *insert, int index, int64_t value_ns)
 
 static enum lac_status write_findings(struct lac_trace_writer *writer)
 {
-    const struct lac_analysis *analysis = writer->options->analysis;
+    const struct lac_analysis *analysis = writer->analysis;
     sqlite3_stmt *insert = NULL;
     enum lac_status status = lac_sql_prepare(
         writer->db, "INSERT INTO finding VALUES(?,?,?,?,?,?,?,?,?,?)", &insert, writer->reterr);
@@ -269,7 +269,7 @@ static enum lac_status write_findings(struct lac_trace_writer *writer)
 /** meta rows summary_...: what a list row says; absent or null when not known. */
 static enum lac_status write_summary(struct lac_trace_writer *writer)
 {
-    const struct lac_analysis *analysis = writer->options->analysis;
+    const struct lac_analysis *analysis = writer->analysis;
     const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
     const bool has_change = first != NULL && first->brief[0] != '\0';
     const char letter[2] = {analysis->verdict.letter, '\0'};
@@ -312,7 +312,7 @@ enum lac_status lac_trace_write_analysis(struct lac_trace_writer *writer)
 {
     enum lac_status status = LAC_OK;
 
-    if (writer->options->analysis == NULL) {
+    if (writer->analysis == NULL) {
         return LAC_OK;
     }
     status = write_gaps(writer);

@@ -3,6 +3,7 @@
 
 /* What the parts of the trace writer share. */
 
+#include "analysis/crew/crew.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "server/store/trace/column.h"
@@ -10,6 +11,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Tiles over more slices than this are stored, others are built from chunks when asked for. A
@@ -30,8 +32,20 @@ extern const char *const lac_trace_document_names[LAC_DOCUMENT_COUNT_];
 struct lac_trace_writer {
     sqlite3 *db;
     const struct lac_model *model;
-    const struct lac_trace_write_options *options;
-    struct lac_error *reterr;
+    const char *path;
+    uint32_t generation;
+    const struct lac_analysis *analysis;
+    const struct lac_trace_text *documents;
+    struct lac_error *reterr; /**< `error` */
+    struct lac_error error;
+    struct lac_slice_writer *slices;
+    bool exists; /**< the file, which a failure removes */
+
+    struct lac_crew *crew;
+    struct lac_crew_job recorded; /**< the recorded slices, until settled */
+    enum lac_status recorded_status;
+    bool is_settled;
+
     sqlite3_stmt *insert_blob;
     int64_t next_blob;
     struct lac_bytes scratch;  /**< zstd output, encoded sections */
@@ -48,8 +62,16 @@ LAC_MUST_USE enum lac_status lac_trace_write_settings(struct lac_trace_writer *w
 /** Table step, and the count of its rows in meta (trace_steps.c). */
 LAC_MUST_USE enum lac_status lac_trace_write_steps(struct lac_trace_writer *writer);
 
-/** Tables chunk, tile, name_stat (trace_write_slices.c). */
-LAC_MUST_USE enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer);
+/** Tables chunk, tile, name_stat (trace_write_slices.c): begin, then tracks [first, end) in order, then
+ *  the totals by name. Tracks and names may be added to the model meanwhile. */
+struct lac_slice_writer;
+LAC_MUST_USE enum lac_status lac_slice_writer_create(struct lac_trace_writer *writer,
+                                                     struct lac_slice_writer **ret_slices);
+LAC_MUST_USE enum lac_status lac_slice_writer_tracks(struct lac_slice_writer *slices,
+                                                     uint32_t first, uint32_t end);
+LAC_MUST_USE enum lac_status lac_slice_writer_names(struct lac_slice_writer *slices);
+/** NULL is allowed. */
+void lac_slice_writer_destroy(struct lac_slice_writer *slices);
 
 /** Table total (trace_totals.c): begin, then each track with its chunks in order. */
 struct lac_totals_writer;

@@ -31,7 +31,7 @@ struct stat_pair {
     uint32_t chunk;
 };
 
-struct slice_writer {
+struct lac_slice_writer {
     struct lac_trace_writer *writer;
     struct lac_chunk_codec *codec;
     struct lac_totals_writer *totals;
@@ -40,13 +40,14 @@ struct slice_writer {
     uint32_t chunk_count;
 
     uint32_t *entry_of_name; /**< first entry of a string id, or LAC_NONE */
+    uint32_t name_count;     /**< strings that it knows */
     struct stat_entry *entries;
     uint32_t entry_count, entry_capacity;
     struct stat_pair *pairs;
     uint64_t pair_count, pair_capacity;
 };
 
-static enum lac_status add_entry(struct slice_writer *slices, uint32_t name, uint8_t kind,
+static enum lac_status add_entry(struct lac_slice_writer *slices, uint32_t name, uint8_t kind,
                                  uint32_t *ret_entry)
 {
     if (slices->entry_count == slices->entry_capacity) {
@@ -73,7 +74,7 @@ static enum lac_status add_entry(struct slice_writer *slices, uint32_t name, uin
     return LAC_OK;
 }
 
-static enum lac_status add_pair(struct slice_writer *slices, uint32_t entry)
+static enum lac_status add_pair(struct lac_slice_writer *slices, uint32_t entry)
 {
     if (!LAC_RESERVE(slices->pairs, slices->pair_capacity, slices->pair_count, 1)) {
         return LAC_ERR_NOMEM;
@@ -86,7 +87,7 @@ static enum lac_status add_pair(struct slice_writer *slices, uint32_t entry)
 }
 
 /** Count the slices of one chunk. @return the largest end in *ret_end */
-static enum lac_status count_names(struct slice_writer *slices, uint64_t first, uint32_t count,
+static enum lac_status count_names(struct lac_slice_writer *slices, uint64_t first, uint32_t count,
                                    int64_t *ret_end)
 {
     const struct lac_slices *columns = &slices->writer->model->slices;
@@ -127,7 +128,7 @@ static enum lac_status count_names(struct slice_writer *slices, uint64_t first, 
 
 /** Write slices from `first` on as one chunk: *count of them, or fewer when their arguments are too
  *  many for one; says how many. */
-static enum lac_status write_chunk(struct slice_writer *slices, uint32_t track, uint64_t first,
+static enum lac_status write_chunk(struct lac_slice_writer *slices, uint32_t track, uint64_t first,
                                    uint32_t *ret_count)
 {
     struct lac_trace_writer *writer = slices->writer;
@@ -174,7 +175,7 @@ static enum lac_status write_chunk(struct slice_writer *slices, uint32_t track, 
 
 static enum lac_status write_tile(void *context, const struct lac_tile *tile)
 {
-    struct slice_writer *slices = context;
+    struct lac_slice_writer *slices = context;
     struct lac_trace_writer *writer = slices->writer;
     struct lac_bytes *section = &writer->scratch2;
     int64_t blob = 0;
@@ -198,7 +199,7 @@ static enum lac_status write_tile(void *context, const struct lac_tile *tile)
     return lac_sql_step_done(slices->insert_tile, "trace file", writer->reterr);
 }
 
-static enum lac_status write_track(struct slice_writer *slices, uint32_t index)
+static enum lac_status write_track(struct lac_slice_writer *slices, uint32_t index)
 {
     const struct lac_model *model = slices->writer->model;
     const struct lac_track *track = &model->tracks[index];
@@ -230,7 +231,7 @@ static enum lac_status write_track(struct slice_writer *slices, uint32_t index)
 }
 
 /** Sort the pairs by entry (they are by chunk already). @return where each entry's pairs begin */
-static enum lac_status sort_pairs(struct slice_writer *slices, uint64_t **ret_begin,
+static enum lac_status sort_pairs(struct lac_slice_writer *slices, uint64_t **ret_begin,
                                   uint32_t **ret_chunks)
 {
     uint64_t *begin = calloc((size_t)slices->entry_count + 1, sizeof(*begin));
@@ -288,7 +289,7 @@ static enum lac_status append_postings(struct lac_bytes *postings, const uint32_
 }
 
 /** Entries [first, first + count), sorted, as one row. */
-static enum lac_status insert_stats(struct slice_writer *slices, sqlite3_stmt *insert,
+static enum lac_status insert_stats(struct lac_slice_writer *slices, sqlite3_stmt *insert,
                                     uint32_t first, uint32_t count, const uint64_t *begin,
                                     const uint32_t *chunks)
 {
@@ -335,7 +336,7 @@ static enum lac_status insert_stats(struct slice_writer *slices, sqlite3_stmt *i
     return status;
 }
 
-static enum lac_status write_name_stats(struct slice_writer *slices)
+static enum lac_status write_name_stats(struct lac_slice_writer *slices)
 {
     uint64_t *begin = NULL;
     uint32_t *chunks = NULL;
@@ -366,40 +367,79 @@ static enum lac_status write_name_stats(struct slice_writer *slices)
     return status;
 }
 
-enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer)
+/** Make room for names that the model got since. */
+static enum lac_status know_names(struct lac_slice_writer *slices)
 {
-    struct slice_writer slices = {.writer = writer};
-    size_t names = writer->model->strings.count;
-    enum lac_status status = lac_chunk_codec_create(&slices.codec);
+    const uint32_t count = slices->writer->model->strings.count;
+    uint32_t *grown = realloc(slices->entry_of_name, (size_t)count * sizeof(*grown) + 1);
 
-    if (status == LAC_OK) {
-        slices.entry_of_name = malloc(names * sizeof(*slices.entry_of_name));
-        status = slices.entry_of_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    if (grown == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    slices->entry_of_name = grown;
+    for (uint32_t i = slices->name_count; i < count; i++) {
+        grown[i] = LAC_NONE;
+    }
+    slices->name_count = count;
+    return LAC_OK;
+}
+
+enum lac_status lac_slice_writer_create(struct lac_trace_writer *writer,
+                                        struct lac_slice_writer **ret_slices)
+{
+    struct lac_slice_writer *slices = calloc(1, sizeof(*slices));
+    enum lac_status status = LAC_ERR_NOMEM;
+
+    if (slices != NULL) {
+        slices->writer = writer;
+        status = lac_chunk_codec_create(&slices->codec);
     }
     if (status == LAC_OK) {
-        memset(slices.entry_of_name, 0xFF, names * sizeof(*slices.entry_of_name));
         status = lac_sql_prepare(writer->db, "INSERT INTO chunk VALUES(?,?,?,?,?,?,?)",
-                                 &slices.insert_chunk, writer->reterr);
+                                 &slices->insert_chunk, writer->reterr);
     }
     if (status == LAC_OK) {
-        status = lac_sql_prepare(writer->db, "INSERT INTO tile VALUES(?,?)", &slices.insert_tile,
+        status = lac_sql_prepare(writer->db, "INSERT INTO tile VALUES(?,?)", &slices->insert_tile,
                                  writer->reterr);
     }
     if (status == LAC_OK) {
-        status = lac_totals_writer_create(writer, &slices.totals);
+        status = lac_totals_writer_create(writer, &slices->totals);
     }
-    for (uint32_t t = 0; t < writer->model->track_count && status == LAC_OK; t++) {
-        status = write_track(&slices, t);
+    if (status != LAC_OK) {
+        lac_slice_writer_destroy(slices);
+        return status;
     }
-    if (status == LAC_OK) {
-        status = write_name_stats(&slices);
+    *ret_slices = slices;
+    return LAC_OK;
+}
+
+enum lac_status lac_slice_writer_tracks(struct lac_slice_writer *slices, uint32_t first,
+                                        uint32_t end)
+{
+    enum lac_status status = know_names(slices);
+
+    for (uint32_t t = first; t < end && status == LAC_OK; t++) {
+        status = write_track(slices, t);
     }
-    (void)sqlite3_finalize(slices.insert_chunk);
-    (void)sqlite3_finalize(slices.insert_tile);
-    lac_totals_writer_destroy(slices.totals);
-    lac_chunk_codec_destroy(slices.codec);
-    free(slices.entry_of_name);
-    free(slices.entries);
-    free(slices.pairs);
     return status;
+}
+
+enum lac_status lac_slice_writer_names(struct lac_slice_writer *slices)
+{
+    return write_name_stats(slices);
+}
+
+void lac_slice_writer_destroy(struct lac_slice_writer *slices)
+{
+    if (slices == NULL) {
+        return;
+    }
+    (void)sqlite3_finalize(slices->insert_chunk);
+    (void)sqlite3_finalize(slices->insert_tile);
+    lac_totals_writer_destroy(slices->totals);
+    lac_chunk_codec_destroy(slices->codec);
+    free(slices->entry_of_name);
+    free(slices->entries);
+    free(slices->pairs);
+    free(slices);
 }

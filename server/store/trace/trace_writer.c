@@ -10,6 +10,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_write_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -60,15 +61,14 @@ static enum lac_status create(struct lac_trace_writer *writer)
 {
     enum lac_status status;
     char pragmas[400];
-    int fd = open(writer->options->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    int fd = open(writer->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
     if (fd < 0) {
         return lac_fail(writer->reterr, LAC_ERR_IO, 0, "cannot create the trace file: %s",
                         strerror(errno));
     }
     (void)close(fd);
-    if (sqlite3_open_v2(writer->options->path, &writer->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+    if (sqlite3_open_v2(writer->path, &writer->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                         LAC_CHECKED_VFS) != SQLITE_OK) {
         return lac_sql_fail(writer->db, "cannot create the trace file", writer->reterr);
     }
@@ -163,7 +163,7 @@ static enum lac_status write_all_meta(struct lac_trace_writer *writer)
         int64_t value;
     } numbers[] = {
         {"format_version", LAC_TRACE_FORMAT_VERSION},
-        {"generation", writer->options->generation},
+        {"generation", writer->generation},
         {"level_max", lac_tile_level_max(info->duration_ns)},
         {"tile_min_slices", LAC_TILE_MIN_SLICES},
         {"slice_total", (int64_t)model->slices.count},
@@ -343,7 +343,7 @@ static enum lac_status write_report(struct lac_trace_writer *writer)
 static enum lac_status write_document(struct lac_trace_writer *writer, sqlite3_stmt *insert,
                                       enum lac_trace_document document)
 {
-    const struct lac_trace_text *text = &writer->options->documents[document];
+    const struct lac_trace_text *text = &writer->documents[document];
     enum lac_status status;
 
     if (text->text == NULL) {
@@ -391,12 +391,89 @@ static enum lac_status sync_file(const char *path, struct lac_error *reterr)
     return status;
 }
 
-enum lac_status lac_trace_write(const struct lac_model *model,
-                                const struct lac_trace_write_options *options,
-                                struct lac_error *reterr)
+static void write_recorded(void *context, uint32_t part)
+{
+    struct lac_trace_writer *writer = context;
+
+    (void)part; /* there is one */
+    writer->recorded_status =
+        lac_slice_writer_tracks(writer->slices, 0, writer->model->recorded_track_count);
+}
+
+/** Give a failure of the writer its words. */
+static enum lac_status told(struct lac_trace_writer *writer, enum lac_status status)
+{
+    return status == LAC_ERR_NOMEM ? lac_fail(writer->reterr, LAC_ERR_NOMEM, 0,
+                                              "out of memory while writing the trace file")
+                                   : status;
+}
+
+static enum lac_status begin(struct lac_trace_writer *writer)
+{
+    enum lac_status status = lac_sql_init(writer->reterr);
+
+    if (status == LAC_OK) {
+        status = create(writer);
+        writer->exists = writer->db != NULL;
+    }
+    if (status == LAC_OK) {
+        status = lac_slice_writer_create(writer, &writer->slices);
+    }
+    return status;
+}
+
+enum lac_status lac_trace_writer_begin(const struct lac_model *model, const char *path,
+                                       uint32_t generation, struct lac_crew *crew,
+                                       struct lac_trace_writer **ret_writer,
+                                       struct lac_error *reterr)
+{
+    assert(model != NULL && path != NULL && ret_writer != NULL);
+    struct lac_trace_writer *writer = calloc(1, sizeof(*writer));
+    enum lac_status status = LAC_OK;
+
+    if (writer == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory while writing the trace file");
+    }
+    writer->model = model;
+    writer->path = path;
+    writer->generation = generation;
+    writer->crew = crew;
+    writer->next_blob = 1;
+    writer->reterr = &writer->error;
+    status = begin(writer);
+    if (status != LAC_OK) {
+        writer->is_settled = true;
+        return lac_trace_writer_end(writer, told(writer, status), NULL, reterr);
+    }
+    lac_crew_begin(crew, &writer->recorded, 1, write_recorded, writer);
+    *ret_writer = writer;
+    return LAC_OK;
+}
+
+enum lac_status lac_trace_writer_settle(struct lac_trace_writer *writer)
+{
+    assert(writer != NULL);
+    if (!writer->is_settled) {
+        lac_crew_end(writer->crew, &writer->recorded);
+        writer->is_settled = true;
+        (void)told(writer, writer->recorded_status);
+    }
+    return writer->recorded_status;
+}
+
+static enum lac_status write_derived(struct lac_trace_writer *writer)
+{
+    enum lac_status status = lac_slice_writer_tracks(
+        writer->slices, writer->model->recorded_track_count, writer->model->track_count);
+
+    return status == LAC_OK ? lac_slice_writer_names(writer->slices) : status;
+}
+
+enum lac_status lac_trace_writer_tables(struct lac_trace_writer *writer,
+                                        const struct lac_analysis *analysis)
 {
     static enum lac_status (*const parts[])(struct lac_trace_writer *) = {
-        create,
+        lac_trace_writer_settle,
         write_all_meta,
         write_processes,
         write_devices,
@@ -405,39 +482,71 @@ enum lac_status lac_trace_write(const struct lac_model *model,
         write_report,
         lac_trace_write_settings,
         lac_trace_write_strings,
-        lac_trace_write_slices,
+        write_derived,
         lac_trace_write_details,
         lac_trace_write_samples,
         lac_trace_write_flows,
         lac_trace_write_analysis,
-        write_documents,
     };
-    struct lac_trace_writer writer = {
-        .model = model, .options = options, .reterr = reterr, .next_blob = 1};
-    enum lac_status status = lac_sql_init(reterr);
-    bool exists = false;
+    enum lac_status status = LAC_OK;
 
+    assert(writer != NULL);
+    writer->analysis = analysis;
     for (size_t i = 0; i < LAC_COUNT_OF(parts) && status == LAC_OK; i++) {
-        status = parts[i](&writer);
-        exists = exists || writer.db != NULL;
+        status = parts[i](writer);
     }
-    (void)sqlite3_finalize(writer.insert_blob);
+    return told(writer, status);
+}
+
+/** What stands behind all else, and the end of the file. */
+static enum lac_status finish(struct lac_trace_writer *writer, enum lac_status status)
+{
+    if (status == LAC_OK && writer->documents != NULL) {
+        status = told(writer, write_documents(writer));
+    }
+    lac_slice_writer_destroy(writer->slices);
+    (void)sqlite3_finalize(writer->insert_blob);
     if (status == LAC_OK) {
-        status = lac_sql_run(writer.db, "COMMIT", reterr);
+        status = told(writer, lac_sql_run(writer->db, "COMMIT", writer->reterr));
     }
-    if (sqlite3_close(writer.db) != SQLITE_OK && status == LAC_OK) {
-        status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot close the trace file");
+    if (sqlite3_close(writer->db) != SQLITE_OK && status == LAC_OK) {
+        status = lac_fail(writer->reterr, LAC_ERR_IO, 0, "cannot close the trace file");
     }
+    return status == LAC_OK ? sync_file(writer->path, writer->reterr) : status;
+}
+
+enum lac_status lac_trace_writer_end(struct lac_trace_writer *writer, enum lac_status status,
+                                     const struct lac_trace_text *documents,
+                                     struct lac_error *reterr)
+{
+    assert(writer != NULL);
+    const enum lac_status settled = lac_trace_writer_settle(writer);
+
+    writer->documents = documents;
+    status = finish(writer, status == LAC_OK ? settled : status);
+    if (status != LAC_OK && writer->exists) {
+        (void)unlink(writer->path);
+    }
+    if (status != LAC_OK && writer->error.status == status && reterr != NULL) {
+        *reterr = writer->error;
+    }
+    lac_bytes_done(&writer->scratch);
+    lac_bytes_done(&writer->scratch2);
+    free(writer);
+    return status;
+}
+
+enum lac_status lac_trace_write(const struct lac_model *model,
+                                const struct lac_trace_write_options *options,
+                                struct lac_error *reterr)
+{
+    struct lac_trace_writer *writer = NULL;
+    enum lac_status status =
+        lac_trace_writer_begin(model, options->path, options->generation, NULL, &writer, reterr);
+
     if (status == LAC_OK) {
-        status = sync_file(options->path, reterr);
+        status = lac_trace_writer_tables(writer, options->analysis);
+        status = lac_trace_writer_end(writer, status, options->documents, reterr);
     }
-    if (status != LAC_OK && exists) {
-        (void)unlink(options->path);
-    }
-    if (status == LAC_ERR_NOMEM) {
-        (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory while writing the trace file");
-    }
-    lac_bytes_done(&writer.scratch);
-    lac_bytes_done(&writer.scratch2);
     return status;
 }
