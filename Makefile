@@ -260,7 +260,7 @@ $(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
 # ---- tests: a test program may use everything
 # with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)
 thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test_store_catalog test_ingest test_crew test_convert_crew)
-test-programs: $(if $(SAN),,sqlite-extension) $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/simulator
+test-programs: $(if $(SAN),,sqlite-extension) $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/bench/bench_training $(BUILD)/simulator
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 # random training loops with the truth beside them, for the tests of the diagnosis

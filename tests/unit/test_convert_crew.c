@@ -1,6 +1,7 @@
 /* What an import makes with helpers is what it makes alone, byte for byte. */
 
 #include "analysis/crew/crew.h"
+#include "collector/base/count_of.h"
 #include "server/ingest/convert.h"
 #include "tests/support/check_main.h"
 #include "tests/support/real_traces.h"
@@ -92,7 +93,7 @@ START_TEST(recordings_whose_findings_are_played)
         "kineto/resnet50_num_workers_0.worker0.1623143089861.pt.trace.json.gz",
         "kineto/resnet50_num_workers_4.worker0.1623212756351.pt.trace.json.gz",
     };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
         const char *path = real_trace(names[i]);
         if (access(path, R_OK) != 0) {
             printf("skip: no %s\n", names[i]);

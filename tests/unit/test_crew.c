@@ -1,6 +1,7 @@
 /* Helpers take parts of a work: each part once, all of them before the end, with any number of helpers. */
 
 #include "analysis/crew/crew.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -152,7 +153,7 @@ int main(void)
 {
     Suite *suite = suite_create("crew");
     TCase *all = tcase_create("all");
-    const int count = (int)(sizeof(sizes) / sizeof(sizes[0]));
+    const int count = (int)(LAC_COUNT_OF(sizes));
     tcase_add_loop_test(all, each_part_is_done_once, 0, count);
     tcase_add_test(all, without_a_crew_the_caller_does_it);
     tcase_add_loop_test(all, jobs_lie_beside_each_other, 0, count);

@@ -4,6 +4,7 @@
 
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
+#include "collector/base/count_of.h"
 #include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
@@ -360,7 +361,7 @@ static double gone_before(const struct lac_edits *edits, uint32_t *near, uint32_
 double lac_edits_gone_near(const struct lac_edits *edits, struct lac_edits_cursor *cursor,
                            uint32_t track, int64_t start_ns, int64_t end_ns)
 {
-    uint32_t *near = &cursor->at[track % (sizeof(cursor->at) / sizeof(cursor->at[0]))];
+    uint32_t *near = &cursor->at[track % (LAC_COUNT_OF(cursor->at))];
     if (edits->stretch_count == 0 || start_ns >= end_ns) {
         return 0.0;
     }

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -59,7 +60,7 @@ static void make_key(const struct lac_change *change, struct key *key)
                               change->host_factor,
                               change->optimizer_factor,
                               change->ahead_kept};
-    _Static_assert(sizeof(factors) / sizeof(factors[0]) == FACTORS - LAC_OP_CLASS_COUNT_,
+    _Static_assert(LAC_COUNT_OF(factors) == FACTORS - LAC_OP_CLASS_COUNT_,
                    "a change has other factors");
     memset(key, 0, sizeof(*key));
     memcpy(key->factors, change->factor, sizeof(change->factor));
