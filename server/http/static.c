@@ -72,6 +72,27 @@ static const char fetching_policy[] =
     "connect-src 'self' https: http://localhost:* http://127.0.0.1:*; font-src 'self'; "
     "worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/* "chunk-RIKJVHUA.js": the bundler wrote a hash of the content into the name. */
+static bool has_hash(const char *name)
+{
+    static const char hash[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    const char *const dash = strrchr(name, '-');
+
+    return dash != NULL && strspn(dash + 1, hash) == 8 && strcmp(dash + 9, ".js") == 0;
+}
+
+/* How long a browser keeps a file of the page without asking. */
+static const char *kept(const struct lac_asset *asset)
+{
+    if (has_hash(asset->path)) {
+        return "public, max-age=31536000, immutable";
+    }
+    if (strcmp(asset->mime, "image/svg+xml") == 0) {
+        return "public, max-age=86400"; /* asked for whenever the address changes */
+    }
+    return "no-cache"; /* keep it, but ask: the tag answers in one round trip */
+}
+
 bool lac_static_find(const struct lac_http_server *server, const struct lac_target *target,
                      bool accepts_gzip, struct lac_response *response)
 {
@@ -98,7 +119,7 @@ bool lac_static_find(const struct lac_http_server *server, const struct lac_targ
         }
     }
     response->mime = asset->mime;
-    response->cache = "no-cache"; /* keep it, but ask: the tag answers in one round trip */
+    response->cache = kept(asset);
     response->borrowed = asset->bytes;
     response->borrowed_size_bytes = asset->size_bytes;
     if (asset->gzip_bytes == NULL) {

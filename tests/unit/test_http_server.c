@@ -131,6 +131,9 @@ static const struct lac_route routes[] = {
 
 static const struct lac_asset assets[] = {
     {"app.js", "text/javascript", "\"js\"", (const unsigned char *)"let a;", 6, NULL, 0},
+    {"chunk-RIKJVHUA.js", "text/javascript", "\"chunk\"", (const unsigned char *)"let b;", 6, NULL,
+     0},
+    {"icon.svg", "image/svg+xml", "\"svg\"", (const unsigned char *)"<svg/>", 6, NULL, 0},
     {"index.html", "text/html", "\"html\"", (const unsigned char *)"<p src=\"/app.js\">", 18, NULL,
      0},
 };
@@ -389,6 +392,20 @@ START_TEST(the_page_answers_for_its_own_addresses)
     ck_assert_int_eq(ask("GET /none.js HTTP/1.1\r\n" HOST CLOSE), 404);
     ck_assert_int_eq(ask("HEAD /app.js HTTP/1.1\r\n" HOST CLOSE), 200);
     ck_assert_ptr_null(strstr(reply, "let a;"));
+}
+END_TEST
+
+START_TEST(a_file_whose_name_has_its_hash_is_never_asked_for_again)
+{
+    ck_assert_int_eq(ask("GET /chunk-RIKJVHUA.js HTTP/1.1\r\n" HOST CLOSE), 200);
+    ck_assert_ptr_nonnull(strstr(reply, "Cache-Control: public, max-age=31536000, immutable\r\n"));
+    ck_assert_int_eq(ask("GET /app.js HTTP/1.1\r\n" HOST CLOSE), 200);
+    ck_assert_ptr_nonnull(strstr(reply, "Cache-Control: no-cache\r\n"));
+    ck_assert_int_eq(ask("GET /t/chunk-RIKJVHUA HTTP/1.1\r\n" HOST CLOSE), 200);
+    ck_assert_ptr_nonnull(strstr(reply, "Cache-Control: no-cache\r\n"));
+    /* browsers ask for the icon each time the address changes */
+    ck_assert_int_eq(ask("GET /icon.svg HTTP/1.1\r\n" HOST CLOSE), 200);
+    ck_assert_ptr_nonnull(strstr(reply, "Cache-Control: public, max-age=86400\r\n"));
 }
 END_TEST
 
@@ -769,6 +786,7 @@ static Suite *suite(void)
     tcase_add_test(tests, odd_bytes_in_the_header_are_refused);
     tcase_add_test(tests, methods_paths_and_bodies_have_limits);
     tcase_add_test(tests, the_page_answers_for_its_own_addresses);
+    tcase_add_test(tests, a_file_whose_name_has_its_hash_is_never_asked_for_again);
     tcase_add_test(tests, large_replies_are_compressed_and_tagged);
     tcase_add_test(tests, an_upload_arrives_whole_and_in_order);
     tcase_add_test(tests, a_body_shorter_than_announced_is_undone);
