@@ -17,15 +17,17 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-void lac_api_healthz(void *app, const struct lac_request *request, struct lac_response *response)
+void lac_api_healthz(void *app_context, const struct lac_request *request,
+                     struct lac_response *response)
 {
+    const struct lac_app *const app = app_context;
     struct lac_json json;
 
-    (void)app;
     (void)request;
     lac_json_init(&json, &response->body);
     lac_json_open(&json, NULL, '{');
     lac_json_text(&json, "status", "ok");
+    lac_json_text(&json, "node", app->stands_by ? "standby" : "main");
     lac_json_text(&json, "version", LAC_VERSION);
     lac_json_close(&json, '}');
 }
@@ -102,7 +104,9 @@ static void write_disk_metrics(struct lac_app *app, struct lac_buffer *out)
     struct lac_ingest_stats stats = {0};
     struct statvfs disk;
 
-    lac_ingest_stats(app->ingest, &stats);
+    if (!app->stands_by) {
+        lac_ingest_stats(app->ingest, &stats);
+    }
     lac_buffer_printf(out,
                       "# TYPE lacuna_disk_low_water_bytes gauge\n"
                       "lacuna_disk_low_water_bytes %" PRIu64 "\n"
@@ -170,8 +174,10 @@ void lac_api_metrics(void *app_context, const struct lac_request *request,
                       "lacuna_build_info{version=\"%s\"} 1\n",
                       LAC_VERSION);
     lac_http_server_metrics(app->http, out);
-    write_ingest_metrics(app, out);
-    write_upload_metrics(app, out);
+    if (!app->stands_by) {
+        write_ingest_metrics(app, out);
+        write_upload_metrics(app, out);
+    }
     write_disk_metrics(app, out);
     write_object_metrics(app, out);
     if (lac_store_count_states(app->store, counts, &error) == LAC_OK) {
@@ -237,6 +243,22 @@ static void tell_of_trace(struct lac_app *app, const char *id)
     lac_trace_row_done(&row);
 }
 
+static void tell_standby(struct lac_app *app, const char *id, bool deleted,
+                         const struct lac_ingest_progress *progress)
+{
+    struct lac_store_moving moving;
+
+    if (progress != NULL) {
+        moving = (struct lac_store_moving){.state = (uint32_t)progress->state,
+                                           .done_bytes = progress->done_bytes,
+                                           .total_bytes = progress->total_bytes,
+                                           .bytes_per_s = progress->bytes_per_s,
+                                           .events = progress->events,
+                                           .eta_s = progress->eta_s};
+    }
+    lac_store_tell_standby(app->store, id, deleted, progress != NULL ? &moving : NULL);
+}
+
 void lac_api_trace_changed(void *context, const char *id, bool deleted,
                            const struct lac_ingest_progress *progress)
 {
@@ -249,6 +271,7 @@ void lac_api_trace_changed(void *context, const char *id, bool deleted,
     const bool is_moving = progress != NULL && (progress->state == LAC_TRACE_RECEIVING ||
                                                 progress->state == LAC_TRACE_IMPORTING);
 
+    tell_standby(app, id, deleted, is_moving ? progress : NULL);
     if (!deleted && !is_moving) {
         tell_of_trace(app, id);
     }

@@ -219,7 +219,7 @@ static void write_with_progress(struct lac_app *app, struct lac_json *json,
     struct lac_ingest_progress progress = {0};
     const bool is_moving =
         (row->state == LAC_TRACE_RECEIVING || row->state == LAC_TRACE_IMPORTING) &&
-        lac_ingest_progress(app->ingest, row->id, &progress);
+        app->ingest != NULL && lac_ingest_progress(app->ingest, row->id, &progress);
 
     lac_api_write_trace(app->store, json, NULL, row, is_moving ? &progress : NULL);
 }

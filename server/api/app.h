@@ -34,6 +34,7 @@ struct lac_news {
 };
 
 struct lac_oidc;
+struct lac_main_node;
 
 struct lac_app {
     struct lac_store *store;
@@ -47,8 +48,10 @@ struct lac_app {
     struct lac_webhooks *webhooks;
     /** Of `webhooks`: called from any thread, does not wait for the network; NULL none. */
     void (*tell_news)(struct lac_webhooks *webhooks, const struct lac_news *news);
-    bool is_secure;        /**< clients come by TLS: cookies say Secure */
-    const char *base_path; /**< "" or "/x/y" */
+    bool stands_by; /**< another server holds the catalog: no ingest, uploads and webhooks here */
+    struct lac_main_node *main_node; /**< where that is; of one that stands by */
+    bool is_secure;                  /**< clients come by TLS: cookies say Secure */
+    const char *base_path;           /**< "" or "/x/y" */
 };
 
 /** The route table of the API (routes.c). */

@@ -42,6 +42,8 @@ struct fields {
     const char *named_by; /**< the field in which our proxy names the user; NULL: it does not */
     const char *named;
     unsigned named_count;
+    const char *node; /**< a server that passes requests on: its secret */
+    const char *as;   /**< by what the local key was shown there */
     const char *wanted[LAC_FIELD_COUNT_];
     bool is_wanted_twice;
 };
@@ -109,6 +111,10 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
         fields->expects_continue = true;
     } else if (strcasecmp(key, "X-Forwarded-For") == 0) {
         keep(&fields->forwarded_for, NULL, value); /* the last line, which our proxy wrote */
+    } else if (strcasecmp(key, "Lacuna-Node") == 0) {
+        keep(&fields->node, NULL, value);
+    } else if (strcasecmp(key, "Lacuna-As") == 0) {
+        keep(&fields->as, NULL, value);
     } else if (strcasecmp(key, "If-None-Match") == 0) {
         keep(&fields->if_none_match, NULL, value);
     } else {
@@ -258,6 +264,28 @@ static bool route_is_known(struct exchange *x, const struct fields *fields)
     return false;
 }
 
+/* A server that passes requests on says by which secret it is known, and then whom it speaks for. */
+static bool is_from_node(const struct exchange *x, const struct fields *fields)
+{
+    const char *secret = x->loop->server->options.node_secret;
+
+    return secret != NULL && *secret != '\0' && fields->node != NULL &&
+           lac_key_same_secret(secret, fields->node);
+}
+
+/* Whom it saw the local key of its own folder from: the owner of the machine is the same. */
+static enum lac_proof identify_as(struct exchange *x, const char *as)
+{
+    if (as == NULL) {
+        return LAC_PROOF_NONE;
+    }
+    x->request.who = (struct lac_principal){.kind = LAC_PRINCIPAL_KEY,
+                                            .name = "local",
+                                            .scope = LAC_RIGHTS_ALL,
+                                            .is_service_admin = true};
+    return strcmp(as, "bearer") == 0 ? LAC_PROOF_BEARER : LAC_PROOF_COOKIE;
+}
+
 /* Who asks, and how it was shown. A connection that showed a secret keeps its place (places.c). */
 static enum lac_proof identify(struct exchange *x, const struct fields *fields)
 {
@@ -265,9 +293,9 @@ static enum lac_proof identify(struct exchange *x, const struct fields *fields)
     const struct lac_http_options *options = &x->loop->server->options;
     const char *bearer = lac_bearer_get(fields->authorization);
     char cookie[LAC_KEY_TEXT_LENGTH + 2];
-    enum lac_proof proof = LAC_PROOF_NONE;
+    enum lac_proof proof = is_from_node(x, fields) ? identify_as(x, fields->as) : LAC_PROOF_NONE;
 
-    if (fields->authorization_count == 1 && bearer != NULL &&
+    if (proof == LAC_PROOF_NONE && fields->authorization_count == 1 && bearer != NULL &&
         options->identify(options->app, LAC_PROOF_BEARER, bearer, &x->request.who)) {
         proof = LAC_PROOF_BEARER;
     }
@@ -290,6 +318,32 @@ static enum lac_proof identify(struct exchange *x, const struct fields *fields)
     }
     x->request.proof = proof;
     return proof;
+}
+
+/* Something that may be a secret, of a kind that servers with one catalog have in common. */
+static bool shows_secret(const struct fields *fields)
+{
+    char cookie[LAC_KEY_TEXT_LENGTH + 2];
+
+    return lac_bearer_get(fields->authorization) != NULL ||
+           lac_cookie_get(fields->cookie, "lacuna_session", cookie, sizeof(cookie));
+}
+
+/* Another server answers: from here on the request is one of a route that only passes it on. What it
+ * may is for that server to say. @return whether it is */
+static bool goes_elsewhere(struct exchange *x, const struct fields *fields)
+{
+    const struct lac_http_options *options = &x->loop->server->options;
+
+    if (options->is_elsewhere == NULL || x->route == NULL) {
+        return false;
+    }
+    x->pass_proof = identify(x, fields);
+    /* a session or a token that is new: the news of it may still be on its way here */
+    x->is_passed_on = options->is_elsewhere(options->app, x->route) ||
+                      (x->pass_proof == LAC_PROOF_NONE && x->route->access != LAC_ACCESS_OPEN &&
+                       x->route->run != LAC_RUN_EVENTS && shows_secret(fields));
+    return x->is_passed_on;
 }
 
 static bool access_is_granted(struct exchange *x, const struct fields *fields)
@@ -402,21 +456,27 @@ bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const ch
     const struct lac_http_options *options = &x->loop->server->options;
     struct fields fields = {0};
 
-    if (options->is_behind_proxy && options->trust_header != NULL && is_from_proxy(x)) {
-        fields.named_by = options->trust_header;
-    }
+    fields.named_by = options->is_behind_proxy ? options->trust_header : NULL;
     (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, see_field, &fields);
     x->accepts_gzip = lac_accepts_gzip(fields.accept_encoding);
     if (!framing_is_sound(x, &fields, version) || !origin_is_ours(x, &fields)) {
         return false;
     }
-    if (options->is_behind_proxy && fields.forwarded_for != NULL) {
+    if (!is_from_node(x, &fields) && (fields.named_by == NULL || !is_from_proxy(x))) {
+        fields.named_count = 0; /* anybody could name anybody */
+    }
+    if ((options->is_behind_proxy || is_from_node(x, &fields)) && fields.forwarded_for != NULL) {
         see_forwarded(x, fields.forwarded_for);
     }
     strip_base_path(x);
-    if (!route_is_known(x, &fields) || !access_is_granted(x, &fields) || !body_fits(x) ||
+    if (!route_is_known(x, &fields) ||
+        (!goes_elsewhere(x, &fields) && !access_is_granted(x, &fields)) || !body_fits(x) ||
         !copy_fields(x, &fields)) {
         return false;
+    }
+    if (x->is_passed_on) {
+        x->route = options->elsewhere;
+        return lac_pass_on_prepare(x, mhd, fields.named_count > 0);
     }
     if (fields.if_none_match != NULL) {
         x->if_none_match = strdup(fields.if_none_match); /* without it: a full reply */

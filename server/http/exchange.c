@@ -68,6 +68,9 @@ void *lac_exchange_open(void *loop_context, const char *raw_target, struct MHD_C
     if (x->target_status != LAC_OK) {
         x->target.path[0] = '\0'; /* never log what was refused */
     }
+    if (loop->server->options.is_elsewhere != NULL && x->target_status == LAC_OK) {
+        x->raw_target = strdup(raw_target); /* without it: refused as the others, 503 */
+    }
     lac_response_init(&x->response);
     x->request.target = &x->target;
     x->request.base_path = loop->server->options.base_path;
@@ -93,6 +96,8 @@ void lac_exchange_destroy(struct exchange *x)
     lac_response_done(&x->response);
     free(x->if_none_match);
     free(x->fields);
+    free(x->raw_target);
+    free(x->head);
     x->loop->exchange_count--;
     free(x);
 }

@@ -169,7 +169,7 @@ enum lac_status lac_key_write_header(const char *data_dir, const struct lac_key 
 }
 
 /* Hashing both sides makes the comparison independent of length and content. */
-static bool same_secret(const char *expected, const char *given)
+bool lac_key_same_secret(const char *expected, const char *given)
 {
     uint8_t a[32];
     uint8_t b[32];
@@ -181,12 +181,12 @@ static bool same_secret(const char *expected, const char *given)
 
 bool lac_key_matches(const struct lac_key *key, const char *given)
 {
-    return same_secret(key->text, given);
+    return lac_key_same_secret(key->text, given);
 }
 
 bool lac_key_cookie_matches(const struct lac_key *key, const char *given)
 {
-    return same_secret(key->cookie, given);
+    return lac_key_same_secret(key->cookie, given);
 }
 
 bool lac_key_identify(const struct lac_key *key, enum lac_proof proof, const char *secret,

@@ -38,6 +38,9 @@ LAC_MUST_USE enum lac_status lac_key_load(const char *data_dir, struct lac_key *
 LAC_MUST_USE enum lac_status lac_key_write_header(const char *data_dir, const struct lac_key *key,
                                                   struct lac_error *reterr);
 
+/** Whether two secrets are the same; takes the same time for every wrong guess. */
+bool lac_key_same_secret(const char *expected, const char *given);
+
 /** Whether `given` is the key (or the cookie's value). Takes the same time for
  *  every wrong guess. */
 bool lac_key_matches(const struct lac_key *key, const char *given);

@@ -13,7 +13,7 @@
 
 enum { LISTEN_BACKLOG = 1024 };
 
-static unsigned bound_port(int fd)
+unsigned lac_http_bound_port(int fd)
 {
     union {
         struct sockaddr any;
@@ -86,7 +86,7 @@ enum lac_status lac_http_listen(const char *address, bool allow_remote, int *ret
     status = open_socket(found, address, ret_fd, reterr);
     freeaddrinfo(found);
     if (status == LAC_OK) {
-        *ret_port = bound_port(*ret_fd);
+        *ret_port = lac_http_bound_port(*ret_fd);
     }
     return status;
 }

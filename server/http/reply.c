@@ -164,10 +164,34 @@ static struct MHD_Response *make_response(struct exchange *x)
     return made;
 }
 
+/** As the server wrote them that answered in our place. */
+static void add_relayed(struct MHD_Response *made, char *line)
+{
+    while (*line != '\0') {
+        char *const end = line + strcspn(line, "\n");
+        char *const value = line + strcspn(line, ":");
+        const bool is_last = *end == '\0';
+
+        *end = '\0';
+        if (value < end) {
+            *value = '\0';
+            (void)MHD_add_response_header(made, line, value + 1 + strspn(value + 1, " \t"));
+        }
+        line = is_last ? end : end + 1;
+    }
+}
+
 static void add_headers(const struct exchange *x, struct MHD_Response *made)
 {
     const struct lac_response *response = &x->response;
 
+    if (response->relayed != NULL) {
+        add_relayed(made, response->relayed);
+        if (x->close_after || atomic_load(&x->loop->server->is_stopping)) {
+            (void)MHD_add_response_header(made, "Connection", "close");
+        }
+        return;
+    }
     add_fixed_headers(made, response->policy, response->may_have_opener);
     if (response->http_status != 204 && response->http_status != 304) {
         (void)MHD_add_response_header(made, "Content-Type", response->mime);

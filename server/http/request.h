@@ -86,6 +86,9 @@ struct lac_request {
     enum lac_proof proof;
     char cookie[56];           /**< of the session that proved it, "" none */
     char peer[LAC_PEER_BYTES]; /**< address of the client as text, "" unknown */
+    const char *head; /**< of a request that is passed on (struct lac_http_options): request
+                                    line and header fields as another server is to get them, but what
+                                    says how long the body is, and the empty line; else NULL */
 };
 
 struct lac_response {
@@ -102,6 +105,8 @@ struct lac_response {
     const char *encoding;  /**< Content-Encoding of `borrowed`, NULL none */
     const char *long_name; /**< one header whose value may be long: static name, NULL none */
     char *long_value;      /**< owned */
+    char *relayed; /**< owned: all header fields as another server gave them, "Name: value\n" each,
+                        instead of ours; NULL: ours */
     unsigned header_count;
     struct {
         const char *name; /**< static */

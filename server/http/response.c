@@ -28,6 +28,8 @@ void lac_response_done(struct lac_response *response)
     lac_buffer_done(&response->body);
     free(response->long_value);
     response->long_value = NULL;
+    free(response->relayed);
+    response->relayed = NULL;
 }
 
 void lac_response_header(struct lac_response *response, const char *name, const char *fmt, ...)

@@ -9,6 +9,7 @@
 #include "server/http/server_private.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -75,6 +76,20 @@ static bool base_path_is_valid(const char *path)
             strstr(path, "//") == NULL && strstr(path, "..") == NULL);
 }
 
+static enum lac_status open_socket(struct lac_http_server *server, struct lac_error *reterr)
+{
+    const struct lac_http_options *options = &server->options;
+
+    if (!options->has_socket) {
+        return lac_http_listen(options->listen, options->allow_remote, &server->listen_fd,
+                               &server->port, reterr);
+    }
+    server->listen_fd = fcntl(options->listen_fd, F_DUPFD_CLOEXEC, 0);
+    server->port = lac_http_bound_port(options->listen_fd);
+    return server->listen_fd >= 0 ? LAC_OK
+                                  : lac_fail(reterr, LAC_ERR_IO, 0, "no descriptor to listen");
+}
+
 enum lac_status lac_http_server_create(const struct lac_http_options *options,
                                        struct lac_http_server **ret_server,
                                        struct lac_error *reterr)
@@ -103,8 +118,7 @@ enum lac_status lac_http_server_create(const struct lac_http_options *options,
         server->loop[i].wake_fd = -1;
         pthread_mutex_init(&server->loop[i].mutex, NULL);
     }
-    status = lac_http_listen(filled.listen, filled.allow_remote, &server->listen_fd, &server->port,
-                             reterr);
+    status = open_socket(server, reterr);
     if (status == LAC_OK) {
         status = lac_metrics_create(filled.routes, filled.route_count, &server->metrics);
     }

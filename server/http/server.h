@@ -50,6 +50,20 @@ struct lac_http_options {
     /** Whether an open event stream of `who` gets what happens in `project`; NULL: it does. Any
      *  thread; must not block. */
     bool (*may_hear)(void *app, const struct lac_principal *who, const char *project);
+    /**
+     * Of a server that does not answer all: whether another one has to answer this request. Such a
+     * request is not refused for want of a proof, goes to `elsewhere` instead of its route, and has
+     * `head`. Also what shows a secret that nobody here knows goes there. On the loop: must not
+     * block. NULL: this server answers all.
+     */
+    bool (*is_elsewhere)(void *app, const struct lac_route *route);
+    const struct lac_route *elsewhere; /**< open, streams its body, takes LAC_BODY_UPLOAD */
+    /** By which servers that pass requests on are known, and believed whom they name: their header
+     *  fields Lacuna-Node, Lacuna-As and X-Forwarded-For. Borrowed; "" or NULL: none. Read at each
+     *  request. */
+    const char *node_secret;
+    int listen_fd; /**< with `has_socket`: listens already; duplicated, stays the caller's */
+    bool has_socket;
     bool is_fed;                    /**< connections come from lac_http_server_adopt() alone */
     bool is_behind_proxy;           /**< who connects is a proxy of ours: X-Forwarded-For is true */
     const struct lac_route *routes; /**< borrowed */
@@ -76,6 +90,10 @@ struct lac_http_options {
 };
 
 struct lac_http_server;
+
+/** Open a listening socket (nonblocking) on ADDR:PORT. @return LAC_OK, LAC_ERR_MISUSE, LAC_ERR_IO */
+LAC_MUST_USE enum lac_status lac_http_listen(const char *address, bool allow_remote, int *ret_fd,
+                                             unsigned *ret_port, struct lac_error *reterr);
 
 /**
  * Open the socket and prepare everything; nothing is answered before lac_http_server_start().

@@ -117,10 +117,14 @@ struct exchange {
     bool accepts_gzip;
     bool close_after;
     bool is_state_changing;
-    bool drains_body;    /**< a refusal waits until the body is read, and thrown away */
-    bool is_refused;     /**< the response stands; what comes is drained */
-    char *if_none_match; /**< owned copy */
-    char *fields;        /**< owned copies of request.field, one after the other */
+    bool drains_body;          /**< a refusal waits until the body is read, and thrown away */
+    bool is_refused;           /**< the response stands; what comes is drained */
+    bool is_passed_on;         /**< another server answers it */
+    enum lac_proof pass_proof; /**< what it showed that is known here, of one that is passed on */
+    char *raw_target;          /**< owned, as it came; only where requests may be passed on */
+    char *head;                /**< owned, of request.head */
+    char *if_none_match;       /**< owned copy */
+    char *fields;              /**< owned copies of request.field, one after the other */
     uint64_t received_bytes;
     uint64_t reply_bytes;
     uint64_t budget_bytes; /**< of server->reply_bytes */
@@ -191,8 +195,7 @@ struct lac_http_server {
 int64_t lac_http_now_ns(void);
 
 /* server/http/listen.c */
-LAC_MUST_USE enum lac_status lac_http_listen(const char *address, bool allow_remote, int *ret_fd,
-                                             unsigned *ret_port, struct lac_error *reterr);
+unsigned lac_http_bound_port(int fd);
 
 /* server/http/loop.c */
 LAC_MUST_USE enum lac_status lac_loop_start(struct loop *loop, struct lac_error *reterr);
@@ -242,6 +245,11 @@ void lac_exchange_post(struct exchange *x);
 /** Loop side: take what the workers finished. */
 void lac_exchange_take_done(struct loop *loop);
 void lac_exchange_destroy(struct exchange *x);
+
+/* server/http/pass_on.c */
+/** Make request.head. @param keeps_name the field in which a proxy names the user is believed.
+ *  On failure fills the response. */
+bool lac_pass_on_prepare(struct exchange *x, struct MHD_Connection *mhd, bool keeps_name);
 
 /* server/http/admit.c: is this request acceptable? On refusal fills the response. */
 bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version);

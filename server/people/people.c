@@ -188,6 +188,13 @@ void lac_people_refresh(struct lac_people *people)
     }
 }
 
+void lac_people_read_again(struct lac_people *people)
+{
+    struct lac_error ignored;
+
+    (void)!lac_people_reload(people, &ignored); /* what is there stays until the next time */
+}
+
 void lac_people_destroy(struct lac_people *people)
 {
     if (people == NULL) {

@@ -42,6 +42,9 @@ void lac_people_destroy(struct lac_people *people);
  *  about once a second, by one thread. Cost: 20 us where nothing changed. */
 void lac_people_refresh(struct lac_people *people);
 
+/** Somebody knows that another process has changed them. Any thread. */
+void lac_people_read_again(struct lac_people *people);
+
 /** Whether there is any user or token. */
 bool lac_people_has_any(struct lac_people *people);
 

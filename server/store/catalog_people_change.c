@@ -163,12 +163,24 @@ enum lac_status lac_store_touch_tokens(struct lac_store *store, const struct lac
                                        uint32_t count, struct lac_error *reterr)
 {
     assert(store != NULL && (tokens != NULL || count == 0));
-    enum lac_status status = begin(store, reterr);
+    const bool is_alone =
+        store->only_reads; /* the only thing that one that stands by writes: a time
+                                                that only grows needs no order among servers */
+    enum lac_status status = LAC_OK;
 
+    if (is_alone) {
+        (void)pthread_mutex_lock(&store->lock);
+    } else {
+        status = begin(store, reterr);
+    }
     for (uint32_t i = 0; i < count; i++) {
         status = change(store, status, reterr,
                         "UPDATE tokens SET last_used_ms = ?2 WHERE id = ?1 AND last_used_ms < ?2",
                         "ti", tokens[i].id, tokens[i].last_used_unix_ms);
+    }
+    if (is_alone) {
+        (void)pthread_mutex_unlock(&store->lock);
+        return status;
     }
     return end(store, status, reterr);
 }

@@ -40,6 +40,14 @@ struct lac_remote {
     uint64_t copies_bytes_max;
     pthread_mutex_t fetching[FETCH_LOCKS]; /**< by id: one of a kind at a time */
     pthread_mutex_t tending;
+    struct known_copy *known; /**< of one that stands by, in no order; with the store's lock */
+    uint32_t known_count, known_capacity;
+};
+
+/** A copy of a trace, and which object it was made of. */
+struct known_copy {
+    char id[LAC_ID_SIZE];
+    uint8_t sha256[LAC_SHA256_SIZE];
 };
 
 /* of the copies in the data folder; an upload lies in staging/ */
@@ -304,6 +312,10 @@ enum lac_status lac_remote_open(struct lac_store *store, const struct lac_store_
             reterr, LAC_ERR_MISUSE, 0,
             "the traces of this data folder are in %s: `lacuna admin move` moves them", url);
     }
+    if (status == LAC_OK && url == NULL && options->only_reads) {
+        status = lac_fail(reterr, LAC_ERR_BUSY, 0,
+                          "the traces of that catalog are not in object storage yet");
+    }
     if (status == LAC_OK && (url != NULL || options->objects_url != NULL)) {
         status =
             begin(store, url != NULL ? url : options->objects_url,
@@ -325,6 +337,7 @@ void lac_remote_close(struct lac_store *store)
         (void)pthread_mutex_destroy(&remote->fetching[i]);
     }
     (void)pthread_mutex_destroy(&remote->tending);
+    free(remote->known);
     free(remote);
     store->remote = NULL;
 }
@@ -376,6 +389,78 @@ static enum lac_status fetch(struct lac_store *store, const struct lac_object_ro
     return status;
 }
 
+/** Whether what the copy was made of can be kept in mind: else it would never be known for old. */
+static enum lac_status know_copy(struct lac_store *store, const struct lac_object_row *row,
+                                 struct lac_error *reterr)
+{
+    struct lac_remote *const remote = store->remote;
+    uint32_t i = 0;
+    enum lac_status status = LAC_OK;
+
+    if (!store->only_reads || row->kind != LAC_OBJECT_TRACE) {
+        return LAC_OK;
+    }
+    (void)pthread_mutex_lock(&store->lock);
+    while (i < remote->known_count && strcmp(remote->known[i].id, row->id) != 0) {
+        i++;
+    }
+    if (!LAC_RESERVE(remote->known, remote->known_capacity, i, 1)) {
+        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    } else {
+        memcpy(remote->known[i].id, row->id, LAC_ID_SIZE);
+        memcpy(remote->known[i].sha256, row->sha256, LAC_SHA256_SIZE);
+        remote->known_count += i == remote->known_count;
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+/** With the store's lock. In doubt (the catalog is away) it stays. */
+static bool is_outdated(struct lac_store *store, const struct known_copy *copy)
+{
+    struct lac_object_row row;
+    struct lac_error ignored = {0};
+    const enum lac_status status =
+        lac_catalog_get_object(store->catalog, LAC_OBJECT_TRACE, copy->id, &row, &ignored);
+
+    return status == LAC_ERR_NOT_FOUND ||
+           (status == LAC_OK && memcmp(row.sha256, copy->sha256, sizeof(row.sha256)) != 0);
+}
+
+void lac_remote_recheck(struct lac_store *store, const char *id)
+{
+    struct lac_remote *const remote = store->remote;
+
+    for (uint32_t i = 0;; i++) {
+        char path[LAC_STORE_PATH_SIZE];
+        struct known_copy copy;
+        pthread_mutex_t *fetching;
+        bool is_old = false;
+
+        (void)pthread_mutex_lock(&store->lock);
+        while (i < remote->known_count && id != NULL && strcmp(remote->known[i].id, id) != 0) {
+            i++;
+        }
+        if (i >= remote->known_count) {
+            (void)pthread_mutex_unlock(&store->lock);
+            return;
+        }
+        copy = remote->known[i];
+        is_old = is_outdated(store, &copy);
+        (void)pthread_mutex_unlock(&store->lock);
+        if (!is_old || !lac_store_path(store, path, folders[LAC_OBJECT_TRACE], copy.id,
+                                       endings[LAC_OBJECT_TRACE])) {
+            continue;
+        }
+        /* whoever fetches it now makes it from what the catalog says */
+        fetching = &remote->fetching[(unsigned char)copy.id[0] % FETCH_LOCKS];
+        (void)pthread_mutex_lock(fetching);
+        (void)unlink(path);
+        (void)pthread_mutex_unlock(fetching);
+        lac_store_forget_file(store, copy.id);
+    }
+}
+
 static void evict(struct lac_store *store);
 
 enum lac_status lac_remote_fetch(struct lac_store *store, enum lac_object_kind kind, const char *id,
@@ -394,6 +479,9 @@ enum lac_status lac_remote_fetch(struct lac_store *store, enum lac_object_kind k
     (void)pthread_mutex_lock(lock);
     if (utimensat(AT_FDCWD, path, NULL, 0) != 0 && errno == ENOENT) {
         status = look_up(store, kind, id, &row, reterr);
+        if (status == LAC_OK) {
+            status = know_copy(store, &row, reterr);
+        }
         if (status == LAC_OK) {
             status = fetch(store, &row, path, reterr);
             is_fetched = status == LAC_OK;

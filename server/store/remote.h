@@ -80,6 +80,10 @@ LAC_MUST_USE enum lac_status lac_remote_put_hashed(struct lac_store *store,
 LAC_MUST_USE enum lac_status lac_remote_forget(struct lac_store *store, enum lac_object_kind kind,
                                                const char *id, struct lac_error *reterr);
 
+/** Drop the copy of a trace (NULL: of each) that is not what the catalog says any more. Only a store
+ *  that stands by knows what its copies are. Without the store's lock. */
+void lac_remote_recheck(struct lac_store *store, const char *id);
+
 /** Remove an object that no row names any more, as well as that can be done now. */
 void lac_remote_remove(struct lac_store *store, const struct lac_object_row *row);
 

@@ -234,7 +234,9 @@ static enum lac_status open_catalog(struct lac_store *store,
 {
     const struct lac_postgres_catalog elsewhere = {.data_dir = store->data_dir,
                                                    .address = options->catalog_address,
-                                                   .node = options->node,
+                                                   .node =
+                                                       options->only_reads ? NULL : options->node,
+                                                   .only_reads = options->only_reads,
                                                    .ret_is_arriving = &store->is_arriving};
     int lock = lac_folder_lock(store, true); /* two processes may create it at the same time */
     enum lac_status status;
@@ -306,7 +308,8 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     store->catalog_lock = -1;
-    if (status == LAC_OK && strlen(options->data_dir) >= sizeof(store->data_dir)) {
+    if (status == LAC_OK &&
+        strlen(options->data_dir) + sizeof("/standby") > sizeof(store->data_dir)) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "the data folder's path is too long");
     }
     if (status == LAC_OK) {
@@ -320,9 +323,18 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         store->notice_context = options->notice_context;
         store->changed = options->changed;
         store->changed_context = options->changed_context;
+        store->only_reads = options->only_reads;
         status = open_catalog(store, options, reterr);
     }
-    if (status == LAC_OK && store->has_shared_catalog && options->node != NULL) {
+    if (status == LAC_OK && options->node != NULL) {
+        status = lac_store_clear_standby(store->data_dir, options->only_reads, reterr);
+    }
+    if (status == LAC_OK && options->only_reads) {
+        (void)snprintf(store->data_dir, sizeof(store->data_dir), "%s/standby", options->data_dir);
+        status = make_layout(store, reterr);
+    }
+    if (status == LAC_OK && store->has_shared_catalog && options->node != NULL &&
+        !options->only_reads) {
         status = lac_db_hold_elsewhere(store->data_dir, options->overtaken,
                                        options->overtaken_context, &store->hold, reterr);
     }
@@ -344,7 +356,7 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
     if (status == LAC_OK && options->sweep) {
         status = lac_store_sweep(store, reterr);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && !options->only_reads) {
         lac_store_keep_reserve(store);
     }
     if (status != LAC_OK) {
@@ -394,6 +406,7 @@ void lac_store_close(struct lac_store *store)
     if (store == NULL) {
         return;
     }
+    lac_store_watch_stop(store);
     for (uint32_t i = 0; i < store->file_count; i++) {
         lac_trace_file_close(store->files[i]);
     }

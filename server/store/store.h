@@ -40,6 +40,9 @@ struct lac_store_options {
      *  on, and this server has to end. With `node`. */
     void (*overtaken)(void *context);
     void *overtaken_context;
+    /** Of a server that stands by: only reads. Traces are fetched from object storage into
+     *  DIR/standby, which begins empty; the rest of the folder is left as it is. */
+    bool only_reads;
     uint64_t copies_bytes_max;         /**< of those copies; 0: 16 GiB */
 #define LAC_STORE_NO_COPIES UINT64_MAX /**< none stays: nobody else has the folder open */
     uint64_t cache_bytes;              /**< decoded columns, names, tiles; 0: 256 MiB */
@@ -70,7 +73,8 @@ struct lac_store_options {
  *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT (damaged, and not `sweep` or another
  *         process has it open), LAC_ERR_LIMIT (written by a newer version), LAC_ERR_MISUSE (the
- *         catalog of `catalog_address` is not this folder's), LAC_ERR_BUSY (another server holds it)
+ *         catalog of `catalog_address` is not this folder's), LAC_ERR_BUSY (another server holds it;
+ *         with `only_reads`: there is nothing yet that could be read)
  */
 LAC_MUST_USE enum lac_status lac_store_open(const struct lac_store_options *options,
                                             struct lac_store **ret_store, struct lac_error *reterr);
@@ -302,6 +306,49 @@ LAC_MUST_USE enum lac_status lac_store_count_objects(struct lac_store *store,
  */
 LAC_MUST_USE enum lac_status lac_store_tend_objects(struct lac_store *store, int64_t grace_ms,
                                                     struct lac_error *reterr);
+
+/* -- several servers, of which one holds the catalog (server/store/standby.c) -------------------- */
+
+/** What is told of an import under way. */
+struct lac_store_moving {
+    uint32_t state; /**< enum lac_trace_state */
+    uint64_t done_bytes, total_bytes, bytes_per_s, events;
+    double eta_s; /**< NaN unknown */
+};
+
+/** Tell servers that stand by of a trace: that it was deleted, or changed, or (`moving`) how far its
+ *  import is. Does not wait, and may be dropped. Nothing unless this server holds a shared catalog. */
+void lac_store_tell_standby(struct lac_store *store, const char *id, bool deleted,
+                            const struct lac_store_moving *moving);
+
+/** Say where this server answers (HOST:PORT), and take a secret by which it will know requests that
+ *  others pass on. Nothing, and "", unless it holds a shared catalog. @param ret_secret 32 bytes */
+LAC_MUST_USE enum lac_status lac_store_announce(struct lac_store *store, const char *address,
+                                                char *ret_secret, struct lac_error *reterr);
+
+/** The server that holds the catalog, as one that stands by sees it. */
+struct lac_store_holder {
+    const char *node;    /**< how messages call it */
+    const char *address; /**< where it answers; "" unknown */
+    const char *secret;  /**< "" none */
+    bool is_there;       /**< it has said so within 10 s: else another may take over */
+};
+
+/** Called from one thread, one at a time. */
+struct lac_store_ears {
+    void (*changed)(void *context); /**< the catalog: users, tokens, labels, anything */
+    void (*trace)(void *context, const char *id, bool deleted,
+                  const struct lac_store_moving *moving);
+    void (*holder)(void *context, const struct lac_store_holder *holder); /**< once a second */
+    void *context;
+};
+
+/** Of a server that stands by: hear what the holder does, until lac_store_watch_stop(). Copies that
+ *  are not what the catalog says any more are dropped before `trace` is told. `ears` is copied. */
+LAC_MUST_USE enum lac_status lac_store_watch(struct lac_store *store,
+                                             const struct lac_store_ears *ears,
+                                             struct lac_error *reterr);
+void lac_store_watch_stop(struct lac_store *store);
 
 /** The program ends: nobody waits any more for object storage that is away. */
 void lac_store_stop_waiting(struct lac_store *store);

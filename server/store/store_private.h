@@ -22,12 +22,15 @@ struct lac_store {
     struct lac_trace_file **files; /**< open ones */
     uint32_t file_count, file_capacity;
     uint64_t use_clock;
-    bool is_live;              /**< of the options */
-    bool has_shared_catalog;   /**< in PostgreSQL: another server may take it over */
-    bool is_arriving;          /**< and this one has: the folder is not set up for it yet */
-    bool sweep_is_due;         /**< the disk was too full to finish the sweep */
-    int64_t swept_ms;          /**< when it was last tried again */
-    struct lac_hold *hold;     /**< of a server; NULL: no other can take the catalog over */
+    bool is_live;            /**< of the options */
+    bool has_shared_catalog; /**< in PostgreSQL: another server may take it over */
+    bool is_arriving;        /**< and this one has: the folder is not set up for it yet */
+    bool sweep_is_due;       /**< the disk was too full to finish the sweep */
+    int64_t swept_ms;        /**< when it was last tried again */
+    struct lac_hold *hold;   /**< of a server; NULL: no other can take the catalog over */
+    struct lac_watch *watch; /**< of one that stands by; NULL: not yet */
+    struct lac_store_ears ears;
+    bool only_reads;           /**< of the options */
     struct lac_remote *remote; /**< NULL: all is in the folder */
     int catalog_lock;          /**< shared while the catalog is open: nobody replaces it then */
     void (*notice)(void *context, const char *line);
@@ -76,6 +79,11 @@ LAC_MUST_USE enum lac_status lac_store_arrive(struct lac_store *store, struct la
 /** Sweep again, with a connection of its own, if the last sweep was cut short by a full disk and
  * there is room now. Without any lock of the store. */
 void lac_store_sweep_if_due(struct lac_store *store);
+
+/** Of a server: DIR/standby is empty and there (`make`), or not there. Not the folder of another
+ *  server, which runs. */
+LAC_MUST_USE enum lac_status lac_store_clear_standby(const char *data_dir, bool make,
+                                                     struct lac_error *reterr);
 
 /** One line about what a start found and did. */
 __attribute__((format(printf, 2, 3))) void lac_store_tell(const struct lac_store *store,

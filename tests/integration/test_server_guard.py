@@ -350,7 +350,7 @@ class Start(unittest.TestCase):
             self.assertIn(f'curl -H "@{path}" ', text)
         finally:
             server.close()
-        for place in ("README.md", "server/api/README.md", "server/cli/cmd_serve.c", "collector/push/push_command.c"):
+        for place in ("README.md", "server/api/README.md", "server/cli/serve/serve_options.c", "collector/push/push_command.c"):
             with open(os.path.join(ROOT, place)) as file:
                 self.assertNotRegex(file.read(), r"Bearer \$", place)
 

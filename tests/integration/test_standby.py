@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two servers, one catalog in PostgreSQL, one object storage: one serves, the other waits and takes over."""
+"""Two servers, one catalog in PostgreSQL, one object storage: one holds the catalog, the other answers reads, passes the rest on, and takes over."""
 import hashlib
 import http.client
 import os
@@ -45,19 +45,22 @@ def is_stopped(pid):
 
 
 class Waiting(harness.Server):
-    """One that does not listen yet. `took_over()` waits until it does."""
+    """One that stands by. `took_over()` waits until it holds the catalog."""
 
-    def start(self, listen="127.0.0.1:0"):
-        self.launch(listen)
+    def node_is(self):
+        try:
+            return self.request("GET", "/healthz", key=False).json()["node"]
+        except (OSError, http.client.HTTPException):
+            return None  # between the two
 
     def took_over(self):
-        self.launched = time.monotonic()
-        self.await_start(TAKE_OVER_S)
+        harness.wait_for(lambda: self.node_is() == "main" or self.process.poll() is not None, TAKE_OVER_S)
+        assert self.process.poll() is None, self.log_text()
         return self
 
     def waits(self):
         harness.wait_for(lambda: HELD in self.log_text() or self.process.poll() is not None)
-        assert self.process.poll() is None, self.log_text()
+        assert self.process.poll() is None and self.node_is() == "standby", self.log_text()
         return self
 
 

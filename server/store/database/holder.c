@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { NODE_BYTES = 256 };
+enum { NODE_BYTES = 256, TEXTS_MAX = 512 };
 
 /** Whether traces are in object storage, without which another folder has nothing to show. */
 static enum lac_status has_storage(struct lac_db *db, bool *ret_has, struct lac_error *reterr)
@@ -147,13 +147,64 @@ enum lac_status lac_holder_take(struct lac_db *db, const char *owner, struct lac
         status = take_over(db, holder, reterr);
     }
     if (status == LAC_OK && holder->node != NULL) {
+        /* of servers that came before those that answer while they stand by */
+        status = lac_db_run_postgres(
+            db,
+            "ALTER TABLE catalog_holder ADD COLUMN IF NOT EXISTS address TEXT NOT NULL DEFAULT '',"
+            " ADD COLUMN IF NOT EXISTS secret TEXT NOT NULL DEFAULT ''",
+            reterr);
+    }
+    if (status == LAC_OK && holder->node != NULL) {
         status = write_text(db,
                             "INSERT INTO catalog_holder(one, node, held)"
                             " VALUES(1, ?1, clock_timestamp()) ON CONFLICT(one) DO UPDATE"
-                            " SET node = excluded.node, held = excluded.held",
+                            " SET node = excluded.node, held = excluded.held, address = '',"
+                            " secret = ''",
                             holder->node, reterr);
     }
     return status == LAC_OK ? lac_holder_is_arriving(db, &holder->is_arriving, reterr) : status;
+}
+
+enum lac_status lac_holder_announce(struct lac_db *db, const char *address, const char *secret,
+                                    struct lac_error *reterr)
+{
+    struct lac_statement *put = NULL;
+    enum lac_status status = lac_db_begin(db, true, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    status =
+        lac_db_prepare(db, "UPDATE catalog_holder SET address = ?1, secret = ?2", &put, reterr);
+    if (status == LAC_OK) {
+        lac_db_bind_text(put, 1, address);
+        lac_db_bind_text(put, 2, secret);
+        status = lac_db_step_done(put, "catalog", reterr);
+    }
+    lac_db_finalize(put);
+    return lac_db_end(db, status, reterr);
+}
+
+enum lac_status lac_holder_look(struct lac_db *db, struct lac_holder_seen *ret_seen,
+                                struct lac_error *reterr)
+{
+    struct lac_statement *get = NULL;
+    enum lac_status status;
+
+    *ret_seen = (struct lac_holder_seen){0};
+    status = read_holder(db, ret_seen->node, &ret_seen->silent_ms, reterr);
+    if (status == LAC_OK) {
+        status = lac_db_prepare(db, "SELECT address, secret FROM catalog_holder", &get, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_db_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        (void)snprintf(ret_seen->address, sizeof(ret_seen->address), "%s", lac_db_text(get, 0));
+        (void)snprintf(ret_seen->secret, sizeof(ret_seen->secret), "%s", lac_db_text(get, 1));
+    }
+    lac_db_finalize(get);
+    return status;
 }
 
 /* -- while a server runs ------------------------------------------------------------------------ */
@@ -167,6 +218,8 @@ struct lac_hold {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool is_stopping;
+    unsigned text_count; /**< what the others are still to be told */
+    char texts[TEXTS_MAX][LAC_HOLD_TEXT_BYTES];
 };
 
 /** @return whether the catalog is still this folder's, as far as can be told */
@@ -183,6 +236,45 @@ static bool renew(struct lac_hold *hold)
     return status != LAC_OK || lac_db_changes(hold->db) > 0;
 }
 
+void lac_hold_tell(struct lac_hold *hold, const char *text, size_t key_length)
+{
+    assert(hold != NULL && text != NULL && strlen(text) < LAC_HOLD_TEXT_BYTES);
+    unsigned i = 0;
+
+    (void)pthread_mutex_lock(&hold->lock);
+    while (i < hold->text_count && strncmp(hold->texts[i], text, key_length) != 0) {
+        i++;
+    }
+    if (i < TEXTS_MAX) {
+        (void)snprintf(hold->texts[i], sizeof(hold->texts[i]), "%s", text);
+        hold->text_count += i == hold->text_count;
+        (void)pthread_cond_signal(&hold->wake);
+    }
+    (void)pthread_mutex_unlock(&hold->lock);
+}
+
+/** Send what waits. With the lock, which is free meanwhile. */
+static void tell_texts(struct lac_hold *hold)
+{
+    while (hold->text_count > 0 && !hold->is_stopping) {
+        char text[LAC_HOLD_TEXT_BYTES];
+        struct lac_statement *say = NULL;
+        struct lac_error ignored = {0};
+
+        memcpy(text, hold->texts[0], sizeof(text));
+        hold->text_count--;
+        memmove(hold->texts[0], hold->texts[1], hold->text_count * sizeof(hold->texts[0]));
+        (void)pthread_mutex_unlock(&hold->lock);
+        if (lac_db_prepare(hold->db, "SELECT pg_notify('" LAC_DB_TRACE_CHANNEL "', ?1)", &say,
+                           &ignored) == LAC_OK) {
+            lac_db_bind_text(say, 1, text);
+            (void)!lac_db_step_row(say, "catalog", &ignored);
+        }
+        lac_db_finalize(say);
+        (void)pthread_mutex_lock(&hold->lock);
+    }
+}
+
 static void *keep_holding(void *context)
 {
     struct lac_hold *const hold = context;
@@ -196,7 +288,9 @@ static void *keep_holding(void *context)
         until.tv_sec += LAC_HOLD_RENEW_MS / 1000;
         while (!hold->is_stopping &&
                pthread_cond_timedwait(&hold->wake, &hold->lock, &until) == 0) {
+            tell_texts(hold);
         }
+        tell_texts(hold);
         if (hold->is_stopping) {
             break;
         }

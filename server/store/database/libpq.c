@@ -24,6 +24,7 @@ enum lac_status lac_libpq_load(struct lac_libpq *ret_libpq, struct lac_error *re
         {"PQbackendPID", &pq->backend_pid},
         {"PQerrorMessage", &pq->error_message},
         {"PQsetNoticeProcessor", &pq->set_notice_processor},
+        {"PQsocket", &pq->socket},
         {"PQconsumeInput", &pq->consume_input},
         {"PQnotifies", &pq->notifies},
         {"PQfreemem", &pq->freemem},

@@ -13,6 +13,7 @@ struct pg_result;
 struct lac_pq_notice {
     char *channel;
     int backend_pid;
+    char *text;
 };
 
 /** PQconninfoOption; the last has no keyword. */
@@ -46,6 +47,7 @@ struct lac_libpq {
     char *(*error_message)(const struct pg_conn *conn);
     void *(*set_notice_processor)(struct pg_conn *conn, void (*take)(void *, const char *),
                                   void *context);
+    int (*socket)(const struct pg_conn *conn);
     int (*consume_input)(struct pg_conn *conn);
     struct lac_pq_notice *(*notifies)(struct pg_conn *conn);
     void (*freemem)(void *memory);

@@ -201,6 +201,30 @@ static enum lac_status migrate(struct lac_db *db, const struct lac_postgres_cata
     return status;
 }
 
+/** Nothing but to look whether what is there can be read by this version. */
+static enum lac_status may_read(struct lac_db *db, const struct lac_postgres_catalog *catalog,
+                                struct lac_error *reterr)
+{
+    struct lac_holder_seen seen;
+    char owner[LAC_OWNER_BYTES] = "";
+    int version = 0;
+    enum lac_status status = read_state(db, &version, owner, reterr);
+
+    if (status == LAC_OK && version > catalog->version) {
+        return lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                        "the catalog has version %d, this program knows up to %d: use a newer "
+                        "lacuna",
+                        version, catalog->version);
+    }
+    if (status != LAC_OK || version < catalog->version ||
+        lac_holder_look(db, &seen, reterr) != LAC_OK) {
+        return lac_fail(reterr, LAC_ERR_BUSY, 0,
+                        "the server that holds the catalog is of an older version: this one only "
+                        "waits");
+    }
+    return LAC_OK;
+}
+
 enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog,
                                       struct lac_db **ret_db, struct lac_error *reterr)
 {
@@ -248,14 +272,17 @@ enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog
         status = write_place(data_dir, name, &place, reterr); /* before the catalog knows it */
         is_new = false;
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && catalog->only_reads) {
+        lac_db_only_read(db);
+        status = may_read(db, catalog, reterr);
+    } else if (status == LAC_OK) {
         holder.owner = place.owner;
         status = lac_db_begin(db, true, reterr);
         if (status == LAC_OK) {
             status = lac_db_end(db, migrate(db, catalog, &holder, reterr), reterr);
         }
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && !catalog->only_reads) {
         lac_db_fence(db, place.owner);
     }
     if (status == LAC_OK && is_new) { /* only now it is known to be the same catalog */
@@ -282,6 +309,15 @@ enum lac_status lac_db_hold_elsewhere(const char *data_dir, void (*is_lost)(void
     return status == LAC_OK
                ? lac_hold_start(place.address, place.owner, is_lost, context, ret_hold, reterr)
                : status;
+}
+
+enum lac_status lac_db_watch_elsewhere(const char *data_dir, const struct lac_watch_ears *ears,
+                                       struct lac_watch **ret_watch, struct lac_error *reterr)
+{
+    struct place place;
+    const enum lac_status status = read_place(data_dir, "catalog.url", &place, reterr);
+
+    return status == LAC_OK ? lac_watch_start(place.address, ears, ret_watch, reterr) : status;
 }
 
 enum lac_status lac_db_settle_elsewhere(const char *data_dir, struct lac_error *reterr)

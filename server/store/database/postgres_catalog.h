@@ -6,6 +6,7 @@
 
 #include "server/store/database/database.h"
 #include "server/store/database/holder.h" // IWYU pragma: export
+#include "server/store/database/watch.h"  // IWYU pragma: export
 
 #include <stdbool.h>
 
@@ -18,7 +19,8 @@ struct lac_postgres_catalog {
     const char *const *migrations; /**< what takes a catalog from version N to N + 1, as SQLite's */
     int version;                   /**< how many */
     const char *node;              /**< of a server: how it is called (holder.h); else NULL */
-    bool *ret_is_arriving;         /**< whether the folder is not set up for it yet; may be NULL */
+    bool only_reads; /**< of a server that stands by: nothing is migrated, taken over or written */
+    bool *ret_is_arriving; /**< whether the folder is not set up for it yet; may be NULL */
     bool
         is_arriving; /**< a catalog.db is being moved there: until lac_db_settle_elsewhere() the place
                            is in catalog.url.part, and the folder's catalog is the file */
@@ -36,6 +38,12 @@ bool lac_db_is_elsewhere(const char *data_dir, const char *address);
 LAC_MUST_USE enum lac_status lac_db_open_elsewhere(const struct lac_postgres_catalog *catalog,
                                                    struct lac_db **ret_db,
                                                    struct lac_error *reterr);
+
+/** Watch from now on what the holder says (watch.h). @return as lac_watch_start() */
+LAC_MUST_USE enum lac_status lac_db_watch_elsewhere(const char *data_dir,
+                                                    const struct lac_watch_ears *ears,
+                                                    struct lac_watch **ret_watch,
+                                                    struct lac_error *reterr);
 
 /** Say from now on that this server is there (holder.h). @return as lac_hold_start() */
 LAC_MUST_USE enum lac_status lac_db_hold_elsewhere(const char *data_dir,

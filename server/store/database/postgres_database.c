@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,8 @@ struct postgres_db {
     bool is_in_transaction;
     char transaction[NUMBER_BYTES]; /**< its number, while one is open */
     char owner[LAC_OWNER_BYTES];    /**< who has to be the owner to write; "": nobody */
+    bool only_reads;                /**< another server writes */
+    bool hears_traces;              /**< listens to LAC_DB_TRACE_CHANNEL, too */
     int changed_rows;               /**< by the last statement that changes */
     int64_t version;                /**< counts the changes of others that were heard of */
 };
@@ -155,9 +158,12 @@ static enum lac_status set_up(struct postgres_db *db, struct lac_error *reterr)
     struct pg_result *const result =
         db->pq.exec(db->conn, "SET lock_timeout = '15s'; SET bytea_output = hex;"
                               "SET extra_float_digits = 1; LISTEN lacuna_catalog");
-    const enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
+    enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
 
     db->pq.clear(result);
+    if (status == LAC_OK && db->hears_traces) {
+        status = lac_db_run_postgres(&db->base, "LISTEN " LAC_DB_TRACE_CHANNEL, reterr);
+    }
     return status;
 }
 
@@ -253,6 +259,10 @@ static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error
     enum lac_status status;
 
     assert(!db->is_in_transaction);
+    if (db->only_reads) {
+        return lac_fail(reterr, LAC_ERR_BUSY, 0,
+                        "this server stands by and only reads: another one holds the catalog");
+    }
     /* all are durable: it may crash while this process goes on and counts on what it has written */
     (void)durable;
     status = run_patiently(db,
@@ -282,6 +292,11 @@ void lac_db_fence(struct lac_db *db, const char *owner)
 
     assert(strlen(owner) < sizeof(own->owner));
     (void)snprintf(own->owner, sizeof(own->owner), "%s", owner);
+}
+
+void lac_db_only_read(struct lac_db *db)
+{
+    postgres_of(db)->only_reads = true;
 }
 
 /** What became of a commit whose answer was lost. */
@@ -365,6 +380,39 @@ static int64_t data_version(struct lac_db *base)
         db->pq.freemem(notice);
     }
     return db->version;
+}
+
+enum lac_status lac_db_hear(struct lac_db *base, int wait_ms,
+                            void (*hear)(void *context, const char *channel, const char *text),
+                            void *context, struct lac_error *reterr)
+{
+    struct postgres_db *const db = postgres_of(base);
+    struct lac_pq_notice *notice;
+    enum lac_status status = LAC_OK;
+
+    if (!is_connected(db) || !db->hears_traces) {
+        const bool was_lost = db->hears_traces;
+
+        db->hears_traces = true;
+        status = was_lost ? reconnect(db, now_ms(), reterr) : set_up(db, reterr);
+        if (status == LAC_OK) {
+            hear(context, "", "");
+        }
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    struct pollfd wait = {.fd = db->pq.socket(db->conn), .events = POLLIN};
+
+    (void)poll(&wait, 1, wait_ms);
+    if (db->pq.consume_input(db->conn) == 0) {
+        return fail_connection(db, "the connection to the catalog was lost", reterr);
+    }
+    while ((notice = db->pq.notifies(db->conn)) != NULL) {
+        hear(context, notice->channel, notice->text != NULL ? notice->text : "");
+        db->pq.freemem(notice);
+    }
+    return LAC_OK;
 }
 
 static bool is_current(struct lac_db *base)

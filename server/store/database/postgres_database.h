@@ -34,6 +34,24 @@ LAC_MUST_USE enum lac_status lac_db_connect(const char *address, struct lac_db *
  *  catalog_version; else it fails with LAC_ERR_IO. `db` is one of lac_db_connect(). */
 void lac_db_fence(struct lac_db *db, const char *owner);
 
+/** From now on no transaction that writes begins: LAC_ERR_BUSY. `db` is one of lac_db_connect(). */
+void lac_db_only_read(struct lac_db *db);
+
+/** Where the holder of a catalog says which trace has changed. */
+#define LAC_DB_TRACE_CHANNEL "lacuna_trace"
+
+/**
+ * Wait for what other connections say: changes of the catalog (channel "lacuna_catalog") and of
+ * traces (LAC_DB_TRACE_CHANNEL, with a text). A connection that was lost is made again, and then
+ * heard of with the channel "": whatever was said meanwhile was missed. `db` is one of
+ * lac_db_connect(), and used by no other thread.
+ * @return LAC_OK, also when nothing came; LAC_ERR_IO (PostgreSQL is away)
+ */
+LAC_MUST_USE enum lac_status lac_db_hear(struct lac_db *db, int wait_ms,
+                                         void (*hear)(void *context, const char *channel,
+                                                      const char *text),
+                                         void *context, struct lac_error *reterr);
+
 /** Run statements in PostgreSQL's own words. `db` is one of lac_db_connect(). */
 LAC_MUST_USE enum lac_status lac_db_run_postgres(struct lac_db *db, const char *sql,
                                                  struct lac_error *reterr);
