@@ -69,6 +69,39 @@ def tensor(tag, value, packed=False):
     return field(1, 2, tag.encode()) + plugin + field(8, 2, whole(1, 2) + field(2, 2, b"") + number)
 
 
+HALF, BFLOAT16 = 19, 14
+
+
+def half_bits(kind, value):
+    """The 16 bits of a number in half precision, or of one as bfloat16 (rounded down)."""
+    return struct.unpack("<H", struct.pack("<e", value))[0] if kind == HALF else struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+
+
+def small_tensor(tag, kind, bits, how):
+    """A tensor of 16 bits a number: in its content, or in half_val, packed or not."""
+    number = {"content": lambda: field(4, 2, struct.pack("<H", bits)), "packed": lambda: field(13, 2, varint(bits)), "alone": lambda: whole(13, bits)}[how]()
+    return field(1, 2, tag.encode()) + field(8, 2, whole(1, kind) + field(2, 2, b"") + number)
+
+
+def halves(start_s):
+    """Scalars as a training in half precision writes them with tf.summary: each kind in each form, the smallest and the largest, and what is none."""
+    out = version(start_s)
+    at = 0
+    for kind, name in ((HALF, "half"), (BFLOAT16, "bfloat16")):
+        for how in ("content", "packed", "alone"):
+            for value in (1.5, -0.15625, 0.0):
+                at += 1
+                out += event(start_s + at, at, summary(small_tensor(f"{name}/{how}", kind, half_bits(kind, value), how)))
+    for tag, kind, bits in (("half/smallest", HALF, 0x0001), ("half/largest", HALF, 0x7BFF), ("half/infinite", HALF, 0x7C00), ("half/no number", HALF, 0x7E01),
+                            ("half/below zero", HALF, 0x83FF), ("bfloat16/infinite", BFLOAT16, 0xFF80)):
+        at += 1
+        out += event(start_s + at, at, summary(small_tensor(tag, kind, bits, "content")))
+    # more than 16 bits, another type's number in half_val, a byte too many
+    wrong = (small_tensor("wrong", HALF, 0x13E00, "alone"), small_tensor("wrong", 1, 0x3E00, "packed"),
+             field(1, 2, b"wrong") + field(8, 2, whole(1, HALF) + field(4, 2, b"\0\x3e\0")))
+    return out + event(start_s + at + 1, at + 1, summary(*wrong))
+
+
 def picture(tag, size):
     return field(1, 2, tag.encode()) + field(4, 2, whole(1, 8) + whole(2, 8) + field(4, 2, b"\x89PNG" + bytes(size)))
 

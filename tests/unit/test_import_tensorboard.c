@@ -3,6 +3,7 @@
 
 #include "analysis/model/model.h"
 #include "analysis/model/setting_rows.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
@@ -56,6 +57,33 @@ START_TEST(scalars_become_counters_and_results)
     ck_assert_str_eq(result(model, "metric.val/accuracy"),
                      "0.973684211 0.973684211 2 1795408050000000000");
     ck_assert_uint_eq(report_count(model, "no_scalars"), 1);
+    imported_done(&got);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(numbers_of_16_bits_are_read)
+{
+    static const char *const names[] = {"half/content",     "half/packed",     "half/alone",
+                                        "bfloat16/content", "bfloat16/packed", "bfloat16/alone"};
+    size_t size = 0;
+    unsigned char *bytes = read_whole("tests/fuzz/corpus/import/tensorboard_half", &size);
+    ck_assert_ptr_nonnull(bytes);
+    struct imported got = import_sized(bytes, size);
+    ck_assert_msg(got.status == LAC_OK, "%s", got.error.message);
+    const struct lac_model *model = got.models[0];
+    ck_assert(lac_model_is_valid(model));
+    for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
+        ck_assert_double_eq(counter_at(model, names[i], 0), 1.5);
+        ck_assert_double_eq(counter_at(model, names[i], 1), -0.15625);
+        ck_assert_double_eq(counter_at(model, names[i], 2), 0.0);
+    }
+    ck_assert_double_eq(counter_at(model, "half/smallest", 0), 0x1p-24);
+    ck_assert_double_eq(counter_at(model, "half/largest", 0), 65504.0);
+    ck_assert_double_eq(counter_at(model, "half/below zero", 0), -0x3ffp-24);
+    ck_assert_uint_eq(model->info.event_count, 21);
+    ck_assert_uint_eq(report_count(model, "not_finite"), 3);
+    ck_assert_uint_eq(report_count(model, "no_scalars"), 3);
     imported_done(&got);
     free(bytes);
 }
@@ -128,6 +156,7 @@ int main(void)
     Suite *suite = suite_create("import_tensorboard");
     TCase *tcase = tcase_create("import_tensorboard");
     tcase_add_test(tcase, scalars_become_counters_and_results);
+    tcase_add_test(tcase, numbers_of_16_bits_are_read);
     tcase_add_test(tcase, a_file_cut_anywhere_gives_what_came_before);
     tcase_add_test(tcase, wrong_checksums_cost_a_record_or_what_follows);
     tcase_add_test(tcase, a_file_without_scalars_says_so);

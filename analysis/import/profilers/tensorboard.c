@@ -55,9 +55,17 @@ enum {
     TENSOR_FLOAT = 5,
     TENSOR_DOUBLE = 6,
     TENSOR_INT = 7,
-    TENSOR_INT64 = 10
+    TENSOR_INT64 = 10,
+    TENSOR_HALF = 13
 };
-enum { TYPE_FLOAT = 1, TYPE_DOUBLE = 2, TYPE_INT32 = 3, TYPE_INT64 = 9 };
+enum {
+    TYPE_FLOAT = 1,
+    TYPE_DOUBLE = 2,
+    TYPE_INT32 = 3,
+    TYPE_INT64 = 9,
+    TYPE_BFLOAT16 = 14,
+    TYPE_HALF = 19
+};
 
 struct tag {
     uint32_t name; /**< string id */
@@ -149,6 +157,25 @@ static double real64(uint64_t bits)
     return value;
 }
 
+/** Half precision: a sign, 5 bits of exponent, 10 of the fraction. */
+static double real16(uint64_t bits)
+{
+    const unsigned exponent = (unsigned)(bits >> 10) & 31U;
+    const double fraction = (double)(bits & 1023U);
+    const double value = exponent == 31 ? (fraction > 0.0 ? (double)NAN : (double)INFINITY)
+                         : exponent > 0 ? ldexp(1024.0 + fraction, (int)exponent - 25)
+                                        : ldexp(fraction, -24);
+
+    return (bits & 0x8000U) != 0 ? -value : value;
+}
+
+/** A number of 16 bits. bfloat16 is the upper half of a float. */
+static bool small_number(uint64_t type, uint64_t bits, double *ret)
+{
+    *ret = type == TYPE_HALF ? real16(bits) : real32(bits << 16);
+    return bits <= UINT16_MAX && (type == TYPE_HALF || type == TYPE_BFLOAT16);
+}
+
 /** The one number in the bytes of a tensor. */
 static bool number_of_bytes(uint64_t type, const uint8_t *bytes, size_t size_bytes, double *ret)
 {
@@ -161,13 +188,13 @@ static bool number_of_bytes(uint64_t type, const uint8_t *bytes, size_t size_byt
     } else if (type == TYPE_INT64 && size_bytes == 8) {
         *ret = (double)(int64_t)little_endian(bytes, 8);
     } else {
-        return false;
+        return size_bytes == 2 && small_number(type, little_endian(bytes, 2), ret);
     }
     return true;
 }
 
 /** A list of whole numbers with one in it, which may stand alone or be packed. */
-static bool whole_number(const struct lac_proto_field *field, double *ret)
+static bool whole_number(const struct lac_proto_field *field, uint64_t *ret)
 {
     const uint8_t *at = field->bytes;
     uint64_t value = field->value;
@@ -177,7 +204,7 @@ static bool whole_number(const struct lac_proto_field *field, double *ret)
          at != field->bytes + field->size_bytes)) {
         return false;
     }
-    *ret = (double)(int64_t)value;
+    *ret = value;
     return field->wire == LAC_PROTO_VARINT || field->wire == LAC_PROTO_BYTES;
 }
 
@@ -187,6 +214,7 @@ static bool number_of_tensor(const struct lac_proto_field *tensor, double *ret)
     struct lac_proto proto = lac_proto_inside(tensor);
     struct lac_proto_field field;
     uint64_t type = 0;
+    uint64_t whole = 0;
     unsigned count = 0;
     bool is_number = false;
 
@@ -213,7 +241,12 @@ static bool number_of_tensor(const struct lac_proto_field *tensor, double *ret)
             break;
         case TENSOR_INT:
         case TENSOR_INT64:
-            is_number = whole_number(&field, ret);
+            is_number = whole_number(&field, &whole);
+            *ret = (double)(int64_t)whole;
+            count++;
+            break;
+        case TENSOR_HALF: /* the bits, as whole numbers */
+            is_number = whole_number(&field, &whole) && small_number(type, whole, ret);
             count++;
             break;
         default:
