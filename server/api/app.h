@@ -343,6 +343,15 @@ void lac_api_project_settings(void *app, const struct lac_request *request,
                               struct lac_response *response);
 void lac_api_project_settings_put(void *app, const struct lac_request *request,
                                   struct lac_response *response);
+void lac_api_project_quota(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+void lac_api_project_quota_put(void *app, const struct lac_request *request,
+                               struct lac_response *response);
+void lac_api_token_quota(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_token_quota_put(void *app, const struct lac_request *request,
+                             struct lac_response *response);
+void lac_api_quotas(void *app, const struct lac_request *request, struct lac_response *response);
 
 /* server/webhooks */
 enum { LAC_API_WEBHOOK_BYTES = 8192 };

@@ -61,11 +61,10 @@ static enum lac_status refuse(struct lac_ingest *ingest, enum lac_quota_kind kin
 
 /* With the quotas' lock. */
 static enum lac_status check(struct lac_ingest *ingest, enum lac_quota_kind kind,
-                             uint64_t usual_bytes, const struct lac_claim *mine, uint64_t bytes,
-                             struct lac_error *reterr)
+                             const struct lac_claim *mine, uint64_t bytes, struct lac_error *reterr)
 {
     const char *const name = name_of(mine, kind);
-    uint64_t limit_bytes = usual_bytes;
+    uint64_t limit_bytes = lac_quota_default(ingest, kind);
     uint64_t used_bytes = 0;
     enum lac_status status;
 
@@ -86,6 +85,35 @@ static enum lac_status check(struct lac_ingest *ingest, enum lac_quota_kind kind
                : refuse(ingest, kind, name, used_bytes, limit_bytes, reterr);
 }
 
+uint64_t lac_quota_default(const struct lac_ingest *ingest, enum lac_quota_kind kind)
+{
+    return kind == LAC_QUOTA_PROJECT ? ingest->options.quota_project_bytes
+                                     : ingest->options.quota_token_bytes;
+}
+
+enum lac_status lac_quota_look(struct lac_ingest *ingest, enum lac_quota_kind kind,
+                               const char *name, struct lac_quota_look *ret_look,
+                               struct lac_error *reterr)
+{
+    assert(ingest != NULL && name != NULL && ret_look != NULL);
+    const struct lac_claim nobody = {.bytes = 0};
+    uint64_t limit_bytes = UINT64_MAX;
+    enum lac_status status;
+
+    *ret_look = (struct lac_quota_look){.is_default = true};
+    (void)pthread_mutex_lock(&ingest->quota_lock);
+    status = lac_store_quota(ingest->options.store, kind, name, &limit_bytes, reterr);
+    if (status == LAC_OK) {
+        status =
+            lac_store_used_bytes(ingest->options.store, kind, name, &ret_look->used_bytes, reterr);
+    }
+    ret_look->used_bytes += coming_bytes(ingest, kind, name, &nobody);
+    (void)pthread_mutex_unlock(&ingest->quota_lock);
+    ret_look->is_default = limit_bytes == UINT64_MAX;
+    ret_look->limit_bytes = ret_look->is_default ? lac_quota_default(ingest, kind) : limit_bytes;
+    return status;
+}
+
 enum lac_status lac_quota_claim(struct lac_ingest *ingest, const struct lac_claim_request *request,
                                 struct lac_claim **claim, struct lac_error *reterr)
 {
@@ -104,11 +132,9 @@ enum lac_status lac_quota_claim(struct lac_ingest *ingest, const struct lac_clai
     }
     (void)pthread_mutex_lock(&ingest->quota_lock);
     if (!request->was_begun) {
-        status = check(ingest, LAC_QUOTA_PROJECT, ingest->options.quota_project_bytes, mine,
-                       request->bytes, reterr);
+        status = check(ingest, LAC_QUOTA_PROJECT, mine, request->bytes, reterr);
         if (status == LAC_OK) {
-            status = check(ingest, LAC_QUOTA_TOKEN, ingest->options.quota_token_bytes, mine,
-                           request->bytes, reterr);
+            status = check(ingest, LAC_QUOTA_TOKEN, mine, request->bytes, reterr);
         }
     }
     if (status == LAC_OK) {

@@ -12,6 +12,7 @@
  */
 
 #include "analysis/model/status.h"
+#include "server/store/people_rows.h" // IWYU pragma: export
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +39,21 @@ struct lac_claim_request {
 LAC_MUST_USE enum lac_status lac_quota_claim(struct lac_ingest *ingest,
                                              const struct lac_claim_request *request,
                                              struct lac_claim **claim, struct lac_error *reterr);
+
+/** What holds for a project or a token now. */
+struct lac_quota_look {
+    uint64_t used_bytes;  /**< stored and on its way */
+    uint64_t limit_bytes; /**< 0: no limit */
+    bool is_default;      /**< the server's own, as nobody set one */
+};
+
+/** @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_quota_look(struct lac_ingest *ingest, enum lac_quota_kind kind,
+                                            const char *name, struct lac_quota_look *ret_look,
+                                            struct lac_error *reterr);
+
+/** Of all that nobody set one for; 0: no limit. */
+uint64_t lac_quota_default(const struct lac_ingest *ingest, enum lac_quota_kind kind);
 
 /** NULL is allowed. */
 void lac_quota_release(struct lac_ingest *ingest, struct lac_claim *claim);

@@ -462,12 +462,18 @@ const struct lac_route lac_nodes_elsewhere =
 
 bool lac_nodes_is_elsewhere(void *app, const struct lac_route *route)
 {
-    /* uploads, and people on their way to a provider and back, are in the holder's memory; figures of
-     * runs are kept in the catalog by whoever first asks for them */
+    /* in the holder's memory: uploads, which count against quotas, and people on their way to a
+     * provider and back; figures of runs are kept in the catalog by whoever first asks for them */
     static const char *const only_there[] = {
-        "/api/v1/uploads/{id}",           "/api/v1/session/oidc",
-        "/api/v1/session/oidc/callback",  "/api/v1/projects/{name}/journal",
-        "/api/v1/projects/{name}/trends", "/api/v1/projects/{name}/series",
+        "/api/v1/uploads/{id}",
+        "/api/v1/session/oidc",
+        "/api/v1/session/oidc/callback",
+        "/api/v1/projects/{name}/journal",
+        "/api/v1/projects/{name}/trends",
+        "/api/v1/projects/{name}/series",
+        "/api/v1/projects/{name}/quota",
+        "/api/v1/tokens/{id}/quota",
+        "/api/v1/quotas",
     };
 
     (void)app;

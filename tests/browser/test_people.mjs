@@ -64,6 +64,24 @@ const steps = [
     assert.equal(await page.getByLabel('What it is about').inputValue(), HOSTILE);
     await picture(page, 'members');
   }, page],
+  ['a project has a limit of what it may hold', async () => {
+    const panel = page.getByTestId('quota');
+    const form = panel.getByRole('form', {name: 'Storage'});
+    await panel.getByText('0 B of uploads, without a limit').waitFor();
+    await form.getByLabel('Limit').fill('a lot');
+    await form.getByRole('button', {name: 'Set'}).click();
+    await form.getByRole('alert').waitFor();
+    await form.getByLabel('Limit').fill('200M');
+    await form.getByRole('button', {name: 'Set'}).click();
+    await panel.getByText(/0.B of 2\d\d.MB/).waitFor();
+    await page.reload();
+    await panel.getByRole('progressbar', {name: 'Storage in use'}).waitFor();
+    await picture(page, 'quota');
+    await form.getByRole('button', {name: 'No limit'}).click();
+    await panel.getByText('without a limit of its own').waitFor();
+    await form.getByRole('button', {name: 'As every project'}).click();
+    await panel.getByText(/without a limit\.$/).waitFor();
+  }, page],
   ['a webhook is added, tested and removed; its secret is shown once', async () => {
     const heard = [];
     const receiver = createServer((request, response) => {

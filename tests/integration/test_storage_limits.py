@@ -146,6 +146,48 @@ class Quotas(Storage):
         self.assertEqual(self.quota(), "")
         self.assertIn(("local", "set-quota"), {(row["actor"], row["action"]) for row in self.server.api("/audit")["audit"]})
 
+    def put(self, path, limit, headers=None):
+        return self.server.request("PUT", "/api/v1" + path, body=json.dumps({"limit": limit}), headers={"Content-Type": "application/json", **(headers or {})})
+
+    def test_quotas_are_set_and_seen_over_http(self):
+        body = make_trace(2, 4, filler=100 << 10)
+        self.start("--quota-project", str(len(body) * 3 // 2))
+        self.ready(self.upload(body, project="vision", name="a"))
+        usual = {"used_bytes": len(body), "limit_bytes": len(body) * 3 // 2, "is_default": True}
+        self.assertEqual(self.server.api("/projects/vision/quota"), usual)
+        self.refused(self.upload(body, project="vision", name="b"), "project vision takes")
+        self.assertEqual(self.put("/projects/vision/quota", str(len(body) * 2)).status, 204)
+        self.assertEqual(self.server.api("/projects/vision/quota"), {"used_bytes": len(body), "limit_bytes": len(body) * 2, "is_default": False})
+        place = self.begin(len(body), project="vision")
+        self.assertEqual(place.status, 201)
+        self.assertEqual(self.server.api("/projects/vision/quota")["used_bytes"], 2 * len(body))  # on its way counts
+        self.refused(self.upload(body, project="vision", name="b"), "project vision takes")
+        self.assertEqual(self.server.request("DELETE", place.headers["Location"], headers=TUS).status, 204)
+        self.ready(self.upload(body, project="vision", name="b"))
+        headers, token = self.token("vision")
+        self.assertEqual(self.server.api(f"/tokens/{token}/quota"), {"used_bytes": 0, "limit_bytes": None, "is_default": True})
+        self.assertEqual(self.put(f"/tokens/{token}/quota", "1K").status, 204)
+        self.assertEqual(self.put("/projects/-/quota", "none").status, 204)
+        self.assertEqual(self.put("/projects/vision/quota", "none").status, 204)
+        self.assertEqual(self.server.api("/quotas"), {
+            "project_default_bytes": len(body) * 3 // 2, "token_default_bytes": None, "next": None,
+            "quotas": [{"kind": "project", "name": "", "used_bytes": 0, "limit_bytes": None}, {"kind": "project", "name": "vision", "used_bytes": 2 * len(body), "limit_bytes": None},
+                       {"kind": "token", "name": token, "used_bytes": 0, "limit_bytes": 1024}]})
+        self.refused(self.upload(body, headers, project="vision", name="c"), "what this token uploaded")
+        self.ready(self.upload(body, project="vision", name="c"))
+        self.assertEqual(self.put("/projects/vision/quota", "default").status, 204)
+        self.assertEqual(self.server.api("/projects/vision/quota"), {**usual, "used_bytes": 3 * len(body)})
+        self.assertIn(("local", "set-quota", "project vision: default"), {(row["actor"], row["action"], row["object"]) for row in self.server.api("/audit")["audit"]})
+        # who may not, and what is none
+        for path in ("/projects/vision/quota", f"/tokens/{token}/quota"):
+            self.assertEqual(self.put(path, "1G", headers).status, 403)
+            for limit in ("", "a lot", "-1", "0", "9" * 40, "1" * 5000, None, 5, {"bytes": 1}):
+                self.assertEqual(self.put(path, limit).status, 400, limit)
+        self.assertEqual(self.server.get("/api/v1/quotas", headers=headers).status, 403)
+        self.assertEqual(self.server.get("/api/v1/quotas", key=False).status, 401)
+        self.assertEqual(self.put("/tokens/aaaaaaaaaaaaaaaaaaaaaaaaaa/quota", "1G").status, 404)
+        self.assertEqual(self.put("/tokens/nothing/quota", "1G").status, 404)
+
     def test_a_chunked_upload_is_known_only_at_its_end(self):
         body = make_trace(2, 4, filler=100 << 10)
         self.start("--quota-project", str(len(body) - 1))

@@ -31,6 +31,13 @@ const membersShape = obj({members: list(memberShape)});
 const settingsShape = obj({everybody: or(str, 'none'), description: or(str, '')});
 export type ProjectSettings = Infer<typeof settingsShape>;
 
+const quotaShape = obj({
+  used_bytes: num,
+  limit_bytes: opt(num),
+  is_default: or(bool, true),
+});
+export type Quota = Infer<typeof quotaShape>;
+
 const userShape = obj({
   name: str,
   is_admin: or(bool, false),
@@ -86,6 +93,11 @@ export const getSettings = (project: string, s?: AbortSignal) =>
   getJson(`${of('projects', project)}/settings`, settingsShape, {}, s);
 export const putSettings = (project: string, settings: ProjectSettings) =>
   send('PUT', `${of('projects', project)}/settings`, settings);
+
+export const getQuota = (project: string, s?: AbortSignal) =>
+  getJson(`${of('projects', project)}/quota`, quotaShape, {}, s);
+export const putQuota = (project: string, limit: string) =>
+  send('PUT', `${of('projects', project)}/quota`, {limit});
 
 export const getUsers = (s?: AbortSignal) => getJson('users', usersShape, {}, s);
 export const putUser = (name: string, body: {password?: string; is_admin?: boolean}) =>

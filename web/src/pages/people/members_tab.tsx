@@ -13,6 +13,7 @@ import {
 import {latest, useResource} from '../../ui/resource';
 import {StandIn} from '../../ui/states';
 import {Problem, SureButton, useAct} from './act';
+import {QuotaPanel} from './quota_panel';
 import {WebhooksPanel} from './webhooks_panel';
 
 const ROLES = ['read', 'write', 'admin'] as const;
@@ -54,6 +55,7 @@ export function MembersTab({name}: {name: string}): JSX.Element {
         )}
         <NewMember project={name} changed={again} />
       </section>
+      <QuotaPanel name={name} />
       <WebhooksPanel name={name} />
     </>
   );
