@@ -6,6 +6,7 @@
 // turn. One exact strip per row was measured against one bitmap per tile: tiles need scaling by up
 // to 8 at almost every zoom, which blurs, and make eight times as many copies.
 
+import {holds, stampColors, type ColorStamp} from './color_stamp';
 import {levelFor} from './tile_plan';
 import type {Renderer, Scene, SceneRow} from './scene';
 import {StripRaster} from './strip_raster';
@@ -26,7 +27,7 @@ interface Strip {
   nsPerPx: number;
   isMerged: boolean;
   sourceVersion: number;
-  colorVersion: number;
+  colors: ColorStamp | undefined;
   usedAt: number;
 }
 
@@ -104,7 +105,7 @@ export class CpuRenderer implements Renderer {
       // Nothing lies before 0 or after the end: a strip that reaches the border covers it.
       return 1e8 + wait;
     }
-    if (strip.colorVersion !== scene.colors.version) return 1e5 + wait;
+    if (!holds(strip.colors, scene.colors)) return 1e5 + wait;
     return strip.sourceVersion !== scene.source.version(row.track) ? 1e6 + wait : 0;
   }
 
@@ -123,6 +124,7 @@ export class CpuRenderer implements Renderer {
     const strip = this.stripFor(row.key);
     if (strip.canvas.width !== columns) strip.canvas.width = columns;
     if (strip.canvas.height !== lanes) strip.canvas.height = lanes;
+    const unknownBefore = scene.colors.unknown;
     this.raster.rasterize(
       {
         source: scene.source,
@@ -147,7 +149,7 @@ export class CpuRenderer implements Renderer {
     strip.isMerged = row.isMerged;
     strip.nsPerPx = nsPerPx;
     strip.sourceVersion = scene.source.version(row.track);
-    strip.colorVersion = scene.colors.version;
+    strip.colors = stampColors(scene.colors, unknownBefore);
     strip.usedAt = this.frame;
   }
 
@@ -167,7 +169,7 @@ export class CpuRenderer implements Renderer {
         nsPerPx: 1,
         isMerged: false,
         sourceVersion: -1,
-        colorVersion: -1,
+        colors: undefined,
         usedAt: 0,
       };
       this.strips.set(key, strip);

@@ -67,10 +67,12 @@ test('a name that arrives changes its color', () => {
   const texts = new Map<number, string>();
   const names = {version: 1, text: (id: number) => texts.get(id)};
   const palette = new Palette(names, 'dark', [0, 0, 0], [255, 200, 0]);
-  palette.refresh();
   const gray = palette.color(SliceKind.op, 5);
+  assert.equal(palette.unknown, 1);
   texts.set(5, 'aten::conv2d');
   names.version++;
-  palette.refresh();
+  assert.equal(palette.namesVersion, 2);
   assert.notEqual(palette.color(SliceKind.op, 5), gray);
+  assert.equal(palette.unknown, 1);
+  assert.equal(palette.version, 0); // no other color is another one now
 });

@@ -100,13 +100,15 @@ export interface NameSource {
   text(id: number): string | undefined;
 }
 
-/** Packed colors by (kind, name id), computed once each. */
+/** Packed colors by (kind, name id), computed once each. A name that is not here yet is gray. */
 export class Palette {
   private byKind: Map<number, number>[] = [];
+  private unnamed: number[] = [];
   private needle = '';
-  private versionSeen = -1;
   /** Grows when colors that were handed out may be different now. */
   version = 0;
+  /** Counts the grays handed out: whoever got one has another color when names arrive. */
+  unknown = 0;
 
   constructor(
     private readonly names: NameSource,
@@ -114,6 +116,11 @@ export class Palette {
     private background: Rgb,
     private highlight: Rgb,
   ) {}
+
+  /** Grows when names arrive. */
+  get namesVersion(): number {
+    return this.names.version;
+  }
 
   setTheme(theme: ThemeName, background: Rgb, highlight: Rgb): void {
     this.theme = theme;
@@ -130,20 +137,17 @@ export class Palette {
     this.forget();
   }
 
-  /** Call once a frame, before drawing. */
-  refresh(): void {
-    if (this.versionSeen === this.names.version) return;
-    this.versionSeen = this.names.version;
-    this.forget();
-  }
-
   color(kind: number, nameId: number): number {
     const table = (this.byKind[kind] ??= new Map());
     let packed = table.get(nameId);
-    if (packed === undefined) {
-      packed = packRgb(this.compute(kind, this.names.text(nameId)));
-      table.set(nameId, packed);
+    if (packed !== undefined) return packed;
+    const name = this.names.text(nameId);
+    if (name === undefined) {
+      this.unknown++;
+      return (this.unnamed[kind] ??= packRgb(this.compute(kind, undefined)));
     }
+    packed = packRgb(this.compute(kind, name));
+    table.set(nameId, packed);
     return packed;
   }
 
@@ -156,6 +160,7 @@ export class Palette {
 
   private forget(): void {
     this.byKind = [];
+    this.unnamed = [];
     this.version++;
   }
 }

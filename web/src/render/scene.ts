@@ -18,6 +18,14 @@ export interface SceneRow {
   readonly alphaMin: number;
 }
 
+export interface SceneColors extends ColorTable {
+  /** Grows when any color may be another one. */
+  readonly version: number;
+  /** Grows when names arrive, which changes the colors counted in `unknown`. */
+  readonly namesVersion: number;
+  readonly unknown: number;
+}
+
 export interface Scene {
   /** Visible time, ns since the trace's start. */
   readonly t0: number;
@@ -31,7 +39,7 @@ export interface Scene {
   /** What is behind the slices, as CSS. */
   readonly background: string;
   readonly source: TileSource;
-  readonly colors: ColorTable & {readonly version: number};
+  readonly colors: SceneColors;
 }
 
 export interface Renderer {

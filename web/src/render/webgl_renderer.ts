@@ -6,6 +6,7 @@
 // and the share itself. Slices of a lane do not overlap, so the sum is the same exact box filter
 // that strip_raster.ts computes; a second pass turns it into colors with the same rule.
 
+import {holds, stampColors, type ColorStamp} from './color_stamp';
 import {ALPHA_MIN} from './strip_raster';
 import type {Renderer, Scene, SceneRow} from './scene';
 import type {Tile} from './tile_decode';
@@ -87,7 +88,7 @@ interface TileBuffers {
   readonly cells: WebGLVertexArrayObject | undefined;
   readonly buffers: readonly WebGLBuffer[];
   readonly bytes: number;
-  colorVersion: number;
+  readonly colors: ColorStamp;
   usedAt: number;
 }
 
@@ -293,11 +294,12 @@ export class WebGlRenderer implements Renderer {
 
   private upload(tile: Tile, scene: Scene): TileBuffers {
     let buffers = this.tiles.get(tile);
-    if (buffers && buffers.colorVersion !== scene.colors.version) {
+    if (buffers && !holds(buffers.colors, scene.colors)) {
       this.drop(tile);
       buffers = undefined;
     }
     if (!buffers) {
+      const unknownBefore = scene.colors.unknown;
       const natives = this.nativeBuffer(tile, scene);
       const cells = this.cellBuffer(tile, scene);
       buffers = {
@@ -305,7 +307,7 @@ export class WebGlRenderer implements Renderer {
         cells: cells?.vao,
         buffers: [natives?.buffer, cells?.buffer].filter(b => b !== undefined),
         bytes: (tile.nativeCount + tile.cellCount) * INSTANCE_BYTES,
-        colorVersion: scene.colors.version,
+        colors: stampColors(scene.colors, unknownBefore),
         usedAt: this.frame,
       };
       this.tiles.set(tile, buffers);

@@ -47,8 +47,10 @@ export class NameStore implements NameSource {
     return label;
   }
 
-  put(id: number, text: string): void {
-    this.texts.set(id, text);
+  /** Names that came with something else. */
+  putAll(names: Iterable<readonly [number, string]>): void {
+    for (const [id, text] of names) this.texts.set(id, text);
+    this.version++;
   }
 
   /** A short name that the server knows better than our rules. */
@@ -75,8 +77,7 @@ export class NameStore implements NameSource {
 
   private async load(ids: readonly number[]): Promise<void> {
     try {
-      for (const [id, text] of await this.fetch(ids)) this.put(id, text);
-      this.version++;
+      this.putAll(await this.fetch(ids));
     } catch {
       // Tiles and names come from one server: the tile store shows that it is away, and names are
       // asked for again with the next picture that needs them.

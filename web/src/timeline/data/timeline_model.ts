@@ -411,6 +411,7 @@ export class TimelineModel {
         {sort: 'total', order: 'desc', limit: KERNELS_KNOWN_MAX},
         this.closing.signal,
       );
+      this.names.putAll(kernels.map(kernel => [kernel.name_id, kernel.name]));
       for (const kernel of kernels) {
         this.kernelCounts.set(kernel.name_id, kernel.count);
         this.names.putLabel(kernel.name_id, kernel.short);

@@ -2,6 +2,7 @@
 // they are not, steps and search hits, and the window as a brush.
 
 import {causeStyle} from '../../base/causes';
+import {holds, stampColors, type ColorStamp} from '../../render/color_stamp';
 import {parseCssColor} from '../../render/color';
 import {StripRaster} from '../../render/strip_raster';
 import {levelFor} from '../../render/tile_plan';
@@ -25,6 +26,7 @@ export class Minimap {
   private pictureKey = '';
   /** Every tile of the picture was here: what arrives later does not change it. */
   private isWhole = false;
+  private colors: ColorStamp | undefined;
   private widthPx = 0;
   private heightPx = 0;
   private readonly busyTracks: readonly number[][];
@@ -111,10 +113,11 @@ export class Minimap {
     const {model} = this;
     const tracks = [...this.busyTracks.flat(), ...this.gapTracks];
     const {outliers} = model.steps;
-    const look = `${width}x${height}/${theme.name}/${model.names.version}/${outliers.length}/`;
-    if (this.isWhole && this.pictureKey.startsWith(look)) return;
+    const look = `${width}x${height}/${theme.name}/${outliers.length}/`;
     const key = look + tracks.map(t => model.tiles.version(t)).join();
-    if (key === this.pictureKey) return;
+    const isSame = this.isWhole ? this.pictureKey.startsWith(look) : key === this.pictureKey;
+    if (isSame && holds(this.colors, model.palette)) return;
+    const unknownBefore = model.palette.unknown;
     this.pictureKey = key;
     this.isWhole = true;
     this.picture.width = width;
@@ -134,6 +137,7 @@ export class Minimap {
       context.fillRect(0, height - causes, width, 1);
     }
     this.stepTicks(context, theme, dpr, width);
+    this.colors = stampColors(model.palette, unknownBefore);
   }
 
   private columns(track: number, width: number, pixels: Uint32Array): void {

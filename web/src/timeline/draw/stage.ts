@@ -269,7 +269,6 @@ export class Stage {
     const {t0, t1} = model.window;
     const rows = this.placedRows();
     this.wantTiles(rows, t0, t1);
-    model.palette.refresh();
     const isDone = this.renderer.draw({
       t0,
       t1,
