@@ -93,7 +93,7 @@ soak: deps                                 ## the checks of `make test` at full 
 	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
 	$(Q)LACUNA_SOAK=1 python3 tests/run.py --filter "$(T)"
 
-bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|sql|flame|journal|formats|nvtx|cupti|start|spool|viewer)
+bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|sql|flame|journal|formats|nvtx|cupti|start|spool|viewer|perfetto|difference|scale)
 	$(Q)$(MAKE) --no-print-directory -j2 all benches
 	$(Q)python3 tests/bench/bench.py --group "$(BENCH)"
 

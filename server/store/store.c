@@ -1,5 +1,6 @@
 #include "server/store/store.h"
 
+#include "analysis/crew/crew.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/store/catalog.h"
@@ -27,7 +28,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define DEFAULT_CACHE_BYTES       ((uint64_t)256 << 20)
+#define DEFAULT_CACHE_BYTES       ((uint64_t)160 << 20)
 #define DEFAULT_MODEL_CACHE_BYTES ((uint64_t)1 << 30)
 
 /** Given up when the disk is full, so that something can be deleted or said to have failed. */
@@ -347,6 +348,9 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
                                                                  : DEFAULT_MODEL_CACHE_BYTES,
                                   &store->model_cache);
     }
+    if (status == LAC_OK && options->helpers > 0) {
+        status = lac_crew_create(options->helpers, NULL, NULL, &store->crew);
+    }
     if (status == LAC_OK) {
         status = lac_remote_open(store, options, reterr);
     }
@@ -417,6 +421,7 @@ void lac_store_close(struct lac_store *store)
     if (store->catalog_lock >= 0) {
         (void)close(store->catalog_lock);
     }
+    lac_crew_destroy(store->crew);
     lac_cache_destroy(store->cache);
     lac_cache_destroy(store->model_cache);
     (void)pthread_mutex_destroy(&store->lock);

@@ -45,8 +45,10 @@ struct lac_store_options {
     bool only_reads;
     uint64_t copies_bytes_max;         /**< of those copies; 0: 16 GiB */
 #define LAC_STORE_NO_COPIES UINT64_MAX /**< none stays: nobody else has the folder open */
-    uint64_t cache_bytes;              /**< decoded columns, names, tiles; 0: 256 MiB */
+    uint64_t cache_bytes;              /**< decoded columns, names, tiles; 0: 160 MiB */
     uint64_t model_cache_bytes;        /**< whole models for flame graphs; 0: 1 GiB */
+    unsigned helpers;       /**< threads that help requests to read many chunks; 0: none */
+#define LAC_STORE_HELPERS 3 /**< enough for hundreds of chunks */
     bool sweep;   /**< finish what an interrupted run left, and make catalog and files agree */
     bool is_live; /**< of a sweep: this process serves the folder; only traces are listed again */
     /** Told in one line each what `sweep` found and did; may be NULL. */

@@ -136,6 +136,7 @@ enum lac_status lac_store_open_trace(struct lac_store *store, const char *id,
     }
     memcpy(fresh->id, id, LAC_ID_SIZE);
     fresh->names = store->names;
+    fresh->crew = store->crew;
     (void)pthread_mutex_lock(&store->lock);
     file = find_open(store, id);
     if (file == NULL) {

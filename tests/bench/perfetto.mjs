@@ -16,10 +16,12 @@ process.on('uncaughtException', fail);
 process.on('unhandledRejection', fail);
 
 const engine = await startEngine(folder);
+const before = process.cpuUsage();
 const began = performance.now();
 await load(engine, path);
 const [[t0, t1, count]] = await ask(engine, 'SELECT min(ts), max(ts + dur), count(*) FROM slice');
 const loadMs = performance.now() - began;
+const used = process.cpuUsage(before);
 const start = Number(t0);
 const span = Number(t1) - start;
 
@@ -45,6 +47,6 @@ const a = Math.round(start + span / 4);
 const b = Math.round(start + (span * 3) / 4);
 const area = await timed(`SELECT name, count(*), sum(min(ts + dur, ${b}) - max(ts, ${a})) FROM slice WHERE ts < ${b} AND ts + dur > ${a} GROUP BY name ORDER BY 3 DESC`);
 const peakKb = Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
-print(asJson({slices: count, load_s: loadMs / 1e3, pan_ms: median(pans), top_ms: top.ms, area_ms: area.ms, peak_mb: peakKb / 1024,
+print(asJson({slices: count, load_s: loadMs / 1e3, load_cpu_s: (used.user + used.system) / 1e6, pan_ms: median(pans), top_ms: top.ms, area_ms: area.ms, peak_mb: peakKb / 1024,
   top: top.rows.slice(0, 3), start, area: [a, b, area.rows.reduce((sum, row) => sum + Number(row[1]), 0)]}));
 process.exit(0);

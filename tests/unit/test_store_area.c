@@ -1,10 +1,12 @@
 /* What an area of the timeline holds, against a plain computation over its slices. */
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/import/import.h"
 #include "analysis/model/chunk.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_private.h"
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
@@ -441,6 +443,61 @@ START_TEST(test_what_cannot_be_asked)
 }
 END_TEST
 
+/** Rows counted side by side give what they give one after another, rows in the same order. */
+START_TEST(helpers_change_nothing)
+{
+    struct lac_crew *crew = NULL;
+    ck_assert_int_eq(lac_crew_create(2, NULL, NULL, &crew), LAC_OK);
+    for (int i = 0; i < 40; i++) {
+        const int64_t duration_ns = model->info.duration_ns;
+        const struct lac_area_query query = {.t0_ns = duration_ns / 50 * i,
+                                             .t1_ns =
+                                                 duration_ns / 50 * i + duration_ns / (1 + i % 7)};
+        struct lac_area alone;
+        struct lac_area helped;
+        struct lac_error error = {0};
+        file->crew = NULL;
+        ck_assert_int_eq(lac_trace_file_area(file, &query, &alone, &error), LAC_OK);
+        file->crew = crew;
+        ck_assert_int_eq(lac_trace_file_area(file, &query, &helped, &error), LAC_OK);
+        ck_assert_uint_eq(helped.slice_count, alone.slice_count);
+        ck_assert_uint_eq(helped.name_count, alone.name_count);
+        ck_assert_uint_eq(helped.track_count, alone.track_count);
+        ck_assert_uint_eq(helped.device_count, alone.device_count);
+        for (uint32_t n = 0; n < alone.name_count; n++) {
+            const struct lac_area_name *a = &alone.names[n];
+            const struct lac_area_name *b = &helped.names[n];
+            ck_assert_uint_eq(a->name, b->name);
+            ck_assert_uint_eq(a->kind, b->kind);
+            ck_assert_uint_eq(a->count, b->count);
+            ck_assert_int_eq(a->total_ns, b->total_ns);
+            ck_assert_int_eq(a->self_ns, b->self_ns);
+            ck_assert_int_eq(a->max_ns, b->max_ns);
+            ck_assert_uint_eq(a->longest, b->longest);
+        }
+        for (uint32_t t = 0; t < alone.track_count; t++) {
+            ck_assert_uint_eq(helped.tracks[t].track, alone.tracks[t].track);
+            ck_assert_uint_eq(helped.tracks[t].count, alone.tracks[t].count);
+            ck_assert_int_eq(helped.tracks[t].total_ns, alone.tracks[t].total_ns);
+        }
+        for (uint32_t d = 0; d < alone.device_count; d++) {
+            const struct lac_area_device *a = &alone.devices[d];
+            const struct lac_area_device *b = &helped.devices[d];
+            ck_assert_int_eq(a->id, b->id);
+            ck_assert_int_eq(a->span_ns, b->span_ns);
+            ck_assert_int_eq(a->idle_ns, b->idle_ns);
+            ck_assert_mem_eq(a->kind_count, b->kind_count, sizeof(a->kind_count));
+            ck_assert_mem_eq(a->kind_ns, b->kind_ns, sizeof(a->kind_ns));
+            ck_assert_mem_eq(a->cause_ns, b->cause_ns, sizeof(a->cause_ns));
+        }
+        lac_area_done(&alone);
+        lac_area_done(&helped);
+    }
+    file->crew = NULL;
+    lac_crew_destroy(crew);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store_area");
@@ -453,23 +510,28 @@ int main(void)
     tcase_add_unchecked_fixture(area, setup, teardown);
     tcase_set_timeout(area, 300);
     tcase_add_test(area, test_an_area_is_what_a_plain_count_says);
+    tcase_add_test(area, helpers_change_nothing);
     tcase_add_test(area, test_rows_can_be_chosen);
     tcase_add_test(area, test_idle_time_of_a_device);
+    tcase_add_test(area, helpers_change_nothing);
     tcase_add_test(area, test_order_of_names);
     tcase_add_test(area, test_what_cannot_be_asked);
     suite_add_tcase(suite, area);
     tcase_add_unchecked_fixture(nested, setup_nested, teardown);
     tcase_set_timeout(nested, 300);
     tcase_add_test(nested, test_an_area_is_what_a_plain_count_says);
+    tcase_add_test(nested, helpers_change_nothing);
     suite_add_tcase(suite, nested);
     tcase_add_unchecked_fixture(gaps, setup_gaps, teardown);
     tcase_set_timeout(gaps, 300);
     tcase_add_test(gaps, test_idle_time_of_a_device);
+    tcase_add_test(gaps, helpers_change_nothing);
     tcase_add_test(gaps, test_idle_time_is_that_of_the_gaps);
     suite_add_tcase(suite, gaps);
     tcase_add_unchecked_fixture(older, setup_before_totals, teardown);
     tcase_set_timeout(older, 300);
     tcase_add_test(older, test_an_area_is_what_a_plain_count_says);
+    tcase_add_test(older, helpers_change_nothing);
     suite_add_tcase(suite, older);
     tcase_add_checked_fixture(stored, setup_nested, teardown);
     tcase_set_timeout(stored, 300);

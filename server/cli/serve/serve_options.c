@@ -1,4 +1,5 @@
 /* The options of `lacuna serve`. */
+#include "analysis/crew/crew.h"
 #include "server/base/log.h"
 #include "server/cli/options.h"
 #include "server/cli/own_names.h"
@@ -78,7 +79,7 @@ static const struct lac_option option_table[] = {
     {.name = "import-workers", .value = "N", .help = "concurrent imports"},
     {.name = "import-time", .value = "S", .help = "limit per import (1 h plus 1 s per MiB)"},
     {.name = "import-queue", .value = "N", .help = "queued imports (10000)"},
-    {.name = "cache", .value = "BYTES", .help = "cache of columns and tiles (256M)"},
+    {.name = "cache", .value = "BYTES", .help = "cache of columns and tiles (160M)"},
     {.name = "model-cache", .value = "BYTES", .help = "cache of whole traces (1/4 of memory)"},
     {.name = "reply-memory", .value = "BYTES", .help = "replies in progress (1/8 of memory)"},
     {.name = "connections", .value = "N", .help = "open connections (8192)"},
@@ -316,6 +317,7 @@ static bool read_numbers(struct service *service)
 
         store->model_cache_bytes = share > MODEL_CACHE_LEAST ? share : MODEL_CACHE_LEAST;
     }
+    store->helpers = lac_crew_helpers(LAC_STORE_HELPERS);
     ingest->worker_count = (uint32_t)import_workers;
     ingest->upload_bytes_max = http->upload_bytes_max;
     service->upload_options.upload_bytes_max = http->upload_bytes_max;

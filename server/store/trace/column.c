@@ -3,6 +3,8 @@
 #include "analysis/model/status.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,15 +85,71 @@ bool lac_leb_read(const uint8_t *bytes, size_t size_bytes, size_t *position, uin
     return false;
 }
 
+/*
+ * What zstd works with, one of each kind a thread: made anew for each of the thousands of small blobs that
+ * a question reads, it takes longer than the blobs.
+ */
+struct contexts {
+    ZSTD_CCtx *compressor;
+    ZSTD_DCtx *decompressor;
+};
+
+static pthread_key_t contexts_key;
+static pthread_once_t contexts_once = PTHREAD_ONCE_INIT;
+static bool has_contexts_key;
+
+static void contexts_done(void *context)
+{
+    struct contexts *contexts = context;
+
+    (void)ZSTD_freeCCtx(contexts->compressor);
+    (void)ZSTD_freeDCtx(contexts->decompressor);
+    free(contexts);
+}
+
+static void make_contexts_key(void)
+{
+    has_contexts_key = pthread_key_create(&contexts_key, contexts_done) == 0;
+}
+
+/** Those of this thread, or NULL. */
+static struct contexts *contexts_of_thread(void)
+{
+    struct contexts *contexts;
+
+    (void)pthread_once(&contexts_once, make_contexts_key);
+    if (!has_contexts_key) {
+        return NULL;
+    }
+    contexts = pthread_getspecific(contexts_key);
+    if (contexts == NULL) {
+        contexts = calloc(1, sizeof(*contexts));
+        if (contexts != NULL && pthread_setspecific(contexts_key, contexts) != 0) {
+            free(contexts);
+            contexts = NULL;
+        }
+    }
+    return contexts;
+}
+
 enum lac_status lac_zstd_pack(const void *data, size_t size_bytes, int level, struct lac_bytes *out)
 {
+    struct contexts *contexts;
     size_t written;
 
     out->size_bytes = 0;
     if (lac_bytes_reserve(out, ZSTD_compressBound(size_bytes)) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
-    written = ZSTD_compress(out->data, out->capacity_bytes, data, size_bytes, level);
+    contexts = contexts_of_thread();
+    if (contexts != NULL && contexts->compressor == NULL) {
+        contexts->compressor = ZSTD_createCCtx();
+    }
+    if (contexts == NULL || contexts->compressor == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    written = ZSTD_compressCCtx(contexts->compressor, out->data, out->capacity_bytes, data,
+                                size_bytes, level);
     if (ZSTD_isError(written)) {
         return LAC_ERR_NOMEM; /* with a bound-sized buffer nothing else can go wrong */
     }
@@ -103,6 +161,7 @@ enum lac_status lac_zstd_unpack(const void *data, size_t size_bytes, uint64_t ra
                                 uint8_t **ret_data)
 {
     unsigned long long content = ZSTD_getFrameContentSize(data, size_bytes);
+    struct contexts *contexts;
     uint8_t *raw;
 
     /* zstd's own frame says the size before anything is allocated; 1:131072 is more than its
@@ -115,7 +174,16 @@ enum lac_status lac_zstd_unpack(const void *data, size_t size_bytes, uint64_t ra
     if (raw == NULL) {
         return LAC_ERR_NOMEM;
     }
-    if (ZSTD_decompress(raw, (size_t)raw_size_bytes, data, size_bytes) != raw_size_bytes) {
+    contexts = contexts_of_thread();
+    if (contexts != NULL && contexts->decompressor == NULL) {
+        contexts->decompressor = ZSTD_createDCtx();
+    }
+    if (contexts == NULL || contexts->decompressor == NULL) {
+        free(raw);
+        return LAC_ERR_NOMEM;
+    }
+    if (ZSTD_decompressDCtx(contexts->decompressor, raw, (size_t)raw_size_bytes, data,
+                            size_bytes) != raw_size_bytes) {
         free(raw);
         return LAC_ERR_CORRUPT;
     }

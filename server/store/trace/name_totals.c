@@ -103,7 +103,9 @@ bool lac_name_totals_add(struct lac_name_totals *totals, const struct lac_area_n
     into->count += row->count;
     into->total_ns = add_ns(into->total_ns, row->total_ns);
     into->self_ns = add_ns(into->self_ns, row->self_ns);
-    if (row->max_ns > into->max_ns) {
+    /* of equally long ones the first, in whatever order they come */
+    if (row->max_ns > into->max_ns ||
+        (row->max_ns == into->max_ns && row->longest < into->longest)) {
         into->max_ns = row->max_ns;
         into->longest = row->longest;
     }

@@ -1,8 +1,10 @@
 /* What lies in an area of the timeline. */
 
+#include "analysis/crew/crew.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
@@ -16,10 +18,11 @@
 /** Key type of a chunk's totals in the cache; columns of chunks have smaller ones. */
 #define TOTALS_TYPE (UINT32_C(1) << 31)
 
-/** A query at work. */
+/** A query at work: of all rows, or of every so-manieth, beside others. */
 struct counting {
     struct lac_trace_file *file;
     const struct lac_area_query *query;
+    uint32_t first, stride; /**< of the rows that are asked for */
     struct lac_name_totals all;
     struct lac_name_totals of_track;
     struct lac_open_slice *open; /**< of the present track, if it is a thread */
@@ -278,14 +281,15 @@ static enum lac_status find_devices(struct lac_trace_file *file, const struct la
 
 static enum lac_status count_tracks(struct counting *counting)
 {
+    /* rows by turns: those of one kind, which lie together, take about as long as each other */
     const struct lac_model *head = &counting->file->head;
     const struct lac_area_query *query = counting->query;
     enum lac_status status = LAC_OK;
 
-    for (uint32_t i = 0;
+    for (uint64_t i = counting->first;
          i < (query->tracks != NULL ? query->track_count : head->track_count) && status == LAC_OK;
-         i++) {
-        const uint32_t track = query->tracks != NULL ? query->tracks[i] : i;
+         i += counting->stride) {
+        const uint32_t track = query->tracks != NULL ? query->tracks[i] : (uint32_t)i;
         const bool is_derived = head->tracks[track].kind == LAC_TRACK_STEPS ||
                                 head->tracks[track].kind == LAC_TRACK_GAPS;
 
@@ -308,38 +312,129 @@ static bool is_asked_well(const struct lac_trace_file *file, const struct lac_ar
     return is_well;
 }
 
+/** Rows that are counted on one thread. */
+struct part {
+    struct counting counting;
+    struct lac_area area;
+    struct lac_error error;
+    enum lac_status status;
+};
+
+enum { PARTS_MAX = 4 };
+
+static enum lac_status prepare_area(struct lac_trace_file *file, const struct lac_area_query *query,
+                                    struct lac_area *area)
+{
+    area->tracks = malloc(((size_t)file->head.track_count + 1) * sizeof(*area->tracks));
+    return area->tracks != NULL ? find_devices(file, query, area) : LAC_ERR_NOMEM;
+}
+
+static void count_part(void *context, uint32_t which)
+{
+    struct part *part = (struct part *)context + which;
+
+    part->counting.area = &part->area;
+    part->counting.reterr = &part->error;
+    part->status = prepare_area(part->counting.file, part->counting.query, &part->area);
+    if (part->status == LAC_OK) {
+        part->status = count_tracks(&part->counting);
+    }
+}
+
+static int by_track(const void *left, const void *right)
+{
+    return LAC_ORDER(((const struct lac_area_track *)left)->track,
+                     ((const struct lac_area_track *)right)->track);
+}
+
+/** Add what a part counted. */
+static enum lac_status add_part(struct part *into, const struct part *part)
+{
+    struct lac_area *area = &into->area;
+    const struct lac_area *more = &part->area;
+
+    memcpy(area->tracks + area->track_count, more->tracks,
+           more->track_count * sizeof(*more->tracks));
+    area->track_count += more->track_count;
+    area->slice_count += more->slice_count;
+    for (uint32_t d = 0; d < area->device_count; d++) {
+        for (unsigned kind = 0; kind < LAC_SLICE_KIND_COUNT_; kind++) {
+            area->devices[d].kind_count[kind] += more->devices[d].kind_count[kind];
+            area->devices[d].kind_ns[kind] += more->devices[d].kind_ns[kind];
+        }
+    }
+    for (uint32_t r = 0; r < part->counting.all.count; r++) {
+        if (!lac_name_totals_add(&into->counting.all, &part->counting.all.rows[r])) {
+            return LAC_ERR_NOMEM;
+        }
+    }
+    return LAC_OK;
+}
+
+/** Count the rows, side by side where there is a crew, into the first part. */
+static enum lac_status count_parts(struct part *parts, uint32_t count, struct lac_error *reterr)
+{
+    enum lac_status status = LAC_OK;
+
+    lac_crew_run(parts[0].counting.file->crew, count, count_part, parts);
+    for (uint32_t p = 0; p < count && status == LAC_OK; p++) {
+        status = parts[p].status;
+        if (status != LAC_OK && reterr != NULL && parts[p].error.status == status) {
+            *reterr = parts[p].error;
+        }
+    }
+    for (uint32_t p = 1; p < count && status == LAC_OK; p++) {
+        status = add_part(&parts[0], &parts[p]);
+    }
+    if (status == LAC_OK && parts[0].area.track_count > 1) {
+        qsort(parts[0].area.tracks, parts[0].area.track_count, sizeof(*parts[0].area.tracks),
+              by_track);
+    }
+    return status;
+}
+
+static void counting_done(struct counting *counting)
+{
+    lac_name_totals_done(&counting->all);
+    lac_name_totals_done(&counting->of_track);
+    free(counting->open);
+}
+
 enum lac_status lac_trace_file_area(struct lac_trace_file *file, const struct lac_area_query *query,
                                     struct lac_area *ret_area, struct lac_error *reterr)
 {
     assert(file != NULL && query != NULL && ret_area != NULL);
-    struct lac_area area = {0};
-    struct counting counting = {.file = file, .query = query, .area = &area, .reterr = reterr};
+    struct part parts[PARTS_MAX] = {0};
+    struct lac_area *area = &parts[0].area;
+    const uint32_t count = lac_crew_size(file->crew) > 0 ? PARTS_MAX : 1;
     enum lac_status status;
 
     if (!is_asked_well(file, query)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
                         "area: t0 is not after t1, and tracks exist and ascend");
     }
-    area.tracks = malloc(((size_t)file->head.track_count + 1) * sizeof(*area.tracks));
-    status = area.tracks != NULL ? find_devices(file, query, &area) : LAC_ERR_NOMEM;
-    if (status == LAC_OK) {
-        status = count_tracks(&counting);
+    for (uint32_t p = 0; p < count; p++) {
+        parts[p].counting =
+            (struct counting){.file = file, .query = query, .first = p, .stride = count};
     }
+    status = count_parts(parts, count, reterr);
     if (status == LAC_OK) {
-        status = lac_trace_area_gaps(file, query, &area, reterr);
+        status = lac_trace_area_gaps(file, query, area, reterr);
     }
-    area.names = counting.all.rows;
-    area.name_count = counting.all.count;
-    counting.all.rows = NULL;
-    lac_name_totals_done(&counting.all);
-    lac_name_totals_done(&counting.of_track);
-    free(counting.open);
+    area->names = parts[0].counting.all.rows;
+    area->name_count = parts[0].counting.all.count;
+    parts[0].counting.all.rows = NULL;
+    for (uint32_t p = 0; p < count; p++) {
+        counting_done(&parts[p].counting);
+        if (p > 0 || status != LAC_OK) {
+            lac_area_done(&parts[p].area);
+        }
+    }
     if (status != LAC_OK) {
-        lac_area_done(&area);
         return status;
     }
-    lac_area_sort(&area, &file->head, LAC_AREA_SORT_TOTAL, true);
-    *ret_area = area;
+    lac_area_sort(area, &file->head, LAC_AREA_SORT_TOTAL, true);
+    *ret_area = *area;
     return LAC_OK;
 }
 

@@ -3,6 +3,7 @@
 
 /* What the parts of the trace reader share. */
 
+#include "analysis/crew/crew.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "server/store/trace/cache.h"
@@ -71,6 +72,8 @@ struct lac_trace_file {
     struct lac_cache *model_cache; /**< whole models */
     bool owns_caches;
     uint64_t owner; /**< in both caches */
+
+    struct lac_crew *crew; /**< helps to read many chunks, or NULL */
 
     struct lac_model head;
     const char **roles; /**< track_count entries, static strings or NULL */

@@ -300,10 +300,11 @@ enum lac_status lac_gap_signatures_read(struct lac_trace_file *file, struct lac_
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, lac_take_gaps_fn *take,
-                                     void *context, struct lac_error *reterr)
+enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, uint32_t left_out,
+                                     lac_take_gaps_fn *take, void *context,
+                                     struct lac_error *reterr)
 {
-    struct lac_gap_table block = {0};
+    struct lac_gap_table block = {.left_out = left_out};
     uint64_t first = 0;
     sqlite3_stmt *get = NULL;
     enum lac_status status =
@@ -324,10 +325,10 @@ enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, lac_take_gaps_
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-enum lac_status lac_gap_block_visit(struct lac_trace_file *file, int64_t first,
+enum lac_status lac_gap_block_visit(struct lac_trace_file *file, int64_t first, uint32_t left_out,
                                     lac_take_gaps_fn *take, void *context, struct lac_error *reterr)
 {
-    struct lac_gap_table block = {0};
+    struct lac_gap_table block = {.left_out = left_out};
     sqlite3_stmt *get = NULL;
     enum lac_status status =
         lac_sql_prepare(file->db, "SELECT * FROM gap WHERE first = ?", &get, reterr);

@@ -46,15 +46,15 @@ LAC_MUST_USE enum lac_status lac_gap_block_decode(const struct lac_trace_file *f
 /** Takes a block of gaps, checked and laid out. */
 typedef enum lac_status lac_take_gaps_fn(void *context, const struct lac_gap_table *block);
 
-/** All gaps, block by block. With db_lock held. */
-LAC_MUST_USE enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file,
+/** All gaps, block by block, without the columns of `left_out`. With db_lock held. */
+LAC_MUST_USE enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, uint32_t left_out,
                                                   lac_take_gaps_fn *take, void *context,
                                                   struct lac_error *reterr);
 
-/** The block that begins with gap `first`. With db_lock held. */
+/** The block that begins with gap `first`, without the columns of `left_out`. With db_lock held. */
 LAC_MUST_USE enum lac_status lac_gap_block_visit(struct lac_trace_file *file, int64_t first,
-                                                 lac_take_gaps_fn *take, void *context,
-                                                 struct lac_error *reterr);
+                                                 uint32_t left_out, lac_take_gaps_fn *take,
+                                                 void *context, struct lac_error *reterr);
 
 /** How often gaps of a signature come in a step, into per_step of `table`. With db_lock held. */
 LAC_MUST_USE enum lac_status lac_gap_signatures_read(struct lac_trace_file *file,

@@ -113,7 +113,7 @@ static enum lac_status load_gaps(struct lac_trace_file *file, int64_t floor_ns,
     enum lac_status status;
 
     (void)pthread_mutex_lock(&file->db_lock);
-    status = lac_gap_blocks_visit(file, take_long, &kept, reterr);
+    status = lac_gap_blocks_visit(file, 0, take_long, &kept, reterr);
     if (status == LAC_OK) {
         status = lac_gap_signatures_read(file, &table, reterr);
     }
@@ -348,6 +348,9 @@ static enum lac_status take_area(void *context, const struct lac_gap_table *bloc
 enum lac_status lac_trace_area_gaps(struct lac_trace_file *file, const struct lac_area_query *query,
                                     struct lac_area *area, struct lac_error *reterr)
 {
+    const uint32_t wanted = 1U << LAC_GAP_START | 1U << LAC_GAP_DUR | 1U << LAC_GAP_DEVICE |
+                            1U << LAC_GAP_CAUSE | 1U << LAC_GAP_SHARES;
+    const uint32_t left_out = ((1U << LAC_GAP_COLUMNS) - 1) & ~wanted;
     struct area_gaps gaps = {query, area};
     struct lac_gap_blocks edges = {0};
     enum lac_status status;
@@ -355,10 +358,10 @@ enum lac_status lac_trace_area_gaps(struct lac_trace_file *file, const struct la
     (void)pthread_mutex_lock(&file->db_lock);
     status = lac_trace_area_gap_totals(file, query, area, &edges, reterr);
     if (status == LAC_ERR_NOT_FOUND) {
-        status = lac_gap_blocks_visit(file, take_area, &gaps, reterr);
+        status = lac_gap_blocks_visit(file, left_out, take_area, &gaps, reterr);
     }
     for (size_t i = 0; i < edges.count && status == LAC_OK; i++) {
-        status = lac_gap_block_visit(file, edges.first[i], take_area, &gaps, reterr);
+        status = lac_gap_block_visit(file, edges.first[i], left_out, take_area, &gaps, reterr);
     }
     free(edges.first);
     (void)pthread_mutex_unlock(&file->db_lock);
