@@ -2,6 +2,8 @@
  * outside of kept steps, of too little of them, or of a GPU that nobody can tell. */
 
 #include "tests/support/check_main.h"
+#include "tests/support/import_text.h"
+#include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
@@ -215,6 +217,41 @@ START_TEST(counters_of_the_same_uuid_are_the_device_s_among_any_number)
 }
 END_TEST
 
+/** A log alone says how the counters stood, each sample until the next, and gives no verdict. */
+START_TEST(logs_say_what_their_counters_show)
+{
+    static const struct {
+        const char *text, *verdict, *detail;
+    } logs[] = {
+        {"timestamp, index, utilization.gpu [%], memory.used [MiB], power.draw [W], "
+         "temperature.gpu, clocks_event_reasons.active\n"
+         "2025/09/08 17:26:50.000, 0, 90 %, 1000 MiB, 300.0 W, 60, 0x0000000000000001\n"
+         "2025/09/08 17:26:50.000, 1, 0 %, 2 MiB, 50.0 W, 40, 0x0000000000000001\n"
+         "2025/09/08 17:26:53.000, 0, 50 %, 2000 MiB, 200.0 W, 71, 0x0000000000000004\n"
+         "2025/09/08 17:26:54.000, 0, 50 %, 2000 MiB, 200.0 W, 71, 0x0000000000000000\n"
+         "2025/09/08 17:26:54.000, 1, 0 %, 2 MiB, 50.0 W, 40, 0x0000000000000001\n",
+         "a log of the counters of 2 GPUs over 4 s, not of what they ran",
+         "GPU utilization 40 % on average (0 % to 90 %); power 162 W on average (50 W to 300 W); "
+         "temperature at most 71 C; memory at most 2.1 GB; power or heat held the clocks down for "
+         "12 % of the time. Utilization says that some kernel ran, not how much of a GPU it "
+         "used. With --join it lies beside the trace of the same job."},
+        {"2026/04/25 16:06:06.780, 0 %, 11.64 W\n2026/04/25 16:06:11.788, 0 %, 11.36 W\n",
+         "a log of the counters of 1 GPU over 5.01 s, not of what they ran",
+         "Columns without a heading have no names: let nvidia-smi write it (--format=csv). With "
+         "--join it lies beside the trace of the same job."},
+    };
+    struct imported imported = import_text(logs[_i].text);
+
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    struct lac_analysis *const found = trace_diagnose(imported.models[0]);
+    ck_assert_str_eq(found->verdict.text, logs[_i].verdict);
+    ck_assert_str_eq(found->verdict.detail, logs[_i].detail);
+    ck_assert_str_eq(found->verdict.cause, "unknown");
+    lac_analysis_destroy(found);
+    imported_done(&imported);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("diagnose: counters of the GPU");
@@ -235,6 +272,7 @@ int main(void)
     tcase_add_test(tests, small_grids_beside_others_leave_nothing_unused);
     tcase_add_test(tests, unused_tensor_cores_are_confirmed_by_the_counters);
     tcase_add_test(tests, tensor_cores_that_work_without_a_name_make_it_less_sure);
+    tcase_add_loop_test(tests, logs_say_what_their_counters_show, 0, 2);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

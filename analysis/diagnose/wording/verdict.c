@@ -548,6 +548,10 @@ static bool say_state(struct lac_facts *facts)
         verdict->detail = "With --join they lie beside the trace of the same job.";
         return true;
     }
+    if (facts->model->info.format == LAC_FORMAT_GPU_LOG && facts->model->slices.count == 0) {
+        lac_log_say(facts);
+        return true;
+    }
     if (facts->model->info.format == LAC_FORMAT_FLIGHT_RECORDER) {
         const struct lac_report_line *line = report_line(facts->model, "all_completed");
         for (uint32_t i = 0; i < facts->model->report_count && line == NULL; i++) {

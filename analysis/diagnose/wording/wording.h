@@ -18,6 +18,9 @@ void lac_verdict_without_time(struct lac_facts *facts);
  *  @return NULL: out of memory */
 const char *lac_profile_top(struct lac_facts *facts);
 
+/** log_words.c: the verdict of a log of counters. O(samples). */
+void lac_log_say(struct lac_facts *facts);
+
 void lac_notes_write(struct lac_facts *facts);
 /** notes_samples.c: of those not recorded, what "lacuna run" samples. */
 void lac_note_missing_samples(struct lac_facts *facts);
