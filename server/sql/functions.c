@@ -230,13 +230,13 @@ static enum lac_status open_ancestors(struct lac_sql_trace *trace,
     uint32_t next =
         asked >= 0 && (uint64_t)asked < trace->head->slices.count ? (uint32_t)asked : LAC_NONE;
     while (next != LAC_NONE && list->count < ANCESTORS_MAX && status == LAC_OK) {
-        struct lac_slice_full slice = {0};
-        status = lac_trace_file_slice(trace->file, next, &slice, reterr);
+        struct lac_slice_row row;
+        uint32_t parent = LAC_NONE;
+        status = lac_trace_file_slice_place(trace->file, next, &row, &parent, reterr);
         if (status == LAC_OK) {
-            status = add_ancestor(list, &slice.row) ? LAC_OK : LAC_ERR_NOMEM;
-            next = is_gpu_work(slice.row.kind) && list->count == 1 ? slice.row.link : slice.parent;
+            status = add_ancestor(list, &row) ? LAC_OK : LAC_ERR_NOMEM;
+            next = is_gpu_work(row.kind) && list->count == 1 ? row.link : parent;
         }
-        lac_slice_full_done(&slice);
     }
     *ret_count = status == LAC_OK ? list->count : 0;
     return status;

@@ -22,6 +22,11 @@ from real_traces import real_traces  # noqa: E402
 NSYS = os.path.join(real_traces() or "", "nsys/nsysai_mfu_2gpu_before.sqlite")
 CLOVERLEAF = os.path.join(real_traces() or "", "nsys/pipit_perlmutter-cloverleaf-cuda.sqlite")
 
+# As `nsys stats` has them: calls without "_v7000"; PyTorch's ranges without the numbers behind their names.
+CALL_NAME = "CASE substr(s.value, -6, 2) WHEN '_v' THEN substr(s.value, 1, length(s.value) - 6) ELSE s.value END"
+RANGE_NAME = ("CASE WHEN instr(n.text, ', seq = ') > 0 THEN substr(n.text, 1, instr(n.text, ', seq = ') - 1) "
+              "WHEN instr(n.text, ', op_id = ') > 0 THEN substr(n.text, 1, instr(n.text, ', op_id = ') - 1) ELSE coalesce(n.text, s.value) END")
+
 
 def ns(us):
     return round(us * 1000)
@@ -227,7 +232,7 @@ class Reports(unittest.TestCase):
 
     def test_calls_equal_the_exports_own_tables(self):
         for path in (NSYS, CLOVERLEAF):
-            self.compare(path, "cuda_api_sum", "SELECT s.value, r.end - r.start FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId", "Name")
+            self.compare(path, "cuda_api_sum", f"SELECT {CALL_NAME}, r.end - r.start FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId", "Name")
         self.compare(CLOVERLEAF, "osrt_sum", "SELECT s.value, o.end - o.start FROM OSRT_API o JOIN StringIds s ON s.id = o.nameId", "Name")
 
     def test_copies_equal_the_exports_own_tables(self):
@@ -246,12 +251,57 @@ class Reports(unittest.TestCase):
             self.assertAlmostEqual(rows[key][0], sum(values) / 1e6, delta=0.0006)
             self.assertAlmostEqual(rows[key][3], statistics.median(values) / 1e6, delta=0.0006)
 
-    def test_ranges_and_their_projection_hold_together(self):
-        ranges = {row[-1]: row for row in report(NSYS, "nvtx_sum")["rows"]}
-        for row in report(NSYS, "nvtx_gpu_proj_sum")["rows"]:
-            self.assertLessEqual(row[3], ranges[row[0]][2])
-            self.assertGreaterEqual(row[9], row[3])
-            self.assertLessEqual(row[6], row[5])
+    def test_ranges_equal_the_exports_own_table(self):
+        name = f"SELECT {RANGE_NAME}, n.end - n.start FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId WHERE n.end IS NOT NULL"
+        self.compare(NSYS, "nvtx_sum", name, "Range")
+        answer = report(NSYS, "nvtx_sum")
+        self.assertEqual({dict(zip(answer["columns"], row))["Style"] for row in answer["rows"]}, {"PushPop"})
+
+    def test_projections_equal_the_exports_own_tables(self):
+        """Of each range with GPU work launched inside it: from the first start to the last end, what lies around it and directly inside."""
+        database = sqlite3.connect(f"file:{NSYS}?mode=ro&immutable=1", uri=True)
+        marks = collections.defaultdict(list)  # of a thread: ranges (outer before inner) and calls, by start
+        ranges = database.execute(f"SELECT {RANGE_NAME}, n.start, n.end, n.globalTid FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId "
+                                  "WHERE n.end IS NOT NULL").fetchall()
+        for number, (_, start, end, thread) in enumerate(ranges):
+            marks[thread].append((start, -end, 0, number))
+        work = collections.defaultdict(list)
+        for table in ("KERNEL", "MEMCPY", "MEMSET"):
+            for start, end, process, correlation in database.execute(f"SELECT start, end, globalPid, correlationId FROM CUPTI_ACTIVITY_KIND_{table}"):
+                work[process, correlation].append((start, end))
+        for start, end, thread, correlation in database.execute("SELECT start, end, globalTid, correlationId FROM CUPTI_ACTIVITY_KIND_RUNTIME"):
+            call = (thread & ~0xffffff, correlation)  # each process counts its own
+            if call in work:
+                marks[thread].append((start, -end, 1, call))
+        database.close()
+        inside, around = collections.defaultdict(list), {}
+        for of_thread in marks.values():
+            stack = []
+            for start, negative_end, is_call, number in sorted(of_thread):
+                while stack and ranges[stack[-1]][2] < -negative_end:
+                    stack.pop()
+                if is_call:
+                    for each in stack:
+                        inside[each] += work[number]
+                else:
+                    around[number] = list(stack)
+                    stack.append(number)
+        children = collections.Counter(around[number][-1] for number in inside if around[number])
+        found = collections.defaultdict(list)
+        for number, operations in inside.items():
+            name, start, end, _ = ranges[number]
+            projected = max(op[1] for op in operations) - min(op[0] for op in operations)
+            found[name].append((projected, end - start, len(operations), len(around[number]), children[number]))
+        answer = report(NSYS, "nvtx_gpu_proj_sum")
+        self.assertEqual(answer["columns"][:3] + answer["columns"][-2:], ["Range", "Style", "Total Proj Time (ns)", "Avg Range Lvl", "Avg Num Child"])
+        self.assertEqual(sorted(row[0] for row in answer["rows"]), sorted(found))
+        for row in answer["rows"]:
+            projected, lengths, operations, levels, within = zip(*found[row[0]])
+            self.assertEqual((row[2], row[3], row[4], row[7], row[8], row[10]),
+                             (sum(projected), sum(lengths), len(projected), min(projected), max(projected), sum(operations)), row[0])
+            self.assertAlmostEqual(row[6], statistics.median(projected), delta=0.051)
+            self.assertAlmostEqual(row[12], statistics.mean(levels), delta=0.051, msg=row[0])
+            self.assertAlmostEqual(row[13], statistics.mean(within), delta=0.051, msg=row[0])
 
     def test_forms(self):
         answer = report(NSYS, "cuda_api_sum")

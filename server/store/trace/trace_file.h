@@ -160,6 +160,14 @@ struct lac_slice_full {
         prev_same_name; /**< neighbor on the same track with the same name, LAC_NONE when none */
     uint32_t next_same_name;
 };
+/** Where a slice is and what it lies in, without what its kind carries, its arguments and its
+ *  neighbors: correlation and detail of `ret_row` may be unset. @param ret_parent as
+ *  lac_slice_full.parent @return LAC_OK, LAC_ERR_NOT_FOUND. Cost: a decoded chunk */
+LAC_MUST_USE enum lac_status lac_trace_file_slice_place(struct lac_trace_file *file, uint64_t slice,
+                                                        struct lac_slice_row *ret_row,
+                                                        uint32_t *ret_parent,
+                                                        struct lac_error *reterr);
+
 /** @return LAC_OK, LAC_ERR_NOT_FOUND (no such slice) */
 LAC_MUST_USE enum lac_status lac_trace_file_slice(struct lac_trace_file *file, uint64_t slice,
                                                   struct lac_slice_full *ret_slice,

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PLACE_COLUMNS (LAC_COLUMNS_TILE | 1U << LAC_COLUMN_LINK)
+
 /** A slice's place: its chunk, decoded. */
 struct place {
     const struct lac_chunk_columns *columns;
@@ -385,6 +387,32 @@ enum lac_status lac_trace_file_slice(struct lac_trace_file *file, uint64_t slice
     }
     *ret_slice = full;
     return LAC_OK;
+}
+
+enum lac_status lac_trace_file_slice_place(struct lac_trace_file *file, uint64_t slice,
+                                           struct lac_slice_row *ret_row, uint32_t *ret_parent,
+                                           struct lac_error *reterr)
+{
+    assert(file != NULL && ret_row != NULL && ret_parent != NULL);
+    struct lac_slice_full full = {0};
+    struct place place = {0};
+
+    if (slice >= file->head.slices.count) {
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no slice %llu", (unsigned long long)slice);
+    }
+    place.chunk = lac_trace_chunk_of(file, slice);
+    place.row = (uint32_t)(slice - file->chunks[place.chunk].first);
+    enum lac_status status =
+        lac_trace_chunk(file, place.chunk, PLACE_COLUMNS, &place.columns, &place.pin, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    fill_row(file, place.chunk, &place.columns->at, place.row, &full.row);
+    status = find_parent(file, &place, &full, reterr);
+    lac_cache_unpin(file->cache, place.pin);
+    *ret_row = full.row;
+    *ret_parent = full.parent;
+    return status;
 }
 
 void lac_slice_full_done(struct lac_slice_full *slice)
