@@ -1,6 +1,7 @@
 /* Event files of TensorBoard: records, scalars of three kinds, damage. The samples are made by
  * tests/integration/tfevents.py. */
 
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/model/model.h"
 #include "analysis/model/setting_rows.h"
 #include "collector/base/count_of.h"
@@ -57,6 +58,22 @@ START_TEST(scalars_become_counters_and_results)
     ck_assert_str_eq(result(model, "metric.val/accuracy"),
                      "0.973684211 0.973684211 2 1795408050000000000");
     ck_assert_uint_eq(report_count(model, "no_scalars"), 1);
+    imported_done(&got);
+    free(bytes);
+}
+END_TEST
+
+START_TEST(scalars_alone_are_no_trace_of_the_host)
+{
+    size_t size = 0;
+    unsigned char *bytes = seed(&size);
+    struct imported got = import_sized(bytes, size);
+    struct lac_analysis *analysis = NULL;
+    struct lac_error error = {0};
+    ck_assert_int_eq(lac_diagnose(got.models[0], NULL, &analysis, &error), LAC_OK);
+    ck_assert_str_eq(analysis->verdict.text,
+                     "scalars of a training, as TensorBoard shows them, nothing of the GPU");
+    lac_analysis_destroy(analysis);
     imported_done(&got);
     free(bytes);
 }
@@ -156,6 +173,7 @@ int main(void)
     Suite *suite = suite_create("import_tensorboard");
     TCase *tcase = tcase_create("import_tensorboard");
     tcase_add_test(tcase, scalars_become_counters_and_results);
+    tcase_add_test(tcase, scalars_alone_are_no_trace_of_the_host);
     tcase_add_test(tcase, numbers_of_16_bits_are_read);
     tcase_add_test(tcase, a_file_cut_anywhere_gives_what_came_before);
     tcase_add_test(tcase, wrong_checksums_cost_a_record_or_what_follows);

@@ -527,6 +527,21 @@ static void say_profile(struct lac_facts *facts)
                                        : "");
 }
 
+/** What says nothing of the GPU by itself, and belongs to the trace of the same job. */
+static const struct {
+    enum lac_trace_format format;
+    const char *text;
+    const char *detail;
+} beside_a_trace[] = {
+    {LAC_FORMAT_GRAPH_NOTES,
+     "annotations of CUDA graphs: which module each node belongs to, no times",
+     "With --join the kernels of the trace of the same job carry them."},
+    {LAC_FORMAT_PERF_STAT, "counts of the host's CPUs, as perf stat took them, nothing of the GPU",
+     "With --join they lie beside the trace of the same job."},
+    {LAC_FORMAT_TENSORBOARD, "scalars of a training, as TensorBoard shows them, nothing of the GPU",
+     "With --join they lie beside the trace of the same job."},
+};
+
 /** What PyTorch kept of its own state, and counts alone; false: this is something else. */
 static bool say_state(struct lac_facts *facts)
 {
@@ -538,15 +553,12 @@ static bool say_state(struct lac_facts *facts)
         verdict->detail = oom != NULL ? oom->text : "";
         return true;
     }
-    if (facts->model->info.format == LAC_FORMAT_GRAPH_NOTES) {
-        verdict->text = "annotations of CUDA graphs: which module each node belongs to, no times";
-        verdict->detail = "With --join the kernels of the trace of the same job carry them.";
-        return true;
-    }
-    if (facts->model->info.format == LAC_FORMAT_PERF_STAT) {
-        verdict->text = "counts of the host's CPUs, as perf stat took them, nothing of the GPU";
-        verdict->detail = "With --join they lie beside the trace of the same job.";
-        return true;
+    for (size_t i = 0; i < LAC_COUNT_OF(beside_a_trace); i++) {
+        if (facts->model->info.format == beside_a_trace[i].format) {
+            verdict->text = beside_a_trace[i].text;
+            verdict->detail = beside_a_trace[i].detail;
+            return true;
+        }
     }
     if (facts->model->info.format == LAC_FORMAT_GPU_LOG && facts->model->slices.count == 0) {
         lac_log_say(facts);
