@@ -134,6 +134,11 @@ static void answer_sql(struct lac_trace_file *file, const struct lac_request *re
     const char *const path = lac_trace_file_path(file);
     struct lac_sql_request asked = {.trace_paths = &path, .trace_count = 1};
     struct question question = {.query = NULL};
+    struct lac_error error = {0};
+    if (lac_store_make_whole(file, &error) != LAC_OK) { /* a child reads it by its path */
+        lac_api_fail(response, &error);
+        return;
+    }
     if (read_question(request, false, &question, response)) {
         asked.query = question.query;
         answer_asked(&asked, request, response);
@@ -172,7 +177,12 @@ static bool open_one(struct opened *opened, const char *id, struct lac_response 
                                  : LAC_ERR_NOT_FOUND;
     if (status == LAC_OK) {
         opened->paths[opened->count++] = lac_trace_file_path(*file);
-    } else if (status == LAC_ERR_NOT_FOUND) {
+        status = lac_store_make_whole(*file, &error); /* given back with the others */
+    }
+    if (status == LAC_OK) {
+        return true;
+    }
+    if (status == LAC_ERR_NOT_FOUND) {
         lac_response_error(response, 404, "not_found", "no such trace: %.26s", id);
     } else if (status == LAC_ERR_MISUSE) {
         lac_response_error(response, 409, "not_ready", "the trace %.26s is not ready", id);

@@ -12,6 +12,7 @@
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace/pieces/pieces.h"
 #include "server/store/trace/trace_private.h"
 
 #include <dirent.h>
@@ -26,6 +27,7 @@
 #include <unistd.h>
 
 #define COPIES_BYTES_MAX ((uint64_t)16 << 30)
+#define WHOLE_BYTES_MAX  ((uint64_t)32 << 20)
 #define OWNER_NAME       "lacuna-owner"
 
 enum {
@@ -38,16 +40,9 @@ struct lac_remote {
     struct lac_objects *objects; /**< NULL: see problem */
     struct lac_error problem;    /**< why the storage cannot be used */
     uint64_t copies_bytes_max;
+    uint64_t whole_bytes_max;
     pthread_mutex_t fetching[FETCH_LOCKS]; /**< by id: one of a kind at a time */
     pthread_mutex_t tending;
-    struct known_copy *known; /**< of one that stands by, in no order; with the store's lock */
-    uint32_t known_count, known_capacity;
-};
-
-/** A copy of a trace, and which object it was made of. */
-struct known_copy {
-    char id[LAC_ID_SIZE];
-    uint8_t sha256[LAC_SHA256_SIZE];
 };
 
 /* of the copies in the data folder; an upload lies in staging/ */
@@ -285,6 +280,8 @@ static enum lac_status begin(struct lac_store *store, const char *url, bool is_n
     (void)pthread_mutex_init(&remote->tending, NULL);
     remote->copies_bytes_max =
         options->copies_bytes_max != 0 ? options->copies_bytes_max : COPIES_BYTES_MAX;
+    remote->whole_bytes_max =
+        options->whole_bytes_max != 0 ? options->whole_bytes_max : WHOLE_BYTES_MAX;
     store->remote = remote;
     clean_fetch(store);
     status = lac_objects_open(&object_options, &remote->objects, &remote->problem);
@@ -332,12 +329,12 @@ void lac_remote_close(struct lac_store *store)
     if (remote == NULL) {
         return;
     }
+    lac_standby_forget_all(store);
     lac_objects_close(remote->objects);
     for (int i = 0; i < FETCH_LOCKS; i++) {
         (void)pthread_mutex_destroy(&remote->fetching[i]);
     }
     (void)pthread_mutex_destroy(&remote->tending);
-    free(remote->known);
     free(remote);
     store->remote = NULL;
 }
@@ -389,76 +386,30 @@ static enum lac_status fetch(struct lac_store *store, const struct lac_object_ro
     return status;
 }
 
-/** Whether what the copy was made of can be kept in mind: else it would never be known for old. */
-static enum lac_status know_copy(struct lac_store *store, const struct lac_object_row *row,
-                                 struct lac_error *reterr)
+static enum lac_status fetch_either(struct lac_store *store, const struct lac_object_row *row,
+                                    const char *path, struct lac_error *reterr)
 {
-    struct lac_remote *const remote = store->remote;
-    uint32_t i = 0;
-    enum lac_status status = LAC_OK;
-
-    if (!store->only_reads || row->kind != LAC_OBJECT_TRACE) {
-        return LAC_OK;
-    }
-    (void)pthread_mutex_lock(&store->lock);
-    while (i < remote->known_count && strcmp(remote->known[i].id, row->id) != 0) {
-        i++;
-    }
-    if (!LAC_RESERVE(remote->known, remote->known_capacity, i, 1)) {
-        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
-    } else {
-        memcpy(remote->known[i].id, row->id, LAC_ID_SIZE);
-        memcpy(remote->known[i].sha256, row->sha256, LAC_SHA256_SIZE);
-        remote->known_count += i == remote->known_count;
-    }
-    (void)pthread_mutex_unlock(&store->lock);
-    return status;
-}
-
-/** With the store's lock. In doubt (the catalog is away) it stays. */
-static bool is_outdated(struct lac_store *store, const struct known_copy *copy)
-{
-    struct lac_object_row row;
-    struct lac_error ignored = {0};
+    const bool in_pieces = store->only_reads && row->kind == LAC_OBJECT_TRACE &&
+                           row->bytes > store->remote->whole_bytes_max;
     const enum lac_status status =
-        lac_catalog_get_object(store->catalog, LAC_OBJECT_TRACE, copy->id, &row, &ignored);
+        in_pieces ? lac_standby_fetch_pieces(store, row, path, reterr) : LAC_ERR_MISUSE;
 
-    return status == LAC_ERR_NOT_FOUND ||
-           (status == LAC_OK && memcmp(row.sha256, copy->sha256, sizeof(row.sha256)) != 0);
+    return status == LAC_ERR_MISUSE ? fetch(store, row, path, reterr) : status;
 }
 
-void lac_remote_recheck(struct lac_store *store, const char *id)
+void lac_remote_drop_copy(struct lac_store *store, const char *id)
 {
-    struct lac_remote *const remote = store->remote;
+    char path[LAC_STORE_PATH_SIZE];
+    /* whoever fetches it now makes it from what the catalog says */
+    pthread_mutex_t *const fetching = &store->remote->fetching[(unsigned char)id[0] % FETCH_LOCKS];
 
-    for (uint32_t i = 0;; i++) {
-        char path[LAC_STORE_PATH_SIZE];
-        struct known_copy copy;
-        pthread_mutex_t *fetching;
-        bool is_old = false;
-
-        (void)pthread_mutex_lock(&store->lock);
-        while (i < remote->known_count && id != NULL && strcmp(remote->known[i].id, id) != 0) {
-            i++;
-        }
-        if (i >= remote->known_count) {
-            (void)pthread_mutex_unlock(&store->lock);
-            return;
-        }
-        copy = remote->known[i];
-        is_old = is_outdated(store, &copy);
-        (void)pthread_mutex_unlock(&store->lock);
-        if (!is_old || !lac_store_path(store, path, folders[LAC_OBJECT_TRACE], copy.id,
-                                       endings[LAC_OBJECT_TRACE])) {
-            continue;
-        }
-        /* whoever fetches it now makes it from what the catalog says */
-        fetching = &remote->fetching[(unsigned char)copy.id[0] % FETCH_LOCKS];
-        (void)pthread_mutex_lock(fetching);
+    (void)pthread_mutex_lock(fetching);
+    if (lac_store_path(store, path, folders[LAC_OBJECT_TRACE], id, endings[LAC_OBJECT_TRACE])) {
+        lac_pieces_forget(path);
         (void)unlink(path);
-        (void)pthread_mutex_unlock(fetching);
-        lac_store_forget_file(store, copy.id);
     }
+    (void)pthread_mutex_unlock(fetching);
+    lac_store_forget_file(store, id);
 }
 
 static void evict(struct lac_store *store);
@@ -480,10 +431,10 @@ enum lac_status lac_remote_fetch(struct lac_store *store, enum lac_object_kind k
     if (utimensat(AT_FDCWD, path, NULL, 0) != 0 && errno == ENOENT) {
         status = look_up(store, kind, id, &row, reterr);
         if (status == LAC_OK) {
-            status = know_copy(store, &row, reterr);
+            status = lac_standby_know_copy(store, &row, reterr);
         }
         if (status == LAC_OK) {
-            status = fetch(store, &row, path, reterr);
+            status = fetch_either(store, &row, path, reterr);
             is_fetched = status == LAC_OK;
         }
         status = status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
@@ -563,7 +514,8 @@ void lac_remote_remove(struct lac_store *store, const struct lac_object_row *row
 struct copy {
     enum lac_object_kind kind;
     char id[LAC_ID_SIZE];
-    uint64_t bytes;
+    uint64_t bytes;      /**< of the whole */
+    uint64_t held_bytes; /**< of what is here */
     int64_t used_ms;
 };
 
@@ -593,8 +545,10 @@ static void list_copies(struct lac_store *store, struct copies *copies)
                 continue;
             }
             copy.bytes = (uint64_t)info.st_size;
+            copy.held_bytes = (uint64_t)info.st_blocks * 512;
+            copy.held_bytes = copy.held_bytes < copy.bytes ? copy.held_bytes : copy.bytes;
             copy.used_ms = (int64_t)info.st_mtim.tv_sec * 1000 + info.st_mtim.tv_nsec / 1000000;
-            copies->bytes += copy.bytes;
+            copies->bytes += copy.held_bytes;
             copies->rows[copies->count++] = copy;
         }
         if (folder != NULL) {
@@ -647,7 +601,8 @@ static void evict(struct lac_store *store)
             row.bytes == copy->bytes &&
             lac_store_path(store, path, folders[copy->kind], copy->id, endings[copy->kind]) &&
             unlink(path) == 0) {
-            bytes -= copy->bytes;
+            bytes -= copy->held_bytes;
+            lac_pieces_forget(path);
         }
         (void)pthread_mutex_unlock(&store->lock);
     }

@@ -80,9 +80,26 @@ LAC_MUST_USE enum lac_status lac_remote_put_hashed(struct lac_store *store,
 LAC_MUST_USE enum lac_status lac_remote_forget(struct lac_store *store, enum lac_object_kind kind,
                                                const char *id, struct lac_error *reterr);
 
-/** Drop the copy of a trace (NULL: of each) that is not what the catalog says any more. Only a store
- *  that stands by knows what its copies are. Without the store's lock. */
-void lac_remote_recheck(struct lac_store *store, const char *id);
+/** Remove a copy; who has it open reads on until it is released. Without the store's lock. */
+void lac_remote_drop_copy(struct lac_store *store, const char *id);
+
+/* -- of a server that stands by (standby.c): its copies begin with it, and it knows of what each is */
+
+/** Keep in mind of which object a copy is about to be made. Nothing of one that does not stand by.
+ *  @return LAC_OK, LAC_ERR_NOMEM: else it would never be known for old */
+LAC_MUST_USE enum lac_status lac_standby_know_copy(struct lac_store *store,
+                                                   const struct lac_object_row *row,
+                                                   struct lac_error *reterr);
+/** Drop the copy of a trace (NULL: of each) that is not what the catalog says any more. Without the
+ *  store's lock. */
+void lac_standby_recheck(struct lac_store *store, const char *id);
+/** The store closes. */
+void lac_standby_forget_all(struct lac_store *store);
+/** A file whose pieces come as they are read. Its pages carry checksums, or it is fetched whole.
+ *  @return LAC_OK, LAC_ERR_MISUSE (this one is to be fetched whole), LAC_ERR_IO, ... */
+LAC_MUST_USE enum lac_status lac_standby_fetch_pieces(struct lac_store *store,
+                                                      const struct lac_object_row *row,
+                                                      const char *path, struct lac_error *reterr);
 
 /** Remove an object that no row names any more, as well as that can be done now. */
 void lac_remote_remove(struct lac_store *store, const struct lac_object_row *row);

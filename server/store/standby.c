@@ -9,12 +9,15 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/reserve.h"
 #include "server/store/database/holder.h"
 #include "server/store/database/postgres_catalog.h"
 #include "server/store/publish.h"
 #include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/pieces/pieces.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -87,7 +90,7 @@ static void hear_change(void *context)
 
 static void hear_missed(void *context)
 {
-    lac_remote_recheck(context, NULL);
+    lac_standby_recheck(context, NULL);
 }
 
 /** The numbers of an import that moves on. @return false: it is no such text */
@@ -131,7 +134,7 @@ static void hear_trace(void *context, const char *text)
         return;
     }
     if (kind != 'm') {
-        lac_remote_recheck(store, id);
+        lac_standby_recheck(store, id);
     }
     store->ears.trace(store->ears.context, id, kind == 'd', kind == 'm' ? &moving : NULL);
 }
@@ -175,6 +178,134 @@ void lac_store_watch_stop(struct lac_store *store)
 }
 
 /* -- their copies --------------------------------------------------------------------------------*/
+
+/** Whether what the copy was made of can be kept in mind: else it would never be known for old. */
+enum lac_status lac_standby_know_copy(struct lac_store *store, const struct lac_object_row *row,
+                                      struct lac_error *reterr)
+{
+    uint32_t i = 0;
+    enum lac_status status = LAC_OK;
+
+    if (!store->only_reads || row->kind != LAC_OBJECT_TRACE) {
+        return LAC_OK;
+    }
+    (void)pthread_mutex_lock(&store->lock);
+    while (i < store->known_count && strcmp(store->known[i].id, row->id) != 0) {
+        i++;
+    }
+    if (!LAC_RESERVE(store->known, store->known_capacity, i, 1)) {
+        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    } else {
+        memcpy(store->known[i].id, row->id, LAC_ID_SIZE);
+        memcpy(store->known[i].sha256, row->sha256, LAC_SHA256_SIZE);
+        store->known_count += i == store->known_count;
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+/** With the store's lock. In doubt (the catalog is away) it stays. */
+static bool is_outdated(struct lac_store *store, const struct lac_known_copy *copy)
+{
+    struct lac_object_row row;
+    struct lac_error ignored = {0};
+    const enum lac_status status =
+        lac_catalog_get_object(store->catalog, LAC_OBJECT_TRACE, copy->id, &row, &ignored);
+
+    return status == LAC_ERR_NOT_FOUND ||
+           (status == LAC_OK && memcmp(row.sha256, copy->sha256, sizeof(row.sha256)) != 0);
+}
+
+void lac_standby_recheck(struct lac_store *store, const char *id)
+{
+    for (uint32_t i = 0;; i++) {
+        struct lac_known_copy copy;
+        bool is_old;
+
+        (void)pthread_mutex_lock(&store->lock);
+        while (i < store->known_count && id != NULL && strcmp(store->known[i].id, id) != 0) {
+            i++;
+        }
+        if (i >= store->known_count) {
+            (void)pthread_mutex_unlock(&store->lock);
+            return;
+        }
+        copy = store->known[i];
+        is_old = is_outdated(store, &copy);
+        (void)pthread_mutex_unlock(&store->lock);
+        if (is_old) {
+            lac_remote_drop_copy(store, copy.id);
+        }
+    }
+}
+
+void lac_standby_forget_all(struct lac_store *store)
+{
+    char path[LAC_STORE_PATH_SIZE];
+
+    for (uint32_t i = 0; i < store->known_count; i++) {
+        if (lac_store_path(store, path, "traces", store->known[i].id, ".db")) {
+            lac_pieces_forget(path);
+        }
+    }
+    free(store->known);
+    store->known = NULL;
+    store->known_count = 0;
+    store->known_capacity = 0;
+}
+
+/** An object of which ranges are read. */
+struct ranges {
+    struct lac_objects *objects;
+    char name[LAC_OBJECT_NAME_SIZE];
+};
+
+static enum lac_status read_range(void *context, uint64_t offset, void *out, size_t size_bytes,
+                                  struct lac_error *reterr)
+{
+    const struct ranges *const ranges = context;
+
+    const enum lac_status status =
+        lac_objects_get_range(ranges->objects, ranges->name, offset, out, size_bytes, reterr);
+
+    return status == LAC_ERR_NOT_FOUND ? lac_fail(reterr, LAC_ERR_IO, 0, "%s is not in %s any more",
+                                                  ranges->name, lac_objects_url(ranges->objects))
+                                       : status;
+}
+
+/** A file whose pieces come as they are read. Its pages carry checksums, or it is fetched whole.
+ *  @return LAC_ERR_MISUSE: this one is to be fetched whole */
+enum lac_status lac_standby_fetch_pieces(struct lac_store *store, const struct lac_object_row *row,
+                                         const char *path, struct lac_error *reterr)
+{
+    enum { FIRST_BYTES = 4 * LAC_PIECE_BYTES };
+    struct ranges *const ranges = calloc(1, sizeof(*ranges));
+    const size_t first_bytes = row->bytes < FIRST_BYTES ? (size_t)row->bytes : FIRST_BYTES;
+    uint8_t *const first = malloc(FIRST_BYTES);
+    const struct lac_pieces_source source = {
+        .read = read_range, .done = free, .context = ranges, .size_bytes = row->bytes};
+    enum lac_status status = LAC_OK;
+
+    if (ranges == NULL || first == NULL) {
+        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    } else {
+        ranges->objects = lac_remote_storage(store, reterr);
+        lac_object_name(row, ranges->name);
+        status = ranges->objects == NULL ? LAC_ERR_IO
+                                         : read_range(ranges, 0, first, first_bytes, reterr);
+    }
+    if (status == LAC_OK && !lac_checked_begins(first, first_bytes)) {
+        status = LAC_ERR_MISUSE;
+    }
+    if (status == LAC_OK) {
+        status = lac_pieces_make(path, &source, first, first_bytes, reterr);
+    }
+    if (status != LAC_OK) {
+        free(ranges);
+    }
+    free(first);
+    return status;
+}
 
 static void remove_files(const char *path)
 {

@@ -43,7 +43,9 @@ struct lac_store_options {
     /** Of a server that stands by: only reads. Traces are fetched from object storage into
      *  DIR/standby, which begins empty; the rest of the folder is left as it is. */
     bool only_reads;
-    uint64_t copies_bytes_max;         /**< of those copies; 0: 16 GiB */
+    uint64_t whole_bytes_max;  /**< then traces up to this are fetched whole, of larger ones what is
+                                 read; 0: 32 MiB */
+    uint64_t copies_bytes_max; /**< of those copies; 0: 16 GiB */
 #define LAC_STORE_NO_COPIES UINT64_MAX /**< none stays: nobody else has the folder open */
     uint64_t cache_bytes;              /**< decoded columns, names, tiles; 0: 160 MiB */
     uint64_t model_cache_bytes;        /**< whole models for flame graphs; 0: 1 GiB */
@@ -270,6 +272,11 @@ struct lac_trace_file;
  */
 LAC_MUST_USE enum lac_status lac_store_open_trace(struct lac_store *store, const char *id,
                                                   struct lac_trace_file **ret_file,
+                                                  struct lac_error *reterr);
+
+/** Have all of its file in the folder, for another process that is to read it by its path.
+ *  @return LAC_OK, LAC_ERR_IO, LAC_ERR_NO_SPACE, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_store_make_whole(const struct lac_trace_file *file,
                                                   struct lac_error *reterr);
 
 /** Give a handle back. NULL is allowed. */

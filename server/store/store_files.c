@@ -7,7 +7,9 @@
 #include "server/store/remote.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace/pieces/pieces.h"
 #include "server/store/trace/sql.h"
+#include "server/store/trace/trace_columns.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
@@ -158,6 +160,11 @@ enum lac_status lac_store_open_trace(struct lac_store *store, const char *id,
     lac_trace_file_close(idle);
     *ret_file = file;
     return status;
+}
+
+enum lac_status lac_store_make_whole(const struct lac_trace_file *file, struct lac_error *reterr)
+{
+    return lac_pieces_complete(lac_trace_file_path(file), reterr);
 }
 
 void lac_store_release_trace(struct lac_store *store, struct lac_trace_file *file)

@@ -13,6 +13,12 @@
 
 enum { LAC_STORE_PATH_SIZE = 4096, LAC_STORE_FILES_KEPT = 16 };
 
+/** A copy of a trace, and which object it was made of. */
+struct lac_known_copy {
+    char id[LAC_ID_SIZE];
+    uint8_t sha256[LAC_SHA256_SIZE];
+};
+
 struct lac_store {
     char data_dir[LAC_STORE_PATH_SIZE - 256];
 
@@ -32,6 +38,8 @@ struct lac_store {
     struct lac_hold *hold;   /**< of a server; NULL: no other can take the catalog over */
     struct lac_watch *watch; /**< of one that stands by; NULL: not yet */
     struct lac_store_ears ears;
+    struct lac_known_copy *known; /**< of one that stands by, in no order */
+    uint32_t known_count, known_capacity;
     bool only_reads;           /**< of the options */
     struct lac_remote *remote; /**< NULL: all is in the folder */
     int catalog_lock;          /**< shared while the catalog is open: nobody replaces it then */

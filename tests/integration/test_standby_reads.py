@@ -4,6 +4,7 @@ import hashlib
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -302,6 +303,72 @@ class Bounded(Pair):
         # and a second server on the same folder is refused
         with self.assertRaisesRegex(RuntimeError, "another server runs on the data folder"):
             self.node("b", harness.Server, "--standby")
+
+
+def noisy_trace(count=250000, seed=3):
+    """A trace whose numbers do not compress: some megabytes when it is stored."""
+    chooser = random.Random(seed)
+    at, events = 1000, [{"ph": "M", "name": "process_name", "pid": 10, "tid": 0, "ts": 0, "args": {"name": "python"}}]
+    for n in range(count):
+        at += chooser.randrange(5, 500)
+        events.append({"ph": "X", "cat": "kernel", "name": f"conv{n % 7}", "pid": 0, "tid": 7, "ts": at, "dur": chooser.randrange(1, 4),
+                       "args": {"device": 0, "stream": 7, "correlation": chooser.randrange(1 << 30), "grid": [chooser.randrange(1, 60000), 1, 1], "block": [128, 1, 1]}})
+    return json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
+
+
+class InPieces(Pair):
+    """Large traces are read from storage as they are asked for. Here everything is large."""
+    flags = ("--object-whole", "64K")
+
+    def test_a_tile_does_not_wait_for_the_whole_trace(self):
+        id = self.main.upload(noisy_trace(), "large")
+        self.assertEqual(self.main.wait_ready(id, 180)["state"], "ready")
+        trace, copy = f"/api/v1/traces/{id}", os.path.join(self.other.data, "standby", "traces", id + ".db")
+
+        def held():
+            info = os.stat(copy)
+            return info.st_blocks * 512 / info.st_size
+
+        self.assertEqual(self.both_say(trace + "/tracks").status, 200)
+        opened = held()
+        self.assertLess(opened, 0.4)
+        self.assertEqual(self.both_say(trace + "/g1/tiles/0/70000-70003?tracks=0-3").status, 200)
+        self.assertLess(held(), 0.5)
+        # with the storage away what is here is answered, what is not says why, and later it is had
+        os.rename(self.objects, self.objects + ".away")
+        self.assertEqual(self.other.get(trace + "/g1/tiles/0/70000-70003?tracks=0-3").status, 200)
+        away = self.other.get(trace + "/slices/200000")
+        self.assertEqual(away.status, 500, away.body)
+        self.assertRegex(away.json()["error"]["message"], "traces/[0-9a-f]{2}/")
+        question = json.dumps({"query": "SELECT count(*), sum(dur_ns) FROM slices"})
+        self.assertEqual(self.other.request("POST", trace + "/sql", body=question, headers=JSON).status, 500)
+        os.rename(self.objects + ".away", self.objects)
+        for path in ("/analysis", "/names", "/kernels", "/gaps", "/search?q=conv", "/flame", "/area?t0=0&t1=90000000", "/tables/kernels", "/strip", "/slices/12345"):
+            self.assertEqual(self.both_say(trace + path).status, 200, path)
+        # another process reads it by its path
+        asked = [node.request("POST", trace + "/sql", body=question, headers=JSON) for node in (self.other, self.main)]
+        self.assertEqual((asked[0].status, asked[0].json()["rows"]), (200, asked[1].json()["rows"]))
+        self.assertGreater(held(), 0.99)
+        self.assertEqual(self.main.request("DELETE", trace).status, 204)
+        harness.wait_for(lambda: not os.path.exists(copy))
+        self.assertEqual(self.other.get(trace + "/tracks").status, 404)
+
+    def test_a_flipped_bit_in_storage_is_found_in_the_piece(self):
+        id = self.main.upload(noisy_trace(seed=4), "flipped")
+        self.main.wait_ready(id, 180)
+        [name] = [os.path.join(folder, name) for folder, _, names in os.walk(self.objects) for name in names if name.endswith(id) and "/traces/" in folder + "/"]
+        size = os.path.getsize(name)
+        with open(name, "r+b") as file:
+            for at in range(size // 3, size - 70000, 65536):  # behind the tables
+                file.seek(at)
+                byte = file.read(1)
+                file.seek(at)
+                file.write(bytes([byte[0] ^ 4]))
+        answers = [self.other.get(f"/api/v1/traces/{id}{path}") for path in ("/flame", "/search?q=conv", "/tables/kernels")]
+        self.assertIn(500, [reply.status for reply in answers])
+        for reply in answers:
+            if reply.status != 200:
+                self.assertEqual((reply.status, reply.json()["error"]["code"]), (500, "corrupt"), reply.body)
 
 
 class Lost(Pair):

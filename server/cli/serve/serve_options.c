@@ -67,6 +67,9 @@ static const struct lac_option option_table[] = {
      .value = "URL",
      .help = "keep traces in s3://BUCKET/PREFIX (AWS_... variables), DIR holds copies"},
     {.name = "object-copies", .value = "BYTES", .help = "size of the copies in DIR (16G)"},
+    {.name = "object-whole",
+     .value = "BYTES",
+     .help = "standing by, fetch smaller traces whole, of others what is read (32M)"},
     {.name = "keep-originals", .help = "keep uploaded files, compressed (on)"},
     {.name = "upload-max", .value = "BYTES", .help = "largest upload (16G)"},
     {.name = "uploads-open", .value = "N", .help = "resumable uploads in progress (256)"},
@@ -300,6 +303,8 @@ static bool read_numbers(struct service *service)
         !lac_options_number(options, "cache", 0, UINT64_C(1) << 50, 0, &store->cache_bytes) ||
         !lac_options_number(options, "model-cache", 0, UINT64_C(1) << 50, 0,
                             &store->model_cache_bytes) ||
+        !lac_options_number(options, "object-whole", 0, UINT64_C(1) << 60, 0,
+                            &store->whole_bytes_max) ||
         !lac_options_number(options, "object-copies", 0, UINT64_C(1) << 60, 0,
                             &store->copies_bytes_max) ||
         !lac_options_number(options, "reply-memory", 0, UINT64_C(1) << 50, 0,

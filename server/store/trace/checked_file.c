@@ -1,6 +1,7 @@
 #include "server/store/trace/checked_file.h"
 
 #include "analysis/model/status.h"
+#include "server/store/trace/pieces/pieces.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@ enum {
     PAGE_BYTES_MAX = 65536, /* the same */
     OP_BEGIN = 0x4C414301,  /* of ours for sqlite3_file_control */
     OP_STATE = 0x4C414302,
+    OP_PROBLEM = 0x4C414303,
 };
 
 static const char magic[16] = "SQLite format 3";
@@ -39,7 +41,8 @@ struct checked_file {
     bool is_checked;
     bool is_damaged;
     uint64_t bad_offset;
-    uint8_t *scratch; /**< PAGE_BYTES_MAX, made when first needed */
+    uint8_t *scratch;          /**< PAGE_BYTES_MAX, made when first needed */
+    struct lac_pieces *pieces; /**< of a file that is not whole; NULL: it is */
     sqlite3_file *real;
 };
 
@@ -173,6 +176,16 @@ static bool need_scratch(struct checked_file *file)
     return file->scratch != NULL;
 }
 
+/** What the file holds, had first where it is not whole. */
+static int real_read(struct checked_file *file, void *out, int amount, sqlite3_int64 offset)
+{
+    if (file->pieces != NULL &&
+        !lac_pieces_need(file->pieces, (uint64_t)offset, (uint64_t)amount)) {
+        return SQLITE_IOERR_READ;
+    }
+    return file->real->pMethods->xRead(file->real, out, amount, offset);
+}
+
 /** Any range, page by page: what lies in a damaged page is not handed out. */
 static int read_range(struct checked_file *file, uint8_t *out, uint64_t amount, uint64_t offset)
 {
@@ -186,8 +199,7 @@ static int read_range(struct checked_file *file, uint8_t *out, uint64_t amount, 
         uint64_t size = start + file->page_bytes - offset;
 
         size = size < amount ? size : amount;
-        result = file->real->pMethods->xRead(file->real, file->scratch, (int)file->page_bytes,
-                                             (sqlite3_int64)start);
+        result = real_read(file, file->scratch, (int)file->page_bytes, (sqlite3_int64)start);
         if (result == SQLITE_OK) {
             result = check(file, file->scratch, start);
         }
@@ -211,18 +223,18 @@ static int checked_read(sqlite3_file *base, void *out, int amount, sqlite3_int64
     if (file->page_bytes == 0) {
         uint8_t header[HEADER_BYTES];
 
-        if (file->real->pMethods->xRead(file->real, header, sizeof(header), 0) == SQLITE_OK) {
+        if (real_read(file, header, sizeof(header), 0) == SQLITE_OK) {
             learn(file, header);
         }
     }
     /* SQLite looks at the header without a lock, then reads the page that it is in with one */
     if (!file->is_checked || file->page_bytes == 0 || offset + amount <= HEADER_BYTES) {
-        return file->real->pMethods->xRead(file->real, out, amount, offset);
+        return real_read(file, out, amount, offset);
     }
     if ((unsigned)amount != file->page_bytes || (uint64_t)offset % file->page_bytes != 0) {
         return read_range(file, out, (uint64_t)amount, (uint64_t)offset);
     }
-    result = file->real->pMethods->xRead(file->real, out, amount, offset);
+    result = real_read(file, out, amount, offset);
     return result == SQLITE_OK ? check(file, out, (uint64_t)offset) : result;
 }
 
@@ -260,6 +272,8 @@ static int checked_close(sqlite3_file *base)
     struct checked_file *file = (struct checked_file *)base;
     int result = file->real->pMethods->xClose(file->real);
 
+    lac_pieces_release(file->pieces);
+    file->pieces = NULL;
     sqlite3_free(file->scratch);
     file->scratch = NULL;
     return result;
@@ -311,6 +325,12 @@ static int checked_control(sqlite3_file *base, int op, void *argument)
                                                    .page_bytes = file->page_bytes};
         return SQLITE_OK;
     }
+    if (op == OP_PROBLEM) {
+        if (file->pieces != NULL) {
+            lac_pieces_problem(file->pieces, argument, LAC_CHECKED_PROBLEM_BYTES);
+        }
+        return SQLITE_OK;
+    }
     return file->real->pMethods->xFileControl(file->real, op, argument);
 }
 
@@ -357,6 +377,7 @@ static int checked_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, 
     result = system_vfs->xOpen(system_vfs, name, file->real, flags, ret_flags);
     if (file->real->pMethods != NULL) {
         file->base.pMethods = &methods; /* else it is not closed */
+        file->pieces = lac_pieces_find(name);
     }
     return result;
 }
@@ -431,6 +452,23 @@ bool lac_checked_damage(sqlite3 *db, uint64_t *ret_offset_bytes)
 
     *ret_offset_bytes = state.bad_offset;
     return state.is_damaged;
+}
+
+void lac_checked_problem(sqlite3 *db, char *out)
+{
+    out[0] = '\0';
+    if (db != NULL) {
+        (void)sqlite3_file_control(db, "main", OP_PROBLEM, out);
+    }
+}
+
+bool lac_checked_begins(const void *bytes, size_t size_bytes)
+{
+    const uint8_t *const page = bytes;
+    const unsigned page_bytes = size_bytes >= HEADER_BYTES ? header_page_bytes(page) : 0;
+
+    return page_bytes > 0 && page_bytes <= size_bytes && page[RESERVED_AT] == LAC_CHECKSUM_BYTES &&
+           page_is_whole(page, page_bytes, 0);
 }
 
 enum lac_status lac_checked_scan(sqlite3 *db, uint64_t *ret_bad_count, uint64_t *ret_bad_offset,

@@ -22,7 +22,7 @@
 /** Name of the VFS. Registered by lac_sql_init(). */
 #define LAC_CHECKED_VFS "lac-checked"
 
-enum { LAC_CHECKSUM_BYTES = 8 };
+enum { LAC_CHECKSUM_BYTES = 8, LAC_CHECKED_PROBLEM_BYTES = 400 };
 
 /** Register it; any number of times, from any thread. @return false when SQLite could not start */
 bool lac_checked_register(void);
@@ -40,6 +40,13 @@ bool lac_checked_is_on(sqlite3 *db);
 
 /** Where the last checksum was wrong. @return false when none was */
 bool lac_checked_damage(sqlite3 *db, uint64_t *ret_offset_bytes);
+
+/** Why a piece of a file that is not whole (pieces.h) could not be had; "" none. @param out
+ *  LAC_CHECKED_PROBLEM_BYTES bytes */
+void lac_checked_problem(sqlite3 *db, char *out);
+
+/** Whether a file begins with a page that carries its checksum: then all of its pages do. */
+bool lac_checked_begins(const void *bytes, size_t size_bytes);
 
 /**
  * Read every page of the file and compare its checksum, also of pages that nothing refers to. The

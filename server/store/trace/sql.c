@@ -57,6 +57,7 @@ enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *re
 {
     int extended = db != NULL ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
     int code = extended & 0xFF;
+    char problem[LAC_CHECKED_PROBLEM_BYTES];
     uint64_t offset = 0;
 
     if (code == SQLITE_NOMEM || extended == SQLITE_IOERR_NOMEM) {
@@ -68,6 +69,10 @@ enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *re
         /* SQLITE_ERROR: a table or column is missing, so the file is not what it says it is. What
          * SQLite says of it may quote the damaged bytes. */
         return damaged(db, reterr);
+    }
+    lac_checked_problem(db, problem);
+    if (code == SQLITE_IOERR && problem[0] != '\0') {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s", what, problem);
     }
     errno = sqlite3_system_errno(db);
     if (code == SQLITE_FULL || errno == ENOSPC || errno == EDQUOT) {
