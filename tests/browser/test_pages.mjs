@@ -286,6 +286,17 @@ const steps = [
     await page.getByText(/^all /).first().waitFor();
     assert.equal(await page.getByRole('button', {name: 'Host threads'}).getAttribute('aria-pressed'), 'true');
   }],
+  ['a log of counters is told from a trace of the host', async () => {
+    const path = join(scratch, 'gpu.csv');
+    const row = (second, used) => `2026/04/25 16:06:${second}.000, 0, ${used} %\n`;
+    writeFileSync(path, `timestamp, index, utilization.gpu [%]\n${row('06', 90)}${row('07', 10)}${row('08', 50)}`);
+    await upload(path);
+    await page.getByRole('heading', {name: 'Counters only'}).waitFor();
+    assert.equal(await page.getByText('Host-only trace').count(), 0);
+    await page.locator('.no-device').getByRole('link', {name: 'timeline'}).click();
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    await page.getByText('GPU 0: GPU utilization (%)').first().waitFor();
+  }],
   ['findings are listed, and each leads to its document, with links, tables and code as elements', async () => {
     await page.goto(`${server.base}/findings`);
     await page.getByRole('link', {name: "A synchronization empties the GPU's queue"}).click();

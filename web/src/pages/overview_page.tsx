@@ -68,6 +68,7 @@ function Verdict(props: {
   const verdict = analysis.verdict;
   // nothing by the step and nothing found: where the time went is the main thing
   const isOfHost = analysis.devices.length === 0;
+  const isLog = analysis.trace.timeline && analysis.trace.slice_count === 0;
   const isPoor = groups.first === undefined && !hasNeeds(analysis);
   return (
     <>
@@ -84,7 +85,10 @@ function Verdict(props: {
       <Ladder analysis={analysis} />
       <div class="overview-columns">
         <div class="overview-main">
-          {isOfHost && !groups.first && <NoDevice hasTimeline={analysis.trace.timeline} />}
+          {isOfHost && !groups.first && isLog && <CountersOnly />}
+          {isOfHost && !groups.first && !isLog && (
+            <NoDevice hasTimeline={analysis.trace.timeline} />
+          )}
           {isOfHost && !groups.first && <HostTime trace={trace} />}
           {isPoor && <DevicePanel trace={trace} analysis={analysis} />}
           <NeedsPanel analysis={analysis} />
@@ -115,6 +119,19 @@ function Verdict(props: {
         </div>
       </div>
     </>
+  );
+}
+
+/** A log: values over time, and nothing that ran. */
+function CountersOnly(): JSX.Element {
+  return (
+    <section class="panel no-device">
+      <h2>Counters only</h2>
+      <p>
+        See them in the <ViewLink view={{page: 'timeline'}}>timeline</ViewLink>. To see them beside
+        what ran, open the trace of the same time and drop this file on it.
+      </p>
+    </section>
   );
 }
 
