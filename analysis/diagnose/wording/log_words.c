@@ -42,7 +42,7 @@ static double mean_of(const struct lac_model *model, const struct lac_track *tra
 
 static struct stood measure(const struct lac_model *model, const char *what)
 {
-    struct stood stood = {.lowest = INFINITY, .highest = -INFINITY};
+    struct stood stood = {.lowest = (double)INFINITY, .highest = -(double)INFINITY};
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *const track = &model->tracks[t];
         if (!is_named(model, track, what)) {
