@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 
+import standby
 from bench_kit import LACUNA, NODE, ROOT, TRACES, Results, Samples, Server, bench_program, commit, last_json, machine, python_script, run
 
 BIG_MB = 280
@@ -660,9 +661,14 @@ def bench_spool(results, runs, scratch):
     results.add_all(samples, 2)
 
 
+def bench_standby(results, runs, scratch):
+    """Tiles from a second server: PostgreSQL and Swift beside it, a trace of 20 M slices."""
+    standby.bench_standby(results, runs, scratch, tile_times, one_tile, one_screen)
+
+
 GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "sql": bench_sql, "flame": bench_flame, "journal": bench_journal,
           "formats": bench_formats, "nvtx": bench_nvtx, "cupti": bench_cupti, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer,
-          "perfetto": bench_perfetto, "difference": bench_difference, "scale": bench_scale}
+          "perfetto": bench_perfetto, "difference": bench_difference, "scale": bench_scale, "standby": bench_standby}
 
 
 def main():

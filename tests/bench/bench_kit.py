@@ -93,8 +93,7 @@ class Server:
         port_file = os.path.join(data, "port")
         if os.path.exists(port_file):
             os.unlink(port_file)
-        self.process = subprocess.Popen([LACUNA, "serve", "--data", data, "--listen", "127.0.0.1:0", "--port-file", port_file],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = self.launch(data, port_file)
         try:
             self.port = self._port(port_file)
             with open(os.path.join(data, "local.token")) as file:
@@ -104,6 +103,10 @@ class Server:
             raise
         self.headers = {"Authorization": "Bearer " + self.key}
         self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=IMPORT_S)
+
+    def launch(self, data, port_file):
+        return subprocess.Popen([LACUNA, "serve", "--data", data, "--listen", "127.0.0.1:0", "--port-file", port_file],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _port(self, port_file):
         deadline = time.monotonic() + START_S
