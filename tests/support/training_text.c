@@ -146,7 +146,7 @@ static void take(void *context, const struct lac_model *words, const struct lac_
         put_heads(text, words);
     }
     put_text(text, text->count > 0 ? ",\n{\"ph\":\"X\",\"cat\":\"" : "{\"ph\":\"X\",\"cat\":\"");
-    put_text(text, category(slice->kind));
+    put_text(text, category((uint8_t)slice->kind));
     put_text(text, "\",\"name\":\"");
     put_string(text, words, slice->name);
     put_text(text, "\"");
