@@ -126,7 +126,7 @@ class Schemas(unittest.TestCase):
             server.request("PATCH", f"/api/v1/traces/{trace}", body=json.dumps({"notes": "a note", "tags": ["a"]}))
         server.request("PUT", "/api/v1/users/bob", body=json.dumps({"password": "a long password"}))
         server.request("PUT", "/api/v1/projects/vision/members/bob", body=json.dumps({"role": "write"}))
-        post("/tokens", {"name": "nodes", "scope": "upload", "project": "vision"})
+        token = post("/tokens", {"name": "nodes", "scope": "upload", "project": "vision"}).json()["id"]
         post(f"/traces/{traces[0]}/share", {"redact": ["hosts"]})
         post(f"/traces/{traces[0]}/bookmarks", {"start_ns": 5, "note": "here"})
         report = post("/reports", {"project": "vision", "title": "one", "from": [traces[0], traces[1]]}).json()["id"]
@@ -146,7 +146,7 @@ class Schemas(unittest.TestCase):
             for trace in traces[0], traces[3], failed:
                 at = path.replace("/projects/{name}", "/projects/vision").replace("/reports/{id}", "/reports/" + report).replace("/runs/{id}", "/runs/" + run)
                 at = at.replace("/traces/{id}", "/traces/" + trace).replace("{track}", str(counter)).replace("/versions/{n}", "/versions/1").replace("{n}", str(kernel))
-                at = at.replace("/tables/{name}", "/tables/kernels").replace("/findings/{id}", "/findings/input-starvation")
+                at = at.replace("/tables/{name}", "/tables/kernels").replace("/findings/{id}", "/findings/input-starvation").replace("/tokens/{id}", "/tokens/" + token)
                 query = next((query for end, query in questions.items() if at.endswith(end)), "")
                 reply = server.get(at + ("?" + query if query else ""))
                 schema = content["schema"] if reply.status == 200 else {"$ref": "#/components/schemas/Error"}
