@@ -304,8 +304,9 @@ have-fuzzer:
 build/fuzz/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -fsanitize=fuzzer-no-link -c $< -o $@
-build/fuzz/libfuzz.a: $(FUZZ_OBJS)
-	$(Q)rm -f $@ && ar rcs $@ $^
+# the list above is in the Makefile: an object that joins it may be of a file older than the archive
+build/fuzz/libfuzz.a: $(FUZZ_OBJS) Makefile
+	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c build/fuzz/libfuzz.a
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -lcmark-gfm-extensions -lcmark-gfm -lzstd -lisal -lsqlite3 -ljson-c -lm -lpthread -ldl -o $@
 
