@@ -96,6 +96,19 @@ static int by_time(const void *a, const void *b)
     return LAC_ORDER(*x, *y);
 }
 
+/** Those of one stream and one thread are sorted as they come. */
+static void sort_times(int64_t *times_ns, uint64_t count)
+{
+    uint64_t sorted = 1;
+
+    while (sorted < count && times_ns[sorted - 1] <= times_ns[sorted]) {
+        sorted++;
+    }
+    if (sorted < count) {
+        qsort(times_ns, count, sizeof(*times_ns), by_time);
+    }
+}
+
 static void put(struct samples *samples, int64_t ts_ns, int64_t depth)
 {
     samples->ts_ns[samples->count] = ts_ns;
@@ -172,8 +185,8 @@ static enum lac_status append(struct lac_model *model, struct queue *queue, uint
         status = lac_strings_intern(&model->strings, name, (size_t)length, &track.name);
     }
     if (!status) {
-        qsort(queue->launched_ns, queue->count, sizeof(*queue->launched_ns), by_time);
-        qsort(queue->begun_ns, queue->count, sizeof(*queue->begun_ns), by_time);
+        sort_times(queue->launched_ns, queue->count);
+        sort_times(queue->begun_ns, queue->count);
         /* the last time is in the last part */
         if (!is_exact) {
             samples.part_ns = queue->begun_ns[queue->count - 1] / (int64_t)(exact_max / 2) + 1;

@@ -196,17 +196,47 @@ static int inner_first(const void *a, const void *b)
     return LAC_ORDER(*y, *x);
 }
 
-/** The inner ones stretch the ones around them, so that these follow. */
-static void stretch_outward(struct projection *projection)
+/** Where many are touched they are collected in order, which is less than sorting them. */
+static void put_inner_first(struct projection *projection, uint32_t stream)
 {
-    qsort(projection->touched, projection->touched_count, sizeof(*projection->touched),
-          inner_first);
+    enum { SHARE = 8 };
+    uint32_t count = 0;
+
+    if (projection->touched_count < projection->range_count / SHARE) {
+        qsort(projection->touched, projection->touched_count, sizeof(*projection->touched),
+              inner_first);
+        return;
+    }
+    for (uint32_t r = projection->range_count; r > 0; r--) {
+        if (projection->ranges[r - 1].stream == stream) {
+            projection->touched[count++] = r - 1;
+        }
+    }
+}
+
+/** The inner ones stretch the ones around them, so that these follow. */
+static void stretch_outward(struct projection *projection, uint32_t stream)
+{
+    put_inner_first(projection, stream);
     for (uint32_t i = 0; i < projection->touched_count; i++) {
         const struct range *range = &projection->ranges[projection->touched[i]];
 
         if (range->around != LAC_NONE) {
             stretch(&projection->ranges[range->around], range->first_ns, range->end_ns);
         }
+    }
+}
+
+/** Work mostly runs in the order of its ranges: then they are sorted as they come. */
+static void sort(struct lac_derived_slice *slices, uint64_t count)
+{
+    uint64_t sorted = 1;
+
+    while (sorted < count && lac_derived_slice_order(&slices[sorted - 1], &slices[sorted]) <= 0) {
+        sorted++;
+    }
+    if (sorted < count) {
+        qsort(slices, count, sizeof(*slices), lac_derived_slice_order);
     }
 }
 
@@ -219,8 +249,8 @@ static enum lac_status append(struct projection *projection, uint32_t stream, bo
     uint64_t count = 0;
     enum lac_status status = slices != NULL ? LAC_OK : LAC_ERR_NOMEM;
 
-    for (uint32_t i = 0; i < projection->touched_count && !status; i++) {
-        const struct range *range = &projection->ranges[projection->touched[i]];
+    for (uint32_t i = projection->touched_count; i > 0 && !status; i--) {
+        const struct range *range = &projection->ranges[projection->touched[i - 1]];
 
         if (range->is_module == are_modules &&
             !(range->is_innermost && projection->has_recorded && !are_modules)) {
@@ -234,7 +264,7 @@ static enum lac_status append(struct projection *projection, uint32_t stream, bo
     if (count > 0) {
         const char *ranges = projection->has_recorded ? "outer ranges" : "ranges";
 
-        qsort(slices, count, sizeof(*slices), lac_derived_slice_order);
+        sort(slices, count);
         track.kind = LAC_TRACK_GPU_RANGE;
         status = lac_stream_row_name(model, are_modules ? "modules" : ranges, &track, &track.name);
         status = status ? status : lac_model_add_track(model, &track, slices, count);
@@ -266,7 +296,7 @@ static enum lac_status project(struct projection *projection)
         }
         status = walk_stream(projection, t);
         if (!status && projection->touched_count > 0) {
-            stretch_outward(projection);
+            stretch_outward(projection, t);
             status = append(projection, t, false);
             status = status ? status : append(projection, t, true);
         }
