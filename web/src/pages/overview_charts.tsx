@@ -18,7 +18,7 @@ import {
 } from '../model/overview_charts';
 import {phaseMarks} from '../model/phases';
 import {show} from '../model/view_state';
-import {AXIS_PX, Axis, CauseLegend, StackedBars, useWidth} from '../ui/chart_frame';
+import {AXIS_PX, CauseLegend, ChartPanel, StackedBars, useWidth} from '../ui/chart_frame';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import {unitOf} from '../model/overview';
@@ -78,92 +78,82 @@ function StepChart(props: {analysis: Analysis; points: StepPoints}): JSX.Element
     const length = (bars.totalNs[i] ?? 0) * bars.per;
     show({page: 'timeline', window: {t0: ns(start), t1: ns(start + Math.max(1, length))}});
   };
-  const at = (event: MouseEvent): number => {
-    return Math.floor((event.clientX - box.left() - AXIS_PX) / room);
-  };
   return (
-    <section class="panel" aria-labelledby="steps-chart" data-testid="step-chart">
-      <header class="panel-head">
-        <h2 id="steps-chart">{unit === 'step' ? 'Step time' : `Time per ${unit}`}</h2>
-        <span class="panel-aside">
+    <ChartPanel
+      id="step-chart"
+      title={unit === 'step' ? 'Step time' : `Time per ${unit}`}
+      aside={
+        <>
           {plural(points.count, unit)}
           {bars.per > 1 && `, ${formatCount(bars.per)} a bar`}
-        </span>
-      </header>
-      <div
-        ref={box.ref}
-        class="chart chart-pressed"
-        onClick={event => {
-          const i = at(event);
-          if (i >= 0 && i < count) open(i);
-        }}
-      >
-        {width > 0 && (
-          <svg
-            width={width}
-            height={HEIGHT + 14}
-            viewBox={`0 -6 ${width} ${HEIGHT + 14}`}
-            role="img"
-            aria-label={`Time of ${plural(points.count, unit)}${median === undefined ? '' : `, median ${formatDuration(median)}`}, the longest ${formatDuration(bars.topNs)}`}
-          >
-            <Axis top={bars.topNs} width={width} height={HEIGHT} format={formatDuration} />
-            <StackedBars
-              layers={[{class: 'chart-work', values: work}, ...layersOf(waits)]}
-              count={count}
-              top={bars.topNs}
-              width={width}
-              height={HEIGHT}
-            />
-            {bars.per > 1 && (
-              <path
-                class="chart-max"
-                d={`M${bars.maxNs.map((value, i) => `${(AXIS_PX + (i + 0.5) * room).toFixed(1)} ${(HEIGHT - (HEIGHT * value) / bars.topNs).toFixed(1)}`).join('L')}`}
-              />
-            )}
-            {median !== undefined && median <= bars.topNs && (
-              <line
-                class="chart-median"
-                x1={AXIS_PX}
-                x2={width}
-                y1={HEIGHT - (HEIGHT * median) / bars.topNs}
-                y2={HEIGHT - (HEIGHT * median) / bars.topNs}
-              />
-            )}
-          </svg>
-        )}
-      </div>
-      <CauseLegend causes={seenCauses(waits)}>
-        <span>
-          <i class="chart-key chart-work" /> computing and the rest
-        </span>
-        {median !== undefined && (
-          <span>
-            <i class="chart-key chart-key-median" /> median {formatDuration(median)}
-          </span>
-        )}
-      </CauseLegend>
-      {long.length > 0 && (
-        <p class="chart-note">
-          Longest:{' '}
-          {long.map((i, index) => (
-            <span key={i}>
-              {index > 0 && ', '}
-              <ViewLink
-                view={{
-                  page: 'timeline',
-                  window: {
-                    t0: ns(bars.startNs[i] ?? 0),
-                    t1: ns((bars.startNs[i] ?? 0) + (bars.totalNs[i] ?? 0) * bars.per),
-                  },
-                }}
-              >
-                {formatDuration(bars.maxNs[i] ?? 0)} at {formatDuration(bars.startNs[i] ?? 0)}
-              </ViewLink>
+        </>
+      }
+      box={box}
+      plot={{height: HEIGHT, above: 6, below: 8, top: bars.topNs, format: formatDuration}}
+      label={`Time of ${plural(points.count, unit)}${median === undefined ? '' : `, median ${formatDuration(median)}`}, the longest ${formatDuration(bars.topNs)}`}
+      onPress={px => {
+        const i = Math.floor(px / room);
+        if (i >= 0 && i < count) open(i);
+      }}
+      note={
+        <>
+          <CauseLegend causes={seenCauses(waits)}>
+            <span>
+              <i class="chart-key chart-work" /> computing and the rest
             </span>
-          ))}
-        </p>
+            {median !== undefined && (
+              <span>
+                <i class="chart-key chart-key-median" /> median {formatDuration(median)}
+              </span>
+            )}
+          </CauseLegend>
+          {long.length > 0 && (
+            <p class="chart-note">
+              Longest:{' '}
+              {long.map((i, index) => (
+                <span key={i}>
+                  {index > 0 && ', '}
+                  <ViewLink
+                    view={{
+                      page: 'timeline',
+                      window: {
+                        t0: ns(bars.startNs[i] ?? 0),
+                        t1: ns((bars.startNs[i] ?? 0) + (bars.totalNs[i] ?? 0) * bars.per),
+                      },
+                    }}
+                  >
+                    {formatDuration(bars.maxNs[i] ?? 0)} at {formatDuration(bars.startNs[i] ?? 0)}
+                  </ViewLink>
+                </span>
+              ))}
+            </p>
+          )}
+        </>
+      }
+    >
+      <StackedBars
+        layers={[{class: 'chart-work', values: work}, ...layersOf(waits)]}
+        count={count}
+        top={bars.topNs}
+        width={width}
+        height={HEIGHT}
+      />
+      {bars.per > 1 && (
+        <path
+          class="chart-max"
+          d={`M${bars.maxNs.map((value, i) => `${(AXIS_PX + (i + 0.5) * room).toFixed(1)} ${(HEIGHT - (HEIGHT * value) / bars.topNs).toFixed(1)}`).join('L')}`}
+        />
       )}
-    </section>
+      {median !== undefined && median <= bars.topNs && (
+        <line
+          class="chart-median"
+          x1={AXIS_PX}
+          x2={width}
+          y1={HEIGHT - (HEIGHT * median) / bars.topNs}
+          y2={HEIGHT - (HEIGHT * median) / bars.topNs}
+        />
+      )}
+    </ChartPanel>
   );
 }
 
@@ -188,68 +178,60 @@ function IdleChart(props: {
   );
   const plotWidth = width - AXIS_PX;
   return (
-    <section class="panel" aria-labelledby="idle-chart" data-testid="idle-chart">
-      <header class="panel-head">
-        <h2 id="idle-chart">GPU {points.waiting.device} idle, over time</h2>
-        <span class="panel-aside">
+    <ChartPanel
+      id="idle-chart"
+      title={<>GPU {points.waiting.device} idle, over time</>}
+      aside={
+        <>
           idle {formatPct(idlePct(points, trace.duration_ns))} of{' '}
           {formatDuration(trace.duration_ns)}
-        </span>
-      </header>
-      <div
-        ref={box.ref}
-        class="chart chart-pressed"
-        onClick={event => {
-          const i = Math.floor(((event.clientX - box.left() - AXIS_PX) * count) / plotWidth);
-          if (i < 0 || i >= count) return;
-          show({page: 'timeline', window: {t0: ns(i * binNs), t1: ns((i + 1) * binNs)}});
-        }}
-      >
-        {width > 0 && (
-          <svg
-            width={width}
-            height={LOW_HEIGHT + 20}
-            viewBox={`0 -6 ${width} ${LOW_HEIGHT + 20}`}
-            role="img"
-            aria-label={`Idle time of the GPU over the recording, at most ${formatPct(100 * Math.min(1, worst))}`}
-          >
-            <Axis
-              top={1}
-              width={width}
-              height={LOW_HEIGHT}
-              format={value => formatPct(100 * value)}
-            />
-            <StackedBars
-              layers={layersOf(layers)}
-              count={count}
-              top={1}
-              width={width}
-              height={LOW_HEIGHT}
-            />
-            {marks.map(mark => (
-              <rect
-                key={mark.start}
-                class="phase-beside"
-                x={AXIS_PX + (plotWidth * mark.start) / 100}
-                width={Math.max(1, (plotWidth * mark.percent) / 100)}
-                y={LOW_HEIGHT + 5}
-                height={6}
-              >
-                <title>{`${mark.label}: ${formatDuration(mark.durNs)}`}</title>
-              </rect>
-            ))}
-          </svg>
-        )}
-      </div>
-      <CauseLegend causes={seenCauses(layers)}>
-        {marks.length > 0 && (
-          <span>
-            <i class="chart-key phase-key" />{' '}
-            {[...new Set(marks.map(mark => mark.label))].join(', ')}
-          </span>
-        )}
-      </CauseLegend>
-    </section>
+        </>
+      }
+      box={box}
+      plot={{
+        height: LOW_HEIGHT,
+        above: 6,
+        below: 14,
+        top: 1,
+        format: value => formatPct(100 * value),
+      }}
+      label={`Idle time of the GPU over the recording, at most ${formatPct(100 * Math.min(1, worst))}`}
+      onPress={px => {
+        const i = Math.floor((px * count) / plotWidth);
+        if (i < 0 || i >= count) return;
+        show({page: 'timeline', window: {t0: ns(i * binNs), t1: ns((i + 1) * binNs)}});
+      }}
+      note={
+        <CauseLegend causes={seenCauses(layers)}>
+          {marks.length > 0 && (
+            <span>
+              <i class="chart-key phase-key" />{' '}
+              {[...new Set(marks.map(mark => mark.label))].join(', ')}
+            </span>
+          )}
+        </CauseLegend>
+      }
+    >
+      <StackedBars
+        layers={layersOf(layers)}
+        count={count}
+        top={1}
+        width={width}
+        height={LOW_HEIGHT}
+      />
+      {marks.map(mark => (
+        <rect
+          key={mark.start}
+          class="phase-beside"
+          x={AXIS_PX + (plotWidth * mark.start) / 100}
+          width={Math.max(1, (plotWidth * mark.percent) / 100)}
+          y={LOW_HEIGHT + 5}
+          height={6}
+        >
+          <title>{`${mark.label}: ${formatDuration(mark.durNs)}`}</title>
+        </rect>
+      ))}
+    </ChartPanel>
   );
 }
 
@@ -282,37 +264,30 @@ function MemoryChart(props: {
   const line = samples.max.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join('L');
   const peak = samples.max.indexOf(top);
   return (
-    <section class="panel" aria-labelledby="memory-chart" data-testid="memory-chart">
-      <header class="panel-head">
-        <h2 id="memory-chart">{title}, over time</h2>
-        <span class="panel-aside">
+    <ChartPanel
+      id="memory-chart"
+      title={<>{title}, over time</>}
+      aside={
+        <>
           peak {formatBytes(top * bytes)} at {formatDuration(samples.ts_ns[peak] ?? 0)}
-        </span>
-      </header>
-      <div ref={box.ref} class="chart">
-        {width > 0 && (
-          <svg
-            width={width}
-            height={LOW_HEIGHT + 14}
-            viewBox={`0 -6 ${width} ${LOW_HEIGHT + 14}`}
-            role="img"
-            aria-label={`${title} over the recording, at most ${formatBytes(top * bytes)}`}
-          >
-            <Axis
-              top={top}
-              width={width}
-              height={LOW_HEIGHT}
-              format={value => formatBytes(value * bytes, 2)}
-            />
-            <path
-              class="chart-area"
-              d={`M${x(0).toFixed(1)} ${LOW_HEIGHT}L${line}L${x(samples.ts_ns.length - 1).toFixed(1)} ${LOW_HEIGHT}Z`}
-            />
-            <path class="chart-line" d={`M${line}`} />
-          </svg>
-        )}
-      </div>
-    </section>
+        </>
+      }
+      box={box}
+      plot={{
+        height: LOW_HEIGHT,
+        above: 6,
+        below: 8,
+        top,
+        format: value => formatBytes(value * bytes, 2),
+      }}
+      label={`${title} over the recording, at most ${formatBytes(top * bytes)}`}
+    >
+      <path
+        class="chart-area"
+        d={`M${x(0).toFixed(1)} ${LOW_HEIGHT}L${line}L${x(samples.ts_ns.length - 1).toFixed(1)} ${LOW_HEIGHT}Z`}
+      />
+      <path class="chart-line" d={`M${line}`} />
+    </ChartPanel>
   );
 }
 
@@ -340,65 +315,53 @@ function WorkersChart({analysis}: {analysis: Analysis}): JSX.Element | null {
       : []),
   ].filter(mark => mark.workers <= points.length);
   return (
-    <section class="panel" aria-labelledby="workers-chart" data-testid="workers-chart">
-      <header class="panel-head">
-        <h2 id="workers-chart">Workers and step time</h2>
-        <span class="panel-aside">if a batch takes as long as now</span>
-      </header>
-      <div ref={box.ref} class="chart">
-        {width > 0 && (
-          <svg
-            width={width}
-            height={HEIGHT + 34}
-            viewBox={`0 -10 ${width} ${HEIGHT + 34}`}
-            role="img"
-            aria-label={marked
-              .map(
-                mark =>
-                  `${mark.label} ${plural(mark.workers, 'worker')}: ${formatDuration(points[mark.workers - 1]?.stepNs ?? 0)}`,
-              )
-              .join('; ')}
+    <ChartPanel
+      id="workers-chart"
+      title="Workers and step time"
+      aside="if a batch takes as long as now"
+      box={box}
+      plot={{height: HEIGHT, above: 10, below: 24, top, format: formatDuration}}
+      label={marked
+        .map(
+          mark =>
+            `${mark.label} ${plural(mark.workers, 'worker')}: ${formatDuration(points[mark.workers - 1]?.stepNs ?? 0)}`,
+        )
+        .join('; ')}
+      note={
+        <p class="chart-note">
+          Beyond{' '}
+          {plural(
+            points.find(point => point.stepNs <= chart.floorNs)?.workers ?? points.length,
+            'worker',
+          )}{' '}
+          the rest of the step is the limit: {formatDuration(chart.floorNs)}. The band is for
+          batches as slow as one in twenty.
+        </p>
+      }
+    >
+      <path class="chart-band" d={`M${path(point => point.slowNs)}L${back}Z`} />
+      <path class="chart-line" d={`M${path(point => point.stepNs)}`} />
+      {marked.map(mark => (
+        <g key={mark.label} class={mark.class}>
+          <circle cx={x(mark.workers)} cy={y(points[mark.workers - 1]?.stepNs ?? 0)} r="4.5" />
+          <text
+            x={x(mark.workers) + (mark.workers > points.length / 2 ? 0 : 8)}
+            y={y(points[mark.workers - 1]?.stepNs ?? 0) - 8}
+            text-anchor={mark.workers > points.length / 2 ? 'middle' : 'start'}
           >
-            <Axis top={top} width={width} height={HEIGHT} format={formatDuration} />
-            <path class="chart-band" d={`M${path(point => point.slowNs)}L${back}Z`} />
-            <path class="chart-line" d={`M${path(point => point.stepNs)}`} />
-            {marked.map(mark => (
-              <g key={mark.label} class={mark.class}>
-                <circle
-                  cx={x(mark.workers)}
-                  cy={y(points[mark.workers - 1]?.stepNs ?? 0)}
-                  r="4.5"
-                />
-                <text
-                  x={x(mark.workers) + (mark.workers > points.length / 2 ? 0 : 8)}
-                  y={y(points[mark.workers - 1]?.stepNs ?? 0) - 8}
-                  text-anchor={mark.workers > points.length / 2 ? 'middle' : 'start'}
-                >
-                  {mark.label}: {formatDuration(points[mark.workers - 1]?.stepNs ?? 0)}
-                </text>
-              </g>
-            ))}
-            <g class="chart-axis">
-              {points
-                .filter(({workers}) => points.length <= 16 || workers % 4 === 0)
-                .map(({workers}) => (
-                  <text key={workers} x={x(workers)} y={HEIGHT + 16} text-anchor="middle">
-                    {workers}
-                  </text>
-                ))}
-            </g>
-          </svg>
-        )}
-      </div>
-      <p class="chart-note">
-        Beyond{' '}
-        {plural(
-          points.find(point => point.stepNs <= chart.floorNs)?.workers ?? points.length,
-          'worker',
-        )}{' '}
-        the rest of the step is the limit: {formatDuration(chart.floorNs)}. The band is for batches
-        as slow as one in twenty.
-      </p>
-    </section>
+            {mark.label}: {formatDuration(points[mark.workers - 1]?.stepNs ?? 0)}
+          </text>
+        </g>
+      ))}
+      <g class="chart-axis">
+        {points
+          .filter(({workers}) => points.length <= 16 || workers % 4 === 0)
+          .map(({workers}) => (
+            <text key={workers} x={x(workers)} y={HEIGHT + 16} text-anchor="middle">
+              {workers}
+            </text>
+          ))}
+      </g>
+    </ChartPanel>
   );
 }

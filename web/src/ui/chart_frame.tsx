@@ -63,6 +63,62 @@ export function Axis(props: {
   );
 }
 
+/** A panel with one chart over an axis from 0 to `top`, drawn once its width is known; below it, what explains it. */
+export function ChartPanel(props: {
+  /** Of the heading and for tests. */
+  id: string;
+  title: ComponentChildren;
+  aside: ComponentChildren;
+  box: ChartBox;
+  /** Its height and the room above and below it, in pixels; its largest value, and how the axis writes values. */
+  plot: {
+    height: number;
+    above: number;
+    below: number;
+    top: number;
+    format: (value: number) => string;
+  };
+  /** What the chart says, for who cannot see it. */
+  label: string;
+  /** A press, in pixels from the left end of the plot. */
+  onPress?: (px: number) => void;
+  /** Below the chart. */
+  note?: ComponentChildren;
+  children: ComponentChildren;
+}): JSX.Element {
+  const {box, onPress} = props;
+  const {width} = box;
+  const {height, above, below, top, format} = props.plot;
+  const whole = above + height + below;
+  return (
+    <section class="panel" aria-labelledby={props.id} data-testid={props.id}>
+      <header class="panel-head">
+        <h2 id={props.id}>{props.title}</h2>
+        <span class="panel-aside num">{props.aside}</span>
+      </header>
+      <div
+        ref={box.ref}
+        class={onPress ? 'chart chart-pressed' : 'chart'}
+        onClick={onPress && (event => onPress(event.clientX - box.left() - AXIS_PX))}
+      >
+        {width > 0 && (
+          <svg
+            width={width}
+            height={whole}
+            viewBox={`0 -${above} ${width} ${whole}`}
+            role="img"
+            aria-label={props.label}
+          >
+            <Axis top={top} width={width} height={height} format={format} />
+            {props.children}
+          </svg>
+        )}
+      </div>
+      {props.note}
+    </section>
+  );
+}
+
 /** Stacked bars: one path a layer, whatever the number of bars. */
 export function StackedBars(props: {
   layers: readonly ChartLayer[];

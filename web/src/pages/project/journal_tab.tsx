@@ -15,7 +15,7 @@ import {
 } from '../../base/format';
 import {rungsOf, topOf} from '../../model/journal/ladder_chart';
 import {DEFAULT_VIEW} from '../../model/view_state';
-import {AXIS_PX, Axis, useWidth} from '../../ui/chart_frame';
+import {AXIS_PX, ChartPanel, useWidth} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
 import {latest, useResource} from '../../ui/resource';
 import {Empty, StandIn} from '../../ui/states';
@@ -108,96 +108,78 @@ function LadderChart({runs}: {runs: readonly JournalRun[]}): JSX.Element | null 
     .filter(point => point !== '')
     .join('L');
   return (
-    <section class="panel" aria-labelledby="ladder-chart" data-testid="ladder-chart">
-      <header class="panel-head">
-        <h2 id="ladder-chart">Throughput, run by run</h2>
-        <span class="panel-aside">{rateUnit(unit)}</span>
-      </header>
-      <div ref={box.ref} class="chart">
-        {width > 0 && (
-          <svg
-            width={width}
-            height={HEIGHT + 34}
-            viewBox={`0 -14 ${width} ${HEIGHT + 34}`}
-            role="img"
-            aria-label={`Throughput of ${plural(runs.length, 'run')}, oldest first`}
-          >
-            <Axis
-              top={top}
-              width={width}
-              height={HEIGHT}
-              format={value => formatNumber(value, 3)}
-            />
-            {busy.includes('L') && <path class="ladder-busy" d={`M${busy}`} />}
-            {rungs.map((rung, i) => {
-              const before = rungs[i - 1]?.perS;
-              const {perS, predicted} = rung;
-              return (
-                <g key={runs[i]?.trace}>
-                  {predicted && (
-                    <g class={rung.isWithin ? 'ladder-predicted' : 'ladder-missed'}>
-                      <rect
-                        x={x(i) + room * 0.08}
-                        width={room * 0.84}
-                        y={y(predicted.high) - 3}
-                        height={Math.max(6, y(predicted.low) - y(predicted.high) + 6)}
-                        rx={3}
-                      />
-                    </g>
-                  )}
-                  {perS !== undefined && before !== undefined && (
-                    <line class="ladder-riser" x1={x(i)} x2={x(i)} y1={y(before)} y2={y(perS)} />
-                  )}
-                  {perS !== undefined && (
-                    <>
-                      <line
-                        class={
-                          runs[i]?.regression?.verdict === 'slower'
-                            ? 'ladder-tread ladder-slower'
-                            : 'ladder-tread'
-                        }
-                        x1={x(i)}
-                        x2={x(i) + room}
-                        y1={y(perS)}
-                        y2={y(perS)}
-                      />
-                      {room > 34 && (
-                        <text x={x(i) + room / 2} y={y(perS) - 7} text-anchor="middle">
-                          {formatNumber(perS, 3)}
-                        </text>
-                      )}
-                    </>
-                  )}
-                  {room > 70 && (
-                    <text
-                      class="ladder-name"
-                      x={x(i) + room / 2}
-                      y={HEIGHT + 15}
-                      text-anchor="middle"
-                    >
-                      {cut(runs[i]?.name ?? '', Math.floor(room / 7))}
-                    </text>
-                  )}
-                </g>
-              );
-            })}
-          </svg>
-        )}
-      </div>
-      <p class="chart-legend">
-        <span>
-          <i class="chart-key ladder-key" /> achieved
-        </span>
-        <span>
-          <i class="chart-key ladder-key-predicted" /> predicted band
-        </span>
-        {busy.includes('L') && (
+    <ChartPanel
+      id="ladder-chart"
+      title="Throughput, run by run"
+      aside={rateUnit(unit)}
+      box={box}
+      plot={{height: HEIGHT, above: 14, below: 20, top, format: value => formatNumber(value, 3)}}
+      label={`Throughput of ${plural(runs.length, 'run')}, oldest first`}
+      note={
+        <p class="chart-legend">
           <span>
-            <i class="chart-key ladder-key-busy" /> computing, 0 to 100 %
+            <i class="chart-key ladder-key" /> achieved
           </span>
-        )}
-      </p>
-    </section>
+          <span>
+            <i class="chart-key ladder-key-predicted" /> predicted band
+          </span>
+          {busy.includes('L') && (
+            <span>
+              <i class="chart-key ladder-key-busy" /> computing, 0 to 100 %
+            </span>
+          )}
+        </p>
+      }
+    >
+      {busy.includes('L') && <path class="ladder-busy" d={`M${busy}`} />}
+      {rungs.map((rung, i) => {
+        const before = rungs[i - 1]?.perS;
+        const {perS, predicted} = rung;
+        return (
+          <g key={runs[i]?.trace}>
+            {predicted && (
+              <g class={rung.isWithin ? 'ladder-predicted' : 'ladder-missed'}>
+                <rect
+                  x={x(i) + room * 0.08}
+                  width={room * 0.84}
+                  y={y(predicted.high) - 3}
+                  height={Math.max(6, y(predicted.low) - y(predicted.high) + 6)}
+                  rx={3}
+                />
+              </g>
+            )}
+            {perS !== undefined && before !== undefined && (
+              <line class="ladder-riser" x1={x(i)} x2={x(i)} y1={y(before)} y2={y(perS)} />
+            )}
+            {perS !== undefined && (
+              <>
+                <line
+                  class={
+                    runs[i]?.regression?.verdict === 'slower'
+                      ? 'ladder-tread ladder-slower'
+                      : 'ladder-tread'
+                  }
+                  x1={x(i)}
+                  x2={x(i) + room}
+                  y1={y(perS)}
+                  y2={y(perS)}
+                />
+                {room > 34 && (
+                  <text x={x(i) + room / 2} y={y(perS) - 7} text-anchor="middle">
+                    {formatNumber(perS, 3)}
+                  </text>
+                )}
+              </>
+            )}
+            {room > 70 && (
+              <text class="ladder-name" x={x(i) + room / 2} y={HEIGHT + 15} text-anchor="middle">
+                {cut(runs[i]?.name ?? '', Math.floor(room / 7))}
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </ChartPanel>
   );
 }
 

@@ -6,7 +6,7 @@ import {formatNumber, formatPct, plural, rateUnit, sentence} from '../../base/fo
 import {word} from '../../base/vocabulary';
 import {seriesPart} from '../../model/report_text';
 import {DEFAULT_VIEW, projectName} from '../../model/view_state';
-import {AXIS_PX, Axis, useWidth} from '../../ui/chart_frame';
+import {AXIS_PX, ChartPanel, useWidth} from '../../ui/chart_frame';
 import {ViewLink} from '../../ui/link';
 import {latest, useResource} from '../../ui/resource';
 import {Empty, StandIn} from '../../ui/states';
@@ -98,77 +98,66 @@ function SeriesChart({series}: {series: Series}): JSX.Element {
       .join('L');
   const ideal = line(value => value.ideal_per_s);
   return (
-    <section class="panel" aria-labelledby="series-chart" data-testid="series-chart">
-      <header class="panel-head">
-        <h2 id="series-chart">Throughput by {series.setting}</h2>
-        <span class="panel-aside">{rateUnit(series.unit ?? 'steps')}</span>
-      </header>
-      <div ref={box.ref} class="chart">
-        {width > 0 && (
-          <svg
-            width={width}
-            height={HEIGHT + 34}
-            viewBox={`0 -10 ${width} ${HEIGHT + 34}`}
-            role="img"
-            aria-label={sentence(series.text)}
-          >
-            <Axis
-              top={top}
-              width={width}
-              height={HEIGHT}
-              format={value => formatNumber(value, 3)}
-            />
-            {ideal.includes('L') && <path class="series-ideal" d={`M${ideal}`} />}
-            {isNumeric && values.length > 1 && (
-              <path class="chart-line" d={`M${line(value => value.throughput_per_s)}`} />
+    <ChartPanel
+      id="series-chart"
+      title={<>Throughput by {series.setting}</>}
+      aside={rateUnit(series.unit ?? 'steps')}
+      box={box}
+      plot={{height: HEIGHT, above: 10, below: 24, top, format: value => formatNumber(value, 3)}}
+      label={sentence(series.text)}
+      note={
+        <>
+          <p class="chart-legend">
+            <span>median of the runs, with lowest and highest</span>
+            {ideal.includes('L') && (
+              <span>
+                <i class="chart-key series-key-ideal" /> ideal: in proportion to the first
+              </span>
             )}
-            {values.map((value, i) => (
-              <g key={value.value} class="chart-today">
-                <line
-                  class="series-range"
-                  x1={x(value, i)}
-                  x2={x(value, i)}
-                  y1={y(value.low_per_s)}
-                  y2={y(value.high_per_s)}
-                />
-                <circle cx={x(value, i)} cy={y(value.throughput_per_s)} r={4}>
-                  <title>{`${value.value}: ${formatNumber(value.throughput_per_s, 4)} ${rateUnit(series.unit ?? 'steps')}, ${plural(value.run_count, 'run')}`}</title>
-                </circle>
-                <text x={x(value, i)} y={HEIGHT + 16} text-anchor="middle">
-                  {value.value.slice(0, 24)}
-                </text>
-              </g>
-            ))}
-          </svg>
-        )}
-      </div>
-      <p class="chart-legend">
-        <span>median of the runs, with lowest and highest</span>
-        {ideal.includes('L') && (
-          <span>
-            <i class="chart-key series-key-ideal" /> ideal: in proportion to the first
-          </span>
-        )}
-      </p>
-      {series.values.length > 1 && (
-        <AddButton
-          isQuiet
-          project={projectName.value === '-' ? '' : projectName.value}
-          choices={[
-            {
-              line: seriesPart(series.values.flatMap(each => each.traces.slice(0, 1))),
-              label: `Throughput by ${series.setting ?? 'setting'}`,
-            },
-          ]}
-        />
+          </p>
+          {series.values.length > 1 && (
+            <AddButton
+              isQuiet
+              project={projectName.value === '-' ? '' : projectName.value}
+              choices={[
+                {
+                  line: seriesPart(series.values.flatMap(each => each.traces.slice(0, 1))),
+                  label: `Throughput by ${series.setting ?? 'setting'}`,
+                },
+              ]}
+            />
+          )}
+          <p class="chart-note">
+            {sentence(series.text)}.
+            {series.others_vary && ' Other settings differ among these runs, too.'}
+            {series.left_out_count > 0 &&
+              ` ${plural(series.left_out_count, 'run')} without a throughput in this unit left out.`}
+          </p>
+        </>
+      }
+    >
+      {ideal.includes('L') && <path class="series-ideal" d={`M${ideal}`} />}
+      {isNumeric && values.length > 1 && (
+        <path class="chart-line" d={`M${line(value => value.throughput_per_s)}`} />
       )}
-      <p class="chart-note">
-        {sentence(series.text)}.
-        {series.others_vary && ' Other settings differ among these runs, too.'}
-        {series.left_out_count > 0 &&
-          ` ${plural(series.left_out_count, 'run')} without a throughput in this unit left out.`}
-      </p>
-    </section>
+      {values.map((value, i) => (
+        <g key={value.value} class="chart-today">
+          <line
+            class="series-range"
+            x1={x(value, i)}
+            x2={x(value, i)}
+            y1={y(value.low_per_s)}
+            y2={y(value.high_per_s)}
+          />
+          <circle cx={x(value, i)} cy={y(value.throughput_per_s)} r={4}>
+            <title>{`${value.value}: ${formatNumber(value.throughput_per_s, 4)} ${rateUnit(series.unit ?? 'steps')}, ${plural(value.run_count, 'run')}`}</title>
+          </circle>
+          <text x={x(value, i)} y={HEIGHT + 16} text-anchor="middle">
+            {value.value.slice(0, 24)}
+          </text>
+        </g>
+      ))}
+    </ChartPanel>
   );
 }
 

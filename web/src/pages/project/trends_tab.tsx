@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {getTrends, type Sums, type Trends} from '../../api/project';
 import {CAUSES, type Cause} from '../../base/causes';
 import {formatNumber, formatPct, plural} from '../../base/format';
-import {AXIS_PX, Axis, CauseLegend, StackedBars, useWidth} from '../../ui/chart_frame';
+import {AXIS_PX, CauseLegend, ChartPanel, StackedBars, useWidth} from '../../ui/chart_frame';
 import {latest, useResource} from '../../ui/resource';
 import {Empty, StandIn} from '../../ui/states';
 import {Pending, useRounds} from './pending';
@@ -81,53 +81,40 @@ function WeeksChart({trends}: {trends: Trends}): JSX.Element {
   const total = weeks.reduce((sum, week) => sum + week.gpu_hours_wasted, 0);
   const of = weeks.reduce((sum, week) => sum + week.gpu_hours, 0);
   return (
-    <section class="panel" aria-labelledby="weeks-chart" data-testid="weeks-chart">
-      <header class="panel-head">
-        <h2 id="weeks-chart">GPU hours wasted, by week and cause</h2>
-        <span class="panel-aside num">
+    <ChartPanel
+      id="weeks-chart"
+      title="GPU hours wasted, by week and cause"
+      aside={
+        <>
           {formatNumber(total, 3)} of {formatNumber(of, 3)} GPU hours (
           {formatPct(of > 0 ? (100 * total) / of : 0)})
-        </span>
-      </header>
-      <div ref={box.ref} class="chart">
-        {width > 0 && (
-          <svg
-            width={width}
-            height={HEIGHT + 30}
-            viewBox={`0 -8 ${width} ${HEIGHT + 30}`}
-            role="img"
-            aria-label={`GPU hours wasted in ${plural(weeks.length, 'week')}: ${formatNumber(total, 3)}`}
-          >
-            <Axis
-              top={top}
-              width={width}
-              height={HEIGHT}
-              format={value => formatNumber(value, 2)}
-            />
-            <StackedBars
-              layers={layers.map(layer => ({class: `fill-${layer.cause}`, values: layer.values}))}
-              count={weeks.length}
-              top={top}
-              width={AXIS_PX + room * weeks.length}
-              height={HEIGHT}
-            />
-            {weeks.map((week, i) => (
-              <g key={week.week}>
-                <rect class="chart-hit" x={AXIS_PX + i * room} width={room} y={0} height={HEIGHT}>
-                  <title>{`Week of ${week.week}: ${formatNumber(week.gpu_hours_wasted, 3)} of ${formatNumber(week.gpu_hours, 3)} GPU hours, ${plural(week.run_count, 'run')}`}</title>
-                </rect>
-                {i % every === 0 && (
-                  <text x={AXIS_PX + (i + 0.5) * room} y={HEIGHT + 15} text-anchor="middle">
-                    {week.week}
-                  </text>
-                )}
-              </g>
-            ))}
-          </svg>
-        )}
-      </div>
-      <CauseLegend causes={layers.map(layer => layer.cause)} />
-    </section>
+        </>
+      }
+      box={box}
+      plot={{height: HEIGHT, above: 8, below: 22, top, format: value => formatNumber(value, 2)}}
+      label={`GPU hours wasted in ${plural(weeks.length, 'week')}: ${formatNumber(total, 3)}`}
+      note={<CauseLegend causes={layers.map(layer => layer.cause)} />}
+    >
+      <StackedBars
+        layers={layers.map(layer => ({class: `fill-${layer.cause}`, values: layer.values}))}
+        count={weeks.length}
+        top={top}
+        width={AXIS_PX + room * weeks.length}
+        height={HEIGHT}
+      />
+      {weeks.map((week, i) => (
+        <g key={week.week}>
+          <rect class="chart-hit" x={AXIS_PX + i * room} width={room} y={0} height={HEIGHT}>
+            <title>{`Week of ${week.week}: ${formatNumber(week.gpu_hours_wasted, 3)} of ${formatNumber(week.gpu_hours, 3)} GPU hours, ${plural(week.run_count, 'run')}`}</title>
+          </rect>
+          {i % every === 0 && (
+            <text x={AXIS_PX + (i + 0.5) * room} y={HEIGHT + 15} text-anchor="middle">
+              {week.week}
+            </text>
+          )}
+        </g>
+      ))}
+    </ChartPanel>
   );
 }
 

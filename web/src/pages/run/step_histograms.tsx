@@ -4,7 +4,7 @@ import {getSteps} from '../../api/client';
 import type {Compared} from '../../api/types';
 import {formatDuration, formatPct, plural} from '../../base/format';
 import {histogramsOf, medianOf} from '../../model/run/histogram';
-import {Axis, AXIS_PX, axisSteps, useWidth} from '../../ui/chart_frame';
+import {AXIS_PX, axisSteps, ChartPanel, useWidth} from '../../ui/chart_frame';
 import {useResource} from '../../ui/resource';
 
 const POINTS = 2000;
@@ -51,65 +51,60 @@ export function StepHistograms(props: {
           value => value <= end,
         );
   return (
-    <section class="panel" aria-labelledby="step-histograms" data-testid="step-histograms">
-      <header class="panel-head">
-        <h2 id="step-histograms">Step times</h2>
-        <span class="panel-aside">
+    <ChartPanel
+      id="step-histograms"
+      title="Step times"
+      aside={
+        <>
           {plural(a.count, 'step')} and {plural(b.count, 'step')}
-        </span>
-      </header>
-      <div ref={box.ref} class="chart">
-        {width > 0 && (
-          <svg
-            width={width}
-            height={HEIGHT + 28}
-            viewBox={`0 -8 ${width} ${HEIGHT + 28}`}
-            role="img"
-            aria-label={`Share of steps by their time. Median of A ${medians[0] === undefined ? 'unknown' : formatDuration(medians[0])}, of B ${medians[1] === undefined ? 'unknown' : formatDuration(medians[1])}`}
-          >
-            <Axis
-              top={shown.top}
-              width={width}
-              height={HEIGHT}
-              format={value => formatPct(100 * value)}
-            />
-            <path class="histogram-a" d={steps(shown.a)} />
-            <path class="histogram-b" d={steps(shown.b)} />
-            {medians.map(
-              (value, i) =>
-                value !== undefined && (
-                  <g key={i} class={i === 0 ? 'histogram-median-a' : 'histogram-median-b'}>
-                    <line x1={x(value)} x2={x(value)} y1={0} y2={HEIGHT} />
-                    <text
-                      x={x(value) + (x(value) > width - 16 ? -3 : 3)}
-                      y={4}
-                      text-anchor={x(value) > width - 16 ? 'end' : 'start'}
-                    >
-                      {i === 0 ? 'A' : 'B'}
-                    </text>
-                  </g>
-                ),
-            )}
-            <g class="chart-axis">
-              {marks.map(value => (
-                <text key={value} x={x(value)} y={HEIGHT + 15} text-anchor="middle">
-                  {formatDuration(value)}
-                </text>
-              ))}
+        </>
+      }
+      box={box}
+      plot={{
+        height: HEIGHT,
+        above: 8,
+        below: 20,
+        top: shown.top,
+        format: value => formatPct(100 * value),
+      }}
+      label={`Share of steps by their time. Median of A ${medians[0] === undefined ? 'unknown' : formatDuration(medians[0])}, of B ${medians[1] === undefined ? 'unknown' : formatDuration(medians[1])}`}
+      note={
+        <p class="chart-legend">
+          <span>
+            <i class="chart-key histogram-key-a" /> A
+            {medians[0] !== undefined && `, median ${formatDuration(medians[0])}`}
+          </span>
+          <span>
+            <i class="chart-key histogram-key-b" /> B
+            {medians[1] !== undefined && `, median ${formatDuration(medians[1])}`}
+          </span>
+        </p>
+      }
+    >
+      <path class="histogram-a" d={steps(shown.a)} />
+      <path class="histogram-b" d={steps(shown.b)} />
+      {medians.map(
+        (value, i) =>
+          value !== undefined && (
+            <g key={i} class={i === 0 ? 'histogram-median-a' : 'histogram-median-b'}>
+              <line x1={x(value)} x2={x(value)} y1={0} y2={HEIGHT} />
+              <text
+                x={x(value) + (x(value) > width - 16 ? -3 : 3)}
+                y={4}
+                text-anchor={x(value) > width - 16 ? 'end' : 'start'}
+              >
+                {i === 0 ? 'A' : 'B'}
+              </text>
             </g>
-          </svg>
-        )}
-      </div>
-      <p class="chart-legend">
-        <span>
-          <i class="chart-key histogram-key-a" /> A
-          {medians[0] !== undefined && `, median ${formatDuration(medians[0])}`}
-        </span>
-        <span>
-          <i class="chart-key histogram-key-b" /> B
-          {medians[1] !== undefined && `, median ${formatDuration(medians[1])}`}
-        </span>
-      </p>
-    </section>
+          ),
+      )}
+      <g class="chart-axis">
+        {marks.map(value => (
+          <text key={value} x={x(value)} y={HEIGHT + 15} text-anchor="middle">
+            {formatDuration(value)}
+          </text>
+        ))}
+      </g>
+    </ChartPanel>
   );
 }
