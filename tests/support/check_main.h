@@ -1,6 +1,8 @@
 #ifndef LAC_TESTS_SUPPORT_CHECK_MAIN_H
 #define LAC_TESTS_SUPPORT_CHECK_MAIN_H
 
+#include "tests/support/check_marks.h"
+
 #include <check.h>
 
 /**

@@ -3,9 +3,9 @@
 #include "analysis/model/model.h"
 #include "collector/inject/api.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_marks.h"
 #include "tests/support/recorded_job.h"
 
-#include <check.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 #include "tests/support/demo_rows.h"
 
-#include <check.h>
+#include "tests/support/check_marks.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

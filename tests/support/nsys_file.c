@@ -1,6 +1,7 @@
 #include "tests/support/nsys_file.h"
 
-#include <check.h>
+#include "tests/support/check_marks.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 #include "tests/support/recorded_job.h"
 
 #include "analysis/import/spool/spool_import.h"
+#include "tests/support/check_marks.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <limits.h>
 #include <sched.h>
