@@ -97,9 +97,11 @@ START_TEST(our_own_trace_cut_at_every_byte)
 }
 END_TEST
 
-START_TEST(a_real_trace_cut_at_every_byte)
+START_TEST(a_real_trace_cut_at_many_places)
 {
-    size_t size = 0, step = 1;
+    /* each cut imports all before it; odd, so that both ways of reading meet it */
+    size_t step = 7;
+    size_t size = 0;
     const char *path = real_trace("kineto/gpu_metrics_input.json");
     unsigned char *text = read_whole(path, &size);
     if (text == NULL) {
@@ -107,9 +109,11 @@ START_TEST(a_real_trace_cut_at_every_byte)
         return;
     }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    step =
-        getenv("LACUNA_SOAK") != NULL ? 1 : 23; /* every byte takes minutes under the sanitizers */
+    step = 23;
 #endif
+    if (getenv("LACUNA_SOAK") != NULL) {
+        step = 1;
+    }
     check_every_cut(text, size, step);
     free(text);
 }
@@ -122,7 +126,7 @@ int main(void)
 
     tcase_set_timeout(tcase, 900);
     tcase_add_test(tcase, our_own_trace_cut_at_every_byte);
-    tcase_add_test(tcase, a_real_trace_cut_at_every_byte);
+    tcase_add_test(tcase, a_real_trace_cut_at_many_places);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
