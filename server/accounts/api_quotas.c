@@ -10,6 +10,7 @@
 #include "server/json/json_read.h"
 #include "server/people/people.h"
 #include "server/store/people_rows.h"
+#include "server/store/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,9 @@
 /* The head of a request that another server answers. */
+#include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/http/request.h"
+#include "server/http/server.h"
 #include "server/http/server_private.h"
 
 #include <microhttpd.h>

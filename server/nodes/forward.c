@@ -7,11 +7,11 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/store/database/holder.h"
+#include "server/store/store.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>

@@ -7,10 +7,13 @@
 #include "server/http/guard.h"
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
+#include "server/ingest/resumable.h"
+#include "server/store/store.h"
+#include "server/tls/tls.h"
 #include "server/webhooks/address.h"
+#include "server/webhooks/webhooks.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

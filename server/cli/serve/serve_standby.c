@@ -9,13 +9,13 @@
 #include "server/base/log.h"
 #include "server/cli/serve/serve.h"
 #include "server/http/server.h"
+#include "server/ingest/ingest.h"
 #include "server/nodes/forward.h"
 #include "server/people/people.h"
 #include "server/store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* What `lacuna serve` says of itself: on its terminal, and to other servers. */
 #include "analysis/model/status.h"
+#include "server/cli/options.h"
 #include "server/cli/serve/serve.h"
 #include "server/http/guard.h"
 #include "server/http/server.h"

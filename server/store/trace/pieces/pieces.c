@@ -252,10 +252,14 @@ enum lac_status lac_pieces_make(const char *path, const struct lac_pieces_source
     struct lac_pieces *const pieces = calloc(1, sizeof(*pieces) + count * sizeof(pieces->has[0]));
     enum lac_status status = LAC_OK;
 
-    if (pieces == NULL || (pieces->path = strdup(path)) == NULL) {
+    char *const copy = strdup(path);
+
+    if (pieces == NULL || copy == NULL) {
         free(pieces);
+        free(copy);
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
+    pieces->path = copy;
     (void)pthread_mutex_init(&pieces->lock, NULL);
     pieces->user_count = 1;
     pieces->count = count;
