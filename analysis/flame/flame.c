@@ -29,6 +29,8 @@ uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options)
         return bit(LAC_SLICE_RANGE);
     case LAC_FLAME_BY_PYTHON:
         return ops | bit(LAC_SLICE_PYTHON);
+    case LAC_FLAME_BY_MODULE:
+        return bit(LAC_SLICE_RANGE) | bit(LAC_SLICE_PYTHON);
     case LAC_FLAME_BY_KERNEL:
         return options->metric == LAC_FLAME_CPU ? ops | bit(LAC_SLICE_PYTHON) : 0;
     case LAC_FLAME_BY_OP:
@@ -38,18 +40,22 @@ uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options)
 }
 
 /* Names of steps differ from step to step; as frames they would keep the steps from merging. */
-static enum lac_status find_steps(struct lac_flame_walk *walk, uint32_t *ret_step_count)
+static enum lac_status look_at_names(struct lac_flame_walk *walk, uint32_t *ret_step_count)
 {
-    static const char PREFIX[] = "ProfilerStep#";
+    static const char STEP[] = "ProfilerStep#";
+    static const char MODULE[] = "nn.Module: ";
     const struct lac_model *model = walk->model;
     const struct lac_slices *s = &model->slices;
     *ret_step_count = 0;
-    walk->is_step = calloc((size_t)model->strings.count + 1, 1);
-    if (walk->is_step == NULL) {
+    walk->names = calloc((size_t)model->strings.count + 1, 1);
+    if (walk->names == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t id = 0; id < model->strings.count; id++) {
-        walk->is_step[id] = strncmp(lac_model_str(model, id), PREFIX, sizeof(PREFIX) - 1) == 0;
+        const char *name = lac_model_str(model, id);
+        walk->names[id] = strncmp(name, STEP, sizeof(STEP) - 1) == 0       ? LAC_FLAME_NAME_STEP
+                          : strncmp(name, MODULE, sizeof(MODULE) - 1) == 0 ? LAC_FLAME_NAME_MODULE
+                                                                           : 0;
     }
     for (uint32_t t = 0; t < model->track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
@@ -60,7 +66,7 @@ static enum lac_status find_steps(struct lac_flame_walk *walk, uint32_t *ret_ste
             bool inside;
             (void)lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
             *ret_step_count += inside ? 1 : 0;
-            walk->is_step[s->name[i]] = 1;
+            walk->names[s->name[i]] = LAC_FLAME_NAME_STEP;
         }
     }
     return LAC_OK;
@@ -89,6 +95,22 @@ uint32_t lac_flame_stacks_of(const struct lac_model *model, uint32_t thread)
     return LAC_NONE;
 }
 
+bool lac_flame_counts(const struct lac_flame_options *options, const struct lac_model *model,
+                      uint32_t track)
+{
+    const struct lac_track *of = &model->tracks[track];
+    if (options->is_chosen == NULL || options->is_chosen[track] != 0) {
+        return true;
+    }
+    for (uint32_t t = 0; t < model->recorded_track_count && of->kind == LAC_TRACK_STACKS; t++) {
+        if (options->is_chosen[t] != 0 && model->tracks[t].kind == LAC_TRACK_THREAD &&
+            model->tracks[t].process == of->process && model->tracks[t].id_text == of->id_text) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum lac_status walk_metric(struct lac_flame_walk *walk, enum lac_flame_metric metric)
 {
     switch (metric) {
@@ -110,8 +132,10 @@ enum lac_status lac_flame_create(const struct lac_model *model,
     assert(model != NULL && options != NULL && ret_flame != NULL);
     bool is_profile = options->metric == LAC_FLAME_PROFILE;
     bool is_whole = options->t1_ns <= options->t0_ns || is_profile;
+    struct lac_flame_line line = {0};
     struct lac_flame_walk walk = {
         .model = model,
+        .options = options,
         .by = options->by,
         .t0_ns = is_whole ? 0 : options->t0_ns,
         .t1_ns = is_whole ? LAC_TIME_MAX_NS + 1 : options->t1_ns,
@@ -121,16 +145,23 @@ enum lac_status lac_flame_create(const struct lac_model *model,
             (options->whole != NULL ? options->whole->is_sampled : lac_flame_is_sampled(model)),
         .is_profile = is_profile,
         .whole = options->whole,
+        .line = options->order == LAC_FLAME_ORDER_TIME ? &line : NULL,
     };
+    const struct lac_flame_span area = {walk.t0_ns, walk.t1_ns};
+    bool is_one = options->span_count == 0 || is_profile;
+    walk.spans = is_one ? &area : options->spans;
+    walk.span_count = is_one ? 1 : options->span_count;
     uint32_t step_count = 0;
     enum lac_status status = lac_flame_tree_init(&walk.tree);
     if (status == LAC_OK) {
-        status = find_steps(&walk, &step_count);
+        status = look_at_names(&walk, &step_count);
     }
     if (status == LAC_OK) {
         status = walk_metric(&walk, options->metric);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && walk.line != NULL) {
+        status = lac_flame_line_finish(&line, &walk.tree, options, ret_flame);
+    } else if (status == LAC_OK) {
         status = lac_flame_tree_finish(&walk.tree, model, options, options->metric == LAC_FLAME_GPU,
                                        ret_flame);
     }
@@ -138,7 +169,8 @@ enum lac_status lac_flame_create(const struct lac_model *model,
         (*ret_flame)->step_count = step_count;
     }
     lac_flame_tree_done(&walk.tree);
-    free(walk.is_step);
+    free(walk.names);
+    free(line.pieces);
     return status;
 }
 

@@ -33,8 +33,26 @@ enum lac_flame_by {
     LAC_FLAME_BY_RANGE,  /**< user annotations and NVTX ranges only, then the kernel */
     LAC_FLAME_BY_KERNEL, /**< the kernel (or cause, or host slice) alone */
     LAC_FLAME_BY_PYTHON, /**< Python functions, and what BY_OP has */
+    LAC_FLAME_BY_MODULE, /**< modules of the model ("nn.Module: ...") and what BY_RANGE has */
     /* WAITING and CPU, BY_OP and BY_PYTHON: API calls and overheads too */
 };
+
+/** How siblings lie beside each other, and which frames of a name are one. */
+enum lac_flame_order {
+    LAC_FLAME_ORDER_VALUE = 0, /**< all under one parent are one, the widest first */
+    /** Only those that follow each other directly are one, in the order of time. Threads and devices
+     *  come one after another, streams together. What is too narrow is summed in its place. A count
+     *  is one of uninterrupted pieces (GPU: operations). */
+    LAC_FLAME_ORDER_TIME,
+};
+
+/** [start_ns, end_ns), start_ns < end_ns */
+struct lac_flame_span {
+    int64_t start_ns, end_ns;
+};
+
+/** Pieces of time that a graph in the order of time is made of, at most: 24 bytes each. */
+enum { LAC_FLAME_PIECES_MAX = 1 << 22 };
 
 /** What only all slices of a trace tell, for a model that holds a part of them. */
 struct lac_flame_whole {
@@ -45,10 +63,17 @@ struct lac_flame_whole {
 struct lac_flame_options {
     enum lac_flame_metric metric;
     enum lac_flame_by by;
+    enum lac_flame_order order;
     int64_t t0_ns, t1_ns; /**< area; t1_ns <= t0_ns: the whole trace. Intervals are clipped to it */
-    double prune_fraction;   /**< frames below this share of the total are summed as "... n more";
+    const struct lac_flame_span
+        *spans;               /**< ascending, not overlapping, inside the area: of it, only
+                                           time in these counts */
+    uint32_t span_count;      /**< 0: all of the area */
+    const uint8_t *is_chosen; /**< by track, 1: its time counts. GPU asks streams, WAITING rows of
+                                 gaps, CPU threads (of samples, too, those of the thread); NULL: all */
+    double prune_fraction;    /**< frames below this share of the total are summed as "... n more";
                                 0.0005 */
-    uint32_t node_count_max; /**< hard bound of the tree (at least 2); 0: 20,000 */
+    uint32_t node_count_max;  /**< hard bound of the tree (at least 2); 0: 20,000 */
     const struct lac_flame_whole *whole; /**< NULL: the model has all slices of its trace */
 };
 
@@ -75,18 +100,23 @@ struct lac_flame {
  * Merge. Every ns of the metric inside the area is in exactly one frame's self_ns.
  *
  * @param ret_flame on LAC_OK the graph, which the caller destroys
- * @return LAC_OK, LAC_ERR_NOMEM
- * Cost: O(slices of the tracks concerned); memory: 4 bytes per slice (GPU), plus the tree.
+ * @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT: more than LAC_FLAME_PIECES_MAX for the order of time
+ * Cost: O(slices of the tracks concerned); memory: 4 bytes per slice (GPU), plus the tree; in the
+ * order of time 24 bytes a piece, and n log n of them.
  */
 LAC_MUST_USE enum lac_status lac_flame_create(const struct lac_model *model,
                                               const struct lac_flame_options *options,
                                               struct lac_flame **ret_flame);
 
-/** Bits of enum lac_slice_kind: which slices of threads are frames. */
+/** Bits of enum lac_slice_kind: which slices of threads may be frames. */
 uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options);
 
 /** Whether stacks of Python were sampled: then functions that were recorded are no frames. */
 bool lac_flame_is_sampled(const struct lac_model *model);
+
+/** Whether the time of a row counts: for rows of samples, whether that of their thread does. */
+bool lac_flame_counts(const struct lac_flame_options *options, const struct lac_model *model,
+                      uint32_t track);
 
 /** The row of samples of the thread of that row, or LAC_NONE. O(tracks). */
 uint32_t lac_flame_stacks_of(const struct lac_model *model, uint32_t thread);

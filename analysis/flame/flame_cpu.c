@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /** Whether a thread's time is nobody's. A part of a trace cannot tell: then it was found before. */
 static bool is_left_out(const struct lac_flame_walk *walk, uint32_t track)
@@ -25,19 +26,27 @@ static bool is_left_out(const struct lac_flame_walk *walk, uint32_t track)
 enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk)
 {
     const struct lac_model *model = walk->model;
-    struct lac_flame_piece area = {.start_ns = walk->t0_ns, .end_ns = walk->t1_ns};
-    struct lac_flame_pieces pieces = {.at = &area, .count = 1};
-    enum lac_status status = LAC_OK;
+    struct lac_flame_piece *at = calloc(walk->span_count, sizeof(*at));
+    struct lac_flame_pieces pieces = {.at = at, .count = walk->span_count};
+    enum lac_status status = at != NULL ? LAC_OK : LAC_ERR_NOMEM;
     enum lac_track_kind kind = walk->is_profile   ? LAC_TRACK_PROFILE
                                : walk->is_sampled ? LAC_TRACK_STACKS
                                                   : LAC_TRACK_THREAD;
+    for (uint32_t i = 0; i < walk->span_count && at != NULL; i++) {
+        at[i] = (struct lac_flame_piece){.start_ns = walk->spans[i].start_ns,
+                                         .end_ns = walk->spans[i].end_ns};
+    }
     for (uint32_t t = 0; t < model->recorded_track_count && status == LAC_OK; t++) {
-        if (model->tracks[t].kind == kind && (walk->is_profile || !is_left_out(walk, t))) {
+        bool counts = walk->is_profile ||
+                      (lac_flame_counts(walk->options, model, t) && !is_left_out(walk, t));
+        if (model->tracks[t].kind == kind && counts) {
+            lac_flame_line_next_group(walk->line);
             status = lac_flame_time(walk, t, &pieces, true);
         }
     }
     for (uint32_t i = 1; i < walk->tree.count; i++) {
         walk->tree.frames[0].count += walk->tree.frames[i].count;
     }
+    free(at);
     return status;
 }

@@ -31,7 +31,7 @@ static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint64_t 
     uint32_t on = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (track->kind != LAC_TRACK_STREAM) {
+        if (track->kind != LAC_TRACK_STREAM || !lac_flame_counts(walk->options, model, t)) {
             continue;
         }
         for (uint64_t i = track->first; i < track->first + track->count; i++) {
@@ -92,7 +92,7 @@ static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of
     const struct lac_slices *s = &model->slices;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (track->kind != LAC_TRACK_STREAM) {
+        if (track->kind != LAC_TRACK_STREAM || !lac_flame_counts(walk->options, model, t)) {
             continue;
         }
         for (uint64_t i = track->first; i < track->first + track->count; i++) {
@@ -113,7 +113,10 @@ static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of
             if (status != LAC_OK) {
                 return status;
             }
-            walk->tree.frames[frame].self_ns += weight_ns;
+            status = lac_flame_give(walk, frame, s->start_ns[i], weight_ns);
+            if (status != LAC_OK) {
+                return status;
+            }
             walk->tree.frames[frame].count++;
         }
     }

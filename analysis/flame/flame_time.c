@@ -46,7 +46,10 @@ static enum lac_status give(struct hand *hand, int64_t t_ns)
             if (status != LAC_OK) {
                 return status;
             }
-            hand->walk->tree.frames[frame].self_ns += to - from;
+            status = lac_flame_give(hand->walk, frame, from, to - from);
+            if (status != LAC_OK) {
+                return status;
+            }
             if (!hand->count_slices) {
                 count_piece(hand, frame);
             }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_FRAMES = 1024, NODE_COUNT_DEFAULT = 20000 };
+enum { FIRST_FRAMES = 1024 };
 
 enum lac_status lac_flame_tree_init(struct lac_flame_tree *tree)
 {
@@ -181,7 +181,8 @@ static uint64_t choose(struct finish *finish, const struct lac_flame_options *op
 {
     const struct lac_flame_frame *frames = finish->tree->frames;
     double least = options->prune_fraction * (double)frames[0].value_ns;
-    uint64_t limit = options->node_count_max == 0 ? NODE_COUNT_DEFAULT : options->node_count_max;
+    uint64_t limit =
+        options->node_count_max == 0 ? LAC_FLAME_NODE_COUNT_DEFAULT : options->node_count_max;
     for (uint32_t i = 1; i < finish->tree->count; i++) {
         if (frames[i].value_ns > 0 && (double)frames[i].value_ns >= least) {
             finish->order[finish->order_count++] = i;

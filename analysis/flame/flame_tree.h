@@ -16,6 +16,9 @@
  *  with the parent. */
 enum { LAC_FLAME_GROW_MAX = 1 << 22 };
 
+/** Nodes of a finished graph, where nobody says how many. */
+enum { LAC_FLAME_NODE_COUNT_DEFAULT = 20000 };
+
 struct lac_flame_frame {
     uint32_t parent;
     uint32_t name;

@@ -5,6 +5,7 @@
 #include "analysis/flame/flame_worker.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -53,38 +54,58 @@ static enum lac_status follow_to_worker(struct lac_flame_walk *walk,
                                 &wait->piece.base);
 }
 
-/* The pieces of one device in the area, as many as `waits` has room for: its track's slices. */
+/* The pieces of one device in the area: its track's slices, each in as many as spans divide it. */
+struct waits {
+    struct waiting *at;
+    uint64_t count, capacity;
+};
+
+static enum lac_status add_piece(struct lac_flame_walk *walk,
+                                 const struct lac_flame_workers *workers, struct waiting wait,
+                                 uint32_t cause, struct waits *waits)
+{
+    if (!LAC_RESERVE(waits->at, waits->capacity, waits->count, 1)) {
+        return LAC_ERR_NOMEM;
+    }
+    struct waiting *w = &waits->at[waits->count++];
+    *w = wait;
+    enum lac_status status =
+        lac_flame_tree_child(&walk->tree, 0, cause, LAC_SLICE_GAP, &w->piece.base);
+    if (status == LAC_OK && cause == workers->data_wait) {
+        status = follow_to_worker(walk, workers, w);
+    }
+    return status;
+}
+
 static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_flame_workers *workers,
-                              const struct lac_track *track, struct waiting *waits,
-                              uint64_t *ret_count)
+                              const struct lac_track *track, struct waits *waits)
 {
     const struct lac_slices *s = &walk->model->slices;
     struct latest latest = {0};
-    uint64_t count = 0;
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        int64_t end_ns = s->start_ns[i] + s->dur_ns[i];
         bool inside;
-        int64_t length_ns = lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
-        if (length_ns == 0 || s->kind[i] != LAC_SLICE_GAP) {
+        if (s->kind[i] != LAC_SLICE_GAP ||
+            lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside) == 0) {
             continue;
         }
-        struct waiting *w = &waits[count++];
-        *w = (struct waiting){.track = launching_track(walk->model, i, &latest)};
-        if (walk->is_sampled && w->track != LAC_NONE) {
-            w->track = lac_flame_stacks_of(walk->model, w->track);
+        struct waiting w = {.track = launching_track(walk->model, i, &latest)};
+        if (walk->is_sampled && w.track != LAC_NONE) {
+            w.track = lac_flame_stacks_of(walk->model, w.track);
         }
-        w->piece.id = (uint32_t)i;
-        w->piece.start_ns = s->start_ns[i] > walk->t0_ns ? s->start_ns[i] : walk->t0_ns;
-        w->piece.end_ns = w->piece.start_ns + length_ns;
-        enum lac_status status =
-            lac_flame_tree_child(&walk->tree, 0, s->name[i], LAC_SLICE_GAP, &w->piece.base);
-        if (status == LAC_OK && s->name[i] == workers->data_wait) {
-            status = follow_to_worker(walk, workers, w);
-        }
-        if (status != LAC_OK) {
-            return status;
+        w.piece.id = (uint32_t)i;
+        walk->tree.frames[0].count++;
+        for (uint32_t n = lac_flame_span_after(walk, s->start_ns[i]);
+             n < walk->span_count && walk->spans[n].start_ns < end_ns; n++) {
+            const struct lac_flame_span *span = &walk->spans[n];
+            w.piece.start_ns = s->start_ns[i] > span->start_ns ? s->start_ns[i] : span->start_ns;
+            w.piece.end_ns = end_ns < span->end_ns ? end_ns : span->end_ns;
+            enum lac_status status = add_piece(walk, workers, w, s->name[i], waits);
+            if (status != LAC_OK) {
+                return status;
+            }
         }
     }
-    *ret_count = count;
     return LAC_OK;
 }
 
@@ -116,7 +137,6 @@ static enum lac_status put_on_threads(struct lac_flame_walk *walk, const struct 
             status = lac_flame_time(walk, t < nowhere ? t : LAC_NONE, &group, false);
         }
     }
-    walk->tree.frames[0].count += count;
     free(end);
     return status;
 }
@@ -128,18 +148,19 @@ enum lac_status lac_flame_walk_waiting(struct lac_flame_walk *walk)
     enum lac_status status = lac_flame_workers_init(model, &workers);
     for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (track->kind != LAC_TRACK_GAPS || track->count == 0) {
+        if (track->kind != LAC_TRACK_GAPS || track->count == 0 ||
+            !lac_flame_counts(walk->options, model, t)) {
             continue;
         }
-        struct waiting *waits = malloc(track->count * sizeof(*waits));
-        struct lac_flame_piece *pieces = malloc(track->count * sizeof(*pieces));
-        uint64_t count = 0;
-        status = waits == NULL || pieces == NULL ? LAC_ERR_NOMEM
-                                                 : gather(walk, &workers, track, waits, &count);
+        struct waits waits = {0};
+        lac_flame_line_next_group(walk->line);
+        status = gather(walk, &workers, track, &waits);
+        struct lac_flame_piece *pieces = malloc((waits.count + 1) * sizeof(*pieces));
         if (status == LAC_OK) {
-            status = put_on_threads(walk, waits, pieces, count);
+            status = pieces != NULL ? put_on_threads(walk, waits.at, pieces, waits.count)
+                                    : LAC_ERR_NOMEM;
         }
-        free(waits);
+        free(waits.at);
         free(pieces);
     }
     lac_flame_workers_done(&workers);

@@ -5,41 +5,85 @@
  * What the three metrics share: the area, which slices are frames, and the tree they fill.
  */
 
+#include "analysis/flame/flame_line.h"
 #include "analysis/flame/flame_stack.h"
 
 #include <stdbool.h>
 
 struct lac_flame_walk {
     const struct lac_model *model;
+    const struct lac_flame_options *options;
     enum lac_flame_by by;
-    int64_t t0_ns, t1_ns;                /**< area, t1_ns > t0_ns */
+    int64_t t0_ns, t1_ns;               /**< area, t1_ns > t0_ns */
+    const struct lac_flame_span *spans; /**< the time in it that counts: at least one */
+    uint32_t span_count;
     uint32_t frame_kinds;                /**< bit k: slices of kind k on threads are frames */
     bool is_profile;                     /**< of joined profiles, LAC_TRACK_PROFILE, in full */
     bool is_sampled;                     /**< Python's frames come from samples, LAC_TRACK_STACKS */
     const struct lac_flame_whole *whole; /**< of a model that is a part; or NULL */
-    uint8_t *is_step;                    /**< by string id: names of steps, which are no frames */
+    uint8_t *names;                      /**< by string id: enum lac_flame_name */
     struct lac_flame_tree tree;
+    struct lac_flame_line *line; /**< in the order of time: what was given, else NULL */
 };
 
-/** Part of [start, start + dur) inside the area, and whether a zero-length one is. */
+/** What a name says. */
+enum lac_flame_name {
+    LAC_FLAME_NAME_STEP = 1,   /**< of a step, which is no frame */
+    LAC_FLAME_NAME_MODULE = 2, /**< of a module of the model, where it is one of Python */
+};
+
+/** The first span that ends after t_ns, or span_count. */
+static inline uint32_t lac_flame_span_after(const struct lac_flame_walk *walk, int64_t t_ns)
+{
+    uint32_t low = 0;
+    uint32_t high = walk->span_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (walk->spans[middle].end_ns <= t_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/** Time of [start, start + dur) that counts, and whether a zero-length one does. */
 static inline int64_t lac_flame_clip(const struct lac_flame_walk *walk, int64_t start_ns,
                                      int64_t dur_ns, bool *ret_inside)
 {
     int64_t end_ns = start_ns + dur_ns;
-    int64_t from = start_ns > walk->t0_ns ? start_ns : walk->t0_ns;
-    int64_t to = end_ns < walk->t1_ns ? end_ns : walk->t1_ns;
-    *ret_inside = to > from || (dur_ns == 0 && start_ns >= walk->t0_ns && start_ns < walk->t1_ns);
-    return to > from ? to - from : 0;
+    int64_t sum_ns = 0;
+    *ret_inside = false;
+    for (uint32_t i = lac_flame_span_after(walk, start_ns);
+         i < walk->span_count && walk->spans[i].start_ns < end_ns + (dur_ns == 0); i++) {
+        int64_t from = start_ns > walk->spans[i].start_ns ? start_ns : walk->spans[i].start_ns;
+        int64_t to = end_ns < walk->spans[i].end_ns ? end_ns : walk->spans[i].end_ns;
+        *ret_inside = true;
+        sum_ns += to - from;
+    }
+    return sum_ns;
 }
 
 /** Whether a slice of a thread is a frame. */
 static inline bool lac_flame_is_frame(const struct lac_flame_walk *walk, uint64_t slice)
 {
-    return ((walk->frame_kinds >> walk->model->slices.kind[slice]) & 1u) != 0 &&
-           walk->is_step[walk->model->slices.name[slice]] == 0;
+    const uint8_t kind = walk->model->slices.kind[slice];
+    const uint8_t name = walk->names[walk->model->slices.name[slice]];
+    return ((walk->frame_kinds >> kind) & 1u) != 0 && (name & LAC_FLAME_NAME_STEP) == 0 &&
+           (walk->by != LAC_FLAME_BY_MODULE || kind != LAC_SLICE_PYTHON ||
+            (name & LAC_FLAME_NAME_MODULE) != 0);
 }
 
-/** One per metric. @return LAC_OK or LAC_ERR_NOMEM */
+/** Put time down to a frame. @return LAC_OK; in the order of time LAC_ERR_NOMEM, LAC_ERR_LIMIT, too */
+static inline enum lac_status lac_flame_give(struct lac_flame_walk *walk, uint32_t frame,
+                                             int64_t start_ns, int64_t length_ns)
+{
+    walk->tree.frames[frame].self_ns += length_ns;
+    return walk->line == NULL ? LAC_OK : lac_flame_line_add(walk->line, frame, start_ns, length_ns);
+}
+
+/** One per metric. @return as lac_flame_create() */
 LAC_MUST_USE enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk);
 LAC_MUST_USE enum lac_status lac_flame_walk_waiting(struct lac_flame_walk *walk);
 LAC_MUST_USE enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk);

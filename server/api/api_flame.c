@@ -1,8 +1,13 @@
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "server/api/app.h"
 #include "server/base/buffer.h"
+#include "server/export/export_forms.h"
+#include "server/export/export_out.h"
+#include "server/export/redact.h"
+#include "server/export/report.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/flame_json.h"
@@ -10,8 +15,10 @@
 #include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /** Frames of a graph in full: about 8 MB of JSON. */
@@ -27,6 +34,7 @@ static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_op
 
     if (options->metric == LAC_FLAME_PROFILE || options->by != LAC_FLAME_BY_OP ||
         options->prune_fraction <= 0 || options->t0_ns != 0 || options->t1_ns != 0 ||
+        options->is_chosen != NULL || options->order != LAC_FLAME_ORDER_VALUE ||
         lac_trace_file_document(
             file, (enum lac_trace_document)(LAC_DOCUMENT_FLAME + (unsigned)options->metric), &text,
             &length, &error) != LAC_OK) {
@@ -37,15 +45,38 @@ static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_op
     return true;
 }
 
-static void answer_made(struct lac_trace_file *file, const struct lac_flame_options *options,
-                        struct lac_response *response)
+/** Folded stacks, as other tools read them. */
+static enum lac_status write_folded(const struct lac_model *head, const struct lac_flame *flame,
+                                    struct lac_response *response)
+{
+    struct lac_export_out out = {.buffer = response->body};
+    struct lac_redactor redactor = {0};
+    struct lac_error error = {0};
+    enum lac_status status = lac_redactor_init(&redactor, NULL, head, &error);
+    const struct lac_report_source source = {.model = head, .redactor = &redactor};
+
+    if (status == LAC_OK) {
+        lac_export_folded_graph(&out, &source, flame);
+        response->body = out.buffer;
+        response->mime = "text/plain; charset=utf-8";
+        status = out.buffer.status;
+    }
+    lac_redactor_done(&redactor);
+    return status;
+}
+
+static void answer_made(struct lac_trace_file *file, const struct lac_api_flame *asked,
+                        bool is_folded, struct lac_response *response)
 {
     struct lac_flame *flame = NULL;
     struct lac_error error = {0};
-    enum lac_status status = lac_trace_flame(file, options, &flame, &error);
+    enum lac_status status = lac_api_flame_make(file, asked, &flame, &error);
 
-    if (status == LAC_OK) {
-        status = lac_flame_write(lac_trace_file_head(file), options, flame, &response->body);
+    if (status == LAC_OK && is_folded) {
+        status = write_folded(lac_trace_file_head(file), flame, response);
+    } else if (status == LAC_OK) {
+        status =
+            lac_flame_write(lac_trace_file_head(file), &asked->options, flame, &response->body);
     } else if (status != LAC_ERR_NOMEM) {
         lac_api_fail(response, &error);
     }
@@ -55,40 +86,215 @@ static void answer_made(struct lac_trace_file *file, const struct lac_flame_opti
     lac_flame_destroy(flame);
 }
 
-static void answer_flame(struct lac_trace_file *file, const struct lac_request *request,
-                         struct lac_response *response)
+/** Append a step's time. */
+static void add_step(struct lac_api_flame *asked, const struct lac_trace_steps *steps,
+                     uint32_t step)
+{
+    const bool is_host = asked->options.metric == LAC_FLAME_CPU;
+    const int64_t start_ns = is_host ? steps->host_start_ns[step] : steps->start_ns[step];
+    const int64_t dur_ns = is_host ? steps->host_dur_ns[step] : steps->dur_ns[step];
+
+    asked->step_count++;
+    if (dur_ns > 0) {
+        asked->spans[asked->options.span_count++] =
+            (struct lac_flame_span){start_ns, start_ns + dur_ns};
+    }
+}
+
+static int by_start(const void *a, const void *b)
+{
+    return LAC_ORDER(((const struct lac_flame_span *)a)->start_ns,
+                     ((const struct lac_flame_span *)b)->start_ns);
+}
+
+/** Those that touch or overlap are one. */
+static void join_spans(struct lac_api_flame *asked)
+{
+    uint32_t kept = 0;
+
+    qsort(asked->spans, asked->options.span_count, sizeof(*asked->spans), by_start);
+    for (uint32_t i = 1; i < asked->options.span_count; i++) {
+        struct lac_flame_span *last = &asked->spans[kept];
+
+        if (asked->spans[i].start_ns > last->end_ns) {
+            asked->spans[++kept] = asked->spans[i];
+        } else if (asked->spans[i].end_ns > last->end_ns) {
+            last->end_ns = asked->spans[i].end_ns;
+        }
+    }
+    asked->options.span_count = kept + 1;
+}
+
+/** Time in the chosen steps: those of the device, or between the host's marks. */
+static bool ask_steps(struct lac_trace_file *file, const struct lac_request *request,
+                      struct lac_response *response, struct lac_api_flame *asked)
+{
+    const char *text = lac_target_get(request->target, "steps");
+    struct lac_flame_options *options = &asked->options;
+    struct lac_id_range *ranges = NULL;
+    struct lac_trace_steps steps = {0};
+    struct lac_error error = {0};
+    enum lac_status status = LAC_OK;
+    unsigned count = 0;
+
+    if (text == NULL) {
+        return true;
+    }
+    lac_trace_file_steps(file, &steps);
+    ranges = malloc(LAC_QUERY_RANGES_MAX * sizeof(*ranges));
+    asked->spans = calloc((size_t)steps.count + 1, sizeof(*asked->spans));
+    if (ranges == NULL || asked->spans == NULL) {
+        free(ranges);
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+        return false;
+    }
+    status = lac_parse_ranges(text, UINT32_MAX, ranges, LAC_QUERY_RANGES_MAX, &count, &error);
+    for (unsigned i = 0; i < count && status == LAC_OK; i++) {
+        for (uint64_t s = ranges[i].first; s <= ranges[i].last && status == LAC_OK; s++) {
+            status = s < steps.count ? LAC_OK : LAC_ERR_NOT_FOUND;
+            if (status == LAC_OK) {
+                add_step(asked, &steps, (uint32_t)s);
+            }
+        }
+    }
+    free(ranges);
+    if (status == LAC_ERR_NOT_FOUND) {
+        lac_response_error(response, 400, "bad_request",
+                           "steps: the trace has %" PRIu32 ", the first is 0", steps.count);
+    } else if (status != LAC_OK) {
+        lac_response_error(response, 400, "bad_request", "steps: %s", error.message);
+    } else if (options->span_count == 0) {
+        lac_response_error(response, 400, "bad_request", "steps: these have no length");
+        status = LAC_ERR_MISUSE;
+    } else {
+        join_spans(asked);
+        options->spans = asked->spans;
+        options->t0_ns = asked->spans[0].start_ns;
+        options->t1_ns = asked->spans[options->span_count - 1].end_ns;
+    }
+    return status == LAC_OK;
+}
+
+/** Rows whose time counts; idle time is that of the devices of these rows. */
+static bool ask_tracks(struct lac_trace_file *file, const struct lac_request *request,
+                       struct lac_response *response, struct lac_api_flame *asked)
+{
+    const struct lac_model *head = lac_trace_file_head(file);
+    uint32_t *tracks = NULL;
+    uint32_t count = 0;
+
+    if (lac_target_get(request->target, "tracks") == NULL) {
+        return true;
+    }
+    if (!lac_api_tracks_asked(request, response, head->track_count, &tracks, &count)) {
+        return false;
+    }
+    asked->is_chosen = calloc((size_t)head->track_count + 1, 1);
+    if (asked->is_chosen == NULL) {
+        free(tracks);
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct lac_track *of = &head->tracks[tracks[i]];
+
+        asked->is_chosen[tracks[i]] = 1;
+        for (uint32_t t = head->recorded_track_count;
+             t < head->track_count && of->kind == LAC_TRACK_STREAM; t++) {
+            if (head->tracks[t].kind == LAC_TRACK_GAPS && head->tracks[t].device == of->device) {
+                asked->is_chosen[t] = 1;
+            }
+        }
+    }
+    free(tracks);
+    asked->options.is_chosen = asked->is_chosen;
+    return true;
+}
+
+static bool ask_area(const struct lac_request *request, struct lac_response *response,
+                     struct lac_flame_options *options)
+{
+    const bool has_start = lac_target_get(request->target, "t0") != NULL;
+    const bool has_end = lac_target_get(request->target, "t1") != NULL;
+
+    if (!lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS, 0, &options->t0_ns) ||
+        !lac_api_int(request, response, "t1", 0, LAC_TIME_MAX_NS, 0, &options->t1_ns)) {
+        return false;
+    }
+    if (has_end && options->t1_ns <= options->t0_ns) {
+        lac_response_error(response, 400, "bad_request", "t1 must be larger than t0");
+        return false;
+    }
+    if ((has_start || has_end) && lac_target_get(request->target, "steps") != NULL) {
+        lac_response_error(response, 400, "bad_request", "steps, or t0 and t1");
+        return false;
+    }
+    if (options->t0_ns > 0 && options->t1_ns == 0) {
+        options->t1_ns = LAC_TIME_MAX_NS; /* from t0 to the end */
+    }
+    return true;
+}
+
+bool lac_api_flame_asked(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response, struct lac_api_flame *ret_asked)
 {
     const int metric =
         lac_api_choice(request, response, "metric", lac_flame_metrics, LAC_FLAME_GPU);
     const int by =
         metric < 0 ? -1 : lac_api_choice(request, response, "by", lac_flame_bys, LAC_FLAME_BY_OP);
-    static const char *const details[] = {"usual", "full", NULL};
-    const int detail = by < 0 ? -1 : lac_api_choice(request, response, "detail", details, 0);
-    struct lac_flame_options options;
+    const int order = by < 0 ? -1 : lac_api_choice(request, response, "order", lac_flame_orders, 0);
 
-    lac_flame_default_options(&options);
-    if (detail < 0 ||
-        !lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS, 0, &options.t0_ns) ||
-        !lac_api_int(request, response, "t1", 0, LAC_TIME_MAX_NS, 0, &options.t1_ns)) {
-        return;
+    *ret_asked = (struct lac_api_flame){.step_count = 0};
+    lac_flame_default_options(&ret_asked->options);
+    if (order < 0) {
+        return false;
     }
-    if (lac_target_get(request->target, "t1") != NULL && options.t1_ns <= options.t0_ns) {
-        lac_response_error(response, 400, "bad_request", "t1 must be larger than t0");
-        return;
+    ret_asked->options.metric = (enum lac_flame_metric)metric;
+    ret_asked->options.by = (enum lac_flame_by)by;
+    ret_asked->options.order = (enum lac_flame_order)order;
+    return ask_area(request, response, &ret_asked->options) &&
+           ask_steps(file, request, response, ret_asked) &&
+           ask_tracks(file, request, response, ret_asked);
+}
+
+void lac_api_flame_done(struct lac_api_flame *asked)
+{
+    free(asked->spans);
+    free(asked->is_chosen);
+    *asked = (struct lac_api_flame){.step_count = 0};
+}
+
+enum lac_status lac_api_flame_make(struct lac_trace_file *file, const struct lac_api_flame *asked,
+                                   struct lac_flame **ret_flame, struct lac_error *reterr)
+{
+    const enum lac_status status = lac_trace_flame(file, &asked->options, ret_flame, reterr);
+
+    if (status == LAC_OK && asked->step_count > 0) {
+        (*ret_flame)->step_count = asked->step_count;
     }
-    if (options.t0_ns > 0 && options.t1_ns == 0) {
-        options.t1_ns = LAC_TIME_MAX_NS; /* from t0 to the end */
+    return status;
+}
+
+static void answer_flame(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response)
+{
+    static const char *const details[] = {"usual", "full", NULL};
+    static const char *const formats[] = {"json", "folded", NULL};
+    const int detail = lac_api_choice(request, response, "detail", details, 0);
+    const int format = detail < 0 ? -1 : lac_api_choice(request, response, "format", formats, 0);
+    struct lac_api_flame asked = {.step_count = 0};
+
+    if (format >= 0 && lac_api_flame_asked(file, request, response, &asked)) {
+        if (detail == 1) { /* what is small, too, as far as a page can take it */
+            asked.options.prune_fraction = 0;
+            asked.options.node_count_max = FULL_NODES_MAX;
+        }
+        if (!lac_api_is_unchanged(request, file, response) &&
+            (format == 1 || !answer_stored(file, &asked.options, response))) {
+            answer_made(file, &asked, format == 1, response);
+        }
     }
-    if (detail == 1) { /* what is small, too, as far as a page can take it */
-        options.prune_fraction = 0;
-        options.node_count_max = FULL_NODES_MAX;
-    }
-    options.metric = (enum lac_flame_metric)metric;
-    options.by = (enum lac_flame_by)by;
-    if (!lac_api_is_unchanged(request, file, response) &&
-        !answer_stored(file, &options, response)) {
-        answer_made(file, &options, response);
-    }
+    lac_api_flame_done(&asked);
 }
 
 void lac_api_flame(void *app, const struct lac_request *request, struct lac_response *response)

@@ -67,15 +67,17 @@ static enum lac_status draw_window(struct lac_trace_file *file,
 
 static enum lac_status draw_flame(struct lac_trace_file *file,
                                   const struct lac_report_source *source,
-                                  enum lac_flame_metric metric, int64_t t0_ns, int64_t t1_ns,
-                                  struct lac_buffer *out, struct lac_error *reterr)
+                                  struct lac_api_flame *asked, struct lac_buffer *out,
+                                  struct lac_error *reterr)
 {
-    struct lac_flame_options options;
+    struct lac_flame_options usual;
     struct lac_flame *flame = NULL;
-    lac_picture_flame_options(metric, t0_ns, t1_ns, &options);
-    enum lac_status status = lac_trace_flame(file, &options, &flame, reterr);
+    lac_flame_report_options(&usual);
+    asked->options.prune_fraction = usual.prune_fraction;
+    asked->options.node_count_max = usual.node_count_max;
+    enum lac_status status = lac_api_flame_make(file, asked, &flame, reterr);
     if (status == LAC_OK) {
-        status = lac_picture_flame(out, source, flame, metric, reterr);
+        status = lac_picture_flame(out, source, flame, asked->options.metric, reterr);
     }
     lac_flame_destroy(flame);
     return status;
@@ -92,9 +94,9 @@ static enum lac_status paint(struct lac_response *response, int theme, struct la
     return status;
 }
 
-/** @param metric of a flame graph; negative: the timeline */
+/** @param flame what is asked of a flame graph; NULL: the timeline */
 static void answer(struct lac_trace_file *file, const struct lac_request *request,
-                   struct lac_response *response, int metric)
+                   struct lac_response *response, struct lac_api_flame *flame)
 {
     static const char *const themes[] = {"light", "dark", NULL};
     const char *ending = strrchr(request->target->path, '.');
@@ -105,7 +107,7 @@ static void answer(struct lac_trace_file *file, const struct lac_request *reques
     struct lac_error error = {0};
     int64_t t0_ns = -1;
     int64_t t1_ns = -1;
-    if (theme < 0 || !read_window(request, response, &t0_ns, &t1_ns)) {
+    if (theme < 0 || (flame == NULL && !read_window(request, response, &t0_ns, &t1_ns))) {
         return;
     }
     if (lac_redactor_init(&redactor, lac_target_get(request->target, "redact"),
@@ -115,9 +117,8 @@ static void answer(struct lac_trace_file *file, const struct lac_request *reques
         const struct lac_report_source source = {
             .model = lac_trace_file_head(file), .analysis = facts.analysis, .redactor = &redactor};
         enum lac_status status =
-            metric < 0 ? draw_window(file, &source, t0_ns, t1_ns, &response->body, &error)
-                       : draw_flame(file, &source, (enum lac_flame_metric)metric, t0_ns, t1_ns,
-                                    &response->body, &error);
+            flame == NULL ? draw_window(file, &source, t0_ns, t1_ns, &response->body, &error)
+                          : draw_flame(file, &source, flame, &response->body, &error);
         if (status == LAC_OK && is_png) {
             status = paint(response, theme, &error);
         }
@@ -131,18 +132,19 @@ static void answer_window(struct lac_trace_file *file, const struct lac_request 
                           struct lac_response *response)
 {
     if (!lac_api_is_unchanged(request, file, response)) {
-        answer(file, request, response, -1);
+        answer(file, request, response, NULL);
     }
 }
 
 static void answer_flame(struct lac_trace_file *file, const struct lac_request *request,
                          struct lac_response *response)
 {
-    const int metric =
-        lac_api_choice(request, response, "metric", lac_flame_metrics, LAC_FLAME_GPU);
-    if (metric >= 0 && !lac_api_is_unchanged(request, file, response)) {
-        answer(file, request, response, metric);
+    struct lac_api_flame asked;
+    if (lac_api_flame_asked(file, request, response, &asked) &&
+        !lac_api_is_unchanged(request, file, response)) {
+        answer(file, request, response, &asked);
     }
+    lac_api_flame_done(&asked);
 }
 
 void lac_api_window_picture(void *app, const struct lac_request *request,

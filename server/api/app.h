@@ -6,6 +6,7 @@
  * as the server; handlers get it as `app`.
  */
 
+#include "analysis/flame/flame.h"
 #include "server/http/key.h"
 #include "server/http/request.h"
 #include "server/http/server.h"
@@ -134,6 +135,30 @@ bool lac_api_path_number(const struct lac_request *request, struct lac_response 
  *  LAC_TILE_TRACKS_MAX. The caller frees. @return false: the response says why */
 bool lac_api_tracks_asked(const struct lac_request *request, struct lac_response *response,
                           uint32_t track_count, uint32_t **ret_tracks, uint32_t *ret_count);
+
+/** What a request for a flame graph asks for. */
+struct lac_api_flame {
+    struct lac_flame_options options; /**< points to what follows */
+    struct lac_flame_span *spans;
+    uint8_t *is_chosen;
+    uint32_t step_count; /**< 0: not of steps */
+};
+
+/**
+ * Parameters metric, by, order, t0, t1, steps and tracks of a flame graph, its size as usual.
+ *
+ * @param ret_asked the caller gives it to lac_api_flame_done(), also after a failure
+ * @return false: the response says why
+ */
+bool lac_api_flame_asked(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response, struct lac_api_flame *ret_asked);
+void lac_api_flame_done(struct lac_api_flame *asked);
+
+/** Make it. @return as lac_trace_flame() */
+LAC_MUST_USE enum lac_status lac_api_flame_make(struct lac_trace_file *file,
+                                                const struct lac_api_flame *asked,
+                                                struct lac_flame **ret_flame,
+                                                struct lac_error *reterr);
 
 /** A member that is an index, null for LAC_NONE. */
 void lac_api_write_id(struct lac_json *json, const char *key, uint32_t id);

@@ -26,6 +26,10 @@ void lac_export_perfetto(struct lac_export_out *out, const struct lac_report_sou
 void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
                        enum lac_flame_metric metric);
 
+/** The same of a graph, however it was made. */
+void lac_export_folded_graph(struct lac_export_out *out, const struct lac_report_source *source,
+                             const struct lac_flame *flame);
+
 /** A speedscope file with the metrics that the trace has, one profile each. */
 void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source);
 

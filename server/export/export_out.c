@@ -20,7 +20,7 @@ static void empty(struct lac_export_out *out)
 
 void lac_export_flow(struct lac_export_out *out)
 {
-    if (out->buffer.size_bytes >= FLOW_BYTES) {
+    if (out->file != NULL && out->buffer.size_bytes >= FLOW_BYTES) {
         empty(out);
     }
 }

@@ -14,7 +14,7 @@ struct lac_export_out {
     bool has_failed; /**< the disk refused; errno was kept by the caller's fclose */
 };
 
-/** Write the buffer out when it is large. Call after each event. */
+/** Write the buffer out when it is large and there is a file. Call after each event. */
 void lac_export_flow(struct lac_export_out *out);
 
 /** Write the rest. @return LAC_OK, LAC_ERR_IO or LAC_ERR_NOMEM */

@@ -99,14 +99,13 @@ static void put_weight(struct lac_buffer *out, const struct lac_model *model, in
     }
 }
 
-void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
-                       enum lac_flame_metric metric)
+void lac_export_folded_graph(struct lac_export_out *out, const struct lac_report_source *source,
+                             const struct lac_flame *flame)
 {
-    assert(out != NULL && source != NULL);
-    struct lac_flame *flame = create(out, source, metric);
+    assert(out != NULL && source != NULL && flame != NULL);
     uint32_t stack[STACK_MAX];
     char room[64];
-    for (uint32_t n = 1; flame != NULL && n < flame->node_count; n++) {
+    for (uint32_t n = 1; n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns <= 0) {
             continue;
         }
@@ -119,6 +118,16 @@ void lac_export_folded(struct lac_export_out *out, const struct lac_report_sourc
         put_weight(&out->buffer, source->model, flame->nodes[n].self_ns);
         lac_buffer_puts(&out->buffer, "\n");
         lac_export_flow(out);
+    }
+}
+
+void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
+                       enum lac_flame_metric metric)
+{
+    assert(out != NULL && source != NULL);
+    struct lac_flame *flame = create(out, source, metric);
+    if (flame != NULL) {
+        lac_export_folded_graph(out, source, flame);
     }
     lac_flame_destroy(flame);
 }

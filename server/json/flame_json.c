@@ -19,7 +19,8 @@ enum { STORED_MIN_SLICES = 1 << 18 };
 #define STORED_BYTES_MAX ((size_t)16 << 20)
 
 const char *const lac_flame_metrics[] = {"gpu", "waiting", "cpu", "profile", NULL};
-const char *const lac_flame_bys[] = {"op", "range", "kernel", "python", NULL};
+const char *const lac_flame_bys[] = {"op", "range", "kernel", "python", "module", NULL};
+const char *const lac_flame_orders[] = {"value", "time", NULL};
 
 /* Preorder of a flame's nodes, which are stored with the children of each node in a row. */
 struct preorder {
@@ -157,6 +158,7 @@ enum lac_status lac_flame_write(const struct lac_model *model,
     lac_json_open(&json, NULL, '{');
     lac_json_text(&json, "metric", lac_flame_metrics[options->metric]);
     lac_json_text(&json, "by", lac_flame_bys[options->by]);
+    lac_json_text(&json, "order", lac_flame_orders[options->order]);
     lac_json_int(&json, "t0_ns", is_all ? 0 : options->t0_ns);
     lac_json_int(&json, "t1_ns", is_all ? model->info.duration_ns : options->t1_ns);
     lac_json_uint(&json, "steps", flame->step_count);

@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Words of the parameters `metric` and `by`, in the order of their enums, NULL at the end. */
+/** Words of the parameters `metric`, `by` and `order`, in the order of their enums, NULL at the end. */
 extern const char *const lac_flame_metrics[];
 extern const char *const lac_flame_bys[];
+extern const char *const lac_flame_orders[];
 
 enum { LAC_FLAME_METRICS = LAC_FLAME_CPU + 1 };
 

@@ -1,6 +1,6 @@
 // Flame graphs: graph and table, callers and callees, inverted, folded, searched, two traces' difference.
 import assert from 'node:assert/strict';
-import {mkdirSync, writeFileSync} from 'node:fs';
+import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
 
@@ -27,9 +27,28 @@ function hostTrace(workUs) {
   for (let i = 0; i < 400; i++) traceEvents.push(event(3810 + i * 0.3, 0.1, `leaf ${i}`));
   return JSON.stringify({traceEvents});
 }
+
+/** Three steps with a module around what is launched, on two streams. */
+function modelTrace() {
+  const traceEvents = [];
+  const event = (cat, ts, dur, name, args) => traceEvents.push({ph: 'X', cat, name, pid: cat === 'kernel' ? 0 : 1, tid: args?.stream ?? 1, ts, dur, args});
+  let correlation = 0;
+  for (let i = 0; i < 3; i++) {
+    const at = i * 10000;
+    event('user_annotation', at, 9990, `ProfilerStep#${i}`);
+    event('python_function', at + 100, 6000, 'nn.Module: Net_0');
+    for (const [stream, dur, name] of [[7, 1000 * (i + 1), 'gemm'], [8, 500, 'copy_in']]) {
+      correlation += 1;
+      event('cuda_runtime', at + 200 + stream, 10, 'cudaLaunchKernel', {correlation});
+      event('kernel', at + 400, dur, name, {correlation, device: 0, stream});
+    }
+  }
+  return JSON.stringify({schemaVersion: 1, deviceProperties: [{id: 0, name: 'GPU'}], traceEvents});
+}
 writeFileSync(join(scratch, 'before.json'), hostTrace(600));
 writeFileSync(join(scratch, 'after.json'), hostTrace(300));
-run('import', '--data', data, join(scratch, 'before.json'), join(scratch, 'after.json'));
+writeFileSync(join(scratch, 'model.json'), modelTrace());
+run('import', '--data', data, ...['before', 'after', 'model'].map((name) => join(scratch, `${name}.json`)));
 const server = await startServer(data);
 const {browser, page, complaints} = await startBrowser();
 const {traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers: {Authorization: `Bearer ${server.key}`}})).json();
@@ -98,6 +117,55 @@ const steps = [
     await until(async () => /300\sµs/.test(await work.innerText()) && /600\sµs/.test(await work.innerText()));
     assert.match((await work.innerText()).replaceAll('\u2212', '-'), /-300\sµs/);
     assert.equal((await rows.first().innerText()).split(/\s/)[0], 'work', 'the largest difference is first, but for what holds it');
+  }],
+  ['of chosen steps and of one stream, by module and in the order of time', async () => {
+    await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=module`);
+    await row('Net_0').waitFor();
+    await row('gemm').waitFor();
+    assert.match(await row('gemm').innerText(), /2\sms/, 'of 1, 2 and 3 ms a step');
+    await page.getByLabel('Steps').fill('0, 1');
+    await page.keyboard.press('Enter');
+    await until(async () => /1.5\sms/.test(await row('gemm').innerText()));
+    await until(() => /steps=0%2C1|steps=0,1/.test(page.url()));
+    await page.getByLabel('Row', {exact: true}).selectOption({label: 'GPU 0 stream 8'});
+    await until(async () => (await row('gemm').count()) === 0 && (await row('copy_in').count()) === 1);
+    await until(() => /tracks=\d/.test(page.url()));
+    await page.reload();
+    await row('copy_in').waitFor();
+    assert.equal(await row('gemm').count(), 0);
+    const folded = page.waitForEvent('download');
+    await page.getByRole('link', {name: 'Download'}).click();
+    assert.equal(readFileSync(await (await folded).path(), 'utf8'), 'nn.Module: Net_0;copy_in 1000000\n');
+    await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=kernel`);
+    await row('gemm').waitFor();
+    await page.keyboard.press('1');
+    await until(() => /order=time/.test(page.url()));
+    const flame = page.getByTestId('flame');
+    const spoken = () => page.locator('.flame .off-screen').innerText();
+    await until(async () => {
+      await flame.press('ArrowDown');
+      return /^gemm/.test(await spoken());
+    });
+    const seen = [];
+    for (let i = 0; i < 6; i++) {
+      seen.push((await spoken()).split(':')[0]);
+      await flame.press('ArrowRight');
+    }
+    assert.deepEqual(seen, ['gemm', 'copy_in', 'gemm', 'copy_in', 'gemm', 'copy_in']);
+    await page.keyboard.press('2');
+    await until(() => !/order=time/.test(page.url()));
+    await page.getByLabel('Steps').fill('77');
+    await page.keyboard.press('Enter');
+    await page.getByText('steps: the trace has 3, the first is 0').waitFor();
+    assert.ok(complaints.splice(0).every((text) => /400/.test(text)), 'what was refused, and nothing else');
+  }],
+  ['what was not recorded cannot be chosen, and says how it would be', async () => {
+    await open();
+    const python = page.getByRole('button', {name: 'Python', exact: true});
+    await until(() => python.isDisabled());
+    assert.match(await python.getAttribute('title'), /with_stack=True/);
+    assert.ok(await page.getByRole('button', {name: 'module', exact: true}).isDisabled());
+    assert.ok(await page.getByRole('button', {name: 'operator', exact: true}).isEnabled());
   }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints, []);

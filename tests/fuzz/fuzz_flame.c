@@ -23,7 +23,8 @@ static struct lac_model *model_of(struct tape *tape)
 {
     static const enum lac_track_kind ROWS[4] = {LAC_TRACK_THREAD, LAC_TRACK_THREAD,
                                                 LAC_TRACK_STREAM, LAC_TRACK_STREAM};
-    static const char *const NAMES[8] = {"a", "b", "c", "d", "ProfilerStep#1", "e", "", "f"};
+    static const char *const NAMES[8] = {"a", "b", "c", "d", "ProfilerStep#1", "nn.Module: e",
+                                         "",  "f"};
     struct lac_builder *builder;
     struct lac_model *model = NULL;
     uint32_t process;
@@ -116,16 +117,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t t0_ns = data[0] * 16;
     int64_t middle_ns = t0_ns + data[1] * 4 + 1;
     for (int metric = 0; metric < 3; metric++) {
-        for (int by = 0; by < 4; by++) {
+        for (int by = 0; by < 5; by++) {
             struct lac_flame_options options = {
                 .metric = (enum lac_flame_metric)metric,
                 .by = (enum lac_flame_by)by,
                 .prune_fraction = (data[2] & 1) != 0 ? 0.05 : 0,
                 .node_count_max = 2u + data[3],
+                .order = (data[2] & 2) != 0 ? LAC_FLAME_ORDER_TIME : LAC_FLAME_ORDER_VALUE,
             };
             /* the two halves of an area add up to the area */
             int64_t bounds_ns[3] = {t0_ns, middle_ns, LAC_TIME_MAX_NS};
-            int64_t sums_ns[3];
+            int64_t sums_ns[4];
             for (int part = 0; part < 3; part++) {
                 struct lac_flame *flame = NULL;
                 options.t0_ns = bounds_ns[part == 1 ? 1 : 0];
@@ -135,6 +137,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 lac_flame_destroy(flame);
             }
             require(sums_ns[0] + sums_ns[1] == sums_ns[2]);
+            /* and the area in two spans is the area */
+            const struct lac_flame_span spans[2] = {{bounds_ns[0], bounds_ns[1]},
+                                                    {bounds_ns[1], bounds_ns[2]}};
+            struct lac_flame *flame = NULL;
+            options.spans = spans;
+            options.span_count = 2;
+            options.t0_ns = bounds_ns[0];
+            require(lac_flame_create(model, &options, &flame) == LAC_OK);
+            sums_ns[3] = check(flame, options.node_count_max);
+            lac_flame_destroy(flame);
+            require(sums_ns[3] == sums_ns[2]);
         }
     }
     lac_model_destroy(model);

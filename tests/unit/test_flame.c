@@ -3,6 +3,7 @@
 #include "analysis/flame/flame.h"
 #include "analysis/flame/flame_stack.h"
 #include "analysis/model/builder.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 
@@ -103,7 +104,7 @@ static const char *name_of(const struct lac_model *model, const struct lac_flame
 }
 
 /* What every graph must hold to. */
-static void check_shape(const struct lac_model *model, const struct lac_flame *flame)
+static void check_sums(const struct lac_flame *flame)
 {
     uint32_t next = 1;
     ck_assert_uint_ge(flame->node_count, 1);
@@ -114,21 +115,30 @@ static void check_shape(const struct lac_model *model, const struct lac_flame *f
         ck_assert(n->child_count == 0 || n->first_child == next);
         next += n->child_count;
         for (uint32_t c = 0; c < n->child_count; c++) {
-            const struct lac_flame_node *child = &flame->nodes[n->first_child + c];
-            ck_assert_uint_eq(child->parent, i);
-            children_ns += child->value_ns;
-            if (c > 0 && child->name != LAC_NONE) {
-                const struct lac_flame_node *before = child - 1;
-                ck_assert(before->name != LAC_NONE);
-                ck_assert(before->value_ns > child->value_ns ||
-                          (before->value_ns == child->value_ns &&
-                           strcmp(name_of(model, before), name_of(model, child)) < 0));
-            }
+            ck_assert_uint_eq(flame->nodes[n->first_child + c].parent, i);
+            children_ns += flame->nodes[n->first_child + c].value_ns;
         }
         ck_assert_int_eq(n->value_ns, n->self_ns + children_ns);
         ck_assert_int_ge(n->self_ns, 0);
     }
     ck_assert_uint_eq(next, flame->node_count);
+}
+
+/* What every graph must hold to whose frames are in order of their values. */
+static void check_shape(const struct lac_model *model, const struct lac_flame *flame)
+{
+    check_sums(flame);
+    for (uint32_t i = 0; i < flame->node_count; i++) {
+        const struct lac_flame_node *n = &flame->nodes[i];
+        for (uint32_t c = 1; c < n->child_count; c++) {
+            const struct lac_flame_node *child = &flame->nodes[n->first_child + c];
+            const struct lac_flame_node *before = child - 1;
+            ck_assert(before->name != LAC_NONE);
+            ck_assert(child->name == LAC_NONE || before->value_ns > child->value_ns ||
+                      (before->value_ns == child->value_ns &&
+                       strcmp(name_of(model, before), name_of(model, child)) < 0));
+        }
+    }
 }
 
 enum { TEXT_MAX = 1 << 16, PATH_MAX_ = 512 };
@@ -425,22 +435,46 @@ struct sum {
     int64_t self_ns;
 };
 
+/* Time in one frame from `start_ns` on; those of a lower group come first. */
+struct piece {
+    int64_t group, start_ns, length_ns;
+    int number, path;
+};
+
 struct sums {
     struct sum at[4096];
     int count;
+    struct piece pieces[8192];
+    int piece_count;
 };
 
-static void sum_add(struct sums *sums, const char *path, int64_t ns)
+static void sum_add(struct sums *sums, const char *path, int64_t group, int64_t start_ns,
+                    int64_t ns)
 {
-    for (int i = 0; i < sums->count; i++) {
-        if (strcmp(sums->at[i].path, path) == 0) {
-            sums->at[i].self_ns += ns;
-            return;
-        }
+    int at = 0;
+    while (at < sums->count && strcmp(sums->at[at].path, path) != 0) {
+        at++;
     }
-    ck_assert_int_lt(sums->count, 4096);
-    (void)snprintf(sums->at[sums->count].path, PATH_MAX_, "%s", path);
-    sums->at[sums->count++].self_ns = ns;
+    if (at == sums->count) {
+        ck_assert_int_lt(sums->count, 4096);
+        (void)snprintf(sums->at[at].path, PATH_MAX_, "%s", path);
+        sums->at[sums->count++].self_ns = 0;
+    }
+    sums->at[at].self_ns += ns;
+    ck_assert_int_lt(sums->piece_count, 8192);
+    sums->pieces[sums->piece_count] = (struct piece){group, start_ns, ns, sums->piece_count, at};
+    sums->piece_count++;
+}
+
+/* Whether that ns is asked for. */
+static bool is_asked(const struct lac_flame_options *options, int64_t now)
+{
+    bool is_inside = options->span_count == 0;
+    for (uint32_t i = 0; i < options->span_count; i++) {
+        is_inside =
+            is_inside || (now >= options->spans[i].start_ns && now < options->spans[i].end_ns);
+    }
+    return is_inside && now >= options->t0_ns && now < options->t1_ns;
 }
 
 static bool oracle_frame(const struct lac_model *model, uint64_t slice,
@@ -455,12 +489,14 @@ static bool oracle_frame(const struct lac_model *model, uint64_t slice,
         return true;
     case LAC_SLICE_OP:
     case LAC_SLICE_OTHER:
-        return by != LAC_FLAME_BY_RANGE;
+        return by != LAC_FLAME_BY_RANGE && by != LAC_FLAME_BY_MODULE;
     case LAC_SLICE_PYTHON:
-        return by == LAC_FLAME_BY_PYTHON;
+        return by == LAC_FLAME_BY_PYTHON ||
+               (by == LAC_FLAME_BY_MODULE &&
+                strstr(lac_model_str(model, model->slices.name[slice]), "nn.Module: ") != NULL);
     case LAC_SLICE_API:
     case LAC_SLICE_OVERHEAD:
-        return host && by != LAC_FLAME_BY_RANGE;
+        return host && by != LAC_FLAME_BY_RANGE && by != LAC_FLAME_BY_MODULE;
     default:
         return false;
     }
@@ -516,50 +552,121 @@ static int64_t oracle_top(const struct lac_model *model, uint32_t track, int64_t
     return -1;
 }
 
-static void oracle(const struct lac_model *model, enum lac_flame_metric metric,
-                   enum lac_flame_by by, int64_t t0, int64_t t1, struct sums *sums)
+static void oracle(const struct lac_model *model, const struct lac_flame_options *options,
+                   struct sums *sums)
 {
+    const enum lac_flame_metric metric = options->metric;
+    const enum lac_flame_by by = options->by;
     char path[PATH_MAX_];
     sums->count = 0;
+    sums->piece_count = 0;
     for (uint32_t t = 0; t < model->track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (metric == LAC_FLAME_CPU && track->kind == LAC_TRACK_THREAD) {
-            for (int64_t now = t0; now < t1; now++) {
-                int64_t top = oracle_top(model, t, now, metric, by);
-                if (top >= 0) {
-                    oracle_path(model, top, metric, by, "", "", path);
-                    sum_add(sums, path, 1);
-                }
+        if (options->is_chosen != NULL && options->is_chosen[t] == 0) {
+            continue;
+        }
+        for (int64_t now = 0;
+             now < 400 && metric == LAC_FLAME_CPU && track->kind == LAC_TRACK_THREAD; now++) {
+            int64_t top = is_asked(options, now) ? oracle_top(model, t, now, metric, by) : -1;
+            if (top >= 0) {
+                oracle_path(model, top, metric, by, "", "", path);
+                sum_add(sums, path, t, now, 1);
             }
         }
         for (uint64_t i = track->first; i < track->first + track->count; i++) {
             const char *name = lac_model_str(model, model->slices.name[i]);
             uint32_t link = model->slices.link[i];
+            int64_t ns = 0;
             for (int64_t now = model->slices.start_ns[i]; now < end_of(model, i); now++) {
-                if (now < t0 || now >= t1) {
-                    continue;
-                }
-                if (metric == LAC_FLAME_GPU && track->kind == LAC_TRACK_STREAM) {
-                    int64_t parent = link == LAC_NONE ? -1 : oracle_parent(model, link, metric, by);
-                    oracle_path(model, parent, metric, by, "", name, path);
-                    sum_add(sums, path, 1);
-                } else if (metric == LAC_FLAME_WAITING && track->kind == LAC_TRACK_GAPS) {
+                ns += is_asked(options, now) ? 1 : 0;
+                if (metric == LAC_FLAME_WAITING && track->kind == LAC_TRACK_GAPS &&
+                    is_asked(options, now)) {
                     uint32_t launch = link == LAC_NONE ? LAC_NONE : model->slices.link[link];
                     int64_t top =
                         launch == LAC_NONE
                             ? -1
                             : oracle_top(model, lac_model_track_of(model, launch), now, metric, by);
                     oracle_path(model, top, metric, by, name, "", path);
-                    sum_add(sums, path, 1);
+                    sum_add(sums, path, t, now, 1);
                 }
+            }
+            if (metric == LAC_FLAME_GPU && track->kind == LAC_TRACK_STREAM && ns > 0) {
+                int64_t parent = link == LAC_NONE ? -1 : oracle_parent(model, link, metric, by);
+                oracle_path(model, parent, metric, by, "", name, path);
+                sum_add(sums, path, 0, model->slices.start_ns[i], ns);
             }
         }
     }
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const struct piece *x = a;
+    const struct piece *y = b;
+    if (x->group != y->group) {
+        return x->group < y->group ? -1 : 1;
+    }
+    if (x->start_ns != y->start_ns) {
+        return x->start_ns < y->start_ns ? -1 : 1;
+    }
+    return x->number - y->number;
+}
+
+/* The frame of a path at that depth and its length, 0: the path has ended. */
+static size_t frame_at(const char *path, int depth, const char **ret_name)
+{
+    for (; depth > 0 && path != NULL; depth--) {
+        path = strchr(path, ';');
+        path = path != NULL ? path + 1 : NULL;
+    }
+    *ret_name = path;
+    return path != NULL ? strcspn(path, ";") : 0;
+}
+
+/* What is in pieces [first, end), all of one parent: runs of one name are a frame. */
+static size_t print_pieces(const struct sums *sums, int first, int end, int depth, char *out)
+{
+    size_t used = 0;
+    for (int i = first; i < end;) {
+        const char *name;
+        const char *other;
+        const size_t length = frame_at(sums->at[sums->pieces[i].path].path, depth, &name);
+        int64_t value_ns = 0;
+        int next = i;
+        for (; next < end; next++) {
+            const size_t same = frame_at(sums->at[sums->pieces[next].path].path, depth, &other);
+            if (same != length || (length > 0 && strncmp(name, other, length) != 0)) {
+                break;
+            }
+            value_ns += sums->pieces[next].length_ns;
+        }
+        if (length > 0) {
+            used += (size_t)snprintf(out + used, TEXT_MAX - used, "%d %.*s %lld\n", depth,
+                                     (int)length, name, (long long)value_ns);
+            used += print_pieces(sums, i, next, depth + 1, out + used);
+        }
+        i = next;
+    }
+    return used;
+}
+
+static size_t print_nodes(const struct lac_model *model, const struct lac_flame *flame,
+                          uint32_t node, int depth, char *out)
+{
+    const struct lac_flame_node *n = &flame->nodes[node];
+    size_t used = 0;
+    for (uint32_t c = n->first_child; c < n->first_child + n->child_count; c++) {
+        used +=
+            (size_t)snprintf(out + used, TEXT_MAX - used, "%d %s %lld\n", depth,
+                             name_of(model, &flame->nodes[c]), (long long)flame->nodes[c].value_ns);
+        used += print_nodes(model, flame, c, depth + 1, out + used);
+    }
+    return used;
+}
+
 static struct lac_model *random_model(void)
 {
-    static const char *const NAMES[6] = {"a", "b", "c", "d", "ProfilerStep#1", "e"};
+    static const char *const NAMES[6] = {"a", "b", "c", "d", "ProfilerStep#1", "nn.Module: e"};
     static const enum lac_slice_kind KINDS[7] = {
         LAC_SLICE_OP,  LAC_SLICE_RANGE,    LAC_SLICE_PYTHON, LAC_SLICE_OTHER,
         LAC_SLICE_API, LAC_SLICE_OVERHEAD, LAC_SLICE_SYNC};
@@ -606,44 +713,124 @@ static struct lac_model *random_model(void)
     return model;
 }
 
+static void compare_sums(const struct lac_model *model, const struct lac_flame *flame,
+                         const struct sums *sums)
+{
+    char path[PATH_MAX_];
+    int with_time = 0;
+    int64_t total = 0;
+    for (uint32_t i = 0; i < flame->node_count; i++) {
+        if (flame->nodes[i].self_ns == 0) {
+            continue;
+        }
+        path_of(model, flame, i, path);
+        int at = 0;
+        while (at < sums->count && strcmp(sums->at[at].path, path) != 0) {
+            at++;
+        }
+        ck_assert_msg(at < sums->count, "%s is not in the oracle's", path);
+        ck_assert_msg(sums->at[at].self_ns == flame->nodes[i].self_ns,
+                      "%s: %lld, the oracle has %lld", path, (long long)flame->nodes[i].self_ns,
+                      (long long)sums->at[at].self_ns);
+        with_time++;
+        total += sums->at[at].self_ns;
+    }
+    ck_assert_int_eq(with_time, sums->count);
+    ck_assert_int_eq(total, flame->nodes[0].value_ns);
+}
+
+static void compare_in_time(const struct lac_model *model, struct lac_flame_options options,
+                            struct sums *sums)
+{
+    static char expected[TEXT_MAX];
+    static char got[TEXT_MAX];
+    struct lac_flame *flame = NULL;
+    qsort(sums->pieces, (size_t)sums->piece_count, sizeof(sums->pieces[0]), by_time);
+    expected[0] = '\0';
+    got[0] = '\0';
+    (void)print_pieces(sums, 0, sums->piece_count, 0, expected);
+    options.order = LAC_FLAME_ORDER_TIME;
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    check_sums(flame);
+    const int64_t total_ns = flame->nodes[0].value_ns;
+    (void)print_nodes(model, flame, 0, 0, got);
+    ck_assert_str_eq(got, expected);
+    lac_flame_destroy(flame);
+    options.node_count_max = (uint32_t)(2 + upto(12)); /* what is small is summed, never lost */
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    check_sums(flame);
+    ck_assert_uint_le(flame->node_count, options.node_count_max);
+    ck_assert_int_eq(flame->nodes[0].value_ns, total_ns);
+    lac_flame_destroy(flame);
+}
+
+/* Steps and other pieces of the area, and rows. */
+static void ask_for_less(const struct lac_model *model, struct lac_flame_options *options,
+                         struct lac_flame_span *spans, uint8_t *is_chosen)
+{
+    if (upto(2) == 0) {
+        for (int64_t t = options->t0_ns + upto(20); options->span_count < 16; t += upto(9)) {
+            const int64_t end_ns = t + 1 + upto(30);
+            if (end_ns > options->t1_ns) {
+                break;
+            }
+            spans[options->span_count++] = (struct lac_flame_span){t, end_ns};
+            t = end_ns;
+        }
+        options->spans = spans;
+    }
+    if (upto(2) == 0) {
+        for (uint32_t t = 0; t < model->track_count; t++) {
+            is_chosen[t] = upto(2) == 0 ? 1 : 0;
+        }
+        options->is_chosen = is_chosen;
+    }
+}
+
 START_TEST(random_models_agree_with_the_oracle)
 {
     static struct sums sums;
-    static const enum lac_flame_by BY[3] = {LAC_FLAME_BY_OP, LAC_FLAME_BY_RANGE,
-                                            LAC_FLAME_BY_PYTHON};
-    char path[PATH_MAX_];
+    static const enum lac_flame_by BY[] = {LAC_FLAME_BY_OP, LAC_FLAME_BY_RANGE, LAC_FLAME_BY_PYTHON,
+                                           LAC_FLAME_BY_MODULE};
     random_state = (uint32_t)_i + 1;
     struct lac_model *model = random_model();
     for (int metric = 0; metric < 3; metric++) {
-        for (int by = 0; by < 3; by++) {
-            int64_t t0 = upto(2) == 0 ? 0 : upto(120);
-            int64_t t1 = t0 + 1 + upto(150);
-            struct lac_flame *flame = drawn(model, (enum lac_flame_metric)metric, BY[by], t0, t1);
+        for (size_t by = 0; by < LAC_COUNT_OF(BY); by++) {
+            struct lac_flame_options options = {.metric = (enum lac_flame_metric)metric,
+                                                .by = BY[by],
+                                                .t0_ns = upto(2) == 0 ? 0 : upto(120),
+                                                .node_count_max = 1000000};
+            struct lac_flame_span spans[16];
+            uint8_t is_chosen[16];
+            struct lac_flame *flame = NULL;
+            options.t1_ns = options.t0_ns + 1 + upto(150);
+            ask_for_less(model, &options, spans, is_chosen);
+            ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
             check_shape(model, flame);
-            oracle(model, (enum lac_flame_metric)metric, BY[by], t0, t1, &sums);
-            int with_time = 0;
-            int64_t total = 0;
-            for (uint32_t i = 0; i < flame->node_count; i++) {
-                if (flame->nodes[i].self_ns == 0) {
-                    continue;
-                }
-                path_of(model, flame, i, path);
-                int at = 0;
-                while (at < sums.count && strcmp(sums.at[at].path, path) != 0) {
-                    at++;
-                }
-                ck_assert_msg(at < sums.count, "%s is not in the oracle's", path);
-                ck_assert_msg(sums.at[at].self_ns == flame->nodes[i].self_ns,
-                              "%s: %lld, the oracle has %lld", path,
-                              (long long)flame->nodes[i].self_ns, (long long)sums.at[at].self_ns);
-                with_time++;
-                total += sums.at[at].self_ns;
-            }
-            ck_assert_int_eq(with_time, sums.count);
-            ck_assert_int_eq(total, flame->nodes[0].value_ns);
+            oracle(model, &options, &sums);
+            compare_sums(model, flame, &sums);
             lac_flame_destroy(flame);
+            compare_in_time(model, options, &sums);
         }
     }
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(time_order_keeps_frames_apart_that_something_lies_between)
+{
+    struct lac_model *model = trace_draw("main op 0 10 forward\n"
+                                         "main op 12 8 backward\n"
+                                         "main op 21 9 forward\n");
+    struct lac_flame_options options = {
+        .metric = LAC_FLAME_CPU, .order = LAC_FLAME_ORDER_TIME, .prune_fraction = 0.3};
+    char text[TEXT_MAX];
+    struct lac_flame *flame = NULL;
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    (void)print_nodes(model, flame, 0, 0, text);
+    /* the second is below 30 % and stands where it was */
+    ck_assert_str_eq(text, "0 forward 10000\n0 ... 8000\n0 forward 9000\n");
+    lac_flame_destroy(flame);
     lac_model_destroy(model);
 }
 END_TEST
@@ -658,6 +845,7 @@ int main(void)
     tcase_add_test(hand, host_time_leaves_out_the_recorder_and_threads_that_only_wait);
     tcase_add_test(hand, waiting_stands_under_its_cause_and_what_the_launching_thread_did);
     tcase_add_test(hand, small_frames_are_summed_not_lost);
+    tcase_add_test(hand, time_order_keeps_frames_apart_that_something_lies_between);
     tcase_add_test(hand, an_empty_model_has_only_a_root);
     tcase_add_test(hand, a_staircase_of_crossing_slices_stays_small);
     TCase *random = tcase_create("random");

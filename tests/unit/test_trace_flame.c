@@ -362,6 +362,34 @@ static void draw_area(int round, struct lac_flame_options *options)
     options->t1_ns = round < 2 ? LAC_TIME_MAX_NS : at_ns + width_ns;
 }
 
+/** Some rows. */
+static const uint8_t *choose_rows(void)
+{
+    static uint8_t is_chosen[1024];
+
+    ck_assert_uint_lt(model->track_count, sizeof(is_chosen));
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        is_chosen[t] = (uint8_t)below(2);
+    }
+    return is_chosen;
+}
+
+/** Pieces of the area. @return how many, 0: it is too short */
+static uint32_t draw_spans(const struct lac_flame_options *options, struct lac_flame_span *spans)
+{
+    const int64_t last_ns =
+        options->t1_ns < model->info.duration_ns ? options->t1_ns : model->info.duration_ns;
+    const int64_t piece_ns = (last_ns - options->t0_ns) / 8;
+
+    for (uint32_t i = 0; i < 8 && piece_ns > 1; i++) {
+        const int64_t at_ns = options->t0_ns + (int64_t)i * piece_ns;
+
+        spans[i].start_ns = at_ns + (int64_t)below((uint64_t)piece_ns / 2);
+        spans[i].end_ns = at_ns + piece_ns / 2 + 1 + (int64_t)below((uint64_t)piece_ns / 2);
+    }
+    return piece_ns > 1 ? 8 : 0;
+}
+
 static void compare_in_areas(int rounds)
 {
     const struct lac_model *whole = NULL;
@@ -371,15 +399,20 @@ static void compare_in_areas(int rounds)
     ck_assert_msg(lac_trace_file_model(file, &whole, &error) == LAC_OK, "%s", error.message);
     for (int round = 0; round < rounds; round++) {
         struct lac_flame_options options = {0};
+        struct lac_flame_span spans[8];
 
         draw_area(round, &options);
         for (int metric = LAC_FLAME_GPU; metric <= LAC_FLAME_CPU; metric++) {
-            for (int by = LAC_FLAME_BY_OP; by <= LAC_FLAME_BY_PYTHON; by++) {
+            for (int by = LAC_FLAME_BY_OP; by <= LAC_FLAME_BY_MODULE; by++) {
                 options.metric = (enum lac_flame_metric)metric;
                 options.by = (enum lac_flame_by)by;
                 /* which of equal frames are cut off is told by their order, too */
                 options.node_count_max = round % 2 == 0 ? 0 : (uint32_t)(2 + below(60));
                 options.prune_fraction = round % 3 == 0 ? 0 : 0.0005;
+                options.order = below(3) == 0 ? LAC_FLAME_ORDER_TIME : LAC_FLAME_ORDER_VALUE;
+                options.is_chosen = below(3) == 0 ? choose_rows() : NULL;
+                options.span_count = below(3) == 0 ? draw_spans(&options, spans) : 0;
+                options.spans = spans;
                 total_ns[metric] += compare(whole, &options);
             }
         }

@@ -312,11 +312,22 @@ export interface TableQuery {
 export const getTable = (id: string, name: tables.TableName, query: TableQuery, s?: AbortSignal) =>
   getJson(`${trace(id)}/tables/${name}`, tables.tableShape, {...query}, s);
 
-export const getFlame = (
-  id: string,
-  query: {metric: string; by: string; t0?: number; t1?: number; detail?: string | undefined},
-  s?: AbortSignal,
-) => getJson(`${trace(id)}/flame`, shapes.flameShape, query, s);
+export interface FlameQuery {
+  readonly metric: string;
+  readonly by: string;
+  readonly t0?: number;
+  readonly t1?: number;
+  readonly steps?: string | undefined;
+  readonly tracks?: string | undefined;
+  readonly order?: string | undefined;
+  readonly detail?: string | undefined;
+}
+export const getFlame = (id: string, query: FlameQuery, s?: AbortSignal) =>
+  getJson(`${trace(id)}/flame`, shapes.flameShape, {...query}, s);
+
+/** The same as folded stacks, for other tools. */
+export const foldedUrl = (id: string, query: FlameQuery): string =>
+  apiUrl(`${trace(id)}/flame`, {...query, format: 'folded'});
 
 export const getComparison = (a: string, b: string, s?: AbortSignal) =>
   getJson('compare', shapes.comparisonShape, {a, b}, s);

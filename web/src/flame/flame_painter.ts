@@ -320,6 +320,8 @@ export class FlamePainter {
   }
 }
 
+const MODULE = 'nn.Module: ';
+
 /** What a frame is called on screen: causes by their words, kernels by their short names. */
 export function frameLabel(
   tree: FlameTree,
@@ -331,7 +333,8 @@ export function frameLabel(
     const {letter, label} = causeWord(name);
     return `${letter}  ${label}`;
   }
-  return (tree.kind[node] === 'kernel' ? shortNames.get(name) : undefined) ?? name;
+  const short = tree.kind[node] === 'kernel' ? shortNames.get(name) : undefined;
+  return short ?? (name.startsWith(MODULE) ? name.slice(MODULE.length) : name);
 }
 
 /** `share` of the second color in the first, both "#rrggbb". */

@@ -7,6 +7,7 @@
 //   BASE/t/ID?view=timeline&q=text&dock=hits
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=flame&shape=inverted&fold=1&of=NAME&with=ID&detail=full
+//   BASE/t/ID?view=flame&steps=2,5-9&tracks=7&order=time
 //   BASE/t/ID?view=kernels&table=copies&group=track&sort=-count&f=text&sel=a:T0,T1
 //   BASE/r/ID?v=START,DUR&met=12       a run: its ranks side by side, a window, a collective of it
 //   BASE/compare?a=ID&b=ID&met=3&v=... two traces, before and after, aligned at a step
@@ -84,6 +85,11 @@ export interface ViewState {
   readonly flameWith: string;
   /** "full": without summing small frames. */
   readonly flameDetail: string;
+  /** Only time in these steps, "2,5-9", and of these rows; "": all. */
+  readonly flameSteps: string;
+  readonly flameTracks: string;
+  /** "time": frames in the order of time. */
+  readonly flameOrder: string;
   /** Which table, "" that of kernels; and what its rows have in common, "" as usual. */
   readonly tableName: string;
   readonly tableGroup: string;
@@ -135,6 +141,9 @@ export const DEFAULT_VIEW: ViewState = {
   flameOf: '',
   flameWith: '',
   flameDetail: '',
+  flameSteps: '',
+  flameTracks: '',
+  flameOrder: '',
   tableName: '',
   tableGroup: '',
   tableSort: '',
@@ -173,6 +182,9 @@ export const flameFold = signal('');
 export const flameOf = signal('');
 export const flameWith = signal('');
 export const flameDetail = signal('');
+export const flameSteps = signal('');
+export const flameTracks = signal('');
+export const flameOrder = signal('');
 export const tableName = signal('');
 export const tableGroup = signal('');
 export const tableSort = signal('');
@@ -212,6 +224,9 @@ export function currentView(): ViewState {
     flameOf: flameOf.value,
     flameWith: flameWith.value,
     flameDetail: flameDetail.value,
+    flameSteps: flameSteps.value,
+    flameTracks: flameTracks.value,
+    flameOrder: flameOrder.value,
     tableName: tableName.value,
     tableGroup: tableGroup.value,
     tableSort: tableSort.value,
@@ -253,6 +268,9 @@ export function show(change: Partial<ViewState>): void {
     flameOf.value = next.flameOf;
     flameWith.value = next.flameWith;
     flameDetail.value = next.flameDetail;
+    flameSteps.value = next.flameSteps;
+    flameTracks.value = next.flameTracks;
+    flameOrder.value = next.flameOrder;
     tableName.value = next.tableName;
     tableGroup.value = next.tableGroup;
     tableSort.value = next.tableSort;
@@ -357,6 +375,9 @@ export function formatLocation(view: ViewState): string {
   put('of', view.flameOf, '');
   put('with', view.flameWith, '');
   put('detail', view.flameDetail, '');
+  put('steps', view.flameSteps, '');
+  put('tracks', view.flameTracks, '');
+  put('order', view.flameOrder, '');
   put('table', view.tableName, '');
   put('group', view.tableGroup, '');
   put('sort', view.tableSort, '');
@@ -438,6 +459,9 @@ export function parseLocation(path: string, search: string): ViewState {
     flameOf: params.get('of') ?? '',
     flameWith: params.get('with') ?? '',
     flameDetail: params.get('detail') ?? '',
+    flameSteps: params.get('steps') ?? '',
+    flameTracks: params.get('tracks') ?? '',
+    flameOrder: params.get('order') ?? '',
     tableName: params.get('table') ?? '',
     tableGroup: params.get('group') ?? '',
     tableSort: params.get('sort') ?? '',

@@ -2,8 +2,8 @@
 // host's time went to.
 import type {JSX} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
-import {getFlame} from '../api/client';
-import type {FlameReply, TraceInfo} from '../api/types';
+import {foldedUrl, getFlame, getTable, getTracks, type FlameQuery} from '../api/client';
+import type {FlameReply, TraceInfo, TracksInfo} from '../api/types';
 import {
   type Amount,
   exactNs,
@@ -45,13 +45,17 @@ import {
   flameForm,
   flameMetric,
   flameOf,
+  flameOrder,
   flameShape,
+  flameSteps,
+  flameTracks,
   flameWith,
   query,
   selection,
   show,
 } from '../model/view_state';
 import {IconClose, IconSearch} from '../ui/icons';
+import {trackLabel} from '../timeline/data/rows';
 import {ViewLink} from '../ui/link';
 import {latest, useResource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
@@ -92,6 +96,11 @@ const BYS = [
     definition:
       'Python functions, operators and ranges. In recordings of Lacuna: samples of the stacks, each 20 ms and by the line that ran, not exact calls',
   },
+  {
+    key: 'module',
+    label: 'module',
+    definition: 'Modules of the model, and annotated ranges',
+  },
 ] as const;
 
 /** What an address says may be anything. */
@@ -105,33 +114,25 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const metric = known(metrics, flameMetric.value) ?? (hasGpuWork(trace) ? 'waiting' : 'cpu');
   const by = known(BYS, flameBy.value) ?? 'op';
   const chosen = selection.value;
-  const area = chosen?.kind === 'area' || chosen?.kind === 'gap' ? chosen : undefined;
-  const detail = flameDetail.value === 'full' ? 'full' : undefined;
-  const key = [
-    trace.id,
-    trace.generation,
+  const steps = flameSteps.value;
+  const isArea = steps === '' && (chosen?.kind === 'area' || chosen?.kind === 'gap');
+  const area = isArea ? chosen : undefined;
+  const otherId = flameWith.value;
+  const asked: FlameQuery = {
     metric,
     by,
-    area?.t0 ?? '',
-    area?.t1 ?? '',
-    detail ?? '',
-  ].join('/');
-  const otherId = flameWith.value;
+    detail: flameDetail.value === 'full' ? 'full' : undefined,
+    steps: steps === '' ? undefined : steps,
+    tracks: flameTracks.value === '' ? undefined : flameTracks.value,
+    order: flameOrder.value === 'time' && otherId === '' ? 'time' : undefined,
+    ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {}),
+  };
+  const key = [trace.id, trace.generation, ...Object.values(asked)].join('/');
   const second = useResource(otherId === '' ? undefined : `${otherId}/${metric}/${by}`, signal =>
     getFlame(otherId, {metric, by}, signal),
   );
-  const flame = useResource(key, signal =>
-    getFlame(
-      trace.id,
-      {
-        metric,
-        by,
-        detail,
-        ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {}),
-      },
-      signal,
-    ),
-  );
+  const flame = useResource(key, signal => getFlame(trace.id, asked, signal));
+  const lacking = useLacking(trace);
   const kernels = useResource(`${trace.id}/${trace.generation}`, () =>
     loadKernels(trace.id, trace.generation),
   );
@@ -147,19 +148,29 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
           label="Metric"
           options={metrics}
           value={metric}
-          onChoose={value => show({flameMetric: value, flameFocus: 0, flameDropped: []})}
+          onChoose={value => show({...ANEW, flameMetric: value, flameTracks: ''})}
         />
         <Choice
           label="By"
           prefix="by"
           options={BYS}
           value={by}
-          onChoose={value => show({flameBy: value, flameFocus: 0, flameDropped: []})}
+          lacking={lacking}
+          onChoose={value => show({...ANEW, flameBy: value})}
         />
         <AreaNote area={area} reply={reply} />
+        <Parts trace={trace} metric={metric} />
         <span class="spacer" />
         <Search />
         <Shapes by={by} other={otherId} trace={trace} />
+        <a
+          class="button button-quiet"
+          href={foldedUrl(trace.id, {...asked, order: undefined})}
+          download={`${trace.name}.folded.txt`}
+          title="This graph as folded stacks, which other tools read"
+        >
+          Download
+        </a>
       </div>
       <StandIn keeps of={flame} what="the flame graph" />
       {reply && flame.kind !== 'error' && (
@@ -182,6 +193,84 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   );
 }
 
+/** A frame has another number in another graph. */
+const ANEW = {flameFocus: 0, flameDropped: [] as readonly number[]} as const;
+
+/** Why frames of a kind cannot be had. */
+function useLacking(trace: TraceInfo): Readonly<Record<string, string>> {
+  const key = `${trace.id}/${trace.generation}`;
+  const found = useResource(key, async signal => {
+    const [all, modules] = await Promise.all(
+      ['', 'nn.Module: '].map(q => getTable(trace.id, 'python', {q, limit: 1}, signal)),
+    );
+    return {python: all?.total ?? 0, modules: modules?.total ?? 0};
+  });
+  if (found.kind !== 'ready') return {};
+  return {
+    ...(found.value.python === 0 && {python: 'Not recorded: profile(with_stack=True)'}),
+    ...(found.value.modules === 0 && {
+      module: 'Not recorded: profile(with_stack=True, with_modules=True)',
+    }),
+  };
+}
+
+/** Which rows hold the time of a metric. */
+function rowsOf(info: TracksInfo, metric: string): readonly {id: string; label: string}[] {
+  const kind = metric === 'gpu' ? 'stream' : metric === 'waiting' ? 'gaps' : 'thread';
+  return info.tracks
+    .filter(track => track.kind === kind && track.count > 0)
+    .map(track => ({id: String(track.index), label: trackLabel(info, track).label}));
+}
+
+/** Of which steps, and of which stream, device or thread. */
+function Parts({trace, metric}: {trace: TraceInfo; metric: string}): JSX.Element {
+  const tracks = useResource(`${trace.id}/${trace.generation}`, signal =>
+    getTracks(trace.id, signal),
+  );
+  const info = tracks.kind === 'ready' ? tracks.value : undefined;
+  const rows = info ? rowsOf(info, metric) : [];
+  const count = info?.steps.start_ns.length ?? 0;
+  const set = (text: string): void => {
+    const value = text.replace(/\s/g, '');
+    if (value !== flameSteps.value) show({...ANEW, flameSteps: value});
+  };
+  return (
+    <>
+      {(count > 1 || flameSteps.value !== '') && (
+        <input
+          class="input flame-steps"
+          aria-label="Steps"
+          title={`Only time in these steps, as in 2,5-9: there are ${count}, the first is 0`}
+          placeholder="all steps"
+          value={flameSteps.value}
+          onChange={event => set(event.currentTarget.value)}
+        />
+      )}
+      {(rows.length > 1 || flameTracks.value !== '') && metric !== 'profile' && (
+        <select
+          class="input list-choice flame-other"
+          aria-label="Row"
+          title="Only time of this row"
+          value={flameTracks.value}
+          onChange={event => show({...ANEW, flameTracks: event.currentTarget.value})}
+        >
+          <option value="">
+            {metric === 'gpu' ? 'all streams' : metric === 'waiting' ? 'all GPUs' : 'all threads'}
+          </option>
+          {flameTracks.value !== '' && !rows.some(row => row.id === flameTracks.value) && (
+            <option value={flameTracks.value}>rows {flameTracks.value}</option>
+          )}
+          {rows.map(row => (
+            <option key={row.id} value={row.id}>
+              {row.label}
+            </option>
+          ))}
+        </select>
+      )}
+    </>
+  );
+}
+
 /** Stacks of Python begin with frames that all of them share: there, chains are folded unless
  *  somebody unfolds them. */
 function isFolded(by: string): boolean {
@@ -200,7 +289,7 @@ function Shapes(props: {by: string; other: string; trace: TraceInfo}): JSX.Eleme
   const others = traces.value
     .filter(each => each.id !== props.trace.id && each.state === 'ready')
     .slice(0, OTHERS_MAX);
-  const anew = {flameFocus: 0, flameDropped: [], flameOf: ''};
+  const anew = {...ANEW, flameOf: ''};
   const folded = isFolded(props.by);
   return (
     <>
@@ -216,6 +305,15 @@ function Shapes(props: {by: string; other: string; trace: TraceInfo}): JSX.Eleme
             }
           >
             Invert
+          </button>
+          <button
+            type="button"
+            class="button button-quiet"
+            title="From left to right in the order of time, instead of the widest first (1, 2)"
+            aria-pressed={flameOrder.value === 'time'}
+            onClick={() => show({...anew, flameOrder: flameOrder.value === 'time' ? '' : 'time'})}
+          >
+            In time
           </button>
           <button
             type="button"
@@ -265,6 +363,8 @@ function Choice<K extends string>(props: {
   prefix?: string;
   options: readonly {readonly key: K; readonly label: string; readonly definition: string}[];
   value: string;
+  /** Why some cannot be chosen. */
+  lacking?: Readonly<Record<string, string>>;
   onChoose: (key: K) => void;
 }): JSX.Element {
   return (
@@ -275,7 +375,8 @@ function Choice<K extends string>(props: {
           <button
             key={option.key}
             type="button"
-            title={option.definition}
+            title={props.lacking?.[option.key] ?? option.definition}
+            disabled={props.lacking?.[option.key] !== undefined && option.key !== props.value}
             aria-pressed={option.key === props.value}
             onClick={() => props.onChoose(option.key)}
           >
@@ -294,7 +395,11 @@ function AreaNote(props: {
   const {area, reply} = props;
   const steps = reply !== undefined && reply.steps > 0 ? plural(reply.steps, 'step') : undefined;
   if (!area)
-    return <span class="muted num">{['whole trace', steps].filter(Boolean).join(', ')}</span>;
+    return (
+      <span class="muted num">
+        {[flameSteps.value === '' && 'whole trace', steps].filter(Boolean).join(', ')}
+      </span>
+    );
   return (
     <span class="area-note num">
       <ViewLink
@@ -321,15 +426,21 @@ function Search(): JSX.Element {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
-      if (event.key !== '/' || event.ctrlKey || event.metaKey || isTyping(event)) return;
-      event.preventDefault();
-      field.current?.focus();
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+      if (event.key === '1') show({...ANEW, flameOf: '', flameOrder: 'time'});
+      else if (event.key === '2') show({...ANEW, flameOf: '', flameOrder: ''});
+      else if (event.key === '/') {
+        event.preventDefault();
+        field.current?.focus();
+      }
     };
     addEventListener('keydown', onKey);
     const forget = registerShortcuts({
       title: 'Flame graph',
       shortcuts: [
         {keys: ['/'], text: 'search'},
+        {keys: ['1'], text: 'in the order of time'},
+        {keys: ['2'], text: 'the widest first'},
         {keys: ['click'], text: 'focus a frame (Enter)'},
         {keys: ['Shift', 'click'], text: 'drop a frame (Delete)'},
         {keys: ['↑', '↓', '←', '→'], text: 'move between frames'},

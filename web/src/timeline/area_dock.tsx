@@ -418,6 +418,22 @@ function Steps({model, span}: DetailsProps & {span: Area}): JSX.Element {
           ? 'No step in this area.'
           : `${formatCount(inside.length)} steps` +
             (inside.length > STEPS_SHOWN ? `; the first ${STEPS_SHOWN} are shown` : '')}
+        {inside[0] && (
+          <>
+            {' · '}
+            <ViewLink
+              view={{
+                page: 'flame',
+                flameSteps:
+                  inside.length === 1
+                    ? `${inside[0].index}`
+                    : `${inside[0].index}-${inside[inside.length - 1]?.index}`,
+              }}
+            >
+              flame graph of these steps
+            </ViewLink>
+          </>
+        )}
       </p>
     </div>
   );

@@ -178,7 +178,8 @@ static enum lac_status want_launches(const struct lac_flame_question *question,
     enum lac_status status = LAC_OK;
 
     for (uint32_t t = 0; t < head->recorded_track_count && status == LAC_OK; t++) {
-        if (head->tracks[t].kind == LAC_TRACK_STREAM) {
+        if (head->tracks[t].kind == LAC_TRACK_STREAM &&
+            lac_flame_counts(question->options, head, t)) {
             wanted->extent[t] = LAC_FLAME_AREA;
             if (question->options->by != LAC_FLAME_BY_KERNEL) {
                 status = want_links(question, t, true, wanted);
@@ -225,7 +226,8 @@ static enum lac_status want_waiting(const struct lac_flame_question *question,
     enum lac_status status = LAC_OK;
 
     for (uint32_t t = 0; t < head->track_count && status == LAC_OK; t++) {
-        if (head->tracks[t].kind == LAC_TRACK_GAPS) {
+        if (head->tracks[t].kind == LAC_TRACK_GAPS &&
+            lac_flame_counts(question->options, head, t)) {
             wanted->extent[t] = LAC_FLAME_AREA;
             status = want_links(question, t, false, wanted);
         }
@@ -247,7 +249,8 @@ static void want_threads(const struct lac_flame_question *question, struct lac_f
     const enum lac_track_kind kind = question->is_sampled ? LAC_TRACK_STACKS : LAC_TRACK_THREAD;
 
     for (uint32_t t = 0; t < head->recorded_track_count; t++) {
-        if (head->tracks[t].kind == kind && question->whole->is_left_out[t] == 0) {
+        if (head->tracks[t].kind == kind && question->whole->is_left_out[t] == 0 &&
+            lac_flame_counts(question->options, head, t)) {
             wanted->extent[t] = LAC_FLAME_AREA;
         }
     }

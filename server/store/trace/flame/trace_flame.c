@@ -339,6 +339,20 @@ static bool is_part_cheaper(struct lac_trace_file *file, const struct lac_flame_
     return is_cheaper;
 }
 
+static enum lac_status create(const struct lac_model *model,
+                              const struct lac_flame_options *options, struct lac_flame **ret_flame,
+                              struct lac_error *reterr)
+{
+    const enum lac_status status = lac_flame_create(model, options, ret_flame);
+
+    return status != LAC_ERR_LIMIT
+               ? status
+               : lac_fail(reterr, status, 0,
+                          "in the order of time this graph has more than %d pieces: choose an "
+                          "area, steps or rows",
+                          LAC_FLAME_PIECES_MAX);
+}
+
 enum lac_status lac_trace_flame(struct lac_trace_file *file,
                                 const struct lac_flame_options *options,
                                 struct lac_flame **ret_flame, struct lac_error *reterr)
@@ -353,12 +367,12 @@ enum lac_status lac_trace_flame(struct lac_trace_file *file,
     if (is_part_cheaper(file, options)) {
         status = lac_trace_flame_part(file, options, &part, reterr);
         asked.whole = &part.whole;
-        status = status == LAC_OK ? lac_flame_create(part.model, &asked, ret_flame) : status;
+        status = status == LAC_OK ? create(part.model, &asked, ret_flame, reterr) : status;
         lac_trace_flame_part_done(&part);
         return status;
     }
     status = lac_trace_file_model(file, &model, reterr);
-    status = status == LAC_OK ? lac_flame_create(model, &asked, ret_flame) : status;
+    status = status == LAC_OK ? create(model, &asked, ret_flame, reterr) : status;
     lac_trace_file_release_model(file, model);
     return status;
 }

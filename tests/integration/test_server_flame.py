@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Flame graphs of steps, rows and modules, and in the order of time, against a plain computation over the trace's events."""
+import collections
+import json
+import unittest
+
+from server_harness import Server, main
+
+STEPS = 5
+STREAMS = (7, 20)
+MODULES = ("nn.Module: Net_0", "nn.Module: Conv_0", "nn.Module: Linear_0")
+
+
+class Loop:
+    """Steps of 20 ms: two modules in a network, each launches on both streams; `nccl` stands in no module."""
+
+    def __init__(self):
+        self.events = [{"ph": "M", "name": "thread_name", "pid": 10, "tid": 11, "ts": 0, "args": {"name": "main"}}]
+        self.operations = []  # (start us, length us, stream, stack of modules, name)
+        for step in range(STEPS):
+            at = 1000 + step * 20000
+            self.span("user_annotation", f"ProfilerStep#{step}", at, 19990)
+            self.span("python_function", "train.py(7): train", at + 1, 19980)
+            self.span("python_function", MODULES[0], at + 100, 8000 + step * 100)
+            for k, (module, start) in enumerate(((MODULES[1], 200), (MODULES[2], 4200))):
+                self.span("python_function", module, at + start, 3500)
+                self.span("cpu_op", "aten::op", at + start + 10, 3000)
+                for n in range(4):
+                    length = 500 + 37 * n + 11 * step
+                    self.launch(at + start + 20 + 600 * n, length, STREAMS[n % 2], MODULES[:1] + (module,), f"kernel{k}{n % 3}")
+            self.launch(at + 12000, 3000 + 50 * step, STREAMS[1], (), "nccl")
+
+    def span(self, category, name, ts, dur):
+        self.events.append({"ph": "X", "cat": category, "name": name, "pid": 10, "tid": 11, "ts": ts, "dur": dur})
+
+    def launch(self, ts, length, stream, stack, name):
+        number = len(self.operations) + 1
+        self.events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 10, "tid": 11, "ts": ts, "dur": 5, "args": {"correlation": number}})
+        self.events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream, "ts": ts + 30, "dur": length,
+                            "args": {"device": 0, "stream": stream, "correlation": number}})
+        self.operations.append((ts + 30, length, stream, stack, name))
+
+    def body(self):
+        return json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU"}], "traceEvents": self.events}).encode()
+
+
+def stacks(reply):
+    """self time by stack, of the columns of a graph."""
+    nodes, paths, sums = reply["nodes"], [()], collections.Counter()
+    for i in range(1, len(nodes["name"])):
+        paths.append(paths[nodes["parent"][i]] + (nodes["name"][i],))
+        if nodes["self_ns"][i]:
+            sums[paths[i]] += nodes["self_ns"][i]
+    return dict(sums)
+
+
+class Flames(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.loop = Loop()
+        cls.server = Server("--log-level", "warn")
+        cls.addClassCleanup(cls.server.close)
+        cls.id = cls.server.upload(cls.loop.body(), "loop")
+        cls.row = cls.server.wait_ready(cls.id)
+        cls.t0_ns = int(cls.row["t0_ns"])
+        cls.tracks = cls.server.api(f"/traces/{cls.id}/tracks")
+
+    def flame(self, **query):
+        text = "&".join(f"{key}={value}" for key, value in query.items())
+        return self.server.api(f"/traces/{self.id}/flame?{text}")
+
+    def streams(self):
+        """Row of each stream."""
+        return {int(track["id"].split()[-1]): track["index"] for track in self.tracks["tracks"] if track["kind"] == "stream"}
+
+    def expected(self, spans, streams=STREAMS, modules=True):
+        sums = collections.Counter()
+        for ts, length, stream, stack, name in self.loop.operations:
+            start = ts * 1000 - self.t0_ns
+            for first, end in spans:
+                inside = min(start + length * 1000, end) - max(start, first)
+                if inside > 0 and stream in streams:
+                    sums[(stack if modules else ()) + (name,)] += inside
+        return dict(sums)
+
+    def spans(self, steps, host=False):
+        prefix = "host_" if host else ""
+        columns = self.tracks["steps"]
+        return [(columns[prefix + "start_ns"][s], columns[prefix + "start_ns"][s] + columns[prefix + "dur_ns"][s]) for s in steps]
+
+    def test_steps_add_up(self):
+        count = len(self.tracks["steps"]["start_ns"])
+        self.assertGreaterEqual(count, 4)
+        for chosen in ((0,), (1, 3), (0, 1, 2), range(count)):
+            for by, modules in (("kernel", False), ("module", True)):
+                got = self.flame(metric="gpu", by=by, steps=",".join(map(str, chosen)), detail="full")
+                self.assertEqual(stacks(got), self.expected(self.spans(chosen), modules=modules), (chosen, by))
+                self.assertEqual(got["steps"], len(chosen))
+        each = [self.flame(metric="waiting", steps=s)["total_ns"] for s in range(count)]
+        self.assertGreater(min(each), 0)
+        self.assertEqual(self.flame(metric="waiting", steps=f"0-{count - 1}")["total_ns"], sum(each))
+        spans = self.spans((1, 2), host=True)
+        for (first, end), step in zip(spans, (1, 2)):
+            self.assertEqual(self.flame(metric="cpu", by="python", steps=step)["total_ns"],
+                             self.flame(metric="cpu", by="python", t0=first, t1=end)["total_ns"])
+
+    def test_a_stream_is_its_own_operations(self):
+        whole = [(0, 1 << 50)]
+        rows = self.streams()
+        self.assertEqual(set(rows), set(STREAMS))
+        for stream, row in rows.items():
+            self.assertEqual(stacks(self.flame(by="module", tracks=row, detail="full")), self.expected(whole, (stream,)))
+        self.assertEqual(stacks(self.flame(by="module", tracks=f"{rows[7]},{rows[20]}", detail="full")), self.expected(whole))
+        self.assertEqual(stacks(self.flame(by="module", tracks=rows[7], steps=2, detail="full")), self.expected(self.spans((2,)), (7,)))
+        idle = self.flame(metric="waiting")["total_ns"]
+        self.assertEqual(self.flame(metric="waiting", tracks=rows[7])["total_ns"], idle, "idle time is the device's")
+        thread = next(t["index"] for t in self.tracks["tracks"] if t["kind"] == "thread")
+        self.assertEqual(self.flame(metric="waiting", tracks=thread)["total_ns"], 0)
+        self.assertEqual(self.flame(metric="cpu", tracks=thread)["total_ns"], self.flame(metric="cpu")["total_ns"])
+
+    def test_modules_hold_their_time_on_the_host(self):
+        got = collections.Counter()
+        for path, ns in stacks(self.flame(metric="cpu", by="module", detail="full")).items():
+            got[path] += ns
+        names = {name for path in got for name in path}
+        self.assertEqual(names, set(MODULES))
+        self.assertEqual(sum(got.values()), sum(8000 + step * 100 for step in range(STEPS)) * 1000)
+        self.assertEqual(got[MODULES[:2]], STEPS * 3500 * 1000)
+
+    def test_time_order_keeps_what_follows(self):
+        got = self.flame(by="kernel", order="time", detail="full")
+        self.assertEqual(got["order"], "time")
+        runs = []
+        for _, length, _, _, name in sorted(self.loop.operations, key=lambda each: each[0]):
+            if runs and runs[-1][0] == name:
+                runs[-1][1] += length * 1000
+            else:
+                runs.append([name, length * 1000])
+        nodes = got["nodes"]
+        self.assertEqual([[name, ns] for name, ns in zip(nodes["name"][1:], nodes["value_ns"][1:])], runs)
+        self.assertEqual(got["total_ns"], self.flame(by="kernel")["total_ns"])
+
+    def test_folded_stacks_are_the_same(self):
+        reply = self.server.get(f"/api/v1/traces/{self.id}/flame?by=module&steps=1-2&format=folded")
+        self.assertEqual(reply.headers["Content-Type"], "text/plain; charset=utf-8")
+        got = {}
+        for line in reply.body.decode().splitlines():
+            path, ns = line.rsplit(" ", 1)
+            got[tuple(path.split(";"))] = int(ns)
+        self.assertEqual(got, self.expected(self.spans((1, 2))))
+
+    def test_pictures_take_the_same_choice(self):
+        rows = self.streams()
+        whole = self.server.get(f"/api/v1/traces/{self.id}/flame.svg").body
+        self.assertIn(b"nccl", whole)
+        self.assertNotIn(b"nccl", self.server.get(f"/api/v1/traces/{self.id}/flame.svg?tracks={rows[7]}").body)
+        self.assertIn(b"Conv_0", self.server.get(f"/api/v1/traces/{self.id}/flame.svg?by=module&steps=0-1").body)
+
+    def test_what_is_wrong_is_said(self):
+        for query, word in (("steps=99", "the first is 0"), ("steps=a", "steps"), ("steps=", "steps"), ("steps=1&t0=5", "steps, or t0"), ("tracks=x", "tracks"),
+                            ("order=x", "order"), ("by=x", "by"), ("format=x", "format"), ("steps=0-4294967294", "the first is 0")):
+            for path in ("flame", "flame.svg"):
+                if path == "flame.svg" and query.startswith("format"):
+                    continue
+                reply = self.server.get(f"/api/v1/traces/{self.id}/{path}?{query}")
+                self.assertEqual(reply.status, 400, query)
+                self.assertIn(word, reply.json()["error"]["message"], query)
+
+
+if __name__ == "__main__":
+    main()
