@@ -191,10 +191,10 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
 bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
                     const struct lac_flame *flame, enum lac_flame_metric metric)
 {
-    static const char *const roots[] = {"GPU time", "GPU waiting", "time on host threads"};
+    static const char *const roots[] = {"GPU time", "GPU waiting", "time on host threads", "profile"};
     static const char *const captions[] = {
-        "GPU time by launching operator", "Time that the GPU waits, by cause and what the host did",
-        "Time on host threads"};
+        "GPU time by what launched it", "Time that the GPU waits, by cause and what the host did",
+        "Time on host threads", "Profile"};
     const struct lac_model *model = source->model;
     const bool is_counted = model->info.weight_unit != 0 && model->info.weight_scale > 0;
     if (flame->node_count <= 1 || flame->nodes[0].value_ns <= 0) {

@@ -12,7 +12,7 @@ MODULES = ("nn.Module: Net_0", "nn.Module: Conv_0", "nn.Module: Linear_0")
 
 
 class Loop:
-    """Steps of 20 ms: two modules in a network, each launches on both streams; `nccl` stands in no module."""
+    """Steps of 20 ms: two modules in a network, each launches on both streams; `tail_kernel` stands in no module."""
 
     def __init__(self):
         self.events = [{"ph": "M", "name": "thread_name", "pid": 10, "tid": 11, "ts": 0, "args": {"name": "main"}}]
@@ -28,7 +28,7 @@ class Loop:
                 for n in range(4):
                     length = 500 + 37 * n + 11 * step
                     self.launch(at + start + 20 + 600 * n, length, STREAMS[n % 2], MODULES[:1] + (module,), f"kernel{k}{n % 3}")
-            self.launch(at + 12000, 3000 + 50 * step, STREAMS[1], (), "nccl")
+            self.launch(at + 12000, 3000 + 50 * step, STREAMS[1], (), "tail_kernel")
 
     def span(self, category, name, ts, dur):
         self.events.append({"ph": "X", "cat": category, "name": name, "pid": 10, "tid": 11, "ts": ts, "dur": dur})
@@ -152,8 +152,8 @@ class Flames(unittest.TestCase):
     def test_pictures_take_the_same_choice(self):
         rows = self.streams()
         whole = self.server.get(f"/api/v1/traces/{self.id}/flame.svg").body
-        self.assertIn(b"nccl", whole)
-        self.assertNotIn(b"nccl", self.server.get(f"/api/v1/traces/{self.id}/flame.svg?tracks={rows[7]}").body)
+        self.assertIn(b"tail_kernel", whole)
+        self.assertNotIn(b"tail_kernel", self.server.get(f"/api/v1/traces/{self.id}/flame.svg?tracks={rows[7]}").body)
         self.assertIn(b"Conv_0", self.server.get(f"/api/v1/traces/{self.id}/flame.svg?by=module&steps=0-1").body)
 
     def test_what_is_wrong_is_said(self):
