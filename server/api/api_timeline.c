@@ -92,7 +92,10 @@ static void write_processes(struct lac_json *json, const struct lac_model *head,
     lac_json_close(json, ']');
 }
 
-static void write_track(struct lac_json *json, const struct lac_trace_file *file,
+/** Each takes a tile to tell: not of the thousands that a large job has. */
+enum { OUTER_TRACKS_MAX = 512 };
+
+static void write_track(struct lac_json *json, struct lac_trace_file *file,
                         const struct lac_model *head, uint32_t index)
 {
     const struct lac_track *track = &head->tracks[index];
@@ -110,6 +113,8 @@ static void write_track(struct lac_json *json, const struct lac_trace_file *file
     lac_json_optional(json, "device", track->device);
     lac_json_int(json, "sort_index", track->sort_index);
     lac_json_uint(json, "lanes", track->lane_count);
+    lac_json_uint(json, "outer_lanes",
+                  index < OUTER_TRACKS_MAX ? lac_trace_file_outer_lanes(file, index) : 0);
     lac_json_uint(json, "count", track->count);
     lac_json_text(json, "role", lac_trace_file_track_role(file, index));
     lac_json_close(json, '}');

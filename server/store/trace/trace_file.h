@@ -121,6 +121,14 @@ LAC_MUST_USE enum lac_status lac_trace_file_tiles(struct lac_trace_file *file, u
                                                   uint8_t **ret_bytes, size_t *ret_size_bytes,
                                                   struct lac_error *reterr);
 
+/**
+ * How many of the outermost lanes of a host thread hold nothing but frames that are open nearly all
+ * the time of the row, and what is too short to matter between them: a page may fold them.
+ *
+ * @return 0: fewer than four, or it cannot be told. Cost: one tile of the coarsest level
+ */
+uint32_t lac_trace_file_outer_lanes(struct lac_trace_file *file, uint32_t track);
+
 /* ---- slices ---- */
 
 /** A slice without its arguments. */

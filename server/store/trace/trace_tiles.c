@@ -341,3 +341,83 @@ enum lac_status lac_trace_file_tiles(struct lac_trace_file *file, uint8_t level,
     *ret_size_bytes = batch.out.size_bytes;
     return LAC_OK;
 }
+
+/* Of the time of a row, in percent: what a frame that is always open has, and what of a lane
+ * between such frames does not matter. */
+enum { OUTER_LANES_MIN = 4, OUTER_PCT = 90, BETWEEN_PCT = 2 };
+
+/** What a lane holds. */
+struct lane_sum {
+    int64_t busy_ns;
+    int64_t longest_ns;
+};
+
+static uint32_t count_outer(const struct lac_tile *tile, struct lane_sum *lanes,
+                            uint32_t lane_count)
+{
+    const int64_t cell_ns = lac_tile_cell_ns(tile->level);
+    int64_t begin_ns = INT64_MAX;
+    int64_t end_ns = 0;
+    uint32_t outer = 0;
+
+    for (uint32_t i = 0; i < tile->native_count; i++) {
+        const struct lac_tile_native *native = &tile->natives[i];
+        const int64_t native_end_ns = native->start_ns + native->dur_ns;
+
+        begin_ns = native->start_ns < begin_ns ? native->start_ns : begin_ns;
+        end_ns = native_end_ns > end_ns ? native_end_ns : end_ns;
+        if (native->lane < lane_count) {
+            struct lane_sum *lane = &lanes[native->lane];
+
+            lane->busy_ns += native->dur_ns;
+            lane->longest_ns =
+                native->dur_ns > lane->longest_ns ? native->dur_ns : lane->longest_ns;
+        }
+    }
+    for (uint32_t i = 0; i < tile->cell_count; i++) {
+        const int64_t at_ns =
+            ((int64_t)tile->index * LAC_TILE_CELLS + tile->cells[i].cell) * cell_ns;
+
+        begin_ns = at_ns < begin_ns ? at_ns : begin_ns;
+        end_ns = at_ns + 1 > end_ns ? at_ns + 1 : end_ns;
+        if (tile->cells[i].lane < lane_count) {
+            lanes[tile->cells[i].lane].busy_ns += tile->cells[i].busy_ns;
+        }
+    }
+    for (uint32_t l = 0; l + 1 < lane_count && end_ns > begin_ns; l++) {
+        if (lanes[l].longest_ns >= (end_ns - begin_ns) / 100 * OUTER_PCT) {
+            outer = l + 1;
+        } else if (lanes[l].busy_ns > (end_ns - begin_ns) / 100 * BETWEEN_PCT) {
+            break;
+        }
+    }
+    return outer >= OUTER_LANES_MIN ? outer : 0;
+}
+
+uint32_t lac_trace_file_outer_lanes(struct lac_trace_file *file, uint32_t track)
+{
+    const struct lac_track *of = &file->head.tracks[track];
+    struct lac_error error = {0};
+    struct lac_tile tile = {0};
+    struct lane_sum *lanes = NULL;
+    uint8_t *bytes = NULL;
+    size_t size_bytes = 0;
+    uint32_t outer = 0;
+
+    if ((of->kind != LAC_TRACK_THREAD && of->kind != LAC_TRACK_STACKS) ||
+        of->lane_count <= OUTER_LANES_MIN ||
+        lac_trace_file_tiles(file, file->level_max, 0, 0, &track, 1, &bytes, &size_bytes, &error) !=
+            LAC_OK) {
+        return 0;
+    }
+    lanes = calloc(of->lane_count, sizeof(*lanes));
+    if (lanes != NULL && size_bytes > BATCH_HEADER_BYTES &&
+        lac_tile_decode(bytes + BATCH_HEADER_BYTES, size_bytes - BATCH_HEADER_BYTES, &tile,
+                        &error) == LAC_OK) {
+        outer = count_outer(&tile, lanes, of->lane_count);
+    }
+    lac_tile_done(&tile);
+    free(lanes);
+    free(bytes);
+    return outer;
+}

@@ -166,6 +166,8 @@ const trackShape = obj({
   device: opt(num),
   sort_index: or(num, 0),
   lanes: or(num, 1),
+  /** Lanes of frames that span all of the row, with those between them. */
+  outer_lanes: or(num, 0),
   count: or(num, 0),
   role: opt(str),
 });

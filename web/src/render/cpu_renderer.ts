@@ -24,6 +24,7 @@ interface Strip {
   startPx: number;
   columns: number;
   lanes: number;
+  laneFirst: number;
   nsPerPx: number;
   isMerged: boolean;
   sourceVersion: number;
@@ -98,6 +99,7 @@ export class CpuRenderer implements Renderer {
   ): number {
     const strip = this.strips.get(row.key);
     if (!strip || strip.lanes !== row.lanes || strip.isMerged !== row.isMerged) return 1e9;
+    if (strip.laneFirst !== row.laneFirst) return 1e9;
     // Rows that waited longest go first among equals: none starves during a long zoom.
     const wait = Math.min(1e6, this.frame - strip.usedAt);
     if (strip.nsPerPx !== nsPerPx) return 1e7 + wait;
@@ -136,6 +138,7 @@ export class CpuRenderer implements Renderer {
         columns,
         nsPerPx,
         lanes: row.lanes,
+        laneFirst: row.laneFirst,
         merged: row.isMerged,
         alphaMin: row.alphaMin,
       },
@@ -146,6 +149,7 @@ export class CpuRenderer implements Renderer {
     strip.startPx = startPx;
     strip.columns = columns;
     strip.lanes = row.lanes;
+    strip.laneFirst = row.laneFirst;
     strip.isMerged = row.isMerged;
     strip.nsPerPx = nsPerPx;
     strip.sourceVersion = scene.source.version(row.track);
@@ -166,6 +170,7 @@ export class CpuRenderer implements Renderer {
         startPx: 0,
         columns: 0,
         lanes: 0,
+        laneFirst: 0,
         nsPerPx: 1,
         isMerged: false,
         sourceVersion: -1,
@@ -186,6 +191,7 @@ export class CpuRenderer implements Renderer {
   ): void {
     const strip = this.strips.get(row.key);
     if (!strip || strip.columns === 0 || strip.lanes !== row.lanes) return;
+    if (strip.laneFirst !== row.laneFirst) return;
     const dpr = scene.devicePixelRatio;
     const lanes = strip.isMerged ? 1 : row.lanes;
     const top = Math.round(row.top * dpr);

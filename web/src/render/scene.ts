@@ -10,8 +10,9 @@ export interface SceneRow {
   readonly track: number;
   readonly top: number;
   readonly laneHeight: number;
-  /** Lanes shown. */
+  /** Lanes shown, from laneFirst on. */
   readonly lanes: number;
+  readonly laneFirst: number;
   /** All lanes as one: a shade of utilization. */
   readonly isMerged: boolean;
   /** Alpha of a column in which next to nothing is busy. */

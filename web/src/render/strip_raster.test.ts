@@ -123,6 +123,16 @@ test('lanes are rows of the strip; deeper ones than shown are left out', () => {
   assert.equal(pixels.length, 32);
 });
 
+test('lanes before the first that is shown are left out', () => {
+  const slices = [slice(0, 1600), slice(0, 800, {lane: 1, name: 2}), slice(0, 400, {lane: 2})];
+  const {pixels} = draw(slices, 1600, 100, {lanes: 2, laneFirst: 1});
+  assert.equal(pixels[0], BLUE);
+  assert.equal(pixels[16], RED);
+  assert.equal(pixels[16 + 5], 0);
+  const short = draw([slice(0, 3), slice(0, 3, {lane: 1})], 1600, 100, {laneFirst: 1}).pixels;
+  assert.ok(alpha(short[0]) > 0);
+});
+
 test('a collapsed row merges all lanes, and is never more than full', () => {
   const slices = [slice(0, 400), slice(400, 400, {lane: 1}), slice(0, 800, {lane: 2})];
   const {pixels} = draw(slices, 1600, 100, {lanes: 3, merged: true, columns: 16});

@@ -33,8 +33,9 @@ export interface StripRequest {
   readonly startPx: number;
   readonly columns: number;
   readonly nsPerPx: number;
-  /** Lanes shown; deeper ones are left out. */
+  /** Lanes shown, from laneFirst on; others are left out. */
   readonly lanes: number;
+  readonly laneFirst?: number;
   /** All lanes merged into one: a collapsed row. */
   readonly merged: boolean;
   /** Alpha of a column in which next to nothing is busy. */
@@ -68,8 +69,9 @@ export class StripRaster implements TileVisitor {
     const request = this.request as StripRequest;
     const {nsPerPx, startPx, colors, merged} = request;
     const widest = cellNs(tile.level + 1);
-    forEachLane(tile.nativeLane, tile.nativeCount, (lane, from, to) => {
-      if (!merged && lane >= request.lanes) return;
+    forEachLane(tile.nativeLane, tile.nativeCount, (inTile, from, to) => {
+      const lane = inTile - (request.laneFirst ?? 0);
+      if (!merged && (lane < 0 || lane >= request.lanes)) return;
       // What starts a native's length before t0 may still reach in.
       for (let i = lowerBound(tile.nativeStart, t0 - widest, from, to); i < to; i++) {
         const start = tile.nativeStart[i] as number;
@@ -113,8 +115,9 @@ export class StripRaster implements TileVisitor {
     const origin = tile.index * tileNs(tile.level);
     const first = Math.floor((t0 - origin) / width);
     const last = Math.ceil((t1 - origin) / width);
-    forEachLane(tile.cellLane, tile.cellCount, (lane, from, to) => {
-      if (!merged && lane >= request.lanes) return;
+    forEachLane(tile.cellLane, tile.cellCount, (inTile, from, to) => {
+      const lane = inTile - (request.laneFirst ?? 0);
+      if (!merged && (lane < 0 || lane >= request.lanes)) return;
       const base = merged ? 0 : lane * columns;
       for (let i = lowerBound(cellIndex, first, from, to); i < to; i++) {
         const index = cellIndex[i] as number;

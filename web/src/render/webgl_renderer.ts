@@ -24,7 +24,7 @@ layout(location = 2) in float lane;
 layout(location = 3) in vec4 color;
 uniform vec2 place;      // px of the tile's start, px a cell
 uniform vec2 clipPx;     // what this draw may touch
-uniform vec4 row;        // top px, lane height px, lanes, 1 when merged
+uniform vec4 row;        // top px, lane height px, lanes, the first lane; -1 when merged
 uniform vec2 viewport;
 uniform float exact;     // 1: natives, 0: cells
 out vec2 edges;
@@ -42,8 +42,8 @@ void main() {
     x0 = max(x0, clipPx.x);
     x1 = min(x1, clipPx.y);
   }
-  float shown = row.w > 0.5 ? 0.0 : lane;
-  bool hidden = x1 < x0 || shown >= row.z;
+  float shown = row.w < -0.5 ? 0.0 : lane - row.w;
+  bool hidden = x1 < x0 || shown < -0.5 || shown >= row.z;
   edges = vec2(x0, x1);
   tint = color;
   float left = floor(x0);
@@ -249,7 +249,7 @@ export class WebGlRenderer implements Renderer {
       Math.round(row.top * dpr),
       row.laneHeight * dpr,
       row.isMerged ? 1 : row.lanes,
-      row.isMerged ? 1 : 0,
+      row.isMerged ? -1 : row.laneFirst,
     );
     const part = (tile: Tile, t0: number, t1: number, isExact: boolean): void => {
       const buffers = this.upload(tile, scene);

@@ -104,6 +104,18 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
       ) : (
         <span class="tl-name tl-name-plain">{row.label}</span>
       )}
+      {row.lanesOuter > 0 && !row.isCollapsed && (
+        <button
+          type="button"
+          class="tl-outer"
+          aria-pressed={row.laneFirst === 0}
+          title="Frames that are open all the time"
+          onClick={() => model.toggle('unfolded', row.key)}
+        >
+          {row.laneFirst > 0 ? '' : 'fold '}
+          {row.lanesOuter} outer frames
+        </button>
+      )}
       <span class="tl-label-tools">
         {!row.isCollapsed && (hidden > 0 || model.rowState.value.expanded.has(row.key)) && (
           <button

@@ -6,6 +6,7 @@ const NONE: RowChoice = {
   showAll: false,
   collapsed: new Set(),
   expanded: new Set(),
+  unfolded: new Set(),
   pinned: new Set(),
   hidden: new Set(),
   order: [],
@@ -16,6 +17,7 @@ test('what was chosen comes back from its text', () => {
   const choices: RowChoice[] = [
     NONE,
     {...NONE, showAll: true},
+    {...NONE, unfolded: new Set(['t3'])},
     {...NONE, pinned: new Set(['t3', 't12']), collapsed: new Set(['gd0', 'gp', 'gp17'])},
     {...NONE, expanded: new Set(['t0']), filter: 'a;b=c,only=d'},
     {...NONE, hidden: new Set(['u0', 't9']), order: ['t4', 'u0', 't1']},

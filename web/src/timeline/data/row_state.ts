@@ -8,6 +8,8 @@ export interface RowChoice {
   /** Rows that show all their lanes. */
   readonly expanded: ReadonlySet<string>;
   readonly pinned: ReadonlySet<string>;
+  /** Rows that show their outer frames, those that span all of it. */
+  readonly unfolded: ReadonlySet<string>;
   /** Rows that were put away. */
   readonly hidden: ReadonlySet<string>;
   /** Keys of rows in the order in which a person put them; empty: the usual one. */
@@ -15,7 +17,13 @@ export interface RowChoice {
   readonly filter: string;
 }
 
-const SETS = {pin: 'pinned', open: 'expanded', fold: 'collapsed', hide: 'hidden'} as const;
+const SETS = {
+  pin: 'pinned',
+  open: 'expanded',
+  outer: 'unfolded',
+  fold: 'collapsed',
+  hide: 'hidden',
+} as const;
 const KEY = /^([tu]\d+|g[dp]-?\d*)$/;
 /** An address beyond this is not ours. */
 const TEXT_MAX = 100_000;
@@ -36,6 +44,7 @@ export function parseRows(text: string): RowChoice {
     showAll: false,
     collapsed: new Set<string>(),
     expanded: new Set<string>(),
+    unfolded: new Set<string>(),
     pinned: new Set<string>(),
     hidden: new Set<string>(),
     order: [] as readonly string[],
@@ -53,7 +62,7 @@ export function parseRows(text: string): RowChoice {
     if (part === 'all') rows.showAll = true;
     if (part.startsWith('order='))
       rows.order = [...new Set(part.slice('order='.length).split(','))].filter(k => KEY.test(k));
-    const match = /^(pin|open|fold|hide)=(.*)$/.exec(part);
+    const match = /^(pin|open|outer|fold|hide)=(.*)$/.exec(part);
     if (!match) continue;
     const set = rows[SETS[match[1] as keyof typeof SETS]];
     for (const key of (match[2] ?? '').split(',')) if (KEY.test(key)) set.add(key);

@@ -299,3 +299,38 @@ test('a thread called main is the main thread, whatever its role', () => {
   );
   assert.deepEqual(labels(buildRows(info, ROWS_AT_START)), ['main thread', '1 more row']);
 });
+
+test('outer frames are folded, until somebody unfolds them', () => {
+  const info = tracksShape(
+    {
+      generation: 1,
+      duration_ns: 1000,
+      level_max: 3,
+      processes: [],
+      tracks: [
+        track(0, 'thread', {role: 'main', lanes: 20, outer_lanes: 11}),
+        track(1, 'thread', {role: 'main', lanes: 5, outer_lanes: 5}),
+      ],
+      devices: [],
+    },
+    '',
+  );
+  const rowOf = (key: string, change: Partial<RowState> = {}): Row => {
+    const found = buildRows(info, {...ROWS_AT_START, ...change}).find(row => row.key === key);
+    assert.ok(found);
+    return found;
+  };
+  const folded = rowOf('t0');
+  assert.deepEqual([folded.laneFirst, folded.lanes, folded.lanesOuter], [11, 19, 11]);
+  assert.equal(folded.height, LANES_SHOWN * folded.laneHeight + 4);
+  assert.equal(laneAt(folded, 3), 11, 'the first that is drawn');
+  assert.equal(laneAt(folded, laneTop(folded, 13) + 1), 13);
+  assert.equal(laneAt(folded, folded.height), undefined);
+  const open = rowOf('t0', {unfolded: new Set(['t0'])});
+  assert.deepEqual([open.laneFirst, open.lanes, laneAt(open, 3)], [0, LANES_SHOWN, 0]);
+  const all = rowOf('t0', {expanded: new Set(['t0'])});
+  assert.deepEqual([all.laneFirst, all.lanes], [11, 20]);
+  assert.equal(all.height, 9 * all.laneHeight + 4);
+  assert.equal(rowOf('t0', {collapsed: new Set(['t0'])}).laneFirst, 0);
+  assert.equal(rowOf('t1').laneFirst, 4, 'one lane at least is there to see');
+});

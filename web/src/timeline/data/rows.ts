@@ -17,7 +17,11 @@ export interface Row {
   readonly title: string;
   readonly depth: number;
   readonly laneHeight: number;
-  /** Lanes shown and lanes there are. */
+  /** Lanes before it are folded: outer frames that span all of the row. */
+  readonly laneFirst: number;
+  /** How many lanes of such there are. */
+  readonly lanesOuter: number;
+  /** Where the lanes shown end, and lanes there are. */
   readonly lanes: number;
   readonly lanesTotal: number;
   readonly height: number;
@@ -173,6 +177,8 @@ function usageRow(info: TracksInfo, device: number, state: RowState): Row {
     label: devices.size > 1 ? `GPU ${device} busy` : 'GPU busy',
     title: `how much of the time GPU ${device} works, by kind: GEMM, convolutions, attention, elementwise and memory, other kernels, communication, copies`,
     laneHeight: USAGE_HEIGHT,
+    laneFirst: 0,
+    lanesOuter: 0,
     lanes: 1,
     lanesTotal: 1,
     height: USAGE_HEIGHT,
@@ -298,6 +304,8 @@ const GROUP = {
   track: undefined,
   depth: 0,
   laneHeight: GROUP_HEIGHT,
+  laneFirst: 0,
+  lanesOuter: 0,
   lanes: 0,
   lanesTotal: 0,
   height: GROUP_HEIGHT,
@@ -358,13 +366,15 @@ function trackRow(info: TracksInfo, track: TrackInfo, depth: number, state: RowS
   const kind = rowKind(track);
   const canCollapse = kind === 'slices';
   const isCollapsed = canCollapse && state.collapsed.has(key);
+  const lanesOuter = kind === 'slices' ? Math.min(track.outer_lanes, lanesTotal - 1) : 0;
+  const laneFirst = isCollapsed || state.unfolded.has(key) ? 0 : lanesOuter;
   const lanes = isCollapsed
     ? 1
     : state.expanded.has(key)
       ? lanesTotal
-      : Math.min(LANES_SHOWN, lanesTotal);
+      : Math.min(laneFirst + LANES_SHOWN, lanesTotal);
   const laneHeight = isCollapsed ? COLLAPSED_HEIGHT : laneHeightOf(track);
-  const height = kind === 'counter' ? COUNTER_HEIGHT : lanes * laneHeight + PADDING;
+  const height = kind === 'counter' ? COUNTER_HEIGHT : (lanes - laneFirst) * laneHeight + PADDING;
   const {label, title} = trackLabel(info, track);
   return {
     key,
@@ -374,6 +384,8 @@ function trackRow(info: TracksInfo, track: TrackInfo, depth: number, state: RowS
     title,
     depth,
     laneHeight,
+    laneFirst,
+    lanesOuter,
     lanes,
     lanesTotal,
     height,
@@ -520,8 +532,9 @@ export function rowAt(tops: Float64Array, y: number): number {
 /** The lane at `y` inside a row; undefined in its padding or below its lanes. */
 export function laneAt(row: Row, y: number): number | undefined {
   const lane = Math.floor((y - PADDING / 2) / row.laneHeight);
-  return lane >= 0 && lane < row.lanes ? lane : undefined;
+  return lane >= 0 && lane + row.laneFirst < row.lanes ? lane + row.laneFirst : undefined;
 }
 
 /** Where a lane starts inside its row. */
-export const laneTop = (row: Row, lane: number): number => PADDING / 2 + lane * row.laneHeight;
+export const laneTop = (row: Row, lane: number): number =>
+  PADDING / 2 + (lane - row.laneFirst) * row.laneHeight;

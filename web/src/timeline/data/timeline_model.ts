@@ -284,7 +284,7 @@ export class TimelineModel {
     this.requestFrame();
   }
 
-  toggle(set: 'collapsed' | 'expanded' | 'pinned' | 'hidden', key: string): void {
+  toggle(set: 'collapsed' | 'expanded' | 'unfolded' | 'pinned' | 'hidden', key: string): void {
     const next = new Set(this.rowState.value[set]);
     if (!next.delete(key)) next.add(key);
     this.changeRows({[set]: next});
@@ -302,6 +302,7 @@ export class TimelineModel {
     // A collapsed row shows its first lane well enough.
     if (row?.isCollapsed && lane > 0) this.toggle('collapsed', key);
     if (row && lane >= row.lanes && !state.expanded.has(key)) this.toggle('expanded', key);
+    if (row && lane < row.laneFirst) this.toggle('unfolded', key);
     this.rowInView.value = {key, lane};
   }
 

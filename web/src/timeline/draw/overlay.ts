@@ -142,7 +142,7 @@ export class Overlay {
       cells: () => undefined,
       natives: (tile, t0, t1) => {
         forEachLane(tile.nativeLane, tile.nativeCount, (lane, first, last) => {
-          if (lane >= row.lanes) return;
+          if (lane >= row.lanes || lane < row.laneFirst) return;
           const y = top + laneTop(row, lane);
           if (y > view.heightPx || y + row.laneHeight < 0) return;
           const begin = lowerBound(
@@ -296,9 +296,11 @@ export class Overlay {
   /** A ring around a slice; an arrow at the edge when it is off screen sideways. */
   ring(mark: LaneMark, view: OverlayView, isStrong: boolean): {x: number; y: number} | undefined {
     const placed = view.rows.find(({row}) => row.track === mark.track);
-    if (!placed || (mark.lane >= placed.row.lanes && !placed.row.isCollapsed)) return undefined;
+    if (!placed) return undefined;
     const {context, theme} = this;
     const {row, top} = placed;
+    const isShown = mark.lane >= row.laneFirst && mark.lane < row.lanes;
+    if (!isShown && !row.isCollapsed) return undefined;
     const pxPerNs = view.widthPx / (view.t1 - view.t0);
     const lane = row.isCollapsed ? 0 : mark.lane;
     const y = top + laneTop(row, lane);

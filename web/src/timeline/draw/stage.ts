@@ -226,7 +226,8 @@ export class Stage {
     const index = model.rows.value.findIndex(row => row.key === key);
     const row = model.rows.value[index];
     if (!row) return;
-    const top = (model.tops.value[index] as number) + laneTop(row, Math.min(lane, row.lanes - 1));
+    const shown = Math.max(row.laneFirst, Math.min(lane, row.lanes - 1));
+    const top = (model.tops.value[index] as number) + laneTop(row, shown);
     const {scrollTop, clientHeight} = elements.scroller;
     if (top >= scrollTop && top + row.laneHeight + 4 <= scrollTop + clientHeight) return;
     // The rows may have just grown: the browser must know of it before it can scroll there.
@@ -410,9 +411,10 @@ function sceneRow({row, top}: PlacedRow, isDark: boolean): SceneRow[] {
     {
       key: row.key,
       track: row.track,
-      top: top + laneTop(row, 0),
+      top: top + laneTop(row, row.laneFirst),
       laneHeight: row.laneHeight,
-      lanes: row.lanes,
+      lanes: row.lanes - row.laneFirst,
+      laneFirst: row.laneFirst,
       isMerged: row.isCollapsed,
       alphaMin: row.kind === 'gaps' ? ALPHA_MIN_IDLE : isDark ? ALPHA_MIN_DARK : ALPHA_MIN,
     },
