@@ -191,7 +191,8 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
 bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
                     const struct lac_flame *flame, enum lac_flame_metric metric)
 {
-    static const char *const roots[] = {"GPU time", "GPU waiting", "time on host threads", "profile"};
+    static const char *const roots[] = {"GPU time", "GPU waiting", "time on host threads",
+                                        "profile"};
     static const char *const captions[] = {
         "GPU time by what launched it", "Time that the GPU waits, by cause and what the host did",
         "Time on host threads", "Profile"};
