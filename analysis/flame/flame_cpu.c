@@ -37,9 +37,11 @@ enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk)
                                          .end_ns = walk->spans[i].end_ns};
     }
     for (uint32_t t = 0; t < model->recorded_track_count && status == LAC_OK; t++) {
-        bool counts = walk->is_profile ||
-                      (lac_flame_counts(walk->options, model, t) && !is_left_out(walk, t));
-        if (model->tracks[t].kind == kind && counts) {
+        if (model->tracks[t].kind != kind) {
+            continue; /* a row of counters has no slices to look at */
+        }
+        if (walk->is_profile ||
+            (lac_flame_counts(walk->options, model, t) && !is_left_out(walk, t))) {
             lac_flame_line_next_group(walk->line);
             status = lac_flame_time(walk, t, &pieces, true);
         }

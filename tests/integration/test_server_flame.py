@@ -156,6 +156,14 @@ class Flames(unittest.TestCase):
         self.assertNotIn(b"tail_kernel", self.server.get(f"/api/v1/traces/{self.id}/flame.svg?tracks={rows[7]}").body)
         self.assertIn(b"Conv_0", self.server.get(f"/api/v1/traces/{self.id}/flame.svg?by=module&steps=0-1").body)
 
+    def test_rows_of_counters_are_no_threads(self):
+        log = "".join(f"2026/04/25 16:06:{second:02}.000, 0, {second} %\n" for second in range(1, 9))
+        trace = self.server.upload(f"timestamp, index, utilization.gpu [%]\n{log}".encode(), "gpu.csv")
+        self.server.wait_ready(trace)
+        for metric in ("gpu", "waiting", "cpu"):
+            for more in ("", "&order=time", "&tracks=0", "&t0=0&t1=1000000000"):
+                self.assertEqual(self.server.api(f"/traces/{trace}/flame?metric={metric}{more}")["total_ns"], 0)
+
     def test_what_is_wrong_is_said(self):
         for query, word in (("steps=99", "the first is 0"), ("steps=a", "steps"), ("steps=", "steps"), ("steps=1&t0=5", "steps, or t0"), ("tracks=x", "tracks"),
                             ("order=x", "order"), ("by=x", "by"), ("format=x", "format"), ("steps=0-4294967294", "the first is 0")):
