@@ -3,6 +3,7 @@
 #include "collector/base/debug.h"
 #include "collector/gather/gather.h"
 #include "collector/launch/run.h"
+#include "collector/launch/try_command.h"
 #include "collector/launch/window.h"
 #include "collector/push/push.h"
 
@@ -13,6 +14,7 @@
 static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
                            "\n"
                            "  run       run a job under the collector\n"
+                           "  try       whether a change helps (needs the program lacuna)\n"
                            "  window    record a window now, in a job that runs\n"
                            "  env       environment variables for jobs started some other way\n"
                            "  gather    collect their recordings into one folder\n"
@@ -30,6 +32,9 @@ int main(int argc, char **argv)
     }
     if (argc >= 2 && strcmp(argv[1], "run") == 0) {
         return lac_run_command(argc - 1, argv + 1);
+    }
+    if (argc >= 2 && strcmp(argv[1], "try") == 0) {
+        return lac_try_command(argv);
     }
     if (argc >= 2 && strcmp(argv[1], "gather") == 0) {
         return lac_gather_command(argc - 1, argv + 1);

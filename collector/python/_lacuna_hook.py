@@ -16,6 +16,12 @@ from _lacuna_loader import here
 
 push, pop, push_loader, setting, count_step = _lacuna.push, _lacuna.pop, _lacuna.push_loader, _lacuna.setting, _lacuna.step
 
+try:
+    _trial = __import__("_lacuna_try") if os.environ.get("LACUNA_TRY_STEPS") else None  # what `lacuna try` changes
+except Exception:
+    _trial = None
+    setting("hook.missing=try")
+
 _stepping = None       # the optimizer whose steps count
 _stepping_kinds = []   # (class, its own step)
 _settings_seen = False
@@ -28,6 +34,8 @@ def patch(name, module):
             function(module)
         except Exception:
             setting(f"hook.missing={name}.{function.__name__}")
+    if _trial is not None:
+        _trial.patch(name, module)
 
 
 # ---- the step
@@ -193,6 +201,8 @@ def _step_ended(optimizer, frame):
         count_step()
         _after_first_step()
         _head_begins(frame)
+        if _trial is not None:
+            _trial.step_ended()
 
 
 _is_counted = False  # by a framework
@@ -208,6 +218,8 @@ def framework_step_ended(frame):
     count_step()
     _after_first_step()
     _head_begins(frame)
+    if _trial is not None:
+        _trial.step_ended()
 
 
 def iteration_ended():
@@ -215,6 +227,8 @@ def iteration_ended():
     if _stepping is None and not _is_counted:
         count_step()
         _after_first_step()
+        if _trial is not None:
+            _trial.step_ended()
 
 
 # ---- forward: the outermost call of a module

@@ -17,6 +17,7 @@ static const struct lac_command commands[] = {
     {"import", "import traces into the data folder", lac_cmd_import},
     {"analyze", "show why the GPU was idle", lac_cmd_analyze},
     {"compare", "compare two traces, with a noise test", lac_cmd_compare},
+    {"try", "whether a change helps: lacuna try workers=7 -- CMD", lac_cmd_try},
     {"export", "write a report, or another tool's format", lac_cmd_export},
     {"sql", "ask a trace in SQL: lacuna sql PATH 'SELECT ...'", lac_cmd_sql},
     {"explain", "what a finding means and how it is detected", lac_cmd_explain},

@@ -14,6 +14,7 @@ int lac_cmd_serve(int argc, char **argv);
 int lac_cmd_import(int argc, char **argv);
 int lac_cmd_analyze(int argc, char **argv);
 int lac_cmd_compare(int argc, char **argv);
+int lac_cmd_try(int argc, char **argv);
 int lac_cmd_sql(int argc, char **argv);
 int lac_cmd_export(int argc, char **argv);
 int lac_cmd_explain(int argc, char **argv);
