@@ -12,15 +12,16 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
            -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wundef -Wvla \
            -Wformat=2 -Wcast-qual -Wwrite-strings -Wswitch-enum -Wimplicit-fallthrough \
            -Wdouble-promotion -Wnull-dereference -Werror
-CFLAGS  ?= -O2 -g
+# what sanitizers say of a place needs -g1 alone: a sixth less to compile, half as much to link
+CFLAGS  ?= $(if $(SAN),-O1 -g1,-O2 -g)
 # LAC_WERROR= (empty) for compilers that warn about more than those we test with
 BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . -iquote collector/include -iquote $(BUILD)/gen \
                -fvisibility=hidden -fno-omit-frame-pointer $(WARN) $(CFLAGS)
 ALL_CFLAGS  := $(BASE_CFLAGS) -MMD -MP
 ifeq ($(SAN),1)
-  ALL_CFLAGS += -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+  ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=all
 else ifneq ($(SAN),)
-  ALL_CFLAGS += -O1 -fsanitize=$(SAN)
+  ALL_CFLAGS += -fsanitize=$(SAN)
 endif
 Q := $(if $(V),,@)
 
@@ -55,7 +56,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := default
-.PHONY: default sqlite-extension dist node-side aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: default sqlite-extension dist node-side sanitized aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -70,10 +71,7 @@ run: deps                                  ## build, serve, record and push an e
 	$(Q)sh tests/tidy/run_demo.sh $(BUILD) "$(DATA)" "$(LISTEN)" $(TRACE)
 
 test: deps                                 ## all tests that need no GPU, in less than 15 minutes on 2 cores
-	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
-	$(Q)$(MAKE) --no-print-directory aarch64
-	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
-	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
+	$(Q)$(MAKE) --no-print-directory -j2 all test-programs aarch64 fuzzers sanitized
 	$(Q)python3 tests/run.py --filter "$(T)"
 
 test-gpu:                                  ## the checks that need a GPU, in one call; results in $$OUT or build/gpu
@@ -86,11 +84,8 @@ traces:                                    ## fetch the public real traces that 
 	$(Q)python3 tests/traces/fetch.py
 
 soak: deps                                 ## the checks of `make test` at full scale (an hour or more)
-	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
-	$(Q)$(MAKE) --no-print-directory aarch64
-	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
+	$(Q)$(MAKE) --no-print-directory -j2 all test-programs aarch64 fuzzers sanitized
 	$(Q)$(MAKE) --no-print-directory -j2 SAN=thread thread-tests
-	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
 	$(Q)LACUNA_SOAK=1 python3 tests/run.py --filter "$(T)"
 
 bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|sql|flame|journal|formats|nvtx|cupti|start|spool|viewer|perfetto|difference|scale)
@@ -160,21 +155,23 @@ $(BUILD)/lacuna_sqlite.so: $(BUILD)/server/sql/shell_extension.o $(BUILD)/libser
 
 # ---- what is injected into the user's processes: C and pthreads only, its own flags (it may never abort, unwind or unload)
 INJECT_SRCS   := $(wildcard collector/inject/*.c) collector/base/byte_size.c collector/base/debug.c collector/base/io_full.c collector/base/utf8.c collector/base/write_signals.c
+# without sanitizers in every build, so that those of this machine share what build/release has
+NODE_BUILD    := $(if $(SAN),build/release,$(BUILD))
 INJECT_CFLAGS := -std=c17 -D_GNU_SOURCE -iquote . -iquote collector/include -fPIC -fvisibility=hidden -fno-stack-protector \
                  $(filter-out -Wnull-dereference,$(WARN)) -O2 -g
-$(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/base/*.h collector/inject/*.h collector/include/lacuna/*.h)
+$(NODE_BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/base/*.h collector/inject/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 
 # the Python hook: an extension for every Python from 3.7 on (abi3, no Python headers needed) and two modules
-$(BUILD)/python/.stamp: $(wildcard collector/python/*.c) $(wildcard collector/python/*.h) collector/inject/api.h collector/include/lacuna/spool.h $(wildcard collector/python/*.py)
+$(NODE_BUILD)/python/.stamp: $(wildcard collector/python/*.c) $(wildcard collector/python/*.h) collector/inject/api.h collector/include/lacuna/spool.h $(wildcard collector/python/*.py)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared $(filter %.c,$^) -Wl,--no-as-needed -l:libdl.so.2 -o $(@D)/_lacuna.abi3.so
 	$(Q)rm -f $(@D)/*.py && cp collector/python/*.py $(@D)/ && touch $@
 
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
 NODE_SRCS := $(wildcard $(foreach room,base sample gather hang push launch,collector/$(room)/*.c))
-$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/base/old_symbols.h $(wildcard collector/*/*.h collector/include/lacuna/*.h)
+$(NODE_BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/base/old_symbols.h $(wildcard collector/*/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 
@@ -184,23 +181,30 @@ node-side: $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
 AARCH64_CC ?= aarch64-linux-gnu-gcc
 HAVE_AARCH64 = $(shell echo 'int main(void) { return 0; }' | $(AARCH64_CC) -xc -o /dev/null - 2>/dev/null && echo yes)
 aarch64:                                   ## the collector for aarch64, into build/aarch64 (needs gcc-aarch64-linux-gnu)
-	$(Q)$(if $(HAVE_AARCH64),$(MAKE) --no-print-directory -j2 CC=$(AARCH64_CC) BUILD=build/aarch64 node-side aarch64-tests,echo "skip: no $(AARCH64_CC) with a C library: the collector for aarch64 is not built")
+	$(Q)$(if $(HAVE_AARCH64),$(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2) CC=$(AARCH64_CC) BUILD=build/aarch64 node-side aarch64-tests,echo "skip: no $(AARCH64_CC) with a C library: the collector for aarch64 is not built")
 aarch64-tests: $(BUILD)/workload-cpu $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/aarch64_job
 $(BUILD)/aarch64_job: tests/integration/aarch64_job.c collector/python/python_abi.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -rdynamic $< -lpthread -ldl -o $@
 
 # a scriptable stand-in for libcupti, for tests of the conversation with it
-$(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c tests/stand_in/cupti_stand_in_gpu.c tests/stand_in/cupti_stand_in.h collector/inject/cupti_abi.h
+$(NODE_BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c tests/stand_in/cupti_stand_in_gpu.c tests/stand_in/cupti_stand_in.h collector/inject/cupti_abi.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared $(filter %.c,$^) -lpthread -o $@
 
 # and for libnvidia-ml, of a driver with GPM and of an older one; each alone in a folder for LD_LIBRARY_PATH
-$(BUILD)/stand_in/nvml/libnvidia-ml.so.1: STAND_IN_FLAGS :=
-$(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: STAND_IN_FLAGS := -DWITHOUT_GPM
-$(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/base/nvml_abi.h
+$(NODE_BUILD)/stand_in/nvml/libnvidia-ml.so.1: STAND_IN_FLAGS :=
+$(NODE_BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: STAND_IN_FLAGS := -DWITHOUT_GPM
+$(NODE_BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(NODE_BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/base/nvml_abi.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) $(STAND_IN_FLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 $< -o $@
+
+ifneq ($(SAN),)
+$(addprefix $(BUILD)/,liblacuna.so lacuna-node stand_in/libcupti_stand_in.so stand_in/nvml/libnvidia-ml.so.1 stand_in/nvml-old/libnvidia-ml.so.1): $(BUILD)/%: $(NODE_BUILD)/%
+	$(Q)mkdir -p $(@D) && cp $< $@
+$(BUILD)/python/.stamp: $(NODE_BUILD)/python/.stamp
+	$(Q)mkdir -p $(@D) && cp $(<D)/*.* $(@D) && touch $@
+endif
 
 # ---- what is distributed (server/dist): the same program, which starts on every system from glibc 2.17 on
 DIST      := build/dist
@@ -260,6 +264,11 @@ $(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
 # ---- tests: a test program may use everything
 # with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)
 thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test_store_catalog test_ingest test_crew test_convert_crew)
+sanitized: web/dist/.stamp build/embed_assets node-side $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1
+	$(Q)$(MAKE) --no-print-directory SAN=1 test-programs
+# of a test's own source: its loops are short, and the build with sanitizers looks at it optimized
+TEST_CFLAGS := $(if $(SAN),,-O0 -g1)
+TEST_LINKER := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 test-programs: $(if $(SAN),,sqlite-extension) $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/bench/bench_training $(BUILD)/simulator
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
@@ -272,10 +281,10 @@ $(BUILD)/libnode.a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/node_main.c,$(NOD
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libsimulator.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a $(BUILD)/libnode.a
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $< $(filter %.a,$^) $(CHECK_LIBS) $(SERVER_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(CHECK_CFLAGS) $< $(filter %.a,$^) $(TEST_LINKER) $(CHECK_LIBS) $(SERVER_LIBS) -o $@
 $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c %.a,$^) $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(filter %.c %.a,$^) $(TEST_LINKER) $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
 
 benches: $(BENCHES) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so
 $(BUILD)/bench/bench_ranges: tests/bench/bench_ranges.c kernels/ranges.c kernels/ranges.h
@@ -291,7 +300,7 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(B
 
 # fuzzers: clang's libFuzzer over instrumented objects of their own; server/ code they need is named in FUZZ_SERVER_SRCS
 FUZZ_SERVER_SRCS := $(call sources,server/store) $(wildcard server/http/query.c server/http/framing.c server/base/*.c server/objects/*.c server/json/json_*.c server/json/flame_*.c server/reports/document.c server/reports/markdown.c server/reports/part.c server/reports/snapshot*.c server/export/redact.c server/export/report_html.c server/export/report_svg.c server/export/report_timeline.c server/export/report_words.c server/export/picture.c server/export/text_page.c) server/ingest/upload_metadata.c server/api/tus_request.c
-FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_NODE_SRCS := $(filter-out %/node_main.c,$(wildcard $(foreach room,sample gather hang push launch,collector/$(room)/*.c)))
 FUZZ_OBJS   := $(patsubst %.c,build/fuzz/%.o,$(ANALYSIS_SRCS) $(FUZZ_SERVER_SRCS) $(FUZZ_NODE_SRCS) $(SUPPORT_SRCS))
 HAVE_FUZZER  = $(shell find "$$($(CLANG) -print-resource-dir 2>/dev/null)/lib" -name 'libclang_rt.fuzzer*' 2>/dev/null | head -n 1)
@@ -308,7 +317,7 @@ build/fuzz/%.o: %.c
 build/fuzz/libfuzz.a: $(FUZZ_OBJS) Makefile
 	$(Q)rm -f $@ && ar rcs $@ $(filter %.o,$^)
 build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c build/fuzz/libfuzz.a
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -lcmark-gfm-extensions -lcmark-gfm -lzstd -lisal -lsqlite3 -ljson-c -lm -lpthread -ldl -o $@
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) $(TEST_LINKER) -lcmark-gfm-extensions -lcmark-gfm -lzstd -lisal -lsqlite3 -ljson-c -lm -lpthread -ldl -o $@
 
 # ---- page: bundled by esbuild, then embedded with its gzip form and an ETag
 web: web/dist/.stamp                       ## the page alone

@@ -11,7 +11,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # what the script itself calls, and what it looks for; each is there unless a test takes it away
 REAL = ("sh", "env", "find", "head", "cat", "grep")
-FOUND = ("make", "pkg-config", "python3", "node", "npm", "chromium", "clang", "clang-format", "clang-tidy-19", "shellcheck",
+FOUND = ("make", "pkg-config", "python3", "node", "npm", "chromium", "clang", "ld.lld", "clang-format", "clang-tidy-19", "shellcheck",
          "pyflakes3", "wrk", "aarch64-linux-gnu-gcc", "qemu-aarch64", "slurmctld", "slurmd", "munged", "srun", "nginx", "caddy", "openssl")
 
 
