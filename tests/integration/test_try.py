@@ -11,6 +11,7 @@ import time
 import unittest
 
 from advice_harness import LACUNA, PYTHON, AdviceTest, main
+from json_schema import problems
 
 NODE = os.path.join(os.path.dirname(LACUNA), "lacuna-node")
 
@@ -70,6 +71,8 @@ class Try(AdviceTest):
         done = self.try_it("workers=4", "--steps", "30", "--json")
         self.assertEqual(done.returncode, 0, done.stdout)
         document = json.loads(done.stdout)
+        schema = json.loads(self.lacuna("schema", "lacuna.try/1"))
+        self.assertEqual(problems(document, schema, schema)[:8], [])
         self.assertEqual((document["schema"], document["changes"], document["helps"]), ("lacuna.try/1", "workers=4", True))
         self.assertLess(document["step_change_pct"]["high"], 0)
         before, changed, again = document["runs"]
