@@ -1,5 +1,7 @@
 #include "analysis/crew/crew.h"
 
+#include "analysis/model/status.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>

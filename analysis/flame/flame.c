@@ -1,5 +1,6 @@
 #include "analysis/flame/flame.h"
 
+#include "analysis/flame/flame_line.h"
 #include "analysis/flame/flame_tree.h"
 #include "analysis/flame/flame_walk.h"
 #include "analysis/model/model.h"

@@ -1,4 +1,5 @@
 #include "analysis/flame/flame.h"
+#include "analysis/flame/flame_line.h"
 #include "analysis/flame/flame_thread.h"
 #include "analysis/flame/flame_time.h"
 #include "analysis/flame/flame_walk.h"

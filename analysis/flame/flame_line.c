@@ -2,10 +2,12 @@
 
 #include "analysis/flame/flame.h"
 #include "analysis/flame/flame_tree.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -216,6 +218,8 @@ static void hand_over(const struct laying *laying, uint32_t *first, uint32_t *ne
 
 static enum lac_status make(const struct laying *laying, struct lac_flame **ret_flame)
 {
+    /* the root */
+    assert(laying->count > 0);
     struct lac_flame *flame = calloc(1, sizeof(*flame));
     uint32_t *lists = calloc(3 * (size_t)laying->count, sizeof(*lists));
     if (flame != NULL) {

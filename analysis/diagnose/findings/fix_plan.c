@@ -5,6 +5,7 @@
  * steps, played with all changes so far, become by one more.
  */
 
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>

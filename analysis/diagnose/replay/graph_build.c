@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/replay/graph_build.h"
 
+#include "analysis/crew/crew.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@ enum { REMEMBERED_MAX = 256, FACTORS = LAC_OP_CLASS_COUNT_ + 9 };
 
 /** All of a change that a replay looks at (graph_replay.c, graph_edits.c); no padding. */
 struct key {
-    double factors[FACTORS];
+    uint64_t factors[FACTORS];            /**< the bits of doubles: keys are compared as bytes */
     uint64_t edits[LAC_CHANGE_EDITS_MAX]; /**< versions of what is edited */
     uint64_t edits_count;
     int64_t workers;

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/replay/what_if_replay.h"
 
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/replay/edits.h"
 #include "analysis/diagnose/replay/edits_private.h"

@@ -2,7 +2,6 @@
 
 #include "analysis/import/chrome/chrome_args.h"
 #include "analysis/import/join/join_private.h"
-#include "analysis/import/profilers/graph_notes.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -51,7 +50,11 @@ static bool has_two_members(const char *template_text, size_t length)
 {
     struct lac_member_cursor cursor = lac_member_begin(template_text, length);
     struct lac_member member = {0};
-    return lac_member_next(&cursor, &member) && lac_member_next(&cursor, &member);
+    uint32_t count = 0;
+    while (count < 2 && lac_member_next(&cursor, &member)) {
+        count++;
+    }
+    return count == 2;
 }
 
 /** Ranges of the annotations, by the id of their node. */
