@@ -38,14 +38,22 @@ enum lac_regression_verdict {
 /** "unknown", "none", "slower", "faster". */
 const char *lac_regression_name(enum lac_regression_verdict verdict);
 
+/** A slowdown that more than chance explains: this run, and so many of its like before it. */
+struct lac_slowdown {
+    uint32_t run_count; /**< 0 none */
+    double pct;         /**< of the step time, all of them together */
+    double confidence;  /**< by a limit that twenty runs without a change rarely pass */
+};
+
 /** A run against the runs of its baseline. */
 struct lac_regression {
     enum lac_regression_verdict verdict;
-    double change_pct;        /**< of the step time: positive is slower */
-    double low_pct, high_pct; /**< 95 % */
-    double confidence;        /**< 0.5 to 1: that the sign of the change is not noise */
-    double visible_pct;       /**< the slowdown that 95 of 100 such comparisons would flag */
-    uint32_t baseline_count;  /**< runs with a step */
+    double change_pct;           /**< of the step time: positive is slower */
+    double low_pct, high_pct;    /**< 95 % */
+    double confidence;           /**< 0.5 to 1: that the sign of the change is not noise */
+    double visible_pct;          /**< the slowdown that 95 of 100 such comparisons would flag */
+    uint32_t baseline_count;     /**< runs with a step */
+    struct lac_slowdown lasting; /**< by lac_pace_watch_judge() alone */
 };
 
 /** Runs of a baseline that are looked at. */

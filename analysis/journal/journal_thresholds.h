@@ -16,6 +16,12 @@
 /** Deviations beyond the limit of the test at which 95 of 100 runs pass it. */
 #define FOUND_AT 1.645
 
+/** One-sided, for a slowdown that people are told of. Each run asks up to eight times, in groups that
+ *  share most of their runs: of 100 series of twenty runs without a change 2 or 3 pass it. And how
+ *  many runs the assumed spread weighs there: less, as runs that differ more would alarm too often. */
+#define LASTING_CONFIDENCE  0.9995
+#define LASTING_SPREAD_RUNS 4
+
 /** Below that nobody acts on a difference, however well it is known. */
 #define REGRESSION_PCT_MIN 1.0
 

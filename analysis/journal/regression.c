@@ -2,6 +2,7 @@
 
 #include "analysis/journal/journal.h"
 #include "analysis/journal/journal_thresholds.h"
+#include "analysis/journal/student.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "collector/base/order.h"
@@ -96,23 +97,7 @@ enum lac_status lac_run_pace_of(const int64_t *step_ns, uint32_t count, uint32_t
     return LAC_OK;
 }
 
-/** Chance that Student's t with whole degrees of freedom is below |t|, two-sided (Abramowitz and
- *  Stegun 26.7.3 and 26.7.4). */
-static double student(double t, uint32_t freedom)
-{
-    double angle = atan(fabs(t) / sqrt((double)freedom));
-    double c = cos(angle);
-    double s = sin(angle);
-    double term = freedom % 2 != 0 ? c : 1.0;
-    double sum = freedom == 1 ? 0.0 : term;
-    for (uint32_t k = freedom % 2 != 0 ? 3 : 2; k + 2 <= freedom; k += 2) {
-        term *= c * c * (double)(k - 1) / (double)k;
-        sum += term;
-    }
-    return freedom % 2 != 0 ? 2.0 / 3.14159265358979323846 * (angle + s * sum) : s * sum;
-}
-
-/** Where student() reaches 95 %. Each of ten thousand runs asks: those that come up are kept. */
+/** Where lac_student() reaches 95 %. Each of ten thousand runs asks: those that come up are kept. */
 static double student_95(uint32_t freedom)
 {
     static const double known[] = {2.446912, 2.364624, 2.306004, 2.262157, 2.228139,
@@ -128,7 +113,7 @@ static double student_95(uint32_t freedom)
     }
     for (int i = 0; i < 60; i++) {
         double mid = 0.5 * (low + high);
-        *(student(mid, freedom) < 0.95 ? &low : &high) = mid;
+        *(lac_student(mid, freedom) < 0.95 ? &low : &high) = mid;
     }
     return high;
 }
@@ -184,7 +169,7 @@ void lac_regression_judge(const struct lac_run_pace *baseline, uint32_t count,
     if (ret_regression->visible_pct < REGRESSION_PCT_MIN) {
         ret_regression->visible_pct = REGRESSION_PCT_MIN;
     }
-    ret_regression->confidence = 0.5 + 0.5 * student(away / deviation, freedom);
+    ret_regression->confidence = 0.5 + 0.5 * lac_student(away / deviation, freedom);
     bool is_real = ret_regression->confidence >= REGRESSION_CONFIDENCE &&
                    fabs(ret_regression->change_pct) >= REGRESSION_PCT_MIN;
     ret_regression->verdict = !is_real     ? LAC_REGRESSION_NONE

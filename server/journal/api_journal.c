@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/journal/journal.h"
+#include "analysis/journal/pace_watch.h"
 #include "analysis/model/status.h"
 #include "collector/base/monotonic.h"
 #include "server/api/document_cache.h"
@@ -140,34 +141,29 @@ static enum lac_status compare_some(struct journal *journal, struct lac_error *r
 
 /* ---- what follows from them ---- */
 
-/** Every run after the baseline against it and the like of it. */
+static bool is_like_baseline(const struct journal *journal, uint32_t at)
+{
+    return figures_of(&journal->entries[at])->fingerprint ==
+           figures_of(&journal->entries[journal->baseline_at])->fingerprint;
+}
+
+/** Every run after the baseline against it and the like of it, before and after. */
 static void judge(struct journal *journal)
 {
-    struct lac_run_pace paces[LAC_BASELINE_RUNS_MAX];
-    uint32_t count = 0;
-    uint32_t next = 0;
+    struct lac_pace_watch watch;
+    bool is_level = true;
 
     if (journal->baseline_at >= journal->count) {
         return; /* none, or of another job */
     }
-    for (uint32_t i = journal->baseline_at; i < journal->count; i++) {
-        const struct lac_figures *figures = figures_of(&journal->entries[i]);
-        struct lac_regression *it = &journal->entries[i].regression;
-        bool is_alike = figures->fingerprint ==
-                        figures_of(&journal->entries[journal->baseline_at])->fingerprint;
-
-        if (i > journal->baseline_at) {
-            lac_regression_judge(paces, count, &figures->pace, it);
-            is_alike = is_alike && it->verdict != LAC_REGRESSION_SLOWER;
-        }
-        if (is_alike) { /* the newest of them, in a ring; the baseline itself stays */
-            if (count < LAC_BASELINE_RUNS_MAX) {
-                paces[count++] = figures->pace;
-            } else {
-                paces[1 + next] = figures->pace;
-                next = (next + 1) % (LAC_BASELINE_RUNS_MAX - 1);
-            }
-        }
+    lac_pace_watch_begin(&watch, &figures_of(&journal->entries[journal->baseline_at])->pace);
+    for (uint32_t i = journal->baseline_at; i-- > 0 && is_level;) {
+        is_level = !is_like_baseline(journal, i) ||
+                   lac_pace_watch_precede(&watch, &figures_of(&journal->entries[i])->pace);
+    }
+    for (uint32_t i = journal->baseline_at + 1; i < journal->count; i++) {
+        lac_pace_watch_judge(&watch, &figures_of(&journal->entries[i])->pace,
+                             is_like_baseline(journal, i), &journal->entries[i].regression);
     }
 }
 
@@ -207,9 +203,16 @@ static void write_regression(struct lac_json *json, const struct journal *journa
     lac_json_decimals(json, "confidence", it->confidence);
     lac_json_decimals(json, "visible_pct", it->visible_pct);
     lac_json_uint(json, "baseline_count", it->baseline_count);
-    lac_json_bool(json, "same_settings",
-                  figures_of(&journal->entries[at])->fingerprint ==
-                      figures_of(&journal->entries[journal->baseline_at])->fingerprint);
+    lac_json_bool(json, "same_settings", is_like_baseline(journal, at));
+    if (it->lasting.run_count == 0) {
+        lac_json_null(json, "lasting");
+    } else {
+        lac_json_open(json, "lasting", '{');
+        lac_json_uint(json, "run_count", it->lasting.run_count);
+        lac_json_decimals(json, "change_pct", it->lasting.pct);
+        lac_json_decimals(json, "confidence", it->lasting.confidence);
+        lac_json_close(json, '}');
+    }
     lac_json_close(json, '}');
 }
 

@@ -172,13 +172,19 @@ static bool find_regression(struct lac_webhooks *webhooks, struct lac_webhook_de
     if (!lac_journal_judge(webhooks->app, project, trace, &it)) {
         return false;
     }
-    if (it.verdict == LAC_REGRESSION_SLOWER) {
+    if (it.lasting.run_count > 0) { /* one run may be slower by chance, people are told of more */
+        char runs[32] = "";
+
+        if (it.lasting.run_count > 1) {
+            (void)snprintf(runs, sizeof(runs), "in the last %" PRIu32 " runs ",
+                           it.lasting.run_count);
+        }
         (void)snprintf(path, sizeof(path), "/t/%s", trace);
         (void)snprintf(text, sizeof(text),
-                       "regression: %.200s; a step takes %.3g %% longer than in the baseline, "
-                       "confidence %.3g %%",
-                       delivery->text != NULL ? delivery->text : trace, it.change_pct,
-                       100.0 * it.confidence);
+                       "regression: %.200s; %sa step takes %.3g %% longer than in the baseline, "
+                       "confidence %.4g %%",
+                       delivery->text != NULL ? delivery->text : trace, runs, it.lasting.pct,
+                       100.0 * it.lasting.confidence);
         free(delivery->text);
         delivery->text = strdup(text);
         write_news(webhooks,

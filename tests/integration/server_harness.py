@@ -53,6 +53,16 @@ def make_trace(steps=4, kernels=40, name=MARKUP, filler=0):
     return (text + " " * filler).encode()
 
 
+def slowed(trace, factor):
+    """The same, each time and duration longer."""
+    document = json.loads(trace)
+    for event in document["traceEvents"]:
+        for key in ("ts", "dur"):
+            if key in event:
+                event[key] *= factor
+    return json.dumps(document).encode()
+
+
 class Reply:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body

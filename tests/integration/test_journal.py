@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from server_harness import CATALOG_IS_FILE, MARKUP, PROGRAM, Server, main, make_trace
+from server_harness import CATALOG_IS_FILE, MARKUP, PROGRAM, Server, main, make_trace, slowed
 
 
 def demo(folder):
@@ -165,6 +165,23 @@ class Projects(unittest.TestCase):
             for table, column in (("figures", "trace"), ("figure_settings", "trace"), ("neighbors", "a"), ("neighbors", "b")):
                 left = catalog.execute(f"SELECT count(*) FROM {table} WHERE {column} = ?", (traces[1],)).fetchone()
                 self.assertEqual(left, (0,), table)
+
+    def test_a_regression_is_what_stays_and_ends_with_the_run_that_is_as_fast_as_before(self):
+        traces = []
+        for number, factor in enumerate((1, 1, 1, 1, 1.04, 1.04, 1.04, 1)):
+            traces.append(self.server.upload(slowed(make_trace(steps=10, filler=number), factor), name=f"night{number}"))
+            self.server.wait_ready(traces[-1])
+            self.assertEqual(self.server.request("PATCH", "/api/v1/traces/" + traces[-1], b'{"project": "nightly"}').status, 200)
+        self.assertEqual(self.server.request("PATCH", "/api/v1/traces/" + traces[2], b'{"baseline": true}').status, 200)
+        runs = {run["trace"]: run["regression"] for run in settled(self.server, "/projects/nightly/journal")["runs"]}
+        self.assertEqual([runs[trace] for trace in traces[:3]], [None] * 3)
+        self.assertEqual([runs[trace]["verdict"] for trace in traces[3:]], ["none", "slower", "slower", "slower", "none"])
+        lasting = [runs[trace]["lasting"] for trace in traces[3:]]
+        self.assertEqual([it and it["run_count"] for it in lasting], [None, None, 2, 3, None])  # of one run alone: not yet
+        self.assertEqual(runs[traces[3]]["baseline_count"], 3)  # two runs before the baseline are like it
+        for it in lasting[2:4]:
+            self.assertAlmostEqual(it["change_pct"], 4, delta=0.01)
+            self.assertGreater(it["confidence"], 0.999)
 
     def test_what_is_old_goes_its_upload_first_and_what_is_pinned_stays(self):
         traces = []

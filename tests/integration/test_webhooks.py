@@ -11,7 +11,7 @@ import time
 import unittest
 
 from json_schema import problems
-from server_harness import MARKUP, PROGRAM, Server, main, make_trace
+from server_harness import MARKUP, PROGRAM, Server, main, make_trace, slowed
 
 EVENTS = ["trace.ready", "trace.failed", "report.published", "report.comment", "report.mention", "run.regression"]
 REFUSED = ["http://127.0.0.1/x", "http://localhost:80/", "http://[::1]/", "http://0.0.0.0/", "http://2130706433/", "http://0x7f.1/", "http://10.1.2.3/", "http://172.16.0.1/",
@@ -19,16 +19,6 @@ REFUSED = ["http://127.0.0.1/x", "http://localhost:80/", "http://[::1]/", "http:
            "http://[64:ff9b::a9fe:a9fe]/", "http://[2002:a9fe:a9fe::1]/", "http://224.0.0.1/", "http://[::7f00:1]/"]
 MALFORMED = ["", "ftp://example.org/", "http://", "http:///x", "http://a b/", "http://user:pass@example.org/", "http://example.org@127.0.0.1/", "http://example.org\\@127.0.0.1/", "http://example.org:99999/",
              "http://exa\nmple.org/", "javascript:alert(1)", "http://[::1/", "file:///etc/passwd", "http://example.org/#x", "http://é.org/"]
-
-
-def slowed(trace, factor):
-    """The same, each time and duration longer."""
-    document = json.loads(trace)
-    for event in document["traceEvents"]:
-        for key in ("ts", "dur"):
-            if key in event:
-                event[key] *= factor
-    return json.dumps(document).encode()
 
 
 class Receiver:

@@ -1,6 +1,7 @@
 /* The arithmetic of runs over time: pace, regressions over drawn series, calibration, when to stop. */
 
 #include "analysis/journal/journal.h"
+#include "analysis/journal/pace_watch.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
@@ -125,6 +126,142 @@ START_TEST(noisy_steps_say_what_they_can_show)
 }
 END_TEST
 
+enum { BASELINE_RUNS = 5, QUIET_RUNS = 20, SLOW_RUNS = 8 };
+
+/** After a baseline of five runs: which of the next is the first that stands as a regression, from
+ *  1; 0 none. */
+static unsigned first_told(uint64_t *state, double slower, unsigned runs, double between,
+                           double inside)
+{
+    struct lac_run_pace pace = draw(state, 1.0, between, inside);
+    struct lac_pace_watch watch;
+    struct lac_regression it;
+
+    lac_pace_watch_begin(&watch, &pace);
+    for (int i = 1; i < BASELINE_RUNS; i++) {
+        pace = draw(state, 1.0, between, inside);
+        ck_assert(lac_pace_watch_precede(&watch, &pace) || between > 0.005); /* or it lies apart */
+    }
+    for (unsigned i = 1; i <= runs; i++) {
+        pace = draw(state, slower, between, inside);
+        lac_pace_watch_judge(&watch, &pace, true, &it);
+        if (it.lasting.run_count > 0) {
+            ck_assert(it.lasting.confidence >= 0.999 && it.lasting.pct >= 1.0);
+            ck_assert_uint_le(it.lasting.run_count, i);
+            return i;
+        }
+    }
+    return 0;
+}
+
+struct outcome {
+    unsigned alarms;           /**< series of twenty runs without a change, with any regression */
+    unsigned found[SLOW_RUNS]; /**< and with one: told of after so many runs */
+};
+
+static struct outcome watch_series(double between, double inside)
+{
+    struct outcome outcome = {0};
+
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        uint64_t state = seed * 15485863;
+        outcome.alarms += first_told(&state, 1.0, QUIET_RUNS, between, inside) > 0;
+        const unsigned at = first_told(&state, 1.05, SLOW_RUNS, between, inside);
+
+        for (unsigned i = at; i >= 1 && i <= SLOW_RUNS; i++) {
+            outcome.found[i - 1]++;
+        }
+    }
+    printf("runs differ by %.1f %%, steps by %.1f %%: %u false alarms in 100 series of 20 runs; "
+           "5 %% slower is found after 1 run %u, 2 %u, 3 %u, 5 %u, 8 %u\n",
+           100 * between, 100 * inside, outcome.alarms, outcome.found[0], outcome.found[1],
+           outcome.found[2], outcome.found[4], outcome.found[7]);
+    return outcome;
+}
+
+START_TEST(a_series_is_told_of_what_stays_and_not_of_noise)
+{
+    static const double inside[] = {0.005, 0.02, 0.04};
+
+    for (unsigned i = 0; i < LAC_COUNT_OF(inside); i++) {
+        const struct outcome it = watch_series(0.01, inside[i]);
+
+        ck_assert_uint_le(it.alarms, 5);
+        ck_assert_uint_ge(it.found[7], 95);
+        ck_assert_uint_ge(it.found[4], inside[i] > 0.03 ? 80 : 95);
+    }
+    const struct outcome quiet = watch_series(0.005, 0.005);
+
+    ck_assert_uint_le(quiet.alarms, 5);
+    ck_assert_uint_ge(quiet.found[1], 95);
+    ck_assert_uint_le(watch_series(0.02, 0.02).alarms, 15); /* twice what is assumed */
+}
+END_TEST
+
+static const struct lac_run_pace steady = {.log_step = 19.0, .variance = 1e-8, .count = 60};
+
+static struct lac_run_pace slower_by(double part)
+{
+    struct lac_run_pace pace = steady;
+
+    pace.log_step += log1p(part);
+    return pace;
+}
+
+START_TEST(a_slowdown_lasts_until_a_run_is_as_fast_as_before)
+{
+    struct lac_run_pace pace = slower_by(0.04);
+    struct lac_pace_watch watch;
+    struct lac_regression it;
+
+    lac_pace_watch_begin(&watch, &steady);
+    for (int i = 0; i < 6; i++) {
+        lac_pace_watch_judge(&watch, &steady, true, &it);
+        ck_assert(it.verdict == LAC_REGRESSION_NONE && it.lasting.run_count == 0);
+    }
+    for (uint32_t i = 1; i <= 30; i++) { /* however long it lasts it does not become the level */
+        lac_pace_watch_judge(&watch, &pace, true, &it);
+        ck_assert(it.verdict == LAC_REGRESSION_SLOWER);
+        ck_assert(i == 1 || it.lasting.run_count > 1);
+        ck_assert(it.lasting.run_count == 0 || fabs(it.lasting.pct - 4.0) < 0.01);
+        ck_assert_uint_le(it.lasting.run_count, i < LAC_WATCH_RUNS ? i : LAC_WATCH_RUNS);
+    }
+    lac_pace_watch_judge(&watch, &steady, true, &it);
+    ck_assert(it.verdict == LAC_REGRESSION_NONE && it.lasting.run_count == 0);
+    pace = slower_by(0.5); /* a large one needs no second run, also with other settings */
+    lac_pace_watch_judge(&watch, &pace, false, &it);
+    ck_assert(it.lasting.run_count == 1 && fabs(it.lasting.pct - 50.0) < 0.1);
+    pace = slower_by(-0.1);
+    lac_pace_watch_judge(&watch, &pace, true, &it);
+    ck_assert(it.verdict == LAC_REGRESSION_FASTER && it.lasting.run_count == 0);
+}
+END_TEST
+
+START_TEST(runs_before_the_baseline_tell_its_level_while_they_are_alike)
+{
+    const struct lac_run_pace slow = slower_by(0.06);
+    const struct lac_run_pace none = {.log_step = (double)NAN};
+    struct lac_pace_watch watch;
+    struct lac_regression it;
+
+    lac_pace_watch_begin(&watch, &steady);
+    lac_pace_watch_judge(&watch, &slow, true, &it);
+    ck_assert(it.baseline_count == 1 && it.lasting.run_count == 0); /* by one run: not yet */
+    lac_pace_watch_begin(&watch, &steady);
+    ck_assert(lac_pace_watch_precede(&watch, &none)); /* says nothing, is passed over */
+    for (int i = 0; i < 5; i++) {
+        ck_assert(lac_pace_watch_precede(&watch, &steady));
+    }
+    ck_assert(!lac_pace_watch_precede(&watch, &slow)); /* another level: it and what was before */
+    lac_pace_watch_judge(&watch, &slow, true, &it);
+    ck_assert(it.baseline_count == 6 && it.lasting.run_count == 1);
+    lac_pace_watch_begin(&watch, &none); /* a baseline without a step tells nothing */
+    ck_assert(!lac_pace_watch_precede(&watch, &steady));
+    lac_pace_watch_judge(&watch, &slow, true, &it);
+    ck_assert(it.verdict == LAC_REGRESSION_UNKNOWN && it.lasting.run_count == 0);
+}
+END_TEST
+
 START_TEST(a_test_on_steps_alone_would_cry_wolf)
 {
     /* what the spread between runs is for: with it taken away most of these are alarms */
@@ -221,6 +358,9 @@ int main(void)
     TCase *cases = tcase_create("journal");
     tcase_add_test(cases, noise_is_no_regression_and_five_percent_is);
     tcase_add_test(cases, noisy_steps_say_what_they_can_show);
+    tcase_add_test(cases, a_series_is_told_of_what_stays_and_not_of_noise);
+    tcase_add_test(cases, a_slowdown_lasts_until_a_run_is_as_fast_as_before);
+    tcase_add_test(cases, runs_before_the_baseline_tell_its_level_while_they_are_alike);
     tcase_add_test(cases, a_test_on_steps_alone_would_cry_wolf);
     tcase_add_test(cases, a_pace_is_that_of_whole_cycles);
     tcase_add_test(cases, nothing_to_compare_with);

@@ -57,6 +57,7 @@ const runShape = obj({
       visible_pct: opt(num),
       baseline_count: or(num, 0),
       same_settings: or(bool, false),
+      lasting: opt(obj({run_count: num, change_pct: num, confidence: num})),
     }),
   ),
   facts: opt(

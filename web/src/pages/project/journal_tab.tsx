@@ -155,7 +155,7 @@ function LadderChart({runs}: {runs: readonly JournalRun[]}): JSX.Element | null 
               <>
                 <line
                   class={
-                    runs[i]?.regression?.verdict === 'slower'
+                    runs[i]?.regression?.lasting
                       ? 'ladder-tread ladder-slower'
                       : 'ladder-tread'
                   }
@@ -318,15 +318,18 @@ function Regression({run}: {run: JournalRun}): JSX.Element | null {
         no slowdown seen; one below {formatPct(it.visible_pct ?? 0)} may hide in the noise
       </span>
     );
-  if (!it || (it.verdict !== 'slower' && it.verdict !== 'faster')) return null;
-  const sure = formatPct(100 * (it.confidence ?? 0));
+  const slow = it?.lasting;
+  if (!it || (!slow && it.verdict !== 'slower' && it.verdict !== 'faster')) return null;
+  const sure = formatPct(100 * ((slow ?? it).confidence ?? 0));
   return (
     <span
-      class={it.verdict === 'slower' ? 'tag journal-slower' : 'tag'}
+      class={slow ? 'tag journal-slower' : 'tag'}
       title={`against the baseline and ${plural(Math.max(0, it.baseline_count - 1), 'run')} like it; confidence ${sure}${it.same_settings ? ', same settings' : ', other settings'}`}
     >
-      {it.verdict === 'slower' ? 'regression: ' : ''}
-      {formatPct(Math.abs(it.change_pct ?? 0))} {it.verdict} than the baseline, {sure} sure
+      {slow ? 'regression: ' : ''}
+      {slow && slow.run_count > 1 ? `${slow.run_count} runs ` : ''}
+      {formatPct(Math.abs((slow ?? it).change_pct ?? 0))} {slow ? 'slower' : it.verdict} than the
+      baseline, {sure} sure
     </span>
   );
 }
