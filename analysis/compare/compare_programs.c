@@ -227,7 +227,7 @@ enum lac_status lac_compare_programs(const struct lac_compare_side sides[2],
         refuse(comparison, LAC_COMPARE_DIFFERENT_PROGRAMS,
                lac_texts_add(texts,
                              "different programs: %s of the kernel time in common. A step of one "
-                             "is no step of the other",
+                             "is not a step of the other",
                              lac_format_pct(comparison->kernels_common_pct).text));
         return LAC_OK;
     }

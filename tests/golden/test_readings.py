@@ -51,7 +51,7 @@ ROWS = [
         "tensor-cores-unused", True, 0.3),
     Row("hta/df_index_resolver__df_index_resolver.json.gz", "training", 349.4,
         ("inference", "torch.compile(model", "between nothing"), (), None, True, None,
-        ("set_to_none=True", "aot_eager", "collectives per step, one a tensor", "bucket")),
+        ("set_to_none=True", "aot_eager", "collectives per step, one per tensor", "bucket")),
     # the holes lie inside graph replays, with work pending: no launch was late
     Row("hta/negative_queue_length_values_check__rank0.json.gz", "training", 216.1, ("for launches",), ("launch-bound",), None, False, 0.2),
     Row("hta/trace_filter__sampled_rank-0.json.gz", "training", 621.1, ("inference",)),

@@ -234,11 +234,11 @@ START_TEST(logs_say_what_their_counters_show)
          "GPU utilization 40 % on average (0 % to 90 %); power 162 W on average (50 W to 300 W); "
          "temperature at most 71 C; memory at most 2.1 GB; power or heat held the clocks down for "
          "12 % of the time. Utilization says that some kernel ran, not how much of a GPU it "
-         "used. With --join it lies beside the trace of the same job."},
+         "used. --join shows it with the trace of the same job."},
         {"2026/04/25 16:06:06.780, 0 %, 11.64 W\n2026/04/25 16:06:11.788, 0 %, 11.36 W\n",
          "a log of the counters of 1 GPU over 5.01 s, not of what they ran",
-         "Columns without a heading have no names: let nvidia-smi write it (--format=csv). With "
-         "--join it lies beside the trace of the same job."},
+         "Columns without a heading have no names: let nvidia-smi write it (--format=csv). "
+         "--join shows it with the trace of the same job."},
     };
     struct imported imported = import_text(logs[_i].text);
 

@@ -99,9 +99,10 @@ bool lac_find_step_outliers(const struct lac_facts *facts, struct lac_finding *f
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
-        &analysis->texts, "%u of %s %s longer than steps of their kind: %s of the time",
+        &analysis->texts, "%u of %s %s longer than others of %s kind: %s of the time",
         (unsigned)outliers.count, lac_format_count(analysis->step_kept_count, "step").text,
-        outliers.count == 1 ? "is" : "are", lac_format_pct(finding->cost_pct).text);
+        outliers.count == 1 ? "is" : "are", outliers.count == 1 ? "its" : "their",
+        lac_format_pct(finding->cost_pct).text);
     enum lac_cause cause = cause_inside(facts, longest);
     finding->why = lac_texts_add(
         &analysis->texts,

@@ -328,7 +328,7 @@ static const char *say_before(struct lateness *l)
     }
     return lac_texts_add(
         &l->run->texts,
-        " %s of that is there at the first recorded collective. All ranks need about as long to "
+        " The first recorded collective accounts for %s of that. All ranks need about as long to "
         "reach it (%s here), so rank %d only started later. The cause lies before the recording.",
         lac_format_ns(l->before_ns).text, lac_format_ns(l->lead_ns).text,
         (int)l->run->ranks[l->run->late].rank);

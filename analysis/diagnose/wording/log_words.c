@@ -168,7 +168,7 @@ void lac_log_say(struct lac_facts *facts)
                                  lac_format_count(gpus, "GPU").text, span)
                  : lac_texts_add(texts, "a log of counters of the host over %s", span);
     verdict->detail = lac_texts_add(
-        texts, "%s%s%s%s%sWith --join it lies beside the trace of the same job.",
+        texts, "%s%s%s%s%s--join shows it with the trace of the same job.",
         said[0] != '\0' ? "GPU " : "", said, said[0] != '\0' ? ". " : "",
         has_utilization ? "Utilization says that some kernel ran, not how much of a GPU it used. "
                         : "",

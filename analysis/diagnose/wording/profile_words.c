@@ -67,7 +67,7 @@ const char *lac_profile_top(struct lac_facts *facts)
     const char *said = "";
     for (int rank = 0; rank < TOP && top[rank] != 0 && total_ns > 0; rank++) {
         const double pct = 100 * (double)own_ns[top[rank]] / (double)total_ns;
-        said = rank == 0 ? lac_texts_add(texts, "Most lies in %s itself (%s)",
+        said = rank == 0 ? lac_texts_add(texts, "Most time is in %s itself (%s)",
                                          lac_model_str(model, top[rank]), lac_format_pct(pct).text)
                          : lac_texts_add(texts, "%s, %s (%s)", said,
                                          lac_model_str(model, top[rank]), lac_format_pct(pct).text);

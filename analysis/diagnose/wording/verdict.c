@@ -600,8 +600,9 @@ static void say_no_gpu(struct lac_facts *facts)
         analysis->verdict.text = lac_texts_add(
             &analysis->texts, "counters of %s, no times: CUPTI's range profiler was on",
             lac_format_count((int64_t)ranges->count, "kernel").text);
-        analysis->verdict.detail = "It runs each kernel by itself, several times over, so that the "
-                                   "host's times say nothing either. Record without it for times.";
+        analysis->verdict.detail =
+            "It replays each kernel several times, so host times would not be "
+            "meaningful either. Record without it for times.";
     } else if (unknown != NULL) {
         analysis->verdict.text = unknown->text;
         analysis->verdict.detail =

@@ -170,7 +170,7 @@ static bool find_small(const struct lac_facts *facts, struct lac_finding *findin
     finding->confidence = 0.7;
     finding->title = lac_texts_add(
         &analysis->texts,
-        "%s collectives per step, one a tensor, take %s of the host and %s of every %s step",
+        "%s collectives per step, one per tensor, take %s of the host and %s of every %s step",
         lac_format_rate(count).text, lac_format_ns(lac_round(small.host_ns / steps)).text,
         lac_format_ns(lac_round(exposed_ns)).text, lac_format_ns(analysis->step_mean_ns).text);
     finding->why = lac_texts_add(

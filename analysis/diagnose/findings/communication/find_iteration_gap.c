@@ -232,8 +232,7 @@ static void say_eager(const struct lac_facts *facts, struct lac_finding *finding
         lac_format_rate(mean->launches).text, lac_format_ns(lac_round(mean->launch_ns)).text,
         lac_format_ns(lac_round(idle_ns)).text,
         lac_format_pct(lac_pct_of_step(facts, idle_ns)).text,
-        has_stacks(facts) ? " Python stacks were recorded, which makes the host slower than it is."
-                          : "");
+        has_stacks(facts) ? " Python stacks were recorded, which slows the host." : "");
     finding->brief = "CUDA graphs instead of eager mode";
     finding->change =
         "vllm serve MODEL                # without --enforce-eager: decodes as CUDA graphs\n"

@@ -248,9 +248,9 @@ static void say(const struct lac_facts *facts, struct lac_finding *finding,
         lac_format_ns(analysis->step_mean_ns).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "Each time, the host goes on when the GPU has done all that was launched: %s in all per "
-        "%s, "
-        "most of it in %s. The queue is empty then, and the GPU waits for what the host does next.",
+        "Each time, the host waits until the GPU has finished everything launched: %s in all per "
+        "%s, most of it in %s. The queue is then empty, and the GPU waits for the host's next "
+        "launch.",
         lac_format_ns(lac_round(ns)).text, unit, call);
     finding->brief = advice.brief;
     finding->change = advice.change;

@@ -99,7 +99,9 @@ static const char *why_workers(const struct lac_facts *facts)
     return lac_texts_add(
         &analysis->texts,
         "%s%d worker%s %s for each batch, so one is ready every %s; %s %s per step.%s%s%s",
-        loader->are_workers_inferred ? "The waits for batches come in the rhythm of workers: " : "",
+        loader->are_workers_inferred
+            ? "The waits for batches recur as they do with several workers: "
+            : "",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
         lac_format_ns(loader->fetch_mean_ns).text, lac_format_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
