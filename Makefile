@@ -71,8 +71,8 @@ run: deps                                  ## build, serve, record and push an e
 	$(Q)sh tests/tidy/run_demo.sh $(BUILD) "$(DATA)" "$(LISTEN)" $(TRACE)
 
 test: deps                                 ## all tests that need no GPU, in less than 15 minutes on 2 cores
-	$(Q)$(MAKE) --no-print-directory -j2 all test-programs aarch64 fuzzers sanitized
-	$(Q)python3 tests/run.py --filter "$(T)"
+	$(Q)$(MAKE) --no-print-directory -j2 all test-programs aarch64
+	$(Q)python3 tests/run.py --build --filter "$(T)"
 
 test-gpu:                                  ## the checks that need a GPU, in one call; results in $$OUT or build/gpu
 	$(Q)python3 tests/gpu/run_gpu.py

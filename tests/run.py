@@ -9,9 +9,9 @@ A test is a program; what it prints decides how many checks it counts for:
 A line that starts with "skip:" is repeated at the end, so that nothing is skipped silently.
 
 One more than there are cores run at a time, and others beside them while a core is idle, for many wait; long ones first. What loads a server as far as
-the machine goes runs alone at the end.
+the machine goes runs alone at the end. With --build, the programs with sanitizers are built meanwhile, and their tests begin when they are there.
 
-usage: tests/run.py [--filter TEXT] [--list] [--jobs N]
+usage: tests/run.py [--filter TEXT] [--list] [--jobs N] [--build]
 """
 import argparse
 import collections
@@ -39,12 +39,21 @@ THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 # programs with threads of their own, which `make soak` also runs under the thread sanitizer
 THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_ingest", "test_crew", "test_convert_crew")
 TIMEOUT_S = 7200 if SOAK else 420
+BUILD_TIMEOUT_S = 7200
 # these load a server as far as the machine goes
 ALONE = re.compile(r"^attack$|^test_server_load$|^test_server_crash$")
 TIMES_FILE = "build/test-times.json"
 # another test begins beside the others when so much of a core was idle for so long
 IDLE_CORES = 0.8
 IDLE_LOOK_S = 2.0
+
+# make's targets for the tests that do not need them to be built before the first test starts
+BUILT_MEANWHILE = (("san:", "sanitized"), ("fuzz_", "fuzzers"))
+# what took longest in a run on 2 cores, in this order: a first run begins with it
+LONG_TESTS = ("test_python_hook", "test_run", "test_push", "test_makefile", "test_try", "test_catalog", "test_export", "test_slurm",
+              "test_python_stacks", "test_job_kinds", "test_standby", "test_loading_verdicts", "test_python_versions", "browser:test_pages",
+              "test_hangs", "test_workers_advice", "test_standby_reads", "test_loading_advice", "web", "browser:test_recovery",
+              "test_server_compare", "browser:test_access", "test_ranks_told", "test_random", "test_gpu_reasons", "test_server_people")
 
 Result = collections.namedtuple("Result", "name passed failed output seconds cpu_seconds")
 
@@ -108,7 +117,7 @@ def skipped(output):
     return said or [f"{count} of its tests, it says why with -v" for count in counts]
 
 
-def run_one(name, command, environment, running):
+def run_one(name, command, environment, running, limit_s=TIMEOUT_S):
     """Runs one test with a time limit for it and all it started; its output is kept together."""
     start = time.monotonic()
     expired = threading.Event()
@@ -124,7 +133,7 @@ def run_one(name, command, environment, running):
             expired.set()
             os.killpg(child.pid, signal.SIGKILL)
 
-        timer = threading.Timer(TIMEOUT_S, stop)
+        timer = threading.Timer(limit_s, stop)
         timer.start()
         _, wait_status, usage = os.wait4(child.pid, 0)
         timer.cancel()
@@ -134,7 +143,7 @@ def run_one(name, command, environment, running):
         log.seek(0)
         output = log.read().decode(errors="replace")
     if expired.is_set():
-        output += f"\ntimed out after {TIMEOUT_S} s"
+        output += f"\ntimed out after {limit_s} s"
     elif child.returncode < 0:
         output += f"\nended by signal {-child.returncode}"
     passed, failed = count(output, child.returncode)
@@ -151,36 +160,75 @@ def run_test(name, command, environment, running):
     return result
 
 
-def run_all(tests, jobs, running):
-    """Yields a Result for each test as it ends: `jobs` at a time, then those that run alone."""
-    waiting, done = queue.SimpleQueue(), queue.SimpleQueue()
+def target_of(name):
+    """What has to be built for a test with --build; None for what is there."""
+    return next((target for prefix, target in BUILT_MEANWHILE if name.startswith(prefix)), None)
+
+
+class Waiting:
+    """The tests that have not begun, in order; those whose programs are still being built are passed over."""
+
+    def __init__(self, tests, targets):
+        self._tests, self._targets = list(tests), set(targets)
+        self._changed = threading.Condition()
+
+    def take(self):
+        """The next test, when there is one that can begin; None after the last."""
+        with self._changed:
+            while self._tests:
+                for at, test in enumerate(self._tests):
+                    if target_of(test[0]) not in self._targets:
+                        return self._tests.pop(at)
+                self._changed.wait()
+            return None
+
+    def is_any_ready(self):
+        with self._changed:
+            return any(target_of(test[0]) not in self._targets for test in self._tests)
+
+    def built(self, failed):
+        """Opens the way for the tests that waited; those are returned instead when the build failed."""
+        with self._changed:
+            lost = [test for test in self._tests if failed and target_of(test[0]) in self._targets]
+            self._tests = [test for test in self._tests if test not in lost]
+            self._targets.clear()
+            self._changed.notify_all()
+            return lost
+
+
+def run_all(tests, jobs, running, targets):
+    """Yields a Result for each test as it ends: `jobs` at a time, then those that run alone. `targets` are built meanwhile."""
+    done = queue.SimpleQueue()
     beside = [test for test in tests if not ALONE.search(test[0])]
-    for test in beside:
-        waiting.put(test)
+    waiting = Waiting(beside, targets)
+
+    def build():
+        result = run_one("build", ["make", "--no-print-directory", f"-j{max(jobs - 1, 1)}", *targets], {}, running, BUILD_TIMEOUT_S)
+        done.put(result._replace(passed=0))
+        for name, *_ in waiting.built(result.failed > 0):
+            done.put(Result(name, 0, 1, "not run: its program was not built", 0.0, 0.0))
 
     def worker(is_extra):
-        while True:
-            try:
-                test = waiting.get_nowait()
-            except queue.Empty:
-                return
+        while (test := waiting.take()) is not None:
             done.put(run_test(*test, running))
             if is_extra:
                 return
 
     def use_idle_cores():
         before = idle_seconds()
-        while not waiting.empty():
+        while True:
             time.sleep(IDLE_LOOK_S)
             now = idle_seconds()
-            if now - before > IDLE_CORES * IDLE_LOOK_S and len(running) < 2 * jobs:
+            if now - before > IDLE_CORES * IDLE_LOOK_S and len(running) < 2 * jobs and waiting.is_any_ready():
                 threading.Thread(target=worker, args=(True,), daemon=True).start()
             before = now
 
+    if targets:
+        threading.Thread(target=build, daemon=True).start()
     for _ in range(jobs):
         threading.Thread(target=worker, args=(False,), daemon=True).start()
     threading.Thread(target=use_idle_cores, daemon=True).start()
-    for _ in beside:
+    for _ in range(len(beside) + bool(targets)):
         yield done.get()
     for test in tests:
         if ALONE.search(test[0]):
@@ -197,9 +245,11 @@ def idle_seconds():
 
 def guess_seconds(name, command):
     """Of a test that never ran here: what starts jobs and servers waits for them, and goes first."""
-    if command[0] not in ("python3", "node") and name != "web":
+    if name in LONG_TESTS:
+        return 100 - LONG_TESTS.index(name)
+    if command[0] not in ("python3", "node"):
         return 20 if name.startswith("san:") else 5
-    return 100
+    return 30
 
 
 def past_times():
@@ -232,6 +282,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--filter", default="")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--build", action="store_true", help="build what the selected tests need beside `make all test-programs`, while others run")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)) + 1)
     args = parser.parse_args()
     os.chdir(ROOT)
@@ -245,15 +296,17 @@ def main():
         print("\n".join(test[0] for test in tests))
         return 0
     tests.sort(key=lambda test: -times.get(test[0], guess_seconds(*test[:2])))
+    targets = sorted({target_of(test[0]) for test in tests} - {None}) if args.build else []
     total_passed = total_failed = 0
     cpu_seconds, start = 0.0, time.monotonic()
     skips, failures, running = [], [], set()
     try:
-        for result in run_all(tests, max(args.jobs, 1), running):
+        for result in run_all(tests, max(args.jobs, 1), running, targets):
             show(result)
             total_passed, total_failed = total_passed + result.passed, total_failed + result.failed
             cpu_seconds += result.cpu_seconds
-            times[result.name] = round(result.seconds, 1)
+            if result.passed or result.failed:  # not the build
+                times[result.name] = round(result.seconds, 1)
             skips += [f"{result.name}: {reason}" for reason in skipped(result.output)]
             if result.failed:
                 failures.append(result.name)
