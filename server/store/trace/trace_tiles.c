@@ -385,7 +385,9 @@ static uint32_t count_outer(const struct lac_tile *tile, struct lane_sum *lanes,
         }
     }
     for (uint32_t l = 0; l + 1 < lane_count && end_ns > begin_ns; l++) {
-        if (lanes[l].longest_ns >= (end_ns - begin_ns) / 100 * OUTER_PCT) {
+        /* without one to be seen nothing is known to be open: cells say only when they begin */
+        if (lanes[l].longest_ns > 0 &&
+            lanes[l].longest_ns >= (end_ns - begin_ns) / 100 * OUTER_PCT) {
             outer = l + 1;
         } else if (lanes[l].busy_ns > (end_ns - begin_ns) / 100 * BETWEEN_PCT) {
             break;
