@@ -10,6 +10,7 @@
 #include "analysis/diagnose/result/analysis.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,9 @@ static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac
     }
     struct lac_track track = {
         .kind = LAC_TRACK_STEPS, .process = LAC_NONE, .tid = -1, .device = -1, .sort_index = -1000};
-    enum lac_status status = intern(model, "steps", &track.name);
+    /* what repeats may be a layer: then nothing is called a step */
+    const bool is_loop = analysis->workload != LAC_WORKLOAD_NO_STEPS;
+    enum lac_status status = intern(model, is_loop ? "steps" : "repeats", &track.name);
     struct lac_derived_slice *slices = malloc(analysis->step_count * sizeof(*slices));
     if (slices == NULL) {
         return LAC_ERR_NOMEM;
@@ -41,7 +44,7 @@ static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac
                                                .kind = LAC_SLICE_STEP};
         if (step->name == 0) {
             char text[32];
-            (void)snprintf(text, sizeof(text), "step %u", (unsigned)s);
+            (void)snprintf(text, sizeof(text), "%s %u", is_loop ? "step" : "repeat", (unsigned)s);
             status = intern(model, text, &slices[s].name);
         }
     }

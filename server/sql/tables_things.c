@@ -216,8 +216,10 @@ static const struct lac_sql_column track_columns[] = {
     [TRACK_STREAM] = {"stream", "INTEGER", "number of the GPU stream, NULL of a thread",
                       LAC_SQL_WORDS_PLAIN},
     [TRACK_DEVICE] = {"device", "INTEGER", "devices.id, NULL on the host", LAC_SQL_WORDS_PLAIN},
-    [TRACK_ROLE] = {"role", "TEXT", "main, worker, autograd, pin or gpu; NULL unknown",
-                    LAC_SQL_WORDS_PLAIN},
+    [TRACK_ROLE] =
+        {"role", "TEXT",
+         "main, worker, autograd, pin; of a stream collectives, copies or gpu; NULL unknown",
+         LAC_SQL_WORDS_PLAIN},
     [TRACK_SLICES] = {"slice_count", "INTEGER", "slices on it", LAC_SQL_WORDS_PLAIN},
     [TRACK_SAMPLES] = {"sample_count", "INTEGER", "samples of a counter", LAC_SQL_WORDS_PLAIN},
 };

@@ -1,6 +1,7 @@
 /* What is said of traces that are no steady training, and which of several findings
  * is put first. */
 
+#include "analysis/diagnose/diagnose.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
@@ -117,6 +118,14 @@ START_TEST(layers_of_one_forward_pass_that_builds_a_graph_are_no_inference_and_n
         ck_assert_ptr_null(strstr(analysis->findings[i].expect, " step"));
     }
     ck_assert_uint_eq(analysis->plan_count, 0);
+    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        if (model->tracks[t].kind == LAC_TRACK_STEPS) {
+            ck_assert_str_eq(lac_model_str(model, model->tracks[t].name), "repeats");
+            ck_assert_str_eq(lac_model_str(model, model->slices.name[model->tracks[t].first]),
+                             "repeat 0");
+        }
+    }
 }
 END_TEST
 

@@ -18,8 +18,8 @@ static enum lac_status keep(void *context, struct lac_model *model, struct lac_e
     return LAC_OK;
 }
 
-/* The role of thread `tid` in a trace of these events; "-" for none. */
-static const char *role_of(const char *events, int64_t tid)
+/* The role of a row of that kind and number in a trace of these events; "-" for none. */
+static const char *role_of_row(const char *events, enum lac_track_kind kind, int64_t tid)
 {
     struct lac_import_options options = {0};
     struct lac_error error = {0};
@@ -36,7 +36,7 @@ static const char *role_of(const char *events, int64_t tid)
     roles = calloc(imported->track_count, sizeof(*roles));
     ck_assert_int_eq(lac_track_roles(imported, roles), LAC_OK);
     for (uint32_t t = 0; t < imported->track_count; t++) {
-        if (imported->tracks[t].kind == LAC_TRACK_THREAD && imported->tracks[t].tid == tid &&
+        if (imported->tracks[t].kind == kind && imported->tracks[t].tid == tid &&
             roles[t] != NULL) {
             role = roles[t];
         }
@@ -46,6 +46,14 @@ static const char *role_of(const char *events, int64_t tid)
     return role;
 }
 
+static const char *role_of(const char *events, int64_t tid)
+{
+    return role_of_row(events, LAC_TRACK_THREAD, tid);
+}
+
+#define ON_STREAM(stream, category, name, dur)                                                     \
+    "{\"ph\":\"X\",\"cat\":\"" category "\",\"name\":\"" name "\",\"pid\":0,\"tid\":" #stream      \
+    ",\"ts\":" #stream ",\"dur\":" #dur ",\"args\":{\"device\":0,\"stream\":" #stream "}}"
 #define X(tid, name, ts, dur)                                                                      \
     "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid      \
     ",\"ts\":" #ts ",\"dur\":" #dur "}"
@@ -91,6 +99,21 @@ START_TEST(threads_that_are_none_are_not_chosen)
 }
 END_TEST
 
+START_TEST(a_stream_is_called_by_what_fills_it)
+{
+    static const char events[] = ON_STREAM(7, "kernel", "volta_sgemm_128x64_nn", 900) "," ON_STREAM(
+        20, "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        90) "," ON_STREAM(21, "gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 50);
+    static const char mixed[] = ON_STREAM(7, "kernel", "volta_sgemm_128x64_nn", 50) "," ON_STREAM(
+        7, "gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 50);
+
+    ck_assert_str_eq(role_of_row(events, LAC_TRACK_STREAM, 7), "-");
+    ck_assert_str_eq(role_of_row(events, LAC_TRACK_STREAM, 20), "collectives");
+    ck_assert_str_eq(role_of_row(events, LAC_TRACK_STREAM, 21), "copies");
+    ck_assert_str_eq(role_of_row(mixed, LAC_TRACK_STREAM, 7), "-");
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("track_role");
@@ -100,6 +123,7 @@ int main(void)
     tcase_add_test(tcase, loading_in_the_training_thread_does_not_make_it_a_worker);
     tcase_add_test(tcase, one_busy_thread_is_main_whatever_it_runs);
     tcase_add_test(tcase, threads_that_are_none_are_not_chosen);
+    tcase_add_test(tcase, a_stream_is_called_by_what_fills_it);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

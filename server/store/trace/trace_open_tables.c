@@ -217,7 +217,8 @@ static enum lac_status read_table(struct lac_trace_file *file, const char *sql, 
 
 static enum lac_status read_roles(struct lac_trace_file *file, struct lac_error *reterr)
 {
-    static const char *const known[] = {"main", "worker", "autograd", "pin"};
+    static const char *const known[] = {"main", "worker",      "autograd",
+                                        "pin",  "collectives", "copies"};
     sqlite3_stmt *get = NULL;
     enum lac_status status =
         lac_sql_prepare(file->db, "SELECT track, role FROM thread", &get, reterr);

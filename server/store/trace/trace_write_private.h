@@ -113,7 +113,8 @@ LAC_MUST_USE enum lac_status lac_trace_write_meta_f64(struct lac_trace_writer *w
 LAC_MUST_USE enum lac_status lac_trace_write_meta_text(struct lac_trace_writer *writer,
                                                        const char *key, const char *text);
 
-/** Role of a host thread ("main", ...), or NULL (track_role.c). `roles` has track_count entries. */
+/** Role of a host thread ("main", ...) or a stream ("collectives", "copies"), or NULL (track_role.c).
+ *  `roles` has track_count entries. */
 LAC_MUST_USE enum lac_status lac_track_roles(const struct lac_model *model, const char **roles);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a host thread is for, from what it did: the page labels rows by it. */
+/* What a host thread or a stream is for, from what it did: the page labels rows by it. */
 
 #include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
@@ -146,6 +146,53 @@ static void choose_main_and_autograd(const struct lac_model *model, const char *
     }
 }
 
+/* Of the time of a stream, in percent, that makes it one of collectives or of copies. */
+enum { STREAM_IS_OF_PCT = 90 };
+
+/** What a stream of the device does besides computing, or NULL: "collectives", "copies". */
+static const char *role_of_stream(const struct lac_model *model, const struct lac_track *track,
+                                  uint8_t *comm_of)
+{
+    const struct lac_slices *slices = &model->slices;
+    uint64_t total_ns = 0;
+    uint64_t comm_ns = 0;
+    uint64_t copy_ns = 0;
+
+    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        const uint64_t dur_ns = (uint64_t)slices->dur_ns[i];
+        const uint32_t name = slices->name[i];
+
+        total_ns += dur_ns;
+        if (slices->kind[i] == LAC_SLICE_COPY || slices->kind[i] == LAC_SLICE_MEMSET) {
+            copy_ns += dur_ns;
+        } else if (slices->kind[i] == LAC_SLICE_KERNEL) {
+            if (comm_of[name] == UINT8_MAX) {
+                struct lac_name_class found;
+
+                lac_names_classify(lac_model_str(model, name),
+                                   lac_strings_length(&model->strings, name), &found);
+                comm_of[name] = found.is_comm ? 1 : 0;
+            }
+            comm_ns += comm_of[name] != 0 ? dur_ns : 0;
+        }
+    }
+    if (total_ns == 0) {
+        return NULL;
+    }
+    return comm_ns >= total_ns / 100 * STREAM_IS_OF_PCT   ? "collectives"
+           : copy_ns >= total_ns / 100 * STREAM_IS_OF_PCT ? "copies"
+                                                          : NULL;
+}
+
+static void name_streams(const struct lac_model *model, const char **roles, uint8_t *comm_of)
+{
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        if (model->tracks[t].kind == LAC_TRACK_STREAM) {
+            roles[t] = role_of_stream(model, &model->tracks[t], comm_of);
+        }
+    }
+}
+
 enum lac_status lac_track_roles(const struct lac_model *model, const char **roles)
 {
     uint8_t *role_of = malloc(model->strings.count);
@@ -173,6 +220,8 @@ enum lac_status lac_track_roles(const struct lac_model *model, const char **role
         }
     }
     choose_main_and_autograd(model, roles, training, backward, top_ns);
+    memset(role_of, 0xFF, model->strings.count);
+    name_streams(model, roles, role_of);
     free(role_of);
     free(top_ns);
     return LAC_OK;

@@ -254,7 +254,26 @@ test('a projection says what it is of, and of several GPUs which', () => {
   };
   assert.equal(label('stream 7', [0]), 'ranges stream 7');
   assert.equal(label('outer ranges stream 7', [0, 0]), 'outer ranges stream 7');
-  assert.equal(label('modules stream 7', [0, 1]), 'GPU 0 modules stream 7');
+  assert.equal(label('modules stream 7', [0, 1]), 'GPU 0 modules 7');
+  assert.equal(label('ranges stream 4294967295', [0]), 'ranges', 'a stream that is not told');
+});
+
+test('streams are called by what fills them, and what may be a layer is no step', () => {
+  const tracks = [
+    track(0, 'stream', {device: 0, id: '7', name: '', role: 'gpu'}),
+    track(1, 'stream', {device: 0, id: '21', name: '', role: 'collectives'}),
+    track(2, 'steps', {name: 'repeats'}),
+    track(3, 'steps', {name: 'steps'}),
+  ];
+  const labelsOf = (all: readonly object[]): string[] => {
+    const info: TracksInfo = tracksShape({processes: [], tracks: all, devices: []}, '');
+    return info.tracks.map(each => trackLabel(info, each).label);
+  };
+  assert.deepEqual(labelsOf(tracks), ['stream 7', 'stream 21, collectives', 'repeats', 'steps']);
+  assert.deepEqual(
+    labelsOf([...tracks.slice(0, 2), track(4, 'stream', {device: 1, id: '7', name: ''})]),
+    ['GPU 0 stream 7', 'GPU 0 stream 21, collectives', 'GPU 1'],
+  );
 });
 
 test('what is left of the height goes to lanes and further rows, never beyond it', () => {
@@ -332,5 +351,5 @@ test('outer frames are folded, until somebody unfolds them', () => {
   assert.deepEqual([all.laneFirst, all.lanes], [11, 20]);
   assert.equal(all.height, 9 * all.laneHeight + 4);
   assert.equal(rowOf('t0', {collapsed: new Set(['t0'])}).laneFirst, 0);
-  assert.equal(rowOf('t1').laneFirst, 4, 'one lane at least is there to see');
+  assert.equal(rowOf('t1').laneFirst, 0, 'two lanes at least are there to see');
 });

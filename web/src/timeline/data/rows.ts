@@ -168,13 +168,12 @@ function fill(
 
 /** What a device does, as an area: how much of each moment, by kind of work. */
 function usageRow(info: TracksInfo, device: number, state: RowState): Row {
-  const devices = new Set(info.tracks.filter(isOnDevice).map(t => t.device));
   const key = `u${device}`;
   return {
     ...GROUP,
     key,
     kind: 'usage',
-    label: devices.size > 1 ? `GPU ${device} busy` : 'GPU busy',
+    label: severalDevices(info) ? `GPU ${device} busy` : 'GPU busy',
     title: `how much of the time GPU ${device} works, by kind: GEMM, convolutions, attention, elementwise and memory, other kernels, communication, copies`,
     laneHeight: USAGE_HEIGHT,
     laneFirst: 0,
@@ -366,7 +365,9 @@ function trackRow(info: TracksInfo, track: TrackInfo, depth: number, state: RowS
   const kind = rowKind(track);
   const canCollapse = kind === 'slices';
   const isCollapsed = canCollapse && state.collapsed.has(key);
-  const lanesOuter = kind === 'slices' ? Math.min(track.outer_lanes, lanesTotal - 1) : 0;
+  // two lanes at least are left: in fewer there is no room to say what was folded
+  const lanesOuter =
+    kind === 'slices' && track.outer_lanes + 2 <= lanesTotal ? track.outer_lanes : 0;
   const laneFirst = isCollapsed || state.unfolded.has(key) ? 0 : lanesOuter;
   const lanes = isCollapsed
     ? 1
@@ -423,7 +424,9 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
     .join(' \u00b7 ');
   switch (track.kind) {
     case 'steps':
-      return {label: 'steps', title: 'training steps'};
+      return own === 'repeats'
+        ? {label: own, title: 'kernels that repeat: a step, or a layer'}
+        : {label: 'steps', title: 'training steps'};
     case 'gaps': {
       const many = info.tracks.filter(t => t.kind === 'gaps').length > 1;
       const label = many ? `GPU ${track.device ?? 0} why idle` : 'why idle';
@@ -433,15 +436,25 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
       const siblings = info.tracks.filter(t => t.kind === 'stream' && t.device === track.device);
       const gpu = track.device === undefined ? own : `GPU ${track.device}`;
       const device = info.devices.find(d => d.id === track.device)?.name ?? '';
-      const label = siblings.length > 1 ? `${gpu} ${streamName(track)}` : gpu;
-      return {label, title: [label, device, owner].filter(t => t !== '').join(' \u00b7 ')};
+      const what = track.role === 'gpu' || track.role === undefined ? '' : `, ${track.role}`;
+      const where = severalDevices(info) ? `${gpu} ` : '';
+      const label = siblings.length > 1 ? `${where}${streamName(track)}${what}` : gpu;
+      return {
+        label,
+        title: [`${gpu} ${streamName(track)}${what}`, device, owner]
+          .filter(t => t !== '')
+          .join(' \u00b7 '),
+      };
     }
     case 'gpu_range': {
       // Those that the server projects say "ranges stream 7", "outer ranges ..." or "modules ...".
-      const what = /^(outer ranges|ranges|modules) /.test(own) ? own : `ranges ${own}`.trim();
-      const isElsewhere = (other: TrackInfo): boolean =>
-        other.kind === 'stream' && other.device !== track.device;
-      return {label: info.tracks.some(isElsewhere) ? `GPU ${track.device} ${what}` : what, title};
+      const what = (
+        /^(outer ranges|ranges|modules) /.test(own) ? own : `ranges ${own}`.trim()
+      ).replace(` stream ${NO_STREAM}`, '');
+      return {
+        label: severalDevices(info) ? `GPU ${track.device} ${what.replace('stream ', '')}` : what,
+        title,
+      };
     }
     case 'marks':
       return {label: `marks ${own}`.trim(), title};
@@ -459,6 +472,12 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
   }
 }
 
+/** What CUPTI writes for a stream that it does not tell. */
+const NO_STREAM = 0xffffffff;
+
+const severalDevices = (info: TracksInfo): boolean =>
+  new Set(info.tracks.filter(isOnDevice).map(t => t.device)).size > 1;
+
 /** "launch queue" of "GPU 0: work launched, not begun": the device only where there are several. */
 function counterLabel(info: TracksInfo, own: string): string {
   const [, gpu, rest] = /^(GPU \d+): (.+)$/.exec(own) ?? [];
@@ -469,8 +488,7 @@ function counterLabel(info: TracksInfo, own: string): string {
         ? 'memory (MB)'
         : undefined;
   if (gpu === undefined || word === undefined) return own === '' ? 'counter' : own;
-  const devices = new Set(info.tracks.filter(isOnDevice).map(t => t.device));
-  return devices.size > 1 ? `${gpu} ${word}` : word;
+  return severalDevices(info) ? `${gpu} ${word}` : word;
 }
 
 function streamName(track: TrackInfo): string {
