@@ -7,6 +7,7 @@ import {
   effortWords,
   groupFindings,
   kindShares,
+  inSeries,
   needsOf,
   needsSentence,
   segmentsOf,
@@ -49,6 +50,21 @@ test('the longest part is the limit only if it fills the step', () => {
   );
   assert.equal(needsSentence(analysis({needs_ns, steps: {mean_ns: null}})), undefined);
   assert.equal(needsSentence(analysis({needs_ns: {gpu: 1}, steps: {mean_ns: 1}})), undefined);
+});
+
+test('without workers, loading and what comes behind it stand in a row', () => {
+  const of = (needs_ns: object, mean_ns: number, num_workers: number | null = 0) =>
+    analysis({needs_ns, steps: {mean_ns}, dataloader: {num_workers}});
+  const said = needsSentence(of({data: 69e6, host: 106e6, gpu: 99e6}, 176e6)) ?? '';
+  assert.match(said, /^Needs data \(69.ms\) and needs host \(106.ms\) run .* in the main thread/);
+  assert.match(
+    needsSentence(of({data: 124e6, host: 43e6, gpu: 110e6}, 240e6)) ?? '',
+    /needs gpu \(110/,
+  );
+  // nothing adds up, or workers load beside the main thread
+  assert.equal(inSeries(of({data: 20e6, host: 30e6, gpu: 40e6}, 176e6)), undefined);
+  assert.equal(inSeries(of({data: 69e6, host: 106e6, gpu: 99e6}, 176e6, 4)), undefined);
+  assert.equal(inSeries(of({data: 69e6, host: 106e6}, 176e6, null)), undefined);
 });
 
 test('an axis ends at its longest bar and has round marks', () => {

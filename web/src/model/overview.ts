@@ -1,6 +1,7 @@
 // What the overview shows, made from the analysis. Pure.
 import type {Analysis, DeviceAnalysis, Finding, KernelRow} from '../api/types';
 import {CAUSES, causeWord, type Cause} from '../base/causes';
+import {formatDuration, sentence} from '../base/format';
 import {word, words, type Word} from '../base/vocabulary';
 
 // ---- what each part needs for one step, on its own
@@ -66,7 +67,27 @@ export function needsSentence(analysis: Analysis): string | undefined {
     return VERDICT_PARTS[analysis.verdict.cause] === longest.key
       ? `The longest part sets the pace: ${longest.label}.`
       : undefined;
+  const row = inSeries(analysis);
+  if (row) {
+    const [a, b] = row.map(need => `${need.label} (${formatDuration(need.needNs ?? 0)})`);
+    const where = row[1].key === 'host' ? ' in the main thread' : '';
+    return sentence(`${a} and ${b} run one after the other${where}.`);
+  }
   return `No part fills the ${unitOf(analysis)} on its own; some run one after another. Longest: ${longest.label}.`;
+}
+
+/**
+ * Loading and what comes behind it, where both together are the step: without workers the main
+ * thread loads, then launches, or waits for the GPU. Undefined where that is not known.
+ */
+export function inSeries(analysis: Analysis): readonly [Need, Need] | undefined {
+  const stepNs = analysis.steps.mean_ns ?? 0;
+  if (analysis.dataloader?.num_workers !== 0 || stepNs <= 0) return undefined;
+  const needs = needsOf(analysis);
+  const [loading, ...others] = ['data', 'host', 'gpu'].map(key => needs.find(n => n.key === key));
+  const share = (need: Need): number => ((loading?.needNs ?? 0) + (need.needNs ?? 0)) / stepNs;
+  const next = others.find(n => n?.needNs && Math.abs(share(n) - 1) <= 1 - LIMIT_SHARE);
+  return loading?.needNs && next ? [loading, next] : undefined;
 }
 
 /** Nice end of an axis that holds `max`, and the distance of its marks. */

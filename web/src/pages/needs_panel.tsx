@@ -2,7 +2,7 @@
 import {Fragment, type JSX} from 'preact';
 import type {Analysis} from '../api/types';
 import {NOT_RECORDED, THIN, durationIn, exactNs, formatDuration, timeUnitFor} from '../base/format';
-import {axisOf, needsOf, needsSentence, type Need, unitOf} from '../model/overview';
+import {axisOf, inSeries, needsOf, needsSentence, type Need, unitOf} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 
@@ -14,6 +14,7 @@ export function NeedsPanel({analysis}: {analysis: Analysis}): JSX.Element | null
   const axis = axisOf(largest, 4);
   const sentence = needsSentence(analysis);
   const unit = unitOf(analysis);
+  const [first, second] = inSeries(analysis) ?? [];
   return (
     <section class="panel needs" aria-labelledby="needs-title">
       <header class="panel-head">
@@ -32,7 +33,13 @@ export function NeedsPanel({analysis}: {analysis: Analysis}): JSX.Element | null
           )}
         </div>
         {needs.map((need, index) => (
-          <NeedRow key={need.key} need={need} row={index + 1} end={axis.end} />
+          <NeedRow
+            key={need.key}
+            need={need}
+            row={index + 1}
+            end={axis.end}
+            startNs={need.key === second?.key ? (first?.needNs ?? 0) : 0}
+          />
         ))}
       </div>
       {sentence !== undefined && <p class="panel-note">{sentence}</p>}
@@ -67,7 +74,14 @@ function axisDecimals(step: number, unit: ReturnType<typeof timeUnitFor>): numbe
   return value >= 1 && Number.isInteger(value) ? 0 : value >= 0.1 ? 1 : 2;
 }
 
-function NeedRow({need, row, end}: {need: Need; row: number; end: number}): JSX.Element {
+function NeedRow(props: {
+  need: Need;
+  row: number;
+  end: number;
+  /** Where the part before it ends. */
+  startNs: number;
+}): JSX.Element {
+  const {need, row, end} = props;
   const topic = need.cause ? topicOf(need.cause) : topicOf('gpu');
   return (
     <>
@@ -81,7 +95,10 @@ function NeedRow({need, row, end}: {need: Need; row: number; end: number}): JSX.
         {need.needNs !== undefined && (
           <div
             class={`needs-bar ${need.isLongest ? 'needs-bar-longest' : ''}`}
-            style={{width: need.needNs > 0 ? `max(2px, ${(100 * need.needNs) / end}%)` : '0'}}
+            style={{
+              width: need.needNs > 0 ? `max(2px, ${(100 * need.needNs) / end}%)` : '0',
+              marginInlineStart: `${(100 * props.startNs) / end}%`,
+            }}
           />
         )}
       </div>
