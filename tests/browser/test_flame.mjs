@@ -28,8 +28,9 @@ function hostTrace(workUs) {
   return JSON.stringify({traceEvents});
 }
 
-/** Three steps with a module around what is launched, on two streams. */
-function modelTrace() {
+/** Three steps with a module around what is launched, on two streams; `longer` times as long, and with
+ *  a row more before the streams where it is not 1. */
+function modelTrace(longer = 1) {
   const traceEvents = [];
   const event = (cat, ts, dur, name, args) => traceEvents.push({ph: 'X', cat, name, pid: cat === 'kernel' ? 0 : 1, tid: args?.stream ?? 1, ts, dur, args});
   let correlation = 0;
@@ -37,7 +38,8 @@ function modelTrace() {
     const at = i * 10000;
     event('user_annotation', at, 9990, `ProfilerStep#${i}`);
     event('python_function', at + 100, 6000, 'nn.Module: Net_0');
-    for (const [stream, dur, name] of [[7, 1000 * (i + 1), 'gemm'], [8, 500, 'copy_in']]) {
+    if (longer !== 1) traceEvents.push({ph: 'X', cat: 'cpu_op', name: 'other', pid: 1, tid: 0, ts: at + 50, dur: 10});
+    for (const [stream, dur, name] of [[7, 1000 * (i + 1) * longer, 'gemm'], [8, 500 * longer, 'copy_in']]) {
       correlation += 1;
       event('cuda_runtime', at + 200 + stream, 10, 'cudaLaunchKernel', {correlation});
       event('kernel', at + 400, dur, name, {correlation, device: 0, stream});
@@ -48,7 +50,8 @@ function modelTrace() {
 writeFileSync(join(scratch, 'before.json'), hostTrace(600));
 writeFileSync(join(scratch, 'after.json'), hostTrace(300));
 writeFileSync(join(scratch, 'model.json'), modelTrace());
-run('import', '--data', data, ...['before', 'after', 'model'].map((name) => join(scratch, `${name}.json`)));
+writeFileSync(join(scratch, 'longer.json'), modelTrace(3));
+run('import', '--data', data, ...['before', 'after', 'model', 'longer'].map((name) => join(scratch, `${name}.json`)));
 const server = await startServer(data);
 const {browser, page, complaints} = await startBrowser();
 const {traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers: {Authorization: `Bearer ${server.key}`}})).json();
@@ -118,6 +121,21 @@ const steps = [
     assert.match((await work.innerText()).replaceAll('\u2212', '-'), /-300\sµs/);
     assert.equal((await rows.first().innerText()).split(/\s/)[0], 'work', 'the largest difference is first, but for what holds it');
   }],
+  ['a difference is of the same steps and rows of both', async () => {
+    await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=kernel`);
+    await page.getByLabel('Difference with another trace').selectOption(idOf('longer'));
+    const shows = (name, a, b) => until(async () => {
+      const text = (await row(name).count()) === 1 ? await row(name).innerText() : '';
+      return new RegExp(`\\b${a}\\sms[^]*\\b${b}\\sms`).test(text) || new RegExp(`\\b${b}\\sms[^]*\\b${a}\\sms`).test(text);
+    });
+    await shows('gemm', 6, 2);
+    await page.getByLabel('Steps').fill('0');
+    await page.keyboard.press('Enter');
+    await shows('gemm', 3, 1);
+    await page.getByLabel('Row', {exact: true}).selectOption({label: 'stream 7'});
+    await until(async () => (await row('copy_in').count()) === 0);
+    await shows('gemm', 3, 1);
+  }],
   ['of chosen steps and of one stream, by module and in the order of time', async () => {
     await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=module`);
     await row('Net_0').waitFor();
@@ -127,7 +145,7 @@ const steps = [
     await page.keyboard.press('Enter');
     await until(async () => /1.5\sms/.test(await row('gemm').innerText()));
     await until(() => /steps=0%2C1|steps=0,1/.test(page.url()));
-    await page.getByLabel('Row', {exact: true}).selectOption({label: 'GPU 0 stream 8'});
+    await page.getByLabel('Row', {exact: true}).selectOption({label: 'stream 8'});
     await until(async () => (await row('gemm').count()) === 0 && (await row('copy_in').count()) === 1);
     await until(() => /tracks=\d/.test(page.url()));
     await page.reload();

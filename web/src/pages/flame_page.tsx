@@ -115,9 +115,11 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const by = known(BYS, flameBy.value) ?? 'op';
   const chosen = selection.value;
   const steps = flameSteps.value;
-  const isArea = steps === '' && (chosen?.kind === 'area' || chosen?.kind === 'gap');
-  const area = isArea ? chosen : undefined;
   const otherId = flameWith.value;
+  // an area is of one trace: a difference is of all of both, or of the same steps
+  const isArea =
+    steps === '' && otherId === '' && (chosen?.kind === 'area' || chosen?.kind === 'gap');
+  const area = isArea ? chosen : undefined;
   const asked: FlameQuery = {
     metric,
     by,
@@ -128,8 +130,12 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
     ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {}),
   };
   const key = [trace.id, trace.generation, ...Object.values(asked)].join('/');
-  const second = useResource(otherId === '' ? undefined : `${otherId}/${metric}/${by}`, signal =>
-    getFlame(otherId, {metric, by}, signal),
+  const second = useResource(otherId === '' ? undefined : `${otherId}/${key}`, async signal =>
+    getFlame(
+      otherId,
+      {metric, by, steps: asked.steps, tracks: await sameRows(trace.id, otherId, asked, signal)},
+      signal,
+    ),
   );
   const flame = useResource(key, signal => getFlame(trace.id, asked, signal));
   const lacking = useLacking(trace);
@@ -220,6 +226,24 @@ function rowsOf(info: TracksInfo, metric: string): readonly {id: string; label: 
   return info.tracks
     .filter(track => track.kind === kind && track.count > 0)
     .map(track => ({id: String(track.index), label: trackLabel(info, track).label}));
+}
+
+/** The rows of the other trace that are called as those chosen in this one. */
+async function sameRows(
+  id: string,
+  otherId: string,
+  {metric, tracks}: FlameQuery,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (tracks === undefined) return undefined;
+  const [own, others] = await Promise.all(
+    [id, otherId].map(async each => rowsOf(await getTracks(each, signal), metric)),
+  );
+  const chosen = new Set(tracks.split(','));
+  const names = own?.filter(row => chosen.has(row.id)).map(row => row.label) ?? [];
+  const same = others?.filter(row => names.includes(row.label)).map(row => row.id) ?? [];
+  if (same.length === 0) throw new Error(`it has no row “${names.join(', ')}”`);
+  return same.join(',');
 }
 
 /** Of which steps, and of which stream, device or thread. */
