@@ -18,7 +18,9 @@
 #include "server/store/publish.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <malloc.h>
 #include <pwd.h>
 #include <semaphore.h>
@@ -65,13 +67,36 @@ __attribute__((format(printf, 1, 2))) static bool report(const char *fmt, ...)
     return true;
 }
 
+/** Whether we are root of a container whose owner has no user but one: outside it is that user, and
+ *  nobody else can be become. */
+static bool is_root_of_one_user(void)
+{
+    char text[8] = "";
+    const int fd = geteuid() == 0 ? open("/proc/self/setgroups", O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd >= 0) {
+        (void)!read(fd, text, sizeof(text) - 1);
+        (void)close(fd);
+    }
+    return strncmp(text, "deny", 4) == 0;
+}
+
+/** Of this thread, and of those that it starts. */
+static bool drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+    return syscall(SYS_capset, &header, none) == 0;
+}
+
 /** Become nobody when started by root; staying root is worse than not importing only if the
  *  system has no such user, then it stays as limited as it can be. */
-static bool drop_user(void)
+static bool drop_user(bool is_a_users_root)
 {
     const struct passwd *nobody;
 
-    if (geteuid() != 0) {
+    if (geteuid() != 0 || is_a_users_root) {
         return true;
     }
     nobody = getpwnam("nobody");
@@ -132,6 +157,8 @@ static void let_threads_go(struct threads *threads)
 
 static bool give_up_rights(const struct lac_worker_limits *limits, struct threads *threads)
 {
+    const bool is_a_users_root = is_root_of_one_user();
+
     (void)setpriority(PRIO_PROCESS, 0, 5); /* the people who look at traces come first */
     if (syscall(SYS_close_range, LAC_WORKER_REPORT_FD + 1, ~0U, 0) != 0) {
         for (int fd = LAC_WORKER_REPORT_FD + 1; fd < 4096; fd++) {
@@ -148,7 +175,8 @@ static bool give_up_rights(const struct lac_worker_limits *limits, struct thread
         !lac_host_limit_set(LAC_HOST_ADDRESSES, limits->memory_bytes)) {
         return false;
     }
-    if (!begin_threads(limits->keep_original, threads) || !drop_user()) {
+    if ((is_a_users_root && !drop_capabilities()) ||
+        !begin_threads(limits->keep_original, threads) || !drop_user(is_a_users_root)) {
         return false;
     }
     if (!HAS_SHADOW_MEMORY) {
