@@ -27,12 +27,16 @@ enum MHD_Result lac_connection_admit(void *loop_context, const struct sockaddr *
     unsigned displaced = 0;
 
     lac_connection_release(loop);
-    if (atomic_load(&server->is_stopping) || length > sizeof(loop->entered) ||
-        !lac_places_enter(server->places, address, &displaced)) {
+    loop->entered_as = atomic_load(&server->is_stopping) || length > sizeof(loop->entered)
+                           ? LAC_PLACES_NONE
+                           : lac_places_enter(server->places, address, loop, &displaced);
+    lac_metrics_displaced(server->metrics, displaced);
+    if (loop->entered_as != LAC_PLACES_ENTERED) {
         lac_metrics_refused(server->metrics);
+    }
+    if (loop->entered_as == LAC_PLACES_NONE) {
         return MHD_NO;
     }
-    lac_metrics_displaced(server->metrics, displaced);
     memset(&loop->entered, 0, sizeof(loop->entered));
     memcpy(&loop->entered, address, length);
     loop->has_entered = true;
@@ -43,7 +47,7 @@ void lac_connection_release(struct loop *loop)
 {
     if (loop->has_entered) { /* libmicrohttpd had no memory for it */
         loop->has_entered = false;
-        lac_places_leave(loop->server->places, (struct sockaddr *)&loop->entered);
+        lac_places_leave(loop->server->places, loop->entered_as, (struct sockaddr *)&loop->entered);
     }
 }
 
@@ -79,9 +83,15 @@ static void *opened(struct loop *loop, struct MHD_Connection *mhd)
         loop->connections->prev = connection;
     }
     loop->connections = connection;
-    lac_places_begin(loop->server->places, &connection->place, connection->fd, &loop->entered);
+    lac_places_begin(loop->server->places, &connection->place, loop->entered_as, loop,
+                     connection->fd, &loop->entered);
     loop->has_entered = false; /* the place is the connection's now */
     lac_metrics_connection(loop->server->metrics, 1);
+    if (loop->entered_as == LAC_PLACES_TURNED_AWAY) {
+        lac_connection_doom(connection, 503, "too_many_connections",
+                            "all connections are taken, by others or by this address: close some, "
+                            "or try again");
+    }
     return connection;
 }
 
@@ -132,19 +142,40 @@ void lac_connection_resume(struct connection *connection)
     }
 }
 
+static int write_last_reply(char text[LAC_LAST_REPLY_BYTES], unsigned http_status, const char *body,
+                            size_t body_bytes)
+{
+    return snprintf(text, LAC_LAST_REPLY_BYTES,
+                    "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+                    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+                    "%sConnection: close\r\n\r\n%.*s",
+                    http_status, MHD_get_reason_phrase_for(http_status), body_bytes,
+                    http_status == 503 ? "Retry-After: 5\r\n" : "", (int)body_bytes, body);
+}
+
+enum lac_status lac_connection_farewell(char text[LAC_LAST_REPLY_BYTES])
+{
+    struct lac_buffer body = {.size_bytes_max = 700};
+    enum lac_status status;
+
+    lac_http_write_error(&body, "too_many_connections",
+                         "there are too many connections, and this one, on which nobody showed who "
+                         "asks, made room for another: try again");
+    status = body.status;
+    if (status == LAC_OK) {
+        (void)write_last_reply(text, 503, body.bytes, body.size_bytes);
+    }
+    lac_buffer_done(&body);
+    return status;
+}
+
 /* Send a whole error reply as raw bytes, half close, and read the rest for a while: closing with
  * unread bytes would reset the connection and destroy the reply on its way. */
 static void doom_with(struct connection *connection, unsigned http_status, const char *body,
                       size_t body_bytes)
 {
-    char text[1200];
-    const int length =
-        snprintf(text, sizeof(text),
-                 "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-                 "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-                 "%sConnection: close\r\n\r\n%.*s",
-                 http_status, MHD_get_reason_phrase_for(http_status), body_bytes,
-                 http_status == 503 ? "Retry-After: 5\r\n" : "", (int)body_bytes, body);
+    char text[LAC_LAST_REPLY_BYTES];
+    const int length = write_last_reply(text, http_status, body, body_bytes);
 
     if (length > 0 && (size_t)length < sizeof(text)) {
         (void)!send(connection->fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -77,9 +77,6 @@ void *lac_exchange_open(void *loop_context, const char *raw_target, struct MHD_C
     x->request.body = "";
     connection->exchange = x;
     connection->had_request = true;
-    if (!connection->has_key) {
-        lac_places_use(loop->server->places, &connection->place, true);
-    }
     loop->exchange_count++;
     return x;
 }
@@ -239,6 +236,9 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, con
     x->is_head = strcmp(method, "HEAD") == 0;
     x->request.method = lac_method_of(method);
     x->is_state_changing = x->request.method != LAC_METHOD_GET;
+    if (!x->connection->has_key) {
+        lac_places_use(x->loop->server->places, &x->connection->place, true);
+    }
     write_peer(x);
     if (!lac_exchange_admit(x, mhd, version)) {
         return refuse(x);

@@ -11,8 +11,10 @@
 #include <sys/socket.h>
 
 enum {
-    TRIES = 3,          /* one place of all, one of the address, and then in */
-    LOOK_FOR_IDLE = 64, /* so many of the oldest are looked at for an idle one */
+    TRIES = 3,           /* one place of all, one of the address, and then in */
+    LOOK_FOR_IDLE = 64,  /* so many of the oldest are looked at for an idle one, ... */
+    LOOK_FOR_OWN = 8192, /* ... but when another loop is late in closing, for one of this loop */
+    TOLD_PART = 4, /* of what may be ended and not yet closed, for those that are turned away */
 };
 
 /* Any loop may end a connection of another, by shutdown(): one that is listed here is not closed
@@ -22,11 +24,13 @@ struct lac_places {
     pthread_mutex_t mutex; /* guards all below, and every place */
     struct lac_place *oldest;
     struct lac_place *newest;
+    char *farewell;
     unsigned displaced_max;
-    unsigned displaced_open; /* ended, but not yet closed */
+    unsigned displaced_open;   /* ended, but not yet closed */
+    unsigned turned_away_open; /* of them those that never had a place */
 };
 
-enum lac_status lac_places_create(const struct lac_peers_limits *limits,
+enum lac_status lac_places_create(const struct lac_peers_limits *limits, const char *farewell,
                                   struct lac_places **ret_places)
 {
     struct lac_places *places = calloc(1, sizeof(*places));
@@ -35,8 +39,10 @@ enum lac_status lac_places_create(const struct lac_peers_limits *limits,
     if (places == NULL) {
         return LAC_ERR_NOMEM;
     }
-    status = lac_peers_create(limits, &places->peers);
+    places->farewell = strdup(farewell);
+    status = places->farewell != NULL ? lac_peers_create(limits, &places->peers) : LAC_ERR_NOMEM;
     if (status != LAC_OK) {
+        free(places->farewell);
         free(places);
         return status;
     }
@@ -52,6 +58,7 @@ void lac_places_destroy(struct lac_places *places)
     if (places != NULL) {
         pthread_mutex_destroy(&places->mutex);
         lac_peers_destroy(places->peers);
+        free(places->farewell);
         free(places);
     }
 }
@@ -87,13 +94,19 @@ static void link_place(struct lac_places *places, struct lac_place *place)
     places->newest = place;
 }
 
-void lac_places_begin(struct lac_places *places, struct lac_place *place, int fd,
+void lac_places_begin(struct lac_places *places, struct lac_place *place,
+                      enum lac_places_answer answer, const void *loop, int fd,
                       const struct sockaddr_storage *address)
 {
-    *place = (struct lac_place){.fd = fd, .address = *address};
-    pthread_mutex_lock(&places->mutex);
-    link_place(places, place);
-    pthread_mutex_unlock(&places->mutex);
+    *place = (struct lac_place){.loop = loop,
+                                .fd = fd,
+                                .address = *address,
+                                .is_turned_away = answer == LAC_PLACES_TURNED_AWAY};
+    if (!place->is_turned_away) {
+        pthread_mutex_lock(&places->mutex);
+        link_place(places, place);
+        pthread_mutex_unlock(&places->mutex);
+    }
 }
 
 void lac_places_use(struct lac_places *places, struct lac_place *place, bool is_busy)
@@ -101,6 +114,7 @@ void lac_places_use(struct lac_places *places, struct lac_place *place, bool is_
     pthread_mutex_lock(&places->mutex);
     if (place->is_listed) {
         place->is_busy = is_busy;
+        place->was_used = place->was_used || is_busy;
         if (!is_busy) {
             unlink_place(places, place);
             link_place(places, place);
@@ -120,18 +134,24 @@ void lac_places_end(struct lac_places *places, struct lac_place *place)
 {
     pthread_mutex_lock(&places->mutex);
     unlink_place(places, place);
-    if (place->is_displaced) {
+    if (place->is_displaced || place->is_turned_away) {
         places->displaced_open--;
+        places->turned_away_open -= place->is_turned_away;
     } else {
         lac_peers_leave(places->peers, (const struct sockaddr *)&place->address);
     }
     pthread_mutex_unlock(&places->mutex);
 }
 
-/* The one to end for a newcomer of that address, NULL: of any. */
-static struct lac_place *choose(const struct lac_places *places, const struct sockaddr *address)
+/* The one to end for a newcomer of that address, NULL: of any. Idle before busy, then own before
+ * another loop's, then old before new. */
+static struct lac_place *choose(const struct lac_places *places, const struct sockaddr *address,
+                                const void *loop)
 {
+    struct lac_place *idle = NULL;
     struct lac_place *busy = NULL;
+    const unsigned look =
+        places->displaced_open > places->displaced_max / 2 ? LOOK_FOR_OWN : LOOK_FOR_IDLE;
     unsigned looked = 0;
 
     for (struct lac_place *place = places->oldest; place != NULL; place = place->newer) {
@@ -139,21 +159,22 @@ static struct lac_place *choose(const struct lac_places *places, const struct so
             !lac_peers_are_same((const struct sockaddr *)&place->address, address)) {
             continue;
         }
-        if (!place->is_busy) {
+        if (!place->is_busy && place->loop == loop) {
             return place;
         }
+        idle = idle != NULL || place->is_busy ? idle : place;
         busy = busy != NULL ? busy : place;
-        if (++looked == LOOK_FOR_IDLE) {
+        if (++looked == look) {
             break;
         }
     }
-    return busy;
+    return idle != NULL ? idle : busy;
 }
 
-static bool make_place(struct lac_places *places, const struct sockaddr *address)
+static bool make_place(struct lac_places *places, const struct sockaddr *address, const void *loop)
 {
     struct lac_place *const place =
-        places->displaced_open < places->displaced_max ? choose(places, address) : NULL;
+        places->displaced_open < places->displaced_max ? choose(places, address, loop) : NULL;
 
     if (place == NULL) {
         return false;
@@ -162,33 +183,51 @@ static bool make_place(struct lac_places *places, const struct sockaddr *address
     place->is_displaced = true;
     places->displaced_open++;
     lac_peers_leave(places->peers, (const struct sockaddr *)&place->address);
+    if (!place->was_used) {
+        (void)!send(place->fd, places->farewell, strlen(places->farewell),
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
     (void)shutdown(place->fd, SHUT_RDWR); /* its loop reads the end, and closes it */
     return true;
 }
 
-bool lac_places_enter(struct lac_places *places, const struct sockaddr *address,
-                      unsigned *ret_displaced)
+enum lac_places_answer lac_places_enter(struct lac_places *places, const struct sockaddr *address,
+                                        const void *loop, unsigned *ret_displaced)
 {
-    bool entered = false;
+    enum lac_places_answer answer = LAC_PLACES_NONE;
 
     *ret_displaced = 0;
     pthread_mutex_lock(&places->mutex);
-    for (unsigned i = 0; i < TRIES && !entered; i++) {
-        const enum lac_entry_answer answer = lac_peers_enter(places->peers, address);
+    for (unsigned i = 0; i < TRIES && answer == LAC_PLACES_NONE; i++) {
+        const enum lac_entry_answer entry = lac_peers_enter(places->peers, address);
 
-        entered = answer == LAC_PEERS_ENTERED;
-        if (!entered) {
-            if (!make_place(places, answer == LAC_PEERS_ADDRESS_FULL ? address : NULL)) {
-                break;
-            }
+        if (entry == LAC_PEERS_ENTERED) {
+            answer = LAC_PLACES_ENTERED;
+        } else if (!make_place(places, entry == LAC_PEERS_ADDRESS_FULL ? address : NULL, loop)) {
+            break;
+        } else {
             (*ret_displaced)++;
         }
     }
+    if (answer == LAC_PLACES_NONE && places->displaced_open < places->displaced_max &&
+        places->turned_away_open < places->displaced_max / TOLD_PART) {
+        answer = LAC_PLACES_TURNED_AWAY;
+        places->displaced_open++;
+        places->turned_away_open++;
+    }
     pthread_mutex_unlock(&places->mutex);
-    return entered;
+    return answer;
 }
 
-void lac_places_leave(struct lac_places *places, const struct sockaddr *address)
+void lac_places_leave(struct lac_places *places, enum lac_places_answer answer,
+                      const struct sockaddr *address)
 {
-    lac_peers_leave(places->peers, address);
+    if (answer == LAC_PLACES_ENTERED) {
+        lac_peers_leave(places->peers, address);
+    } else if (answer == LAC_PLACES_TURNED_AWAY) {
+        pthread_mutex_lock(&places->mutex);
+        places->displaced_open--;
+        places->turned_away_open--;
+        pthread_mutex_unlock(&places->mutex);
+    }
 }

@@ -127,7 +127,12 @@ enum lac_status lac_http_server_create(const struct lac_http_options *options,
                                                 .loopback = filled.loopback_connections_max,
                                                 .address = filled.peer_connections_max};
 
-        status = lac_places_create(&limits, &server->places);
+        char farewell[LAC_LAST_REPLY_BYTES];
+
+        status = lac_connection_farewell(farewell);
+        if (status == LAC_OK) {
+            status = lac_places_create(&limits, farewell, &server->places);
+        }
     }
     if (status == LAC_OK) {
         status = lac_pool_create(filled.worker_count, 4096, &server->pool, reterr);

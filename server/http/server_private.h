@@ -163,6 +163,7 @@ struct loop {
     struct connection *waiting; /**< next_waiting */
     bool has_entered;           /**< `entered` is counted, its connection not yet made */
     struct sockaddr_storage entered;
+    enum lac_places_answer entered_as;
     unsigned exchange_count;
     unsigned sweep_count;
     pthread_mutex_t mutex; /**< guards done, adopted, streams and their text */
@@ -220,6 +221,10 @@ void lac_connection_doom(struct connection *connection, unsigned http_status, co
                          const char *message);
 /** Whether the client closed its side: a suspended connection would notice only by writing. */
 bool lac_connection_has_left(const struct connection *connection);
+enum { LAC_LAST_REPLY_BYTES = 1200 };
+/** The whole reply for a connection that has to go for another (places.h). LAC_OK or
+ *  LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_connection_farewell(char text[LAC_LAST_REPLY_BYTES]);
 /** Enforce the deadlines of all connections of a loop. */
 void lac_connections_sweep(struct loop *loop, int64_t now_ns);
 
