@@ -9,6 +9,7 @@
 
 #include <check.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -352,6 +353,81 @@ START_TEST(wished_gaps_are_those_that_a_walk_finds)
 }
 END_TEST
 
+/** Rows of table long_gap; -1 when the file has none. */
+static int64_t count_stored_apart(void)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *get = NULL;
+    int64_t count = -1;
+
+    ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, "SELECT sum(count) FROM long_gap", -1, &get, NULL) == SQLITE_OK) {
+        ck_assert_int_eq(sqlite3_step(get), SQLITE_ROW);
+        count = sqlite3_column_int64(get, 0);
+    }
+    (void)sqlite3_finalize(get);
+    (void)sqlite3_close(db);
+    return count;
+}
+
+/** One gap of `every` is long. The long ones are those that a walk over all meets. */
+static void check_long_gaps(struct lac_analysis *analysis, const struct lac_model *model,
+                            uint64_t every, bool are_apart)
+{
+    const struct lac_gap_query query = {.device = -1, .min_ns = 10000, .sort = LAC_GAP_SORT_START};
+    struct kept_rows kept = {.capacity = analysis->gap_count};
+    struct lac_gap_reader *reader = NULL;
+    struct lac_gap_row row;
+    struct lac_error error = {0};
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < analysis->gap_count; i++) {
+        analysis->gaps[i].dur_ns = i % every == 0 ? 10000 + (int64_t)(i % 7) : 9999;
+    }
+    struct lac_trace_file *file = write_and_open(model, analysis);
+
+    ck_assert_int_eq(count_stored_apart(),
+                     are_apart ? (int64_t)((analysis->gap_count + every - 1) / every) : -1);
+    kept.rows = malloc(kept.capacity * sizeof(*kept.rows));
+    kept.texts = malloc(kept.capacity * sizeof(*kept.texts));
+    ck_assert(kept.rows != NULL && kept.texts != NULL);
+    ck_assert_int_eq(lac_trace_file_each_gap(file, &query, keep_row, &kept, &error), LAC_OK);
+    ck_assert_uint_eq(kept.count, (analysis->gap_count + every - 1) / every);
+    ck_assert_int_eq(lac_gap_reader_open(file, -1, query.min_ns, &reader, &error), LAC_OK);
+    while (lac_gap_reader_next(reader, &row, &error) == LAC_OK) {
+        ck_assert_uint_lt(count, kept.count);
+        check_gap(&row, &kept.rows[count++]);
+    }
+    ck_assert_uint_eq(count, kept.count);
+    lac_gap_reader_close(reader);
+    for (uint64_t i = 0; i < kept.count; i++) {
+        free(kept.texts[i]);
+    }
+    free((void *)kept.texts);
+    free(kept.rows);
+    lac_trace_file_close(file);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+/** Long gaps are stored apart where they are few, and read the same either way. */
+START_TEST(long_gaps_are_the_same_stored_apart)
+{
+    struct lac_model *model = rich(40000);
+    struct lac_analysis *analysis = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
+    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
+    ck_assert_uint_gt(analysis->gap_count, 32768); /* several blocks */
+    check_long_gaps(analysis, model, 20, true);
+    check_long_gaps(analysis, model, 4, false);
+    analysis->gap_count = 1000; /* one block */
+    check_long_gaps(analysis, model, 20, false);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(gaps_name_the_slices_of_their_root_causes)
 {
     struct lac_model *model = rich(3000);
@@ -405,6 +481,7 @@ int main(void)
     tcase_add_test(tcase, gaps_say_how_their_time_divides);
     tcase_add_test(tcase, gaps_are_the_same_whichever_way_they_are_read);
     tcase_add_test(tcase, wished_gaps_are_those_that_a_walk_finds);
+    tcase_add_test(tcase, long_gaps_are_the_same_stored_apart);
     tcase_add_test(tcase, gaps_name_the_slices_of_their_root_causes);
     suite_add_tcase(suite, tcase);
     return check_main(suite);

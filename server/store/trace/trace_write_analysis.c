@@ -1,4 +1,4 @@
-/* Tables gap, gap_signature and finding, and the summary in meta: what the diagnosis found. */
+/* Tables gap, long_gap, gap_signature and finding, and the summary in meta: what the diagnosis found. */
 
 #include "analysis/diagnose/result/analysis.h"
 #include "collector/base/count_of.h"
@@ -17,6 +17,8 @@
 
 /** Root causes are kept only of gaps that are worth reading about. */
 enum { ROOT_MIN_NS = 10000, GAP_BLOCK_ROWS = 16384, GAP_COLUMNS = 12 };
+/** Gaps that last so long are kept once more where they are at most one of so many. */
+enum { LONG_GAP_NS = 10000, FEW_PART = 8 };
 
 _Static_assert((int)LAC_GAP_CAUSES == (int)LAC_CAUSE_COUNT_,
                "a gap row has a number for each cause");
@@ -153,47 +155,96 @@ static enum lac_status insert_block(struct lac_trace_writer *writer, sqlite3_stm
     return lac_sql_step_done(insert, "trace file", writer->reterr);
 }
 
-static enum lac_status write_gaps(struct lac_trace_writer *writer)
+/** Which gaps go into which table. */
+struct gap_part {
+    const char *insert;
+    int64_t floor_ns; /**< of this length and longer */
+    bool has_totals;  /**< each block has a row in gap_total */
+};
+
+static enum lac_status write_block(struct lac_trace_writer *writer, const struct gap_part *part,
+                                   sqlite3_stmt *insert, struct gap_block *block, uint64_t first,
+                                   uint32_t count)
+{
+    enum lac_status status = insert_block(writer, insert, block, first, count);
+
+    if (status == LAC_OK && part->has_totals) {
+        const struct lac_gap_rows rows = {.start_ns = block->columns[0],
+                                          .dur_ns = block->columns[1],
+                                          .device = block->columns[2],
+                                          .cause = block->columns[3],
+                                          .shares = block->columns[6],
+                                          .share_cause = block->share_cause,
+                                          .share_ns = block->share_ns};
+
+        status = lac_trace_write_gap_totals(writer, first, &rows, count);
+    }
+    block->share_count = 0;
+    block->texts.size_bytes = 0;
+    return status;
+}
+
+static enum lac_status write_part(struct lac_trace_writer *writer, const struct gap_part *part)
 {
     const struct lac_analysis *analysis = writer->analysis;
     struct gap_block block = {.storage = malloc(sizeof(int64_t) * GAP_COLUMNS * GAP_BLOCK_ROWS)};
     sqlite3_stmt *insert = NULL;
+    uint64_t first = 0;
+    uint32_t count = 0;
     enum lac_status status = LAC_ERR_NOMEM;
 
     if (block.storage != NULL) {
         for (size_t c = 0; c < GAP_COLUMNS; c++) {
             block.columns[c] = block.storage + c * GAP_BLOCK_ROWS;
         }
-        status = lac_sql_prepare(writer->db, "INSERT INTO gap VALUES(?,?,?,?,?,?,?)", &insert,
-                                 writer->reterr);
+        status = lac_sql_prepare(writer->db, part->insert, &insert, writer->reterr);
     }
-    for (uint64_t first = 0; first < analysis->gap_count && status == LAC_OK;
-         first += GAP_BLOCK_ROWS) {
-        uint64_t left = analysis->gap_count - first;
-        uint32_t count = left < GAP_BLOCK_ROWS ? (uint32_t)left : GAP_BLOCK_ROWS;
-
-        block.share_count = 0;
-        block.texts.size_bytes = 0;
-        for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
-            status = add_gap(&block, writer, &analysis->gaps[first + i], i);
+    for (uint64_t i = 0; i < analysis->gap_count && status == LAC_OK; i++) {
+        if (analysis->gaps[i].dur_ns < part->floor_ns) {
+            continue;
         }
-        if (status == LAC_OK) {
-            status = insert_block(writer, insert, &block, first, count);
+        status = add_gap(&block, writer, &analysis->gaps[i], count++);
+        if (status == LAC_OK && count == GAP_BLOCK_ROWS) {
+            status = write_block(writer, part, insert, &block, first, count);
+            first += count;
+            count = 0;
         }
-        if (status == LAC_OK && analysis->gap_count > GAP_BLOCK_ROWS) {
-            const struct lac_gap_rows rows = {.start_ns = block.columns[0],
-                                              .dur_ns = block.columns[1],
-                                              .device = block.columns[2],
-                                              .cause = block.columns[3],
-                                              .shares = block.columns[6],
-                                              .share_cause = block.share_cause,
-                                              .share_ns = block.share_ns};
-
-            status = lac_trace_write_gap_totals(writer, first, &rows, count);
-        }
+    }
+    if (status == LAC_OK && count > 0) {
+        status = write_block(writer, part, insert, &block, first, count);
     }
     (void)sqlite3_finalize(insert);
     block_done(&block);
+    return status;
+}
+
+/** Whether few of many gaps are long: then a question for those reads them alone. */
+static bool are_few_long(const struct lac_analysis *analysis)
+{
+    uint64_t long_count = 0;
+
+    for (uint64_t i = 0; i < analysis->gap_count; i++) {
+        long_count += analysis->gaps[i].dur_ns >= LONG_GAP_NS;
+    }
+    return analysis->gap_count > GAP_BLOCK_ROWS && long_count <= analysis->gap_count / FEW_PART;
+}
+
+static enum lac_status write_gaps(struct lac_trace_writer *writer)
+{
+    const struct gap_part all = {.insert = "INSERT INTO gap VALUES(?,?,?,?,?,?,?)",
+                                 .floor_ns = INT64_MIN,
+                                 .has_totals = writer->analysis->gap_count > GAP_BLOCK_ROWS};
+    const struct gap_part few = {.insert = "INSERT INTO long_gap VALUES(?,?,?,?,?,?,?)",
+                                 .floor_ns = LONG_GAP_NS};
+    enum lac_status status = write_part(writer, &all);
+
+    if (status == LAC_OK && are_few_long(writer->analysis)) {
+        status = lac_sql_run(writer->db,
+                             "CREATE TABLE long_gap(first INTEGER PRIMARY KEY, count, data,"
+                             " share_count, shares, text_bytes, texts)",
+                             writer->reterr);
+        status = status == LAC_OK ? write_part(writer, &few) : status;
+    }
     return status;
 }
 

@@ -300,15 +300,14 @@ enum lac_status lac_gap_signatures_read(struct lac_trace_file *file, struct lac_
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
-enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, uint32_t left_out,
-                                     lac_take_gaps_fn *take, void *context,
-                                     struct lac_error *reterr)
+/** All blocks of a table. @param query gives them, in order */
+static enum lac_status visit(struct lac_trace_file *file, const char *query, uint32_t left_out,
+                             lac_take_gaps_fn *take, void *context, struct lac_error *reterr)
 {
     struct lac_gap_table block = {.left_out = left_out};
     uint64_t first = 0;
     sqlite3_stmt *get = NULL;
-    enum lac_status status =
-        lac_sql_prepare(file->db, "SELECT * FROM gap ORDER BY first", &get, reterr);
+    enum lac_status status = lac_sql_prepare(file->db, query, &get, reterr);
 
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "trace file", reterr);
@@ -323,6 +322,25 @@ enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, uint32_t left_
     lac_gap_table_done(&block);
     (void)sqlite3_finalize(get);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+}
+
+enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, uint32_t left_out,
+                                     lac_take_gaps_fn *take, void *context,
+                                     struct lac_error *reterr)
+{
+    return visit(file, "SELECT * FROM gap ORDER BY first", left_out, take, context, reterr);
+}
+
+enum lac_status lac_gap_long_visit(struct lac_trace_file *file, lac_take_gaps_fn *take,
+                                   void *context, struct lac_error *reterr)
+{
+    enum lac_status status = lac_trace_has_table(file, "long_gap", reterr);
+
+    if (status == LAC_OK) {
+        return visit(file, "SELECT * FROM long_gap ORDER BY first", 0, take, context, reterr);
+    }
+    return status == LAC_ERR_NOT_FOUND ? lac_gap_blocks_visit(file, 0, take, context, reterr)
+                                       : status;
 }
 
 enum lac_status lac_gap_block_visit(struct lac_trace_file *file, int64_t first, uint32_t left_out,

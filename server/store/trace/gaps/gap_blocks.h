@@ -51,6 +51,11 @@ LAC_MUST_USE enum lac_status lac_gap_blocks_visit(struct lac_trace_file *file, u
                                                   lac_take_gaps_fn *take, void *context,
                                                   struct lac_error *reterr);
 
+/** All gaps that are long enough to be seen, and shorter ones where they are not stored apart. With
+ *  db_lock held. */
+LAC_MUST_USE enum lac_status lac_gap_long_visit(struct lac_trace_file *file, lac_take_gaps_fn *take,
+                                                void *context, struct lac_error *reterr);
+
 /** The block that begins with gap `first`, without the columns of `left_out`. With db_lock held. */
 LAC_MUST_USE enum lac_status lac_gap_block_visit(struct lac_trace_file *file, int64_t first,
                                                  uint32_t left_out, lac_take_gaps_fn *take,

@@ -113,7 +113,8 @@ static enum lac_status load_gaps(struct lac_trace_file *file, int64_t floor_ns,
     enum lac_status status;
 
     (void)pthread_mutex_lock(&file->db_lock);
-    status = lac_gap_blocks_visit(file, 0, take_long, &kept, reterr);
+    status = floor_ns >= LONG_GAP_NS ? lac_gap_long_visit(file, take_long, &kept, reterr)
+                                     : lac_gap_blocks_visit(file, 0, take_long, &kept, reterr);
     if (status == LAC_OK) {
         status = lac_gap_signatures_read(file, &table, reterr);
     }
