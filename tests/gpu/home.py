@@ -52,13 +52,27 @@ def analyze_at_home(bench, folder):
         file.write("\n")
 
 
-def keep(folder):
-    """results.json, a short recording of each stage and buffers of CUPTI into tests/gpu, instead of those of the call before."""
+def joined(calls):
+    """The results of several calls as those of one."""
+    whole = {}
+    for results in calls:
+        for key, value in results.items():
+            if isinstance(value, list) and isinstance(whole.get(key), list) and key in ("checks", "summary", "not_run", "left_out"):
+                whole[key] += value
+            elif isinstance(value, dict) and isinstance(whole.get(key), dict):
+                whole[key].update(value)
+            else:
+                whole[key] = value
+    return whole
+
+
+def keep(folders):
+    """results.json, a short recording of each stage and buffers of CUPTI into tests/gpu, instead of those that were there before."""
     golden = os.path.join(KEPT, "golden")
     shutil.rmtree(golden, ignore_errors=True)
     os.makedirs(golden)
     total, dumps = 0, 0
-    for name, data in stages(folder):
+    for name, data in sorted((stage for folder in folders for stage in stages(folder)), key=lambda stage: len(stage[1])):
         if name.startswith("cupti"):
             unpack(data, os.path.join(golden, "cupti"))
         elif len(data) <= STAGE_BYTES_MAX and total + len(data) <= STAGES_BYTES_MAX:
@@ -72,5 +86,7 @@ def keep(folder):
         if dumps > DUMPS_BYTES_MAX:
             print(f"left out: {os.path.basename(path)}, {os.path.getsize(path)} bytes")
             os.unlink(path)
-    shutil.copy(os.path.join(folder, "results.json"), os.path.join(KEPT, "results.json"))
+    with open(os.path.join(KEPT, "results.json"), "w") as file:
+        json.dump(joined(results_of(folder) for folder in folders), file, indent=1)
+        file.write("\n")
     print(f"{KEPT}: results.json and golden/ ({total + min(dumps, DUMPS_BYTES_MAX)} bytes); commit both")

@@ -30,6 +30,7 @@ class StandIn:
         if injection:
             ctypes.CDLL(injection).InitializeInjection()
         self.library = ctypes.CDLL(path)
+        self.library.stand_in_deliver_device(ctypes.c_uint32(0), ctypes.c_uint8(0xa0))
 
     def launch(self, count, kernel_ns=2000):
         self.library.stand_in_launch(ctypes.c_uint32(count), ctypes.c_uint64(kernel_ns), ctypes.c_uint32(os.getpid()))

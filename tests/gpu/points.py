@@ -13,7 +13,7 @@ from bench import BUILD, NODE
 HERE = os.path.dirname(os.path.abspath(__file__))
 STAND_IN = os.path.join(BUILD, "stand_in/libcupti_stand_in.so")
 PAUSED_PERCENT_MAX = 1.0   # of a step
-UNTIMED = "gpu_recording_untimed"
+STAND_IN_UUID = "GPU-00000000-0000-0000-0000-0000000000a0"
 SOME_MB = 200
 
 
@@ -51,6 +51,8 @@ class Ran:
 
 def exit_in_flight(bench):
     """1: exit with work in flight, SIGKILL at a full queue, os._exit: what is kept; no stamp of 0, no span beyond the wall time."""
+    if needs_gpu(bench):
+        return
     for mode, kept_min in (("work_in_flight", 100), ("killed", 1), ("left_at_once", 1)):
         ran = Ran(bench, mode)
         bench.note(f"point_1_{mode}", ran.figures())
@@ -62,6 +64,8 @@ def exit_in_flight(bench):
 
 def four_states(bench):
     """2: never injected, injected and let go, paused, recording: the step's time and CPU time, in turns."""
+    if needs_gpu(bench):
+        return
     states = {"none": None, "ended": ("--duration", "1"), "paused": ("--delay", "3600"), "recording": ("--all",)}
     times = {name: [] for name in states}
     for turn in range(1 if bench.args.rehearse else 3):
@@ -81,6 +85,14 @@ def four_states(bench):
             if not bench.args.rehearse:
                 bench.check(f"{name}: costs {PAUSED_PERCENT_MAX} % of a step or less", percent[name] <= PAUSED_PERCENT_MAX, f"{percent[name]} %")
     bench.check("all four states ran", len(middle) == len(states), str(sorted(middle)))
+
+
+def needs_gpu(bench):
+    """Every point's program launches through PyTorch, or through the stand-in."""
+    if not bench.args.rehearse and not bench.have_torch:
+        bench.missing("this point", f"{bench.args.python} has no PyTorch that sees a GPU")
+        return True
+    return False
 
 
 def needs_torch(bench):
@@ -147,22 +159,26 @@ def graph_switches(bench):
 
 def several_processes(bench):
     """7: two processes on one GPU; CUDA_VISIBLE_DEVICES by number, permuted where there are several, and by UUID."""
+    if needs_gpu(bench):
+        return
     ran = Ran(bench, "two_processes")
     bench.note("point_7_two", {**ran.figures(), "processes": len(ran.spools)})
     bench.check("two processes: both are recorded", sum(len(spool.kernels) >= (0 if bench.args.rehearse else 400) for spool in ran.spools) >= 2,
                 f"{[len(spool.kernels) for spool in ran.spools]} kernels")
-    if bench.args.rehearse:
-        return
-    uuids = [line.strip() for line in (bench.run("uuids", ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], seconds=30) or "").splitlines() if line.strip()]
+    uuids = [STAND_IN_UUID] if bench.args.rehearse else [line.strip() for line in (bench.run(
+        "uuids", ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], seconds=30) or "").splitlines() if line.strip()]
     for visible in [",".join(map(str, reversed(range(len(uuids))))), uuids[0]] if uuids else []:
         ran = Ran(bench, "one", env={"CUDA_VISIBLE_DEVICES": visible})
-        devices = {key: value for key, value in ran.settings.items() if "uuid" in key}
+        devices = {key: value for key, value in ran.settings.items() if key.startswith("gpu_device.")}
+        told = {value.split("|")[0] for value in devices.values()}
         bench.note(f"point_7_{visible[:12]}", {**ran.figures(), **devices})
-        bench.check(f"CUDA_VISIBLE_DEVICES={visible[:12]}: kernels, and the device by its UUID", len(ran.kernels) >= 400 and any(uuid[4:12] in str(devices) for uuid in uuids), str(devices))
+        bench.check(f"CUDA_VISIBLE_DEVICES={visible[:12]}: kernels, and the device by its UUID", len(ran.kernels) >= 400 and bool(told.intersection(uuids)), f"{devices}, nvidia-smi {uuids}")
 
 
 def forked_children(bench):
     """8: children made after the first use of CUDA, which end in three ways: they end as they would, and the parent goes on being recorded."""
+    if needs_gpu(bench):
+        return
     plain, ran = Ran(bench, "forked", is_recorded=False), Ran(bench, "forked")
     bench.note("point_8", {**ran.figures(), "ended": ran.get("ended"), "ended_alone": plain.get("ended")})
     bench.check("forked children end as without us", ran.get("ended") == plain.get("ended") and ran.get("ended"), f"{ran.get('ended')}, alone {plain.get('ended')}")
@@ -171,6 +187,8 @@ def forked_children(bench):
 
 def libraries(bench):
     """9: each libcupti that there is with this driver, and one that is not there."""
+    if needs_gpu(bench):
+        return
     found = [STAND_IN] if bench.args.rehearse else sorted({os.path.realpath(path) for folder in ("/usr/local/cuda*/extras/CUPTI/lib64", "/usr/local/cuda*/lib64",
                                                                                                os.path.join(BUILD, "cupti"), *(sys_path + "/nvidia/c*/lib" for sys_path in sys.path if sys_path))
                                                            for path in glob.glob(os.path.join(folder, "libcupti.so*"))})[:4]

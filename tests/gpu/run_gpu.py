@@ -4,7 +4,7 @@
 usage: run_gpu.py [--out DIR] [--seconds N] [--rehearse]     all checks that can be made here
        run_gpu.py --only points|rest                         the ten points of the recorder, or all others: for two calls
        run_gpu.py --analyze DIR                              predictions from what an earlier call brought home
-       run_gpu.py --keep DIR                                 ... its results and recordings into tests/gpu, for the tests
+       run_gpu.py --keep DIR...                              ... results and recordings of one call or of two into tests/gpu, for the tests
 
 Uses what build/release holds, else build/carry (`make gpu-carry`), and builds what is missing with gcc and nvcc. Writes results.json and two archives
 of 16 MiB or less into DIR ($OUT, else build/gpu): golden.tar, a short recording of each stage and buffers of CUPTI, and logs.tar.gz. --rehearse goes
@@ -32,7 +32,7 @@ from machine import clocks, have_gpu, machine  # noqa: E402
 WORKLOAD_SIZE = ["--batch", "512", "--work", "400", "--fetch-ms", "150"]
 # What each part may take of the time at most, the most wanted ones first: one that hangs must not cost the others theirs.
 TORCH_PARTS = [(compare.same_times, 60), (compare.same_counts, 90), (ladder.torch_ladder, 210), (costs.torch_costs, 200)]
-FIRST_PARTS = [(machine, 90), (raw.layout_kernels, 30), (raw.workload_stages, 40)]
+FIRST_PARTS = [(machine, 200), (raw.layout_kernels, 30), (raw.workload_stages, 40)]
 LAST_PARTS = [(ladder.c_ladder, 90), (raw.graphs, 40), (costs.c_costs, 90)]
 REHEARSED_INSTEAD = {raw.graphs: None, compare.same_times: None, compare.same_counts: None}
 
@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--only", choices=("points", "rest"))
     parser.add_argument("--rehearse", action="store_true")
     parser.add_argument("--analyze", metavar="DIR", help="predictions from what an earlier call brought home")
-    parser.add_argument("--keep", metavar="DIR", help="what an earlier call brought home into tests/gpu")
+    parser.add_argument("--keep", metavar="DIR", nargs="+", help="what earlier calls brought home into tests/gpu")
     args = parser.parse_args()
     if args.keep:
         return home.keep(args.keep)

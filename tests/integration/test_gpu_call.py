@@ -122,6 +122,14 @@ class Call(unittest.TestCase):
         self.assertEqual({number: point["ok"] for number, point in self.bench.results["points"].items()}, {"1": True, "7": True, "8": True}, self.bench.checks)
         self.assertLess(sum(seconds for _, seconds in points.PARTS), 560 - bench_module.END_SECONDS)
 
+    def test_without_pytorch_the_points_say_so_and_none_fails(self):
+        self.bench.args.rehearse = False
+        for part, _ in points.PARTS[:9]:  # the tenth needs none
+            run_gpu.run_part(self.bench, part, 10)
+        self.assertEqual({number: point["ok"] for number, point in self.bench.results["points"].items()}, {str(number): None for number in range(1, 10)})
+        self.assertEqual(self.bench.checks, [])
+        self.assertIn("no PyTorch", self.bench.results["not_run"][0])
+
     def test_what_is_too_large_is_left_out_and_said(self):
         for name, size in (("small", 1000), ("large", bench_module.ARCHIVE_BYTES_MAX + 1), ("other", 2000)):
             os.mkdir(os.path.join(self.bench.golden, name))
@@ -143,11 +151,31 @@ class Call(unittest.TestCase):
         self.bench.pack()
         home.KEPT, before = os.path.join(self.folder.name, "kept"), home.KEPT
         self.addCleanup(setattr, home, "KEPT", before)
-        home.keep(self.out)
+        home.keep([self.out])
         with tarfile.open(os.path.join(home.KEPT, "golden/torch-workers.tar.gz")) as tar:
             self.assertEqual(tar.getnames(), ["torch-workers/1-2-0.spool"])
         self.assertEqual(os.path.getsize(os.path.join(home.KEPT, "golden/cupti/9-0000.cupti")), 3000)
         self.assertEqual(json.loads(self.read("kept/results.json"))["gpu"], "one of these")
+
+    def test_of_two_calls_both_are_kept(self):
+        folders = []
+        for name, number in (("workload-sync", "1"), ("torch-workers", "2")):
+            args = argparse.Namespace(out=os.path.join(self.folder.name, name), seconds=60, rehearse=True, python=sys.executable)
+            call = bench_module.Bench(args)
+            self.addCleanup(call.done)
+            os.mkdir(os.path.join(call.golden, name))
+            with open(os.path.join(call.golden, name, "1-2-0.spool"), "wb") as file:
+                file.write(b"recorded")
+            call.results["points"] = {number: {"ok": True}}
+            call.check(name, True, "")
+            call.pack()
+            folders.append(args.out)
+        home.KEPT, before = os.path.join(self.folder.name, "kept"), home.KEPT
+        self.addCleanup(setattr, home, "KEPT", before)
+        home.keep(folders)
+        self.assertEqual(sorted(os.listdir(os.path.join(home.KEPT, "golden"))), ["torch-workers.tar.gz", "workload-sync.tar.gz"])
+        kept = json.loads(self.read("kept/results.json"))
+        self.assertEqual((sorted(kept["points"]), [check["check"] for check in kept["checks"]]), (["1", "2"], ["workload-sync", "torch-workers"]))
 
     def test_a_drift_of_the_machine_is_no_cost(self):
         turns = [{"off": 100.0, "full": 101.0}, {"full": 121.2, "off": 120.0}, {"off": 150.0}]
