@@ -56,7 +56,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := default
-.PHONY: default sqlite-extension dist node-side sanitized aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: default sqlite-extension dist node-side sanitized aarch64 aarch64-tests kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak hangs bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -87,6 +87,9 @@ soak: deps                                 ## the checks of `make test` at full 
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs aarch64 fuzzers sanitized
 	$(Q)$(MAKE) --no-print-directory -j2 SAN=thread thread-tests
 	$(Q)LACUNA_SOAK=1 python3 tests/run.py --filter "$(T)"
+
+hangs: all                                 ## HANG_SEEDS (100) jobs of each kind that hangs or only seems to, HANG_JOBS (6) at a time: how soon each is told, into build/hangs.tsv
+	$(Q)nice python3 tests/integration/hang_seeds.py --seeds $(or $(HANG_SEEDS),100) --jobs $(or $(HANG_JOBS),6)
 
 bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|sql|flame|journal|formats|nvtx|cupti|start|spool|viewer|perfetto|difference|scale)
 	$(Q)$(MAKE) --no-print-directory -j2 all benches

@@ -2,9 +2,12 @@
 
     hang_jobs.py CASE FOLDER            starts the ranks of the case and waits for them
     hang_jobs.py CASE FOLDER RANK       is one of them
-A line that hangs carries the mark HANGS and the name of its case, which the test looks for.
+A line that hangs carries the mark HANGS and the name of its case, which the test looks for; when it came there stands in FOLDER/at.
+HANG_RANKS is the number of ranks, HANG_CULPRIT the one that does what the case says; with HANG_FORK=1 the ranks are forked from a process
+that has imported torch, as by mp.spawn's start method "fork".
 """
 import gc
+import importlib
 import os
 import pickle
 import select
@@ -17,12 +20,43 @@ import time
 STEPS = int(os.environ.get("HANG_STEPS", "80"))  # before the hang, or in all
 PACE_S = float(os.environ.get("HANG_PACE", "0.02"))
 LONG_S = float(os.environ.get("HANG_LONG", "6"))  # of what only looks like a hang
-RANKS = {"diverged": 2, "dead": 2, "stopped": 2, "uneven": 2, "swallowed": 2, "compile": 2, "evaluation": 2, "checkpoint": 2, "nccl": 2}
+NODES = int(os.environ.get("HANG_NODES", "300000"))  # of the heap that is collected
+MANY = int(os.environ.get("HANG_RANKS", "2"))
+RANKS = dict.fromkeys(("diverged", "dead", "stopped", "uneven", "swallowed", "compile", "evaluation", "checkpoint"), MANY) | {"nccl": 2}
+CULPRIT = int(os.environ.get("HANG_CULPRIT", "1"))
+
+
+def fork(case, folder, environment):
+    """The ranks, forked from a process that has imported what they need."""
+    for module in ("torch.distributed", "torch.utils.data"):
+        importlib.import_module(module)
+    os.environ.update(environment)
+    ranks = []
+    for rank in range(RANKS.get(case, 1)):
+        ranks.append(os.fork())
+        if ranks[-1] == 0:
+            status = 1
+            try:
+                os.environ["RANK"] = str(rank)
+                getattr(Job(case, folder, rank), "run_" + case)()
+                status = 0
+            finally:
+                os._exit(status)
+
+    def end(*unused):
+        for rank in ranks:
+            os.kill(rank, signal.SIGKILL)
+
+    signal.signal(signal.SIGTERM, end)
+    statuses = [os.waitpid(rank, 0)[1] for rank in ranks]
+    sys.exit(1 if any(statuses) else 0)
 
 
 def start(case, folder):
     count = RANKS.get(case, 1)
     environment = dict(os.environ, MASTER_ADDR="127.0.0.1", WORLD_SIZE=str(count), OMP_NUM_THREADS="1")
+    if os.environ.get("HANG_FORK") == "1":
+        fork(case, folder, environment)
     ranks = [subprocess.Popen([sys.executable, __file__, case, folder, str(rank)], env=dict(environment, RANK=str(rank)))
              for rank in range(count)]
 
@@ -33,6 +67,13 @@ def start(case, folder):
     signal.signal(signal.SIGTERM, end)
     statuses = [rank.wait() for rank in ranks]
     sys.exit(max(statuses, key=abs))
+
+
+def mark(folder):
+    """When the line that hangs was reached."""
+    with open(os.path.join(folder, "at.new"), "w") as file:
+        file.write(str(time.monotonic()))
+    os.rename(file.name, os.path.join(folder, "at"))
 
 
 class Items:
@@ -47,6 +88,7 @@ class Items:
     def __getitem__(self, index):
         import torch
         if index == 2 * STEPS:
+            mark(self.folder)
             if self.case == "read":
                 open(os.path.join(self.folder, "fifo"), "rb").read()  # HANGS read
             elif self.case == "decode":
@@ -77,6 +119,13 @@ class Job:
         self.optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         self.step = 0
 
+    def is_there(self):
+        """Whether this is the rank and the step at which the case happens."""
+        if self.step == STEPS and (self.count == 1 or self.rank == CULPRIT):
+            mark(self.folder)
+            return True
+        return False
+
     def reduce(self):
         for parameter in self.model.parameters():
             self.dist.all_reduce(parameter.grad)
@@ -85,7 +134,7 @@ class Job:
         self.optimizer.zero_grad()
         self.model(x).sum().backward()
         if self.count > 1 and self.case in ("diverged", "dead", "stopped"):
-            if self.step == STEPS and self.rank == 1 and self.case == "diverged":
+            if self.case == "diverged" and self.is_there():
                 self.dist.barrier()  # HANGS diverged
             self.reduce()
         self.optimizer.step()
@@ -104,7 +153,7 @@ class Job:
 
     def run_dead(self):
         for x in self.batches(3 * STEPS):
-            if self.step == STEPS and self.rank == 1:
+            if self.is_there():
                 helper = os.fork()  # keeps the connections open, as an orphaned worker does
                 if helper == 0:
                     time.sleep(600)
@@ -113,24 +162,27 @@ class Job:
 
     def run_stopped(self):
         for x in self.batches(3 * STEPS):
-            if self.step == STEPS and self.rank == 1:
+            if self.is_there():
                 os.kill(os.getpid(), signal.SIGSTOP)  # HANGS stopped
             self.train(x)
 
     def run_uneven(self):
-        for x in self.batches(STEPS + (20 if self.rank == 0 else 0)):
+        for x in self.batches(STEPS + (20 if self.rank != CULPRIT else 0)):
             self.train(x)
+        self.is_there()
         self.dist.barrier()  # HANGS uneven
 
     def run_swallowed(self):
         for x in self.batches(2 * STEPS):
             try:
-                if self.step == STEPS and self.rank == 1:
+                if self.step == STEPS and self.rank == CULPRIT:
                     self.step += 1
                     raise ValueError("a bad sample")
                 self.train(x)
             except ValueError:
                 pass
+        if self.rank == CULPRIT:
+            mark(self.folder)
         self.dist.barrier()  # HANGS swallowed
 
     def run_lock(self):
@@ -144,7 +196,7 @@ class Job:
                     pass
 
         for x in self.batches(3 * STEPS):
-            if self.step == STEPS:
+            if self.is_there():
                 with first:
                     threading.Thread(target=other, daemon=True).start()
                     ready.wait()
@@ -157,7 +209,7 @@ class Job:
         with open(os.path.join(self.folder, "slow_module.py"), "w") as file:
             file.write("import time\ntime.sleep(600)\n")
         for x in self.batches(3 * STEPS):
-            if self.step == STEPS:
+            if self.is_there():
                 threading.Thread(target=lambda: __import__("slow_module"), daemon=True).start()
                 time.sleep(0.3)
                 __import__("slow_module")  # HANGS import
@@ -176,7 +228,7 @@ class Job:
                     return  # and nobody hears of it
 
         for x in self.batches(3 * STEPS):
-            if self.step == STEPS:
+            if self.is_there():
                 threading.Thread(target=fill, daemon=True).start()
                 waiting.get()  # HANGS shm
             self.train(x)
@@ -229,9 +281,9 @@ class Job:
 
     def run_gc(self):
         for x in self.batches(2 * STEPS):
-            if self.step == STEPS:
+            if self.is_there():
                 nodes = []
-                for _ in range(300_000):
+                for _ in range(NODES):
                     node = [nodes]
                     nodes.append(node)
                 end = time.monotonic() + LONG_S
@@ -241,14 +293,14 @@ class Job:
 
     def run_compile(self):
         for x in self.batches(2 * STEPS):
-            if self.step == STEPS and self.rank == 0:
+            if self.is_there():
                 spin(LONG_S)
             self.train(x)
 
     def run_checkpoint(self):
         for x in self.batches(2 * STEPS):
             if self.step == STEPS:
-                if self.rank == 0:
+                if self.is_there():
                     end = time.monotonic() + LONG_S
                     with open(os.path.join(self.folder, "checkpoint"), "wb") as file:
                         while time.monotonic() < end:
@@ -262,7 +314,7 @@ class Job:
     def run_evaluation(self):
         for x in self.batches(2 * STEPS):
             if self.step == STEPS:
-                if self.rank == 0:
+                if self.is_there():
                     end = time.monotonic() + LONG_S
                     with self.torch.no_grad():
                         while time.monotonic() < end:

@@ -2,46 +2,28 @@
 """Jobs that hang are told, with the right rank and line; jobs that only look like it are not (hang_jobs.py).
 
 Needs /usr/bin/python3 with torch (gloo); skips in one line without. Floors are scaled down, so that a case takes seconds; with
-LACUNA_SOAK=1 every case runs LACUNA_HANG_SEEDS times (5) at full scale, two at a time, each with a pace and a number of steps of its own.
+LACUNA_SOAK=1 every case runs with five seeds at full scale (hang_seeds.py; `make hangs`: with a hundred).
 """
-import concurrent.futures
 import json
 import os
-import random
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-NODE = os.path.join(ROOT, "build/release/lacuna-node")
+sys.path.insert(0, os.path.join(ROOT, "tests/integration"))
+import hang_seeds  # noqa: E402
+from hang_seeds import HAVE_TORCH, NODE, TORCH_PYTHON, line_of  # noqa: E402
+
 LACUNA = os.path.join(ROOT, "build/release/lacuna")
-JOBS = os.path.join(ROOT, "tests/integration/hang_jobs.py")
-TORCH_PYTHON = "/usr/bin/python3"
-HAVE_TORCH = os.path.exists(TORCH_PYTHON) and subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL,
-                                                             stderr=subprocess.DEVNULL).returncode == 0
 SOAK = os.environ.get("LACUNA_SOAK", "0") == "1"
+SOAK_SEEDS = 5
 NVML = os.path.join(ROOT, "build/release/stand_in/nvml")
-LIMIT_S = 240
-SEEDS = int(os.environ.get("LACUNA_HANG_SEEDS", "5"))
-SHM = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=2m lacuna /dev/shm && exec "$@"', "sh")
-# what hangs: the rank that is to be named, and words that are to be said
-HANGS = {"diverged": (1, "waits in barrier", "rank 0 waits in all_reduce"), "read": (0, "waits for a batch", "while it makes a batch"),
-         "lock": (0, "waits for a lock"), "decode": (0, "computes while it makes a batch"), "import": (0, "another thread's import"),
-         "stopped": (1, "is stopped"), "dead": (1, "has ended", "rank 0 waits in all_reduce"), "shm": (0, "/dev/shm is full"),
-         "uneven": (1, "waits in barrier", "rank 0 waits in backward"), "swallowed": (1, "waits in barrier", "rank 0 waits in backward")}
-CALM = ("gc", "compile", "evaluation", "checkpoint")
-
-
-def line_of(case):
-    with open(JOBS) as file:
-        return next((number for number, line in enumerate(file, 1) if line.rstrip().endswith("# HANGS " + case)), None)
 
 
 @unittest.skipUnless(HAVE_TORCH, "no torch")
@@ -51,37 +33,15 @@ class Hangs(unittest.TestCase):
         self.out = os.path.join(self.folder, "out")
 
     def tearDown(self):
-        for process in os.listdir("/proc"):  # a worker that is stuck outlives the job, as it does without a recorder
-            try:
-                with open(f"/proc/{process}/cmdline", "rb") as file:
-                    if process.isdigit() and self.folder.encode() in file.read():
-                        os.kill(int(process), signal.SIGKILL)
-            except OSError:
-                pass
+        hang_seeds.end_leftovers(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def run_job(self, case, scale, until=None, prefix=(), **variables):
+    def run_job(self, case, scale, until=None, **variables):
         """What the launcher said, after the job has ended or `until` was said."""
-        log = os.path.join(self.folder, "log")
-        environment = dict(os.environ, LACUNA_HANG_SCALE=str(scale), **variables)
-        with open(log, "wb") as file:
-            node = subprocess.Popen([*prefix, NODE, "run", "-o", self.out, "--", TORCH_PYTHON, JOBS, case, self.folder], env=environment,
-                                    stdin=subprocess.DEVNULL, stdout=file, stderr=file)
-        end = time.monotonic() + LIMIT_S
-        said = ""
-        while time.monotonic() < end and node.poll() is None:
-            with open(log, errors="replace") as file:
-                said = file.read()
-            if until is not None and re.search(until, said):
-                break
-            time.sleep(0.1)
-        if node.poll() is None:
-            node.send_signal(signal.SIGTERM)
-        status = node.wait(60)
-        with open(log, errors="replace") as file:
-            return status, file.read()
+        status, said, _ = hang_seeds.run_job(case, self.folder, scale, until, **variables)
+        return status, said
 
-    def check_hang(self, case, rank, *words, scale=0.25, until="lacuna: no progress for .*\n", **options):
+    def check_hang(self, case, rank, *words, scale=0.25, until=hang_seeds.TOLD, **options):
         _, said = self.run_job(case, scale, until, **options)
         told = re.search("lacuna: no progress for ([0-9]+) s: (.*)", said)
         self.assertIsNotNone(told, said)
@@ -97,6 +57,11 @@ class Hangs(unittest.TestCase):
     def test_a_diverged_branch_names_the_rank_its_line_and_the_collective_of_the_other(self):
         _, others = self.check_hang("diverged", 1, "waits in barrier")
         self.assertIn("rank 0 waits in all_reduce at hang_jobs.py:", others)
+
+    def test_of_three_forked_ranks_the_one_that_swallowed_an_exception(self):
+        _, others = self.check_hang("swallowed", 2, "waits in barrier", HANG_RANKS="3", HANG_CULPRIT="2", HANG_FORK="1")
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} waits in backward", others)
 
     def test_a_stuck_read_in_a_worker(self):
         self.check_hang("read", 0, "waits for a batch of its workers", "while it makes a batch")
@@ -177,48 +142,14 @@ class Hangs(unittest.TestCase):
             self.assertEqual(result.stdout.strip(), threads)
 
 
-def soak(case, seed):
-    """One job at full scale. @return what was wrong with what was said ("" nothing), and after how many seconds (None: nothing was said)"""
-    chosen = random.Random(f"{case} {seed}")
-    hangs = Hangs()
-    hangs.setUp()
-    try:
-        _, said = hangs.run_job(case, 1, "lacuna: no progress for .*\n" if case in HANGS else None, SHM if case == "shm" else (),
-                                HANG_PACE=f"{chosen.uniform(0.005, 0.1):.3f}", HANG_STEPS=str(chosen.randrange(40, 160)), HANG_LONG="60")
-    finally:
-        hangs.tearDown()
-    told = re.search("lacuna: no progress for ([0-9]+) s: (.*)", said)
-    seconds = int(told.group(1)) if told else None
-    if case in CALM:
-        return ("a false alarm: " + told.group(0) if told else ""), seconds
-    if told is None:
-        return "not found: " + said, seconds
-    rank, *words = HANGS[case]
-    line = line_of(case)
-    if line is not None and case != "stopped":
-        words.append(f"hang_jobs.py:{line} ")
-    missing = [word for word in words if word not in told.group(2)]
-    is_named = told.group(2).startswith(f"rank {rank} ")
-    return ("" if is_named and not missing else f"not said: {missing}: {told.group(0)}"), seconds
-
-
 @unittest.skipUnless(SOAK and HAVE_TORCH, "make soak")
 class Soak(unittest.TestCase):
     def test_every_hang_is_found_within_15_s_and_no_other_job_is_said_to_hang(self):
-        cases = [case for case in (*HANGS, *CALM)
-                 if case != "shm" or subprocess.run([*SHM, "true"], stderr=subprocess.DEVNULL).returncode == 0]
-        wrong, taken = [], []
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            runs = {pool.submit(soak, case, seed): (case, seed) for seed in range(SEEDS) for case in cases}
-            for run in concurrent.futures.as_completed(runs):
-                fault, seconds = run.result()
-                print(*runs[run], seconds, fault, file=sys.stderr, flush=True)
-                wrong += [(*runs[run], fault)] if fault else []
-                taken += [seconds] if seconds is not None and runs[run][0] in HANGS else []
-        self.assertEqual(wrong, [])
-        ninth = sorted(taken)[len(taken) * 9 // 10]
-        print(f"{len(taken)} hangs: p90 {ninth} s, the longest {max(taken)} s; {SEEDS * len(CALM)} other jobs: no alarm", file=sys.stderr)
-        self.assertLessEqual(ninth, 15)
+        wanted = [(case, seed) for seed in range(SOAK_SEEDS) for case in hang_seeds.cases_here()]
+        runs = hang_seeds.run_seeds(wanted, 2, lambda run: print(*run, file=sys.stderr, flush=True))
+        self.assertEqual([run for run in runs if run.fault], [])
+        print("\n".join(hang_seeds.table(runs)), file=sys.stderr)
+        self.assertLessEqual(hang_seeds.share(sorted(run.seconds for run in runs if run.case in hang_seeds.HANGS), 90), 15)
 
 
 if __name__ == "__main__":
