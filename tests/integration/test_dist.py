@@ -188,6 +188,17 @@ class Dist(unittest.TestCase):
         print(f"first minute: verdict after {verdict_s:.1f} s, page after {page_s:.1f} s, {cpu_s:.1f} s of CPU")
         self.assertLess(cpu_s, FIRST_MINUTE_CPU_S)
 
+    @unittest.skipUnless(shutil.which("pipx"), "no pipx")
+    def test_pipx_runs_it_without_an_index(self):
+        place = os.path.join(self.folder, "pipx")
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.folder, "TMPDIR": self.folder, "LANG": "C.UTF-8", "PIP_NO_INDEX": "1",
+                       "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIPX_HOME": place, "PIPX_BIN_DIR": os.path.join(place, "bin")}
+        pipx = shutil.which("pipx")
+        run = subprocess.run([pipx, "run", "--spec", self.wheel, "lacuna", "version"], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=LIMIT_S)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stdout, r"(?m)^lacuna [0-9.]+")
+
     def test_installed_it_records_a_python_job_with_the_collector_inside_it(self):
         python, environment = self.installed()
         job = os.path.join(self.folder, "job")
