@@ -10,6 +10,7 @@
 #include "lacuna/spool.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -38,6 +39,8 @@ enum {
     SILENT_STEPS = 3,
     LIBRARIES_TRIED = 4,
 };
+
+static const char REFUSED[] = "CUPTI refused us";
 
 static struct cupti_functions cupti;
 static uint32_t cupti_version;
@@ -132,6 +135,7 @@ static bool is_busy(int result)
     return result == CUPTI_RESULT_MULTIPLE_SUBSCRIBERS || result == CUPTI_RESULT_MAX_LIMIT;
 }
 
+/* Another profiler that holds CUPTI is named; what else CUPTI says is the caller's to tell. */
 static int subscribe(void)
 {
     char holder[128] = "";
@@ -153,8 +157,6 @@ static int subscribe(void)
         (void)snprintf(line, sizeof(line), "another profiler holds CUPTI: %.127s",
                        holder[0] != '\0' ? holder : "unnamed");
         lac_setting("gpu_recording_reason", line);
-    } else if (result != CUPTI_OK) {
-        lac_cupti_note_result(&cupti, "CUPTI refused us", result);
     }
     if (result == CUPTI_OK) {
         hear_profiler_calls();
@@ -397,6 +399,9 @@ static void come_back(void)
     const int result = subscribe();
     const char *reached;
 
+    if (result != CUPTI_OK && !is_busy(result)) {
+        lac_cupti_note_result(&cupti, REFUSED, result);
+    }
     if ((result != CUPTI_OK && !is_busy(result)) ||
         lac_cupti_buffers_register(&cupti, cupti_version) != CUPTI_OK) {
         lac_setting("gpu_recording_after_yield", "ranges-only");
@@ -418,31 +423,50 @@ static void come_back(void)
 
 /* ---- the start */
 
-/* A library that is there and does not fit the driver refuses everything: then the next one. */
+/* A library that is there and does not fit the driver refuses everything: then the next one. What is
+ * told is the one that is used and what it says, else the first one that refused. */
 static bool start_library(void)
 {
+    static char refused_path[PATH_MAX];
+    struct cupti_functions refusing = {0};
+    int refused = CUPTI_OK;
+
     for (unsigned tried = 0; tried < LIBRARIES_TRIED; tried++) {
         const char *path = NULL;
         int result;
 
         if (!lac_cupti_find(tried, &cupti, &path)) {
-            if (tried == 0) {
-                lac_setting("gpu_recording_reason", "libcupti was not found; "
-                                                    "LACUNA_CUPTI=/path/to/libcupti.so names it");
-            }
             break;
         }
-        lac_setting("cupti_library", path);
         (void)cupti.get_version(&cupti_version);
         LAC_DEBUG(CUPTI, 1, "%s, API version %u", path, cupti_version);
         result = subscribe();
+        if (result == CUPTI_OK || is_busy(result) ||
+            result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES) {
+            lac_setting("cupti_library", path);
+        }
         if (result == CUPTI_OK) {
             lac_cupti_names_load(&cupti);
             return lac_cupti_buffers_register(&cupti, cupti_version) == CUPTI_OK;
         }
+        if (result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES) {
+            lac_cupti_note_result(&cupti, REFUSED, result);
+        }
         if (is_busy(result) || result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES) {
             return false; /* another library would hear the same */
         }
+        if (refused == CUPTI_OK) {
+            refused = result;
+            refusing = cupti;
+            (void)snprintf(refused_path, sizeof(refused_path), "%s", path);
+        }
+    }
+    if (refused == CUPTI_OK) {
+        lac_setting("gpu_recording_reason", "libcupti was not found; "
+                                            "LACUNA_CUPTI=/path/to/libcupti.so names it");
+    } else {
+        lac_setting("cupti_library", refused_path);
+        lac_cupti_note_result(&refusing, REFUSED, refused);
     }
     return false;
 }

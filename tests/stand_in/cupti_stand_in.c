@@ -12,6 +12,7 @@
  *   STAND_IN_REFUSE=subscribe   nor may anybody subscribe
  *   STAND_IN_REFUSE=external    ids that the program pushed are not told
  *   STAND_IN_REFUSE=graphs      graphs cannot be recorded whole
+ *   STAND_IN_REFUSE_IN=NAME     only the copy of this library in a file of that name refuses
  *   STAND_IN_AGO_MS=N           what is delivered happened that long ago
  *   STAND_IN_GRAPHS=L,N,EXTRA   each flush returns L launches of a graph with N kernels of 1 us;
  *                               each kernel takes EXTRA ns more when recorded one by one
@@ -29,7 +30,9 @@
 
 #include "collector/inject/cupti_abi.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -50,11 +53,27 @@ static cupti_callback subscriber_callback;
 static uint8_t called[2][1024]; /* callbacks that are enabled, by domain and number */
 static uint64_t calls_back;
 
+/* CUPTI's own lock, which it takes to read a buffer. */
+static pthread_mutex_t inside = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static __thread int is_crossing;
+static sem_t reads; /* a thread that crosses has come to read */
+
+/* Whether this copy of the library is the one that is to refuse. */
+static int is_meant(void)
+{
+    const char *const name = getenv("STAND_IN_REFUSE_IN");
+    Dl_info self;
+
+    return name == NULL ||
+           (dladdr((void *)&inside, &self) != 0 && strrchr(self.dli_fname, '/') != NULL &&
+            strcmp(strrchr(self.dli_fname, '/') + 1, name) == 0);
+}
+
 static int refuses(const char *what)
 {
     const char *const refuse = getenv("STAND_IN_REFUSE");
 
-    return refuse != NULL && strcmp(refuse, what) == 0;
+    return refuse != NULL && strcmp(refuse, what) == 0 && is_meant();
 }
 
 EXPORT int cuptiGetVersion(uint32_t *version);
@@ -83,6 +102,7 @@ EXPORT void stand_in_deliver_kinds(uint32_t thread);
 EXPORT void stand_in_deliver_external(uint32_t thread);
 EXPORT int stand_in_deliver_late(int buffers);
 EXPORT void stand_in_deliver_together(int threads, int launches);
+EXPORT void stand_in_cross(void);
 EXPORT void stand_in_occupy(int on);
 EXPORT int stand_in_clock_registrations(void);
 EXPORT void stand_in_take_clock(void);
@@ -255,6 +275,8 @@ int stand_in_enabled(int kind)
 
 int cuptiGetCallbackName(int domain, uint32_t number, const char **name)
 {
+    (void)pthread_mutex_lock(&inside);
+    (void)pthread_mutex_unlock(&inside);
     if (domain == CUPTI_DOMAIN_RUNTIME && number == 211) {
         *name = "cudaLaunchKernel_v7000";
         return CUPTI_OK;
@@ -348,6 +370,12 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struct cupti
     uint8_t *const next =
         *record == NULL ? buffer : (uint8_t *)*record + stand_in_size_of((*record)->kind);
 
+    if (is_crossing) {
+        is_crossing = 0;
+        (void)sem_post(&reads);
+    }
+    (void)pthread_mutex_lock(&inside);
+    (void)pthread_mutex_unlock(&inside);
     if (next >= buffer + valid_bytes ||
         (*record != NULL && stand_in_size_of((*record)->kind) == 0)) {
         return CUPTI_RESULT_MAX_LIMIT;
@@ -739,6 +767,43 @@ static void *deliver_alone(void *argument)
 {
     stand_in_deliver(*(const int *)argument, 1, 0);
     return NULL;
+}
+
+static void *give_crossing(void *delivery)
+{
+    is_crossing = 1;
+    stand_in_give(delivery);
+    return NULL;
+}
+
+/* A thread comes to read a buffer that it returns, while this one has CUPTI's lock and returns
+ * another: neither may wait for the other. */
+void stand_in_cross(void)
+{
+    const uint64_t now_ns = stand_in_now_ns();
+    const struct cupti_memset set = {.kind = CUPTI_KIND_MEMSET,
+                                     .bytes = 1,
+                                     .start_ns = now_ns,
+                                     .end_ns = now_ns + 500,
+                                     .context = 1,
+                                     .stream = 9};
+    struct delivery both[2] = {{0}, {0}};
+    pthread_t other;
+
+    for (int i = 0; i < 2; i++) {
+        stand_in_ask(&both[i]);
+        both[i].valid_bytes =
+            (size_t)(stand_in_add(both[i].buffer, &set, sizeof(set), CUPTI_KIND_MEMSET) -
+                     both[i].buffer);
+    }
+    (void)sem_init(&reads, 0, 0);
+    (void)pthread_mutex_lock(&inside);
+    if (pthread_create(&other, NULL, give_crossing, &both[0]) == 0) {
+        (void)sem_wait(&reads);
+        stand_in_give(&both[1]);
+        (void)pthread_mutex_unlock(&inside);
+        (void)pthread_join(other, NULL);
+    }
 }
 
 /* Several threads return buffers at the same time. */

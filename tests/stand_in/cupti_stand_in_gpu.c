@@ -36,6 +36,8 @@ struct held {
 
 EXPORT void stand_in_launch(uint32_t count, uint64_t kernel_ns, uint32_t thread);
 EXPORT uint64_t stand_in_launched(void);
+EXPORT uint64_t stand_in_held(void);
+EXPORT void stand_in_launch_after_flush(int on);
 EXPORT void stand_in_name_kernels(const char *name);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -44,6 +46,7 @@ static size_t held_count;
 static uint64_t device_free_ns;
 static uint64_t launched;
 static const char *kernel_name = "slow_kernel";
+static int launches_after_flush;
 
 static uint64_t monotonic_ns(void)
 {
@@ -94,11 +97,31 @@ static void return_buffers(int is_forced, int keeps_open)
     held_count = left;
 }
 
+/* Buffers of the tool's that it has and has not returned. */
+uint64_t stand_in_held(void)
+{
+    uint64_t count;
+
+    (void)pthread_mutex_lock(&mutex);
+    count = held_count;
+    (void)pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+/* The program goes on while the tool asks for its buffers: a kernel comes right after that. */
+void stand_in_launch_after_flush(int on)
+{
+    __atomic_store_n(&launches_after_flush, on, __ATOMIC_RELAXED);
+}
+
 void stand_in_gpu_flush(int is_forced)
 {
     (void)pthread_mutex_lock(&mutex);
     return_buffers(is_forced, 0);
     (void)pthread_mutex_unlock(&mutex);
+    if (__atomic_load_n(&launches_after_flush, __ATOMIC_RELAXED)) {
+        stand_in_launch(1, 1, 1);
+    }
 }
 
 static struct held *open_buffer(size_t need_bytes)

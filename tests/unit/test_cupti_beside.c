@@ -1,0 +1,233 @@
+/*
+ * GPU recording beside what else is in the process: another profiler whose turn it is, another
+ * libcupti that does not fit, CUPTI's own lock, pauses. Against the stand-in (tests/stand_in).
+ */
+#include "analysis/model/model.h"
+#include "collector/base/monotonic.h"
+#include "collector/inject/api.h"
+#include "lacuna/spool.h"
+#include "tests/support/check_main.h"
+#include "tests/support/cupti_job.h"
+#include "tests/support/recorded_job.h"
+
+#include <check.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void sleep_ms(long ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+/* ---- the other profiler's turn */
+
+/* What CUPTI keeps of our buffers when the other one begins would be given to the other one. */
+static void job_yields_while_it_launches(void)
+{
+    void (*launch)(uint32_t, uint64_t, uint32_t);
+    void (*launch_after_flush)(int);
+    uint64_t (*held)(void);
+
+    lac_cupti_initialize();
+    *(void **)&launch = lac_cupti_stand_in("stand_in_launch");
+    *(void **)&launch_after_flush = lac_cupti_stand_in("stand_in_launch_after_flush");
+    *(void **)&held = lac_cupti_stand_in("stand_in_held");
+    for (int turn = 0; turn < 3; turn++) {
+        launch(20, 1, 1);
+        launch_after_flush(1);
+        lac_cupti_api()->gpu_yield(1, "torch.profiler");
+        launch_after_flush(0);
+        ck_assert_uint_eq(held(), 0);
+        lac_cupti_api()->gpu_yield(0, "");
+    }
+}
+
+START_TEST(nothing_of_ours_is_in_cupti_when_another_profiler_begins)
+{
+    ck_assert_int_eq(lac_job_run(job_yields_while_it_launches), 0);
+    lac_cupti_import();
+    ck_assert_uint_ge(lac_cupti_count(LAC_SLICE_KERNEL), 3 * 20);
+}
+END_TEST
+
+/* ---- several libraries */
+
+static void copy(const char *from, const char *to)
+{
+    char command[9000];
+
+    (void)snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+    static char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    return path;
+}
+
+/* A wheel: its CUDA runtime with a hash in the name, and beside it two libraries of which the newer
+ * one does not fit the driver. */
+static void begin_with_two_libraries(void)
+{
+    int (*initialize)(void);
+
+    (void)unsetenv("LACUNA_CUPTI");
+    (void)setenv("STAND_IN_REFUSE", "busy", 1);
+    (void)setenv("STAND_IN_BUSY", "999", 1);
+    ck_assert_ptr_nonnull(dlopen(in_folder("libcudart-d0da41ae.so.11.0"), RTLD_LAZY));
+    *(void **)&initialize =
+        dlsym(dlopen(lac_job_file("liblacuna.so"), RTLD_LAZY), "InitializeInjection");
+    ck_assert_int_eq(initialize(), 1);
+}
+
+static void job_has_two_libraries(void)
+{
+    void (*deliver)(int, uint32_t, int);
+
+    (void)setenv("STAND_IN_REFUSE_IN", "libcupti.so.13", 1);
+    begin_with_two_libraries();
+    *(void **)&deliver =
+        dlsym(dlopen(in_folder("libcupti.so.12"), RTLD_LAZY | RTLD_NOLOAD), "stand_in_deliver");
+    ck_assert(deliver != NULL);
+    deliver(30, 1, 0);
+}
+
+static void run_with_two_libraries(void (*job)(void))
+{
+    char stand_in[4096];
+
+    (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(stand_in, sizeof(stand_in), "%s", lac_job_file("stand_in/libcupti_stand_in.so"));
+    copy(stand_in, in_folder("libcupti.so.13"));
+    copy(stand_in, in_folder("libcupti.so.12"));
+    copy(stand_in, in_folder("libcudart-d0da41ae.so.11.0"));
+    ck_assert_int_eq(lac_job_run(job), 0);
+    for (int i = 0; i < 3; i++) {
+        static const char *const names[] = {"libcupti.so.13", "libcupti.so.12",
+                                            "libcudart-d0da41ae.so.11.0"};
+
+        (void)unlink(in_folder(names[i]));
+    }
+    (void)rmdir(folder);
+    lac_cupti_import();
+}
+
+START_TEST(a_library_that_does_not_fit_gives_way_to_the_next_beside_the_runtime)
+{
+    run_with_two_libraries(job_has_two_libraries);
+    ck_assert(lac_cupti_says("\"gpu_recording\":\"full\""));
+    ck_assert(lac_cupti_says("/libcupti.so.12\""));
+    ck_assert(!lac_cupti_says("gpu_recording_reason")); /* of the one that is not used */
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 30);
+}
+END_TEST
+
+START_TEST(of_libraries_that_all_refuse_the_first_one_is_told)
+{
+    run_with_two_libraries(begin_with_two_libraries);
+    ck_assert(lac_cupti_says("\"gpu_recording\":\"ranges-only\""));
+    ck_assert(lac_cupti_says("/libcupti.so.13\""));
+    ck_assert(lac_cupti_says("CUPTI refused us: CUPTI_ERROR (999)"));
+}
+END_TEST
+
+/* ---- CUPTI's lock */
+
+static void job_crosses(void)
+{
+    void (*cross)(void);
+
+    lac_cupti_initialize();
+    *(void **)&cross = lac_cupti_stand_in("stand_in_cross");
+    (void)alarm(60); /* two threads that wait for each other would do so for ever */
+    cross();
+    (void)alarm(0);
+}
+
+START_TEST(no_lock_of_ours_is_held_while_cupti_is_asked)
+{
+    ck_assert_int_eq(lac_job_run(job_crosses), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_MEMSET), 2);
+}
+END_TEST
+
+/* ---- pauses */
+
+static void deliver_as_of(int launches, uint64_t when_ns)
+{
+    char ago[32];
+
+    (void)snprintf(ago, sizeof(ago), "%llu",
+                   (unsigned long long)((lac_monotonic_ns() - when_ns) / 1000000));
+    (void)setenv("STAND_IN_AGO_MS", ago, 1);
+    lac_cupti_deliver(launches, 1, 0);
+    (void)setenv("STAND_IN_AGO_MS", "0", 1);
+}
+
+/* The recorder looks at the wish often enough: each state is one that it has seen for a while. */
+static uint64_t in_state(uint32_t stop)
+{
+    const uint64_t begin_ns = lac_monotonic_ns();
+
+    lac_cupti_own_header()->stop = stop;
+    for (int i = 0; i < 20; i++) {
+        lac_cupti_deliver(1, 1, 0);
+        sleep_ms(20);
+    }
+    return begin_ns + (lac_monotonic_ns() - begin_ns) / 2;
+}
+
+/* Buffers that CUPTI kept back come two pauses later. */
+static void job_pauses_twice(void)
+{
+    uint64_t paused_ns;
+    uint64_t recorded_ns;
+
+    lac_cupti_initialize();
+    paused_ns = in_state(LAC_SPOOL_PAUSE);
+    recorded_ns = in_state(LAC_SPOOL_RECORD); /* 20 kernels */
+    (void)in_state(LAC_SPOOL_PAUSE);
+    (void)in_state(LAC_SPOOL_RECORD); /* 20 kernels */
+    deliver_as_of(100, paused_ns);
+    deliver_as_of(1000, recorded_ns);
+}
+
+START_TEST(late_records_of_an_earlier_pause_are_left_out_and_others_kept)
+{
+    ck_assert_int_eq(lac_job_run(job_pauses_twice), 0);
+    lac_cupti_import();
+    /* one more a pause: what comes with the last look at it may be of behind it */
+    ck_assert_uint_ge(lac_cupti_count(LAC_SLICE_KERNEL), 20 + 20 + 1000);
+    ck_assert_uint_le(lac_cupti_count(LAC_SLICE_KERNEL), 21 + 21 + 1000);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *const tcase = tcase_create("beside");
+    Suite *const suite = suite_create("cupti_beside");
+
+    tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
+    tcase_set_timeout(tcase, 240);
+    tcase_add_test(tcase, nothing_of_ours_is_in_cupti_when_another_profiler_begins);
+    tcase_add_test(tcase, a_library_that_does_not_fit_gives_way_to_the_next_beside_the_runtime);
+    tcase_add_test(tcase, of_libraries_that_all_refuse_the_first_one_is_told);
+    tcase_add_test(tcase, no_lock_of_ours_is_held_while_cupti_is_asked);
+    tcase_add_test(tcase, late_records_of_an_earlier_pause_are_left_out_and_others_kept);
+    suite_add_tcase(suite, tcase);
+    return check_main(suite);
+}
