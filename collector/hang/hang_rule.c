@@ -102,19 +102,29 @@ static uint64_t limit_ns(const struct lac_hang_rule *rule, uint64_t pace_ns,
                    largest(scaled(rule, patience[kind].floor_s), pace_ns * patience[kind].paces));
 }
 
+static void add_gap(struct lac_hang_rule *rule, uint64_t gap_ns)
+{
+    rule->gap_ns[rule->gap_count++ % LAC_HANG_GAPS] = gap_ns;
+}
+
 /* The job goes on. */
-static enum lac_hang_wish note_progress(struct lac_hang_rule *rule, uint64_t now_ns)
+static enum lac_hang_wish note_progress(struct lac_hang_rule *rule, uint64_t now_ns,
+                                        uint64_t new_steps)
 {
     const uint64_t gap_ns = lac_hang_rule_quiet_ns(rule, now_ns);
     const bool was_alarmed = rule->is_alarmed;
-
     const bool has_started = rule->last.steps >= STEPS_OF_START;
 
     if (rule->asked_ns != 0 && has_started) { /* which was nothing, although it looked like it */
         rule->longest_ns = largest(rule->longest_ns, gap_ns);
     }
     if (has_started) {
-        rule->gap_ns[rule->gap_count++ % LAC_HANG_GAPS] = gap_ns;
+        add_gap(rule, gap_ns);
+    }
+    /* So many between two looks: none was longer than the time from one to the other, and a job that
+     * hangs right behind them is never seen to go on again. */
+    while (new_steps >= STEPS_MIN && rule->gap_count < GAPS_MIN) {
+        add_gap(rule, now_ns - rule->looked_ns);
     }
     rule->progress_ns = rule->active_ns = now_ns;
     rule->asked_ns = 0;
@@ -156,18 +166,20 @@ enum lac_hang_wish lac_hang_rule_next(struct lac_hang_rule *rule, uint64_t now_n
     if (!rule->has_looked) {
         rule->has_looked = true;
         rule->last = *look;
-        rule->progress_ns = rule->active_ns = now_ns;
+        rule->progress_ns = rule->active_ns = rule->looked_ns = now_ns;
         return LAC_HANG_GO_ON;
     }
     if (look->steps < rule->last.steps) { /* a rank has ended: that is no progress */
         rule->last.steps = look->steps;
     }
     if (look->progress > rule->last.progress || look->steps > rule->last.steps) {
-        const enum lac_hang_wish wish = note_progress(rule, now_ns);
+        const enum lac_hang_wish wish = note_progress(rule, now_ns, look->steps - rule->last.steps);
 
         rule->last = *look;
+        rule->looked_ns = now_ns;
         return wish;
     }
+    rule->looked_ns = now_ns;
     note_life(rule, now_ns, look);
     if (rule->is_alarmed || now_ns - rule->active_ns < scaled(rule, ASK_FLOOR_S)) {
         return LAC_HANG_GO_ON;

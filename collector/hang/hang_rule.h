@@ -46,6 +46,7 @@ struct lac_hang_rule {
     double scale; /**< of all floors; 1 except in tests */
     struct lac_hang_look last;
     bool has_looked;
+    uint64_t looked_ns;   /**< the last look */
     uint64_t progress_ns; /**< when there was progress last */
     uint64_t active_ns;   /**< the same, or other signs of life */
     uint64_t asked_ns;    /**< 0: not in this quiet time */

@@ -270,6 +270,33 @@ START_TEST(a_slow_pace_is_a_pace)
 }
 END_TEST
 
+/* All of its steps between two looks: nobody was quiet, and yet that is a pace. */
+START_TEST(a_job_that_hangs_in_its_first_second_hangs)
+{
+    struct job job;
+
+    begin(&job, 1);
+    pass(&job, 1);
+    train(&job, 30, 0.004, 0.1);
+    quiet(&job, 15, LAC_HANG_BLOCKED, false, 0);
+    ck_assert_uint_eq(job.alarms, 1);
+}
+END_TEST
+
+START_TEST(a_few_quick_steps_are_no_pace)
+{
+    for (unsigned steps = 1; steps < 10; steps++) {
+        struct job job;
+
+        begin(&job, steps);
+        pass(&job, 1);
+        train(&job, steps, 0.004, 0.1);
+        quiet(&job, 60, LAC_HANG_BLOCKED, false, 0);
+        ck_assert_uint_eq(job.alarms, 0);
+    }
+}
+END_TEST
+
 /* The ends of its processes are no progress: a job that is killed has not gone on. */
 START_TEST(a_killed_job_has_not_gone_on)
 {
@@ -311,6 +338,8 @@ int main(void)
     tcase_add_loop_test(tests, hangs_are_told_within_fifteen_seconds, 0, LAC_COUNT_OF(hangs));
     tcase_add_test(tests, a_job_that_goes_on_can_hang_again);
     tcase_add_loop_test(tests, what_looks_like_a_hang_does_not_alarm, 0, CALM_COUNT);
+    tcase_add_test(tests, a_job_that_hangs_in_its_first_second_hangs);
+    tcase_add_test(tests, a_few_quick_steps_are_no_pace);
     tcase_add_test(tests, a_killed_job_has_not_gone_on);
     tcase_add_test(tests, a_slow_pace_is_a_pace);
     tcase_add_test(tests, a_job_that_only_writes_hangs_in_the_end);
