@@ -50,6 +50,30 @@ SPAWN = textwrap.dedent(r'''
 ''')
 
 
+RAY = textwrap.dedent(r'''
+    import os
+    import torch
+    import torch.distributed as dist
+    from ray.train import ScalingConfig
+    from ray.train.torch import TorchTrainer
+    from torch.utils.data import DataLoader
+
+    def train(config):
+        torch.set_num_threads(1)
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=config["lr"])
+        for batch in DataLoader(torch.ones(48, 8), batch_size=4):
+            optimizer.zero_grad()
+            model(batch).sum().backward()
+            optimizer.step()
+        os.write(1, f"{dist.get_rank()} {os.getpid()}\n".encode())
+        dist.destroy_process_group()
+
+    if __name__ == "__main__":
+        TorchTrainer(train, train_loop_config={"lr": 0.01}, scaling_config=ScalingConfig(num_workers=2)).fit()
+''')
+
+
 @unittest.skipUnless(HAVE_TORCH, f"no torch for {TORCH_PYTHON}")
 class Ranks(unittest.TestCase):
     def setUp(self):
@@ -62,11 +86,14 @@ class Ranks(unittest.TestCase):
     def lacuna(self, *arguments):
         return subprocess.run([LACUNA, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
 
-    def record(self, how):
+    def record(self, how, text=SPAWN):
         script = os.path.join(self.folder, "train.py")
         with open(script, "w") as file:
-            file.write(SPAWN)
+            file.write(text)
         plain = {name: given for name, given in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS")}
+        os.mkdir(os.path.join(self.folder, "packages"))
+        os.symlink(os.path.join(ROOT, "tests/stand_in/frameworks/ray"), os.path.join(self.folder, "packages/ray"))
+        plain.update(PYTHONPATH=os.path.join(self.folder, "packages"), PYTHONDONTWRITEBYTECODE="1")
         run = subprocess.run([LACUNA, "run", "--all", "--quiet", "-o", self.out, "--", TORCH_PYTHON, script, os.path.join(self.folder, "meet"), how],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=180, env=plain)
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -104,6 +131,16 @@ class Ranks(unittest.TestCase):
             self.assertIn(int(pids[str(number)]), processes)
             self.assertEqual(len(processes), 4)
         self.assertEqual(len(found[0] & found[1]), 1)  # which started both
+
+    def test_workers_of_ray_train(self):
+        """A stand-in for Ray (tests/stand_in/frameworks): they join their group before they have RANK."""
+        self.assertEqual(sorted(self.record("", RAY)), ["0", "1"])
+        run = json.loads(self.lacuna("analyze", "--json", self.out).stdout)
+        self.assertEqual([rank["rank"] for rank in run["ranks"]], [0, 1])
+        for number, rank in enumerate(run["ranks"]):
+            given = rank["analysis"]["settings"]
+            self.assertEqual((given["rank"], given["world_size"], given["started_by"]), (number, 2, "Ray Train"))
+            self.assertEqual(rank["analysis"]["steps"]["count"], 12)
 
     def test_spawned_ranks_are_a_trace_each_with_the_workers_of_a_fork_server(self):
         self.check("forkserver")
