@@ -544,7 +544,7 @@ static void answer(struct journal *journal, const struct lac_request *request, i
     if (status == LAC_OK) {
         status = read_neighbors(journal, &error);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && !journal->app->stands_by) { /* else it stays pending */
         status = compare_some(journal, &error);
     }
     if (status == LAC_OK) {

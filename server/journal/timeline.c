@@ -90,7 +90,7 @@ bool lac_timeline_open(struct lac_app *app, const char *project, struct lac_resp
 
     *ret_timeline = (struct lac_timeline){0};
     status = lac_store_points(app->store, project, &ret_timeline->points, &error);
-    if (status == LAC_OK && ret_timeline->points.missing > 0) {
+    if (status == LAC_OK && ret_timeline->points.missing > 0 && !app->stands_by) {
         lac_document_cache_begin_work(app->documents); /* one at a time: none is measured twice */
         status = lac_journal_make_figures(app, project, LAC_JOURNAL_FIGURES, &error);
         lac_document_cache_end_work(app->documents);

@@ -2,12 +2,15 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/monotonic.h"
 #include "server/api/app.h"
 #include "server/base/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/store/database/holder.h"
 #include "server/store/store.h"
+#include "server/tls/link.h"
+#include "server/tls/tls.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -31,6 +34,7 @@ enum {
     ANSWER_S = 300, /* an import's upload is hashed and put into object storage before it is said */
     HEAD_BYTES_MAX = 64 << 10,
     READ_BYTES = 64 << 10,
+    UNREACHED_MS = 5000, /* so long a server that could not be connected to is not counted on */
 };
 
 /** A request on its way. */
@@ -38,6 +42,7 @@ struct passing {
     struct passing *next;
     struct lac_main_node *node;
     int fd;
+    struct lac_tls_link *link; /**< NULL: in clear */
     bool is_chunked;
     bool is_cut; /**< nobody reads the body any more; the answer may be there all the same */
 };
@@ -48,6 +53,7 @@ struct lac_main_node {
     char secret[32];
     bool is_there;
     bool is_stopping;
+    uint64_t unreached_ns; /**< when it last could not be connected to; 0: it could */
     struct passing *under_way;
 };
 
@@ -138,6 +144,20 @@ static int connect_one(const struct addrinfo *info)
     return fd;
 }
 
+/** What of an address is in front of HOST:PORT: "tls:FINGERPRINT@", or nothing. @return its length */
+static size_t find_fingerprint(const char *address, char out[LAC_TLS_FINGERPRINT_BYTES])
+{
+    enum { MARK = sizeof("tls:") - 1, DIGITS = LAC_TLS_FINGERPRINT_BYTES - 1 };
+
+    out[0] = '\0';
+    if (strncmp(address, "tls:", MARK) != 0 ||
+        strspn(address + MARK, "0123456789abcdef") != DIGITS || address[MARK + DIGITS] != '@') {
+        return 0;
+    }
+    (void)snprintf(out, LAC_TLS_FINGERPRINT_BYTES, "%.*s", (int)DIGITS, address + MARK);
+    return MARK + DIGITS + 1;
+}
+
 /** HOST:PORT or [ADDRESS]:PORT. @return a descriptor that blocks by await(), or -1 */
 static int connect_to(const char *address)
 {
@@ -164,10 +184,14 @@ static int connect_to(const char *address)
     return fd;
 }
 
-static bool send_all(int fd, const void *bytes, size_t size_bytes)
+static bool send_all(const struct passing *to, const void *bytes, size_t size_bytes)
 {
     const char *at = bytes;
+    const int fd = to->fd;
 
+    if (to->link != NULL) {
+        return lac_tls_link_send(to->link, bytes, size_bytes);
+    }
     while (size_bytes > 0) {
         const ssize_t sent = send(fd, at, size_bytes, MSG_NOSIGNAL);
 
@@ -182,8 +206,13 @@ static bool send_all(int fd, const void *bytes, size_t size_bytes)
 }
 
 /** @return bytes, 0 at the end, -1 */
-static ssize_t receive_some(int fd, void *bytes, size_t size_bytes)
+static ssize_t receive_some(const struct passing *from, void *bytes, size_t size_bytes)
 {
+    const int fd = from->fd;
+
+    if (from->link != NULL) {
+        return lac_tls_link_receive(from->link, bytes, size_bytes);
+    }
     for (;;) {
         const ssize_t got = recv(fd, bytes, size_bytes, 0);
 
@@ -209,11 +238,13 @@ static void end_passing(struct passing *passing)
     }
     *place = passing->next;
     (void)pthread_mutex_unlock(&node->lock);
+    lac_tls_link_close(passing->link);
     (void)close(passing->fd);
     free(passing);
 }
 
-static bool send_head(int fd, const char *secret, const struct lac_request *request)
+static bool send_head(const struct passing *to, const char *secret,
+                      const struct lac_request *request)
 {
     struct lac_buffer text = {0};
     const bool has_length = request->content_length != LAC_SIZE_UNKNOWN;
@@ -231,7 +262,7 @@ static bool send_head(int fd, const char *secret, const struct lac_request *requ
                           (unsigned long long)request->content_length);
     }
     lac_buffer_puts(&text, "Connection: close\r\n\r\n");
-    is_sent = text.status == LAC_OK && send_all(fd, text.bytes, text.size_bytes);
+    is_sent = text.status == LAC_OK && send_all(to, text.bytes, text.size_bytes);
     lac_buffer_done(&text);
     return is_sent;
 }
@@ -242,8 +273,11 @@ static enum lac_status begin(void *app_context, const struct lac_request *reques
     const struct lac_app *const app = app_context;
     struct lac_main_node *const node = app->main_node;
     struct passing *const passing = calloc(1, sizeof(*passing));
+    struct lac_error error = {0};
     char address[LAC_NODE_ADDRESS_BYTES];
     char secret[sizeof(node->secret)];
+    char fingerprint[LAC_TLS_FINGERPRINT_BYTES];
+    size_t place;
     bool is_there;
 
     if (passing == NULL) {
@@ -254,28 +288,42 @@ static enum lac_status begin(void *app_context, const struct lac_request *reques
     memcpy(secret, node->secret, sizeof(secret));
     is_there = node->is_there && !node->is_stopping;
     (void)pthread_mutex_unlock(&node->lock);
-    passing->fd = is_there && address[0] != '\0' ? connect_to(address) : -1;
+    place = find_fingerprint(address, fingerprint);
+    passing->fd = is_there && address[0] != '\0' ? connect_to(address + place) : -1;
     passing->node = node;
     passing->is_chunked = request->content_length == LAC_SIZE_UNKNOWN;
     if (passing->fd >= 0) {
         (void)pthread_mutex_lock(&node->lock);
+        node->unreached_ns = 0;
         passing->next = node->under_way;
         node->under_way = passing;
         is_there = !node->is_stopping;
         (void)pthread_mutex_unlock(&node->lock);
-        if (is_there && send_head(passing->fd, secret, request)) {
+        if (is_there && place > 0) {
+            is_there = lac_tls_link_open(passing->fd, fingerprint, ANSWER_S * 1000, &passing->link,
+                                         &error) == LAC_OK;
+        }
+        if (is_there && send_head(passing, secret, request)) {
             *ret_sink = passing;
             return LAC_OK;
         }
         end_passing(passing);
+        if (error.status != LAC_OK) {
+            return lac_fail(reterr, LAC_ERR_BUSY, 0,
+                            "this server stands by and only reads, and the one that holds the "
+                            "catalog cannot be asked: %s",
+                            error.message);
+        }
     } else {
+        (void)pthread_mutex_lock(&node->lock);
+        node->unreached_ns = lac_monotonic_ns();
+        (void)pthread_mutex_unlock(&node->lock);
         free(passing);
     }
     if (is_there && address[0] == '\0') {
         return lac_fail(reterr, LAC_ERR_BUSY, 0,
                         "this server stands by and only reads, and the one that holds the catalog "
-                        "does not say where it answers: start it without --tls-cert, or with "
-                        "--node-address");
+                        "does not say where it answers: start it with --node-address");
     }
     return lac_fail(reterr, LAC_ERR_BUSY, 0,
                     "this server stands by and only reads, and the one that holds the catalog does "
@@ -294,9 +342,9 @@ static enum lac_status take(void *sink, const uint8_t *bytes, size_t size_bytes,
         length = snprintf(size, sizeof(size), "%zx\r\n", size_bytes);
     }
     /* refused in the middle: what came is thrown away, and the answer says why */
-    passing->is_cut = passing->is_cut || !send_all(passing->fd, size, (size_t)length) ||
-                      !send_all(passing->fd, bytes, size_bytes) ||
-                      !send_all(passing->fd, "\r\n", passing->is_chunked ? 2 : 0);
+    passing->is_cut = passing->is_cut || !send_all(passing, size, (size_t)length) ||
+                      !send_all(passing, bytes, size_bytes) ||
+                      !send_all(passing, "\r\n", passing->is_chunked ? 2 : 0);
     return LAC_OK;
 }
 
@@ -329,7 +377,7 @@ static bool read_status(const char *line, unsigned *ret_status)
 }
 
 /** Read until the empty line; answers that only say to go on are passed over. */
-static bool read_head(int fd, struct answer *answer)
+static bool read_head(const struct passing *from, struct answer *answer)
 {
     for (;;) {
         char *const end = strstr(answer->head, "\r\n\r\n");
@@ -351,7 +399,7 @@ static bool read_head(int fd, struct answer *answer)
         if (answer->head_bytes == HEAD_BYTES_MAX) {
             return false;
         }
-        got = receive_some(fd, answer->head + answer->head_bytes,
+        got = receive_some(from, answer->head + answer->head_bytes,
                            HEAD_BYTES_MAX - answer->head_bytes);
         if (got <= 0) {
             return false;
@@ -402,7 +450,7 @@ static bool take_fields(struct answer *answer, struct lac_response *response)
     return true;
 }
 
-static bool read_body(int fd, const struct answer *answer, bool is_head,
+static bool read_body(const struct passing *from, const struct answer *answer, bool is_head,
                       struct lac_response *response)
 {
     const size_t early = answer->head_bytes - (size_t)(answer->body - answer->head);
@@ -419,7 +467,7 @@ static bool read_body(int fd, const struct answer *answer, bool is_head,
     lac_buffer_add(&response->body, answer->body, early);
     while (response->body.status == LAC_OK &&
            !(answer->has_length && response->body.size_bytes >= answer->length) &&
-           (got = receive_some(fd, bytes, READ_BYTES)) > 0) {
+           (got = receive_some(from, bytes, READ_BYTES)) > 0) {
         lac_buffer_add(&response->body, bytes, (size_t)got);
     }
     free(bytes);
@@ -434,10 +482,10 @@ static void finish(void *sink, const struct lac_request *request, struct lac_res
     bool is_whole = answer.head != NULL;
 
     if (passing->is_chunked && !passing->is_cut) {
-        (void)!send_all(passing->fd, "0\r\n\r\n", 5);
+        (void)!send_all(passing, "0\r\n\r\n", 5);
     }
-    is_whole = is_whole && read_head(passing->fd, &answer) && take_fields(&answer, response) &&
-               read_body(passing->fd, &answer, strncmp(request->head, "HEAD ", 5) == 0, response);
+    is_whole = is_whole && read_head(passing, &answer) && take_fields(&answer, response) &&
+               read_body(passing, &answer, strncmp(request->head, "HEAD ", 5) == 0, response);
     free(answer.head);
     end_passing(passing);
     if (is_whole) {
@@ -460,31 +508,52 @@ static const struct lac_body_handler pass_on = {
 const struct lac_route lac_nodes_elsewhere =
     LAC_ROUTE(OTHER, "", OPEN, UPLOAD, LAC_BODY_UPLOAD, NULL, &pass_on);
 
-bool lac_nodes_is_elsewhere(void *app, const struct lac_route *route)
+/** Whether it is there, as far as is known. */
+static bool may_answer(struct lac_main_node *node)
 {
-    /* in the holder's memory: uploads, which count against quotas, and people on their way to a
-     * provider and back; figures of runs are kept in the catalog by whoever first asks for them */
-    static const char *const only_there[] = {
-        "/api/v1/uploads/{id}",
-        "/api/v1/session/oidc",
-        "/api/v1/session/oidc/callback",
-        "/api/v1/projects/{name}/journal",
-        "/api/v1/projects/{name}/trends",
-        "/api/v1/projects/{name}/series",
-        "/api/v1/projects/{name}/quota",
-        "/api/v1/tokens/{id}/quota",
-        "/api/v1/quotas",
-    };
+    bool may;
 
-    (void)app;
-    if (route->method != LAC_METHOD_GET) { /* questions in SQL change nothing */
-        return strcmp(route->pattern, "/api/v1/sql") != 0 &&
-               strcmp(route->pattern, "/api/v1/traces/{id}/sql") != 0;
-    }
-    for (size_t i = 0; i < LAC_COUNT_OF(only_there); i++) {
-        if (strcmp(route->pattern, only_there[i]) == 0) {
+    (void)pthread_mutex_lock(&node->lock);
+    may = node->is_there && node->address[0] != '\0' &&
+          (node->unreached_ns == 0 ||
+           lac_monotonic_ns() - node->unreached_ns >= UNREACHED_MS * UINT64_C(1000000));
+    (void)pthread_mutex_unlock(&node->lock);
+    return may;
+}
+
+static bool is_one_of(const char *pattern, const char *const *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(pattern, patterns[i]) == 0) {
             return true;
         }
     }
     return false;
+}
+
+bool lac_nodes_is_elsewhere(void *app_context, const struct lac_route *route)
+{
+    /* in the holder's memory: uploads, which count against quotas, and people on their way to a
+     * provider and back */
+    static const char *const only_there[] = {
+        "/api/v1/uploads/{id}",          "/api/v1/session/oidc",
+        "/api/v1/session/oidc/callback", "/api/v1/projects/{name}/quota",
+        "/api/v1/tokens/{id}/quota",     "/api/v1/quotas",
+    };
+    /* figures of runs are kept in the catalog by whoever first asks for them: the holder, and while it
+     * is lost what is there is answered here, the rest as pending */
+    static const char *const better_there[] = {
+        "/api/v1/projects/{name}/journal",
+        "/api/v1/projects/{name}/trends",
+        "/api/v1/projects/{name}/series",
+    };
+    const struct lac_app *const app = app_context;
+
+    if (route->method != LAC_METHOD_GET) { /* questions in SQL change nothing */
+        return strcmp(route->pattern, "/api/v1/sql") != 0 &&
+               strcmp(route->pattern, "/api/v1/traces/{id}/sql") != 0;
+    }
+    return is_one_of(route->pattern, only_there, LAC_COUNT_OF(only_there)) ||
+           (is_one_of(route->pattern, better_there, LAC_COUNT_OF(better_there)) &&
+            may_answer(app->main_node));
 }

@@ -61,20 +61,24 @@ void lac_store_tell_standby(struct lac_store *store, const char *id, bool delete
 enum lac_status lac_store_announce(struct lac_store *store, const char *address, char *ret_secret,
                                    struct lac_error *reterr)
 {
+    const bool is_known = ret_secret[0] != '\0';
     char secret[LAC_ID_SIZE];
-    enum lac_status status;
+    enum lac_status status = LAC_OK;
 
-    ret_secret[0] = '\0';
     if (store->hold == NULL) {
         return LAC_OK;
     }
-    status = lac_store_new_id(secret, reterr);
+    if (is_known) {
+        (void)snprintf(secret, sizeof(secret), "%s", ret_secret);
+    } else {
+        status = lac_store_new_id(secret, reterr);
+    }
     if (status == LAC_OK) {
         (void)pthread_mutex_lock(&store->lock);
         status = lac_holder_announce(store->catalog, address, secret, reterr);
         (void)pthread_mutex_unlock(&store->lock);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && !is_known) {
         memcpy(ret_secret, secret, sizeof(secret));
     }
     return status;

@@ -330,8 +330,9 @@ struct lac_store_moving {
 void lac_store_tell_standby(struct lac_store *store, const char *id, bool deleted,
                             const struct lac_store_moving *moving);
 
-/** Say where this server answers (HOST:PORT), and take a secret by which it will know requests that
- *  others pass on. Nothing, and "", unless it holds a shared catalog. @param ret_secret 32 bytes */
+/** Say where this server answers, and take a secret by which it will know requests that others pass
+ *  on. Nothing unless it holds a shared catalog. @param ret_secret 32 bytes: "" before the first
+ *  time; what it has stays, and may be read meanwhile */
 LAC_MUST_USE enum lac_status lac_store_announce(struct lac_store *store, const char *address,
                                                 char *ret_secret, struct lac_error *reterr);
 

@@ -1,6 +1,7 @@
 #include "server/tls/tls.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/sha.h"
 #include "server/tls/tls_private.h"
 
 #include <assert.h>
@@ -10,6 +11,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -26,7 +29,7 @@ static bool find(void *handle, const char *name, void *place)
     return symbol != NULL;
 }
 
-static enum lac_status load(struct tls_library *library, struct lac_error *reterr)
+enum lac_status lac_tls_load(struct tls_library *library, struct lac_error *reterr)
 {
     void *const handle = dlopen("libgnutls.so.30", RTLD_NOW | RTLD_LOCAL);
     bool all = handle != NULL;
@@ -103,6 +106,35 @@ void lac_tls_release(struct lac_tls *tls, struct tls_identity *identity)
     }
 }
 
+void lac_tls_write_fingerprint(const void *certificate, size_t size_bytes,
+                               char out[LAC_TLS_FINGERPRINT_BYTES])
+{
+    uint8_t digest[LAC_SHA256_SIZE];
+    struct lac_sha hash;
+
+    lac_sha256_init(&hash);
+    lac_sha_add(&hash, certificate, size_bytes);
+    lac_sha_end(&hash, digest);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        (void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    }
+}
+
+bool lac_tls_fingerprint(struct lac_tls *tls, char out[LAC_TLS_FINGERPRINT_BYTES])
+{
+    assert(tls != NULL && out != NULL);
+    struct tls_identity *const identity = lac_tls_hold(tls);
+    gnutls_datum_t certificate = {.data = NULL};
+    const bool is_there =
+        tls->library.certificate_get_crt_raw(identity->credentials, 0, 0, &certificate) >= 0;
+
+    if (is_there) {
+        lac_tls_write_fingerprint(certificate.data, certificate.size, out);
+    }
+    lac_tls_release(tls, identity);
+    return is_there;
+}
+
 enum lac_status lac_tls_reload(struct lac_tls *tls, struct lac_error *reterr)
 {
     assert(tls != NULL);
@@ -148,7 +180,7 @@ enum lac_status lac_tls_create(const struct lac_tls_options *options, struct lac
                                                                    : (unsigned)online);
     pthread_mutex_init(&tls->lock, NULL);
     tls->relays = calloc(tls->relay_count, sizeof(*tls->relays));
-    status = tls->relays != NULL ? load(&tls->library, reterr)
+    status = tls->relays != NULL ? lac_tls_load(&tls->library, reterr)
                                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory for TLS");
     if (status == LAC_OK && tls->library.priority_init(&tls->priority, priority_text, NULL) < 0) {
         status = lac_fail(reterr, LAC_ERR_MISUSE, 0, "this GnuTLS has neither TLS 1.2 nor 1.3");

@@ -47,6 +47,11 @@ LAC_MUST_USE enum lac_status lac_tls_start(struct lac_tls *tls, int listen_fd,
  *  as they are. On failure the old one stays. */
 LAC_MUST_USE enum lac_status lac_tls_reload(struct lac_tls *tls, struct lac_error *reterr);
 
+enum { LAC_TLS_FINGERPRINT_BYTES = 65 };
+/** By which others know this server's certificate: the SHA-256 of it, in 64 hexadecimal digits.
+ *  @return false: there is none to be had */
+LAC_MUST_USE bool lac_tls_fingerprint(struct lac_tls *tls, char out[LAC_TLS_FINGERPRINT_BYTES]);
+
 /** Send what is still on its way (2 s at most), close all, join the threads. The server has to be
  *  stopped first. NULL is allowed. */
 void lac_tls_destroy(struct lac_tls *tls);

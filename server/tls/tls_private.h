@@ -33,7 +33,9 @@
     X(alpn_set_protocols)                                                                          \
     X(certificate_allocate_credentials)                                                            \
     X(certificate_free_credentials)                                                                \
-    X(certificate_set_x509_key_file2)
+    X(certificate_set_x509_key_file2)                                                              \
+    X(certificate_get_crt_raw)                                                                     \
+    X(certificate_get_peers)
 
 struct tls_library {
 #define LAC_TLS_MEMBER(name) __typeof__(gnutls_##name) *(name);
@@ -103,6 +105,12 @@ struct lac_tls {
     unsigned relay_count;
     struct tls_relay *relays;
 };
+
+/* tls.c */
+/** @return LAC_OK or LAC_ERR_MISUSE: the library is not here */
+LAC_MUST_USE enum lac_status lac_tls_load(struct tls_library *library, struct lac_error *reterr);
+void lac_tls_write_fingerprint(const void *certificate, size_t size_bytes,
+                               char out[LAC_TLS_FINGERPRINT_BYTES]);
 
 /* relay.c */
 void *lac_tls_relay(void *context);

@@ -114,11 +114,14 @@ class Server:
     def connect(self, timeout=10.0):
         return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
 
+    def http_connection(self, timeout):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
     def request(self, method, path, body=None, headers=None, key=True, timeout=60):
         headers = dict(headers or {})
         if key and "Authorization" not in headers:
             headers["Authorization"] = "Bearer " + self.key
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection = self.http_connection(timeout)
         try:
             connection.request(method, path, body=body, headers=headers)
             response = connection.getresponse()

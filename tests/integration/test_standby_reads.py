@@ -9,15 +9,18 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import postgres_harness
 import server_harness as harness
 import swift_harness
+from test_server_tls import make_certificate
 from test_standby import TAKE_OVER_S, Waiting
 
 JSON = {"Content-Type": "application/json"}
@@ -410,6 +413,102 @@ class Lost(Pair):
             self.assertLess(time.monotonic(), end)
         self.assertEqual(back.api(f"/traces/{pushed}")["state"], "ready")
         self.assertEqual(back.request("DELETE", f"/api/v1/traces/{pushed}").status, 204)
+
+
+class Encrypted(Waiting):
+    """A server that speaks TLS, from whose certificate a client expects nothing but that it is there."""
+
+    def http_connection(self, timeout):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=context)
+
+    def certificate(self):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as plain, context.wrap_socket(plain) as tls:
+            return hashlib.sha256(tls.getpeercert(True)).hexdigest()
+
+
+@unittest.skipUnless(shutil.which("openssl"), "skip: no openssl: no certificate to serve with")
+class WithTls(Pair):
+    """Both speak TLS, to clients and to each other, each with a certificate that nobody signed."""
+
+    @classmethod
+    def setUpClass(cls):
+        with unittest.mock.patch.object(harness, "Server", Encrypted), unittest.mock.patch.dict(globals(), {"Waiting": Encrypted}):
+            super().setUpClass()
+
+    @classmethod
+    def node(cls, name, kind, *flags):
+        folder = os.path.join(cls.home, "certificate-" + name)
+        if not os.path.exists(folder):
+            os.makedirs(folder)
+            make_certificate(folder, name)
+        return super().node(name, kind, "--tls-cert", os.path.join(folder, "cert.pem"), "--tls-key", os.path.join(folder, "key.pem"), *flags)
+
+    def address(self):
+        return postgres.sql("SELECT address FROM catalog_holder", self.database)
+
+    def change(self, id, name):
+        return self.other.request("PATCH", f"/api/v1/traces/{id}", body=json.dumps({"name": name}), headers=JSON)
+
+    def test_it_reads_passes_on_and_takes_over(self):
+        self.assertRegex(self.address(), r"^tls:[0-9a-f]{64}@127\.0\.0\.1:\d+$")
+        self.assertIn(self.main.certificate(), self.address())
+        self.assertNotEqual(self.main.certificate(), self.other.certificate())
+        trace = harness.make_trace(steps=200)
+        id = self.other.upload(trace, "twice")
+        self.assertEqual(self.other.wait_ready(id)["sha256"], hashlib.sha256(trace).hexdigest())
+        for path in ("", "/analysis", "/tracks", "/g1/tiles/5/0-0?tracks=0-9"):
+            self.assertEqual(self.both_say(f"/api/v1/traces/{id}{path}").status, 200)
+        self.both_say("/api/v1/projects/-/journal")
+        self.assertTrue(os.path.exists(os.path.join(self.other.data, "standby", "traces", id + ".db")))
+        large = self.other.get("/api/v1/quotas")
+        self.assertEqual(large.status, 200, large.body)
+        # a new certificate: the other is told, and nothing has to be started again
+        folder = os.path.join(self.home, "certificate-a")
+        before = self.main.certificate()
+        make_certificate(folder, "a renewed")
+        self.main.process.send_signal(signal.SIGHUP)
+        harness.wait_for(lambda: self.main.certificate() != before and self.main.certificate() in self.address())
+        harness.wait_for(lambda: self.change(id, "renewed").status == 200)
+        # also where it stands by
+        before = self.other.certificate()
+        make_certificate(os.path.join(self.home, "certificate-b"), "b renewed")
+        self.other.process.send_signal(signal.SIGHUP)
+        harness.wait_for(lambda: self.other.certificate() != before)
+        # one that sits at the holder's place without its certificate gets nothing: no key, no trace
+        told = self.address()
+        postgres.sql(f"UPDATE catalog_holder SET address = '{'tls:' + '0' * 64 + told[68:]}'", self.database)
+        refused = harness.wait_for(lambda: (reply := self.change(id, "nobody's")).status == 503 and reply)
+        self.assertIn("another certificate", refused.json()["error"]["message"])
+        postgres.sql(f"UPDATE catalog_holder SET address = '{told}'", self.database)
+        harness.wait_for(lambda: self.change(id, "again").status == 200)
+        port = self.other.port
+        whole = self.other.api("/projects/-/journal")
+        self.assertEqual((whole["pending"], len(whole["runs"])), (0, 1))
+        self.main.kill()
+        # until it has taken over: what is kept is answered here, what only the lost one knew is not, and says so
+        heard = {}
+        while self.other.node_is() == "standby":
+            for path in ("/journal", "/trends", "/series?setting=num_workers", "/quota"):
+                try:
+                    reply = self.other.get("/api/v1/projects/-" + path)
+                except (OSError, http.client.HTTPException):
+                    break
+                heard.setdefault(path, []).append((reply.status, reply.json()))
+        self.other.took_over()
+        for path in ("/journal", "/trends", "/series?setting=num_workers"):
+            answers = [body for status, body in heard[path] if status == 200]
+            self.assertGreater(len(answers), 0, heard[path][:3])
+            self.assertTrue(all("does not answer: try again in a moment" in body["error"]["message"] for status, body in heard[path] if status != 200), heard[path][:3])
+        self.assertIn([run["trace"] for run in whole["runs"]], [[run["trace"] for run in body["runs"]] for status, body in heard["/journal"] if status == 200])
+        self.assertIn(503, [status for status, _ in heard["/quota"]])
+        self.assertEqual(self.other.port, port)
+        self.assertIn(self.other.certificate(), self.address())
+        self.assertEqual(self.change(id, "here").status, 200)
+        self.assertEqual(self.other.get(f"/api/v1/traces/{id}/analysis").status, 200)
 
 
 @unittest.skipIf(swift_harness.why_not(), swift_harness.why_not())

@@ -47,8 +47,6 @@ static atomic_bool is_overtaken;
 
 /* -- start ------------------------------------------------------------------------------------- */
 
-enum { STANDBY_MS = 1000 };
-
 /* What the start found in the data folder and did about it. */
 static void tell_notice(void *context, const char *line)
 {
@@ -143,32 +141,6 @@ static void name_node(struct service *service)
     service->store_options.overtaken = on_overtaken;
 }
 
-/* Where another server holds the catalog, one that cannot stand by otherwise (TLS) tries once a second
- * until it is free. */
-static enum lac_status open_store(struct service *service, struct lac_error *reterr)
-{
-    struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
-    bool is_waiting = false;
-
-    for (;;) {
-        const enum lac_status status =
-            lac_store_open(&service->store_options, &service->app.store, reterr);
-
-        if (status == LAC_OK || !service->is_standby || service->tls == NULL ||
-            (status != LAC_ERR_BUSY && !(status == LAC_ERR_IO && is_waiting))) {
-            return status;
-        }
-        if (!is_waiting) {
-            LAC_LOG(LAC_LOG_INFO, "standby", lac_log_text("why", reterr->message));
-        }
-        is_waiting = true;
-        *reterr = (struct lac_error){0};
-        if (poll(&wait, 1, STANDBY_MS) > 0) {
-            return lac_fail(reterr, LAC_ERR_BUSY, 0, "ended while it waited for the catalog");
-        }
-    }
-}
-
 /* What requests are answered from. */
 enum lac_status lac_serve_open_state(struct service *service, struct lac_error *reterr)
 {
@@ -182,7 +154,7 @@ enum lac_status lac_serve_open_state(struct service *service, struct lac_error *
     service->store_options.changed = tell_swept;
     service->store_options.changed_context = app;
     name_node(service);
-    status = open_store(service, reterr);
+    status = lac_store_open(&service->store_options, &app->store, reterr);
     if (status == LAC_OK) {
         status = lac_key_load(service->data_dir, &service->key, reterr);
     }
@@ -225,6 +197,15 @@ enum lac_status lac_serve_open_http(struct service *service, struct lac_error *r
     http->asset_count = lac_asset_count;
     status = lac_http_server_create(http, &app->http, reterr);
     return status == LAC_OK ? may_be_remote(app, http, reterr) : status;
+}
+
+enum lac_status lac_serve_start_http(struct service *service, struct lac_error *reterr)
+{
+    const enum lac_status status = lac_http_server_start(service->app.http, reterr);
+
+    return status == LAC_OK && service->tls != NULL
+               ? lac_tls_start(service->tls, lac_http_server_socket(service->app.http), reterr)
+               : status;
 }
 
 /* Those that stand by pass on what they do not answer. */
@@ -274,12 +255,7 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     if (status == LAC_OK) {
         status = start_work(service, reterr);
     }
-    if (status == LAC_OK) {
-        status = lac_http_server_start(service->app.http, reterr);
-    }
-    return status == LAC_OK && service->tls != NULL
-               ? lac_tls_start(service->tls, lac_http_server_socket(service->app.http), reterr)
-               : status;
+    return status == LAC_OK ? lac_serve_start_http(service, reterr) : status;
 }
 
 void lac_serve_stop(struct service *service)
@@ -316,17 +292,19 @@ static enum lac_status start_when_free(struct service *service, struct lac_error
 
     for (;;) {
         enum lac_status status = prepare_tls(service, reterr);
-        const bool stands_by = service->is_standby && service->tls == NULL;
 
         status = status == LAC_OK ? start(service, reterr) : status;
-        if (status == LAC_OK || !stands_by || signal_count > 0 ||
+        if (status == LAC_OK || !service->is_standby || signal_count > 0 ||
             (status != LAC_ERR_BUSY && !(status == LAC_ERR_IO && has_waited))) {
             return status;
         }
         lac_serve_stop(service);
         (void)snprintf(why, sizeof(why), "%s", reterr->message);
         *reterr = (struct lac_error){0};
-        status = lac_serve_stand_by(service, has_waited ? "" : why, reterr);
+        status = prepare_tls(service, reterr);
+        if (status == LAC_OK) {
+            status = lac_serve_stand_by(service, has_waited ? "" : why, reterr);
+        }
         has_waited = true;
         if (status != LAC_OK || signal_count > 0) {
             return status;
@@ -376,34 +354,39 @@ static bool catch_signals(void)
            signal(SIGXFSZ, SIG_IGN) != SIG_ERR; /* a limit of files is an error, not the end */
 }
 
-static void reload(struct lac_tls *tls)
+bool lac_serve_reload(struct service *service)
 {
+    static sig_atomic_t done;
     struct lac_error error = {0};
 
-    if (lac_tls_reload(tls, &error) == LAC_OK) {
+    if (done == reload_count || service->tls == NULL) {
+        return false;
+    }
+    done = reload_count;
+    if (lac_tls_reload(service->tls, &error) == LAC_OK) {
         LAC_LOG(LAC_LOG_INFO, "certificate reloaded", lac_log_int("signal", SIGHUP));
     } else {
         LAC_LOG(LAC_LOG_ERROR, "the certificate stays as it was",
                 lac_log_text("why", error.message));
     }
+    return true;
 }
 
 /* Until then, once a second: what another process changed of users and tokens. */
-static void wait_for_signal(struct lac_people *people, struct lac_ingest *ingest,
-                            struct lac_tls *tls)
+static void wait_for_signal(struct service *service)
 {
-    sig_atomic_t reloads = 0;
+    struct lac_error error = {0};
     struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
     int ready;
 
     while ((ready = poll(&wait, 1, 1000)) == 0 || (ready < 0 && errno == EINTR)) {
         if (ready == 0) {
-            lac_people_refresh(people);
-            lac_ingest_take_over(ingest);
+            lac_people_refresh(service->app.people);
+            lac_ingest_take_over(service->app.ingest);
         }
-        if (reloads != reload_count) {
-            reloads = reload_count;
-            reload(tls);
+        if (lac_serve_reload(service) && be_found(service, &error) != LAC_OK) {
+            LAC_LOG(LAC_LOG_WARN, "other servers know the certificate of before",
+                    lac_log_text("why", error.message));
         }
     }
 }
@@ -420,19 +403,18 @@ static void done(struct service *service)
 /* From the first start to the end. */
 static enum lac_status serve(struct service *service, struct lac_error *reterr)
 {
-    enum lac_status status = start_when_free(service, reterr);
+    enum lac_status status = service->tls_options.key_path == NULL || catch_reload()
+                                 ? start_when_free(service, reterr)
+                                 : lac_fail(reterr, LAC_ERR_IO, 0, "cannot catch signals");
 
     if (status == LAC_OK && service->app.http != NULL) {
-        if (service->tls != NULL && !catch_reload()) {
-            return lac_fail(reterr, LAC_ERR_IO, 0, "cannot catch signals");
-        }
         status = lac_serve_tell(service, reterr);
         if (status == LAC_OK) {
             LAC_LOG(LAC_LOG_INFO, "listening",
                     lac_log_text("address", service->http_options.listen),
                     lac_log_int("port", lac_http_server_port(service->app.http)),
                     lac_log_int("connections", service->http_options.connections_max));
-            wait_for_signal(service->app.people, service->app.ingest, service->tls);
+            wait_for_signal(service);
             LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_count));
         }
     }

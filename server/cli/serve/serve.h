@@ -64,13 +64,18 @@ bool lac_serve_fit_descriptors(struct lac_http_options *http);
 /** Print where it is reached, and write the port's file. Once. */
 LAC_MUST_USE enum lac_status lac_serve_tell(struct service *service, struct lac_error *reterr);
 
-/** HOST:PORT where other servers reach this one. @param out LAC_NODE_ADDRESS_BYTES bytes */
+/** Where other servers reach this one: HOST:PORT, with TLS "tls:FINGERPRINT@HOST:PORT". @param out LAC_NODE_ADDRESS_BYTES bytes */
 void lac_serve_node_address(const struct service *service, char *out);
 
 /* cmd_serve.c: parts of a start, which standing by shares */
 LAC_MUST_USE enum lac_status lac_serve_open_state(struct service *service,
                                                   struct lac_error *reterr);
 LAC_MUST_USE enum lac_status lac_serve_open_http(struct service *service, struct lac_error *reterr);
+/** Answer: the server, and TLS in front of it. */
+LAC_MUST_USE enum lac_status lac_serve_start_http(struct service *service,
+                                                  struct lac_error *reterr);
+/** Read the certificate again if a SIGHUP asked for it since the last call. @return whether it did */
+bool lac_serve_reload(struct service *service);
 /** Undo all of it; may be started again. */
 void lac_serve_stop(struct service *service);
 

@@ -127,7 +127,7 @@ static enum lac_status begin(struct service *service, struct lac_error *reterr)
         status = lac_store_watch(app->store, &ears, reterr);
     }
     if (status == LAC_OK) {
-        status = lac_http_server_start(app->http, reterr);
+        status = lac_serve_start_http(service, reterr);
     }
     return status == LAC_OK ? lac_serve_tell(service, reterr) : status;
 }
@@ -167,6 +167,7 @@ enum lac_status lac_serve_stand_by(struct service *service, const char *why,
     if (status == LAC_OK) {
         while (poll(&wait, 1, LOOK_MS) <= 0 && !atomic_load(&service->is_free)) {
             lac_people_refresh(service->app.people);
+            (void)lac_serve_reload(service);
         }
     } else if (status == LAC_ERR_BUSY || status == LAC_ERR_IO) {
         (void)poll(&wait, 1, LOOK_MS); /* the holder has just begun, or PostgreSQL is away */

@@ -5,6 +5,7 @@
 #include "server/http/guard.h"
 #include "server/http/server.h"
 #include "server/store/database/holder.h"
+#include "server/tls/tls.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -100,7 +101,7 @@ static void announce(const struct service *service, const char *does)
     (void)fflush(stdout);
 }
 
-void lac_serve_node_address(const struct service *service, char *out)
+static void write_place(const struct service *service, char out[LAC_NODE_ADDRESS_BYTES])
 {
     const char *const listen = service->http_options.listen;
     char host[LAC_AUTHORITY_BYTES_MAX];
@@ -112,8 +113,8 @@ void lac_serve_node_address(const struct service *service, char *out)
         (void)snprintf(out, LAC_NODE_ADDRESS_BYTES, "%s", service->node_address);
         return;
     }
-    if (service->tls != NULL || !lac_listen_address_split(listen, host, sizeof(host), &port)) {
-        return; /* those that stand by do not speak TLS to it */
+    if (!lac_listen_address_split(listen, host, sizeof(host), &port)) {
+        return;
     }
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0) {
         (void)gethostname(name, sizeof(name) - 1);
@@ -124,6 +125,24 @@ void lac_serve_node_address(const struct service *service, char *out)
     own_host(listen, host, sizeof(host));
     (void)snprintf(out, LAC_NODE_ADDRESS_BYTES, "%s:%u", host,
                    lac_http_server_port(service->app.http));
+}
+
+void lac_serve_node_address(const struct service *service, char *out)
+{
+    char place[LAC_NODE_ADDRESS_BYTES];
+    char fingerprint[LAC_TLS_FINGERPRINT_BYTES];
+
+    write_place(service, place);
+    out[0] = '\0';
+    if (service->tls == NULL) {
+        (void)snprintf(out, LAC_NODE_ADDRESS_BYTES, "%s", place);
+    } else if (place[0] != '\0' && lac_tls_fingerprint(service->tls, fingerprint)) {
+        const int length = snprintf(out, LAC_NODE_ADDRESS_BYTES, "tls:%s@%s", fingerprint, place);
+
+        if (length >= LAC_NODE_ADDRESS_BYTES) {
+            out[0] = '\0';
+        }
+    }
 }
 
 enum lac_status lac_serve_tell(struct service *service, struct lac_error *reterr)

@@ -18,10 +18,11 @@ enum { LAC_HOLD_MS = 10000, LAC_HOLD_RENEW_MS = 2000, LAC_NODE_ADDRESS_BYTES = 3
 
 /** What servers that stand by read of the one that holds the catalog. */
 struct lac_holder_seen {
-    char node[256];                       /**< as messages call it */
-    char address[LAC_NODE_ADDRESS_BYTES]; /**< HOST:PORT where it answers; "" unknown */
-    char secret[32];                      /**< by which it knows their requests; "" none */
-    int64_t silent_ms;                    /**< INT64_MAX: it has stopped */
+    char node[256]; /**< as messages call it */
+    char address
+        [LAC_NODE_ADDRESS_BYTES]; /**< HOST:PORT where it answers, with TLS "tls:FINGERPRINT@HOST:PORT"; "" unknown */
+    char secret[32];   /**< by which it knows their requests; "" none */
+    int64_t silent_ms; /**< INT64_MAX: it has stopped */
 };
 
 /** What is known of a folder that opens a catalog. */
