@@ -43,6 +43,7 @@ struct passing {
     struct lac_main_node *node;
     int fd;
     struct lac_tls_link *link; /**< NULL: in clear */
+    struct lac_app *app;
     bool is_chunked;
     bool is_cut; /**< nobody reads the body any more; the answer may be there all the same */
 };
@@ -270,7 +271,7 @@ static bool send_head(const struct passing *to, const char *secret,
 static enum lac_status begin(void *app_context, const struct lac_request *request, void **ret_sink,
                              struct lac_error *reterr)
 {
-    const struct lac_app *const app = app_context;
+    struct lac_app *const app = app_context;
     struct lac_main_node *const node = app->main_node;
     struct passing *const passing = calloc(1, sizeof(*passing));
     struct lac_error error = {0};
@@ -291,6 +292,7 @@ static enum lac_status begin(void *app_context, const struct lac_request *reques
     place = find_fingerprint(address, fingerprint);
     passing->fd = is_there && address[0] != '\0' ? connect_to(address + place) : -1;
     passing->node = node;
+    passing->app = app;
     passing->is_chunked = request->content_length == LAC_SIZE_UNKNOWN;
     if (passing->fd >= 0) {
         (void)pthread_mutex_lock(&node->lock);
@@ -475,6 +477,20 @@ static bool read_body(const struct passing *from, const struct answer *answer, b
            (!answer->has_length || response->body.size_bytes == answer->length);
 }
 
+/** What was changed through this server is seen here at once. */
+static void see_change(const struct passing *passing, const struct lac_request *request,
+                       unsigned http_status)
+{
+    static const char traces[] = "/api/v1/traces/";
+    const char *const path = request->target->path;
+    char id[LAC_ID_SIZE];
+
+    if (http_status / 100 == 2 && strncmp(path, traces, sizeof(traces) - 1) == 0) {
+        (void)snprintf(id, sizeof(id), "%s", path + sizeof(traces) - 1);
+        lac_store_recheck(passing->app->store, id);
+    }
+}
+
 static void finish(void *sink, const struct lac_request *request, struct lac_response *response)
 {
     struct passing *const passing = sink;
@@ -487,6 +503,9 @@ static void finish(void *sink, const struct lac_request *request, struct lac_res
     is_whole = is_whole && read_head(passing, &answer) && take_fields(&answer, response) &&
                read_body(passing, &answer, strncmp(request->head, "HEAD ", 5) == 0, response);
     free(answer.head);
+    if (is_whole) {
+        see_change(passing, request, answer.http_status);
+    }
     end_passing(passing);
     if (is_whole) {
         response->http_status = answer.http_status;

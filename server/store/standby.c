@@ -58,6 +58,13 @@ void lac_store_tell_standby(struct lac_store *store, const char *id, bool delete
     lac_hold_tell(store->hold, text, LAC_ID_SIZE - 1);
 }
 
+void lac_store_recheck(struct lac_store *store, const char *id)
+{
+    if (store->only_reads && lac_store_id_is_valid(id)) {
+        lac_standby_recheck(store, id);
+    }
+}
+
 enum lac_status lac_store_announce(struct lac_store *store, const char *address, char *ret_secret,
                                    struct lac_error *reterr)
 {

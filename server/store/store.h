@@ -330,6 +330,10 @@ struct lac_store_moving {
 void lac_store_tell_standby(struct lac_store *store, const char *id, bool deleted,
                             const struct lac_store_moving *moving);
 
+/** Of a server that stands by: drop its copy of a trace if that is not what the catalog has now. What
+ *  the holder did is heard of anyway, but later than who had it done may ask. */
+void lac_store_recheck(struct lac_store *store, const char *id);
+
 /** Say where this server answers, and take a secret by which it will know requests that others pass
  *  on. Nothing unless it holds a shared catalog. @param ret_secret 32 bytes: "" before the first
  *  time; what it has stays, and may be read meanwhile */

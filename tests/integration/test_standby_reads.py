@@ -149,7 +149,7 @@ class Reads(Pair):
         self.assertEqual(large.status, 413)
         self.assertEqual(self.other.request("DELETE", f"/api/v1/traces/{id}").status, 204)
         for path in ("", "/analysis", "/tracks"):
-            self.assertEqual(self.other.get(f"/api/v1/traces/{id}{path}").status, 404)
+            self.assertEqual(self.other.get(f"/api/v1/traces/{id}{path}").status, 404, path)
         harness.wait_for(lambda: not os.path.exists(os.path.join(self.other.data, "standby", "traces", id + ".db")))
 
     def test_uploads_of_every_kind_go_through_it(self):
