@@ -75,6 +75,9 @@ struct lac_flame_options {
                                 0.0005 */
     uint32_t node_count_max;  /**< hard bound of the tree (at least 2); 0: 20,000 */
     const struct lac_flame_whole *whole; /**< NULL: the model has all slices of its trace */
+    int64_t
+        counted_from_ns; /**< GPU and CPU: what began before gives its time and no count, because
+                                it was counted in another area (flame_sum.h); 0: all counts */
 };
 
 /** A frame. Children of a node are contiguous, ordered by (-value_ns, name). Node 0 is the root. */
@@ -83,8 +86,8 @@ struct lac_flame_node {
     uint32_t parent;
     uint32_t first_child; /**< valid when child_count > 0 */
     uint32_t child_count;
-    uint64_t count;   /**< operations (GPU), pieces of idle time that touch the frame (WAITING) or
-                         slices of the frame itself (CPU); for "... n more": frames summed */
+    uint64_t count;   /**< operations (GPU), gaps that touch the frame (WAITING; once for each
+                         thread that steps of one are put down to) or slices of the frame itself (CPU); for "... n more": frames summed */
     int64_t value_ns; /**< inclusive */
     int64_t self_ns;  /**< value minus children */
     uint8_t kind;     /**< enum lac_slice_kind of the frame */

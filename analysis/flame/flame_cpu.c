@@ -47,9 +47,6 @@ enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk)
             status = lac_flame_time(walk, t, &pieces, true);
         }
     }
-    for (uint32_t i = 1; i < walk->tree.count; i++) {
-        walk->tree.frames[0].count += walk->tree.frames[i].count;
-    }
     free(at);
     return status;
 }

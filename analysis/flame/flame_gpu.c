@@ -4,9 +4,11 @@
 #include "analysis/flame/flame_walk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Three passes: mark the launches of the operations in the area; walk the threads that have any and
@@ -86,6 +88,7 @@ static enum lac_status answer(struct lac_flame_walk *walk, uint64_t first, uint6
     return LAC_OK;
 }
 
+/** @param frame_of NULL: operations have no frames around them */
 static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of)
 {
     const struct lac_model *model = walk->model;
@@ -105,11 +108,13 @@ static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of
                 continue;
             }
             uint32_t link = s->link[i];
-            uint32_t parent =
-                link < s->count && frame_of[link] >= FRAME_BASE ? frame_of[link] - FRAME_BASE : 0;
+            uint32_t parent = 0;
+            if (frame_of != NULL && link < s->count && frame_of[link] >= FRAME_BASE) {
+                parent = frame_of[link] - FRAME_BASE;
+            }
             uint32_t frame;
             enum lac_status status =
-                lac_flame_tree_child(&walk->tree, parent, s->name[i], s->kind[i], &frame);
+                lac_flame_tree_child(walk->tree, parent, s->name[i], s->kind[i], &frame);
             if (status != LAC_OK) {
                 return status;
             }
@@ -117,38 +122,45 @@ static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of
             if (status != LAC_OK) {
                 return status;
             }
-            walk->tree.frames[frame].count++;
+            walk->tree->frames[frame].count +=
+                s->start_ns[i] >= walk->options->counted_from_ns ? 1 : 0;
         }
     }
     return LAC_OK;
 }
 
-enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk)
+/* A frame for each launch. */
+static enum lac_status find_frames(struct lac_flame_walk *walk, uint32_t *frame_of)
 {
     const struct lac_model *model = walk->model;
     struct lac_flame_stack stack;
     enum lac_status status = LAC_OK;
-    lac_flame_stack_init(&stack, &walk->tree);
-    uint32_t *frame_of = calloc(model->slices.count + 1, sizeof(*frame_of));
     uint64_t *asked_end = calloc((size_t)model->track_count + 1, sizeof(*asked_end));
-    if (frame_of == NULL || asked_end == NULL) {
-        status = LAC_ERR_NOMEM;
-        goto done;
+    if (asked_end == NULL) {
+        return LAC_ERR_NOMEM;
     }
-    if (walk->by != LAC_FLAME_BY_KERNEL) {
-        ask(walk, frame_of, asked_end);
-    }
+    lac_flame_stack_init(&stack, walk->tree);
+    memset(frame_of, 0, model->slices.count * sizeof(*frame_of));
+    ask(walk, frame_of, asked_end);
     for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
         if (asked_end[t] > 0 && model->tracks[t].kind == LAC_TRACK_THREAD) {
             status = answer(walk, model->tracks[t].first, asked_end[t], &stack, frame_of);
         }
     }
-    if (status == LAC_OK) {
-        status = add(walk, frame_of);
-    }
-done:
     lac_flame_stack_done(&stack);
-    free(frame_of);
     free(asked_end);
     return status;
+}
+
+enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk)
+{
+    struct lac_flame_frames_of *frames = walk->frames;
+    if (walk->by == LAC_FLAME_BY_KERNEL) {
+        return add(walk, NULL);
+    }
+    if (!LAC_RESERVE(frames->of, frames->capacity, 0, walk->model->slices.count + 1)) {
+        return LAC_ERR_NOMEM;
+    }
+    const enum lac_status status = find_frames(walk, frames->of);
+    return status == LAC_OK ? add(walk, frames->of) : status;
 }

@@ -22,7 +22,7 @@ struct hand {
  * are marked already. */
 static void count_piece(struct hand *hand, uint32_t frame)
 {
-    struct lac_flame_frame *frames = hand->walk->tree.frames;
+    struct lac_flame_frame *frames = hand->walk->tree->frames;
     uint32_t mark = hand->pieces->at[hand->piece].id + 1;
     while (frame != 0 && frames[frame].mark != mark) {
         frames[frame].mark = mark;
@@ -82,13 +82,13 @@ static enum lac_status count_slice(struct hand *hand, int64_t start_ns, int64_t 
 {
     bool inside;
     (void)lac_flame_clip(hand->walk, start_ns, dur_ns, &inside);
-    if (!inside) {
+    if (!inside || start_ns < hand->walk->options->counted_from_ns) {
         return LAC_OK;
     }
     uint32_t frame;
     enum lac_status status = lac_flame_stack_frame(&hand->stack, hand->stack.count - 1, 0, &frame);
     if (status == LAC_OK) {
-        hand->walk->tree.frames[frame].count++;
+        hand->walk->tree->frames[frame].count++;
     }
     return status;
 }
@@ -102,7 +102,7 @@ enum lac_status lac_flame_time(struct lac_flame_walk *walk, uint32_t track,
     struct hand hand = {.walk = walk, .pieces = pieces, .count_slices = count_slices};
     enum lac_status status = LAC_OK;
     int64_t last_ns = pieces->count > 0 ? pieces->at[pieces->count - 1].end_ns : 0;
-    lac_flame_stack_init(&hand.stack, &walk->tree);
+    lac_flame_stack_init(&hand.stack, walk->tree);
     hand.now_ns = pieces->count > 0 ? pieces->at[0].start_ns : 0;
     hand.stack.is_flat = walk->by == LAC_FLAME_BY_KERNEL;
     for (uint64_t i = first; i < end && status == LAC_OK; i++) {

@@ -34,10 +34,13 @@ void lac_flame_tree_done(struct lac_flame_tree *tree)
     *tree = (struct lac_flame_tree){0};
 }
 
+/* Asked for each operation; the seed keeps the places from being foreseen. */
 static uint32_t slot_of(const struct lac_flame_tree *tree, uint32_t parent, uint32_t name)
 {
-    uint64_t key = ((uint64_t)parent << 32) | name;
-    return (uint32_t)lac_hash_bytes(&key, sizeof(key), tree->seed) & (tree->slot_count - 1);
+    uint64_t key = (((uint64_t)parent << 32) | name) ^ tree->seed;
+    key = (key ^ key >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
+    key = (key ^ key >> 33) * UINT64_C(0xC4CEB9FE1A85EC53);
+    return (uint32_t)(key >> 32) & (tree->slot_count - 1);
 }
 
 static void place(struct lac_flame_tree *tree, uint32_t frame)
@@ -78,8 +81,9 @@ enum lac_status lac_flame_tree_child(struct lac_flame_tree *tree, uint32_t paren
 {
     uint32_t slot = slot_of(tree, parent, name);
     for (; tree->slots[slot] != 0; slot = (slot + 1) & (tree->slot_count - 1)) {
-        const struct lac_flame_frame *f = &tree->frames[tree->slots[slot] - 1];
+        struct lac_flame_frame *f = &tree->frames[tree->slots[slot] - 1];
         if (f->parent == parent && f->name == name) {
+            f->kind = kind < f->kind ? kind : f->kind; /* whichever of them comes first */
             *ret_frame = tree->slots[slot] - 1;
             return LAC_OK;
         }
@@ -101,12 +105,33 @@ enum lac_status lac_flame_tree_child(struct lac_flame_tree *tree, uint32_t paren
     return LAC_OK;
 }
 
+enum lac_status lac_flame_tree_merge(struct lac_flame_tree *tree, const struct lac_flame_tree *more)
+{
+    uint32_t *place_of = malloc(more->count * sizeof(*place_of));
+    enum lac_status status = place_of != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    for (uint32_t i = 0; i < more->count && status == LAC_OK; i++) {
+        const struct lac_flame_frame *from = &more->frames[i];
+        place_of[i] = 0;
+        if (i > 0) {
+            status = lac_flame_tree_child(tree, place_of[from->parent], from->name, from->kind,
+                                          &place_of[i]);
+        }
+        if (status == LAC_OK) {
+            tree->frames[place_of[i]].self_ns += from->self_ns;
+            tree->frames[place_of[i]].count += from->count;
+        }
+    }
+    free(place_of);
+    return status;
+}
+
 /* ---- finishing ---- */
 
 /* What the sort functions compare; qsort_r passes it to them. */
 struct finish {
     const struct lac_model *model;
     struct lac_flame_tree *tree;
+    uint32_t *depth;
     uint32_t *order;      /* frames by falling value; parents before children */
     uint32_t order_count; /* those that are not pruned */
     uint32_t kept_count;  /* a prefix of order */
@@ -129,13 +154,25 @@ static void sum_upwards(struct lac_flame_tree *tree, bool sum_counts)
     }
 }
 
+/* Where two frames of one depth are, whatever came first: by name where their paths part. */
+static int by_path(const struct lac_flame_frame *frames, uint32_t left, uint32_t right)
+{
+    while (left != right && frames[left].parent != frames[right].parent) {
+        left = frames[left].parent;
+        right = frames[right].parent;
+    }
+    return LAC_ORDER(frames[left].name, frames[right].name);
+}
+
 static int by_value(const void *a, const void *b, void *context)
 {
-    const struct lac_flame_frame *frames = ((const struct finish *)context)->tree->frames;
+    const struct finish *finish = context;
+    const struct lac_flame_frame *frames = finish->tree->frames;
     uint32_t left = *(const uint32_t *)a;
     uint32_t right = *(const uint32_t *)b;
-    const int order = LAC_ORDER(frames[right].value_ns, frames[left].value_ns);
-    return order != 0 ? order : LAC_ORDER(left, right);
+    int order = LAC_ORDER(frames[right].value_ns, frames[left].value_ns);
+    order = order != 0 ? order : LAC_ORDER(finish->depth[left], finish->depth[right]);
+    return order != 0 ? order : by_path(frames, left, right);
 }
 
 static int by_parent(const void *a, const void *b, void *context)
@@ -183,7 +220,9 @@ static uint64_t choose(struct finish *finish, const struct lac_flame_options *op
     double least = options->prune_fraction * (double)frames[0].value_ns;
     uint64_t limit =
         options->node_count_max == 0 ? LAC_FLAME_NODE_COUNT_DEFAULT : options->node_count_max;
+    finish->depth[0] = 0;
     for (uint32_t i = 1; i < finish->tree->count; i++) {
+        finish->depth[i] = finish->depth[frames[i].parent] + 1;
         if (frames[i].value_ns > 0 && (double)frames[i].value_ns >= least) {
             finish->order[finish->order_count++] = i;
         }
@@ -266,14 +305,16 @@ enum lac_status lac_flame_tree_finish(struct lac_flame_tree *tree, const struct 
     struct lac_flame *flame = calloc(1, sizeof(*flame));
     uint32_t *frame_of = NULL;
     enum lac_status status = LAC_ERR_NOMEM;
+    finish.depth = malloc(tree->count * sizeof(*finish.depth));
     finish.order = malloc(tree->count * sizeof(*finish.order));
     finish.is_kept = malloc(tree->count);
     finish.first = malloc(tree->count * sizeof(*finish.first));
     finish.children = calloc(tree->count, sizeof(*finish.children));
     finish.rest_count = malloc(tree->count * sizeof(*finish.rest_count));
     finish.rest_ns = malloc(tree->count * sizeof(*finish.rest_ns));
-    if (flame == NULL || finish.order == NULL || finish.is_kept == NULL || finish.first == NULL ||
-        finish.children == NULL || finish.rest_count == NULL || finish.rest_ns == NULL) {
+    if (flame == NULL || finish.depth == NULL || finish.order == NULL || finish.is_kept == NULL ||
+        finish.first == NULL || finish.children == NULL || finish.rest_count == NULL ||
+        finish.rest_ns == NULL) {
         goto done;
     }
     sum_upwards(tree, sum_counts);
@@ -291,6 +332,7 @@ enum lac_status lac_flame_tree_finish(struct lac_flame_tree *tree, const struct 
 done:
     lac_flame_destroy(flame);
     free(frame_of);
+    free(finish.depth);
     free(finish.order);
     free(finish.is_kept);
     free(finish.first);

@@ -49,6 +49,10 @@ void lac_flame_tree_done(struct lac_flame_tree *tree);
 LAC_MUST_USE enum lac_status lac_flame_tree_child(struct lac_flame_tree *tree, uint32_t parent,
                                                   uint32_t name, uint8_t kind, uint32_t *ret_frame);
 
+/** Add the frames of another tree whose names are of the same model. @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_flame_tree_merge(struct lac_flame_tree *tree,
+                                                  const struct lac_flame_tree *more);
+
 /**
  * Sum upwards, prune, order, and give the finished graph.
  *

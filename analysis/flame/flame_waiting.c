@@ -51,7 +51,7 @@ static enum lac_status follow_to_worker(struct lac_flame_walk *walk,
         return LAC_OK;
     }
     wait->track = worker;
-    return lac_flame_tree_child(&walk->tree, wait->piece.base, workers->wait_name, LAC_SLICE_RANGE,
+    return lac_flame_tree_child(walk->tree, wait->piece.base, workers->wait_name, LAC_SLICE_RANGE,
                                 &wait->piece.base);
 }
 
@@ -71,7 +71,7 @@ static enum lac_status add_piece(struct lac_flame_walk *walk,
     struct waiting *w = &waits->at[waits->count++];
     *w = wait;
     enum lac_status status =
-        lac_flame_tree_child(&walk->tree, 0, cause, LAC_SLICE_GAP, &w->piece.base);
+        lac_flame_tree_child(walk->tree, 0, cause, LAC_SLICE_GAP, &w->piece.base);
     if (status == LAC_OK && cause == workers->data_wait) {
         status = follow_to_worker(walk, workers, w);
     }
@@ -95,7 +95,7 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_flam
             w.track = lac_flame_stacks_of(walk->model, w.track);
         }
         w.piece.id = (uint32_t)i;
-        walk->tree.frames[0].count++;
+        walk->tree->frames[0].count++;
         for (uint32_t n = lac_flame_span_after(walk, s->start_ns[i]);
              n < walk->span_count && walk->spans[n].start_ns < end_ns; n++) {
             const struct lac_flame_span *span = &walk->spans[n];
@@ -108,6 +108,18 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_flam
         }
     }
     return LAC_OK;
+}
+
+/* Pieces of one gap on one thread are one: its other pieces, of other steps, may be on other threads,
+ * before or after which other gaps come. */
+static void number(struct lac_flame_walk *walk, struct lac_flame_piece *pieces, uint64_t count)
+{
+    uint32_t gap = LAC_NONE;
+    for (uint64_t i = 0; i < count; i++) {
+        walk->piece_count += pieces[i].id != gap ? 1 : 0;
+        gap = pieces[i].id;
+        pieces[i].id = walk->piece_count;
+    }
 }
 
 /* Each thread once, with all the pieces that it ended, in order of time. There are millions of
@@ -133,6 +145,7 @@ static enum lac_status put_on_threads(struct lac_flame_walk *walk, const struct 
     for (uint32_t t = 0; t <= nowhere && status == LAC_OK; t++) {
         uint64_t first = t > 0 ? end[t - 1] : 0;
         if (end[t] > first) {
+            number(walk, &pieces[first], end[t] - first);
             struct lac_flame_pieces group = {
                 .at = &pieces[first], .count = end[t] - first, .keep_outside = true};
             status = lac_flame_time(walk, t < nowhere ? t : LAC_NONE, &group, false);

@@ -10,6 +10,12 @@
 
 #include <stdbool.h>
 
+/** By slice: what it is to the metric's walk. Kept from one model to the next. */
+struct lac_flame_frames_of {
+    uint32_t *of;
+    uint64_t capacity;
+};
+
 struct lac_flame_walk {
     const struct lac_model *model;
     const struct lac_flame_options *options;
@@ -21,8 +27,10 @@ struct lac_flame_walk {
     bool is_profile;                     /**< of joined profiles, LAC_TRACK_PROFILE, in full */
     bool is_sampled;                     /**< Python's frames come from samples, LAC_TRACK_STACKS */
     const struct lac_flame_whole *whole; /**< of a model that is a part; or NULL */
-    uint8_t *names;                      /**< by string id: enum lac_flame_name */
-    struct lac_flame_tree tree;
+    const uint8_t *names;                /**< by string id: enum lac_flame_name */
+    struct lac_flame_tree *tree;
+    uint32_t piece_count; /**< of idle time, that have a number */
+    struct lac_flame_frames_of *frames;
     struct lac_flame_line *line; /**< in the order of time: what was given, else NULL */
 };
 
@@ -79,7 +87,7 @@ static inline bool lac_flame_is_frame(const struct lac_flame_walk *walk, uint64_
 static inline enum lac_status lac_flame_give(struct lac_flame_walk *walk, uint32_t frame,
                                              int64_t start_ns, int64_t length_ns)
 {
-    walk->tree.frames[frame].self_ns += length_ns;
+    walk->tree->frames[frame].self_ns += length_ns;
     return walk->line == NULL ? LAC_OK : lac_flame_line_add(walk->line, frame, start_ns, length_ns);
 }
 

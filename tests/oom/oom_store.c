@@ -9,6 +9,7 @@
 #include "analysis/flame/flame.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
+#include "server/store/trace/flame/flame_windows.h"
 #include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
@@ -187,6 +188,13 @@ static enum lac_status read_flames(struct lac_trace_file *file)
             oom_require(metric == LAC_FLAME_WAITING || part.model->slices.count > 0,
                         "slices of the part are missing");
             lac_trace_flame_part_done(&part);
+        }
+        if (status == LAC_OK) {
+            struct lac_flame *flame = NULL;
+
+            status = lac_flame_in_windows(file, &options, 100, &flame, &error);
+            oom_require((flame != NULL) == (status == LAC_OK), "a failed graph was given");
+            lac_flame_destroy(flame);
         }
     }
     return status;

@@ -1,13 +1,17 @@
-/* Flame graphs of an area of a stored trace, made of the part that it takes, against those made of
- * the whole model. */
+/* Flame graphs of an area of a stored trace, made of the part that it takes and window by window,
+ * against those made of the whole model. */
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/flame/flame.h"
 #include "analysis/import/import.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
+#include "server/store/trace/flame/flame_kept.h"
+#include "server/store/trace/flame/flame_windows.h"
 #include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_private.h"
 #include "server/store/trace/trace_writer.h"
 #include "tests/simulator/random_loop.h"
 #include "tests/support/check_main.h"
@@ -321,6 +325,28 @@ static void are_equal(const struct lac_flame *a, const struct lac_flame *b)
     }
 }
 
+/** Window by window, of any size, alone or with a helper. */
+static void compare_windows(const struct lac_flame_options *options,
+                            const struct lac_flame *expected)
+{
+    static const uint64_t sizes[] = {1, 700, 20000, 1000000};
+    const uint64_t least = file->head.slices.count / 200;
+    const uint64_t size = sizes[below(4)];
+    struct lac_flame *got = NULL;
+    struct lac_error error = {0};
+
+    if (below(2) == 0) {
+        ck_assert_int_eq(lac_crew_create(1, NULL, NULL, &file->crew), LAC_OK);
+    }
+    ck_assert_msg(lac_flame_in_windows(file, options, size < least ? least : size, &got, &error) ==
+                      LAC_OK,
+                  "%s", error.message);
+    lac_crew_destroy(file->crew);
+    file->crew = NULL;
+    are_equal(expected, got);
+    lac_flame_destroy(got);
+}
+
 /** @return time in the graph */
 static int64_t compare(const struct lac_model *whole, const struct lac_flame_options *options)
 {
@@ -340,6 +366,9 @@ static int64_t compare(const struct lac_model *whole, const struct lac_flame_opt
     are_equal(expected, got);
     total_ns = got->nodes[0].value_ns;
     lac_trace_flame_part_done(&part);
+    if (options->order == LAC_FLAME_ORDER_VALUE) {
+        compare_windows(options, expected);
+    }
     lac_flame_destroy(expected);
     lac_flame_destroy(got);
     return total_ns;
@@ -532,6 +561,42 @@ START_TEST(test_either_way_gives_the_same)
 }
 END_TEST
 
+/** More slices than one part should hold: made in windows, and kept for whoever asks again. */
+START_TEST(test_of_a_large_trace)
+{
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(training_model_create(2400000, &model), LAC_OK);
+    store_diagnosed();
+    for (int metric = LAC_FLAME_GPU; metric <= LAC_FLAME_CPU; metric++) {
+        for (int by = LAC_FLAME_BY_OP; by <= LAC_FLAME_BY_MODULE; by++) {
+            const struct lac_flame_options options = {.metric = (enum lac_flame_metric)metric,
+                                                      .by = (enum lac_flame_by)by,
+                                                      .prune_fraction = 0.0005};
+            struct lac_flame *expected = NULL;
+            struct lac_flame *kept;
+
+            ck_assert_int_eq(lac_flame_create(model, &options, &expected), LAC_OK);
+            ck_assert_ptr_null(lac_flame_kept_get(file, &options));
+            for (int again = 0; again < 2; again++) {
+                struct lac_flame *got = NULL;
+
+                ck_assert_msg(lac_trace_flame(file, &options, &got, &error) == LAC_OK, "%s",
+                              error.message);
+                are_equal(expected, got);
+                lac_flame_destroy(got);
+            }
+            kept = lac_flame_kept_get(file, &options);
+            ck_assert_ptr_nonnull(kept);
+            are_equal(expected, kept);
+            lac_flame_destroy(kept);
+            lac_flame_destroy(expected);
+        }
+    }
+    ck_assert_msg(!lac_trace_model_is_loaded(file), "the whole model was read");
+}
+END_TEST
+
 /** What is asked for decides what is read: of a narrow area little. */
 START_TEST(test_a_part_is_small)
 {
@@ -567,6 +632,7 @@ int main(void)
     tcase_add_test(tests, test_of_simulated_jobs);
     tcase_add_test(tests, test_of_a_trace_in_which_anything_happens);
     tcase_add_test(tests, test_either_way_gives_the_same);
+    tcase_add_test(tests, test_of_a_large_trace);
     tcase_add_test(tests, test_a_part_is_small);
     suite_add_tcase(suite, tests);
     return check_main(suite);

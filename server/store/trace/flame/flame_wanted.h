@@ -23,6 +23,7 @@ struct lac_flame_question {
     const struct lac_flame_whole *whole;
     bool is_sampled;      /**< frames of Python come from samples */
     uint32_t frame_kinds; /**< lac_flame_frame_kinds() */
+    uint64_t slices_max;  /**< a part with more is LAC_ERR_LIMIT */
     struct lac_error *reterr;
 };
 

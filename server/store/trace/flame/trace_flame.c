@@ -8,7 +8,9 @@
 #include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 #include "server/store/trace/cache.h"
+#include "server/store/trace/flame/flame_kept.h"
 #include "server/store/trace/flame/flame_wanted.h"
+#include "server/store/trace/flame/flame_windows.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
@@ -25,6 +27,9 @@ enum { SLICE_BYTES = 31 };
  *  a whole takes longer to walk. Others are until they add up to the second: then the whole model,
  *  which stays in memory, is the cheaper one. */
 enum { SMALL_AREA = 30, WHOLE_MODEL = 3 };
+
+/** Slices from which on an area is made window by window. */
+enum { LARGE_AREA = 1 << 21 };
 
 /** The part while it is put together. */
 struct picking {
@@ -103,6 +108,10 @@ static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
         const uint64_t id = chunk->first + i;
         const bool is_single = picking->next < end && picking->wanted->ids[picking->next] == id;
 
+        if (picking->next >= end && extent != LAC_FLAME_ALL &&
+            (extent == LAC_FLAME_NOTHING || at->start_ns[i] >= picking->question->options->t1_ns)) {
+            break; /* nothing that follows is wanted */
+        }
         picking->next += is_single ? 1 : 0;
         if (!is_single && ((kinds >> at->kind[i]) & 1U) == 0) {
             continue;
@@ -163,8 +172,7 @@ static enum lac_status pick_track(struct picking *picking, uint32_t track)
             pick(picking, chunk, &read->at, extent, end);
         }
         lac_trace_unpin(file, pin);
-        if (status == LAC_OK &&
-            picking->slices->count > lac_cache_max_bytes(file->model_cache) / SLICE_BYTES) {
+        if (status == LAC_OK && picking->slices->count > question->slices_max) {
             status = lac_fail(question->reterr, LAC_ERR_LIMIT, 0,
                               "this part of the trace takes more memory than the model cache has "
                               "(--model-cache)");
@@ -234,10 +242,17 @@ static struct lac_model *empty_model(const struct lac_model *head)
     return model;
 }
 
+/** @param room is used up and given back, NULL: none is there */
 static enum lac_status put_together(const struct lac_flame_question *question,
-                                    const struct lac_flame_wanted *wanted, struct lac_model *model)
+                                    const struct lac_flame_wanted *wanted, struct lac_model *model,
+                                    struct lac_flame_room *room)
 {
     struct picking picking = {.question = question, .wanted = wanted, .slices = &model->slices};
+    if (room != NULL) {
+        model->slices = room->columns;
+        picking.ids = room->ids;
+        picking.capacity = room->capacity;
+    }
     /* one entry at least: a NULL column means that it is not there */
     enum lac_status status = make_room(&picking, 1);
 
@@ -253,23 +268,45 @@ static enum lac_status put_together(const struct lac_flame_question *question,
     if (status == LAC_OK) {
         number_links(&picking);
     }
-    free(picking.ids);
+    if (room != NULL) {
+        *room = (struct lac_flame_room){model->slices, picking.ids, picking.capacity};
+        room->columns.count = 0;
+    } else {
+        free(picking.ids);
+    }
     return status;
+}
+
+uint64_t lac_flame_part_slices_max(const struct lac_trace_file *file)
+{
+    return lac_cache_max_bytes(file->model_cache) / SLICE_BYTES;
 }
 
 enum lac_status lac_trace_flame_part(struct lac_trace_file *file,
                                      const struct lac_flame_options *options,
                                      struct lac_flame_part *ret_part, struct lac_error *reterr)
 {
+    assert(file != NULL);
+    return lac_flame_part_below(file, options, lac_flame_part_slices_max(file), NULL, ret_part,
+                                reterr);
+}
+
+enum lac_status lac_flame_part_below(struct lac_trace_file *file,
+                                     const struct lac_flame_options *options, uint64_t slices_max,
+                                     struct lac_flame_room *room, struct lac_flame_part *ret_part,
+                                     struct lac_error *reterr)
+{
     assert(file != NULL && options != NULL && ret_part != NULL);
     assert(options->t1_ns > options->t0_ns && options->metric != LAC_FLAME_PROFILE);
-    struct lac_flame_part part = {.whole.is_sampled = lac_flame_is_sampled(&file->head)};
+    struct lac_flame_part part = {.whole.is_sampled = lac_flame_is_sampled(&file->head),
+                                  .room = room};
     const struct lac_flame_question question = {.file = file,
                                                 .options = options,
                                                 .whole = &part.whole,
                                                 .is_sampled = options->by == LAC_FLAME_BY_PYTHON &&
                                                               part.whole.is_sampled,
                                                 .frame_kinds = lac_flame_frame_kinds(options),
+                                                .slices_max = slices_max,
                                                 .reterr = reterr};
     struct lac_flame_wanted wanted = {0};
     enum lac_status status = options->metric == LAC_FLAME_CPU
@@ -281,7 +318,8 @@ enum lac_status lac_trace_flame_part(struct lac_trace_file *file,
     }
     if (status == LAC_OK) {
         part.model = empty_model(&file->head);
-        status = part.model != NULL ? put_together(&question, &wanted, part.model) : LAC_ERR_NOMEM;
+        status =
+            part.model != NULL ? put_together(&question, &wanted, part.model, room) : LAC_ERR_NOMEM;
     }
     lac_flame_wanted_done(&wanted);
     if (status != LAC_OK) {
@@ -292,10 +330,21 @@ enum lac_status lac_trace_flame_part(struct lac_trace_file *file,
     return LAC_OK;
 }
 
+void lac_flame_room_done(struct lac_flame_room *room)
+{
+    struct lac_model owner = {.slices = room->columns};
+
+    lac_model_free_columns(&owner);
+    free(room->ids);
+    *room = (struct lac_flame_room){.capacity = 0};
+}
+
 void lac_trace_flame_part_done(struct lac_flame_part *part)
 {
     if (part->model != NULL) {
-        lac_model_free_columns(part->model);
+        if (part->room == NULL) {
+            lac_model_free_columns(part->model);
+        }
         free(part->model->tracks);
         free(part->model);
     }
@@ -314,6 +363,16 @@ static uint64_t count_in_area(const struct lac_trace_file *file,
         count += lac_flame_may_be_inside(options, chunk) ? chunk->count : 0;
     }
     return count;
+}
+
+/** Whether an area takes more memory than one request should, and none of it is there yet. */
+static bool is_large(struct lac_trace_file *file, const struct lac_flame_options *options)
+{
+    const bool is_whole = options->t1_ns <= options->t0_ns;
+
+    return options->metric != LAC_FLAME_PROFILE && options->order == LAC_FLAME_ORDER_VALUE &&
+           (is_whole ? file->head.slices.count : count_in_area(file, options)) > LARGE_AREA &&
+           !lac_trace_model_is_loaded(file);
 }
 
 static bool is_part_cheaper(struct lac_trace_file *file, const struct lac_flame_options *options)
@@ -353,6 +412,24 @@ static enum lac_status create(const struct lac_model *model,
                           LAC_FLAME_PIECES_MAX);
 }
 
+static enum lac_status make_large(struct lac_trace_file *file,
+                                  const struct lac_flame_options *options,
+                                  struct lac_flame **ret_flame, struct lac_error *reterr)
+{
+    struct lac_flame *kept = lac_flame_kept_get(file, options);
+    enum lac_status status = LAC_OK;
+
+    if (kept != NULL) {
+        *ret_flame = kept;
+        return LAC_OK;
+    }
+    status = lac_flame_in_windows(file, options, LAC_FLAME_WINDOW_SLICES, ret_flame, reterr);
+    if (status == LAC_OK) {
+        lac_flame_kept_put(file, options, *ret_flame);
+    }
+    return status;
+}
+
 enum lac_status lac_trace_flame(struct lac_trace_file *file,
                                 const struct lac_flame_options *options,
                                 struct lac_flame **ret_flame, struct lac_error *reterr)
@@ -364,6 +441,10 @@ enum lac_status lac_trace_flame(struct lac_trace_file *file,
     enum lac_status status;
 
     asked.whole = NULL;
+    asked.counted_from_ns = 0;
+    if (is_large(file, options)) {
+        return make_large(file, &asked, ret_flame, reterr);
+    }
     if (is_part_cheaper(file, options)) {
         status = lac_trace_flame_part(file, options, &part, reterr);
         asked.whole = &part.whole;
