@@ -29,6 +29,7 @@ struct kept {
     const struct lac_model *model; /**< with its derived tracks */
     const struct lac_analysis *analysis;
     struct lac_buffer flames[LAC_FLAME_METRICS];
+    struct lac_flame_rows rows;
     uint8_t *bytes[LAC_DOCUMENT_COUNT_];
     size_t size_bytes[LAC_DOCUMENT_COUNT_];
 };
@@ -66,7 +67,8 @@ static void keep_part(void *context, uint32_t part)
     enum lac_trace_document document = LAC_DOCUMENT_RANK_TABLE;
 
     if (part < LAC_FLAME_METRICS) {
-        lac_flame_document(kept->model, (enum lac_flame_metric)part, &kept->flames[part]);
+        lac_flame_document(kept->model, (enum lac_flame_metric)part, &kept->flames[part],
+                           part == LAC_FLAME_GPU ? &kept->rows : NULL);
         return;
     }
     switch (part - LAC_FLAME_METRICS) {
@@ -76,10 +78,6 @@ static void keep_part(void *context, uint32_t part)
                      &kept->size_bytes[document]);
         break;
     case 1:
-        document = LAC_DOCUMENT_FLAME_ROWS;
-        kept->bytes[document] = lac_flame_report_rows(kept->model, &kept->size_bytes[document]);
-        break;
-    case 2:
         pack_rank_table(kept->model, kept->analysis, &kept->bytes[document],
                         &kept->size_bytes[document]);
         break;
@@ -93,7 +91,7 @@ static void keep_part(void *context, uint32_t part)
     }
 }
 
-enum { KEPT_PARTS = LAC_FLAME_METRICS + 4 };
+enum { KEPT_PARTS = LAC_FLAME_METRICS + 3 };
 
 /** As documents, beside the analysis. */
 static void list_kept(const struct kept *kept, struct lac_trace_text *documents)
@@ -140,6 +138,8 @@ static enum lac_status write_rest(struct lac_trace_writer *writer, struct lac_mo
         lac_crew_begin(crew, &keeping, KEPT_PARTS, keep_part, &kept);
         status = lac_trace_writer_tables(writer, analysis);
         lac_crew_end(crew, &keeping);
+        kept.bytes[LAC_DOCUMENT_FLAME_ROWS] = kept.rows.bytes;
+        kept.size_bytes[LAC_DOCUMENT_FLAME_ROWS] = kept.rows.size_bytes;
         list_kept(&kept, documents);
         documents[LAC_DOCUMENT_ANALYSIS] = (struct lac_trace_text){json, json_length};
     }

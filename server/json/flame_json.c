@@ -1,6 +1,7 @@
 #include "server/json/flame_json.h"
 
 #include "analysis/flame/flame.h"
+#include "analysis/flame/flame_sum.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
@@ -212,34 +213,54 @@ enum lac_status lac_flame_json(const struct lac_model *model,
     return status;
 }
 
-void lac_flame_document(const struct lac_model *model, enum lac_flame_metric metric,
-                        struct lac_buffer *document)
+/** Finish a sum as a document. */
+static void write_document(struct lac_flame_sum *sum, const struct lac_model *model,
+                           const struct lac_flame_options *options, struct lac_buffer *document)
+{
+    struct lac_flame *flame = NULL;
+
+    document->size_bytes_max = STORED_BYTES_MAX;
+    if (lac_flame_sum_finish(sum, model, options, &flame) != LAC_OK ||
+        lac_flame_write(model, options, flame, document) != LAC_OK) {
+        lac_buffer_done(document);
+    }
+    lac_flame_destroy(flame);
+}
+
+/** Finish a sum as rows of a report. */
+static void write_rows(struct lac_flame_sum *sum, const struct lac_model *model,
+                       struct lac_flame_rows *rows)
 {
     struct lac_flame_options options;
+    struct lac_flame *flame = NULL;
+
+    lac_flame_report_options(&options);
+    if (lac_flame_sum_finish(sum, model, &options, &flame) != LAC_OK ||
+        lac_flame_pack(flame, &rows->bytes, &rows->size_bytes) != LAC_OK) {
+        rows->bytes = NULL;
+    }
+    lac_flame_destroy(flame);
+}
+
+void lac_flame_document(const struct lac_model *model, enum lac_flame_metric metric,
+                        struct lac_buffer *document, struct lac_flame_rows *rows)
+{
+    struct lac_flame_options options;
+    struct lac_flame_sum *sum = NULL;
+    struct lac_flame_sum *copy = NULL;
 
     if (model->slices.count < STORED_MIN_SLICES) {
         return;
     }
     lac_flame_default_options(&options);
     options.metric = metric;
-    document->size_bytes_max = STORED_BYTES_MAX;
-    if (lac_flame_json(model, &options, document) != LAC_OK) {
-        lac_buffer_done(document);
+    if (lac_flame_sum_create(&sum) == LAC_OK && lac_flame_sum_add(sum, model, &options) == LAC_OK) {
+        if (rows != NULL && lac_flame_sum_create(&copy) == LAC_OK &&
+            lac_flame_sum_merge(copy, sum) == LAC_OK) {
+            write_rows(copy, model, rows);
+        }
+        write_document(sum, model, &options, document);
     }
-}
-
-uint8_t *lac_flame_report_rows(const struct lac_model *model, size_t *ret_size_bytes)
-{
-    struct lac_flame_options options;
-    struct lac_flame *flame = NULL;
-    uint8_t *bytes = NULL;
-
-    lac_flame_report_options(&options);
-    if (model->slices.count >= STORED_MIN_SLICES &&
-        lac_flame_create(model, &options, &flame) == LAC_OK &&
-        lac_flame_pack(flame, &bytes, ret_size_bytes) != LAC_OK) {
-        bytes = NULL;
-    }
-    lac_flame_destroy(flame);
-    return bytes;
+    lac_flame_sum_destroy(sum);
+    lac_flame_sum_destroy(copy);
 }

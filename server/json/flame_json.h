@@ -35,19 +35,22 @@ LAC_MUST_USE enum lac_status lac_flame_json(const struct lac_model *model,
                                             const struct lac_flame_options *options,
                                             struct lac_buffer *out);
 
+/** The graph of a report, packed; the caller frees `bytes`. NULL: it is made when somebody asks. */
+struct lac_flame_rows {
+    uint8_t *bytes;
+    size_t size_bytes;
+};
+
 /**
  * A graph to keep with a large trace: of a metric, by operator, of the whole. The model must carry its
  * derived tracks. What cannot be made, and all of a small trace, stays empty: it is made when
  * somebody asks.
  *
  * @param document an empty buffer; the caller frees it
+ * @param rows     the graph of a report (GPU), packed, from the same walk; NULL: none
  * Cost: about 15 ns a slice; memory: 4 bytes a slice, and the tree.
  */
 void lac_flame_document(const struct lac_model *model, enum lac_flame_metric metric,
-                        struct lac_buffer *document);
-
-/** The graph of a report, packed, of a large trace. @return bytes that the caller frees; NULL: it is
- *  made when somebody asks */
-uint8_t *lac_flame_report_rows(const struct lac_model *model, size_t *ret_size_bytes);
+                        struct lac_buffer *document, struct lac_flame_rows *rows);
 
 #endif

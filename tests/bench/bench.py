@@ -344,6 +344,11 @@ def serve_scale(results, runs, data):
             p50, p99 = tile_times(server, tiles, tracks, one_tile, seed, 500)
             samples.take(scale_tile_p50_ms=p50, scale_tile_p99_ms=p99, scale_tile_cpu_ms=(cpu_s(server.process) - before_s) * 2)
             ask_areas(server, base, tracks["duration_ns"], samples)
+            for by in ("kernel", "python"):
+                before_s = cpu_s(server.process)
+                first_ms = server.timed_ms(f"{base}flame?metric=gpu&by={by}")
+                samples.take(**{f"scale_flame_{by}_first_ms": first_ms, f"scale_flame_{by}_cpu_ms": (cpu_s(server.process) - before_s) * 1e3,
+                                f"scale_flame_{by}_cached_ms": server.timed_ms(f"{base}flame?metric=gpu&by={by}")})
             samples.take(scale_server_mb=anonymous_mb(server.process))
     results.add_all(samples)
 
@@ -388,7 +393,9 @@ def bench_difference(results, runs, scratch):
     for _ in range(runs):
         with Server(data) as server:
             both = [trace["id"] for trace in json.loads(server.get("/api/v1/traces"))["traces"]]
-            samples.take(flame_difference_fetch_ms=sum(server.timed_ms(f"/api/v1/traces/{identity}/flame?metric=gpu") for identity in both))
+            for key, by in (("", "op"), ("_kernel", "kernel"), ("_python", "python")):
+                asked = [f"/api/v1/traces/{identity}/flame?metric=gpu&by={by}" for identity in both]
+                samples.take(**{f"flame_difference{key}_fetch_ms": sum(server.timed_ms(path) for path in asked)})
     results.add_all(samples)
     scratch.fresh("data-difference")
 
