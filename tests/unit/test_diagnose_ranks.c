@@ -171,6 +171,10 @@ START_TEST(the_rank_with_the_shortest_collectives_is_late)
     /* re-timed: each collective comes 3 ms earlier, of steps of 10 ms */
     ck_assert_double_lt(fabs(run->finding.gain_mid_pct - 30.0), 0.1);
     ck_assert_double_le(run->finding.gain_high_pct, 31.0);
+    /* what is shown of it is the lateness, not some gap: it begins when the others arrive */
+    const struct lac_evidence *shown = &run->finding.evidence[0];
+    ck_assert_str_eq(shown->text, "its latest arrival: the others wait 3 ms");
+    ck_assert_int_ge(shown->t1_ns - shown->t0_ns, 3000000);
     wipe();
 }
 END_TEST

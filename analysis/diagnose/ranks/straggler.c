@@ -434,25 +434,55 @@ static void write_texts(struct lateness *l, const char *work)
     finding->where = "";
 }
 
-/** The late rank's longest gap is where to look. */
-static void add_evidence(struct lateness *l)
+static void add_place(struct lateness *l, int64_t t0_ns, int64_t t1_ns, const char *text)
 {
     struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
+
+    finding->evidence[finding->evidence_count++] =
+        (struct lac_evidence){.track = LAC_NONE,
+                              .slice = LAC_NONE,
+                              .track_name = lac_texts_add(
+                                  &run->texts, "rank %d, GPU %lld", (int)run->ranks[run->late].rank,
+                                  (long long)l->tables[run->late]->device_id),
+                              .t0_ns = t0_ns,
+                              .t1_ns = t1_ns,
+                              .text = text};
+}
+
+/** The collective for which the others waited longest, with what the late rank did meanwhile; then
+ *  its longest gap, where that is long enough to be the reason. */
+static void add_evidence(struct lateness *l)
+{
+    struct lac_run *run = l->run;
     const struct lac_rank_table *table = l->tables[run->late];
-    if (table->gap_ns <= 0) {
-        return;
+    const struct lac_collective *latest = NULL;
+    int64_t latest_ns = 0;
+
+    for (uint64_t i = 0; i < l->match->instance_count; i++) {
+        const struct lac_rank_instance *it = &l->match->instances[i];
+        const struct lac_rank_group *group = &l->match->groups[it->group];
+        int64_t wait_ns = 0;
+        const uint32_t last = last_of(l, group, it->index, &wait_ns);
+
+        if (group->members[last] == run->late && wait_ns > latest_ns) {
+            latest = lac_rank_collective(l->tables, group, last, it->index);
+            latest_ns = wait_ns;
+        }
     }
-    finding->evidence[finding->evidence_count++] = (struct lac_evidence){
-        .track = LAC_NONE,
-        .slice = LAC_NONE,
-        .track_name = lac_texts_add(&run->texts, "rank %d, GPU %lld",
-                                    (int)run->ranks[run->late].rank, (long long)table->device_id),
-        .t0_ns = table->gap_at_ns,
-        .t1_ns = table->gap_at_ns + table->gap_ns,
-        .text = lac_texts_add(&run->texts, "its longest gap: %s, waiting %s",
-                              lac_format_ns(table->gap_ns).text,
-                              lac_waits_for((enum lac_cause)table->gap_cause))};
+    if (latest != NULL) {
+        const int64_t from_ns = latest->start_ns > latest_ns ? latest->start_ns - latest_ns : 0;
+
+        add_place(l, from_ns, latest->end_ns,
+                  lac_texts_add(&run->texts, "its latest arrival: the others wait %s",
+                                lac_format_ns(latest_ns).text));
+    }
+    if (table->gap_ns > 0 && table->gap_ns >= latest_ns / 2) {
+        add_place(l, table->gap_at_ns, table->gap_at_ns + table->gap_ns,
+                  lac_texts_add(&run->texts, "its longest gap: %s, waiting %s",
+                                lac_format_ns(table->gap_ns).text,
+                                lac_waits_for((enum lac_cause)table->gap_cause)));
+    }
 }
 
 /* -- what it gains ---------------------------------------------------------------------------- */
