@@ -2,7 +2,15 @@
 import {getGaps, getSlice} from '../api/client';
 import type {Evidence, GapInfo, TraceInfo} from '../api/types';
 import {ns, type Ns} from '../base/units';
-import {DEFAULT_VIEW, page, runId, show, traceId, type Selection} from '../model/view_state';
+import {
+  DEFAULT_VIEW,
+  page,
+  runId,
+  show,
+  traceId,
+  type Selection,
+  type ViewState,
+} from '../model/view_state';
 
 /** Room left and right of what is shown, as a share of it. */
 const PADDING = 0.6;
@@ -15,19 +23,35 @@ const place = (): string => `${page.peek()}/${traceId.peek() ?? ''}/${runId.peek
 type Where = Pick<TraceInfo, 'id' | 'duration_ns'>;
 
 /** A time in the timeline, with room around it, and what is selected there. */
-export function showInTimeline(trace: Where, t0: number, t1: number, selection: Selection): void {
+function viewOfTime(
+  trace: Where,
+  t0: number,
+  t1: number,
+  selection: Selection,
+): Partial<ViewState> {
   const durationNs = trace.duration_ns;
   const room = Math.max((t1 - t0) * PADDING, NARROWEST_NS);
   const start = Math.max(0, Math.round(t0 - room));
   const end = Math.min(Math.max(durationNs, t1), Math.round(t1 + room));
-  show({
+  return {
     ...(traceId.peek() === trace.id ? {} : DEFAULT_VIEW),
     traceId: trace.id,
     page: 'timeline',
     window: {t0: ns(start), t1: ns(Math.max(end, start + 1))},
     selection,
-  });
+  };
+}
+
+export function showInTimeline(trace: Where, t0: number, t1: number, selection: Selection): void {
+  show(viewOfTime(trace, t0, t1, selection));
   scrollTo(0, 0);
+}
+
+/** The same as an address, for a tab of its own: a gap is an area there, which finds its gap. */
+export function viewOfEvidence(trace: Where, evidence: Evidence): Partial<ViewState> {
+  const {t0_ns: t0, t1_ns: t1, slice} = evidence;
+  const area: Selection = t1 > t0 ? {kind: 'area', t0, t1} : undefined;
+  return viewOfTime(trace, t0, t1, slice === undefined ? area : {kind: 'slice', slice});
 }
 
 const gapsOf = new Map<string, Promise<readonly GapInfo[]>>();

@@ -20,7 +20,7 @@ import {CopyButton} from '../ui/copy_button';
 import {IconArrow, IconChevron, IconHelp} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {AddButton} from './reports/add_button';
-import {showEvidence} from './evidence_link';
+import {showEvidence, viewOfEvidence} from './evidence_link';
 import {findingAnchor} from './ladder';
 
 const EVIDENCE_SHOWN = 4;
@@ -142,16 +142,16 @@ function See({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Elemen
       <dt>See</dt>
       <dd class="evidence">
         {shown.map((evidence, index) => (
-          <button
+          <ViewLink
             key={index}
-            type="button"
             class="evidence-link"
-            data-testid="evidence"
+            testId="evidence"
+            view={viewOfEvidence(trace, evidence)}
             title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
-            onClick={() => void showEvidence(trace, evidence)}
+            onPress={() => void showEvidence(trace, evidence)}
           >
             {evidence.text || evidence.track || 'in the timeline'} <IconArrow />
-          </button>
+          </ViewLink>
         ))}
         {shown.length < all.length && (
           <button type="button" class="plain-link muted" onClick={() => setShowsAll(true)}>

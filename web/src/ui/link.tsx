@@ -10,6 +10,9 @@ export function ViewLink(props: {
   class?: string;
   title?: string;
   current?: boolean;
+  testId?: string;
+  /** Instead of going there at once, where more has to be asked for first. */
+  onPress?: () => void;
   children: ComponentChildren;
 }): JSX.Element {
   const target = {...currentView(), ...props.view};
@@ -18,11 +21,13 @@ export function ViewLink(props: {
       href={BASE_URL + formatLocation(target)}
       {...(props.class === undefined ? {} : {class: props.class})}
       {...(props.title === undefined ? {} : {title: props.title})}
+      {...(props.testId === undefined ? {} : {'data-testid': props.testId})}
       {...(props.current ? {'aria-current': 'page' as const} : {})}
       onClick={event => {
         if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
           return;
         event.preventDefault();
+        if (props.onPress) return props.onPress();
         show(target);
         scrollTo(0, 0);
       }}
