@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {causeWord} from '../base/causes';
 import {formatCount, formatDuration, formatPct, formatPerStep} from '../base/format';
 import {SliceKind} from '../render/palette';
-import {countText} from './draw/overlay';
+import {counterText} from './draw/overlay';
 import type {Hover} from './data/hover';
 import type {TimelineModel} from './data/timeline_model';
 
@@ -32,7 +32,10 @@ function hoverText(
   model: TimelineModel,
   {hit, value, text: said, row}: Hover,
 ): {name: string; facts: string} {
-  if (!hit) return {name: row.label, facts: value === undefined ? (said ?? '') : countText(value)};
+  if (!hit) {
+    const facts = value === undefined ? (said ?? '') : counterText(row.title, value);
+    return {name: row.label, facts};
+  }
   void model.arrivals.value;
   const isGap = hit.kind === SliceKind.gap;
   const text = model.names.text(hit.nameId);

@@ -210,7 +210,7 @@ test('counters of a device stand at its rows: how far the host is ahead, what me
   assert.deepEqual(labels(buildRows(info, ROWS_AT_START)).slice(3, 7), [
     'why idle',
     'launch queue',
-    'memory (MB)',
+    'memory',
     'main thread',
   ]);
 });

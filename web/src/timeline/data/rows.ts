@@ -485,7 +485,7 @@ function counterLabel(info: TracksInfo, own: string): string {
     rest === 'work launched, not begun'
       ? 'launch queue'
       : rest?.startsWith('tensors allocated')
-        ? 'memory (MB)'
+        ? 'memory'
         : undefined;
   if (gpu === undefined || word === undefined) return own === '' ? 'counter' : own;
   return severalDevices(info) ? `${gpu} ${word}` : word;

@@ -13,7 +13,7 @@ import type {CausePatterns, StageTheme} from './stage_theme';
 import {TextFitter} from './text_fit';
 import {CounterPictures} from './counter_picture';
 import {UsagePictures} from './usage_picture';
-import {formatDuration} from '../../base/format';
+import {formatBytes, formatDuration} from '../../base/format';
 import type {TimelineModel} from '../data/timeline_model';
 
 /** Labels a frame at most: 2 000 take 5 ms. */
@@ -51,7 +51,7 @@ export class Overlay {
   private readonly fitter: TextFitter;
   private readonly pictures = new UsagePictures();
   private readonly counters: CounterPictures;
-  private readonly counterLabels = new Map<number, {text: string; width: number}>();
+  private readonly counterLabels = new Map<string, {text: string; width: number}>();
   private labels = 0;
 
   constructor(
@@ -273,7 +273,7 @@ export class Overlay {
     const picture = this.counters.get(row.track as number, shown, columns, rows);
     if (picture) context.drawImage(picture, 0, top + 4, view.widthPx, height);
     context.font = theme.smallFont;
-    const {text: label, width} = this.counterLabel(high);
+    const {text: label, width} = this.counterLabel(row.title, high);
     context.fillStyle = `rgba(${theme.background.join(', ')}, 0.75)`;
     context.fillRect(1, top + 3, width + 6, 13);
     context.fillStyle = theme.faintText;
@@ -282,13 +282,13 @@ export class Overlay {
   }
 
   /** A value in the context's font, measured once. */
-  private counterLabel(value: number): {text: string; width: number} {
-    let label = this.counterLabels.get(value);
+  private counterLabel(title: string, value: number): {text: string; width: number} {
+    const text = counterText(title, value);
+    let label = this.counterLabels.get(text);
     if (label === undefined) {
       if (this.counterLabels.size > 1000) this.counterLabels.clear();
-      const text = countText(value);
       label = {text, width: this.context.measureText(text).width};
-      this.counterLabels.set(value, label);
+      this.counterLabels.set(text, label);
     }
     return label;
   }
@@ -421,6 +421,10 @@ function extent(samples: CounterSamples, t0: number, t1: number): [number, numbe
   }
   return low <= high ? [low, high] : [0, 1];
 }
+
+/** A value of the row with that title: bytes where it counts megabytes. */
+export const counterText = (title: string, value: number): string =>
+  /\(MB\)/.test(title) ? formatBytes(value * 1e6) : countText(value);
 
 /** A counter's value, short: 1 234, 12.3 k, 4.56 G. */
 export function countText(value: number): string {
