@@ -256,7 +256,7 @@ export const getSlice = (id: string, slice: number, s?: AbortSignal) =>
 
 export const getSlices = (
   id: string,
-  query: {track: number; t0: number; t1: number; limit?: number},
+  query: {track: number; t0: number; t1: number; limit?: number; after?: string | undefined},
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/slices`, shapes.slicesShape, query, s);
 

@@ -1,14 +1,15 @@
 // The report to share: what it would disclose is shown first, each kind with a switch.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
-import {getReportContents, reportUrl} from '../api/client';
+import {errorText, getReportContents, reportUrl} from '../api/client';
 import type {Shared} from '../api/reports';
 import type {ReportContents, TraceInfo} from '../api/types';
 import {plural, sentence} from '../base/format';
 import {word} from '../base/vocabulary';
 import {partsOfTrace, windowPart} from '../model/report_text';
-import {fileName, redactList} from '../model/share';
+import {fileName, redactList} from '../model/share/share';
 import {page, timeWindow} from '../model/view_state';
+import {exportWindow} from '../model/share/window_export';
 import {CopyButton} from '../ui/copy_button';
 import {CopyLink} from '../ui/copy_link';
 import {Dialog} from '../ui/dialog';
@@ -45,9 +46,44 @@ export function ShareDialog({
         {isLinking && <ShareLink what={sharedOf(trace)} />}
       </details>
       <h3>Download</h3>
+      <WindowDownload trace={trace} />
       <StandIn of={contents} what="the report’s contents" title="The report cannot be made" />
       {contents.kind === 'ready' && <Choice trace={trace} contents={contents.value} />}
     </Dialog>
+  );
+}
+
+function saveAs(blob: Blob, name: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+/** What the timeline shows, for other tools. */
+function WindowDownload({trace}: {trace: TraceInfo}): JSX.Element {
+  const [state, setState] = useState('');
+  const {t0, t1} = timeWindow.value ?? {t0: 0, t1: trace.duration_ns};
+  const save = async (): Promise<void> => {
+    setState('Reading the slices');
+    try {
+      const blob = await exportWindow(trace.id, Math.max(0, Math.floor(t0)), Math.ceil(t1));
+      saveAs(blob, fileName(trace.name, 'json', 'window'));
+      setState('');
+    } catch (error) {
+      setState(errorText(error));
+    }
+  };
+  return (
+    <p class="share-here">
+      <button type="button" class="button" onClick={() => void save()}>
+        {timeWindow.value ? 'This window' : 'All of it'} as Chrome JSON
+      </button>
+      <span class="muted" role="status">
+        {state || 'opens in Perfetto and chrome://tracing'}
+      </span>
+    </p>
   );
 }
 

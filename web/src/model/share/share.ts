@@ -6,10 +6,10 @@ export function redactList(kinds: readonly string[]): string {
 }
 
 /** A file name that every system takes: letters, digits, dots and dashes of the trace's name. */
-export function fileName(name: string, ending: string): string {
+export function fileName(name: string, ending: string, what = 'report'): string {
   const plain = name
     .replace(/[^A-Za-z0-9._-]+/g, '-')
     .replace(/^[-.]+|[-.]+$/g, '')
     .slice(0, 60);
-  return `${plain === '' ? 'lacuna' : plain}-report.${ending}`;
+  return `${plain === '' ? 'lacuna' : plain}-${what}.${ending}`;
 }

@@ -11,7 +11,7 @@ import {
   type Report,
 } from '../../api/reports';
 import {formatWhen, sentence} from '../../base/format';
-import {fileName} from '../../model/share';
+import {fileName} from '../../model/share/share';
 import {DEFAULT_VIEW, show} from '../../model/view_state';
 import {Dialog} from '../../ui/dialog';
 import {Header} from '../../ui/header';

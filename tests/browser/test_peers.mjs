@@ -1,0 +1,219 @@
+// What experts look for because other viewers have it: rows of the table in README.md that have no
+// better place.
+import assert from 'node:assert/strict';
+import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+mkdirSync(data);
+const STEPS = 12;
+
+/** Steps of 10 ms under five Python frames that are always open: forward with a range around it, backward
+ *  on its own thread, a collective on a stream of its own, and what a log of the GPU says meanwhile. */
+function trace() {
+  const traceEvents = [];
+  const event = (cat, tid, ts, dur, name, args) => traceEvents.push({ph: 'X', cat, name, pid: cat === 'kernel' ? 0 : 1, tid, ts, dur, args});
+  const end = STEPS * 10000;
+  for (let i = 0; i < 5; i++) event('python_function', 1, i, end - 2 * i, `outer_${i}`);
+  let correlation = 0;
+  const launch = (tid, ts, at, dur, name, stream) => {
+    correlation += 1;
+    event('cuda_runtime', tid, ts, 5, 'cudaLaunchKernel', {correlation});
+    event('kernel', stream, at, dur, name, {correlation, device: 0, stream});
+  };
+  for (let i = 0; i < STEPS; i++) {
+    const at = 10 + i * 10000;
+    event('user_annotation', 1, at, 9900, `ProfilerStep#${i}`);
+    event('user_annotation', 1, at + 100, 3000, 'forward pass');
+    event('cpu_op', 1, at + 200, 1000, 'aten::linear', {'Sequence number': 100 + i, 'Fwd thread id': 0});
+    launch(1, at + 300, at + 400, 2000, 'volta_sgemm_128x64_tn', 7);
+    event('cpu_op', 2, at + 4000, 1000, 'AddmmBackward0', {'Sequence number': 100 + i, 'Fwd thread id': 1});
+    launch(2, at + 4100, at + 4200, 2000 + (i % 3) * 500, 'volta_sgemm_128x64_nn', 7);
+    launch(2, at + 4300, at + 4500, 1500, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL', 21);
+    traceEvents.push({ph: 'C', name: 'GPU 0: power (W)', pid: 1, tid: 0, ts: at, args: {value: 200 + 10 * i}});
+    traceEvents.push({ph: 'C', name: 'GPU 0: SM clock (MHz)', pid: 1, tid: 0, ts: at, args: {value: 1500 - 10 * i}});
+    traceEvents.push({ph: 'C', name: 'GPU 0: memory used (MB)', pid: 1, tid: 0, ts: at, args: {value: 4000 + 100 * i}});
+  }
+  return JSON.stringify({schemaVersion: 1, baseTimeNanoseconds: '1700000000000000000', deviceProperties: [{id: 0, name: 'Tesla V100'}], traceEvents});
+}
+writeFileSync(join(scratch, 'peers.json'), trace());
+run('demo', join(scratch, 'demo'));
+run('import', '--data', data, join(scratch, 'peers.json'), join(scratch, 'demo', '1-two-workers.json'));
+const server = await startServer(data);
+const {browser, page, complaints, answered} = await startBrowser();
+const get = async (path) => (await fetch(`${server.base}/api/v1/${path}`, {headers: {Authorization: `Bearer ${server.key}`}})).json();
+const {traces} = await get('traces');
+const {id} = traces.find(({name}) => name === 'peers');
+const tracks = (await get(`traces/${id}/tracks`)).tracks;
+const slicesOf = async (kind) => (await Promise.all(tracks.filter((track) => track.kind === kind).map(async (track) => (await get(`traces/${id}/slices?track=${track.index}&t0=0&t1=200000000`)).slices))).flat();
+const open = async (rest = '') => {
+  await page.goto(`${server.base}/t/${id}?view=timeline${rest}`);
+  await page.locator('.tl[data-settled=yes]').waitFor();
+};
+const selected = (want) => page.waitForFunction((text) => new RegExp(text).test(new URL(location.href).searchParams.get('sel') ?? ''), want);
+const label = (name) => page.locator('.tl-label').filter({has: page.getByText(name, {exact: true})});
+const fact = (name) => page.locator('.tl-fact', {has: page.getByText(name, {exact: true})});
+const title = (text) => page.locator('.tl-details .tl-title', {hasText: text});
+
+/** Of a part of the screen: how many pixels differ from the first. */
+async function painted(clip) {
+  const picture = (await page.screenshot({clip})).toString('base64');
+  return page.evaluate(async (base64) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${base64}`;
+    await image.decode();
+    const canvas = new OffscreenCanvas(image.width, image.height);
+    const context = canvas.getContext('2d');
+    context.drawImage(image, 0, 0);
+    const {data: pixels} = context.getImageData(0, 0, image.width, image.height);
+    let count = 0;
+    for (let i = 0; i < pixels.length; i += 4) if ([0, 1, 2].some((c) => Math.abs(pixels[i + c] - pixels[c]) > 40)) count++;
+    return count / (pixels.length / 4);
+  }, picture);
+}
+
+const steps = [
+  ['utilization stays a histogram when the streams are folded and the whole trace is in view', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.locator('.trace-row').first().waitFor();
+    await open();
+    await label('GPU busy').waitFor();
+    const stage = await page.locator('.tl-stage').boundingBox();
+    const busy = async () => {
+      const row = await label('GPU busy').boundingBox();
+      return painted({x: stage.x + 20, y: row.y + 2, width: stage.width - 40, height: row.height - 4});
+    };
+    const before = await busy();
+    assert.ok(before > 0.2 && before < 0.9, `the GPU works about half of the time: ${before}`);
+    await label('stream 7').getByRole('button', {expanded: true}).click();
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const folded = await busy();
+    assert.ok(Math.abs(folded - before) < 0.05, `${before}, then ${folded}`);
+  }],
+  ['counters of another tool’s file are rows: power, clock, memory, and the launch queue', async () => {
+    await open('&rows=all');
+    for (const name of ['GPU 0: power (W)', 'GPU 0: SM clock (MHz)', 'GPU 0: memory used (MB)', 'launch queue']) {
+      await label(name).first().waitFor();
+    }
+    await page.getByLabel('Filter rows by name').fill('SM clock');
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const stage = await page.locator('.tl-stage').boundingBox();
+    const row = await label('GPU 0: SM clock (MHz)').boundingBox();
+    await page.mouse.move(stage.x + 5, row.y + row.height / 2);
+    await page.locator('.tl-tooltip', {hasText: '1.5 k'}).waitFor();
+    await page.getByLabel('Filter rows by name').fill('');
+  }],
+  ['ranges are projected onto the GPU, and lead to the host', async () => {
+    const projected = (await slicesOf('gpu_range')).filter(({name}) => name === 'forward pass');
+    assert.equal(projected.length, STEPS);
+    const kernel = (await slicesOf('stream')).filter(({name}) => name === 'volta_sgemm_128x64_tn').sort((a, b) => a.start_ns - b.start_ns)[0];
+    const first = projected.sort((a, b) => a.start_ns - b.start_ns)[0];
+    assert.deepEqual([first.start_ns, first.dur_ns], [kernel.start_ns, kernel.dur_ns]);
+    await open(`&sel=s:${first.id}`);
+    await page.getByText('range on the host').first().waitFor();
+    await page.keyboard.press('l');
+    const host = (await slicesOf('thread')).filter(({name}) => name === 'forward pass').sort((a, b) => a.start_ns - b.start_ns)[0];
+    await selected(`^s:${host.id}$`);
+  }],
+  ['forward leads to backward and back, by sequence number', async () => {
+    const threads = await slicesOf('thread');
+    const pair = ['aten::linear', 'AddmmBackward0'].map((name) => threads.filter((slice) => slice.name === name).sort((a, b) => a.start_ns - b.start_ns)[3]);
+    await open(`&sel=s:${pair[0].id}`);
+    await page.getByRole('button', {name: /sequence number 103/}).click();
+    await page.getByRole('link', {name: 'backward: AddmmBackward0'}).click();
+    await selected(`^s:${pair[1].id}$`);
+    await page.getByRole('button', {name: /sequence number 103/}).click();
+    await page.getByRole('link', {name: 'forward: aten::linear'}).click();
+    await selected(`^s:${pair[0].id}$`);
+  }],
+  ['a slice has its time of day and its nanoseconds', async () => {
+    const kernel = (await slicesOf('stream')).sort((a, b) => a.start_ns - b.start_ns)[0];
+    await open(`&sel=s:${kernel.id}`);
+    await fact('clock time').waitFor();
+    // 1 700 000 000 s is 22:13:20 on 14 November 2023 in UTC: minutes and seconds are the same in whole-hour zones
+    assert.match(await fact('clock time').innerText(), /\d\d:13:20/);
+    assert.ok((await page.locator('.tl-details').innerHTML()).replace(/[^\d]+/g, '').includes(String(kernel.start_ns).slice(0, 6)));
+  }],
+  ['a window goes to other tools as Chrome JSON, which opens again', async () => {
+    await open('&v=40000000,30000000');
+    await page.getByRole('button', {name: 'Share'}).click();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', {name: /This window as Chrome JSON/}).click();
+    const file = join(scratch, 'window.json');
+    writeFileSync(file, readFileSync(await (await download).path()));
+    const events = JSON.parse(readFileSync(file, 'utf8')).traceEvents.filter(({ph}) => ph === 'X');
+    const inside = (await slicesOf('stream')).filter((slice) => slice.start_ns < 70e6 && slice.start_ns + slice.dur_ns > 40e6);
+    assert.equal(events.filter(({cat}) => cat === 'kernel').length, inside.length);
+    for (const {name, start_ns: start, dur_ns: dur} of inside) {
+      assert.ok(events.some((each) => each.name === name && each.ts === start / 1000 && each.dur === dur / 1000), name);
+    }
+    const again = JSON.parse(run('analyze', '--json', file));
+    assert.equal(again.kernels.count, inside.length);
+    await page.keyboard.press('Escape');
+  }],
+  ['G goes by size, Alt G to the next of its kind, each with letter and cause', async () => {
+    await open();
+    const gaps = (await get(`traces/${id}/gaps?sort=dur&limit=1000`)).gaps;
+    await page.keyboard.press('g');
+    await selected(`^g:0,${gaps[0].start_ns},`);
+    await title(/GPU 0 waits/).waitFor();
+    const cause = /for .*/.exec(await title(/GPU 0 waits/).innerText())[0];
+    await page.keyboard.press('Alt+g');
+    await page.waitForFunction((start) => !new URL(location.href).searchParams.get('sel').includes(`,${start},`), gaps[0].start_ns);
+    assert.equal(/for .*/.exec(await title(/GPU 0 waits/).innerText())[0], cause);
+    await page.keyboard.press('g');
+    await selected('^g:0,');
+    const lengths = [];
+    for (let i = 0; i < 3; i++) {
+      const [, t0, t1] = new URL(page.url()).searchParams.get('sel').slice(2).split(',').map(Number);
+      lengths.push(t1 - t0);
+      const was = page.url();
+      await page.keyboard.press('g');
+      await page.waitForFunction((old) => location.href !== old, was);
+    }
+    assert.deepEqual(lengths, [...lengths].sort((a, b) => b - a), 'from the longest');
+  }],
+  ['a finding opens its evidence in one press, and Back returns to it', async () => {
+    await page.goto(`${server.base}/t/${traces.find(({name}) => name.startsWith('1-')).id}`);
+    const link = page.getByTestId('evidence').first();
+    await link.waitFor();
+    assert.match(await link.evaluate((el) => el.closest('a')?.href ?? ''), /view=timeline/);
+    await link.click();
+    await page.locator('.tl-stage canvas').first().waitFor();
+    await page.goBack();
+    await link.waitFor();
+  }],
+  ['frames that are always open are folded, and open by a press that the address keeps', async () => {
+    await open();
+    const main = page.locator('.tl-label').filter({has: page.getByText('main thread', {exact: true})});
+    const fold = main.getByRole('button', {name: '5 outer frames'});
+    await fold.waitFor();
+    const height = async () => (await main.boundingBox()).height;
+    const folded = await height();
+    await fold.click();
+    await main.getByRole('button', {name: 'fold 5 outer frames'}).waitFor();
+    assert.ok(await height() > folded, 'five lanes more');
+    await page.waitForFunction(() => /outer=/.test(new URL(location.href).searchParams.get('rows') ?? ''));
+    await answered();
+    await page.reload();
+    await main.getByRole('button', {name: 'fold 5 outer frames'}).click();
+    await fold.waitFor();
+    await until(async () => (await height()) === folded);
+  }],
+  ['nothing complained', async () => assert.deepEqual(complaints, [])],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});
