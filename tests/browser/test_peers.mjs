@@ -209,6 +209,17 @@ const steps = [
     await fold.waitFor();
     await until(async () => (await height()) === folded);
   }],
+  ['the title of a tab begins with the view, and the help has all letters', async () => {
+    await open();
+    assert.equal(await page.title(), 'Timeline · peers · Lacuna');
+    await page.getByRole('link', {name: 'Tables', exact: true}).click();
+    await page.waitForFunction(() => document.title === 'Tables · peers · Lacuna');
+    await page.keyboard.press('?');
+    await page.locator('.causes-help dt').last().waitFor();
+    const letters = await page.locator('.causes-help dt').allInnerTexts();
+    for (const letter of ['D', 'G', 'i', '~', '!']) assert.ok(letters.some((text) => text.trim().startsWith(letter)), letter);
+    await page.keyboard.press('Escape');
+  }],
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];
 

@@ -59,8 +59,10 @@ export function TracePage(): JSX.Element {
   const trace = known ?? (first.kind === 'ready' ? first.value : undefined);
 
   useEffect(() => {
-    document.title = trace ? `${trace.name || 'trace'}: Lacuna` : 'Lacuna';
-  }, [trace?.name]);
+    // what tells tabs of one trace apart comes first
+    const tab = TABS.find(each => each.page === page.value)?.label ?? 'Trace';
+    document.title = trace ? `${tab} · ${trace.name || 'trace'} · Lacuna` : 'Lacuna';
+  }, [trace?.name, page.value]);
 
   if (trace) return <KnownTrace trace={trace} />;
   return (

@@ -5,6 +5,14 @@ import {helpIsOpen, shortcutGroups} from '../model/shortcuts';
 import {Chip, Swatch, topicOf} from './cause_mark';
 import {Dialog} from './dialog';
 
+/** Letters of verdicts that are no cause of waiting. */
+const OTHER_LETTERS = [
+  ['gpu', 'G', 'GPU-bound: kernels fill the step'],
+  ['unknown', 'i', 'inference: no backward pass and no optimizer'],
+  ['unknown', '~', 'no steps, or too few of them, for a verdict'],
+  ['failed', '!', 'the file could not be read'],
+] as const;
+
 export function HelpDialog(): JSX.Element {
   return (
     <Dialog title="Keys and letters" onClose={() => (helpIsOpen.value = false)}>
@@ -40,6 +48,14 @@ export function HelpDialog(): JSX.Element {
                 <dd>
                   <strong>{causeWord(cause).short}</strong> {causeWord(cause).definition}
                 </dd>
+              </Fragment>
+            ))}
+            {OTHER_LETTERS.map(([topic, letter, text]) => (
+              <Fragment key={letter}>
+                <dt>
+                  <Chip topic={topicOf(topic, letter)} />
+                </dt>
+                <dd>{text}</dd>
               </Fragment>
             ))}
           </dl>
