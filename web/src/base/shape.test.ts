@@ -2,13 +2,22 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {ShapeError, any, bool, dict, list, num, obj, oneOf, opt, or, str, tuple} from './shape';
 
-const shape = obj({name: str, at: opt(num), tags: or(list(str), []), nested: opt(obj({on: bool}))});
+const shape = obj({
+  name: str,
+  at: opt(num),
+  tags: or(list(str), []),
+  rows: opt(list(list(obj({x: num})))),
+  pairs: opt(list(tuple(str, num))),
+  nested: opt(obj({on: bool})),
+});
 
 test('null and missing are undefined, other members are left out', () => {
   assert.deepEqual(shape({name: 'a', at: null, extra: 1}, ''), {
     name: 'a',
     at: undefined,
     tags: [],
+    rows: undefined,
+    pairs: undefined,
     nested: undefined,
   });
 });
@@ -19,6 +28,17 @@ test('a wrong value is named by its path', () => {
     [{name: 'a', at: '1'}, 'at: expected a number'],
     [{name: 'a', at: Infinity}, 'at: expected a number'],
     [{name: 'a', tags: ['x', 2]}, 'tags[1]: expected a text'],
+    [{name: 'a', rows: [[], [{x: 1}, {x: 'y'}]]}, 'rows[1][1].x: expected a number'],
+    [
+      {
+        name: 'a',
+        pairs: [
+          ['a', 1],
+          ['b', '2'],
+        ],
+      },
+      'pairs[1][1]: expected a number',
+    ],
     [{name: 'a', nested: {on: 1}}, 'nested.on: expected true or false'],
     [[], 'the reply: expected an object'],
     [null, 'the reply: expected an object'],

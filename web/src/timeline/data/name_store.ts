@@ -11,6 +11,8 @@ const RANGES_PER_REQUEST = 90;
 /** Names between two wanted ones that are fetched along rather than starting another range. */
 const BRIDGE = 8;
 const NAMES_PER_REQUEST = 4096;
+/** Requests at a time: names of the coarse tiles must not hold up those of the fine ones. */
+const IN_FLIGHT_MAX = 2;
 /** No screen shows more; names may have 64 KiB. */
 const LABEL_CHARS_MAX = 300;
 
@@ -21,7 +23,7 @@ export class NameStore implements NameSource {
   private readonly labels = new Map<number, string>();
   private readonly wanted = new Set<number>();
   private readonly asked = new Set<number>();
-  private isFlying = false;
+  private inFlight = 0;
   version = 0;
 
   constructor(
@@ -60,19 +62,21 @@ export class NameStore implements NameSource {
 
   /** Nothing is on its way and nothing waits to be asked for. */
   get isIdle(): boolean {
-    return !this.isFlying && this.wanted.size === 0;
+    return this.inFlight === 0 && this.wanted.size === 0;
   }
 
-  /** Call once a frame: fetches what was asked for since the last call. */
+  /** Call once a frame, or when it is known what the next will need: fetches what was asked for since the
+   *  last call. */
   flush(): void {
-    if (this.isFlying || this.wanted.size === 0) return;
-    const ids = batch([...this.wanted].sort((a, b) => a - b));
-    for (const id of ids) {
-      this.wanted.delete(id);
-      this.asked.add(id);
+    while (this.inFlight < IN_FLIGHT_MAX && this.wanted.size > 0) {
+      const ids = batch([...this.wanted].sort((a, b) => a - b));
+      for (const id of ids) {
+        this.wanted.delete(id);
+        this.asked.add(id);
+      }
+      this.inFlight++;
+      void this.load(ids);
     }
-    this.isFlying = true;
-    void this.load(ids);
   }
 
   private async load(ids: readonly number[]): Promise<void> {
@@ -85,7 +89,7 @@ export class NameStore implements NameSource {
         for (const id of ids) this.asked.delete(id);
       }, 2000);
     } finally {
-      this.isFlying = false;
+      this.inFlight--;
     }
     this.onChange();
   }

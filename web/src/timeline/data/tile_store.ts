@@ -63,6 +63,8 @@ export interface StoreOptions {
   readonly durationNs: number;
   readonly levelMax: number;
   readonly budgetBytes: number;
+  /** These came. */
+  readonly onTiles?: (tiles: readonly Tile[]) => void;
   /** Something arrived, failed or started. */
   readonly onChange: () => void;
 }
@@ -245,6 +247,7 @@ export class TileStore implements TileSource {
     for (const tile of batch.tiles) this.put(tile.track, tile.level, tile.index, tile);
     for (const track of request.tracks) this.versions.set(track, this.version(track) + 1);
     this.evict();
+    this.options.onTiles?.(batch.tiles);
   }
 
   private mark(request: TileRequest, value: null | undefined): void {

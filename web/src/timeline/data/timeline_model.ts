@@ -139,6 +139,14 @@ export class TimelineModel {
       durationNs: this.durationNs,
       levelMax: this.levelMax,
       budgetBytes: TILE_BUDGET_BYTES,
+      // names while other tiles are still on their way, not after the picture that lacks them
+      onTiles: tiles => {
+        for (const {nativeName, cellName} of tiles) {
+          for (const name of nativeName) this.names.text(name);
+          for (const name of cellName) this.names.text(name);
+        }
+        this.names.flush();
+      },
       onChange: arrived,
     });
     this.names = new NameStore(async ids => {
@@ -391,7 +399,8 @@ export class TimelineModel {
   }
 
   private async loadStepWaits(): Promise<void> {
-    if (this.tracks.steps.start_ns.length === 0) return;
+    const count = this.tracks.steps.start_ns.length;
+    if (count === 0 || count > STEPS_WITH_WAITS_MAX) return;
     try {
       const points = await api.getSteps(
         this.trace.id,
