@@ -113,13 +113,13 @@ def bench_analyze(results, runs, scratch):
 
 
 def bench_formats(results, runs, scratch):
-    """An export of Nsight Systems, from the file to a trace that is ready; CPU time."""
+    """An export of Nsight Systems, from the file to a trace that is ready: CPU time, and what people wait."""
     path = scratch.path("export.sqlite")
     rows = last_json(run(python_script("make_nsys.py", path, 2_000_000))["output"])["rows"]
     samples = Samples()
     for _ in range(runs):
         taken = run([LACUNA, "import", "--data", scratch.fresh("data-nsys"), path])
-        samples.take(nsys_import_mrow_s=rows / taken["cpu_s"] / 1e6)
+        samples.take(nsys_import_mrow_s=rows / taken["cpu_s"] / 1e6, nsys_import_wall_mrow_s=rows / taken["wall_s"] / 1e6)
     scratch.fresh("data-nsys")
     results.add_all(samples)
 

@@ -12,6 +12,7 @@
  * other), more text, or rows that need more pages.
  */
 
+#include "analysis/import/nsys/nsys_pages.h"
 #include "analysis/import/source/import_options.h"
 
 struct lac_source;
@@ -45,7 +46,9 @@ enum { LAC_NSYS_COLUMNS_MAX = 24 };
 /** Rows of one table: the named columns, NULL where the table has no such column. */
 struct lac_nsys_rows {
     struct lac_nsys_db *db;
-    struct sqlite3_stmt *statement; /**< NULL: the table is not there */
+    struct sqlite3_stmt *statement; /**< NULL with `pages` NULL: the table is not there */
+    struct lac_nsys_pages *pages;   /**< read without SQLite, into `values` */
+    struct lac_nsys_value values[LAC_NSYS_COLUMNS_MAX];
     const char *table;
     uint64_t count;
     bool is_event;

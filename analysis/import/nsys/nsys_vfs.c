@@ -207,3 +207,14 @@ const char *lac_nsys_vfs(void)
     (void)pthread_once(&once, register_plain);
     return plain_name;
 }
+
+int lac_nsys_vfs_fd_of(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+
+    return sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, (void *)&file) ==
+                       SQLITE_OK &&
+                   file != NULL && file->pMethods == &PLAIN_METHODS
+               ? fd_of(file)
+               : -1;
+}
