@@ -1,8 +1,9 @@
 /*
  * Tables of slices, read from the chunks of the trace file. What a query asks of id, track, device,
  * kind, name, start and end is pushed down: whole chunks are skipped, and of the others only the
- * columns are decoded that the query reads. SQLite checks every condition again, so a filter here
- * may let through too much and never too little.
+ * columns are decoded that the query reads. SQLite checks conditions again, so that a filter here
+ * may let through too much and never too little; but for those whose constant is known when the
+ * query is planned, and which are met here to the letter: that check would be most of the work.
  */
 
 #include "analysis/model/chunk.h"
@@ -43,9 +44,13 @@ struct cursor {
     unsigned columns; /**< of chunks, to decode */
     struct lac_sql_chunk at, launch;
     uint32_t chunk;        /**< the next to look at */
-    uint32_t row, row_end; /**< in `at` */
+    uint32_t row, row_end; /**< in `at`: between them all that fit by time and id */
+    bool is_each;          /**< each of those is wanted */
     bool is_at_end;
 };
+
+/** Comparisons beside '=', '<' and '>' (which let equal ones through), '~' and '*'. */
+enum { SMALLER = '{', LARGER = '}' };
 
 /** What may be pushed down: in idxStr two letters each, the column and the comparison. */
 static char letter_of(enum lac_slice_column column)
@@ -89,6 +94,47 @@ static char comparison_of(char column, unsigned op)
     default:
         return '\0';
     }
+}
+
+/** Whether rows that are let through meet a condition for sure: its constant is there to be looked
+ *  at, and of the kind that the column has. */
+static bool is_met_here(sqlite3_index_info *info, int i, char column, char comparison)
+{
+#if SQLITE_VERSION_NUMBER >= 3038000
+    sqlite3_value *value = NULL;
+    if (comparison == '~' || comparison == '*' ||
+        sqlite3_vtab_rhs_value(info, i, &value) != SQLITE_OK || value == NULL) {
+        return false;
+    }
+    const int type = sqlite3_value_type(value);
+    switch ((int)column) {
+    case 'i':
+    case 's':
+    case 't':
+        return type == SQLITE_INTEGER;
+    case 'd':
+        return type == SQLITE_INTEGER && sqlite3_value_int64(value) >= 0;
+    case 'n':
+    case 'k':
+        return type == SQLITE_TEXT;
+    default:
+        return false;
+    }
+#else
+    (void)info;
+    (void)i;
+    (void)column;
+    (void)comparison;
+    return false;
+#endif
+}
+
+/** The comparison of a condition that is met here: what is larger or smaller alone is not equal. */
+static char strict(char comparison, unsigned op)
+{
+    return op == SQLITE_INDEX_CONSTRAINT_GT   ? LARGER
+           : op == SQLITE_INDEX_CONSTRAINT_LT ? SMALLER
+                                              : comparison;
 }
 
 /** How many rows are left, by one condition. */
@@ -151,9 +197,11 @@ static int best_index(sqlite3_vtab *vtab, sqlite3_index_info *info)
         if (!it->usable || comparison == '\0' || !is_exact) {
             continue;
         }
+        const bool is_met = is_met_here(info, i, column, comparison);
         text[2 * (size_t)count] = column;
-        text[2 * (size_t)count + 1] = comparison;
+        text[2 * (size_t)count + 1] = is_met ? strict(comparison, it->op) : comparison;
         info->aConstraintUsage[i].argvIndex = ++count;
+        info->aConstraintUsage[i].omit = is_met;
         rows *= share_of(column, comparison);
         has_track = has_track || (column == 't' && comparison == '=');
         has_id = has_id || (column == 'i' && comparison == '=');
@@ -215,6 +263,10 @@ void lac_sql_narrow(int64_t *min, int64_t *max, char comparison, sqlite3_value *
     } else {
         return;
     }
+    /* a whole number, though "1e2" is a real one here */
+    low += comparison == LARGER && low < INT64_MAX;
+    high -= comparison == SMALLER && high > INT64_MIN;
+    comparison = comparison == LARGER ? '>' : comparison == SMALLER ? '<' : comparison;
     if (comparison != '<' && low > *min) {
         *min = low;
     }
@@ -312,8 +364,10 @@ static enum lac_status wish_for(struct cursor *cursor, char column, char compari
             return LAC_OK;
         }
         if (column == 'd') {
+            wish->is_impossible = wish->is_impossible || (wish->device >= 0 && wish->device != min);
             wish->device = min;
-        } else if (min < 0 || min >= cursor->trace->head->track_count) {
+        } else if (min < 0 || min >= cursor->trace->head->track_count ||
+                   (wish->track != LAC_NONE && wish->track != (uint32_t)min)) {
             wish->is_impossible = true;
         } else {
             wish->track = (uint32_t)min;
@@ -393,7 +447,23 @@ static bool may_match(const struct cursor *cursor, uint32_t number)
            chunk->first + chunk->count > wish->id_min;
 }
 
-/** Rows of the chunk that may match by time and id. */
+/** The first row from `low` on, before `end`, that does not start before `start_ns`; starts ascend. */
+static uint32_t row_from(const int64_t *starts_ns, uint32_t low, uint32_t end, int64_t start_ns)
+{
+    uint32_t count = low < end ? end - low : 0;
+    while (count > 0) {
+        uint32_t half = count / 2;
+        if (starts_ns[low + half] < start_ns) {
+            low += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return low;
+}
+
+/** Rows of the chunk that match by time and id. */
 static void bound_rows(struct cursor *cursor)
 {
     const struct lac_chunk_entry *chunk = &cursor->trace->chunks[cursor->at.chunk];
@@ -402,17 +472,14 @@ static void bound_rows(struct cursor *cursor)
     uint32_t low = wish->id_min > chunk->first ? (uint32_t)(wish->id_min - chunk->first) : 0;
     uint64_t last = wish->id_max - chunk->first;
     cursor->row_end = last < chunk->count ? (uint32_t)last + 1 : chunk->count;
-    uint32_t count = start_ns != NULL && low < cursor->row_end ? cursor->row_end - low : 0;
-    while (count > 0) { /* starts ascend: bisect */
-        uint32_t half = count / 2;
-        if (start_ns[low + half] < wish->start_min_ns) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
     cursor->row = low;
+    if (start_ns != NULL) {
+        cursor->row = row_from(start_ns, low, cursor->row_end, wish->start_min_ns);
+        cursor->row_end =
+            wish->start_max_ns < INT64_MAX
+                ? row_from(start_ns, cursor->row, cursor->row_end, wish->start_max_ns + 1)
+                : cursor->row_end;
+    }
 }
 
 static bool row_matches(const struct cursor *cursor, uint32_t row)
@@ -432,10 +499,7 @@ static int settle(struct cursor *cursor)
     for (;;) {
         const struct lac_slices *at = cursor->at.columns != NULL ? &cursor->at.columns->at : NULL;
         while (at != NULL && cursor->row < cursor->row_end) {
-            if (at->start_ns != NULL && at->start_ns[cursor->row] > cursor->wish.start_max_ns) {
-                break;
-            }
-            if (row_matches(cursor, cursor->row)) {
+            if (cursor->is_each || row_matches(cursor, cursor->row)) {
                 return SQLITE_OK;
             }
             cursor->row++;
@@ -552,6 +616,9 @@ static int filter(sqlite3_vtab_cursor *base, int index, const char *text, int ar
     if ((cursor->columns & (1U << LAC_COLUMN_DETAIL)) != 0) {
         cursor->columns |= 1U << LAC_COLUMN_KIND;
     }
+    cursor->is_each = cursor->wish.name == LAC_NONE && cursor->wish.names == NULL &&
+                      cursor->wish.end_min_ns <= 0 &&
+                      cursor->wish.kinds == (1U << LAC_SLICE_KIND_COUNT_) - 1U;
     cursor->is_at_end = false;
     cursor->chunk = first_chunk(cursor);
     return settle(cursor);
@@ -561,7 +628,7 @@ static int next_row(sqlite3_vtab_cursor *base)
 {
     struct cursor *cursor = (struct cursor *)base;
     cursor->row++;
-    return settle(cursor);
+    return cursor->is_each && cursor->row < cursor->row_end ? SQLITE_OK : settle(cursor);
 }
 
 static int is_at_end(sqlite3_vtab_cursor *base)

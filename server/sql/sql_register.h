@@ -56,8 +56,8 @@ int lac_sql_connect(sqlite3 *db, void *context, int argc, const char *const *arg
                     sqlite3_vtab **ret_vtab, char **ret_error);
 int lac_sql_disconnect(sqlite3_vtab *vtab);
 
-/** Narrow [*min, *max] by a number, by '<', '=' or '>', both ends included; what is no number narrows
- *  nothing (slice_module.c). */
+/** Narrow [*min, *max] by a number, by '<', '=' or '>', both ends included (by '{' and '}' and a whole
+ *  number, not); what is no number narrows nothing (slice_module.c). */
 void lac_sql_narrow(int64_t *min, int64_t *max, char comparison, sqlite3_value *value);
 
 /** Turn a failure into SQLite's: sets the table's message. */

@@ -112,15 +112,21 @@ def bench_analyze(results, runs, scratch):
     results.add_all(samples)
 
 
+PERF_MB = 200
+
+
 def bench_formats(results, runs, scratch):
-    """An export of Nsight Systems, from the file to a trace that is ready: CPU time, and what people wait."""
-    path = scratch.path("export.sqlite")
-    rows = last_json(run(python_script("make_nsys.py", path, 2_000_000))["output"])["rows"]
+    """An export of Nsight Systems and a text of `perf script`, from the file to a trace that is ready: CPU time, and what people wait."""
+    export, text = scratch.path("export.sqlite"), scratch.path("perf.txt")
+    rows = last_json(run(python_script("make_nsys.py", export, 2_000_000))["output"])["rows"]
+    size = last_json(run(python_script("make_perf.py", text, PERF_MB))["output"])["bytes"]
     samples = Samples()
     for _ in range(runs):
-        taken = run([LACUNA, "import", "--data", scratch.fresh("data-nsys"), path])
-        samples.take(nsys_import_mrow_s=rows / taken["cpu_s"] / 1e6, nsys_import_wall_mrow_s=rows / taken["wall_s"] / 1e6)
-    scratch.fresh("data-nsys")
+        nsys, perf = (run([LACUNA, "import", "--data", scratch.fresh("data-formats"), path]) for path in (export, text))
+        samples.take(nsys_import_mrow_s=rows / nsys["cpu_s"] / 1e6, nsys_import_wall_mrow_s=rows / nsys["wall_s"] / 1e6,
+                     perf_script_mb_s=size / perf["cpu_s"] / 1e6, perf_script_wall_mb_s=size / perf["wall_s"] / 1e6)
+    scratch.fresh("data-formats")
+    os.unlink(text)
     results.add_all(samples)
 
 
@@ -243,6 +249,35 @@ def bench_sql(results, runs, scratch):
                 raise RuntimeError(f"no answer to {query}")
             samples.take(**{f"sql_{key}_ms": taken["cpu_s"] * 1e3, f"sql_{key}_peak_mb": taken["peak_bytes"] / 1e6})
     results.add_all(samples, 1)
+    beside_c = last_json(run([bench_program("bench_sql"), path, str(runs)])["output"])
+    for key in filter(lambda key: key.endswith("_vs_c"), beside_c):
+        results.add(key, [beside_c[key]], 2)
+    bench_sql_runs(results, runs, scratch)
+
+
+RUNS, RUN_M = 100, 0.2
+
+
+def bench_sql_runs(results, runs, scratch):
+    """One query over 100 traces of 0.2 M slices: from the program's start to its end."""
+    data = scratch.fresh("data-runs")
+    os.makedirs(data)
+    for _ in range(RUNS):
+        run([bench_program("bench_store"), "--slices", str(RUN_M), "--write", data])
+    paths = sorted(glob.glob(os.path.join(data, "traces", "*.db")))
+    name = json.loads(run([LACUNA, "sql", paths[0], "SELECT name FROM by_name WHERE kind = 'kernel' ORDER BY count DESC LIMIT 1", "--json"])["output"])["rows"][0][0]
+    queries = {"steps": "SELECT trace, count(*), avg(dur_ns) FROM steps GROUP BY trace",
+               "by_name": "SELECT name, count(DISTINCT trace), sum(total_ns) FROM by_name WHERE kind = 'kernel' GROUP BY name ORDER BY 3 DESC LIMIT 100",
+               "one_name": f"SELECT trace, count(*), sum(dur_ns), max(dur_ns) FROM kernels WHERE name = '{name}' GROUP BY trace"}
+    samples = Samples()
+    for _ in range(runs):
+        for key, query in queries.items():
+            taken = run([LACUNA, "sql", *paths, query, "--json"])
+            if not json.loads(taken["output"])["rows"]:
+                raise RuntimeError(f"no answer to {query}")
+            samples.take(**{f"sql_100_runs_{key}_s": taken["wall_s"], f"sql_100_runs_{key}_cpu_s": taken["cpu_s"]})
+    scratch.fresh("data-runs")
+    results.add_all(samples)
 
 
 def bench_flame(results, runs, scratch):

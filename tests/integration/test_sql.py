@@ -115,12 +115,20 @@ class Sql(unittest.TestCase):
                       "{name} LIKE '%SGEMM%'", "{name} GLOB 'aten::op[12]'", "{name} LIKE 'aten%' AND {name} LIKE '%3'",
                       "{kind} = 'kernel' AND {device} = 0", "{kind} = 'KERNEL' COLLATE NOCASE", "{device} IS NULL", "{kind} IN ('copy', 'api')",
                       "{name} = 'ATEN::OP3' COLLATE NOCASE", "{start_ns} > NULL", "{id} = -5", "{id} = 9e99", "{track} = 1.5",
-                      "{id} > 9223372036854775807", "{start_ns} = 101000000", "{name} LIKE '%op%' AND {track} = 0 AND {start_ns} > 2e8"]
+                      "{id} > 9223372036854775807", "{start_ns} = 101000000", "{name} LIKE '%op%' AND {track} = 0 AND {start_ns} > 2e8",
+                      # SQLite does not look again at what a constant of the column's own type says
+                      "{start_ns} > 101000000", "{start_ns} >= 101000000", "{start_ns} < 101000000", "{start_ns} <= 101000000", "{start_ns} > 101000000 AND {start_ns} < 103000000",
+                      "{start_ns} < 101000000.0", "{start_ns} > 101000000 - 1", "{start_ns} > -9223372036854775808", "{start_ns} < -9223372036854775807",
+                      "{start_ns} < 9223372036854775807", "{id} > 100 AND {id} < 103", "{id} < 0", "{id} >= -3 AND {id} < 2", "{id} > 3 AND {id} < 4", "{track} = 1 AND {track} = 2",
+                      "{track} = 1 AND {track} = 1 AND {start_ns} > 101000000", "{device} = 0 AND {device} = 1", "{device} = -1", "{device} = 0 AND {start_ns} > 101050000",
+                      "{kind} = 'kernel' AND {kind} = 'copy'", "{kind} = 'kernel' AND {start_ns} > 101050000 AND {start_ns} < 150000000", "{kind} = 'no such'", "{kind} = 5",
+                      "{name} = 'aten::op3' AND {start_ns} > 101980000", "{name} = 'aten::op3' AND {name} = 'aten::op2'", "{name} = 5", "{name} = 'aten::op3' OR {start_ns} < 101000000",
+                      "{end_ns} > 101000000 AND {start_ns} < 101000000", "NOT {start_ns} > 101000000", "({start_ns} > 101000000) = 0"]
         for condition in conditions:
             names = ("id", "track", "start_ns", "end_ns", "name", "kind", "device")
             pushed = self.rows("SELECT id, dur_ns FROM slices WHERE " + condition.format(**{n: n for n in names}))
             plain = self.rows("SELECT id, dur_ns FROM slices WHERE " + condition.format(**{n: "+" + n for n in names}))
-            self.assertEqual(pushed, plain, condition)
+            self.assertEqual(sorted(pushed) if " OR " in condition else pushed, plain, condition)
 
     def test_order_by_is_kept(self):
         for order in ("id", "id DESC", "start_ns", "start_ns DESC", "dur_ns, id"):
