@@ -4,7 +4,8 @@
 /*
  * Flame graphs: stacks merged into a tree, weighted in ns.
  *
- *   LAC_FLAME_GPU      each kernel, copy and memset under the host slices that enclosed its launch
+ *   LAC_FLAME_GPU      each kernel, copy and memset under the host slices that enclosed its launch,
+ *                      and under the module that annotations of a CUDA graph name
  *   LAC_FLAME_WAITING  each piece of idle time (LAC_SLICE_GAP) under its cause and what the thread
  *                      that launched the operation which ended it was in at that time
  *   LAC_FLAME_CPU      self time of host slices under their parents, threads added up; not the recorder's

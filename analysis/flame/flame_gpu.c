@@ -12,7 +12,8 @@
 
 /*
  * Three passes: mark the launches of the operations in the area; walk the threads that have any and
- * turn each mark into the frame the launch was in; add each operation under its launch's frame.
+ * turn each mark into the frame the launch was in; add each operation under its launch's frame. What
+ * an annotated CUDA graph ran has one launch for all of it: its module is one more frame.
  */
 
 /* Contents of frame_of[launch] before it is a frame. */
@@ -88,45 +89,114 @@ static enum lac_status answer(struct lac_flame_walk *walk, uint64_t first, uint6
     return LAC_OK;
 }
 
-/** @param frame_of NULL: operations have no frames around them */
-static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of)
+/* The modules of a stream in the order of their starts, and those of the passed that may still hold
+ * an operation, the latest last. */
+struct module_row {
+    uint64_t next, end;
+    uint64_t *open;
+    uint64_t open_count;
+};
+
+enum { OPEN_MODULES_LOOKED_AT = 64 };
+
+static enum lac_status open_modules(const struct lac_flame_walk *walk, uint32_t stream,
+                                    struct module_row *ret_row)
 {
-    const struct lac_model *model = walk->model;
-    const struct lac_slices *s = &model->slices;
-    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        const struct lac_track *track = &model->tracks[t];
-        if (track->kind != LAC_TRACK_STREAM || !lac_flame_counts(walk->options, model, t)) {
-            continue;
+    const uint32_t t = walk->by != LAC_FLAME_BY_KERNEL
+                           ? lac_model_graph_modules_of(walk->model, stream)
+                           : LAC_NONE;
+    *ret_row = (struct module_row){0};
+    if (t == LAC_NONE || walk->model->tracks[t].count == 0) {
+        return LAC_OK;
+    }
+    ret_row->next = walk->model->tracks[t].first;
+    ret_row->end = ret_row->next + walk->model->tracks[t].count;
+    ret_row->open = malloc(walk->model->tracks[t].count * sizeof(*ret_row->open));
+    return ret_row->open != NULL ? LAC_OK : LAC_ERR_NOMEM;
+}
+
+/* Below the module that holds all of an operation, if any: of several the one that began last, which
+ * is the same in a model that has only what overlaps an area. Operations come in order of start. */
+static enum lac_status enter_module(struct lac_flame_walk *walk, struct module_row *row,
+                                    uint64_t operation, uint32_t *frame)
+{
+    const struct lac_slices *const s = &walk->model->slices;
+    const int64_t start_ns = s->start_ns[operation];
+    const int64_t end_ns = start_ns + s->dur_ns[operation];
+    while (row->next < row->end && s->start_ns[row->next] <= start_ns) {
+        row->open[row->open_count++] = row->next++;
+    }
+    while (row->open_count > 0) {
+        const uint64_t last = row->open[row->open_count - 1];
+        if (s->start_ns[last] + s->dur_ns[last] > start_ns || s->start_ns[last] == start_ns) {
+            break;
         }
-        for (uint64_t i = track->first; i < track->first + track->count; i++) {
-            if (s->start_ns[i] >= walk->t1_ns) {
-                break;
-            }
-            bool inside;
-            int64_t weight_ns = lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
-            if (!inside || !is_operation(s->kind[i])) {
-                continue;
-            }
-            uint32_t link = s->link[i];
-            uint32_t parent = 0;
-            if (frame_of != NULL && link < s->count && frame_of[link] >= FRAME_BASE) {
-                parent = frame_of[link] - FRAME_BASE;
-            }
-            uint32_t frame;
-            enum lac_status status =
-                lac_flame_tree_child(walk->tree, parent, s->name[i], s->kind[i], &frame);
-            if (status != LAC_OK) {
-                return status;
-            }
-            status = lac_flame_give(walk, frame, s->start_ns[i], weight_ns);
-            if (status != LAC_OK) {
-                return status;
-            }
-            walk->tree->frames[frame].count +=
-                s->start_ns[i] >= walk->options->counted_from_ns ? 1 : 0;
+        row->open_count--;
+    }
+    for (uint64_t i = 0; i < row->open_count && i < OPEN_MODULES_LOOKED_AT; i++) {
+        const uint64_t module = row->open[row->open_count - 1 - i];
+        const int64_t module_end_ns = s->start_ns[module] + s->dur_ns[module];
+        if (module_end_ns >= end_ns &&
+            (module_end_ns > start_ns || s->start_ns[module] == start_ns)) {
+            return lac_flame_tree_child(walk->tree, *frame, s->name[module], LAC_SLICE_RANGE,
+                                        frame);
         }
     }
     return LAC_OK;
+}
+
+/** @param frame_of NULL: operations have no frames around them */
+static enum lac_status add_stream(struct lac_flame_walk *walk, const struct lac_track *track,
+                                  const uint32_t *frame_of, struct module_row *modules)
+{
+    const struct lac_slices *s = &walk->model->slices;
+    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        if (s->start_ns[i] >= walk->t1_ns) {
+            break;
+        }
+        bool inside;
+        int64_t weight_ns = lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
+        if (!inside || !is_operation(s->kind[i])) {
+            continue;
+        }
+        uint32_t link = s->link[i];
+        uint32_t parent = 0;
+        if (frame_of != NULL && link < s->count && frame_of[link] >= FRAME_BASE) {
+            parent = frame_of[link] - FRAME_BASE;
+        }
+        uint32_t frame = 0;
+        enum lac_status status = enter_module(walk, modules, i, &parent);
+        if (status == LAC_OK) {
+            status = lac_flame_tree_child(walk->tree, parent, s->name[i], s->kind[i], &frame);
+        }
+        if (status == LAC_OK) {
+            status = lac_flame_give(walk, frame, s->start_ns[i], weight_ns);
+        }
+        if (status != LAC_OK) {
+            return status;
+        }
+        walk->tree->frames[frame].count += s->start_ns[i] >= walk->options->counted_from_ns ? 1 : 0;
+    }
+    return LAC_OK;
+}
+
+static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of)
+{
+    const struct lac_model *model = walk->model;
+    enum lac_status status = LAC_OK;
+    for (uint32_t t = 0; t < model->recorded_track_count && status == LAC_OK; t++) {
+        struct module_row modules;
+        if (model->tracks[t].kind != LAC_TRACK_STREAM ||
+            !lac_flame_counts(walk->options, model, t)) {
+            continue;
+        }
+        status = open_modules(walk, t, &modules);
+        if (status == LAC_OK) {
+            status = add_stream(walk, &model->tracks[t], frame_of, &modules);
+        }
+        free(modules.open);
+    }
+    return status;
 }
 
 /* A frame for each launch. */

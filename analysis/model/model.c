@@ -90,6 +90,23 @@ uint32_t lac_model_track_of(const struct lac_model *model, uint64_t slice)
     return low;
 }
 
+uint32_t lac_model_graph_modules_of(const struct lac_model *model, uint32_t stream)
+{
+    static const char BEGIN[] = LAC_GRAPH_MODULES " ";
+    const struct lac_track *const of = &model->tracks[stream];
+
+    for (uint32_t t = model->recorded_track_count; t < model->track_count; t++) {
+        const struct lac_track *const track = &model->tracks[t];
+
+        if (track->kind == LAC_TRACK_GPU_RANGE && track->id_text == of->id_text &&
+            track->tid == of->tid && track->device == of->device &&
+            strncmp(lac_model_str(model, track->name), BEGIN, sizeof(BEGIN) - 1) == 0) {
+            return t;
+        }
+    }
+    return LAC_NONE;
+}
+
 uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, int64_t t_ns)
 {
     uint64_t low = model->tracks[track].first;

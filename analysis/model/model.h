@@ -284,6 +284,13 @@ bool lac_model_is_valid(const struct lac_model *model);
 /** Track of a slice, by bisection. */
 uint32_t lac_model_track_of(const struct lac_model *model, uint64_t slice);
 
+/** How the derived LAC_TRACK_GPU_RANGE tracks are called that show the modules of annotated CUDA
+ *  graphs: this, a space and the stream, with which they share the device and its numbers. */
+#define LAC_GRAPH_MODULES "graph modules"
+
+/** That of a stream, or LAC_NONE. O(derived tracks). */
+uint32_t lac_model_graph_modules_of(const struct lac_model *model, uint32_t stream);
+
 /** First slice of `track` that starts at or after `t_ns` (track end if none). */
 uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, int64_t t_ns);
 

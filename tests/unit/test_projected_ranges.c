@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/facts/recorded/projected_ranges.h"
 #include "analysis/diagnose/facts/recorded/stream_rows.h"
+#include "analysis/flame/flame.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
@@ -255,6 +256,79 @@ START_TEST(modules_of_graphs_are_rows)
 }
 END_TEST
 
+/* Lines "a;b;c self count" of frames that have time of their own. */
+static const char *folded(const struct lac_model *model, const struct lac_flame *flame)
+{
+    static char text[4096];
+    size_t used = 0;
+    for (uint32_t i = 1; i < flame->node_count; i++) {
+        char path[512] = "";
+        for (uint32_t n = i; n != 0; n = flame->nodes[n].parent) {
+            char below[512];
+            (void)snprintf(below, sizeof(below), "%s%.200s", n == i ? "" : ";", path);
+            (void)snprintf(path, sizeof(path), "%.200s%.250s",
+                           lac_model_str(model, flame->nodes[n].name), below);
+        }
+        if (flame->nodes[i].self_ns > 0) {
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s %lld %llu\n", path,
+                                     (long long)flame->nodes[i].self_ns,
+                                     (unsigned long long)flame->nodes[i].count);
+        }
+    }
+    return text;
+}
+
+/* One launch runs all of a graph: what it ran stands under its module, as rows of modules have it.
+ * Kernels without one are directly under the launch, and so are all of them by kernel. */
+START_TEST(kernels_of_a_graph_stand_under_their_module)
+{
+    static const char ALL[] =
+        "train;c 8000 2\ntrain;attention;a 20000 1\ntrain;attention;b 10000 1\n"
+        "train;attention;Memcpy 2000 1\ntrain;mlp;a 7000 1\n";
+    static const struct {
+        enum lac_flame_by by;
+        int64_t t0_ns, t1_ns;
+        const char *folded;
+    } CASES[] = {
+        {LAC_FLAME_BY_OP, 0, 0, ALL},
+        {LAC_FLAME_BY_RANGE, 0, 0, ALL},
+        {LAC_FLAME_BY_MODULE, 0, 0, ALL},
+        {LAC_FLAME_BY_PYTHON, 0, 0, ALL},
+        {LAC_FLAME_BY_KERNEL, 0, 0, "a 27000 2\nb 10000 1\nc 8000 2\nMemcpy 2000 1\n"},
+        {LAC_FLAME_BY_OP, 54000, 62000,
+         "train;c 1000 1\ntrain;attention;b 5000 1\ntrain;mlp;a 3000 1\n"},
+    };
+    struct lac_model *model = trace_draw("main range 5 20 train\n"
+                                         "main call 10 2 #1 cudaGraphLaunch\n"
+                                         "gpu0.7 kernel 30 20 #1 a grid=1\n"
+                                         "gpu0.7 copy 51 2 #1 DtoD device 1000\n"
+                                         "gpu0.7 kernel 54 10 #1 b grid=1\n"
+                                         "gpu0.7 kernel 64 7 #1 a grid=2\n"
+                                         "gpu0.7 kernel 80 4 #1 c grid=3\n"
+                                         "gpu0.9 kernel 56 4 #1 c grid=3\n");
+    uint32_t attention = 0;
+    uint32_t mlp = 0;
+    ck_assert_int_eq(lac_strings_intern(&model->strings, "attention", 9, &attention), LAC_OK);
+    ck_assert_int_eq(lac_strings_intern(&model->strings, "mlp", 3, &mlp), LAC_OK);
+    for (uint32_t i = 0; i < model->kernel_config_count; i++) {
+        struct lac_kernel_config *const config = &model->kernel_configs[i];
+        config->module = config->grid[0] == 1 ? attention : config->grid[0] == 2 ? mlp : 0;
+    }
+    ck_assert_int_eq(lac_graph_modules_add(model), LAC_OK);
+    for (size_t i = 0; i < LAC_COUNT_OF(CASES); i++) {
+        const struct lac_flame_options options = {.metric = LAC_FLAME_GPU,
+                                                  .by = CASES[i].by,
+                                                  .t0_ns = CASES[i].t0_ns,
+                                                  .t1_ns = CASES[i].t1_ns};
+        struct lac_flame *flame = NULL;
+        ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+        ck_assert_str_eq(folded(model, flame), CASES[i].folded);
+        lac_flame_destroy(flame);
+    }
+    lac_model_destroy(model);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("projected_ranges");
@@ -264,6 +338,7 @@ int main(void)
     tcase_add_test(tcase, what_the_recorder_projected_is_not_repeated);
     tcase_add_test(tcase, what_is_appended_is_bounded);
     tcase_add_test(tcase, modules_of_graphs_are_rows);
+    tcase_add_test(tcase, kernels_of_a_graph_stand_under_their_module);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -105,7 +105,7 @@ enum lac_status lac_graph_modules_add(struct lac_model *model)
         if (!status && modules.count > 0) {
             qsort(modules.at, modules.count, sizeof(*modules.at), lac_derived_slice_order);
             track.kind = LAC_TRACK_GPU_RANGE;
-            status = lac_stream_row_name(model, "graph modules", &track, &track.name);
+            status = lac_stream_row_name(model, LAC_GRAPH_MODULES, &track, &track.name);
             status =
                 status ? status : lac_model_add_track(model, &track, modules.at, modules.count);
         }

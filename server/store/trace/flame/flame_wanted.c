@@ -182,6 +182,11 @@ static enum lac_status want_launches(const struct lac_flame_question *question,
             lac_flame_counts(question->options, head, t)) {
             wanted->extent[t] = LAC_FLAME_AREA;
             if (question->options->by != LAC_FLAME_BY_KERNEL) {
+                const uint32_t modules = lac_model_graph_modules_of(head, t);
+
+                if (modules != LAC_NONE) {
+                    wanted->extent[modules] = LAC_FLAME_AREA;
+                }
                 status = want_links(question, t, true, wanted);
             }
         }
