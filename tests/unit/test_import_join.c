@@ -467,6 +467,82 @@ START_TEST(annotations_of_other_graphs_are_refused)
 }
 END_TEST
 
+#define GRAPH_CALL(pid, at_us, corr)                                                               \
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaGraphLaunch\",\"pid\":" pid             \
+    ",\"tid\":" pid ",\"ts\":" T0_S at_us ",\"dur\":2,\"args\":{\"correlation\":" corr "}}"
+#define GRAPH_KERNEL(name, stream, at_us, corr, node)                                              \
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"" name "\",\"pid\":0,\"tid\":" stream             \
+    ",\"ts\":" T0_S at_us ",\"dur\":10,\"args\":{\"device\":0,\"stream\":" stream                  \
+    ",\"correlation\":" corr ",\"graph node id\":" node ",\"grid\":[4,1,1]}}"
+/* Graph 9 of process 11 and graph 9 of process 12; what its second node runs there. */
+#define TWO(second)                                                                                                    \
+    "{\"traceEvents\":[" GRAPH_CALL("11", "000010.000", "1") "," GRAPH_CALL("12", "000020.000", "2") "," GRAPH_KERNEL( \
+        "gemm", "7", "000100.000", "1",                                                                                \
+        "38654705665") "," GRAPH_KERNEL("add", "7", "000120.000", "1",                                                 \
+                                        "38654705666") "," GRAPH_KERNEL("gemm", "8", "000100.000",                     \
+                                                                        "2",                                           \
+                                                                        "38654705665") "," GRAPH_KERNEL(second,        \
+                                                                                                        "8",           \
+                                                                                                        "000120.000",  \
+                                                                                                        "2",           \
+                                                                                                        "38654705666") "]}"
+
+static const char *module_on(const struct lac_model *model, const char *kernel, int64_t stream)
+{
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        const struct lac_track *const track = &model->tracks[lac_model_track_of(model, i)];
+        if (track->kind == LAC_TRACK_STREAM && track->tid == stream &&
+            strcmp(lac_model_str(model, model->slices.name[i]), kernel) == 0) {
+            return lac_model_str(model, model->kernel_configs[model->slices.detail[i]].module);
+        }
+    }
+    ck_abort_msg("no %s on %lld", kernel, (long long)stream);
+}
+
+/* Every process counts its graphs from the first: the same id, another node. */
+START_TEST(annotations_are_those_of_their_process)
+{
+    static const char SAME[] = TWO("add");
+    static const char OTHER[] = TWO("softmax");
+    static const char WHOSE[] =
+        "{\"38654705665\":\"q\",\"38654705666\":[{\"name\":\"k\",\"n\":1}]}";
+    static const struct {
+        const char *trace, *notes_name, *second;
+        const char *modules[4]; /* of both kernels in process 11, then in 12; NULL: refused */
+        unsigned told;
+    } CASES[] = {{SAME, "n.json", "add", {"q", "k", "q", "k"}, 2},
+                 {OTHER, "n.json", "softmax", {NULL}, 0},
+                 {OTHER, "n112.json", "softmax", {NULL}, 0},
+                 {OTHER, "notes_12.json", "softmax", {"", "", "q", "k"}, 0},
+                 {OTHER, "rank0.pid11.json", "softmax", {"q", "k", "", ""}, 0},
+                 {SAME, "12.json", "add", {"", "", "q", "k"}, 0}};
+    for (size_t i = 0; i < LAC_COUNT_OF(CASES); i++) {
+        const struct file files[] = {{"t.json", CASES[i].trace, NULL},
+                                     {CASES[i].notes_name, WHOSE, NULL}};
+        struct imported imported = join(files, 2);
+        if (CASES[i].modules[0] == NULL) {
+            ck_assert_int_eq(imported.status, LAC_ERR_MISUSE);
+            ck_assert_ptr_nonnull(strstr(imported.error.message, "2 processes of t.json ran"));
+            ck_assert_ptr_nonnull(strstr(imported.error.message, "notes_PID.json"));
+        } else {
+            const struct lac_model *model = joined(&imported);
+            ck_assert(lac_model_is_valid(model));
+            for (int process = 0; process < 2; process++) {
+                const char *const second = process == 0 ? "add" : CASES[i].second;
+                ck_assert_str_eq(module_on(model, "gemm", 7 + process),
+                                 CASES[i].modules[2 * process]);
+                ck_assert_str_eq(module_on(model, second, 7 + process),
+                                 CASES[i].modules[2 * process + 1]);
+            }
+            ck_assert_uint_eq(report_count(model, "annotations_of_processes"), CASES[i].told);
+            ck_assert_uint_eq(report_count(model, "joined_annotations"),
+                              CASES[i].told == 2 ? 4 : 2);
+        }
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_join");
@@ -482,6 +558,7 @@ int main(void)
     tcase_add_test(all, measures_stand_at_the_kernels);
     tcase_add_test(all, annotations_of_graphs_stand_at_the_kernels);
     tcase_add_test(all, annotations_of_other_graphs_are_refused);
+    tcase_add_test(all, annotations_are_those_of_their_process);
     suite_add_tcase(suite, all);
     return check_main(suite);
 }

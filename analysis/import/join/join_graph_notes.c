@@ -17,8 +17,10 @@ enum { TEMPLATE_BYTES_MAX = 65536 };
 /** An annotated node. */
 struct node {
     uint64_t id;
-    uint32_t module; /**< string id of the trace, 0 none */
-    uint32_t args;   /**< string id of the annotations: members, the id first */
+    uint32_t module;  /**< string id of the trace, 0 none */
+    uint32_t args;    /**< string id of the annotations: members, the id first */
+    uint32_t kernel;  /**< name of the one that it was first seen to run */
+    uint32_t process; /**< in that process */
     bool is_found;
     bool has_members; /**< beside the id */
 };
@@ -29,8 +31,11 @@ struct nodes {
     struct node *at;
     uint64_t count;
     uint32_t *of_config; /**< by launch configuration: index of its node, or LAC_NONE */
+    uint32_t process;    /**< whose annotations they are, LAC_NONE: of all */
+    uint32_t processes;  /**< that ran such nodes */
     uint64_t graph_configs, found_configs;
     bool has_members; /**< any that was found */
+    bool differ;      /**< nodes of one id ran different kernels in two processes */
 };
 
 static int by_id(const void *a, const void *b)
@@ -72,6 +77,7 @@ static enum lac_status collect(struct nodes *nodes)
         struct node *const node = &nodes->at[nodes->count++];
         node->id = (uint64_t)notes->arg_numbers[notes->slices.arg_num[i]];
         node->args = args;
+        node->process = LAC_NONE;
         node->has_members =
             has_two_members(lac_model_str(notes, args), lac_strings_length(&notes->strings, args));
         status = lac_strings_intern(&nodes->model->strings, lac_model_str(notes, name),
@@ -81,7 +87,8 @@ static enum lac_status collect(struct nodes *nodes)
     return status;
 }
 
-static enum lac_status name_modules(struct nodes *nodes)
+/** The node of each launch configuration. */
+static enum lac_status find_nodes(struct nodes *nodes)
 {
     struct lac_model *const model = nodes->model;
     nodes->of_config = malloc(((size_t)model->kernel_config_count + 1) * sizeof(uint32_t));
@@ -89,18 +96,165 @@ static enum lac_status name_modules(struct nodes *nodes)
         return LAC_ERR_NOMEM;
     }
     for (uint32_t i = 0; i < model->kernel_config_count; i++) {
+        const uint64_t id = model->kernel_configs[i].graph_node;
+        struct node *const node = id != 0 ? find(nodes, id) : NULL;
+        nodes->of_config[i] = node != NULL ? (uint32_t)(node - nodes->at) : LAC_NONE;
+        nodes->graph_configs += id != 0;
+        nodes->found_configs += node != NULL;
+    }
+    return LAC_OK;
+}
+
+static void name_modules(struct nodes *nodes)
+{
+    struct lac_model *const model = nodes->model;
+    for (uint32_t i = 0; i < model->kernel_config_count; i++) {
         struct lac_kernel_config *const config = &model->kernel_configs[i];
-        struct node *const node = config->graph_node != 0 ? find(nodes, config->graph_node) : NULL;
-        nodes->of_config[i] = LAC_NONE;
-        nodes->graph_configs += config->graph_node != 0;
-        if (node != NULL) {
-            nodes->of_config[i] = (uint32_t)(node - nodes->at);
-            nodes->found_configs++;
+        if (nodes->of_config[i] != LAC_NONE) {
+            struct node *const node = &nodes->at[nodes->of_config[i]];
             nodes->has_members = nodes->has_members || node->has_members;
             node->is_found = true;
             config->module = node->module != 0 ? node->module : config->module;
         }
     }
+}
+
+/* ---- processes ---- */
+
+/** The node of a kernel, or NULL. */
+static struct node *node_of(const struct nodes *nodes, uint64_t slice)
+{
+    const struct lac_slices *const slices = &nodes->model->slices;
+    const uint32_t detail =
+        slices->kind[slice] == LAC_SLICE_KERNEL ? slices->detail[slice] : LAC_NONE;
+    const uint32_t node = detail != LAC_NONE ? nodes->of_config[detail] : LAC_NONE;
+    return node != LAC_NONE ? &nodes->at[node] : NULL;
+}
+
+/** The process that launched it, or LAC_NONE: not recorded. */
+static uint32_t process_of(const struct lac_model *model, uint64_t slice)
+{
+    const uint32_t launch = model->slices.link[slice];
+    return launch != LAC_NONE ? model->tracks[lac_model_track_of(model, launch)].process : LAC_NONE;
+}
+
+/** Whether the name holds that number, as "notes_4711.json" does. */
+static bool names_process(const char *name, int64_t pid)
+{
+    for (const char *at = name; *at != '\0';) {
+        int64_t number = 0;
+        unsigned length = 0;
+        for (; at[length] >= '0' && at[length] <= '9' && length < 18; length++) {
+            number = number * 10 + (at[length] - '0');
+        }
+        if (length > 0 && number == pid) {
+            return true;
+        }
+        at += length > 0 ? length : 1;
+    }
+    return false;
+}
+
+/** Nodes of different processes may have one id. Which processes ran annotated ones, whether those
+ *  are the same kernels, and which of them the file is named after. */
+static enum lac_status find_processes(struct nodes *nodes, const char *notes_name)
+{
+    const struct lac_model *const model = nodes->model;
+    uint8_t *const is_seen = calloc((size_t)model->process_count + 1, 1);
+    if (is_seen == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        struct node *const node = node_of(nodes, i);
+        const uint32_t process = node != NULL ? process_of(model, i) : LAC_NONE;
+        if (process >= model->process_count) {
+            continue;
+        }
+        nodes->processes += is_seen[process] == 0;
+        is_seen[process] = 1;
+        if (node->process == LAC_NONE) {
+            node->process = process;
+            node->kernel = model->slices.name[i];
+        }
+        nodes->differ =
+            nodes->differ || (node->process != process && node->kernel != model->slices.name[i]);
+    }
+    for (uint32_t p = 0; p < model->process_count && nodes->processes > 1; p++) {
+        if (is_seen[p] != 0 && names_process(notes_name, model->processes[p].pid)) {
+            nodes->process = p;
+            break;
+        }
+    }
+    free(is_seen);
+    return LAC_OK;
+}
+
+/** Leave to the other processes what they have in common with the one that is meant: kernels of the
+ *  same shape share a launch configuration. */
+static enum lac_status keep_apart(struct nodes *nodes)
+{
+    enum { OURS = 1, THEIRS = 2 };
+    struct lac_model *const model = nodes->model;
+    const uint32_t count = model->kernel_config_count;
+    uint8_t *const users = calloc((size_t)count + 1, 1);
+    uint32_t *const ours = malloc(((size_t)count + 1) * sizeof(*ours));
+    struct lac_kernel_config *const configs =
+        realloc(model->kernel_configs, 2 * ((size_t)count + 1) * sizeof(*configs));
+    model->kernel_configs = configs != NULL ? configs : model->kernel_configs;
+    uint32_t *const of_config =
+        realloc(nodes->of_config, 2 * ((size_t)count + 1) * sizeof(*of_config));
+    nodes->of_config = of_config != NULL ? of_config : nodes->of_config;
+    if (users == NULL || ours == NULL || configs == NULL || of_config == NULL) {
+        free(users);
+        free(ours);
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        if (node_of(nodes, i) != NULL) {
+            users[model->slices.detail[i]] |=
+                process_of(model, i) == nodes->process ? OURS : THEIRS;
+        }
+    }
+    for (uint32_t c = 0; c < count; c++) {
+        ours[c] = c;
+        if (users[c] == (OURS | THEIRS)) {
+            ours[c] = model->kernel_config_count++;
+            configs[ours[c]] = configs[c];
+            of_config[ours[c]] = of_config[c];
+        }
+    }
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        if (node_of(nodes, i) != NULL && process_of(model, i) == nodes->process) {
+            model->slices.detail[i] = ours[model->slices.detail[i]];
+        }
+    }
+    for (uint32_t c = 0; c < count; c++) {
+        of_config[c] = (users[c] & THEIRS) != 0 ? LAC_NONE : of_config[c];
+    }
+    free(users);
+    free(ours);
+    return LAC_OK;
+}
+
+static enum lac_status tell_apart(struct nodes *nodes, const char *name, const char *notes_name,
+                                  struct lac_error *reterr)
+{
+    enum lac_status status = find_processes(nodes, notes_name);
+    if (status != LAC_OK || nodes->processes < 2) {
+        return status;
+    }
+    if (nodes->process != LAC_NONE) {
+        return keep_apart(nodes);
+    }
+    if (nodes->differ) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                        "%u processes of %.80s ran nodes that %.80s annotates, and not the same "
+                        "kernels: name the file after its process, as notes_PID.json",
+                        nodes->processes, name, notes_name);
+    }
+    lac_model_report(nodes->model, LAC_REPORT_INFO, "annotations_of_processes", nodes->processes, 0,
+                     "Processes ran the annotated nodes with the same kernels: the annotations "
+                     "are taken for all. A file named after one (notes_PID.json) is its alone.");
     return LAC_OK;
 }
 
@@ -241,15 +395,21 @@ enum lac_status lac_join_graph_notes(struct lac_model *into, const char *name,
                                      struct lac_error *reterr)
 {
     enum { CACHE_PAIRS = 16384 };
-    struct nodes nodes = {.model = into, .notes = notes};
+    struct nodes nodes = {.model = into, .notes = notes, .process = LAC_NONE};
     struct pair *cache = NULL;
     uint64_t kernels = 0;
     enum lac_status status = collect(&nodes);
     if (status == LAC_OK) {
-        status = name_modules(&nodes);
+        status = find_nodes(&nodes);
     }
     if (status == LAC_OK && nodes.found_configs == 0) {
         status = none_found(&nodes, name, notes_name, reterr);
+    }
+    if (status == LAC_OK) {
+        status = tell_apart(&nodes, name, notes_name, reterr);
+    }
+    if (status == LAC_OK) {
+        name_modules(&nodes);
     }
     if (status == LAC_OK && nodes.has_members) {
         cache = calloc(CACHE_PAIRS, sizeof(*cache));
