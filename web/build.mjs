@@ -1,25 +1,40 @@
-// Bundles the page into dist/: index.html, app.js, app.css. `--watch` rebuilds on change.
+// Bundles the page into dist/: index.html, app.js, app.css. `--watch` rebuilds on change;
+// LACUNA_LANG=de builds it in the language of text/de.json, and `--out FOLDER` elsewhere.
 import {copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
-import {basename, dirname, join} from 'node:path';
+import {basename, dirname, join, relative, resolve} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import zopfli from '@gfx/zopfli';
 import * as esbuild from 'esbuild';
 import {minify} from 'terser';
 
 const root = dirname(fileURLToPath(import.meta.url));
-const dist = join(root, 'dist');
+const out = process.argv.indexOf('--out');
+const dist = out < 0 ? join(root, 'dist') : resolve(process.argv[out + 1]);
 const watch = process.argv.includes('--watch');
+const language = process.env.LACUNA_LANG || 'en';
 
 rmSync(dist, {recursive: true, force: true});
 mkdirSync(dist, {recursive: true});
 for (const name of readdirSync(join(root, 'static')))
   copyFileSync(join(root, 'static', name), join(dist, name));
 
+/** English is what the sources say; nothing is done for it. */
+async function inLanguage() {
+  if (language === 'en') return [];
+  const {openLanguage, textsPlugin} = await import('./tools/texts/plugin.mjs');
+  const {translatePage} = await import('./tools/texts/catalog.mjs');
+  const texts = openLanguage(language);
+  const index = join(dist, 'index.html');
+  writeFileSync(index, translatePage(readFileSync(index, 'utf8'), language, texts.translate));
+  return [textsPlugin(language, texts)];
+}
+
 /** @type {esbuild.BuildOptions} */
 const options = {
   absWorkingDir: root,
   entryPoints: {app: 'src/main.tsx'},
   outdir: dist,
+  plugins: await inLanguage(),
   bundle: true,
   splitting: true,
   chunkNames: '[name]-[hash]',
@@ -82,7 +97,7 @@ function preload(outputs) {
       add(path);
     }
   };
-  add('dist/app.js');
+  add(relative(root, join(dist, 'app.js')));
   const links = [...wanted].map(
     path => `    <link rel="modulepreload" href="/${basename(path)}" />\n`,
   );

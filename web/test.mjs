@@ -1,4 +1,4 @@
-// Bundles every src/**/*.test.ts and runs it with node's own test runner.
+// Bundles every src/**/*.test.ts and runs it with node's own test runner, and tools/**/*.test.mjs.
 // `node test.mjs NAME` runs only the files whose path contains NAME.
 import {spawnSync} from 'node:child_process';
 import {mkdirSync, readdirSync, rmSync} from 'node:fs';
@@ -14,12 +14,13 @@ function testsUnder(folder) {
   return readdirSync(folder, {withFileTypes: true}).flatMap(entry => {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) return testsUnder(path);
-    return /\.test\.tsx?$/.test(entry.name) && path.includes(filter) ? [path] : [];
+    return /\.test\.(tsx?|mjs)$/.test(entry.name) && path.includes(filter) ? [path] : [];
   });
 }
 
 const tests = testsUnder(join(root, 'src'));
-if (tests.length === 0) {
+const toolTests = testsUnder(join(root, 'tools'));
+if (tests.length + toolTests.length === 0) {
   console.error(`no test file matches '${filter}'`);
   process.exit(1);
 }
@@ -44,7 +45,7 @@ await esbuild.build({
   sourcemap: 'inline',
   logLevel: 'warning',
 });
-const files = readdirSync(out).map(name => join(out, name));
+const files = [...readdirSync(out).map(name => join(out, name)), ...toolTests];
 const run = spawnSync(process.execPath, ['--enable-source-maps', '--test', ...files], {
   stdio: 'inherit',
 });

@@ -141,7 +141,7 @@ export function formatGain(
 ): {readonly mid: string; readonly band: string} {
   const isNothing = (mid ?? 0) === 0 && (high ?? 0) === 0;
   if (mid === undefined || isNothing) return {mid: '', band: ''};
-  if (Math.abs(mid) < 1) return {mid: `<${THIN}1${THIN}% faster`, band: ''};
+  if (Math.abs(mid) < 1) return {mid: /* text */ `<${THIN}1${THIN}% faster`, band: ''};
   if (mid < 0) return {mid: `${formatPct(-mid)} slower`, band: ''};
   const text = `${speedOf(mid)} faster`;
   if (low === undefined || high === undefined) return {mid: text, band: ''};
@@ -185,8 +185,8 @@ export function formatEta(seconds: number): string {
   return `~${formatNumber(seconds / 3600, 2)}${THIN}h`;
 }
 
-const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const;
-const MONTHS = [
+const DAYS = /* text */ ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const;
+const MONTHS = /* text */ [
   'Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec',
 ] as const; // prettier-ignore
 

@@ -67,7 +67,7 @@ export function describeDevices(names: readonly string[], count: number): string
     const short = shortDeviceName(name);
     if (short !== '') counts.set(short, (counts.get(short) ?? 0) + 1);
   }
-  if (counts.size === 0) return count === 1 ? '1 GPU' : `${count} GPUs`;
+  if (counts.size === 0) return count === 1 ? /* text */ '1 GPU' : `${count} GPUs`;
   return [...counts].map(([name, n]) => `${n} × ${name}`).join(', ');
 }
 

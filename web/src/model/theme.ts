@@ -4,6 +4,12 @@ import {computed, effect, signal} from '@preact/signals';
 import {CAUSES, CAUSE_STYLES} from '../base/causes';
 import {THEMES, theme, type Theme} from './view_state';
 
+/** What people read for it. */
+export const THEME_WORDS: Readonly<Record<Theme, string>> = {
+  auto: 'system',
+  light: 'light',
+  dark: 'dark',
+};
 const STORAGE_KEY = 'lacuna.theme';
 const systemIsDark = signal(false);
 

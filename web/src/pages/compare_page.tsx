@@ -302,7 +302,8 @@ function Predicted({comparison}: {comparison: Comparison}): JSX.Element | null {
 function Outcome({comparison}: {comparison: Comparison}): JSX.Element | null {
   const result = comparison.result;
   const kinds = kindRows(comparison);
-  const time = (ns: number | undefined): string => (ns === undefined ? 'none' : formatDuration(ns));
+  const time = (ns: number | undefined): string =>
+    ns === undefined ? /* text */ 'none' : formatDuration(ns);
   if (!result && kinds.length === 0) return null;
   return (
     <section class="panel">

@@ -213,9 +213,9 @@ function useLacking(trace: TraceInfo): Readonly<Record<string, string>> {
   });
   if (found.kind !== 'ready') return {};
   return {
-    ...(found.value.python === 0 && {python: 'Not recorded: profile(with_stack=True)'}),
+    ...(found.value.python === 0 && {python: /* text */ 'Not recorded: profile(with_stack=True)'}),
     ...(found.value.modules === 0 && {
-      module: 'Not recorded: profile(with_stack=True, with_modules=True)',
+      module: /* text */ 'Not recorded: profile(with_stack=True, with_modules=True)',
     }),
   };
 }

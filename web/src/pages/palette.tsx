@@ -7,7 +7,7 @@ import {formatCount, formatDuration, plural} from '../base/format';
 import {ns} from '../base/units';
 import {loadRuns, runName, runs} from '../model/runs';
 import {helpIsOpen} from '../model/shortcuts';
-import {nextTheme} from '../model/theme';
+import {THEME_WORDS, nextTheme} from '../model/theme';
 import {traces} from '../model/traces';
 import {DEFAULT_VIEW, leap, openTrace, show, theme, timeWindow} from '../model/view_state';
 import {NAMED_COMMANDS} from '../timeline/input/named_commands';
@@ -62,15 +62,19 @@ function everywhere(): readonly Command[] {
       hint: 'view',
       run: () => show({...DEFAULT_VIEW, page: 'findings'}),
     },
-    {name: 'Settings', hint: 'view', run: () => show({...DEFAULT_VIEW, page: 'settings'})},
     {
-      name: 'Tokens',
+      name: /* text */ 'Settings',
+      hint: 'view',
+      run: () => show({...DEFAULT_VIEW, page: 'settings'}),
+    },
+    {
+      name: /* text */ 'Tokens',
       hint: 'view',
       run: () => show({...DEFAULT_VIEW, page: 'settings', settingsTab: 'tokens'}),
     },
     {name: 'Keys and letters', hint: '?', run: () => (helpIsOpen.value = true)},
     {
-      name: `Theme: ${nextTheme(theme.value) === 'auto' ? 'system' : nextTheme(theme.value)}`,
+      name: `Theme: ${THEME_WORDS[nextTheme(theme.value)]}`,
       hint: 'change',
       run: () => (theme.value = nextTheme(theme.value)),
     },

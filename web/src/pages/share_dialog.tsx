@@ -117,7 +117,7 @@ function WindowLine({trace}: {trace: TraceInfo}): JSX.Element | null {
   return (
     <>
       <span class="muted">This window as a part of a report:</span>
-      <CopyButton text={`\`\`\`lacuna\n${shared.view}\n\`\`\`\n`} label="Copy" />
+      <CopyButton text={/* no text */ `\`\`\`lacuna\n${shared.view}\n\`\`\`\n`} label="Copy" />
     </>
   );
 }

@@ -72,7 +72,7 @@ function Graph({reply}: {reply: FlameReply}): JSX.Element {
         layout={layout}
         match={undefined}
         name="Flame graph of the area"
-        labelOf={node => (node === 0 ? 'all' : frameLabel(tree, node, NO_SHORT_NAMES))}
+        labelOf={node => (node === 0 ? /* text */ 'all' : frameLabel(tree, node, NO_SHORT_NAMES))}
         valueText={value}
         describe={node =>
           `${value(node)}, ${formatPct((100 * (layout.valueNs[node] ?? 0)) / Math.max(1, all))}, ` +

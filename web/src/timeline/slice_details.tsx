@@ -218,7 +218,7 @@ function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInf
   const isProjection = slice.kind === 'gpu_range';
   const [call, work, label] =
     slice.kind === 'api'
-      ? [slice, link, 'launched']
+      ? [slice, link, /* text */ 'launched']
       : [link, slice, isProjection ? 'range on the host' : 'launched by'];
   const track = model.track(link.track);
   const row = track ? trackLabel(model.tracks, track).label : '';

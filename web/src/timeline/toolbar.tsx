@@ -119,10 +119,11 @@ function SearchBox({model, navigator, searchRef}: Props): JSX.Element {
   const hasHits = state.kind === 'ready' && state.total > 0;
   let count = '';
   if (state.kind === 'loading') count = '\u2026';
-  else if (state.kind === 'error') count = 'failed';
+  else if (state.kind === 'error') count = /* text */ 'failed';
   else if (state.kind === 'ready') {
     const total = formatCount(state.total);
-    count = state.total === 0 ? 'none' : state.at < 0 ? total : `${state.at + 1} of ${total}`;
+    count =
+      state.total === 0 ? /* text */ 'none' : state.at < 0 ? total : `${state.at + 1} of ${total}`;
   }
   return (
     <div class="tl-search" role="search">

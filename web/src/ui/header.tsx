@@ -1,7 +1,7 @@
 // The bar at the top of every page.
 import type {ComponentChildren, JSX} from 'preact';
 import {helpIsOpen} from '../model/shortcuts';
-import {nextTheme} from '../model/theme';
+import {THEME_WORDS, nextTheme} from '../model/theme';
 import {DEFAULT_VIEW, theme} from '../model/view_state';
 import {CopyLink} from './copy_link';
 import {IconAuto, IconHelp, IconMoon, IconPerson, IconSun, Mark} from './icons';
@@ -39,7 +39,7 @@ export function Header({children}: {children?: ComponentChildren}): JSX.Element 
 }
 
 function ThemeButton(): JSX.Element {
-  const label = `Theme: ${theme.value === 'auto' ? 'system' : theme.value}`;
+  const label = `Theme: ${THEME_WORDS[theme.value]}`;
   return (
     <button
       type="button"

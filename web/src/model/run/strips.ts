@@ -9,7 +9,7 @@ export const WORKS = ['compute', 'exposed_comm', 'exposed_copy'] as const;
 export type Work = (typeof WORKS)[number];
 
 export const WORK_NAMES: Readonly<Record<Work, string>> = {
-  compute: 'computing',
+  compute: /* text */ 'computing',
   exposed_comm: 'communication alone',
   exposed_copy: 'copies alone',
 };

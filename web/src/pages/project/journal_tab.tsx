@@ -155,9 +155,7 @@ function LadderChart({runs}: {runs: readonly JournalRun[]}): JSX.Element | null 
               <>
                 <line
                   class={
-                    runs[i]?.regression?.lasting
-                      ? 'ladder-tread ladder-slower'
-                      : 'ladder-tread'
+                    runs[i]?.regression?.lasting ? 'ladder-tread ladder-slower' : 'ladder-tread'
                   }
                   x1={x(i)}
                   x2={x(i) + room}
@@ -416,7 +414,7 @@ const gpuTime = (hours: number): string =>
 
 function Numbers({run}: {run: JournalRun}): JSX.Element {
   const unit = run.throughput_unit ?? 'steps';
-  const rows: readonly (readonly [string, string | undefined])[] = [
+  const rows: readonly (readonly [string, string | undefined])[] = /* text */ [
     [
       'throughput',
       run.throughput_per_s === undefined

@@ -161,7 +161,7 @@ function Link({link, onRevoked}: {link: Share; onRevoked: () => void}): JSX.Elem
   const ends =
     link.expires_at === undefined
       ? 'without end'
-      : `${isOver ? 'ended' : 'until'} ${formatWhen(link.expires_at, new Date())}`;
+      : `${isOver ? /* text */ 'ended' : /* text */ 'until'} ${formatWhen(link.expires_at, new Date())}`;
   return (
     <li>
       <span class="muted">

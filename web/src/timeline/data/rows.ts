@@ -345,7 +345,7 @@ function groupOf(info: TracksInfo, track: TrackInfo): {key: string; label: strin
   const process = info.processes.find(p => p.index === track.process);
   if (!process) return {key: 'gp', label: 'no process', order: 1e9};
   const parts = [
-    process.name || (process.pid === '' ? '' : 'process'),
+    process.name || (process.pid === '' ? '' : /* text */ 'process'),
     process.pid,
     process.labels,
   ];
@@ -486,7 +486,7 @@ function counterLabel(info: TracksInfo, own: string): string {
       : rest?.startsWith('tensors allocated')
         ? 'memory'
         : undefined;
-  if (gpu === undefined || word === undefined) return own === '' ? 'counter' : own;
+  if (gpu === undefined || word === undefined) return own === '' ? /* text */ 'counter' : own;
   return severalDevices(info) ? `${gpu} ${word}` : word;
 }
 

@@ -390,9 +390,9 @@ export class Stage {
   private publishSettled(isDone: boolean): void {
     const {isComplete, tiles} = this.model;
     const isSettled = isDone && isComplete && tiles.failure === undefined;
-    const text = isSettled ? 'yes' : 'no';
+    const settled = isSettled ? 'yes' : 'no';
     const {dataset} = this.elements.root;
-    if (dataset['settled'] !== text) dataset['settled'] = text;
+    if (dataset['settled'] !== settled) dataset['settled'] = settled;
   }
 
   /** Figures of the last seconds on the root element, for tests and measurements. */
