@@ -209,6 +209,25 @@ const steps = [
     await fold.waitFor();
     await until(async () => (await height()) === folded);
   }],
+  ['a window is drawn on the map of the whole, and the wheel zooms where all rows fit', async () => {
+    await open();
+    const map = await page.locator('.tl-minimap').boundingBox();
+    const windowOf = () => new URL(page.url()).searchParams.get('v')?.split(',').map(Number);
+    await page.mouse.move(map.x + map.width * 0.25, map.y + map.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(map.x + map.width * 0.5, map.y + map.height / 2, {steps: 5});
+    await page.mouse.up();
+    const {duration_ns: whole} = await get(`traces/${id}/tracks`);
+    await until(() => Math.abs((windowOf()?.[1] ?? 0) / whole - 0.25) < 0.02); // the address follows
+    const [t0, width] = windowOf();
+    assert.ok(Math.abs(t0 / whole - 0.25) < 0.02, `${t0 / whole}`);
+    await page.getByLabel('Filter rows by name').fill('busy');
+    const stage = await page.locator('.tl-stage').boundingBox();
+    await page.mouse.move(stage.x + stage.width / 2, stage.y + 20);
+    await page.mouse.wheel(0, -300);
+    await until(() => windowOf()[1] < width * 0.9);
+    await page.getByLabel('Filter rows by name').fill('');
+  }],
   ['the title of a tab begins with the view, and the help has all letters', async () => {
     await open();
     assert.equal(await page.title(), 'Timeline · peers · Lacuna');

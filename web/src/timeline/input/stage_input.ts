@@ -259,7 +259,10 @@ export class StageInput {
     const dy = event.deltaY * unit;
     event.preventDefault();
     const {model} = stage;
-    if (event.ctrlKey || event.metaKey) {
+    const {scroller} = stage.elements;
+    // where all rows are in view there is nothing to scroll
+    const isFree = !event.shiftKey && scroller.scrollHeight <= scroller.clientHeight;
+    if (event.ctrlKey || event.metaKey || (isFree && Math.abs(dy) > Math.abs(dx))) {
       // A pinch arrives as Ctrl + wheel with small distances: it wants more zoom per pixel.
       const gain = Math.abs(dy) < 30 && event.ctrlKey && event.deltaMode === 0 ? 4 : 1;
       const box = stage.elements.overlay.getBoundingClientRect();
@@ -347,7 +350,11 @@ export class StageInput {
       window = clampWindow({t0: t - half, t1: t + half}, stage.model.durationNs);
       stage.model.setWindow(window);
     }
-    this.brush = {grip, offset: t, window};
+    const isWhole = window.t1 - window.t0 >= stage.model.durationNs;
+    this.brush =
+      isWhole && grip === 'inside'
+        ? {grip: 'left', offset: t, window: {t0: t, t1: t}} // draws a window from here
+        : {grip, offset: t, window};
   }
 
   private brushMove(event: PointerEvent): void {
