@@ -387,13 +387,42 @@ static void setup_before_totals(void)
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db,
                                   "UPDATE meta SET value = 3 WHERE key = 'format_version';"
-                                  "DROP TABLE total; DROP TABLE IF EXISTS gap_total",
+                                  "DROP TABLE total; DROP TABLE IF EXISTS gap_total;"
+                                  "DROP TABLE open_before",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
     ck_assert_msg(lac_checked_stamp(path, &error) == LAC_OK, "%s", error.message);
     ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
 }
+
+/** What is open where a chunk begins is in a row: the one before it is not read for that. */
+START_TEST(test_open_slices_are_not_looked_for)
+{
+    struct lac_area_query late = {.t1_ns = LAC_TIME_MAX_NS};
+    struct lac_error error = {0};
+    sqlite3 *db = NULL;
+
+    lac_trace_file_close(file);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "UPDATE chunk SET data = 0 WHERE first = "
+                                  "(SELECT min(first) FROM open_before)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_changes(db), 1);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    ck_assert_msg(lac_checked_stamp(path, &error) == LAC_OK, "%s", error.message);
+    ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
+    ck_assert_uint_eq(file->track_chunk[1], 3);
+    ck_assert_int_gt(file->chunks[1].end_last, file->chunks[2].start_first);
+    late.t0_ns = file->chunks[2].start_last; /* the slice around all is in the first chunk */
+    late.tracks = (const uint32_t[]){0};
+    late.track_count = 1;
+    ck_assert_int_eq(file->head.tracks[0].kind, LAC_TRACK_THREAD);
+    compare_with_plain(&late);
+}
+END_TEST
 
 /** A chunk says what it holds, and that is used: what it says is told. */
 START_TEST(test_totals_are_not_counted_again)
@@ -536,6 +565,7 @@ int main(void)
     tcase_add_checked_fixture(stored, setup_nested, teardown);
     tcase_set_timeout(stored, 300);
     tcase_add_test(stored, test_totals_are_not_counted_again);
+    tcase_add_test(stored, test_open_slices_are_not_looked_for);
     suite_add_tcase(suite, stored);
     return check_main(suite);
 }

@@ -36,25 +36,11 @@ static bool has_nesting(const struct lac_trace_file *file, uint32_t track)
     return file->head.tracks[track].kind == LAC_TRACK_THREAD;
 }
 
-/** Fill the lanes that one chunk leaves open at `at_ns`, where nothing later did. */
-static void find_open(const struct lac_slices *at, int64_t at_ns, struct lac_open_slice *open)
-{
-    for (uint64_t i = at->count; i > 0; i--) {
-        struct lac_open_slice *lane = &open[at->lane[i - 1]];
-        const int64_t end_ns = at->start_ns[i - 1] + at->dur_ns[i - 1];
-
-        if (lane->end_ns < 0 && end_ns >= at_ns) {
-            *lane = (struct lac_open_slice){end_ns, at->name[i - 1], at->kind[i - 1]};
-        }
-    }
-}
-
-/** The slices that are open where a chunk begins: walk back, skipping chunks that end before. */
+/** The slices that are open where a chunk begins. */
 static enum lac_status open_before(struct counting *counting, uint32_t chunk)
 {
     struct lac_trace_file *file = counting->file;
-    const struct lac_chunk_entry *here = &file->chunks[chunk];
-    const uint32_t lanes = file->head.tracks[here->track].lane_count;
+    const uint32_t lanes = file->head.tracks[file->chunks[chunk].track].lane_count;
 
     if (lanes > counting->open_capacity) {
         struct lac_open_slice *open = realloc(counting->open, (size_t)lanes * sizeof(*open));
@@ -65,25 +51,7 @@ static enum lac_status open_before(struct counting *counting, uint32_t chunk)
         counting->open = open;
         counting->open_capacity = lanes;
     }
-    for (uint32_t l = 0; l < lanes; l++) {
-        counting->open[l] = (struct lac_open_slice){.end_ns = -1};
-    }
-    for (uint32_t c = chunk; c > file->track_chunk[here->track]; c--) {
-        const struct lac_chunk_columns *columns = NULL;
-        struct lac_cache_entry *pin = NULL;
-        enum lac_status status;
-
-        if (file->chunks[c - 1].end_last < here->start_first) {
-            continue;
-        }
-        status = lac_trace_chunk(file, c - 1, LAC_COLUMNS_TILE, &columns, &pin, counting->reterr);
-        if (status != LAC_OK) {
-            return status;
-        }
-        find_open(&columns->at, here->start_first, counting->open);
-        lac_cache_unpin(file->cache, pin);
-    }
-    return LAC_OK;
+    return lac_trace_open_before(file, chunk, counting->open, counting->reterr);
 }
 
 /** Count what of a chunk lies in [t0_ns, t1_ns) into `totals`. */

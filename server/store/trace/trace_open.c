@@ -218,6 +218,7 @@ void lac_trace_file_close(struct lac_trace_file *file)
     lac_cache_drop_owner(file->model_cache, file->owner);
     (void)sqlite3_finalize(file->get_blob);
     (void)sqlite3_finalize(file->get_totals);
+    (void)sqlite3_finalize(file->get_open);
     (void)sqlite3_close(file->db);
     if (file->owns_caches) {
         lac_cache_destroy(file->cache);

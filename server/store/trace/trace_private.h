@@ -66,6 +66,8 @@ struct lac_trace_file {
     sqlite3 *db;
     sqlite3_stmt *get_blob;
     sqlite3_stmt *get_totals;        /**< prepared when first asked for */
+    sqlite3_stmt *get_open;          /**< as well */
+    bool lacks_open;                 /**< the file has no table for get_open */
     char label[LAC_SQL_LABEL_BYTES]; /**< what it is called in messages */
 
     struct lac_cache *cache;       /**< columns */
@@ -295,6 +297,17 @@ LAC_MUST_USE enum lac_status lac_trace_stored_totals(struct lac_trace_file *file
                                                      const struct lac_chunk_entry *chunk,
                                                      struct lac_name_totals *ret_totals,
                                                      struct lac_error *reterr);
+
+/**
+ * Which slices of a thread are open where a chunk begins (open_before.c): a row of the file, or of
+ * one that does not say so by decoding the chunks before.
+ *
+ * @param open out, by lane: as many as the track has
+ * @return LAC_OK, LAC_ERR_CORRUPT, LAC_ERR_NOMEM, LAC_ERR_IO
+ */
+LAC_MUST_USE enum lac_status lac_trace_open_before(struct lac_trace_file *file, uint32_t chunk,
+                                                   struct lac_open_slice *open,
+                                                   struct lac_error *reterr);
 
 /** Add the slices of a part. @return false when out of memory */
 LAC_MUST_USE bool lac_name_totals_count(struct lac_name_totals *totals,

@@ -31,6 +31,8 @@ struct lac_totals_writer {
     struct lac_name_totals totals;
     struct lac_open_slice *open; /**< of the present track, by lane */
     uint32_t open_capacity;
+    uint32_t lane_count;  /**< of the present track */
+    uint64_t track_first; /**< its first slice */
     bool is_nested;
     bool is_big; /**< of more than one chunk: counting one takes a millisecond, and is kept */
 };
@@ -82,6 +84,8 @@ enum lac_status lac_totals_writer_track(struct lac_totals_writer *totals,
 {
     totals->is_nested = track->kind == LAC_TRACK_THREAD;
     totals->is_big = track->count > LAC_CHUNK_SLICES;
+    totals->lane_count = track->lane_count;
+    totals->track_first = track->first;
     if (!totals->is_nested || !totals->is_big) {
         return LAC_OK;
     }
@@ -154,6 +158,12 @@ enum lac_status lac_totals_writer_add(struct lac_totals_writer *totals, uint64_t
 
     if (!totals->is_big) {
         return LAC_OK;
+    }
+    if (totals->is_nested && first > totals->track_first) {
+        status = lac_trace_write_open(writer, first, totals->open, totals->lane_count);
+        if (status != LAC_OK) {
+            return status;
+        }
     }
     lac_name_totals_clear(&totals->totals);
     if (!lac_name_totals_count(&totals->totals, &part)) {

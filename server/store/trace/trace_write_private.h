@@ -84,6 +84,13 @@ LAC_MUST_USE enum lac_status lac_totals_writer_add(struct lac_totals_writer *tot
 /** NULL is allowed. */
 void lac_totals_writer_destroy(struct lac_totals_writer *totals);
 
+/** A row of table open_before (open_before.c): which of `open`, the last slice of each lane, reach
+ *  the chunk that begins with slice `first`. */
+struct lac_open_slice;
+LAC_MUST_USE enum lac_status lac_trace_write_open(struct lac_trace_writer *writer, uint64_t first,
+                                                  const struct lac_open_slice *open,
+                                                  uint32_t lane_count);
+
 /** Rows of a block of gaps, shares one after another. */
 struct lac_gap_rows {
     const int64_t *start_ns, *dur_ns, *device, *cause, *shares; /**< `shares`: how many */
