@@ -4,6 +4,7 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/import/import.h"
 #include "analysis/model/chunk.h"
+#include "collector/base/count_of.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
@@ -12,6 +13,7 @@
 #include "tests/support/rich_model.h"
 
 #include <check.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -527,6 +529,73 @@ START_TEST(helpers_change_nothing)
 }
 END_TEST
 
+/** Bins of [t0, t1) as they follow from the samples, each put where its time says. */
+static void expect_bins(uint32_t track, int64_t t0_ns, int64_t t1_ns, uint32_t bins,
+                        const struct lac_counter_points *points)
+{
+    const uint64_t end = model->tracks[track].first + model->tracks[track].count;
+    uint32_t at = 0;
+    uint64_t i = model->tracks[track].first;
+
+    while (i < end && model->sample_ts_ns[i] < t0_ns) {
+        i++;
+    }
+    while (i < end && model->sample_ts_ns[i] < t1_ns) {
+        const uint32_t bin = (uint32_t)((double)(model->sample_ts_ns[i] - t0_ns) * (double)bins /
+                                        (double)(t1_ns - t0_ns));
+        double min = INFINITY;
+        double max = -INFINITY;
+
+        for (; i < end && model->sample_ts_ns[i] < t1_ns &&
+               (uint32_t)((double)(model->sample_ts_ns[i] - t0_ns) * (double)bins /
+                          (double)(t1_ns - t0_ns)) == bin;
+             i++) {
+            min = fmin(min, model->sample_value[i]);
+            max = fmax(max, model->sample_value[i]);
+        }
+        ck_assert_uint_lt(at, points->count);
+        ck_assert_int_eq(points->ts_ns[at], model->sample_ts_ns[i - 1]);
+        ck_assert(points->last[at] == model->sample_value[i - 1]);
+        ck_assert(points->min[at] == min && points->max[at] == max);
+        at++;
+    }
+    ck_assert_uint_eq(at, points->count);
+}
+
+START_TEST(test_counters_are_what_their_samples_say)
+{
+    static const uint32_t choices[] = {1, 2, 37, 1500, 8192};
+    const int64_t duration_ns = model->info.duration_ns;
+    uint32_t random = 7;
+    uint32_t asked = 0;
+    struct lac_error error;
+
+    for (uint32_t round = 0; round < 300; round++) {
+        const uint32_t track = round % model->track_count;
+        struct lac_counter_points points = {0};
+        int64_t t0_ns;
+        int64_t t1_ns;
+        uint32_t bins;
+
+        if (model->tracks[track].kind != LAC_TRACK_COUNTER) {
+            continue;
+        }
+        random = random * 1664525 + 1013904223;
+        t0_ns =
+            random % 4 == 0 ? 0 : (int64_t)((double)random / 4294967296.0 * (double)duration_ns);
+        random = random * 1664525 + 1013904223;
+        t1_ns = t0_ns + 1 + ((duration_ns - t0_ns) >> (random >> 4) % 24);
+        bins = choices[(random >> 10) % LAC_COUNT_OF(choices)];
+        ck_assert_int_eq(lac_trace_file_counter(file, track, t0_ns, t1_ns, bins, &points, &error),
+                         LAC_OK);
+        expect_bins(track, t0_ns, t1_ns, bins, &points);
+        lac_counter_points_done(&points);
+        asked++;
+    }
+    ck_assert_uint_gt(asked, 10);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store_area");
@@ -544,6 +613,7 @@ int main(void)
     tcase_add_test(area, test_idle_time_of_a_device);
     tcase_add_test(area, helpers_change_nothing);
     tcase_add_test(area, test_order_of_names);
+    tcase_add_test(area, test_counters_are_what_their_samples_say);
     tcase_add_test(area, test_what_cannot_be_asked);
     suite_add_tcase(suite, area);
     tcase_add_unchecked_fixture(nested, setup_nested, teardown);

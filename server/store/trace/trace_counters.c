@@ -2,6 +2,7 @@
 
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "server/store/trace/cache.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_file.h"
@@ -15,9 +16,19 @@
 
 enum { POINTS_MAX = 8192 };
 
+/** Of keys in the cache: no set of columns is this. */
+#define SAMPLES_TYPE (UINT32_C(1) << 29)
+
 struct bins {
     struct lac_counter_points points; /**< count = bins; a bin is empty while ts_ns is -1 */
     int64_t t0_ns, t1_ns;
+};
+
+/** A block as it is kept: unpacking it is nearly all that an answer costs. */
+struct block {
+    uint32_t count;
+    int64_t *value; /**< the bits of a double each */
+    int64_t ts_ns[];
 };
 
 static bool bins_create(struct bins *bins, uint32_t count)
@@ -37,49 +48,127 @@ static bool bins_create(struct bins *bins, uint32_t count)
     return true;
 }
 
-static void add_sample(struct bins *bins, int64_t ts_ns, double value)
+/** By doubles: the width may be 2^53, times the bins too much for 64 bits. */
+static uint32_t bin_of(const struct bins *bins, int64_t ts_ns)
 {
-    struct lac_counter_points *points = &bins->points;
-    /* by doubles: the width may be 2^53, times the bins too much for 64 bits */
-    uint32_t bin = (uint32_t)((double)(ts_ns - bins->t0_ns) * (double)points->count /
-                              (double)(bins->t1_ns - bins->t0_ns));
+    const uint32_t count = bins->points.count;
+    const uint32_t bin = (uint32_t)((double)(ts_ns - bins->t0_ns) * (double)count /
+                                    (double)(bins->t1_ns - bins->t0_ns));
 
-    bin = bin < points->count ? bin : points->count - 1;
-    if (points->ts_ns[bin] < 0) {
-        points->min[bin] = value;
-        points->max[bin] = value;
-    }
-    points->min[bin] = value < points->min[bin] ? value : points->min[bin];
-    points->max[bin] = value > points->max[bin] ? value : points->max[bin];
-    points->last[bin] = value;
-    points->ts_ns[bin] = ts_ns;
+    return bin < count ? bin : count - 1;
 }
 
-static enum lac_status add_block(struct bins *bins, sqlite3_stmt *get)
+/** The first time that lies in a later bin: nearly all samples are only compared with it. */
+static int64_t end_of(const struct bins *bins, uint32_t bin)
 {
-    int64_t count = sqlite3_column_int64(get, 0);
+    int64_t end_ns;
+
+    if (bin + 1 >= bins->points.count) {
+        return bins->t1_ns;
+    }
+    end_ns = bins->t0_ns + (int64_t)((double)(bins->t1_ns - bins->t0_ns) * (double)(bin + 1) /
+                                     (double)bins->points.count);
+    while (bin_of(bins, end_ns) > bin) {
+        end_ns--;
+    }
+    while (end_ns < bins->t1_ns && bin_of(bins, end_ns) <= bin) {
+        end_ns++;
+    }
+    return end_ns;
+}
+
+static double real_of(int64_t bits)
+{
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/** Samples [first, end) of the block, all of one bin. */
+static void add_run(struct lac_counter_points *points, uint32_t bin, const struct block *block,
+                    uint32_t first, uint32_t end)
+{
+    const bool is_empty = points->ts_ns[bin] < 0;
+    double min = is_empty ? real_of(block->value[first]) : points->min[bin];
+    double max = is_empty ? min : points->max[bin];
+
+    for (uint32_t i = first; i < end; i++) {
+        const double value = real_of(block->value[i]);
+
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+    }
+    points->min[bin] = min;
+    points->max[bin] = max;
+    points->last[bin] = real_of(block->value[end - 1]);
+    points->ts_ns[bin] = block->ts_ns[end - 1];
+}
+
+static void add_samples(struct bins *bins, const struct block *block)
+{
+    for (uint32_t i = 0; i < block->count;) {
+        const uint32_t first = i;
+        const int64_t from_ns = block->ts_ns[i++];
+        uint32_t bin;
+        int64_t end_ns;
+
+        if (from_ns < bins->t0_ns || from_ns >= bins->t1_ns) {
+            continue;
+        }
+        bin = bin_of(bins, from_ns);
+        end_ns = end_of(bins, bin);
+        while (i < block->count && block->ts_ns[i] >= from_ns && block->ts_ns[i] < end_ns) {
+            i++;
+        }
+        add_run(&bins->points, bin, block, first, i);
+    }
+}
+
+/** Unpack the block that `get` is at and keep it. */
+static enum lac_status read_block(struct lac_trace_file *file, const struct lac_cache_key *key,
+                                  sqlite3_stmt *get, struct lac_cache_entry **ret_entry)
+{
+    const int64_t count = sqlite3_column_int64(get, 1);
     int64_t *columns[2];
+    struct block *block;
+    size_t size_bytes;
     enum lac_status status;
 
     if (count < 1 || count > LAC_COLUMN_BLOCK_ROWS) {
         return LAC_ERR_CORRUPT;
     }
-    columns[0] = malloc(sizeof(int64_t) * 2 * (size_t)count);
-    if (columns[0] == NULL) {
+    size_bytes = sizeof(*block) + 2 * (size_t)count * sizeof(int64_t);
+    block = malloc(size_bytes);
+    if (block == NULL) {
         return LAC_ERR_NOMEM;
     }
-    columns[1] = columns[0] + count;
-    status = lac_columns_decode(sqlite3_column_blob(get, 1), (size_t)sqlite3_column_bytes(get, 1),
-                                2, (uint32_t)count, columns);
-    for (int64_t i = 0; i < count && status == LAC_OK; i++) {
-        if (columns[0][i] >= bins->t0_ns && columns[0][i] < bins->t1_ns) {
-            double value;
-
-            memcpy(&value, &columns[1][i], sizeof(value));
-            add_sample(bins, columns[0][i], value);
-        }
+    block->count = (uint32_t)count;
+    block->value = block->ts_ns + count;
+    columns[0] = block->ts_ns;
+    columns[1] = block->value;
+    status = lac_columns_decode(sqlite3_column_blob(get, 2), (size_t)sqlite3_column_bytes(get, 2),
+                                2, block->count, columns);
+    if (status != LAC_OK) {
+        free(block);
+        return status;
     }
-    free(columns[0]);
+    *ret_entry = lac_cache_put(file->cache, key, block, size_bytes, free);
+    return *ret_entry != NULL ? LAC_OK : LAC_ERR_NOMEM;
+}
+
+static enum lac_status add_block(struct lac_trace_file *file, struct bins *bins, sqlite3_stmt *get)
+{
+    const struct lac_cache_key key = {.owner = file->owner,
+                                      .index = (uint64_t)sqlite3_column_int64(get, 0),
+                                      .type = SAMPLES_TYPE};
+    struct lac_cache_entry *entry = lac_cache_get(file->cache, &key);
+    enum lac_status status = entry != NULL ? LAC_OK : read_block(file, &key, get, &entry);
+
+    if (status == LAC_OK) {
+        add_samples(bins, lac_cache_data(entry));
+    }
+    lac_cache_unpin(file->cache, entry);
     return status;
 }
 
@@ -92,7 +181,7 @@ static enum lac_status add_blocks(struct lac_trace_file *file, uint32_t track, s
 
     (void)pthread_mutex_lock(&file->db_lock);
     status = lac_sql_prepare(file->db,
-                             "SELECT count, data FROM sample WHERE id >= ? AND id < ? "
+                             "SELECT id, count, data FROM sample WHERE id >= ? AND id < ? "
                              "AND ts_last >= ? AND ts_first < ? ORDER BY id",
                              &get, reterr);
     if (status == LAC_OK) {
@@ -104,7 +193,7 @@ static enum lac_status add_blocks(struct lac_trace_file *file, uint32_t track, s
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
-            status = add_block(bins, get);
+            status = add_block(file, bins, get);
         }
     }
     (void)sqlite3_finalize(get);
