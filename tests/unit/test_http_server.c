@@ -711,43 +711,68 @@ START_TEST(a_base_path_is_removed)
 }
 END_TEST
 
-/* Whether the server ended the connection, without waiting. */
-static bool is_ended(int fd)
-{
-    char byte;
-    const ssize_t length = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+/* A connection on which nothing is asked, and what came on it so far. */
+struct silent {
+    int fd;
+    bool is_ended;
+    size_t length;
+    char heard[1024];
+};
 
-    return length == 0 || (length < 0 && errno != EAGAIN);
+/* Whether the server ended the connection, without waiting. */
+static bool is_ended(struct silent *silent)
+{
+    ssize_t length = 1;
+
+    while (!silent->is_ended && length > 0) {
+        const size_t room = sizeof(silent->heard) - 1 - silent->length;
+
+        ck_assert_uint_gt(room, 0);
+        length = recv(silent->fd, silent->heard + silent->length, room, MSG_DONTWAIT);
+        silent->length += length > 0 ? (size_t)length : 0;
+        silent->is_ended = length == 0 || (length < 0 && errno != EAGAIN);
+    }
+    return silent->is_ended;
 }
 
-static unsigned count_ended(const int *fds, unsigned count)
+static unsigned count_ended(struct silent *silent, unsigned count)
 {
     unsigned ended = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        ended += is_ended(fds[i]) ? 1 : 0;
+        ended += is_ended(&silent[i]) ? 1 : 0;
     }
     return ended;
 }
 
 START_TEST(one_address_cannot_take_all_connections_and_the_last_gets_in)
 {
-    int fds[12];
+    struct silent silent[12] = {0};
 
     stop();
     start_with(
         &(const struct lac_http_options){.loopback_connections_max = 8, .header_ms_max = 600000});
     for (unsigned i = 0; i < 12; i++) {
-        fds[i] = dial();
+        silent[i].fd = dial();
     }
-    for (unsigned i = 0; i < 1000 && count_ended(fds, 12) < 4; i++) {
+    for (unsigned i = 0; i < 1000 && count_ended(silent, 12) < 4; i++) {
         (void)poll(NULL, 0, 10);
     }
-    ck_assert_uint_eq(count_ended(fds, 12), 4);
-    ck_assert(!is_ended(fds[11]));
+    ck_assert_uint_eq(count_ended(silent, 12), 4);
+    ck_assert(!is_ended(&silent[11]));
+    for (unsigned i = 0; i < 12; i++) { /* who had to go was told why, who stayed heard nothing */
+        const char *heard = silent[i].heard;
+
+        if (is_ended(&silent[i])) {
+            ck_assert_ptr_eq(strstr(heard, "HTTP/1.1 503 "), heard);
+            ck_assert_ptr_nonnull(strstr(heard, "too_many_connections"));
+        } else {
+            ck_assert_uint_eq(silent[i].length, 0);
+        }
+    }
     ck_assert_int_eq(ask("GET /open HTTP/1.1\r\n" HOST CLOSE), 200);
     for (unsigned i = 0; i < 12; i++) {
-        close(fds[i]);
+        close(silent[i].fd);
     }
 }
 END_TEST
