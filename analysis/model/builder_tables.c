@@ -211,7 +211,8 @@ enum lac_status lac_builder_kernel_config(struct lac_builder *builder,
 static bool copies_equal(const struct lac_copy *a, const struct lac_copy *b)
 {
     return a->bytes == b->bytes && a->copy_kind == b->copy_kind && a->src == b->src &&
-           a->dst == b->dst && a->is_async == b->is_async;
+           a->dst == b->dst && a->is_async == b->is_async && a->module == b->module &&
+           a->graph_node == b->graph_node;
 }
 
 enum lac_status lac_builder_copy(struct lac_builder *builder, const struct lac_copy *copy,

@@ -165,11 +165,13 @@ struct lac_kernel_config {
 };
 
 struct lac_copy {
-    int64_t bytes;     /**< -1 unknown */
-    uint8_t copy_kind; /**< enum lac_copy_kind */
-    uint8_t src;       /**< enum lac_memory_kind */
-    uint8_t dst;       /**< enum lac_memory_kind */
-    uint8_t is_async;  /**< 1 yes, 0 no, 2 not recorded */
+    int64_t bytes;       /**< -1 unknown */
+    uint8_t copy_kind;   /**< enum lac_copy_kind */
+    uint8_t src;         /**< enum lac_memory_kind */
+    uint8_t dst;         /**< enum lac_memory_kind */
+    uint8_t is_async;    /**< 1 yes, 0 no, 2 not recorded */
+    uint32_t module;     /**< as that of a kernel, 0 none */
+    uint64_t graph_node; /**< as that of a kernel, 0 none */
 };
 
 /** Arguments of loader.* ranges (the shared loader vocabulary). */

@@ -120,6 +120,11 @@ static bool configs_hold(const struct lac_model *model)
             return false;
         }
     }
+    for (uint32_t i = 0; i < model->copy_count; i++) {
+        if (model->copies[i].module >= model->strings.count) {
+            return false;
+        }
+    }
     return true;
 }
 

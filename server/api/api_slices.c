@@ -58,11 +58,21 @@ static void write_three(struct lac_json *json, const char *key, const uint32_t v
     lac_json_close(json, ']');
 }
 
+/** The node of a CUDA graph that launched it, and the module that annotations name. */
+static void write_node(struct lac_json *json, const struct lac_model *head, uint64_t node,
+                       uint32_t module)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%" PRIu64, node);
+    lac_json_text(json, "graph_node_id", node != 0 ? text : NULL);
+    lac_json_text(json, "module", module != 0 ? lac_model_str(head, module) : NULL);
+}
+
 static void write_kernel(struct lac_json *json, const struct lac_model *head,
                          const struct lac_slice_full *slice)
 {
     const struct lac_kernel_config *kernel = &slice->kernel;
-    char node[24];
 
     if (!slice->has_kernel) {
         lac_json_null(json, "kernel");
@@ -78,13 +88,12 @@ static void write_kernel(struct lac_json *json, const struct lac_model *head,
     lac_json_real(json, "blocks_per_sm",
                   kernel->blocks_per_sm < 0 ? (double)NAN : (double)kernel->blocks_per_sm);
     lac_json_uint(json, "graph_node", kernel->graph_node);
-    (void)snprintf(node, sizeof(node), "%" PRIu64, kernel->graph_node);
-    lac_json_text(json, "graph_node_id", kernel->graph_node != 0 ? node : NULL);
-    lac_json_text(json, "module", kernel->module != 0 ? lac_model_str(head, kernel->module) : NULL);
+    write_node(json, head, kernel->graph_node, kernel->module);
     lac_json_close(json, '}');
 }
 
-static void write_copy(struct lac_json *json, const struct lac_slice_full *slice)
+static void write_copy(struct lac_json *json, const struct lac_model *head,
+                       const struct lac_slice_full *slice)
 {
     const struct lac_copy *copy = &slice->copy;
     const int64_t dur_ns = slice->row.dur_ns;
@@ -106,6 +115,7 @@ static void write_copy(struct lac_json *json, const struct lac_slice_full *slice
     } else {
         lac_json_bool(json, "async", copy->is_async == 1);
     }
+    write_node(json, head, copy->graph_node, copy->module);
     lac_json_close(json, '}');
 }
 
@@ -149,7 +159,7 @@ static void write_full(struct lac_json *json, const struct lac_trace_file *file,
     lac_json_uint(json, "children", slice->child_count);
     write_args(json, slice->args_json);
     write_kernel(json, lac_trace_file_head(file), slice);
-    write_copy(json, slice);
+    write_copy(json, lac_trace_file_head(file), slice);
     write_loader_and_alloc(json, slice);
     lac_json_open(json, "same_name", '{');
     lac_json_uint(json, "count", slice->same_name_count);

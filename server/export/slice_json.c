@@ -102,6 +102,20 @@ static void put_three(struct lac_slice_json *row, const char *key, const uint32_
     lac_json_close(&row->json, ']');
 }
 
+/** The node of a CUDA graph that launched it, and the module that annotations name. */
+static void put_node(struct lac_slice_json *row, struct lac_json_members recorded, uint64_t node,
+                     uint32_t module)
+{
+    if (node != 0 && !lac_json_has(recorded, "graph node id")) {
+        lac_json_uint(&row->json, "graph node id", node);
+    }
+    if (module != 0 && !lac_json_has(recorded, "module")) {
+        lac_json_text(&row->json, "module",
+                      lac_redact_given(row->source->redactor,
+                                       lac_model_str(row->source->model, module), "module"));
+    }
+}
+
 static void put_kernel(struct lac_slice_json *row, struct lac_json_members recorded,
                        uint32_t detail)
 {
@@ -110,14 +124,7 @@ static void put_kernel(struct lac_slice_json *row, struct lac_json_members recor
         return;
     }
     const struct lac_kernel_config *config = &model->kernel_configs[detail];
-    if (config->graph_node != 0 && !lac_json_has(recorded, "graph node id")) {
-        lac_json_uint(&row->json, "graph node id", config->graph_node);
-    }
-    if (config->module != 0 && !lac_json_has(recorded, "module")) {
-        lac_json_text(&row->json, "module",
-                      lac_redact_given(row->source->redactor, lac_model_str(model, config->module),
-                                       "module"));
-    }
+    put_node(row, recorded, config->graph_node, config->module);
     if (lac_json_has(recorded, "grid")) {
         return;
     }
@@ -168,8 +175,11 @@ void lac_slice_json_args(struct lac_slice_json *row, const struct lac_track *tra
     uint32_t detail = slices->detail != NULL ? slices->detail[slice] : LAC_NONE;
     if (kind == LAC_SLICE_KERNEL) {
         put_kernel(row, recorded, detail);
-    } else if (is_gpu && detail < model->copy_count && model->copies[detail].bytes >= 0) {
-        put_number(row, recorded, "bytes", model->copies[detail].bytes);
+    } else if (is_gpu && detail < model->copy_count) {
+        put_node(row, recorded, model->copies[detail].graph_node, model->copies[detail].module);
+        if (model->copies[detail].bytes >= 0) {
+            put_number(row, recorded, "bytes", model->copies[detail].bytes);
+        }
     } else if (kind == LAC_SLICE_RANGE) {
         put_loader(row, recorded, detail);
     }

@@ -219,9 +219,10 @@ static void put_kernel(const struct lac_model *details, uint32_t row, enum lac_s
     }
 }
 
-static void put_copy(const struct lac_copy *copy, enum lac_slice_column column,
+static void put_copy(const struct lac_model *details, uint32_t row, enum lac_slice_column column,
                      sqlite3_context *out)
 {
+    const struct lac_copy *const copy = &details->copies[row];
     switch ((int)column) {
     case LAC_SLICE_BYTES_:
         lac_sql_put_optional(out, copy->bytes);
@@ -241,6 +242,12 @@ static void put_copy(const struct lac_copy *copy, enum lac_slice_column column,
     }
     case LAC_SLICE_IS_ASYNC_:
         lac_sql_put_optional(out, copy->is_async > 1 ? -1 : copy->is_async);
+        break;
+    case LAC_SLICE_GRAPH_NODE_:
+        put_graph_node(copy->graph_node, out);
+        break;
+    case LAC_SLICE_MODULE_:
+        lac_sql_put_text(out, copy->module != 0 ? lac_model_str(details, copy->module) : NULL);
         break;
     default:
         sqlite3_result_null(out);
@@ -294,7 +301,7 @@ static void put_told(const struct lac_sql_slice *slice, enum lac_slice_column co
         put_kernel(details, detail, column, out);
     } else if ((kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) &&
                detail < details->copy_count) {
-        put_copy(&details->copies[detail], column, out);
+        put_copy(details, detail, column, out);
     } else if (kind == LAC_SLICE_RANGE && detail < details->loader_info_count) {
         put_loader(&details->loader_infos[detail], column, out);
     } else if (kind == LAC_SLICE_ALLOC && detail < details->alloc_count) {

@@ -36,7 +36,7 @@ const struct lac_sql_column *lac_sql_table_column(const struct lac_sql_table *ta
         X(GRAPH_NODE), X(MODULE), LAUNCHED(X), X(ARGS)
 #define COPIES(X)                                                                                  \
     TIMED(X), X(KIND), X(DEVICE), X(STREAM), X(CORRELATION), X(BYTES), X(DIRECTION), X(SOURCE),    \
-        X(DESTINATION), X(IS_ASYNC), LAUNCHED(X), X(ARGS)
+        X(DESTINATION), X(IS_ASYNC), X(GRAPH_NODE), X(MODULE), LAUNCHED(X), X(ARGS)
 #define CALLS(X)     TIMED(X), ON_HOST(X), X(CORRELATION), X(LINK), X(RETURN_VALUE), X(ARGS)
 #define RANGES(X)    TIMED(X), ON_HOST(X), X(BATCH), X(WORKER), X(CPU_NS), X(ARGS)
 #define OPERATORS(X) TIMED(X), ON_HOST(X), X(CORRELATION), X(ARGS)

@@ -42,7 +42,7 @@ def kernels_trace():
 
 
 def graph_trace():
-    """Two launches of graph 9, three kernels each, of which the first has node 1."""
+    """Two launches of graph 9, three kernels each, of which the first has node 1, and a copy, node 4."""
     events = []
     for launch in range(2):
         at = 1000 + 300 * launch
@@ -50,6 +50,8 @@ def graph_trace():
         for node, name in enumerate(("attention_kernel", "mlp_kernel", "other_kernel"), start=1):
             args = {"correlation": launch + 1, "device": 0, "stream": 7, "graph id": 9, "graph node id": GRAPH + node, "grid": [4, 1, 1], "block": [32, 1, 1]}
             events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + 20 * node, "dur": 15, "args": args})
+        args = {"correlation": launch + 1, "device": 0, "stream": 7, "bytes": 64, "graph node id": GRAPH + 4}
+        events.append({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "pid": 0, "tid": 7, "ts": at + 100, "dur": 4, "args": args})
     return json.dumps({"schemaVersion": 1, "traceEvents": events}).encode()
 
 
@@ -176,7 +178,7 @@ class Join(unittest.TestCase):
     def test_annotations_of_graphs_name_the_modules_of_kernels(self):
         """As JSON and as a pickle; in the details, as a row, in SQL, and in a Chrome export that is imported again."""
         base = self.server.wait_ready(self.server.upload(graph_trace(), "graphs"))["id"]
-        notes = {GRAPH + 1: [{"module_fqn": "layers.0.attention", "heads": 8}], GRAPH + 2: ["layers.0.mlp"], GRAPH + 99: [{"name": "not run"}]}
+        notes = {GRAPH + 1: [{"module_fqn": "layers.0.attention", "heads": 8}], GRAPH + 2: ["layers.0.mlp"], GRAPH + 4: [{"module": "cache", "page": 3}], GRAPH + 99: [{"name": "not run"}]}
         for body in (json.dumps({str(node): value for node, value in notes.items()}).encode(), pickle.dumps(notes)):
             row = self.server.wait_ready(self.join(body, "annotations", trace=base))
             self.assertEqual(row["state"], "ready", row)
@@ -202,7 +204,13 @@ class Join(unittest.TestCase):
         self.assertEqual((kernel["module"], kernel["graph_node"], kernel["graph_node_id"]), ("layers.0.attention", GRAPH + 1, str(GRAPH + 1)))
         sql = "SELECT name, count(*) FROM gpu_ranges GROUP BY name ORDER BY name"
         rows = self.ask(trace, sql)
-        self.assertEqual(rows, [["layers.0.attention", 2], ["layers.0.mlp", 2]])
+        self.assertEqual(rows, [["cache", 2], ["layers.0.attention", 2], ["layers.0.mlp", 2]])
+        rows = self.ask(trace, "SELECT module, graph_node, json_extract(args, '$.page') AS page, id FROM copies ORDER BY start_ns")
+        self.assertEqual([row[:3] for row in rows], [["cache", GRAPH + 4, 3]] * 2)
+        copy = self.server.api(f"/traces/{trace}/slices/{rows[0][3]}")["copy"]
+        self.assertEqual((copy["module"], copy["graph_node_id"], copy["bytes"]), ("cache", str(GRAPH + 4), 64))
+        flame = self.server.api(f"/traces/{trace}/flame?metric=gpu&by=module")["nodes"]
+        self.assertLessEqual({"cache", "layers.0.attention", "layers.0.mlp"}, set(flame["name"]))
 
     def test_what_cannot_be_joined(self):
         self.refused(f"join={'a' * 26}", 404, "no trace has this id")

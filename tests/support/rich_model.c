@@ -117,7 +117,9 @@ static enum lac_status make_launch(struct maker *maker, uint32_t i)
                             .copy_kind = LAC_COPY_HTOD,
                             .src = LAC_MEMORY_PAGEABLE,
                             .dst = LAC_MEMORY_DEVICE,
-                            .is_async = 1};
+                            .is_async = 1,
+                            .graph_node = i % 3 == 0 ? UINT64_C(9) << 32 | i % 40 : 0,
+                            .module = i % 3 == 0 ? maker->names[i % 5] : 0};
     struct lac_slice_in op = {.start_ns = at_ns,
                               .dur_ns = 3000 + pick(maker, 3000),
                               .track = maker->thread,
@@ -324,6 +326,8 @@ static const char *tables_differ(const struct lac_model *a, const struct lac_mod
         SAME_NUMBER(copies[i].src);
         SAME_NUMBER(copies[i].dst);
         SAME_NUMBER(copies[i].is_async);
+        SAME_NUMBER(copies[i].graph_node);
+        SAME_NUMBER(copies[i].module);
     }
     for (uint32_t i = 0; i < a->loader_info_count; i++) {
         SAME_NUMBER(loader_infos[i].batch);

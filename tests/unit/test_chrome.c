@@ -224,11 +224,11 @@ START_TEST(copies_know_their_direction_memory_and_bytes)
                                                                                        "\"bytes\":"
                                                                                        "512") "]");
     static const struct lac_copy expected[] = {
-        {19267584, LAC_COPY_HTOD, LAC_MEMORY_PAGEABLE, LAC_MEMORY_DEVICE, 2},
-        {4, LAC_COPY_DTOH, LAC_MEMORY_DEVICE, LAC_MEMORY_PINNED, 2},
-        {-1, LAC_COPY_HTOD, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE, 2},
-        {-1, LAC_COPY_DTOD, LAC_MEMORY_UNKNOWN, LAC_MEMORY_UNKNOWN, 2},
-        {512, LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE, 2}};
+        {19267584, LAC_COPY_HTOD, LAC_MEMORY_PAGEABLE, LAC_MEMORY_DEVICE, 2, 0, 0},
+        {4, LAC_COPY_DTOH, LAC_MEMORY_DEVICE, LAC_MEMORY_PINNED, 2, 0, 0},
+        {-1, LAC_COPY_HTOD, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE, 2, 0, 0},
+        {-1, LAC_COPY_DTOD, LAC_MEMORY_UNKNOWN, LAC_MEMORY_UNKNOWN, 2, 0, 0},
+        {512, LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE, 2, 0, 0}};
     for (size_t i = 0; i < 5; i++) {
         const struct lac_copy *copy = &model->copies[model->slices.detail[i]];
         ck_assert_int_eq(copy->bytes, expected[i].bytes);

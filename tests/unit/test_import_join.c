@@ -543,6 +543,53 @@ START_TEST(annotations_are_those_of_their_process)
 }
 END_TEST
 
+#define GRAPH_COPY(stream, at_us, corr, node)                                                      \
+    "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoD (Device -> "                      \
+    "Device)\",\"pid\":0,\"tid\":" stream ",\"ts\":" T0_S at_us                                    \
+    ",\"dur\":10,\"args\":{\"device\":0,\"stream\":" stream ",\"correlation\":" corr               \
+    ",\"bytes\":64,\"graph node id\":" node "}}"
+
+static const struct lac_copy *copy_on(const struct lac_model *model, int64_t stream)
+{
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        const struct lac_track *const track = &model->tracks[lac_model_track_of(model, i)];
+        if (track->tid == stream && model->slices.kind[i] == LAC_SLICE_COPY) {
+            return &model->copies[model->slices.detail[i]];
+        }
+    }
+    ck_abort_msg("no copy on %lld", (long long)stream);
+}
+
+/* A copy is a node as a kernel is. Both processes' copies are alike, and have one row until the
+ * annotations of one of them come. */
+START_TEST(annotations_of_graphs_stand_at_the_copies)
+{
+    static const char COPIES[] =
+        "{\"traceEvents\":[" GRAPH_CALL("11", "000010.000", "1") "," GRAPH_CALL(
+            "12", "000020.000",
+            "2") "," GRAPH_COPY("7", "000100.000", "1",
+                                "38654705665") "," GRAPH_COPY("8", "000130.000", "2",
+                                                              "38654705665") "]}";
+    static const char WHOSE[] = "{\"38654705665\":[{\"name\":\"cache\",\"n\":1}]}";
+    static const char *const NAMES[] = {"n.json", "n_12.json"};
+    for (int i = 0; i < 2; i++) {
+        const struct file files[] = {{"t.json", COPIES, NULL}, {NAMES[i], WHOSE, NULL}};
+        struct imported imported = join(files, 2);
+        const struct lac_model *model = joined(&imported);
+        ck_assert(lac_model_is_valid(model));
+        ck_assert_uint_eq(copy_on(model, 7)->graph_node, UINT64_C(38654705665));
+        ck_assert_uint_eq(copy_on(model, 8)->graph_node, UINT64_C(38654705665));
+        ck_assert_str_eq(lac_model_str(model, copy_on(model, 7)->module), i == 0 ? "cache" : "");
+        ck_assert_str_eq(lac_model_str(model, copy_on(model, 8)->module), "cache");
+        ck_assert_uint_eq(report_count(model, "joined_annotations"), i == 0 ? 2 : 1);
+        ck_assert_str_eq(nth_args(model, "Memcpy DtoD (Device -> Device)", 1),
+                         "{\"device\":0,\"stream\":8,\"correlation\":2,\"bytes\":64,\"graph node "
+                         "id\":38654705665,\"n\":1}");
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("import_join");
@@ -559,6 +606,7 @@ int main(void)
     tcase_add_test(all, annotations_of_graphs_stand_at_the_kernels);
     tcase_add_test(all, annotations_of_other_graphs_are_refused);
     tcase_add_test(all, annotations_are_those_of_their_process);
+    tcase_add_test(all, annotations_of_graphs_stand_at_the_copies);
     suite_add_tcase(suite, all);
     return check_main(suite);
 }

@@ -136,9 +136,10 @@ START_TEST(copies_say_where_and_in_what_memory)
     nsys_file_tables(&m);
     nsys_file_sql(
         &m, "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INTEGER, end INTEGER, deviceId INTEGER, "
-            "streamId INTEGER, bytes INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER);"
-            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(1,2,0,7,4096,1,0,2),(3,4,0,7,8,2,2,1),"
-            "(5,6,0,7,-5,77,NULL,'x')");
+            "streamId INTEGER, bytes INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER, "
+            "graphNodeId INTEGER);"
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES(1,2,0,7,4096,1,0,2,38654705665),"
+            "(3,4,0,7,8,2,2,1,NULL),(5,6,0,7,-5,77,NULL,'x',NULL)");
     nsys_file_sql(
         &m, "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET(start INTEGER, end INTEGER, deviceId INTEGER, "
             "streamId INTEGER, bytes INTEGER, memKind INTEGER, value INTEGER);"
@@ -150,8 +151,10 @@ START_TEST(copies_say_where_and_in_what_memory)
     ck_assert_int_eq(copy->bytes, 4096);
     ck_assert_int_eq(copy->copy_kind, LAC_COPY_HTOD);
     ck_assert_int_eq(copy->src, LAC_MEMORY_PAGEABLE);
+    ck_assert_uint_eq(copy->graph_node, UINT64_C(38654705665));
     copy = &model->copies[model->slices.detail[find(model, "Memcpy DtoH (Device -> Pinned)", 0)]];
     ck_assert_int_eq(copy->dst, LAC_MEMORY_PINNED);
+    ck_assert_uint_eq(copy->graph_node, 0);
     copy = &model->copies[model->slices.detail[find(model, "Memcpy copy (Unknown -> Unknown)", 0)]];
     ck_assert_int_eq(copy->bytes, -1);
     uint32_t memset_slice = find(model, "Memset (Device)", 0);

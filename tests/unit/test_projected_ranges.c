@@ -256,6 +256,30 @@ START_TEST(modules_of_graphs_are_rows)
 }
 END_TEST
 
+/** A copy that names a module is work of it as a kernel is. */
+START_TEST(copies_have_modules)
+{
+    struct lac_model *model = trace_draw("main call 10 2 #1 cudaGraphLaunch\n"
+                                         "gpu0.7 copy 30 5 #1 DtoD device 1000\n"
+                                         "gpu0.7 kernel 40 10 #1 a grid=1\n"
+                                         "gpu0.7 copy 51 5 #1 DtoD device 2000\n");
+    uint32_t names[2];
+    ck_assert_int_eq(lac_strings_intern(&model->strings, "cache", 5, &names[0]), LAC_OK);
+    ck_assert_int_eq(lac_strings_intern(&model->strings, "mlp", 3, &names[1]), LAC_OK);
+    for (uint32_t i = 0; i < model->copy_count; i++) {
+        model->copies[i].module = names[model->copies[i].bytes == 1000 ? 0 : 1];
+    }
+    ck_assert_int_eq(lac_graph_modules_add(model), LAC_OK); /* the kernel ends the first */
+    const struct lac_track *track = &model->tracks[model->recorded_track_count];
+    ck_assert_uint_eq(track->count, 2);
+    for (uint64_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(model->slices.dur_ns[track->first + i], 5000);
+        ck_assert_uint_eq(model->slices.name[track->first + i], names[i]);
+    }
+    lac_model_destroy(model);
+}
+END_TEST
+
 /* Lines "a;b;c self count" of frames that have time of their own. */
 static const char *folded(const struct lac_model *model, const struct lac_flame *flame)
 {
@@ -338,6 +362,7 @@ int main(void)
     tcase_add_test(tcase, what_the_recorder_projected_is_not_repeated);
     tcase_add_test(tcase, what_is_appended_is_bounded);
     tcase_add_test(tcase, modules_of_graphs_are_rows);
+    tcase_add_test(tcase, copies_have_modules);
     tcase_add_test(tcase, kernels_of_a_graph_stand_under_their_module);
     suite_add_tcase(suite, tcase);
     return check_main(suite);

@@ -4,6 +4,7 @@
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_write_private.h"
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
@@ -271,6 +272,8 @@ static void require_slice(struct lac_trace_file *file, const struct lac_model *m
     if (full.row.kind == LAC_SLICE_COPY) {
         ck_assert(full.has_copy);
         ck_assert_int_eq(full.copy.bytes, model->copies[detail].bytes);
+        ck_assert_uint_eq(full.copy.graph_node, model->copies[detail].graph_node);
+        ck_assert_uint_eq(full.copy.module, model->copies[detail].module);
     }
     if (full.row.kind == LAC_SLICE_RANGE) {
         ck_assert(full.has_loader);
@@ -300,51 +303,66 @@ START_TEST(a_slice_has_everything)
 }
 END_TEST
 
-/** Make the launch configurations of a file those of format 4: without modules, and with the lower
- *  half of the graph's node. */
-static void make_older(const char *name)
+/** Write the first block of a detail table with fewer columns; all rows are in it. */
+static void drop_columns(sqlite3 *db, int table, int from, int to, int narrowed)
 {
-    enum { NEW = 12, OLD = 11, NODE = 10 };
-    static int64_t rows[NEW][LAC_COLUMN_BLOCK_ROWS];
-    int64_t *columns[NEW];
-    const int64_t *read_only[NEW];
-    struct lac_error error = {0};
+    enum { COLUMNS = 16 };
+    static int64_t rows[COLUMNS][LAC_COLUMN_BLOCK_ROWS];
+    int64_t *columns[COLUMNS];
+    const int64_t *read_only[COLUMNS];
     struct lac_bytes block = {0};
-    sqlite3 *db = NULL;
     sqlite3_stmt *get = NULL;
     sqlite3_stmt *set = NULL;
 
-    for (int c = 0; c < NEW; c++) {
+    for (int c = 0; c < COLUMNS; c++) {
         columns[c] = rows[c];
         read_only[c] = rows[c];
     }
-    ck_assert_int_eq(sqlite3_open(name, &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT id, count, data FROM detail WHERE id < 1 << 48",
+    ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT id, count, data FROM detail WHERE id >> 48 = ?",
                                         -1, &get, NULL),
                      SQLITE_OK);
+    ck_assert_int_eq(sqlite3_bind_int(get, 1, table), SQLITE_OK);
     ck_assert_int_eq(sqlite3_step(get), SQLITE_ROW);
+    const sqlite3_int64 id = sqlite3_column_int64(get, 0);
     const uint32_t count = (uint32_t)sqlite3_column_int64(get, 1);
     ck_assert_int_eq(lac_columns_decode(sqlite3_column_blob(get, 2),
-                                        (size_t)sqlite3_column_bytes(get, 2), NEW, count, columns),
+                                        (size_t)sqlite3_column_bytes(get, 2), (uint32_t)from, count,
+                                        columns),
                      LAC_OK);
-    for (uint32_t i = 0; i < count; i++) {
-        rows[NODE][i] &= UINT32_MAX;
+    for (uint32_t i = 0; i < count && narrowed >= 0; i++) {
+        rows[narrowed][i] &= UINT32_MAX;
     }
-    ck_assert_int_eq(lac_columns_encode(read_only, OLD, count, &block), LAC_OK);
+    ck_assert_int_eq(lac_columns_encode(read_only, (uint32_t)to, count, &block), LAC_OK);
     ck_assert_int_eq(
-        sqlite3_prepare_v2(db, "UPDATE detail SET data = ? WHERE id = 0", -1, &set, NULL),
+        sqlite3_prepare_v2(db, "UPDATE detail SET data = ? WHERE id = ?", -1, &set, NULL),
         SQLITE_OK);
     ck_assert_int_eq(sqlite3_bind_blob(set, 1, block.data, (int)block.size_bytes, SQLITE_TRANSIENT),
                      SQLITE_OK);
+    ck_assert_int_eq(sqlite3_bind_int64(set, 2, id), SQLITE_OK);
     ck_assert_int_eq(sqlite3_step(get), SQLITE_DONE); /* one block */
     ck_assert_int_eq(sqlite3_finalize(get), SQLITE_OK);
     ck_assert_int_eq(sqlite3_step(set), SQLITE_DONE);
     ck_assert_int_eq(sqlite3_finalize(set), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_exec(db, "UPDATE meta SET value = 4 WHERE key = 'format_version'",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
-    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
     lac_bytes_done(&block);
+}
+
+/** Make a file one of format 5, whose copies name no node and no module; or of format 4, without
+ *  modules, and with the lower half of the graph's node. */
+static void make_older(const char *name, int format)
+{
+    struct lac_error error = {0};
+    sqlite3 *db = NULL;
+    char sql[80];
+
+    ck_assert_int_eq(sqlite3_open(name, &db), SQLITE_OK);
+    drop_columns(db, LAC_DETAIL_COPY, 7, 5, -1);
+    if (format < 5) {
+        drop_columns(db, LAC_DETAIL_KERNEL_CONFIG, 12, 11, 10);
+    }
+    (void)snprintf(sql, sizeof(sql), "UPDATE meta SET value = %d WHERE key = 'format_version'",
+                   format);
+    ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
     ck_assert_msg(lac_checked_stamp(name, &error) == LAC_OK, "%s", error.message);
 }
 
@@ -354,15 +372,22 @@ START_TEST(a_file_from_before_modules_opens)
     struct lac_trace_file *file = write_and_open(model, NULL);
     struct lac_error error = {0};
     uint32_t graph_nodes = 0;
+    uint32_t copied = 0;
 
     lac_trace_file_close(file);
-    make_older(path);
+    make_older(path, _i);
     ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
     for (uint32_t i = 0; i < model->kernel_config_count; i++) {
         graph_nodes += model->kernel_configs[i].graph_node != 0;
-        model->kernel_configs[i].graph_node &= UINT32_MAX;
-        model->kernel_configs[i].module = 0;
+        model->kernel_configs[i].graph_node &= _i < 5 ? UINT32_MAX : UINT64_MAX;
+        model->kernel_configs[i].module = _i < 5 ? 0 : model->kernel_configs[i].module;
     }
+    for (uint32_t i = 0; i < model->copy_count; i++) {
+        copied += model->copies[i].graph_node != 0 && model->copies[i].module != 0;
+        model->copies[i].graph_node = 0;
+        model->copies[i].module = 0;
+    }
+    ck_assert_uint_gt(copied, 5);
     ck_assert_uint_gt(graph_nodes, 5);
     require_same_model(file, model);
     for (uint64_t slice = 0; slice < model->slices.count; slice += 97) {
@@ -850,7 +875,7 @@ int main(void)
     tcase_add_test(tcase, tiles_are_those_of_the_model);
     tcase_add_test(tcase, tile_requests_have_bounds);
     tcase_add_test(tcase, a_slice_has_everything);
-    tcase_add_test(tcase, a_file_from_before_modules_opens);
+    tcase_add_loop_test(tcase, a_file_from_before_modules_opens, 4, 6);
     tcase_add_test(tcase, neighbours_of_the_same_name_are_found_across_chunks);
     tcase_add_test(tcase, a_window_gives_what_overlaps_it_page_by_page);
     tcase_add_test(tcase, search_finds_every_slice_of_matching_names_in_order_of_time);

@@ -116,7 +116,9 @@ static enum lac_status copy_row(struct lac_chrome *chrome, const struct lac_inte
     struct lac_copy copy = {
         .bytes = lac_args_field(recipe, interval->numbers, LAC_FIELD_BYTES, -1),
         .is_async = 2,
+        .graph_node = (uint64_t)lac_args_field(recipe, interval->numbers, LAC_FIELD_GRAPH_NODE, 0),
     };
+    copy.module = copy.graph_node != 0 ? recipe->module : 0;
     lac_kineto_copy_name(lac_model_str(chrome->model, interval->name.id), &copy);
     if (interval->class == LAC_CLASS_MEMSET) {
         copy.copy_kind = LAC_COPY_UNKNOWN;

@@ -215,6 +215,10 @@ static enum lac_status append_tables(struct lac_model *into, const struct lac_mo
             &into->kernel_configs[into->kernel_config_count + i];
         config->module = ids[config->module];
     }
+    for (uint32_t i = 0; i < other->copy_count; i++) {
+        struct lac_copy *const copy = &into->copies[into->copy_count + i];
+        copy->module = ids[copy->module];
+    }
     into->kernel_config_count += other->kernel_config_count;
     into->copy_count += other->copy_count;
     into->loader_info_count += other->loader_info_count;

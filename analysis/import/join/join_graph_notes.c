@@ -1,4 +1,4 @@
-/* Annotations of CUDA graphs, given to the kernels of a trace by the ids of their nodes. */
+/* Annotations of CUDA graphs, given to the kernels and copies of a trace by the ids of their nodes. */
 
 #include "analysis/import/chrome/chrome_args.h"
 #include "analysis/import/join/join_private.h"
@@ -25,15 +25,18 @@ struct node {
     bool has_members; /**< beside the id */
 };
 
+/** Tables whose rows tell of a node: launch configurations of kernels, and copies. */
+enum table { CONFIGS, COPIES, TABLES };
+
 struct nodes {
     struct lac_model *model; /**< of the trace */
     const struct lac_model *notes;
     struct node *at;
     uint64_t count;
-    uint32_t *of_config; /**< by launch configuration: index of its node, or LAC_NONE */
-    uint32_t process;    /**< whose annotations they are, LAC_NONE: of all */
-    uint32_t processes;  /**< that ran such nodes */
-    uint64_t graph_configs, found_configs;
+    uint32_t *of_row[TABLES]; /**< by row: index of its node, or LAC_NONE */
+    uint32_t process;         /**< whose annotations they are, LAC_NONE: of all */
+    uint32_t processes;       /**< that ran such nodes */
+    uint64_t graph_rows, found_rows;
     bool has_members; /**< any that was found */
     bool differ;      /**< nodes of one id ran different kernels in two processes */
 };
@@ -87,47 +90,68 @@ static enum lac_status collect(struct nodes *nodes)
     return status;
 }
 
-/** The node of each launch configuration. */
-static enum lac_status find_nodes(struct nodes *nodes)
+static uint32_t row_count(const struct lac_model *model, enum table table)
 {
-    struct lac_model *const model = nodes->model;
-    nodes->of_config = malloc(((size_t)model->kernel_config_count + 1) * sizeof(uint32_t));
-    if (nodes->of_config == NULL) {
+    return table == CONFIGS ? model->kernel_config_count : model->copy_count;
+}
+
+static uint64_t id_of(const struct lac_model *model, enum table table, uint32_t row)
+{
+    return table == CONFIGS ? model->kernel_configs[row].graph_node : model->copies[row].graph_node;
+}
+
+/** The node of each row. */
+static enum lac_status find_nodes(struct nodes *nodes, enum table table)
+{
+    const struct lac_model *const model = nodes->model;
+    const uint32_t count = row_count(model, table);
+    nodes->of_row[table] = malloc(((size_t)count + 1) * sizeof(uint32_t));
+    if (nodes->of_row[table] == NULL) {
         return LAC_ERR_NOMEM;
     }
-    for (uint32_t i = 0; i < model->kernel_config_count; i++) {
-        const uint64_t id = model->kernel_configs[i].graph_node;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint64_t id = id_of(model, table, i);
         struct node *const node = id != 0 ? find(nodes, id) : NULL;
-        nodes->of_config[i] = node != NULL ? (uint32_t)(node - nodes->at) : LAC_NONE;
-        nodes->graph_configs += id != 0;
-        nodes->found_configs += node != NULL;
+        nodes->of_row[table][i] = node != NULL ? (uint32_t)(node - nodes->at) : LAC_NONE;
+        nodes->graph_rows += id != 0;
+        nodes->found_rows += node != NULL;
     }
     return LAC_OK;
 }
 
-static void name_modules(struct nodes *nodes)
+static void name_modules(struct nodes *nodes, enum table table)
 {
     struct lac_model *const model = nodes->model;
-    for (uint32_t i = 0; i < model->kernel_config_count; i++) {
-        struct lac_kernel_config *const config = &model->kernel_configs[i];
-        if (nodes->of_config[i] != LAC_NONE) {
-            struct node *const node = &nodes->at[nodes->of_config[i]];
+    for (uint32_t i = 0; i < row_count(model, table); i++) {
+        uint32_t *const module =
+            table == CONFIGS ? &model->kernel_configs[i].module : &model->copies[i].module;
+        if (nodes->of_row[table][i] != LAC_NONE) {
+            struct node *const node = &nodes->at[nodes->of_row[table][i]];
             nodes->has_members = nodes->has_members || node->has_members;
             node->is_found = true;
-            config->module = node->module != 0 ? node->module : config->module;
+            *module = node->module != 0 ? node->module : *module;
         }
     }
 }
 
 /* ---- processes ---- */
 
-/** The node of a kernel, or NULL. */
+/** The table that a slice has its row in; TABLES: in none. */
+static enum table table_of(const struct lac_model *model, uint64_t slice)
+{
+    const uint8_t kind = model->slices.kind[slice];
+    return model->slices.detail[slice] == LAC_NONE              ? TABLES
+           : kind == LAC_SLICE_KERNEL                           ? CONFIGS
+           : kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET ? COPIES
+                                                                : TABLES;
+}
+
+/** The node of a kernel or a copy, or NULL. */
 static struct node *node_of(const struct nodes *nodes, uint64_t slice)
 {
-    const struct lac_slices *const slices = &nodes->model->slices;
-    const uint32_t detail =
-        slices->kind[slice] == LAC_SLICE_KERNEL ? slices->detail[slice] : LAC_NONE;
-    const uint32_t node = detail != LAC_NONE ? nodes->of_config[detail] : LAC_NONE;
+    const enum table table = table_of(nodes->model, slice);
+    const uint32_t node =
+        table != TABLES ? nodes->of_row[table][nodes->model->slices.detail[slice]] : LAC_NONE;
     return node != LAC_NONE ? &nodes->at[node] : NULL;
 }
 
@@ -189,47 +213,71 @@ static enum lac_status find_processes(struct nodes *nodes, const char *notes_nam
     return LAC_OK;
 }
 
+/** Room for twice the rows of a table, and for what is known of them. */
+static bool widen(struct nodes *nodes, enum table table)
+{
+    struct lac_model *const model = nodes->model;
+    const size_t rows = 2 * ((size_t)row_count(model, table) + 1);
+    uint32_t *const of_row = realloc(nodes->of_row[table], rows * sizeof(*of_row));
+    nodes->of_row[table] = of_row != NULL ? of_row : nodes->of_row[table];
+    if (table == CONFIGS) {
+        struct lac_kernel_config *const at =
+            realloc(model->kernel_configs, rows * sizeof(*model->kernel_configs));
+        model->kernel_configs = at != NULL ? at : model->kernel_configs;
+        return of_row != NULL && at != NULL;
+    }
+    struct lac_copy *const at = realloc(model->copies, rows * sizeof(*model->copies));
+    model->copies = at != NULL ? at : model->copies;
+    return of_row != NULL && at != NULL;
+}
+
+/** A row once more, at the end of its table. */
+static uint32_t repeat(struct nodes *nodes, enum table table, uint32_t row)
+{
+    struct lac_model *const model = nodes->model;
+    uint32_t *const count = table == CONFIGS ? &model->kernel_config_count : &model->copy_count;
+    if (table == CONFIGS) {
+        model->kernel_configs[*count] = model->kernel_configs[row];
+    } else {
+        model->copies[*count] = model->copies[row];
+    }
+    nodes->of_row[table][*count] = nodes->of_row[table][row];
+    return (*count)++;
+}
+
 /** Leave to the other processes what they have in common with the one that is meant: kernels of the
  *  same shape share a launch configuration. */
-static enum lac_status keep_apart(struct nodes *nodes)
+static enum lac_status keep_apart(struct nodes *nodes, enum table table)
 {
     enum { OURS = 1, THEIRS = 2 };
     struct lac_model *const model = nodes->model;
-    const uint32_t count = model->kernel_config_count;
+    const uint32_t count = row_count(model, table);
     uint8_t *const users = calloc((size_t)count + 1, 1);
     uint32_t *const ours = malloc(((size_t)count + 1) * sizeof(*ours));
-    struct lac_kernel_config *const configs =
-        realloc(model->kernel_configs, 2 * ((size_t)count + 1) * sizeof(*configs));
-    model->kernel_configs = configs != NULL ? configs : model->kernel_configs;
-    uint32_t *const of_config =
-        realloc(nodes->of_config, 2 * ((size_t)count + 1) * sizeof(*of_config));
-    nodes->of_config = of_config != NULL ? of_config : nodes->of_config;
-    if (users == NULL || ours == NULL || configs == NULL || of_config == NULL) {
+    if (!widen(nodes, table) || users == NULL || ours == NULL) {
         free(users);
         free(ours);
         return LAC_ERR_NOMEM;
     }
     for (uint64_t i = 0; i < model->slices.count; i++) {
-        if (node_of(nodes, i) != NULL) {
+        if (table_of(model, i) == table && node_of(nodes, i) != NULL) {
             users[model->slices.detail[i]] |=
                 process_of(model, i) == nodes->process ? OURS : THEIRS;
         }
     }
-    for (uint32_t c = 0; c < count; c++) {
-        ours[c] = c;
-        if (users[c] == (OURS | THEIRS)) {
-            ours[c] = model->kernel_config_count++;
-            configs[ours[c]] = configs[c];
-            of_config[ours[c]] = of_config[c];
-        }
+    for (uint32_t row = 0; row < count; row++) {
+        ours[row] = users[row] == (OURS | THEIRS) ? repeat(nodes, table, row) : row;
     }
     for (uint64_t i = 0; i < model->slices.count; i++) {
-        if (node_of(nodes, i) != NULL && process_of(model, i) == nodes->process) {
+        if (table_of(model, i) == table && node_of(nodes, i) != NULL &&
+            process_of(model, i) == nodes->process) {
             model->slices.detail[i] = ours[model->slices.detail[i]];
         }
     }
-    for (uint32_t c = 0; c < count; c++) {
-        of_config[c] = (users[c] & THEIRS) != 0 ? LAC_NONE : of_config[c];
+    for (uint32_t row = 0; row < count; row++) {
+        if ((users[row] & THEIRS) != 0) {
+            nodes->of_row[table][row] = LAC_NONE;
+        }
     }
     free(users);
     free(ours);
@@ -244,7 +292,8 @@ static enum lac_status tell_apart(struct nodes *nodes, const char *name, const c
         return status;
     }
     if (nodes->process != LAC_NONE) {
-        return keep_apart(nodes);
+        status = keep_apart(nodes, CONFIGS);
+        return status == LAC_OK ? keep_apart(nodes, COPIES) : status;
     }
     if (nodes->differ) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
@@ -325,7 +374,7 @@ static enum lac_status give(const struct nodes *nodes, struct pair *cache, uint3
 {
     struct lac_model *const model = nodes->model;
     const uint32_t ours = model->slices.args[slice];
-    const uint32_t theirs = nodes->at[nodes->of_config[model->slices.detail[slice]]].args;
+    const uint32_t theirs = node_of(nodes, slice)->args;
     struct pair *const pair = &cache[(ours * 2654435761u ^ theirs * 40503u) & cache_mask];
     enum lac_status status = LAC_OK;
     if (pair->both == 0 || pair->ours != ours || pair->theirs != theirs) {
@@ -338,21 +387,16 @@ static enum lac_status give(const struct nodes *nodes, struct pair *cache, uint3
     return status;
 }
 
-/** Kernels of streams with a node that was found: each one's, or only how many there are. */
-static enum lac_status each_kernel(const struct nodes *nodes, struct pair *cache,
-                                   uint32_t cache_mask, uint64_t *ret_count)
+/** Kernels and copies with a node that was found: each one's, or only how many there are. */
+static enum lac_status each_operation(const struct nodes *nodes, struct pair *cache,
+                                      uint32_t cache_mask, uint64_t *ret_count)
 {
-    const struct lac_model *const model = nodes->model;
     enum lac_status status = LAC_OK;
     *ret_count = 0;
-    for (uint64_t i = 0; i < model->slices.count && status == LAC_OK; i++) {
-        const uint32_t detail = model->slices.detail[i];
-        if (model->slices.kind[i] != LAC_SLICE_KERNEL || detail == LAC_NONE ||
-            nodes->of_config[detail] == LAC_NONE) {
-            continue;
-        }
-        ++*ret_count;
-        if (cache != NULL && nodes->at[nodes->of_config[detail]].has_members) {
+    for (uint64_t i = 0; i < nodes->model->slices.count && status == LAC_OK; i++) {
+        const struct node *const node = node_of(nodes, i);
+        *ret_count += node != NULL;
+        if (node != NULL && cache != NULL && node->has_members) {
             status = give(nodes, cache, cache_mask, i);
         }
     }
@@ -361,25 +405,27 @@ static enum lac_status each_kernel(const struct nodes *nodes, struct pair *cache
 
 /* ---- the whole ---- */
 
-static void tell(const struct nodes *nodes, uint64_t kernels)
+static void tell(const struct nodes *nodes, uint64_t operations)
 {
     uint64_t missing = 0;
     for (uint64_t i = 0; i < nodes->count; i++) {
         missing += !nodes->at[i].is_found;
     }
-    lac_model_report(nodes->model, LAC_REPORT_INFO, "joined_annotations", kernels, 0,
-                     "Kernels of CUDA graphs carry the module that the annotations name.");
+    lac_model_report(nodes->model, LAC_REPORT_INFO, "joined_annotations", operations, 0,
+                     "Kernels and copies of CUDA graphs carry the module that the annotations "
+                     "name.");
     if (missing > 0) {
         lac_model_report(nodes->model, LAC_REPORT_INFO, "annotations_without_kernel", missing, 0,
-                         "Annotated nodes of CUDA graphs have no kernel in the trace: copies, and "
-                         "graphs that did not run while it was recorded.");
+                         "Annotated nodes of CUDA graphs have no kernel and no copy in the trace: "
+                         "their graphs did not run while it was recorded, or nodes of copies were "
+                         "not.");
     }
 }
 
 static enum lac_status none_found(const struct nodes *nodes, const char *name,
                                   const char *notes_name, struct lac_error *reterr)
 {
-    return nodes->graph_configs == 0
+    return nodes->graph_rows == 0
                ? lac_fail(reterr, LAC_ERR_MISUSE, 0,
                           "%.80s names no node of a CUDA graph, so that %.80s cannot be joined: "
                           "nsys needs --cuda-graph-trace=node",
@@ -397,34 +443,39 @@ enum lac_status lac_join_graph_notes(struct lac_model *into, const char *name,
     enum { CACHE_PAIRS = 16384 };
     struct nodes nodes = {.model = into, .notes = notes, .process = LAC_NONE};
     struct pair *cache = NULL;
-    uint64_t kernels = 0;
+    uint64_t operations = 0;
     enum lac_status status = collect(&nodes);
     if (status == LAC_OK) {
-        status = find_nodes(&nodes);
+        status = find_nodes(&nodes, CONFIGS);
     }
-    if (status == LAC_OK && nodes.found_configs == 0) {
+    if (status == LAC_OK) {
+        status = find_nodes(&nodes, COPIES);
+    }
+    if (status == LAC_OK && nodes.found_rows == 0) {
         status = none_found(&nodes, name, notes_name, reterr);
     }
     if (status == LAC_OK) {
         status = tell_apart(&nodes, name, notes_name, reterr);
     }
     if (status == LAC_OK) {
-        name_modules(&nodes);
+        name_modules(&nodes, CONFIGS);
+        name_modules(&nodes, COPIES);
     }
     if (status == LAC_OK && nodes.has_members) {
         cache = calloc(CACHE_PAIRS, sizeof(*cache));
         status = cache != NULL ? LAC_OK : LAC_ERR_NOMEM;
     }
     if (status == LAC_OK) {
-        status = each_kernel(&nodes, cache, CACHE_PAIRS - 1, &kernels);
+        status = each_operation(&nodes, cache, CACHE_PAIRS - 1, &operations);
     }
     if (status == LAC_OK) {
-        tell(&nodes, kernels);
+        tell(&nodes, operations);
         into->info.event_count += notes->info.event_count;
         into->info.expanded_bytes += notes->info.expanded_bytes;
     }
     free(cache);
-    free(nodes.of_config);
+    free(nodes.of_row[CONFIGS]);
+    free(nodes.of_row[COPIES]);
     free(nodes.at);
     return status;
 }

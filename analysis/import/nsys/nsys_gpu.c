@@ -160,11 +160,22 @@ static enum lac_status on_kernel(struct lac_nsys *nsys, const struct lac_nsys_ro
 
 /* ---- copies and memsets ---- */
 
-enum { BYTES = FIRST_OWN, COPY_KIND, SOURCE, DESTINATION };
-static const char *const COPY_COLUMNS[] = {COMMON_COLUMNS, "bytes",   "copyKind",
-                                           "srcKind",      "dstKind", NULL};
-enum { MEMORY = BYTES + 1, VALUE };
-static const char *const MEMSET_COLUMNS[] = {COMMON_COLUMNS, "bytes", "memKind", "value", NULL};
+enum { BYTES = FIRST_OWN, COPY_KIND, SOURCE, DESTINATION, COPY_NODE };
+static const char *const COPY_COLUMNS[] = {COMMON_COLUMNS, "bytes",       "copyKind", "srcKind",
+                                           "dstKind",      "graphNodeId", NULL};
+enum { MEMORY = BYTES + 1, VALUE, SET_NODE };
+static const char *const MEMSET_COLUMNS[] = {COMMON_COLUMNS, "bytes",       "memKind",
+                                             "value",        "graphNodeId", NULL};
+
+/* The node of a CUDA graph that it is, which its arguments tell as those of a kernel do. */
+static uint64_t node_of(const struct lac_nsys_rows *rows, int column, struct lac_number_args *args)
+{
+    const int64_t node = lac_nsys_rows_integer_or(rows, column, 0);
+    if (node != 0) {
+        lac_number_args_add(args, "graph node", node);
+    }
+    return (uint64_t)node;
+}
 
 static uint8_t mapped(const uint8_t *table, const struct lac_nsys_rows *rows, int column)
 {
@@ -200,6 +211,7 @@ static enum lac_status on_copy(struct lac_nsys *nsys, const struct lac_nsys_rows
         .src = mapped(nsys->memory_kind_of, rows, SOURCE),
         .dst = mapped(nsys->memory_kind_of, rows, DESTINATION),
         .is_async = 2,
+        .graph_node = node_of(rows, COPY_NODE, &args),
     };
     copy.bytes = copy.bytes < -1 ? -1 : copy.bytes;
     slice.kind = LAC_SLICE_COPY;
@@ -224,6 +236,7 @@ static enum lac_status on_memset(struct lac_nsys *nsys, const struct lac_nsys_ro
         .bytes = lac_nsys_rows_integer_or(rows, BYTES, -1),
         .dst = mapped(nsys->memory_kind_of, rows, MEMORY),
         .is_async = 2,
+        .graph_node = node_of(rows, SET_NODE, &args),
     };
     copy.bytes = copy.bytes < -1 ? -1 : copy.bytes;
     slice.kind = LAC_SLICE_MEMSET;

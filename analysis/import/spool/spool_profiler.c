@@ -123,7 +123,10 @@ static enum lac_status join_detail(struct join *join, enum lac_slice_kind kind, 
                                 : lac_builder_kernel_config(join->builder, &config, ret_row);
     }
     if ((kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) && row < join->from->copy_count) {
-        return lac_builder_copy(join->builder, &join->from->copies[row], ret_row);
+        struct lac_copy copy = join->from->copies[row];
+        const enum lac_status status = text_of(join, copy.module, &copy.module);
+
+        return status != LAC_OK ? status : lac_builder_copy(join->builder, &copy, ret_row);
     }
     return LAC_OK;
 }

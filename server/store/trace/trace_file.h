@@ -27,12 +27,13 @@ struct lac_trace_file;
 
 /** The version this program writes, and the newest it reads. */
 enum {
-    LAC_TRACE_FORMAT_VERSION = 5,
+    LAC_TRACE_FORMAT_VERSION = 6,
     LAC_TRACE_FORMAT_CHECKED = 2, /**< since this one every page carries a checksum */
     LAC_TRACE_FORMAT_ROOTS = 2,   /**< and gaps name the slices of their root causes */
     LAC_TRACE_FORMAT_ROWS = 3,    /**< since this one settings are rows */
     LAC_TRACE_FORMAT_TOTALS = 4,  /**< since this one chunks and blocks of gaps have totals */
     LAC_TRACE_FORMAT_MODULES = 5, /**< since this one launch configurations name a module */
+    LAC_TRACE_FORMAT_COPIES = 6,  /**< and copies a node of a CUDA graph and its module */
 };
 
 /** Open without a store, for tests. @param cache_bytes 0: 64 MiB */

@@ -222,7 +222,7 @@ enum lac_status lac_trace_read_blocks(struct lac_trace_file *file,
     return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "a table") : status;
 }
 
-/** Launch configurations need the file: its version says what they hold. */
+/** Launch configurations and copies need the file: its version says what they hold. */
 struct configs {
     const struct lac_trace_file *file;
     struct lac_model *model;
@@ -249,13 +249,16 @@ static enum lac_status read_kernel_configs(void *target, const struct lac_block 
 static enum lac_status read_copies(void *target, const struct lac_block *block,
                                    int64_t *const *columns)
 {
-    struct lac_model *model = target;
+    const struct configs *configs = target;
+    const uint32_t column_count = lac_copy_column_count(configs->file);
 
     for (uint32_t i = 0; i < block->count; i++) {
-        const int64_t values[5] = {columns[0][i], columns[1][i], columns[2][i], columns[3][i],
-                                   columns[4][i]};
+        int64_t values[LAC_COPY_COLUMNS_MAX] = {0};
 
-        lac_copy_from(values, &model->copies[block->first + i]);
+        for (unsigned c = 0; c < column_count; c++) {
+            values[c] = columns[c][i];
+        }
+        lac_copy_from(configs->file, values, &configs->model->copies[block->first + i]);
     }
     return LAC_OK;
 }
@@ -325,16 +328,21 @@ static enum lac_status read_tables(struct lac_trace_file *file, struct lac_model
                                             model->kernel_config_count,
                                             lac_kernel_column_count(file), read_kernel_configs};
     const struct lac_block_table tables[] = {
-        {detail_sql, (int64_t)LAC_DETAIL_COPY << 48, model->copy_count, 5, read_copies},
         {detail_sql, (int64_t)LAC_DETAIL_ALLOC << 48, model->alloc_count, 3, read_allocs},
         {"SELECT id, count, data FROM sample ORDER BY id", 0, model->sample_count, 2, read_samples},
         {"SELECT first, count, data FROM flow ORDER BY first", 0, model->flow_count, 3, read_flows},
     };
+    const struct lac_block_table copies = {detail_sql, (int64_t)LAC_DETAIL_COPY << 48,
+                                           model->copy_count, lac_copy_column_count(file),
+                                           read_copies};
     struct configs configs = {file, model};
     enum lac_status status = lac_trace_read_loader_infos(file, model, reterr);
 
     if (status == LAC_OK) {
         status = lac_trace_read_blocks(file, &kernels, &configs, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_read_blocks(file, &copies, &configs, reterr);
     }
     for (size_t t = 0; t < LAC_COUNT_OF(tables) && status == LAC_OK; t++) {
         status = lac_trace_read_blocks(file, &tables[t], model, reterr);

@@ -187,14 +187,17 @@ LAC_MUST_USE enum lac_status lac_trace_loader_batches(struct lac_trace_file *fil
                                                       int64_t **ret_batches,
                                                       struct lac_error *reterr);
 
-enum { LAC_KERNEL_COLUMNS_MAX = 12 };
+enum { LAC_KERNEL_COLUMNS_MAX = 12, LAC_COPY_COLUMNS_MAX = 7 };
 /** Columns of a launch configuration in this file. */
 uint32_t lac_kernel_column_count(const struct lac_trace_file *file);
-/** Values of a detail row as what they are. Of configurations those that the file lacks are 0; a
+/** The same of a copy. */
+uint32_t lac_copy_column_count(const struct lac_trace_file *file);
+/** Values of a detail row as what they are. Those that the file lacks are 0; a
  *  module that is no string of the trace is none. */
 void lac_kernel_config_from(const struct lac_trace_file *file, const int64_t *values,
                             struct lac_kernel_config *ret_config);
-void lac_copy_from(const int64_t *values, struct lac_copy *ret_copy);
+void lac_copy_from(const struct lac_trace_file *file, const int64_t *values,
+                   struct lac_copy *ret_copy);
 
 /** Statistics of (kind, name); *ret_stat is NULL when there are none. */
 LAC_MUST_USE enum lac_status lac_trace_find_stat(struct lac_trace_file *file, uint8_t kind,

@@ -119,13 +119,24 @@ static uint8_t clamp_byte(int64_t value, int64_t max)
     return value < 0 || value > max ? 0 : (uint8_t)value;
 }
 
-void lac_copy_from(const int64_t *values, struct lac_copy *ret_copy)
+uint32_t lac_copy_column_count(const struct lac_trace_file *file)
 {
-    *ret_copy = (struct lac_copy){.bytes = values[0],
-                                  .copy_kind = clamp_byte(values[1], LAC_COPY_PTOP),
-                                  .src = clamp_byte(values[2], LAC_MEMORY_MANAGED),
-                                  .dst = clamp_byte(values[3], LAC_MEMORY_MANAGED),
-                                  .is_async = clamp_byte(values[4], 2)};
+    return file->format_version >= LAC_TRACE_FORMAT_COPIES ? LAC_COPY_COLUMNS_MAX : 5;
+}
+
+void lac_copy_from(const struct lac_trace_file *file, const int64_t *values,
+                   struct lac_copy *ret_copy)
+{
+    const uint64_t module = (uint64_t)values[6];
+
+    *ret_copy =
+        (struct lac_copy){.bytes = values[0],
+                          .copy_kind = clamp_byte(values[1], LAC_COPY_PTOP),
+                          .src = clamp_byte(values[2], LAC_MEMORY_MANAGED),
+                          .dst = clamp_byte(values[3], LAC_MEMORY_MANAGED),
+                          .is_async = clamp_byte(values[4], 2),
+                          .graph_node = (uint64_t)values[5],
+                          .module = module < file->head.strings.count ? (uint32_t)module : 0};
 }
 
 /** What the kind of the slice carries. */
@@ -133,7 +144,7 @@ static enum lac_status fill_detail(struct lac_trace_file *file, struct lac_slice
                                    struct lac_error *reterr)
 {
     uint32_t detail = slice->row.detail;
-    int64_t v[5];
+    int64_t v[LAC_COPY_COLUMNS_MAX] = {0};
     enum lac_status status = LAC_OK;
 
     if (detail == LAC_NONE) {
@@ -144,10 +155,11 @@ static enum lac_status fill_detail(struct lac_trace_file *file, struct lac_slice
         return fill_kernel(file, detail, slice, reterr);
     case LAC_SLICE_COPY:
     case LAC_SLICE_MEMSET:
-        status = lac_trace_detail_row(file, LAC_DETAIL_COPY, detail, 5, v, reterr);
+        status = lac_trace_detail_row(file, LAC_DETAIL_COPY, detail, lac_copy_column_count(file), v,
+                                      reterr);
         if (status == LAC_OK) {
             slice->has_copy = true;
-            lac_copy_from(v, &slice->copy);
+            lac_copy_from(file, v, &slice->copy);
         }
         return status;
     case LAC_SLICE_RANGE:

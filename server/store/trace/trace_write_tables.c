@@ -102,6 +102,8 @@ static uint32_t detail_row(const struct lac_model *model, enum lac_detail_table 
         columns[c++][i] = model->copies[row].src;
         columns[c++][i] = model->copies[row].dst;
         columns[c++][i] = model->copies[row].is_async;
+        columns[c++][i] = (int64_t)model->copies[row].graph_node;
+        columns[c++][i] = model->copies[row].module;
         break;
     case LAC_DETAIL_LOADER:
         columns[c++][i] = model->loader_infos[row].batch;

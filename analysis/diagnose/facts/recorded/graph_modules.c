@@ -37,14 +37,30 @@ static bool names_a_module(const struct lac_model *model)
             return true;
         }
     }
+    for (uint32_t i = 0; i < model->copy_count; i++) {
+        if (model->copies[i].module != 0) {
+            return true;
+        }
+    }
     return false;
 }
 
-static uint32_t module_of(const struct lac_model *model, uint64_t kernel)
+static uint32_t module_of(const struct lac_model *model, uint64_t slice)
 {
-    const uint32_t detail = model->slices.detail[kernel];
+    const uint32_t detail = model->slices.detail[slice];
 
-    return detail != LAC_NONE ? model->kernel_configs[detail].module : 0;
+    return detail == LAC_NONE                              ? 0
+           : model->slices.kind[slice] == LAC_SLICE_KERNEL ? model->kernel_configs[detail].module
+                                                           : model->copies[detail].module;
+}
+
+/** Whether it says of what module the work is. A copy that names none says nothing. */
+static bool tells(const struct lac_model *model, uint64_t slice)
+{
+    const uint8_t kind = model->slices.kind[slice];
+
+    return kind == LAC_SLICE_KERNEL ||
+           ((kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) && module_of(model, slice) != 0);
 }
 
 static enum lac_status walk(const struct lac_model *model, const struct lac_track *stream,
@@ -56,7 +72,7 @@ static enum lac_status walk(const struct lac_model *model, const struct lac_trac
 
     modules->count = 0;
     for (uint64_t s = stream->first; s < stream->first + stream->count; s++) {
-        if (slices->kind[s] != LAC_SLICE_KERNEL) {
+        if (!tells(model, s)) {
             continue;
         }
         const uint32_t module = module_of(model, s);

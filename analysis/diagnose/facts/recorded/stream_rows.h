@@ -13,10 +13,10 @@ LAC_MUST_USE enum lac_status lac_stream_row_name(struct lac_model *model, const 
                                                  uint32_t *ret_name);
 
 /**
- * Append to each stream whose kernels name a module (struct lac_kernel_config.module: of annotated
- * CUDA graphs) a LAC_TRACK_GPU_RANGE track "graph modules ...": kernels of one module that follow
- * each other in one launch are a slice of its name, from the first start to the last end. A kernel
- * without a module ends it, a copy does not.
+ * Append to each stream whose work names a module (lac_kernel_config.module, lac_copy.module: of
+ * annotated CUDA graphs) a LAC_TRACK_GPU_RANGE track "graph modules ...": work of one module that
+ * follows each other in one launch is a slice of its name, from the first start to the last end. A
+ * kernel without a module ends it, a copy does not.
  *
  * Nothing, and no pass over the slices, where no launch configuration names one. Linear otherwise.
  */
