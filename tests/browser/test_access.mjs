@@ -2,7 +2,7 @@
 // screen sideways, and what a screen is for is still on it.
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
-import {mkdirSync, readdirSync, readFileSync} from 'node:fs';
+import {mkdirSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {main, obstacle, removeFolder, ROOT, run, scratchFolder, simulate, startBrowser, startServer} from './harness.mjs';
 
@@ -21,6 +21,26 @@ run('demo', demo);
 simulate(join(scratch, 'ranks'), '--seed', '47', '--ranks');
 const archive = join(scratch, 'two ranks.tar');
 assert.equal(spawnSync('tar', ['cf', archive, '-C', join(scratch, 'ranks'), ...readdirSync(join(scratch, 'ranks')).filter((name) => !name.includes('truth'))]).status, 0);
+/** Loading and launching one after the other in the main thread: 60 and 36 ms of each step. */
+function inSeries() {
+  const traceEvents = [];
+  const event = (cat, pid, tid, ts, dur, name, args) => traceEvents.push({ph: 'X', cat, name, pid, tid, ts, dur, args});
+  for (let i = 0; i < 8; i++) {
+    const at = i * 100_000;
+    event('user_annotation', 1, 1, at, 99_900, `ProfilerStep#${i}`);
+    event('user_annotation', 1, 1, at + 100, 60_000, 'enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__');
+    for (let k = 0; k < 20; k++) {
+      const ts = at + 62_000 + k * 1_800;
+      const correlation = 20 * i + k + 1;
+      event('cpu_op', 1, 1, ts, 1_700, k < 10 ? 'aten::mm' : 'autograd::engine::evaluate_function: MmBackward0');
+      event('cuda_runtime', 1, 1, ts + 10, 1_600, 'cudaLaunchKernel', {correlation});
+      event('kernel', 0, 7, ts + 1_620, 200, 'volta_sgemm_128x64_tn', {correlation, device: 0, stream: 7});
+    }
+  }
+  return JSON.stringify({schemaVersion: 1, deviceProperties: [{id: 0, name: 'Tesla V100'}], traceEvents});
+}
+writeFileSync(join(scratch, 'in series.json'), inSeries());
+run('import', join(scratch, 'in series.json'), '--data', data);
 for (const path of [join(demo, '1-two-workers.json'), join(demo, '2-five-workers.json'), archive]) run('import', path, '--data', data);
 const server = await startServer(data);
 const {browser, page, complaints, answered} = await startBrowser();
@@ -43,6 +63,7 @@ await fetch(`${server.base}/api/v1/traces?name=damaged`, {method: 'POST', body: 
 let traces = [];
 while (!traces.some(({state}) => state === 'failed')) ({traces} = await api('traces'));
 const one = traces.find(({name}) => name.startsWith('1-')).id;
+const series = traces.find(({name}) => name === 'in series').id;
 const two = traces.find(({name}) => name.startsWith('2-')).id;
 const rank = traces.find(({run}) => run);
 const failed = traces.find(({state}) => state === 'failed').id;
@@ -53,12 +74,16 @@ await api('tokens', {method: 'POST', body: JSON.stringify({name: 'nodes', scope:
 const SCREENS = {
   list: ['', '.trace-row'],
   overview: [`t/${one}`, '[data-testid=workers-chart]'],
+  series: [`t/${series}`, 'text=run one after the other in the main thread'],
   timeline: [`t/${one}?view=timeline`, '.tl[data-settled=yes]'],
   gap: [`t/${one}?view=timeline&dock=gaps`, '.tl[data-settled=yes]'],
   area: [`t/${one}?view=timeline&sel=a:0,2000000000`, '.tl-dock-table tbody tr'],
   tables: [`t/${one}?view=kernels`, '.grid-row, [role=row]'],
   flame: [`t/${one}?view=flame`, '.flame-table, [role=row], canvas'],
+  difference: [`t/${one}?view=flame&with=${two}`, '.flame-table .is-faster'],
+  callers: [`t/${one}?view=flame&of=aten%3A%3Acopy_`, '.flame-box'],
   sql: [`t/${one}?view=sql`, 'textarea, [role=textbox]'],
+  answer: [`t/${one}?view=sql&q=${encodeURIComponent('SELECT name, count(*) AS n FROM slices GROUP BY name ORDER BY n DESC LIMIT 20')}`, 'text=Rows'],
   failed: [`t/${failed}`, 'main h1, main h2'],
   compare: [`compare?a=${one}&b=${two}`, '[data-testid=waterfall], h2'],
   run: [`r/${rank?.run ?? ''}`, '.ranks'],
@@ -67,6 +92,8 @@ const SCREENS = {
   reports: ['reports', '.reports-head'],
   report: [`reports/${report.id}`, '.report-frame'],
   project: ['p/-', '[data-testid=ladder-chart]'],
+  trends: ['p/-?tab=trends', 'main h2, main svg, main .empty'],
+  settingsOverTime: ['p/-?tab=series', 'main .project-choice, main .state'],
   members: ['p/-?tab=settings', 'main form, main table'],
   settings: ['settings', 'main table'],
   tokens: ['settings/tokens', 'main form'],

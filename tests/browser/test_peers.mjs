@@ -228,6 +228,75 @@ const steps = [
     await until(() => windowOf()[1] < width * 0.9);
     await page.getByLabel('Filter rows by name').fill('');
   }],
+  ['a drag on the time axis zooms, and so does one with Shift over the rows; nothing is selected by it', async () => {
+    await open();
+    const {duration_ns: whole} = await get(`traces/${id}/tracks`);
+    const windowOf = () => new URL(page.url()).searchParams.get('v')?.split(',').map(Number);
+    const drag = async ({x, y, width}) => {
+      await page.mouse.move(x + width * 0.25, y);
+      await page.mouse.down();
+      await page.mouse.move(x + width * 0.75, y, {steps: 5});
+      await page.mouse.up();
+    };
+    const axis = await page.locator('.tl-axis').boundingBox();
+    await drag({...axis, y: axis.y + 10});
+    await until(() => Math.abs((windowOf()?.[1] ?? 0) / whole - 0.5) < 0.01);
+    assert.ok(Math.abs(windowOf()[0] / whole - 0.25) < 0.01, `${windowOf()}`);
+    const stage = await page.locator('.tl-stage').boundingBox();
+    await page.keyboard.down('Shift');
+    await page.keyboard.down('Alt'); // to the pixel, not to an edge
+    await drag({...stage, y: stage.y + 30});
+    await page.keyboard.up('Alt');
+    await page.keyboard.up('Shift');
+    await until(() => Math.abs(windowOf()[1] / whole - 0.25) < 0.01);
+    assert.equal(new URL(page.url()).searchParams.get('sel'), null);
+  }],
+  ['an arrow with nothing selected takes the first slice on screen; brackets lead along a launch', async () => {
+    await open(`&v=20000000,50000000`);
+    await page.locator('.tl').focus();
+    await page.keyboard.press('ArrowRight');
+    await selected('^s:');
+    await title(/step|Profiler/).waitFor();
+    const kernels = (await slicesOf('stream')).filter(({name}) => name === 'volta_sgemm_128x64_tn').sort((a, b) => a.start_ns - b.start_ns);
+    await open(`&sel=s:${kernels[3].id}`);
+    await page.locator('.tl-full-name', {hasText: 'sgemm'}).waitFor();
+    await page.keyboard.press(']'); // a kernel launches nothing
+    await page.locator('[role=status]', {hasText: 'nothing was launched by it'}).waitFor();
+    await page.keyboard.press('[');
+    await title('cudaLaunchKernel').waitFor();
+    await page.keyboard.press(']');
+    await selected(`^s:${kernels[3].id}$`);
+  }],
+  ['a right click opens what can be done with a slice', async () => {
+    await open('&v=20000000,50000000');
+    const stage = await page.locator('.tl-stage').boundingBox();
+    const row = await label('stream 7').boundingBox();
+    const kernels = (await slicesOf('stream')).filter(({name}) => name === 'volta_sgemm_128x64_tn').sort((a, b) => a.start_ns - b.start_ns);
+    const {start_ns: start, dur_ns: length, id: kernel} = kernels[4];
+    const x = stage.x + (stage.width * (start + length / 2 - 20_000_000)) / 50_000_000;
+    await page.mouse.click(x, row.y + 12, {button: 'right'});
+    await page.getByRole('menu').waitFor();
+    await selected(`^s:${kernel}$`);
+    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Zoom to it F');
+    await page.locator('.tl-full-name', {hasText: 'sgemm'}).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await selected(`^a:${start},${start + length}$`);
+    assert.equal(await page.getByRole('menu').count(), 0);
+    await page.mouse.click(x, row.y + 12, {button: 'right'});
+    await page.getByRole('menu').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('menu').waitFor({state: 'detached'});
+  }],
+  ['the list, and the bookmarks of a timeline, are asked for once', async () => {
+    const asked = [];
+    const note = (request) => asked.push(new URL(request.url()).pathname.split('/').at(-1));
+    page.on('request', note);
+    await open();
+    await answered();
+    page.off('request', note);
+    for (const what of ['traces', 'bookmarks']) assert.equal(asked.filter((each) => each === what).length, 1, what);
+  }],
   ['the title of a tab begins with the view, and the help has all letters', async () => {
     await open();
     assert.equal(await page.title(), 'Timeline · peers · Lacuna');

@@ -15,7 +15,7 @@ import {paletteIsOpen} from './model/palette/commands';
 import {adding} from './model/report_text';
 import {helpIsOpen, isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
-import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
+import {serverAway, startLiveUpdates} from './model/traces';
 import {
   findingId,
   OTHER_PAGES,
@@ -143,16 +143,11 @@ function App(): JSX.Element {
   );
 }
 
-let isStarted = false;
+let stopUpdates: (() => void) | undefined;
 function enter(): void {
   access.value = 'open';
-  void loadTraces().then(() => {
-    // without the key there are no events
-    if (isStarted || access.value !== 'open') return;
-    isStarted = true;
-    startLiveUpdates();
-    setTimeout(fetchTheRest, REST_AFTER_MS);
-  });
+  stopUpdates ??= startLiveUpdates();
+  setTimeout(() => access.value === 'open' && fetchTheRest(), REST_AFTER_MS);
 }
 
 /** Sign in with the key in the address; without one, an earlier cookie may still be valid. */
@@ -206,6 +201,9 @@ function start(root: HTMLElement): void {
     helpIsOpen.value = true;
   });
   setUnauthorizedListener(() => {
+    // without the key there are no events
+    stopUpdates?.();
+    stopUpdates = undefined;
     if (access.value !== 'wrong_key') access.value = 'locked';
   });
   render(<App />, root);

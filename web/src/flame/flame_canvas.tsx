@@ -86,6 +86,8 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
     setPointed(undefined);
     setActive(undefined);
   }, [tree]);
+  // frames move: what the pointer was over is elsewhere, or dropped
+  useEffect(() => setPointed(undefined), [layout]);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return undefined;
@@ -124,6 +126,11 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
     return true;
   };
 
+  const drop = (node: number): void => {
+    setActive(undefined);
+    props.onDrop(node);
+  };
+
   const onKey = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = active ?? layout.focus;
@@ -133,10 +140,10 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
       setActive(next);
       keepInSight(box.current, tree.depth[next] ?? 0);
     } else if (event.key === 'Enter' && active !== undefined) {
-      if (event.shiftKey) props.onDrop(active);
+      if (event.shiftKey) drop(active);
       else props.onFocus(active);
     } else if (event.key === 'Delete' && active !== undefined) {
-      props.onDrop(active);
+      drop(active);
     } else if (event.key === 'Escape' || event.key === 'Backspace') {
       setActive(undefined);
       props.onReset();
@@ -163,9 +170,9 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
           const at = hit(event);
           if (!at) return;
           if (openRest(at.node)) return;
+          if (event.shiftKey) return drop(at.node);
           setActive(at.node);
-          if (event.shiftKey) props.onDrop(at.node);
-          else props.onFocus(at.node);
+          props.onFocus(at.node);
         }}
       >
         <div class="flame-rows" style={{height: `${(tree.depthMax + 1) * ROW_PX}px`}}>

@@ -16,6 +16,8 @@ import type {TraceInfo} from '../api/types';
 const PAGE_SIZE = 200;
 const POLL_BUSY_MS = 1000;
 const POLL_IDLE_MS = 5000;
+/** So long the first list waits for events. */
+const FIRST_MS = 300;
 
 export type ListState =
   | {readonly kind: 'loading'}
@@ -94,6 +96,11 @@ const heardAt = new Map<string, number>();
 let requests = 0;
 let newestReply = 0;
 
+const isSame =
+  (trace: TraceInfo) =>
+  (known: TraceInfo): boolean =>
+    known.id === trace.id && JSON.stringify(known) === JSON.stringify(trace);
+
 function forget(id: string): void {
   deletedIds.add(id);
   deletedTraces.value = new Set(deletedIds);
@@ -121,7 +128,11 @@ export async function loadTraces(): Promise<void> {
     const heard = new Set([...heardAt].filter(([, at]) => at >= request).map(([id]) => id));
     const before = listState.value;
     const count = traces.value.length;
-    traces.value = mergePage(traces.value, reply, heard, deletedIds);
+    const known = traces.value;
+    const merged = mergePage(known, reply, heard, deletedIds);
+    // a trace that the page came for is the same object still: nothing that hangs on it is asked again
+    traces.value =
+      before.kind === 'loading' ? merged.map(trace => known.find(isSame(trace)) ?? trace) : merged;
     // older pages that were shown before are there still, and so is the place they end at
     const hasOlder = before.kind === 'ready' && count > reply.traces.length;
     listState.value = {kind: 'ready', next: hasOlder ? before.next : reply.next};
@@ -182,10 +193,23 @@ function noteFailure(error: unknown): void {
     error instanceof TypeError || (error instanceof ApiError && error.status >= 502);
 }
 
-/** Call once, when the key is known to be good. */
-export function startLiveUpdates(): void {
+/**
+ * Load the list and keep it up to date. The list is asked for once events come, so that nothing is
+ * missed between the two; where they do not come soon, without them.
+ * @return a function that ends it
+ */
+export function startLiveUpdates(): () => void {
   let wasLive = false;
-  subscribeTraces({
+  const poll = async (): Promise<void> => {
+    if (!isLive.value && document.visibilityState === 'visible') await loadTraces();
+    if (timer === undefined) return;
+    timer = setTimeout(
+      () => void poll(),
+      anyUnderWay.value && !isLive.value ? POLL_BUSY_MS : POLL_IDLE_MS,
+    );
+  };
+  let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(() => void poll(), FIRST_MS);
+  const end = subscribeTraces({
     onTrace: trace => {
       serverAway.value = false;
       if (deletedIds.has(trace.id)) return;
@@ -200,9 +224,10 @@ export function startLiveUpdates(): void {
       wasLive = live;
     },
   });
-  const poll = async (): Promise<void> => {
-    if (!isLive.value && document.visibilityState === 'visible') await loadTraces();
-    setTimeout(() => void poll(), anyUnderWay.value && !isLive.value ? POLL_BUSY_MS : POLL_IDLE_MS);
+  return () => {
+    clearTimeout(timer);
+    timer = undefined;
+    end();
+    isLive.value = false;
   };
-  setTimeout(() => void poll(), POLL_BUSY_MS);
 }

@@ -117,7 +117,7 @@ function SliceDetails(
             {formatPct((100 * slice.dur_ns) / step.dur)} of {step.name || `step ${step.index}`}
           </Fact>
         )}
-        {slice.same_name && (
+        {slice.same_name && slice.same_name.count > 1 && (
           <Fact name="same name">
             {formatCount(slice.same_name.count)} times, {timeFact(slice.same_name.total_ns)}
             {slice.same_name.per_step !== undefined &&
@@ -136,7 +136,7 @@ function SliceDetails(
           </Fact>
         )}
       </dl>
-      <Args args={slice.args} />
+      <Args slice={slice} />
     </>
   );
 }
@@ -239,8 +239,24 @@ function argText(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-function Args({args}: {args: Readonly<Record<string, unknown>>}): JSX.Element | null {
-  const entries = Object.entries(args);
+/** Recorded fields that are facts above. */
+const SHOWN_OF_KERNEL = [
+  'grid',
+  'block',
+  'registers per thread',
+  'shared memory',
+  'est. achieved occupancy %',
+];
+const SHOWN_OF_LOADER = ['batch', 'worker', 'cpu_ns'];
+
+function Args({slice}: {slice: SliceInfo}): JSX.Element | null {
+  const {args, kernel, loader, corr} = slice;
+  const shown = new Set([
+    ...(kernel ? SHOWN_OF_KERNEL : []),
+    ...(loader ? SHOWN_OF_LOADER : []),
+    ...(corr === 0 ? [] : ['correlation']),
+  ]);
+  const entries = Object.entries(args).filter(([name]) => !shown.has(name));
   if (entries.length === 0) return null;
   return (
     <details class="tl-args" open={entries.length <= 12}>
@@ -251,7 +267,7 @@ function Args({args}: {args: Readonly<Record<string, unknown>>}): JSX.Element | 
       <dl class="tl-facts">
         {entries.map(([name, value]) => (
           <Fact key={name} name={name}>
-            <span class="tl-arg">{argText(value)}</span>
+            <span class="tl-arg">{argText(value).replaceAll(/;(?=\S+\(\d+\): )/g, '\n')}</span>
           </Fact>
         ))}
       </dl>

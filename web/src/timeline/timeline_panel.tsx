@@ -12,6 +12,7 @@ import {Navigator} from './input/navigate';
 import {RowLabels} from './row_labels';
 import {Stage} from './draw/stage';
 import {timelineRun} from './input/running';
+import {SliceMenu} from './slice_menu';
 import {StageInput} from './input/stage_input';
 import {TimelineModel} from './data/timeline_model';
 import {Toolbar} from './toolbar';
@@ -126,6 +127,7 @@ function Timeline({trace, tracks, analysis, strip}: TimelinePanelProps): JSX.Ele
           <Tooltip model={model} />
         </div>
       </div>
+      <SliceMenu model={model} navigator={navigator} />
       <BookmarkDialog bookmarks={model.bookmarks} />
       <DetailsPanel model={model} navigator={navigator} hasStage={stage !== undefined} />
       <p class="off-screen" role="status" aria-live="polite">

@@ -104,6 +104,8 @@ export class TimelineModel {
   /** From one slice to another, of the area that spans both. */
   readonly measured = signal<Measure | undefined>(undefined);
   readonly hover = signal<Hover | undefined>(undefined);
+  /** Where on the page the menu of the selected slice is open. */
+  readonly menu = signal<{readonly x: number; readonly y: number} | undefined>(undefined);
   /** Counts what arrived; the panel and the stage redraw when it grows. */
   readonly arrivals = signal(0);
   /** The browser took the graphics context: nothing is drawn until there is one again. */

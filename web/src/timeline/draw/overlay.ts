@@ -361,7 +361,16 @@ export class Overlay {
     const left = Math.max(-2, x0);
     const right = Math.min(view.widthPx + 2, x1);
     context.fillStyle = theme.accentFill;
-    context.fillRect(left, 0, Math.max(1, right - left), view.heightPx);
+    // not over why the GPU is idle: colors have a meaning there
+    let from = 0;
+    const shade = (to: number): void =>
+      context.fillRect(left, from, Math.max(1, right - left), Math.max(0, to - from));
+    for (const {row, top} of view.rows) {
+      if (row.kind !== 'gaps') continue;
+      shade(top);
+      from = top + row.height;
+    }
+    shade(view.heightPx);
     context.fillStyle = theme.accent;
     context.fillRect(Math.round(left), 0, 1, view.heightPx);
     context.fillRect(Math.round(right) - 1, 0, 1, view.heightPx);

@@ -33,6 +33,9 @@ export function drawAxis(
     text: timeText,
   } = axisTicks(window.t0, window.t1, widthPx, TICK_SPACING_PX);
   const scale = widthPx / (window.t1 - window.t0);
+  const at = pointerX === undefined ? undefined : timeText(window.t0 + pointerX / scale);
+  const box = at === undefined ? 0 : c.measureText(at).width + 10;
+  const left = Math.min(widthPx - box, Math.max(0, (pointerX ?? 0) - box / 2));
   for (const tick of ticks) {
     const x = Math.round((tick.ns - window.t0) * scale);
     c.fillStyle = theme.line;
@@ -40,14 +43,14 @@ export function drawAxis(
     c.fillStyle = theme.faintText;
     // The first label steps aside for the anchor.
     const text = anchorNs !== undefined && tick.ns === anchorNs ? anchorText(anchorNs) : tick.label;
-    if (x + c.measureText(text).width + 6 < widthPx) c.fillText(text, x + 4, heightPx / 2 - 1);
+    const end = x + 4 + c.measureText(text).width;
+    // a label under the pointer's time would show as half of one
+    const isCovered = at !== undefined && x + 4 < left + box + 3 && end > left - 3;
+    if (end + 2 < widthPx && !isCovered) c.fillText(text, x + 4, heightPx / 2 - 1);
   }
   for (const {start_ns: start, dur_ns: dur} of bookmarks)
     flag(c, theme, heightPx, (start - window.t0) * scale, dur * scale);
-  if (pointerX !== undefined) {
-    const at = window.t0 + pointerX / scale;
-    pointer(c, theme, widthPx, heightPx, pointerX, timeText(at));
-  }
+  if (at !== undefined) pointer(c, theme, heightPx, left, box, at);
 }
 
 /** A flag where a bookmark begins, and a line along what it spans. */
@@ -76,13 +79,11 @@ function anchorText(ns: number): string {
 function pointer(
   c: CanvasRenderingContext2D,
   theme: StageTheme,
-  widthPx: number,
   heightPx: number,
-  x: number,
+  left: number,
+  width: number,
   text: string,
 ): void {
-  const width = c.measureText(text).width + 10;
-  const left = Math.min(widthPx - width, Math.max(0, x - width / 2));
   c.fillStyle = theme.text;
   c.fillRect(left, 2, width, heightPx - 6);
   c.fillStyle = `rgb(${theme.background.join(', ')})`;

@@ -26,6 +26,10 @@ test('all other letters are what they write', () => {
   assert.equal(commandFor(press('KeyG', '\u00a9', {altKey: true})), 'gap-same'); // macOS
   assert.equal(commandFor(press('KeyF', 'f')), 'fit');
   assert.equal(commandFor(press('KeyL', 'l')), 'link');
+  assert.equal(commandFor(press('BracketLeft', '[')), 'flow-previous');
+  assert.equal(commandFor(press('Digit9', ']', {ctrlKey: true, altKey: true})), 'flow-next'); // AltGr
+  assert.equal(commandFor(press('Digit6', ']', {altKey: true})), 'flow-next'); // macOS
+  assert.equal(commandFor(press('BracketLeft', '[', {metaKey: true})), undefined); // Back
   assert.equal(commandFor(press('KeyB', 'b')), 'batch');
   assert.equal(commandFor(press('KeyB', 'B', {shiftKey: true})), 'batch-next');
   assert.equal(commandFor(press('KeyB', '\u222b', {altKey: true})), 'batch-previous'); // macOS

@@ -21,6 +21,8 @@ export type Command =
   | 'gap-same'
   | 'outlier-next'
   | 'link'
+  | 'flow-next'
+  | 'flow-previous'
   | 'batch'
   | 'batch-next'
   | 'batch-previous'
@@ -55,7 +57,11 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: ['W', 'S'], text: 'zoom in, out (also + and \u2212)'},
       {keys: ['A', 'D'], text: 'move left, right'},
       {keys: ['Ctrl', 'wheel'], text: 'zoom at the pointer (also pinch)'},
-      {keys: ['Shift', 'wheel'], text: 'move sideways (also Shift, middle or right drag)'},
+      {keys: ['Shift', 'wheel'], text: 'move sideways (also middle or right drag)'},
+      {
+        keys: ['Shift', 'drag'],
+        text: 'zoom to what is dragged over (also a drag on the time axis)',
+      },
       {keys: ['F'], text: 'center the selection; again: fit it'},
       {keys: ['0', 'Home'], text: 'whole trace'},
       {keys: ['Backspace'], text: 'back to the previous selection (also Alt Left)'},
@@ -77,6 +83,8 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: [',', '.'], text: 'previous, next slice of the row (also Left and Right)'},
       {keys: ['Up', 'Down'], text: 'enclosing slice, first slice inside'},
       {keys: ['L'], text: 'from a kernel to its launch and back'},
+      {keys: ['[', ']'], text: 'what launched this, what this launched'},
+      {keys: ['right click'], text: 'what can be done with a slice'},
       {keys: ['B'], text: 'follow a batch: worker, the wait for it, and back'},
       {keys: ['Shift', 'B'], text: 'next batch (Alt B: previous)'},
       {keys: ['drag'], text: 'select an area; it snaps to the edges of slices (Alt: it does not)'},
@@ -128,6 +136,8 @@ const BY_KEY: ReadonlyMap<string, Command> = new Map([
   ['.', 'slice-next'],
   ['n', 'outlier-next'],
   ['l', 'link'],
+  [']', 'flow-next'],
+  ['[', 'flow-previous'],
   ['r', 'rows'],
   ['/', 'search'],
   ['1', 'finding-1'],
@@ -146,6 +156,8 @@ export const isHeldCommand = (command: Command): boolean => HELD.has(command);
 export function commandFor(press: KeyPress): Command | undefined {
   const {code, key, ctrlKey, metaKey, altKey, shiftKey} = press;
   const letter = key.toLowerCase();
+  // layouts write brackets with AltGr, which is Ctrl and Alt, or with Alt
+  if ((key === '[' || key === ']') && !metaKey && (altKey || !ctrlKey)) return BY_KEY.get(key);
   if (ctrlKey || metaKey) {
     return !altKey && !shiftKey && letter === 'f' ? 'search' : undefined;
   }

@@ -84,6 +84,10 @@ export class Navigator {
         return this.outlier();
       case 'link':
         return this.link();
+      case 'flow-next':
+        return this.flow(1);
+      case 'flow-previous':
+        return this.flow(-1);
       case 'batch':
         return this.batch();
       case 'batch-next':
@@ -188,9 +192,28 @@ export class Navigator {
     this.withSlice(
       ({slice}) => void this.beside(slice, side),
       () => {
-        if (selection.peek() === undefined) this.pan(side === 'next' ? PAN_STEP : -PAN_STEP);
+        if (selection.peek() === undefined) void this.firstOnScreen();
       },
     );
+  }
+
+  /** Select the first slice that begins in view, of the uppermost row that has one. */
+  private async firstOnScreen(): Promise<void> {
+    const {model} = this;
+    const {t0, t1} = model.window;
+    for (const {track, kind} of model.rows.peek()) {
+      if (track === undefined || kind === 'counter') continue;
+      try {
+        const query = {track, t0: Math.floor(t0), t1: Math.ceil(t1), limit: NEIGHBORS_LIMIT};
+        const {slices} = await getSlices(model.trace.id, query);
+        if (selection.peek() !== undefined) return; // something else meanwhile
+        const first = slices.find(slice => slice.start_ns >= t0) ?? slices[0];
+        if (first) return this.selectSlice(first.id);
+      } catch (error) {
+        return this.say(errorText(error));
+      }
+    }
+    this.say('no slice on screen');
   }
 
   private async beside(slice: SliceInfo, side: 'previous' | 'next'): Promise<void> {
@@ -241,6 +264,19 @@ export class Navigator {
         if (slice.link === undefined) return this.say('no launch was recorded for this slice');
         const span = link && {t0: link.start_ns, t1: link.start_ns + link.dur_ns};
         this.goToSlice(slice.link, span);
+      },
+      () => this.say('select a kernel or its launch first'),
+    );
+  }
+
+  /** To the later (1) or the earlier (-1) end of a launch. */
+  private flow(direction: 1 | -1): void {
+    this.withSlice(
+      ({slice}) => {
+        const leads = slice.kind === 'api' ? 1 : -1;
+        if (slice.link !== undefined && leads === direction) this.link();
+        else
+          this.say(direction > 0 ? 'nothing was launched by it' : 'no launch of it was recorded');
       },
       () => this.say('select a kernel or its launch first'),
     );

@@ -22,7 +22,7 @@ const MOVING_KEYS = /^(Arrow|Page|Home)/;
 
 interface Drag {
   readonly pointerId: number;
-  readonly mode: 'area' | 'pan';
+  readonly mode: 'area' | 'pan' | 'zoom';
   readonly x: number;
   readonly y: number;
   readonly window: Span;
@@ -63,7 +63,10 @@ export class StageInput {
     minimap.addEventListener('pointermove', e => this.brushMove(e), {signal});
     minimap.addEventListener('pointerup', () => (this.brush = undefined), {signal});
     minimap.addEventListener('pointercancel', () => (this.brush = undefined), {signal});
-    axis.addEventListener('pointermove', e => this.axisHover(e), {signal});
+    axis.addEventListener('pointerdown', e => this.axisDown(e), {signal});
+    axis.addEventListener('pointermove', e => this.axisMove(e), {signal});
+    axis.addEventListener('pointerup', e => this.up(e), {signal});
+    axis.addEventListener('pointercancel', e => this.cancel(e), {signal});
     axis.addEventListener('click', e => this.axisClick(e), {signal});
     axis.addEventListener('dblclick', e => this.axisDoubleClick(e), {signal});
     // Before the page's own keys: here 1 to 5 step through all the evidence of a finding.
@@ -97,17 +100,23 @@ export class StageInput {
       this.touches.set(event.pointerId, {x, y});
       if (this.touches.size === 2) return this.pinchStart();
     }
-    const isPan = event.button !== 0 || event.shiftKey || isTouch;
+    const isPan = event.button !== 0 || isTouch;
     if (event.button === 1) event.preventDefault(); // no autoscroll
+    const from = this.edgeNear(x, y, event.altKey);
+    this.begin(event, isPan ? 'pan' : event.shiftKey ? 'zoom' : 'area', x, y, from);
+  }
+
+  private begin(event: PointerEvent, mode: Drag['mode'], x: number, y: number, from: number): void {
+    const {stage} = this;
     this.drag = {
       pointerId: event.pointerId,
-      mode: isPan ? 'pan' : 'area',
+      mode,
       x,
       y,
       window: this.window,
       scrollTop: stage.elements.scroller.scrollTop,
       point: stage.pointAt(x, y),
-      from: this.edgeNear(x, y, event.altKey),
+      from,
       isMoving: false,
     };
   }
@@ -137,7 +146,8 @@ export class StageInput {
       return;
     }
     const {from} = drag;
-    const to = this.edgeNear(Math.min(stage.widthPx, Math.max(0, x)), y, isFree);
+    const isOnAxis = drag.y < 0;
+    const to = this.edgeNear(Math.min(stage.widthPx, Math.max(0, x)), y, isFree || isOnAxis);
     stage.dragArea = {t0: Math.min(from, to), t1: Math.max(from, to)};
   }
 
@@ -162,9 +172,15 @@ export class StageInput {
     this.drag = undefined;
     const area = stage.dragArea;
     stage.dragArea = undefined;
-    if (!drag.isMoving && event.button === 0) this.click(drag.point, event.shiftKey);
-    else if (drag.mode === 'area' && area && area.t1 > area.t0) {
-      this.navigator.selectArea(area.t0, area.t1);
+    const isOnAxis = event.currentTarget === stage.elements.axis;
+    if (area && area.t1 > area.t0) {
+      if (drag.mode === 'zoom') stage.model.setWindow(area);
+      else this.navigator.selectArea(area.t0, area.t1);
+    } else if (!drag.isMoving && !isOnAxis && event.button === 0)
+      this.click(drag.point, event.shiftKey);
+    else if (!drag.isMoving && event.button === 2 && stage.hitAt(drag.point)) {
+      this.click(drag.point, false);
+      stage.model.menu.value = {x: event.clientX, y: event.clientY};
     }
     stage.invalidate();
   }
@@ -313,11 +329,19 @@ export class StageInput {
     return bookmarkAt(stage.model.bookmarks.all.peek(), t, FLAG_PX * nsPerPx);
   }
 
-  private axisHover(event: PointerEvent): void {
+  private axisDown(event: PointerEvent): void {
+    if (event.button !== 0) return;
+    this.stage.elements.axis.setPointerCapture(event.pointerId);
+    const {x} = this.at(event);
+    this.begin(event, 'zoom', x, -1, this.stage.pointAt(x, -1).t);
+  }
+
+  private axisMove(event: PointerEvent): void {
+    if (this.drag) return this.move(event);
     const {axis} = this.stage.elements;
     const mark = this.bookmarkAt(event);
     axis.style.cursor = mark ? 'pointer' : 'default';
-    axis.title = mark ? mark.note || 'Bookmark' : 'Double click: a bookmark here';
+    axis.title = mark ? mark.note || 'Bookmark' : 'Drag: zoom to it. Double click: a bookmark here';
   }
 
   private axisClick(event: MouseEvent): void {
@@ -381,7 +405,7 @@ export class StageInput {
   }
 
   private keyDown(event: KeyboardEvent): void {
-    if (!this.isActive() || document.querySelector('dialog[open]')) return;
+    if (!this.isActive() || document.querySelector('dialog[open], :popover-open')) return;
     const target = event.target instanceof HTMLElement ? event.target : document.body;
     if (isTextTarget(target)) return;
     const command = commandFor(event);
