@@ -72,6 +72,37 @@ static int64_t longest_of(const struct lac_rank_clock *clocks, uint32_t count)
     return longest_ns;
 }
 
+/** A window of a run, of all its ranks on one time axis, as `answer` writes it. */
+static void answer_window(struct lac_app *app, const struct lac_request *request,
+                          struct lac_response *response, const char *what,
+                          void (*answer)(struct lac_app *app, struct lac_run_ranks *ranks,
+                                         const struct asked *asked, struct lac_response *response))
+{
+    struct lac_run_ranks *ranks = lac_run_ranks_of_path(app, request, response);
+    struct lac_rank_clock *clocks = NULL;
+    struct asked asked = {0};
+
+    if (ranks == NULL) {
+        return;
+    }
+    if (lac_run_ranks_clocks(ranks, request->param[0], response, &clocks)) {
+        asked.clocks = clocks;
+        asked.count = lac_run_ranks_count(ranks);
+        if (read_window(request, response, 0, longest_of(clocks, asked.count), &asked)) {
+            lac_response_etag(response,
+                              "%s %s %016" PRIx64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64,
+                              LAC_VERSION, what, lac_run_ranks_stamp(ranks), asked.t0_ns,
+                              asked.t1_ns, asked.points, asked.limit);
+            response->cache = "private, no-cache";
+            if (!lac_response_is_unchanged(request, response)) {
+                answer(app, ranks, &asked, response);
+            }
+        }
+    }
+    free(clocks);
+    lac_run_ranks_close(ranks);
+}
+
 /* ---- what each rank's device did ---- */
 
 /** Parts of a window in thousandths, and their sum in ns beside them. */
@@ -186,38 +217,21 @@ static enum lac_status write_strips(struct lac_app *app, struct lac_buffer *out,
     return status;
 }
 
+static void answer_strips(struct lac_app *app, struct lac_run_ranks *ranks,
+                          const struct asked *asked, struct lac_response *response)
+{
+    struct lac_error error = {0};
+    const enum lac_status status = write_strips(app, &response->body, ranks, asked, &error);
+
+    if (status != LAC_OK) {
+        lac_run_ranks_fail(response, status, &error);
+    }
+}
+
 void lac_api_run_strips(void *app_context, const struct lac_request *request,
                         struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_run_ranks *ranks = lac_run_ranks_of_path(app, request, response);
-    struct lac_rank_clock *clocks = NULL;
-    struct lac_error error = {0};
-    struct asked asked = {0};
-
-    if (ranks == NULL) {
-        return;
-    }
-    if (lac_run_ranks_clocks(ranks, request->param[0], response, &clocks)) {
-        asked.clocks = clocks;
-        asked.count = lac_run_ranks_count(ranks);
-        if (read_window(request, response, 0, longest_of(clocks, asked.count), &asked)) {
-            lac_response_etag(response, "%s strips %016" PRIx64 " %" PRId64 " %" PRId64 " %" PRId64,
-                              LAC_VERSION, lac_run_ranks_stamp(ranks), asked.t0_ns, asked.t1_ns,
-                              asked.points);
-            response->cache = "private, no-cache";
-            if (!lac_response_is_unchanged(request, response)) {
-                const enum lac_status status =
-                    write_strips(app, &response->body, ranks, &asked, &error);
-
-                if (status != LAC_OK) {
-                    lac_run_ranks_fail(response, status, &error);
-                }
-            }
-        }
-    }
-    free(clocks);
-    lac_run_ranks_close(ranks);
+    answer_window(app_context, request, response, "strips", answer_strips);
 }
 
 /* ---- one trace alone ---- */
@@ -431,13 +445,15 @@ static enum lac_status write_collectives(struct lac_buffer *out,
     return LAC_OK;
 }
 
-static void answer_collectives(struct lac_run_ranks *ranks, const struct asked *asked,
-                               struct lac_response *response)
+static void answer_collectives(struct lac_app *app, struct lac_run_ranks *ranks,
+                               const struct asked *asked, struct lac_response *response)
 {
     struct lac_ranks_alignment alignment = {0};
     struct lac_error error = {0};
-    enum lac_status status = lac_run_ranks_align(ranks, &alignment, &error);
+    enum lac_status status;
 
+    lac_document_cache_begin_work(app->documents);
+    status = lac_run_ranks_align(ranks, &alignment, &error);
     if (status == LAC_OK) {
         status = write_collectives(&response->body, &alignment, asked);
     }
@@ -445,34 +461,11 @@ static void answer_collectives(struct lac_run_ranks *ranks, const struct asked *
         lac_run_ranks_fail(response, status, &error);
     }
     lac_ranks_alignment_done(&alignment);
+    lac_document_cache_end_work(app->documents);
 }
 
 void lac_api_run_collectives(void *app_context, const struct lac_request *request,
                              struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_run_ranks *ranks = lac_run_ranks_of_path(app, request, response);
-    struct lac_rank_clock *clocks = NULL;
-    struct asked asked = {0};
-
-    if (ranks == NULL) {
-        return;
-    }
-    if (lac_run_ranks_clocks(ranks, request->param[0], response, &clocks)) {
-        asked.clocks = clocks;
-        asked.count = lac_run_ranks_count(ranks);
-        if (read_window(request, response, 0, longest_of(clocks, asked.count), &asked)) {
-            lac_response_etag(response, "%s met %016" PRIx64 " %" PRId64 " %" PRId64 " %" PRId64,
-                              LAC_VERSION, lac_run_ranks_stamp(ranks), asked.t0_ns, asked.t1_ns,
-                              asked.limit);
-            response->cache = "private, no-cache";
-            if (!lac_response_is_unchanged(request, response)) {
-                lac_document_cache_begin_work(app->documents);
-                answer_collectives(ranks, &asked, response);
-                lac_document_cache_end_work(app->documents);
-            }
-        }
-    }
-    free(clocks);
-    lac_run_ranks_close(ranks);
+    answer_window(app_context, request, response, "collectives", answer_collectives);
 }
