@@ -1,9 +1,11 @@
 #include "server/ingest/convert.h"
 
 #include "analysis/compare/compare.h"
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/diagnose/result/analysis_pack.h"
+#include "analysis/flame/flame.h"
 #include "analysis/import/import.h"
 #include "server/base/buffer.h"
 #include "server/json/analysis_json.h"

@@ -6,6 +6,7 @@
 
 #include "server/ingest/import_worker.h"
 
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/names/names.h"
 #include "analysis/import/import.h"
 #include "analysis/model/status.h"

@@ -1,6 +1,7 @@
 #include "server/tls/link.h"
 
 #include "analysis/model/status.h"
+#include "server/tls/tls.h"
 #include "server/tls/tls_private.h"
 
 #include <assert.h>

@@ -105,7 +105,7 @@ static enum lac_status find_nodes(struct nodes *nodes, enum table table)
 {
     const struct lac_model *const model = nodes->model;
     const uint32_t count = row_count(model, table);
-    nodes->of_row[table] = malloc(((size_t)count + 1) * sizeof(uint32_t));
+    nodes->of_row[table] = calloc((size_t)count + 1, sizeof(uint32_t));
     if (nodes->of_row[table] == NULL) {
         return LAC_ERR_NOMEM;
     }

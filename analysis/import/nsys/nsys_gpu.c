@@ -72,20 +72,13 @@ enum {
     CLUSTER
 };
 
+#define KERNEL_COLUMNS_AFTER_NAME                                                                  \
+    "shortName", "mangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",           \
+        "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread"
+
 static const char *const KERNEL_COLUMNS[] = {COMMON_COLUMNS,
                                              "demangledName",
-                                             "shortName",
-                                             "mangledName",
-                                             "gridX",
-                                             "gridY",
-                                             "gridZ",
-                                             "blockX",
-                                             "blockY",
-                                             "blockZ",
-                                             "registersPerThread",
-                                             "staticSharedMemory",
-                                             "dynamicSharedMemory",
-                                             "localMemoryPerThread",
+                                             KERNEL_COLUMNS_AFTER_NAME,
                                              "graphNodeId",
                                              "graphId",
                                              "clusterX",
@@ -398,21 +391,8 @@ enum lac_status lac_nsys_read_enums(struct lac_nsys *nsys)
 }
 
 /* The same columns under nvprof's names; there is no process, and memory kinds are CUPTI's. */
-static const char *const NVPROF_KERNEL_COLUMNS[] = {COMMON_COLUMNS,
-                                                    "name",
-                                                    "shortName",
-                                                    "mangledName",
-                                                    "gridX",
-                                                    "gridY",
-                                                    "gridZ",
-                                                    "blockX",
-                                                    "blockY",
-                                                    "blockZ",
-                                                    "registersPerThread",
-                                                    "staticSharedMemory",
-                                                    "dynamicSharedMemory",
-                                                    "localMemoryPerThread",
-                                                    NULL};
+static const char *const NVPROF_KERNEL_COLUMNS[] = {COMMON_COLUMNS, "name",
+                                                    KERNEL_COLUMNS_AFTER_NAME, NULL};
 static const char *const NVPROF_MEMSET_COLUMNS[] = {COMMON_COLUMNS, "bytes", "memoryKind", "value",
                                                     NULL};
 static const char *const NVPROF_SYNC_COLUMNS[] = {COMMON_COLUMNS, "type", "cudaEventId", NULL};

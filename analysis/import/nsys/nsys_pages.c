@@ -127,7 +127,7 @@ static enum lac_nsys_page_end descend(struct lac_nsys_pages *pages, uint32_t num
 static const uint8_t *next_cell(const struct lac_nsys_pages *pages, struct level *level)
 {
     const uint32_t head = level->is_leaf ? 8 : 12;
-    const uint32_t at = u16_at(level->bytes + head + 2 * level->next++);
+    const uint32_t at = u16_at(level->bytes + head + 2 * (size_t)level->next++);
     /* the smallest cell has four bytes */
     return at >= head + 2 * level->cell_count && at + 4 <= pages->usable ? level->bytes + at : NULL;
 }
@@ -275,6 +275,7 @@ static enum lac_nsys_page_end take_fields(struct lac_nsys_pages *pages, struct p
     }
     uint64_t offset = head_size;
     uint64_t needed = head_size;
+    memset(offsets, 0, pages->column_count * sizeof(offsets[0]));
     for (uint32_t field = 0; field < pages->field_count && at < head_size; field++) {
         uint64_t type = 0;
         const unsigned length = varint_at(payload->bytes + at, payload->bytes + head_size, &type);

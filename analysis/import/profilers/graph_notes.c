@@ -16,15 +16,19 @@
 #include "analysis/import/profilers/pickled.h"
 #include "analysis/import/profilers/profile_document.h"
 #include "analysis/import/profilers/profiler_importers.h"
+#include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
+#include "analysis/import/stacks/profile.h"
+#include "analysis/import/stacks/stack_samples.h"
 #include "analysis/import/text/json_text.h"
 #include "analysis/import/text/plain.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>

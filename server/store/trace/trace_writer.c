@@ -1,5 +1,6 @@
 #include "server/store/trace/trace_writer.h"
 
+#include "analysis/crew/crew.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/tile.h"

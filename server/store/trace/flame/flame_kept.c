@@ -43,6 +43,13 @@ static struct asked asked_of(const struct lac_flame_options *options)
                           .node_count_max = options->node_count_max};
 }
 
+static bool is_same(const struct asked *a, const struct asked *b)
+{
+    return a->t0_ns == b->t0_ns && a->t1_ns == b->t1_ns && a->prune_fraction == b->prune_fraction &&
+           a->metric == b->metric && a->by == b->by && a->order == b->order &&
+           a->node_count_max == b->node_count_max;
+}
+
 static struct lac_cache_key key_of(const struct lac_trace_file *file, const struct asked *asked)
 {
     return (struct lac_cache_key){
@@ -76,7 +83,7 @@ struct lac_flame *lac_flame_kept_get(struct lac_trace_file *file,
     if (entry != NULL) {
         const struct kept *kept = lac_cache_data(entry);
 
-        flame = memcmp(&kept->asked, &asked, sizeof(asked)) == 0 ? copy_of(kept) : NULL;
+        flame = is_same(&kept->asked, &asked) ? copy_of(kept) : NULL;
     }
     lac_cache_unpin(file->cache, entry);
     return flame;

@@ -9,6 +9,7 @@
 #include "collector/base/reserve.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/flame/flame_wanted.h"
+#include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_private.h"
 
 #include <assert.h>
