@@ -13,8 +13,10 @@ import {StripRaster} from './strip_raster';
 
 /** Share of a 16 ms frame for rasterizing; the rest is for copying, text and the browser. */
 const RASTER_BUDGET_MS = 6;
-/** Columns to either side of the screen, in screens. */
+/** Columns to either side of the screen, in screens, when the window was panned. */
 const MARGIN = 0.4;
+/** And until then: a zoom draws every strip anew, so that what lies beside the screen is seldom seen. */
+const MARGIN_AT_FIRST = 0.1;
 /** Strips of rows that scrolled away are kept up to this number. */
 const STRIPS_MAX = 256;
 
@@ -30,6 +32,8 @@ interface Strip {
   sourceVersion: number;
   colors: ColorStamp | undefined;
   usedAt: number;
+  /** What it took to draw. */
+  costMs: number;
 }
 
 export class CpuRenderer implements Renderer {
@@ -79,12 +83,17 @@ export class CpuRenderer implements Renderer {
     }
     if (stale.length === 0) return true;
     stale.sort((a, b) => b.rank - a.rank);
-    const end = performance.now() + RASTER_BUDGET_MS;
+    let now = performance.now();
+    const end = now + RASTER_BUDGET_MS;
     let done = 0;
     for (const {row} of stale) {
-      this.rasterize(row, scene, nsPerPx, originPx, width);
+      // One that would pass the end waits, unless it is the first.
+      if (done > 0 && now + (this.strips.get(row.key)?.costMs ?? 0) > end) break;
+      const strip = this.rasterize(row, scene, nsPerPx, originPx, width);
+      const start = now;
+      now = performance.now();
+      strip.costMs = now - start;
       done++;
-      if (performance.now() >= end) break;
     }
     return done === stale.length;
   }
@@ -103,7 +112,7 @@ export class CpuRenderer implements Renderer {
     // Rows that waited longest go first among equals: none starves during a long zoom.
     const wait = Math.min(1e6, this.frame - strip.usedAt);
     if (strip.nsPerPx !== nsPerPx) return 1e7 + wait;
-    if (strip.startPx > originPx || strip.startPx + strip.columns < originPx + width) {
+    if (!covers(strip, originPx, width)) {
       // Nothing lies before 0 or after the end: a strip that reaches the border covers it.
       return 1e8 + wait;
     }
@@ -117,13 +126,17 @@ export class CpuRenderer implements Renderer {
     nsPerPx: number,
     originPx: number,
     width: number,
-  ): void {
-    const margin = Math.round(width * MARGIN);
+  ): Strip {
+    const strip = this.stripFor(row.key);
+    const near = Math.round(width * MARGIN_AT_FIRST);
+    const isPanned =
+      strip.nsPerPx === nsPerPx &&
+      (strip.columns > width + 2 * near || !covers(strip, originPx, width));
+    const margin = isPanned ? Math.round(width * MARGIN) : near;
     const columns = width + 2 * margin;
     const startPx = originPx - margin;
     const lanes = row.isMerged ? 1 : row.lanes;
     if (this.pixels.length < columns * lanes) this.pixels = new Uint32Array(columns * lanes);
-    const strip = this.stripFor(row.key);
     if (strip.canvas.width !== columns) strip.canvas.width = columns;
     if (strip.canvas.height !== lanes) strip.canvas.height = lanes;
     const unknownBefore = scene.colors.unknown;
@@ -155,6 +168,7 @@ export class CpuRenderer implements Renderer {
     strip.sourceVersion = scene.source.version(row.track);
     strip.colors = stampColors(scene.colors, unknownBefore);
     strip.usedAt = this.frame;
+    return strip;
   }
 
   private stripFor(key: string): Strip {
@@ -171,11 +185,12 @@ export class CpuRenderer implements Renderer {
         columns: 0,
         lanes: 0,
         laneFirst: 0,
-        nsPerPx: 1,
+        nsPerPx: 0,
         isMerged: false,
         sourceVersion: -1,
         colors: undefined,
         usedAt: 0,
+        costMs: 0,
       };
       this.strips.set(key, strip);
     }
@@ -228,3 +243,6 @@ export class CpuRenderer implements Renderer {
     for (const [key] of oldest.slice(0, STRIPS_MAX / 4)) this.strips.delete(key);
   }
 }
+
+const covers = ({startPx, columns}: Strip, originPx: number, width: number): boolean =>
+  startPx <= originPx && startPx + columns >= originPx + width;

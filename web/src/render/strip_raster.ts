@@ -115,6 +115,11 @@ export class StripRaster implements TileVisitor {
     const origin = tile.index * tileNs(tile.level);
     const first = Math.floor((t0 - origin) / width);
     const last = Math.ceil((t1 - origin) / width);
+    const pxPerNs = 1 / nsPerPx;
+    const perBusy = 1 / width;
+    let kind = -1;
+    let name = -1;
+    let color = 0;
     forEachLane(tile.cellLane, tile.cellCount, (inTile, from, to) => {
       const lane = inTile - (request.laneFirst ?? 0);
       if (!merged && (lane < 0 || lane >= request.lanes)) return;
@@ -123,10 +128,15 @@ export class StripRaster implements TileVisitor {
         const index = cellIndex[i] as number;
         if (index >= last) break;
         const start = origin + index * width;
-        const x0 = Math.max(start, t0) / nsPerPx - startPx;
-        const x1 = Math.min(start + width, t1) / nsPerPx - startPx;
-        const color = colors.color(cellKind[i] as number, cellName[i] as number);
-        const share = Math.min(1, (cellBusy[i] as number) / width);
+        const x0 = Math.max(start, t0) * pxPerNs - startPx;
+        const x1 = Math.min(start + width, t1) * pxPerNs - startPx;
+        // Neighbors are mostly of one name.
+        if (cellName[i] !== name || cellKind[i] !== kind) {
+          kind = cellKind[i] as number;
+          name = cellName[i] as number;
+          color = colors.color(kind, name);
+        }
+        const share = Math.min(1, (cellBusy[i] as number) * perBusy);
         const column = Math.floor(x0);
         if (column < 0 || column >= columns || x1 > column + 1 || x1 - x0 < THIN_PX) {
           this.add(lane, x0, x1, share, color, true);

@@ -5,7 +5,7 @@ import type {CounterSamples} from '../../api/types';
 /** Neighboring columns in which the counter had the same values. */
 export interface CounterRun {
   readonly x: number;
-  readonly columns: number;
+  columns: number;
   readonly low: number;
   readonly high: number;
   /** What it holds at the end. */
@@ -24,16 +24,14 @@ export function counterRuns(
 ): CounterRun[] {
   const runs: CounterRun[] = [];
   const put = (x: number, end: number, low: number, high: number, last: number): void => {
-    const before = runs.at(-1);
+    const before = runs[runs.length - 1];
     const isSame = before?.low === low && before.high === high && before.last === last;
-    if (isSame && before.x + before.columns === x)
-      runs[runs.length - 1] = {...before, columns: before.columns + end - x};
+    if (isSame && before.x + before.columns === x) before.columns += end - x;
     else if (end > x) runs.push({x, columns: end - x, low, high, last});
   };
   const perNs = columns / (t1 - t0);
-  let i = 0;
-  let held: number | undefined;
-  while (i < ts.length && (ts[i] as number) < t0) held = last[i++];
+  let i = firstAt(ts, t0);
+  let held = last[i - 1];
   let x = 0;
   while (i < ts.length && (ts[i] as number) < t1) {
     const column = Math.min(columns - 1, Math.floor(((ts[i] as number) - t0) * perNs));
@@ -42,8 +40,10 @@ export function counterRuns(
     let high = held ?? -Infinity;
     const end = t0 + (column + 1) / perNs;
     do {
-      low = Math.min(low, min[i] ?? 0);
-      high = Math.max(high, max[i] ?? 0);
+      const lower = min[i] ?? 0;
+      const upper = max[i] ?? 0;
+      if (lower < low) low = lower;
+      if (upper > high) high = upper;
       held = last[i++] ?? 0;
     } while (i < ts.length && (ts[i] as number) < Math.min(end, t1));
     put(column, column + 1, low, high, held ?? 0);
@@ -51,6 +51,18 @@ export function counterRuns(
   }
   if (held !== undefined) put(x, columns, held, held, held);
   return runs;
+}
+
+/** The first of ascending times that is not before `t`. */
+export function firstAt(times: CounterSamples['ts_ns'], t: number): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((times[middle] as number) < t) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** What a counter is drawn with, RGBA as a little-endian number, not premultiplied. */
@@ -79,10 +91,14 @@ export function rasterizeCounter(
   const rowOf = (value: number): number =>
     Math.min(height - 1, Math.max(0, Math.round((high - value) * scale)));
   const fill = (run: CounterRun, top: number, end: number, color: number): void => {
-    for (let y = top; y < end; y++) {
-      const from = y * columns + run.x;
-      for (let at = from; at < from + run.columns; at++) ret[at] = color;
+    const {x, columns: width} = run;
+    // Most are one column wide: a loop less.
+    if (width === 1) {
+      const last = end * columns + x;
+      for (let at = top * columns + x; at < last; at += columns) ret[at] = color;
+      return;
     }
+    for (let y = top; y < end; y++) ret.fill(color, y * columns + x, y * columns + x + width);
   };
   let before = runs[0]?.last ?? 0;
   for (const run of runs) {

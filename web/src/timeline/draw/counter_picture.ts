@@ -17,6 +17,8 @@ export interface CounterView {
 interface Picture {
   readonly canvas: HTMLCanvasElement;
   readonly context: CanvasRenderingContext2D;
+  /** Used again: one for each frame of a zoom would be 9 MB of garbage a second. */
+  image: ImageData | undefined;
   view: CounterView | undefined;
 }
 
@@ -55,7 +57,9 @@ export class CounterPictures {
       canvas.height = height;
     }
     const runs = counterRuns(view.samples, view.t0, view.t1, columns);
-    const image = context.createImageData(columns, height);
+    const image =
+      isSize && picture.image ? picture.image : context.createImageData(columns, height);
+    picture.image = image;
     const pixels = new Uint32Array(image.data.buffer);
     rasterizeCounter(runs, view, columns, height, this.colors, pixels);
     context.putImageData(image, 0, 0);
@@ -69,7 +73,7 @@ export class CounterPictures {
     const context = canvas.getContext('2d', {willReadFrequently: true});
     if (!context) return undefined;
     if (this.pictures.size >= KEPT_MAX) this.pictures.clear();
-    const picture = {canvas, context, view: undefined};
+    const picture = {canvas, context, image: undefined, view: undefined};
     this.pictures.set(track, picture);
     return picture;
   }

@@ -11,6 +11,7 @@ import type {Tile} from '../../render/tile_decode';
 import {laneTop, type Row} from '../data/rows';
 import type {CausePatterns, StageTheme} from './stage_theme';
 import {TextFitter} from './text_fit';
+import {firstAt} from './counter_columns';
 import {CounterPictures} from './counter_picture';
 import {UsagePictures} from './usage_picture';
 import {formatBytes, formatDuration} from '../../base/format';
@@ -92,7 +93,6 @@ export class Overlay {
     const {context, model} = this;
     const pxPerNs = view.widthPx / (view.t1 - view.t0);
     const steps = model.steps.all;
-    if (steps.length === 0) return;
     let lastX = -Infinity;
     context.fillStyle = this.theme.line;
     for (const step of steps) {
@@ -413,16 +413,12 @@ function essence(label: string, kind: number): string {
 function extent(samples: CounterSamples, t0: number, t1: number): [number, number] {
   let low = Infinity;
   let high = -Infinity;
-  let before: number | undefined;
-  for (let i = 0; i < samples.ts_ns.length; i++) {
-    const t = samples.ts_ns[i] as number;
-    if (t < t0) {
-      before = samples.last[i];
-      continue;
-    }
-    if (t > t1) break;
-    low = Math.min(low, samples.min[i] ?? 0);
-    high = Math.max(high, samples.max[i] ?? 0);
+  const {ts_ns: at, min, max, last} = samples;
+  const first = firstAt(at, t0);
+  const before = last[first - 1];
+  for (let i = first; i < at.length && (at[i] as number) <= t1; i++) {
+    low = Math.min(low, min[i] ?? 0);
+    high = Math.max(high, max[i] ?? 0);
   }
   if (before !== undefined) {
     low = Math.min(low, before);
