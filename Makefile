@@ -327,9 +327,8 @@ web: web/dist/.stamp                       ## the page alone
 web/node_modules/.stamp: web/package.json web/package-lock.json
 	$(Q)cd web && npm ci --no-audit --no-fund --silent && touch node_modules/.stamp
 # LACUNA_LANG=de: the page in the language of web/text/de.json; another one than before builds it anew
-WEB_LANG      := build/web-language-$(or $(LACUNA_LANG),en)
-$(WEB_LANG):
-	$(Q)mkdir -p $(@D) && rm -f build/web-language-* && touch $@
+WEB_LANG := build/web-language
+$(shell mkdir -p build && printf '%s' '$(or $(LACUNA_LANG),en)' | cmp -s - $(WEB_LANG) || printf '%s' '$(or $(LACUNA_LANG),en)' >$(WEB_LANG))
 web/dist/.stamp: web/node_modules/.stamp $(WEB_SRCS) $(WEB_LANG)
 	$(Q)cd web && npm run --silent build && touch dist/.stamp
 build/embed_assets: server/http/embed/embed_assets.c

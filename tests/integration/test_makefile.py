@@ -51,6 +51,18 @@ class Build(unittest.TestCase):
         self.assertIn("npm run", run)
         self.assertLessEqual({path for path in compiled(run) - before if "/gen/" not in path}, set())
 
+    def test_another_language_builds_the_page_anew(self):
+        with tempfile.TemporaryDirectory() as folder:
+            language = os.path.join(folder, "language")
+
+            def builds(name):
+                return "npm run" in make("-n", "web", f"LACUNA_LANG={name}", f"WEB_LANG={language}").stdout
+
+            builds("en")
+            os.utime(language, (0, 0))
+            self.assertFalse(builds("en"))
+            self.assertTrue(builds("en-XA"))
+
     def sources(self):
         found = []
         for top in ("analysis", "server"):
