@@ -21,18 +21,18 @@ run('demo', demo);
 simulate(join(scratch, 'ranks'), '--seed', '47', '--ranks');
 const archive = join(scratch, 'two ranks.tar');
 assert.equal(spawnSync('tar', ['cf', archive, '-C', join(scratch, 'ranks'), ...readdirSync(join(scratch, 'ranks')).filter((name) => !name.includes('truth'))]).status, 0);
-/** Loading and launching one after the other in the main thread: 60 and 36 ms of each step. */
+/** Loading and launching one after the other in the main thread: 34 and 63 ms of each step. */
 function inSeries() {
   const traceEvents = [];
   const event = (cat, pid, tid, ts, dur, name, args) => traceEvents.push({ph: 'X', cat, name, pid, tid, ts, dur, args});
   for (let i = 0; i < 8; i++) {
     const at = i * 100_000;
     event('user_annotation', 1, 1, at, 99_900, `ProfilerStep#${i}`);
-    event('user_annotation', 1, 1, at + 100, 60_000, 'enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__');
-    for (let k = 0; k < 20; k++) {
-      const ts = at + 62_000 + k * 1_800;
-      const correlation = 20 * i + k + 1;
-      event('cpu_op', 1, 1, ts, 1_700, k < 10 ? 'aten::mm' : 'autograd::engine::evaluate_function: MmBackward0');
+    event('user_annotation', 1, 1, at + 100, 34_000, 'enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__');
+    for (let k = 0; k < 35; k++) {
+      const ts = at + 36_000 + k * 1_800;
+      const correlation = 35 * i + k + 1;
+      event('cpu_op', 1, 1, ts, 1_700, k < 18 ? 'aten::mm' : 'autograd::engine::evaluate_function: MmBackward0');
       event('cuda_runtime', 1, 1, ts + 10, 1_600, 'cudaLaunchKernel', {correlation});
       event('kernel', 0, 7, ts + 1_620, 200, 'volta_sgemm_128x64_tn', {correlation, device: 0, stream: 7});
     }
@@ -75,6 +75,7 @@ const SCREENS = {
   list: ['', '.trace-row'],
   overview: [`t/${one}`, '[data-testid=workers-chart]'],
   series: [`t/${series}`, 'text=run one after the other in the main thread'],
+  reserve: [`t/${series}`, 'text=with 1 worker; 2 leave reserve'],
   timeline: [`t/${one}?view=timeline`, '.tl[data-settled=yes]'],
   gap: [`t/${one}?view=timeline&dock=gaps`, '.tl[data-settled=yes]'],
   area: [`t/${one}?view=timeline&sel=a:0,2000000000`, '.tl-dock-table tbody tr'],
@@ -123,6 +124,10 @@ async function overflows(name) {
     const fits = () => document.documentElement.scrollWidth <= innerWidth;
     if (!(await page.waitForFunction(fits).catch(() => undefined)))
       wide.push(`${name}, ${width} wide: ${await page.evaluate(() => document.documentElement.scrollWidth)}`);
+    if (name === 'run' && width === 768) {
+      const table = await page.locator('.ranks-scroll').evaluate((box) => [box.scrollWidth, box.clientWidth]);
+      if (table[0] > table[1]) wide.push(`the table of ranks, ${table}`);
+    }
     await picture(`${name}-${width}-light`);
   }
   await page.setViewportSize({width: 1440, height: 900});

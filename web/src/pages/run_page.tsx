@@ -3,7 +3,7 @@
 import type {JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {ApiError, getRun, getRunAnalysis, listTraces} from '../api/client';
-import type {RunAnalysis, RunInfo, TraceInfo} from '../api/types';
+import type {Finding, RunAnalysis, RunInfo, TraceInfo} from '../api/types';
 import {
   exactNs,
   formatCount,
@@ -133,7 +133,9 @@ function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): J
             : 'None of the traces could be read.'}
         </p>
       )}
-      {finding && shown && <FindingCard trace={shown} finding={finding} repeatsVerdict />}
+      {finding && shown && (
+        <FindingCard trace={shown} finding={withoutChip(finding)} repeatsVerdict />
+      )}
       {isDone && (
         <RunTimeline run={id} stamp={stampOf(members)} members={members} late={value?.late_rank} />
       )}
@@ -393,3 +395,7 @@ function CannotTell(props: {analysis: RunAnalysis; members: readonly TraceInfo[]
     </section>
   );
 }
+
+/** Without steps the gain is of this recording, not of a change: its sentence says so, a chip would not. */
+const withoutChip = (finding: Finding): Finding =>
+  finding.step_ns?.mid === undefined ? {...finding, gain_pct: undefined} : finding;

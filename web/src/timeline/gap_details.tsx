@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import type {GapInfo} from '../api/types';
 import {causeWord} from '../base/causes';
-import {formatDuration, formatPct, formatPerStep} from '../base/format';
+import {formatCount, formatDuration, formatPct, formatPerStep} from '../base/format';
 import {page, type Selection} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
@@ -44,7 +44,9 @@ export function GapDetails(
         {gap?.root_cause !== undefined && gap.root_cause !== '' && (
           <Fact name="why">{gap.root_cause}</Fact>
         )}
-        {gap?.per_step !== undefined && <Fact name="how often">{formatPerStep(gap.per_step)}</Fact>}
+        {gap?.per_step !== undefined && (
+          <Fact name="how often">{howOften(gap.per_step, model.steps.all.length)}</Fact>
+        )}
         <Fact name="starts at">{timeFact(sel.t0)}</Fact>
         {step && (
           <Fact name="in">
@@ -111,3 +113,9 @@ function GapActions({
     </>
   );
 }
+
+/** A wait that some steps have and others do not: how many of them. */
+const howOften = (perStep: number, steps: number): string =>
+  perStep >= 0.5 && perStep < 1 && steps > 0
+    ? `${formatCount(Math.round(perStep * steps))} of ${formatCount(steps)} steps`
+    : formatPerStep(perStep);

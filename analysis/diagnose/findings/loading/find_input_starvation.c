@@ -201,9 +201,11 @@ static void propose_count(const struct lac_facts *facts, struct lac_finding *fin
     }
     finding->where = facts->settings.loader_at;
     finding->expect =
-        lac_texts_add(&analysis->texts, "%s. Assumes that a batch still takes %s with %s.",
+        lac_texts_add(&analysis->texts, "%s. Assumes that a batch still takes %s with %s%s.",
                       lac_finding_expect(facts, finding), lac_format_ns(loader->fetch_mean_ns).text,
-                      lac_format_count(wanted, "worker").text);
+                      lac_format_count(wanted, "worker").text,
+                      /* one worker has no other to make up for a slow batch */
+                      wanted == 1 && limit == NO_LIMIT ? "; 2 leave reserve" : "");
     finding->costs = workers_cost(facts, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
