@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Files of GPU profilers from end to end: `lacuna import` into a data folder, then analysis, flame graphs and rows of a server on it."""
 import contextlib
+import json
 import os
 import sqlite3
 import subprocess
@@ -39,6 +40,20 @@ INSERT INTO rocpd_op VALUES(8,0,3,1,2000,5000,2,3);
 CREATE TABLE rocpd_api_ops(id INTEGER PRIMARY KEY, api_id, op_id);
 INSERT INTO rocpd_api_ops VALUES(1,50,8);
 """
+# as VizTracer's documentation describes its report: functions (cat FEE), a mark and a counter, then its own members
+VIZTRACER = {
+    "traceEvents": [
+        {"ph": "M", "pid": 7, "tid": 7, "name": "process_name", "args": {"name": "MainProcess"}},
+        {"ph": "M", "pid": 7, "tid": 7, "name": "thread_name", "args": {"name": "MainThread"}},
+        {"pid": 7, "tid": 7, "ts": 1010.5, "dur": 20.25, "name": "decode (/app/train.py:9)", "ph": "X", "cat": "FEE", "caller_lineno": 21},
+        {"pid": 7, "tid": 7, "ts": 1040.0, "dur": 5.0, "name": "builtins.len", "ph": "X", "cat": "FEE"},
+        {"pid": 7, "tid": 7, "ts": 1000.0, "dur": 100.0, "name": "main (/app/train.py:20)", "ph": "X", "cat": "FEE"},
+        {"ph": "i", "pid": 7, "tid": 7, "ts": 1050.0, "s": "g", "name": "epoch", "cat": "INSTANT", "args": {}},
+        {"ph": "C", "pid": 7, "tid": 7, "ts": 1060.0, "name": "loss", "args": {"value": 0.5}},
+    ],
+    "viztracer_metadata": {"version": "0.16.3", "overflow": False},
+    "file_info": {"files": {"/app/train.py": ["def main():\n", 1]}, "functions": {"main (/app/train.py:20)": ["/app/train.py", 20]}},
+}
 CLOSED = (  # bytes, name, what the error says
     (b"NVR\0" + bytes(64), "k.ncu-rep", "ncu --import k.ncu-rep --csv --page raw"),
     (b"\x89HDF\r\n\x1a\n" + bytes(64), "r.h5", "nsys export --type sqlite"),
@@ -100,6 +115,18 @@ class Formats(unittest.TestCase):
                     server.api(f"{base}/flame?metric={metric}")
                 tracks = server.api(base + "/tracks")["tracks"]
                 self.assertIn("stream", [track["kind"] for track in tracks])
+
+    def test_a_report_of_viztracer_is_a_timeline_and_a_flame_graph(self):
+        path = self.put("result.json", json.dumps(VIZTRACER).encode())
+        folded = self.run_it("export", path, "--to", "folded", "--metric", "cpu")
+        self.assertEqual(folded.returncode, 0, folded.stderr)
+        stacks = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in folded.stdout.splitlines()}
+        main_name, decode = "main (/app/train.py:20)", "decode (/app/train.py:9)"
+        self.assertEqual({stack: ns for stack, ns in stacks.items() if main_name in stack},
+                         {main_name: 74750, f"{main_name};{decode}": 20250, f"{main_name};builtins.len": 5000})
+        rows = self.run_it("sql", path, "SELECT name, dur_ns FROM slices ORDER BY dur_ns DESC", "--json")
+        self.assertEqual(rows.returncode, 0, rows.stderr)
+        self.assertIn(main_name, rows.stdout)
 
     def test_what_is_not_read_says_what_to_give(self):
         for body, name, said in CLOSED:
