@@ -26,6 +26,15 @@ import lacuna  # noqa: E402
 HOSTILE = "<script>alert(1)</script>"
 
 
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def has_notebooks():
+    """Whether the distribution's Python has Jupyter's client and a kernel."""
+    return os.access(SYSTEM_PYTHON, os.X_OK) and subprocess.run(
+        [SYSTEM_PYTHON, "-c", "import ipykernel, nbclient, nbformat"], capture_output=True, check=False).returncode == 0
+
+
 def make_trace(path):
     """Three steps of a loop that waits for data, with a kernel and a range whose names are markup."""
     events = [{"ph": "M", "pid": 1, "tid": 1, "ts": 0, "name": "thread_name", "args": {"name": "main"}}]
@@ -152,6 +161,25 @@ class Notebook(unittest.TestCase):
         with self.assertRaisesRegex(lacuna.Error, "nothing lies from there to there: the trace is "):
             self.trace.timeline(10 ** 12)
         self.assertRaises(lacuna.Error, self.trace.flame, "heat")
+
+    @unittest.skipUnless(has_notebooks(), f"{SYSTEM_PYTHON} runs no notebooks (Debian: python3-ipykernel python3-nbclient)")
+    def test_a_notebook_shows_verdict_timeline_and_flame_graph(self):
+        run = f"""
+import nbclient, nbformat
+cells = ["import lacuna; trace = lacuna.open({self.path!r}); trace", "trace.flame()"]
+notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+nbclient.NotebookClient(notebook, kernel_name="python3", timeout=100).execute()
+print(nbformat.writes(notebook))
+"""
+        done = subprocess.run([SYSTEM_PYTHON, "-c", run], capture_output=True, text=True, timeout=150, cwd=self.folder,
+                              env={**os.environ, "PYTHONPATH": PACKAGE, "PYTHONDONTWRITEBYTECODE": "1", "HOME": self.folder})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        opened, flame = (cell["outputs"][0]["data"] for cell in json.loads(done.stdout)["cells"])
+        html = "".join(opened["text/html"])
+        self.assertIn("for data", html)
+        self.assertEqual(html.count("data:image/svg"), 2)
+        self.assertNotIn(HOSTILE, html)
+        self.assertTrue({"image/svg+xml", "text/html"} & set(flame))
 
     def test_a_profile_without_times_has_a_flame_graph_alone(self):
         path = os.path.join(self.folder, "stacks.folded")
