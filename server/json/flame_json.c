@@ -200,19 +200,6 @@ void lac_flame_report_options(struct lac_flame_options *options)
     options->node_count_max = 4000;
 }
 
-enum lac_status lac_flame_json(const struct lac_model *model,
-                               const struct lac_flame_options *options, struct lac_buffer *out)
-{
-    struct lac_flame *flame = NULL;
-    enum lac_status status = lac_flame_create(model, options, &flame);
-
-    if (status == LAC_OK) {
-        status = lac_flame_write(model, options, flame, out);
-    }
-    lac_flame_destroy(flame);
-    return status;
-}
-
 /** Finish a sum as a document. */
 static void write_document(struct lac_flame_sum *sum, const struct lac_model *model,
                            const struct lac_flame_options *options, struct lac_buffer *document)

@@ -30,11 +30,6 @@ LAC_MUST_USE enum lac_status lac_flame_write(const struct lac_model *model,
                                              const struct lac_flame_options *options,
                                              const struct lac_flame *flame, struct lac_buffer *out);
 
-/** Make the graph and append it. @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT of the buffer */
-LAC_MUST_USE enum lac_status lac_flame_json(const struct lac_model *model,
-                                            const struct lac_flame_options *options,
-                                            struct lac_buffer *out);
-
 /** The graph of a report, packed; the caller frees `bytes`. NULL: it is made when somebody asks. */
 struct lac_flame_rows {
     uint8_t *bytes;
