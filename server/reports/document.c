@@ -29,14 +29,20 @@ static const char style[] =
     "grid-template-columns:104px 1fr;gap:4px 14px;margin:8px 0}.part-open{float:right;"
     "font-size:13px;margin:0 0 4px 12px}.part-none{color:var(--muted)}"
     "td:not(:first-child):not(:last-child){text-align:left}td:nth-child(2):last-child{text-align:"
-    "left}h1+p{margin-top:0}h4,h5,h6{font-size:15px;margin:18px 0 4px}"
+    "left}h1+p{margin-top:0}.doc>h3{font-size:17px;margin:28px 0 8px}h4,h5,h6{font-size:15px;"
+    "margin:22px 0 6px;break-after:avoid}.doc>table,.doc>pre{margin:12px 0}"
     "blockquote{margin:8px 0;padding:1px 14px;border-left:3px solid var(--line);"
     "color:var(--muted)}code{font:13px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
     "background:var(--sunken);border-radius:3px;padding:1px 4px}hr{border:0;border-top:1px solid "
     "var(--line);margin:24px 0}a{color:inherit}.part svg{overflow:hidden}"
-    ".doc th,.doc td{text-align:left}"
+    ".doc th,.doc td{text-align:left}.doc .right{text-align:right}.doc .center{text-align:center}"
+    ".task{list-style:none;margin-left:-20px}.task>p{display:inline}"
+    /* words of a table's later columns stay whole, numbers with their unit; a kernel's name breaks */
+    ".doc .whole{overflow-wrap:normal}.doc .number{white-space:nowrap}"
     "@media(max-width:640px){.part{padding:10px 12px;overflow-x:auto}.part-facts{"
-    "grid-template-columns:1fr;gap:2px}.part svg{min-width:560px}}";
+    "grid-template-columns:1fr;gap:2px}.part svg{min-width:560px}"
+    ".part td,.part th{font-size:13px}.part td:not(:first-child),.part th:not(:first-child){"
+    "padding-left:8px}.part td:first-child{min-width:88px}}";
 
 void lac_document_style(struct lac_buffer *out)
 {

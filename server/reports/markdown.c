@@ -116,6 +116,7 @@ struct writing {
     lac_markdown_part_fn *part;
     void *context;
     bool is_in_head; /**< of a table */
+    unsigned column; /**< of the row that we are in: the next cell's */
 };
 
 static void escape(struct writing *w, const char *text)
@@ -220,6 +221,31 @@ static void list_tag(struct writing *w, cmark_node *node, bool is_begin)
     }
 }
 
+static void item_tag(struct writing *w, cmark_node *node, bool is_begin)
+{
+    if (!is_begin || strcmp(cmark_node_get_type_string(node), "tasklist") != 0) {
+        tag(w, "li", is_begin);
+        return;
+    }
+    lac_buffer_puts(w->out, "<li class=\"task\">");
+    lac_buffer_puts(w->out, cmark_gfm_extensions_get_tasklist_item_checked(node) ? "\u2611\ufe0e "
+                                                                                 : "\u2610\ufe0e ");
+}
+
+static void begin_cell(struct writing *w, cmark_node *cell)
+{
+    cmark_node *table = cmark_node_parent(cmark_node_parent(cell));
+    const uint8_t *sides = cmark_gfm_extensions_get_table_alignments(table);
+    const unsigned column = w->column++;
+    const bool is_known = sides != NULL && column < cmark_gfm_extensions_get_table_columns(table);
+
+    lac_buffer_puts(w->out, w->is_in_head ? "<th" : "<td");
+    if (is_known && (sides[column] == 'r' || sides[column] == 'c')) {
+        lac_buffer_puts(w->out, sides[column] == 'r' ? " class=\"right\"" : " class=\"center\"");
+    }
+    lac_buffer_puts(w->out, ">");
+}
+
 /** What the extensions add. @return whether it was one of theirs */
 static bool write_extension(struct writing *w, cmark_node *node, bool is_begin)
 {
@@ -229,7 +255,10 @@ static bool write_extension(struct writing *w, cmark_node *node, bool is_begin)
         tag(w, "table", is_begin);
     } else if (strcmp(type, "table_header") == 0 || strcmp(type, "table_row") == 0) {
         w->is_in_head = type[6] == 'h';
+        w->column = 0;
         tag(w, "tr", is_begin);
+    } else if (strcmp(type, "table_cell") == 0 && is_begin) {
+        begin_cell(w, node);
     } else if (strcmp(type, "table_cell") == 0) {
         tag(w, w->is_in_head ? "th" : "td", is_begin);
     } else if (strcmp(type, "strikethrough") == 0) {
@@ -281,7 +310,7 @@ static void write_node(struct writing *w, cmark_node *node, bool is_begin)
     } else if (type == CMARK_NODE_LIST) {
         list_tag(w, node, is_begin);
     } else if (type == CMARK_NODE_ITEM) {
-        tag(w, "li", is_begin);
+        item_tag(w, node, is_begin);
     } else if (type == CMARK_NODE_BLOCK_QUOTE) {
         tag(w, "blockquote", is_begin);
     } else if (type == CMARK_NODE_CODE_BLOCK) {
@@ -306,7 +335,7 @@ static void register_extensions(void)
 
 static void read_and_write(struct writing *w, const char *text, size_t size_bytes)
 {
-    static const char *const wanted[] = {"table", "strikethrough"};
+    static const char *const wanted[] = {"table", "strikethrough", "tasklist"};
     cmark_parser *parser = cmark_parser_new_with_mem(CMARK_OPT_VALIDATE_UTF8, &memory);
 
     for (size_t i = 0; i < LAC_COUNT_OF(wanted); i++) {

@@ -150,6 +150,14 @@ static void table_of_rows(struct lac_buffer *out, const char *first, const char 
     }
 }
 
+static const char *table_title(const char *of)
+{
+    return strcmp(of, "kernels") == 0 ? "Kernels that take the most time"
+           : strcmp(of, "idle") == 0  ? "Where the GPU's time goes"
+           : strcmp(of, "plan") == 0  ? "What to change, in this order"
+                                      : "Settings";
+}
+
 void lac_evidence_table(struct lac_buffer *out, const struct lac_evidence_source *source,
                         const char *of)
 {
@@ -159,6 +167,7 @@ void lac_evidence_table(struct lac_buffer *out, const struct lac_evidence_source
                                              .analysis = source->analysis,
                                              .redactor = &redactor};
 
+    lac_snapshot_line(out, "title", "t", table_title(of));
     begin(out, source, "Trace");
     if (strcmp(of, "kernels") == 0) {
         table_of_kernels(out, &report);
@@ -270,13 +279,14 @@ enum lac_status lac_evidence_flame(struct lac_buffer *out, const struct lac_evid
     if (status != LAC_OK) {
         return status;
     }
+    lac_snapshot_line(out, "title", "t", "GPU time by operator");
     begin(out, source, "Trace");
     if (flame->node_count > 1 && flame->nodes[0].value_ns > 0) {
         struct frames frames = {
             .out = out, .model = lac_trace_file_head(source->file), .flame = flame};
 
         lac_snapshot_line(out, "picture", "iiw", flame->nodes[0].value_ns, (int64_t)0,
-                          "flame graph of GPU time by operator");
+                          "flame graph");
         lac_snapshot_line(out, "track", "ti", "", (int64_t)depth_of(flame, 0, 0));
         frame(&frames, 0, 0, 0);
     } else {
@@ -318,10 +328,10 @@ enum lac_status lac_evidence_compare(struct lac_buffer *out, const struct lac_co
     lac_snapshot_line(out, "title", "t", comparison->headline);
     sentence_of(out, "Cannot be compared", comparison->why_not);
     lac_snapshot_line(out, "columns", "ttt", "", "Trace", "Measured");
-    compared_step(out, "before", &sides[0]);
-    compared_step(out, "after", &sides[1]);
+    compared_step(out, "A, before", &sides[0]);
+    compared_step(out, "B, after", &sides[1]);
     if (comparison->prediction.finding != NULL) {
-        sentence_of(out, "Predicted", comparison->prediction.text);
+        sentence_of(out, "Outcome", comparison->prediction.text);
     }
     for (uint32_t i = 0; i < comparison->difference_count && i < 12; i++) {
         const struct lac_compare_difference *difference = &comparison->differences[i];

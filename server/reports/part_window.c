@@ -245,6 +245,7 @@ enum lac_status lac_evidence_window(struct lac_buffer *out,
     }
     w.model = stretch;
     lac_snapshot_line(out, "host", "w", lac_model_str(head, head->info.host));
+    lac_snapshot_line(out, "title", "t", "Timeline");
     lac_snapshot_line(out, "fact", "wg", "Trace", lac_model_str(head, head->info.name));
     (void)snprintf(text, sizeof(text), "%s, from %s after the trace's start on",
                    lac_format_ns(to_ns - from_ns).text, lac_format_ns(from_ns).text);

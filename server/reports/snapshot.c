@@ -174,10 +174,21 @@ static void put_code(struct lac_buffer *out, const char *text)
     lac_buffer_printf(out, "\n%s\n%s\n%s\n\n", fence, text, fence);
 }
 
+/** A block that another may not follow without an empty line. */
+enum run { RUN_NONE = 0, RUN_LIST, RUN_TABLE };
+
+static void enter(struct lac_buffer *out, enum run *run, enum run next)
+{
+    if (*run != RUN_NONE && *run != next) {
+        lac_buffer_puts(out, "\n");
+    }
+    *run = next;
+}
+
 static void row_markdown(struct lac_buffer *out, const struct lac_snapshot_reader *reader,
                          struct lac_redactor *redactor, bool is_head)
 {
-    lac_buffer_puts(out, is_head ? "\n|" : "|");
+    lac_buffer_puts(out, "|");
     for (unsigned i = 1; i < reader->count; i++) {
         lac_buffer_puts(out, " ");
         put_plain(out, lac_snapshot_text(reader, i, redactor));
@@ -194,34 +205,40 @@ static void row_markdown(struct lac_buffer *out, const struct lac_snapshot_reade
 }
 
 static void line_markdown(struct lac_buffer *out, const struct lac_snapshot_reader *reader,
-                          struct lac_redactor *redactor)
+                          struct lac_redactor *redactor, enum run *run)
 {
     if (lac_snapshot_is(reader, "title", 1)) {
+        enter(out, run, RUN_NONE);
         lac_buffer_puts(out, "**");
         put_plain(out, lac_snapshot_text(reader, 1, redactor));
         lac_buffer_puts(out, "**\n\n");
     } else if (lac_snapshot_is(reader, "text", 1)) {
+        enter(out, run, RUN_NONE);
         put_plain(out, lac_snapshot_text(reader, 1, redactor));
         lac_buffer_puts(out, "\n\n");
     } else if (lac_snapshot_is(reader, "item", 1)) {
+        enter(out, run, RUN_LIST);
         lac_buffer_puts(out, "- ");
         put_plain(out, lac_snapshot_text(reader, 1, redactor));
         lac_buffer_puts(out, "\n");
     } else if (lac_snapshot_is(reader, "fact", 2)) {
+        enter(out, run, RUN_LIST);
         lac_buffer_printf(out, "- %s: ", reader->field[1]);
         put_plain(out, lac_snapshot_text(reader, 2, redactor));
         lac_buffer_puts(out, "\n");
     } else if (lac_snapshot_is(reader, "code", 2)) {
-        lac_buffer_printf(out, "\n%s:\n", reader->field[1]);
+        enter(out, run, RUN_NONE);
+        lac_buffer_printf(out, "%s:\n", reader->field[1]);
         put_code(out, lac_snapshot_text(reader, 2, redactor));
-    } else if (lac_snapshot_is(reader, "columns", 1)) {
-        row_markdown(out, reader, redactor, true);
-    } else if (lac_snapshot_is(reader, "row", 1)) {
-        row_markdown(out, reader, redactor, false);
+    } else if (lac_snapshot_is(reader, "columns", 1) || lac_snapshot_is(reader, "row", 1)) {
+        enter(out, run, RUN_TABLE);
+        row_markdown(out, reader, redactor, reader->field[0][0] == 'c');
     } else if (lac_snapshot_is(reader, "picture", 3)) {
+        enter(out, run, RUN_NONE);
         lac_buffer_printf(out, "*(picture: %s; the HTML form of this report shows it)*\n\n",
                           reader->field[3]);
     } else if (lac_snapshot_is(reader, "bar", 3)) {
+        enter(out, run, RUN_LIST);
         lac_buffer_puts(out, "- ");
         put_plain(out, lac_snapshot_text(reader, 1, redactor));
         lac_buffer_printf(out, ": %s\n", reader->field[3]);
@@ -232,9 +249,10 @@ void lac_snapshot_markdown(struct lac_buffer *out, const char *snapshot,
                            struct lac_redactor *redactor)
 {
     struct lac_snapshot_reader reader = {.at = snapshot};
+    enum run run = RUN_NONE;
 
     while (lac_snapshot_next(&reader)) {
-        line_markdown(out, &reader, redactor);
+        line_markdown(out, &reader, redactor, &run);
     }
-    lac_buffer_puts(out, "\n");
+    enter(out, &run, RUN_NONE);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { WIDTH = LAC_SVG_WIDTH, ROW_HEIGHT = LAC_SVG_ROW_HEIGHT, BAR_HEIGHT = 24 };
-enum { LANES_MAX = 64, LABEL_WIDTH_MAX = 400 };
+enum { LANES_MAX = 64, LABEL_WIDTH_MAX = 400, WHOLE_BYTES = 14 };
 
 enum group { GROUP_NONE = 0, GROUP_FACTS, GROUP_ITEMS, GROUP_TABLE, GROUP_PICTURE, GROUP_BARS };
 
@@ -80,17 +80,36 @@ static void enter(struct page *page, enum group group)
     }
 }
 
+/** How a cell may break: a short number nowhere, short words between them, others anywhere. */
+static const char *class_of(const char *text)
+{
+    size_t longest = 0;
+
+    if (*text >= '0' && *text <= '9' && strlen(text) <= WHOLE_BYTES) {
+        return " class=\"number\"";
+    }
+    for (const char *at = text; *at != '\0'; at += at[0] == ' ') {
+        const size_t word = strcspn(at, " ");
+
+        longest = word > longest ? word : longest;
+        at += word;
+    }
+    return longest <= WHOLE_BYTES ? " class=\"whole\"" : "";
+}
+
 static void row(struct page *page, const char *cell)
 {
-    char begin[8];
+    char begin[32];
     char end[8];
 
     enter(page, GROUP_TABLE);
-    (void)snprintf(begin, sizeof(begin), "<%s>", cell);
     (void)snprintf(end, sizeof(end), "</%s>", cell);
     lac_buffer_puts(page->out, "<tr>");
     for (unsigned i = 1; i < page->reader->count; i++) {
-        put(page, begin, text_of(page, i), end);
+        const char *text = text_of(page, i);
+
+        (void)snprintf(begin, sizeof(begin), "<%s%s>", cell, i > 1 ? class_of(text) : "");
+        put(page, begin, text, end);
     }
     lac_buffer_puts(page->out, "</tr>\n");
 }

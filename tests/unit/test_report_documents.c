@@ -112,6 +112,13 @@ START_TEST(markdown_has_what_reports_need)
         {"3. a\n4. b", "<ol start=\"3\">\n<li>a</li>\n<li>b</li>\n</ol>\n"},
         {"| a |\n| --- |\n| b |",
          "<table><tr><th>a</th>\n</tr>\n<tr><td>b</td>\n</tr>\n</table>\n"},
+        {"| a | b | c |\n| ---: | :-: | :-- |\n| d | e | f |",
+         "<table><tr><th class=\"right\">a</th>\n<th class=\"center\">b</th>\n<th>c</th>\n</tr>\n"
+         "<tr><td class=\"right\">d</td>\n<td "
+         "class=\"center\">e</td>\n<td>f</td>\n</tr>\n</table>\n"},
+        {"- [x] a\n- [ ] b",
+         "<ul><li class=\"task\">\u2611\ufe0e a</li>\n<li class=\"task\">\u2610\ufe0e "
+         "b</li>\n</ul>\n"},
         {"> a", "<blockquote><p>a</p>\n</blockquote>\n"},
         {"    <b>", "<pre>&lt;b&gt;\n</pre>\n"},
     };
@@ -194,6 +201,9 @@ static char *snapshot_of(void *context, const struct lac_report_part *part, cons
     lac_snapshot_line(&out, "fact", "wa", "Ran", "python train.py --key=abc");
     lac_snapshot_line(&out, "columns", "tt", "a", "b|c");
     lac_snapshot_line(&out, "row", "tg", "<b>", "my_range");
+    lac_snapshot_line(&out, "row", "tt", "1421", "1421 ms");
+    lac_snapshot_line(&out, "row", "tt", "c", "void at::native::elementwise");
+    lac_snapshot_line(&out, "fact", "wt", "Note", "below");
     lac_snapshot_line(&out, "picture", "iiw", (int64_t)1000, (int64_t)100, "timeline");
     lac_snapshot_line(&out, "track", "ti", "GPU 0", (int64_t)2);
     lac_snapshot_line(&out, "box", "iiiwt", (int64_t)1, (int64_t)100, (int64_t)500, "busy", "gemm");
@@ -252,7 +262,9 @@ START_TEST(a_snapshot_is_drawn_and_says_what_is_missing)
 
     document_of(&out, NULL, false);
     ck_assert_ptr_nonnull(strstr(out.bytes, "of &lt;/section&gt; \\ /home"));
-    ck_assert_ptr_nonnull(strstr(out.bytes, "<td>&lt;b&gt;</td><td>my_range</td>"));
+    ck_assert_ptr_nonnull(strstr(out.bytes, "<td>&lt;b&gt;</td><td class=\"whole\">my_range</td>"));
+    ck_assert_ptr_nonnull(strstr(out.bytes, "<td>1421</td><td class=\"number\">1421 ms</td>"));
+    ck_assert_ptr_nonnull(strstr(out.bytes, "<td>c</td><td>void at"));
     ck_assert_ptr_nonnull(strstr(out.bytes, "width=\"359.8\" height=\"15\" class=\"busy\""));
     ck_assert_ptr_nonnull(strstr(out.bytes, "not here"));
     ck_assert_ptr_nonnull(strstr(out.bytes, "a part begins with"));
@@ -260,7 +272,8 @@ START_TEST(a_snapshot_is_drawn_and_says_what_is_missing)
     lac_buffer_done(&out);
     document_of(&out, NULL, true);
     ck_assert_ptr_nonnull(
-        strstr(out.bytes, "| a | b\\|c |\n| --- | --- |\n| \\<b\\> | my\\_range |"));
+        strstr(out.bytes, "abc\n\n| a | b\\|c |\n| --- | --- |\n| \\<b\\> | my\\_range |\n"));
+    ck_assert_ptr_nonnull(strstr(out.bytes, "elementwise |\n\n- Note: below\n\n*(picture: "));
     lac_buffer_done(&out);
 }
 END_TEST
