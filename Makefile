@@ -61,7 +61,7 @@ prefix        ?= /usr/local
 .SECONDARY:
 
 default: deps                              ## what `make` alone does: install what building needs, then `all`
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 
 all: $(BUILD)/lacuna                       ## build build/lacuna (everything that needs no GPU)
 	$(Q)ln -sf $(BUILD:build/%=%)/lacuna build/lacuna
