@@ -5,6 +5,7 @@ import hashlib
 import http.client
 import os
 import random
+import re
 import shutil
 import tempfile
 import threading
@@ -17,9 +18,12 @@ import server_harness as harness
 import swift_harness
 from test_standby import Waiting
 
-UPLOADERS = 8 if harness.SOAK else 4
+UPLOADERS = 32 if harness.SOAK else 4
 KILLS = 10 if harness.SOAK else 3
-EVENTS = 20000 if harness.SOAK else 60
+EVENTS = 5000 if harness.SOAK else 60
+BYTES = 100 << 20 if harness.SOAK else 0  # each trace is at least so large
+PIECE_BYTES = 16 << 20
+MEMORY_KB_MAX = 500 << 10
 TUS = {"Tus-Resumable": "1.0.0"}
 DEADLINE_S = 3000 if harness.SOAK else 500
 
@@ -65,7 +69,7 @@ class Uploader(threading.Thread):
             assert begun.status == 201, (begun.status, begun.body)
             path, offset = urllib.parse.urlparse(begun.headers["Location"]).path, 0
             while offset < len(body):
-                piece = body[offset:offset + max(1000, len(body) // self.random.randrange(1, 5))]
+                piece = body[offset:offset + min(max(1000, len(body) // self.random.randrange(1, 5)), PIECE_BYTES)]
                 reply = self.ask("PATCH", path, body=piece, headers={"Upload-Offset": str(offset), "Content-Type": "application/offset+octet-stream"})
                 if reply.status == 204:
                     offset = int(reply.headers["Upload-Offset"])
@@ -86,7 +90,7 @@ class Uploader(threading.Thread):
             count = 0
             while not self.is_over:
                 name = f"u{self.number}-{count}"
-                body = harness.make_trace(steps=2 + count % 3, kernels=EVENTS, name=name)
+                body = harness.make_trace(steps=2 + count % 3, kernels=EVENTS, name=name).ljust(BYTES)
                 self.upload(name, body)
                 self.acknowledged[name] = hashlib.sha256(body).hexdigest()
                 count += 1
@@ -97,7 +101,7 @@ class Uploader(threading.Thread):
 class Crash:
     def setUp(self):
         self.home = tempfile.mkdtemp(prefix="lacuna-crash-")
-        self.environment, self.launches, self.servers, self.pair = {}, 0, [], []
+        self.environment, self.launches, self.servers, self.pair, self.largest_kb = {}, 0, [], [], 0
         self.lock = threading.Lock()
         self.open_storage()
         self.database = "crash" + os.urandom(4).hex()
@@ -119,6 +123,10 @@ class Crash:
                          log=os.path.join(self.home, f"{name}-{self.launches}.log"), environment=self.environment)
         self.servers.append(server)
         return server
+
+    def look_at_memory(self, server):
+        with open(f"/proc/{server.process.pid}/status") as file:
+            self.largest_kb = max(self.largest_kb, int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)))
 
     def alive(self):
         with self.lock:
@@ -143,6 +151,7 @@ class Crash:
             victim = chooser.choice(self.alive()) if kill > 0 else next(s for s in self.alive() if s.node_is() == "main")
             with self.lock:
                 self.pair.remove(victim)
+            self.look_at_memory(victim)
             victim.kill()
             if chooser.random() < 0.5:
                 shutil.rmtree(victim.data)  # with its disk
@@ -168,6 +177,10 @@ class Crash:
                 ready = server.wait_ready(row["id"], DEADLINE_S)
                 self.assertEqual((ready["state"], ready["sha256"]), ("ready", expected[row["name"]]), row["name"])
                 self.assertGreater(len(server.api(f"/traces/{row['id']}/tracks")["tracks"]), 0)
+        for server in self.alive():
+            self.look_at_memory(server)
+        print(f"  {KILLS} kills, {len(expected)} traces, each there once; {self.largest_kb >> 10} MB at most in a server", flush=True)
+        self.assertLessEqual(self.largest_kb, MEMORY_KB_MAX)
 
 
 class InAFolder(Crash, unittest.TestCase):
