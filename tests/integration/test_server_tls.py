@@ -84,6 +84,18 @@ class Tls(unittest.TestCase):
         reply, _ = self.ask(connection, "POST", "/session", body=json.dumps({"key": self.server.key}), Origin="https://evil.example")
         self.assertEqual(reply.status, 403)
 
+    def test_without_a_certificate_a_reload_ends_nothing(self):
+        server = Server("--log-level", "warn", preexec=os.setsid)  # as a service has it: without a terminal
+        self.addCleanup(server.close)
+        stream = server.http_connection(60)
+        stream.request("GET", "/api/v1/events", headers={"Authorization": "Bearer " + server.key})
+        self.assertEqual(stream.getresponse().status, 200)
+        for _ in range(2):
+            server.process.send_signal(signal.SIGHUP)
+            self.assertEqual(server.get("/healthz").status, 200)
+        stream.close()
+        self.assertEqual(server.terminate(), 0)
+
     def test_event_stream_and_a_new_certificate_under_it(self):
         stream = self.connect()
         stream.request("GET", "/api/v1/events", headers={"Authorization": "Bearer " + self.server.key})

@@ -22,6 +22,7 @@
 #include "server/webhooks/webhooks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
 #include <poll.h>
@@ -335,8 +336,19 @@ static void on_reload(int number)
     reload_count++;
 }
 
-static bool catch_reload(void)
+/* Without a certificate there is nothing to read, and a service manager that says "reload" shall not
+ * end the service. The end of its terminal still does. */
+static bool catch_reload(const struct service *service)
 {
+    const int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+    if (terminal >= 0) {
+        (void)close(terminal);
+    }
+    if (terminal >= 0 && service->tls_options.key_path == NULL) {
+        return true;
+    }
+
     struct sigaction action = {.sa_handler = on_reload, .sa_flags = SA_RESTART};
 
     sigemptyset(&action.sa_mask);
@@ -403,7 +415,7 @@ static void done(struct service *service)
 /* From the first start to the end. */
 static enum lac_status serve(struct service *service, struct lac_error *reterr)
 {
-    enum lac_status status = service->tls_options.key_path == NULL || catch_reload()
+    enum lac_status status = catch_reload(service)
                                  ? start_when_free(service, reterr)
                                  : lac_fail(reterr, LAC_ERR_IO, 0, "cannot catch signals");
 
