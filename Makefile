@@ -50,6 +50,7 @@ OOM_TESTS     := $(patsubst tests/oom/%.c,$(BUILD)/tests/%,$(sort $(wildcard tes
 HAVE_LTTNG    := $(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h)
 BENCHES       := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(filter-out $(if $(HAVE_LTTNG),,%/bench_lttng.c),$(sort $(wildcard tests/bench/bench_*.c))))
 FUZZERS       := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_REPLAYS  := $(if $(filter 1,$(SAN)),$(FUZZERS:%=$(BUILD)/tests/fuzz_%))
 C_FILES       := $(sort $(shell find collector analysis server kernels tests -name '*.[ch]' 2>/dev/null))
 CLANG_TIDY    ?= clang-tidy-19# 14 lacks misc-include-cleaner and ignores it silently
 FUZZ_SECONDS  ?= 60
@@ -272,7 +273,7 @@ sanitized: web/dist/.stamp build/embed_assets node-side $(BUILD)/stand_in/libcup
 # of a test's own source: its loops are short, and the build with sanitizers looks at it optimized
 TEST_CFLAGS := $(if $(SAN),,-O0 -g1)
 TEST_LINKER := $(if $(shell command -v ld.lld),-fuse-ld=lld)
-test-programs: $(if $(SAN),,sqlite-extension) $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/bench/bench_training $(BUILD)/simulator
+test-programs: $(if $(SAN),,sqlite-extension) $(UNIT_TESTS) $(OOM_TESTS) $(FUZZ_REPLAYS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/bench/bench_training $(BUILD)/simulator
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 # random training loops with the truth beside them, for the tests of the diagnosis
@@ -288,6 +289,10 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libsimulator.a $
 $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(filter %.c %.a,$^) $(TEST_LINKER) $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
+# the fuzz targets without libFuzzer, of the same objects (tests/fuzz/replay_main.c)
+$(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/tests/fuzz/replay_main.o $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a $(BUILD)/libnode.a
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c %.o %.a,$^) $(TEST_LINKER) $(SERVER_LIBS) -o $@
 
 benches: $(BENCHES) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so
 $(BUILD)/bench/bench_ranges: tests/bench/bench_ranges.c kernels/ranges.c kernels/ranges.h

@@ -33,6 +33,7 @@ SAN_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
+FUZZ_ENV = {**SAN_ENV, "ASAN_OPTIONS": SAN_ENV["ASAN_OPTIONS"] + ":hard_rss_limit_mb=4096"}
 # libcheck's limits are seconds on the wall, which a busy machine stretches; TIMEOUT_S is what ends a hung test
 CHECK_ENV = {"CK_TIMEOUT_MULTIPLIER": "10"}
 THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
@@ -48,7 +49,7 @@ IDLE_CORES = 0.8
 IDLE_LOOK_S = 2.0
 
 # make's targets for the tests that do not need them to be built before the first test starts
-BUILT_MEANWHILE = (("san:", "sanitized"), ("fuzz_", "fuzzers"))
+BUILT_MEANWHILE = (("san:", "sanitized"), ("fuzz_", "fuzzers" if SOAK else "sanitized"))
 # what took longest in a run on 2 cores, in this order: a first run begins with it
 LONG_TESTS = ("test_python_hook", "test_run", "test_push", "test_makefile", "test_try", "test_catalog", "test_export", "test_slurm",
               "test_python_stacks", "test_job_kinds", "test_standby", "test_loading_verdicts", "test_python_versions", "browser:test_pages",
@@ -78,9 +79,11 @@ def discover():
     for source in sorted(glob.glob("tests/fuzz/fuzz_*.c")):
         name = os.path.splitext(os.path.basename(source))[0]
         corpus = "tests/fuzz/corpus/" + name[len("fuzz_"):]
-        seconds = "60" if SOAK else "3"
-        # the corpus is replayed whole, then a few seconds of new inputs from a fixed seed
-        yield name, ["sh", "tests/fuzz/replay.sh", f"build/fuzz/{name}", corpus, seconds], SAN_ENV
+        # the corpus is replayed whole, then new inputs are made from a fixed seed
+        if SOAK:
+            yield name, ["sh", "tests/fuzz/replay.sh", f"build/fuzz/{name}", corpus, "60"], SAN_ENV
+        else:
+            yield name, [f"build/san-1/tests/{name}", corpus, "2"], FUZZ_ENV
     yield "web", ["sh", "-c", "cd web && npm run --silent typecheck && npm run --silent test"], {}
     for script in sorted(glob.glob("tests/golden/test_*.py") + glob.glob("tests/integration/test_*.py")):
         yield os.path.splitext(os.path.basename(script))[0], ["python3", script], {}

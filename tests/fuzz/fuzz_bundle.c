@@ -129,7 +129,7 @@ static void put_bundle(struct tape *tape)
     put(LAC_BUNDLE_MAGIC, 8);
     for (unsigned count = 0; tape->left > 0 && count < 64; count++) {
         const uint8_t how = next(tape);
-        char name[16];
+        char name[24];
 
         (void)snprintf(name, sizeof(name), "%s%u.spool", (how & 8) != 0 ? "torch-profiler-" : "",
                        (how >> 4) % FILES);

@@ -99,7 +99,7 @@ static void fill_rows(struct lac_builder *builder, struct tape *tape, struct row
         bool is_stream = i >= 3;
         require(lac_builder_track(builder, is_stream ? LAC_TRACK_STREAM : LAC_TRACK_THREAD, process,
                                   rows->name[i], i, &rows->track[i]) == LAC_OK);
-        lac_builder_track_at(builder, rows->track[i])->device = is_stream ? i / 5 : -1;
+        lac_builder_track_at(builder, rows->track[i])->device = is_stream ? (int64_t)(i / 5) : -1;
     }
     for (uint32_t i = 0; i < 4; i++) {
         struct lac_copy copy = {.bytes = (int64_t)next(tape) * 65536 - 1,

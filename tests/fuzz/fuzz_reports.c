@@ -119,7 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         html.size_bytes > 0) {
         check_html(html.bytes);
     }
-    (void)lac_document_parts(text, visit, &count, &error);
+    enum lac_status status = lac_document_parts(text, visit, &count, &error);
+    assert(status == LAC_OK || error.message[0] != '\0');
     for (line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         check_part(line);
     }
