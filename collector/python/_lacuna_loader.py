@@ -73,11 +73,44 @@ def _parts_off():
         kind.__getitem__ = original
 
 
+def _core_wait_ns():
+    """How long this thread has waited for a core so far; 0 where the system does not say."""
+    try:
+        file = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(file, 100).split()[1])
+        finally:
+            os.close(file)
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+class _Window:
+    """The items that are weighed together, since the first of them ended."""
+
+    thread = 0
+    since_ns = 0
+    waited_ns = 0
+
+    @classmethod
+    def begin(cls):
+        cls.thread, cls.since_ns, cls.waited_ns = threading.get_ident(), time.perf_counter_ns(), _core_wait_ns()
+
+    @classmethod
+    def share_waited(cls):
+        """Of its time, what went by without a core: a busy machine makes quick items no slower. 0: other threads made some."""
+        if cls.thread != threading.get_ident():
+            return 0.0
+        return min((_core_wait_ns() - cls.waited_ns) / max(time.perf_counter_ns() - cls.since_ns, 1), 1.0)
+
+
 def _weigh_items(took_ns):
     _Rate.items += 1
     _Rate.items_ns += took_ns
-    if _Rate.items == ITEMS_WEIGHED:
-        if _Rate.items_ns < ITEMS_WEIGHED * ITEM_NS_MIN:
+    if _Rate.items == 1:
+        _Window.begin()
+    elif _Rate.items == ITEMS_WEIGHED:
+        if _Rate.items_ns * (1.0 - _Window.share_waited()) < ITEMS_WEIGHED * ITEM_NS_MIN:
             _parts_off()
         _Rate.items = _Rate.items_ns = 0
 

@@ -71,6 +71,33 @@ class Hook(unittest.TestCase):
         subprocess.run([sys.executable, "-c", "pass"], env=environment, check=True, timeout=60)
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".spool")], [])
 
+    # Seven others want the same core: the items take eight times as long, of which they compute and sleep no more.
+    WEIGHED = '''
+        import os, subprocess, sys, time
+        import _lacuna_loader as loader
+        def computes():
+            end = time.thread_time_ns() + 10_000
+            while time.thread_time_ns() < end:
+                pass
+        items = {"computes": computes, "sleeps": lambda: time.sleep(0.0003)}
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        others = [subprocess.Popen([sys.executable, "-S", "-c", "print(flush=True)\\nwhile True: pass"], stdout=subprocess.PIPE) for _ in range(7)]
+        try:
+            for other in others:
+                other.stdout.readline()
+            loader.here.batch = 0
+            for _ in range(loader.ITEMS_WEIGHED):
+                loader._item(items[sys.argv[1]])
+        finally:
+            for other in others:
+                other.kill()
+        print(loader._Rate.on)
+    '''
+
+    def test_items_are_quick_on_a_busy_machine_too(self):
+        self.assertEqual(self.record(sys.executable, self.WEIGHED, "computes").split()[-1], "False")
+        self.assertEqual(self.record(sys.executable, self.WEIGHED, "sleeps").split()[-1], "True")
+
     ANNOTATED = '''
         import lacuna
 
