@@ -19,7 +19,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, _utils, dataloader
 
 BATCH_SIZE = 16
-WARM_UP = 48  # batches of an epoch until its workers are under way and know that their items are too quick to be recorded
+WARM_UP = 80  # batches of an epoch until its workers are under way and know, by two times 256 items each, that these are too quick to be recorded
 FEATURES = 4096
 PATCHED = ((dataloader._BaseDataLoaderIter, "__next__"), (dataloader._BaseDataLoaderIter, "__init__"), (dataloader.DataLoader, "__init__"), (_utils.worker, "_worker_loop"),
            (_utils.fetch._MapDatasetFetcher, "fetch"), (_utils.fetch._MapDatasetFetcher, "__init__"))
