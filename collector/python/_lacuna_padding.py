@@ -1,7 +1,8 @@
 """How much of a batch is padding: counted where the batch is made, from its mask or from the lengths of its rows.
 
-Only plain tensors (or arrays) in the processor's memory are looked at: counting must never wait for a device. It takes at most a
-five-hundredth of the time; when counting would take more, batches in between are not counted.
+Only plain tensors (or arrays) in the processor's memory are looked at: counting must never wait for a device. It computes for at most a
+five-hundredth of the time; when counting would take more, batches in between are not counted. The first count of a process is free: what
+it makes ready once may take longer than all that follow.
 """
 import functools
 import sys
@@ -20,7 +21,7 @@ LENGTHS = ("lengths", "length")
 
 class _Spent:
     since_ns = 0  # the first look; 0: none yet
-    ns = 0
+    ns = 0        # of computing, without the first count: waiting for a core costs the job nothing
     without = 0   # batches that had nothing to count; -1: one had
 
 
@@ -28,21 +29,24 @@ def look(batch, number, worker):
     """Record the positions of a batch and how many of them are padding, as numbers of two ranges."""
     if _Spent.without >= BATCHES_WITHOUT:
         return
-    start = time.perf_counter_ns()
+    now = time.perf_counter_ns()
     if _Spent.since_ns == 0:
-        _Spent.since_ns = start
-    if _Spent.ns * TIME_SHARE > start - _Spent.since_ns:
+        _Spent.since_ns = now
+    if _Spent.ns * TIME_SHARE > now - _Spent.since_ns:
         return
+    start = time.thread_time_ns()
+    is_first = False
     try:
         count = _counter_of(batch)
         if count is not None:
-            _Spent.without = -1
+            is_first, _Spent.without = _Spent.without >= 0, -1
             _record(count, number, worker)
         elif _Spent.without >= 0:
             _Spent.without += 1
     except Exception:
         _Spent.without = BATCHES_WITHOUT
-    _Spent.ns += time.perf_counter_ns() - start
+    if not is_first:
+        _Spent.ns += time.thread_time_ns() - start
 
 
 def _record(count, number, worker):

@@ -98,6 +98,35 @@ class Hook(unittest.TestCase):
         self.assertEqual(self.record(sys.executable, self.WEIGHED, "computes").split()[-1], "False")
         self.assertEqual(self.record(sys.executable, self.WEIGHED, "sleeps").split()[-1], "True")
 
+    # Counts of masks that take CPU time or wait, one in 50 ms: how many of 40 are made.
+    COUNTING = '''
+        import sys, time, types
+        class Mask:
+            dtype, shape, size = "int64", (2, 4), 8
+            def __init__(self, number): self.number = number
+            def __ne__(self, other):
+                counted.append(self.number)
+                computes, waits = {"first": (0.01 * (self.number == 0), 0.0), "all": (0.01, 0.0), "waits": (0.0, 0.002)}[sys.argv[1]]
+                time.sleep(waits)
+                end = time.thread_time() + computes
+                while time.thread_time() < end:
+                    pass
+                return types.SimpleNamespace(sum=lambda: 6)
+        counted = []
+        sys.modules["numpy"] = types.SimpleNamespace(ndarray=Mask)
+        import _lacuna_padding as padding
+        for number in range(40):
+            padding.look({"attention_mask": Mask(number)}, number, 0)
+            time.sleep(0.05)
+        print(len(counted))
+    '''
+
+    def test_a_first_count_of_padding_that_is_slow_does_not_end_counting(self):
+        counted = {how: int(self.record(sys.executable, self.COUNTING, how).split()[-1]) for how in ("first", "all", "waits")}
+        self.assertGreaterEqual(counted["first"], 8)
+        self.assertGreaterEqual(counted["waits"], 8)
+        self.assertIn(counted["all"], (2, 3, 4))  # each takes the share of 5 s, the whole 2 s on a quiet machine
+
     ANNOTATED = '''
         import lacuna
 
