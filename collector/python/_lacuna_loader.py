@@ -43,7 +43,7 @@ named = []        # loaders of others that did
 # Parts of batches are no longer recorded when they are so quick that recording them would slow the job.
 ITEM_NS_MIN = 75_000   # mean of ITEMS_WEIGHED items
 ITEMS_WEIGHED = 256
-RANGE_NS = 2_500       # what a range costs a job whose own data fill the caches; 1,200 in a loop of nothing else
+RANGE_NS = 2_250 + _lacuna.cpu_clock_ns()  # what a range costs a job whose own data fill the caches: it reads the CPU clock once, or little more
 COST_SHARE = 30        # of the time of FETCHES_WEIGHED batches: one in so many
 FETCHES_WEIGHED = 16
 
@@ -494,6 +494,7 @@ class _Items:
 
 
 def _item(function, *args, **kwargs):
+    _Rate.ranges += 1
     here.in_item = True
     start = time.perf_counter_ns()
     push_loader("loader.item", here.batch, here.worker)

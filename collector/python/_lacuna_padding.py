@@ -34,7 +34,7 @@ def look(batch, number, worker):
         _Spent.since_ns = now
     if _Spent.ns * TIME_SHARE > now - _Spent.since_ns:
         return
-    start = time.thread_time_ns()
+    start = _lacuna.cpu_ns()
     is_first = False
     try:
         count = _counter_of(batch)
@@ -46,7 +46,7 @@ def look(batch, number, worker):
     except Exception:
         _Spent.without = BATCHES_WITHOUT
     if not is_first:
-        _Spent.ns += time.thread_time_ns() - start
+        _Spent.ns += _lacuna.cpu_ns() - start
 
 
 def _record(count, number, worker):

@@ -4,6 +4,7 @@
  */
 #include "collector/base/old_symbols.h"
 #include "collector/inject/api.h"
+#include "collector/python/cpu_clock.h"
 #include "collector/python/interpreter_end.h"
 #include "collector/python/python_abi.h"
 #include "collector/python/stacks.h"
@@ -31,23 +32,20 @@ static py_object *none(void)
     return &_Py_NoneStruct;
 }
 
-static int64_t now_ns(clockid_t clock)
+static int64_t wall_ns(void)
 {
     struct timespec time;
 
-    return clock_gettime(clock, &time) == 0 ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec : -1;
-}
-
-static int64_t thread_cpu_ns(void)
-{
-    return now_ns(CLOCK_THREAD_CPUTIME_ID);
+    return clock_gettime(CLOCK_MONOTONIC, &time) == 0
+               ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec
+               : -1;
 }
 
 static void open_range(const char *name, size_t length, int64_t batch, int32_t worker,
                        int measure_cpu)
 {
     if (depth < DEPTH_MAX) {
-        cpu_at_start[depth] = measure_cpu ? thread_cpu_ns() : -1;
+        cpu_at_start[depth] = measure_cpu ? lac_cpu_clock_now() : -1;
     }
     depth++;
     api->push(name, length, batch, worker);
@@ -92,7 +90,8 @@ static py_object *py_pop(py_object *self, py_object *unused)
     if (depth > 0) {
         depth--;
         if (depth < DEPTH_MAX && cpu_at_start[depth] >= 0) {
-            cpu_ns = thread_cpu_ns() - cpu_at_start[depth];
+            cpu_ns = lac_cpu_clock_now() - cpu_at_start[depth];
+            cpu_ns = cpu_ns > 0 ? cpu_ns : 0;
         }
         api->pop(cpu_ns);
     }
@@ -198,13 +197,13 @@ static int on_profile(py_object *object, py_object *frame, int what, py_object *
 
         if (code == watched) {
             running = frame;
-            watched_ns = now_ns(CLOCK_MONOTONIC);
+            watched_ns = wall_ns();
             open_range("loader.wait", 11, -1, -1, 1);
         }
         release(code);
     } else if (what == PROFILE_RETURN && frame == running) {
         running = NULL;
-        watched_ns = now_ns(CLOCK_MONOTONIC) - watched_ns;
+        watched_ns = wall_ns() - watched_ns;
         (void)py_pop(NULL, NULL);
         set_profile(NULL, NULL);
     }
@@ -298,6 +297,22 @@ static py_object *py_metric(py_object *self, py_object *arguments)
     return none();
 }
 
+/* cpu_clock_ns(): what reading the CPU clock of a thread costs on this machine, in ns */
+static py_object *py_cpu_clock_ns(py_object *self, py_object *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLong((long)lac_cpu_clock_cost_ns());
+}
+
+/* cpu_ns(): CPU time of this thread, as exact as that of ranges (cpu_clock.h) */
+static py_object *py_cpu_ns(py_object *self, py_object *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLong((long)lac_cpu_clock_now());
+}
+
 /* load(): True when this process records */
 static py_object *py_load(py_object *self, py_object *unused)
 {
@@ -317,6 +332,7 @@ static py_object *py_load(py_object *self, py_object *unused)
             api = NULL;
         }
         lac_stacks_use(api);
+        lac_cpu_clock_begin();
     }
     return PyBool_FromLong(api != NULL);
 }
@@ -324,6 +340,8 @@ static py_object *py_load(py_object *self, py_object *unused)
 static struct py_method methods[] = {
     {"load", py_load, PY_METHOD_NOARGS,
      "whether this process records; call it before anything else"},
+    {"cpu_clock_ns", py_cpu_clock_ns, PY_METHOD_NOARGS, "what reading a thread's CPU clock costs"},
+    {"cpu_ns", py_cpu_ns, PY_METHOD_NOARGS, "CPU time of this thread"},
     {"push", py_push, PY_METHOD_ONE, "open a range"},
     {"push_loader", py_push_loader, PY_METHOD_VARARGS, "open a loader range: name, batch, worker"},
     {"pop", py_pop, PY_METHOD_NOARGS, "close the innermost range"},

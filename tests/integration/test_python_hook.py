@@ -98,6 +98,55 @@ class Hook(unittest.TestCase):
         self.assertEqual(self.record(sys.executable, self.WEIGHED, "computes").split()[-1], "False")
         self.assertEqual(self.record(sys.executable, self.WEIGHED, "sleeps").split()[-1], "True")
 
+    # Four items a batch, of 200 us or more, on a machine where a range costs so many ns.
+    COSTLY = '''
+        import sys, time
+        import _lacuna
+        import _lacuna_loader as loader
+        assert 2_250 < loader.RANGE_NS == 2_250 + _lacuna.cpu_clock_ns(), loader.RANGE_NS
+        loader.RANGE_NS = int(sys.argv[1])
+        loader.here.batch = 0
+        for _ in range(loader.FETCHES_WEIGHED):
+            start = time.perf_counter_ns()
+            for _ in range(4):
+                loader._item(time.sleep, 0.0002)
+            loader._weigh_fetches(time.perf_counter_ns() - start)
+        print(loader._Rate.on)
+    '''
+
+    def test_items_whose_recording_costs_too_much_are_left_out(self):
+        self.assertEqual(self.record(sys.executable, self.COSTLY, "1").split()[-1], "True")
+        self.assertEqual(self.record(sys.executable, self.COSTLY, "1000000000").split()[-1], "False")
+
+    CPU_CLOCK = '''
+        import os, time
+        import _lacuna
+        def computes(seconds):
+            end = time.thread_time() + seconds
+            while time.thread_time() < end:
+                pass
+        outside = 0
+        for number in range(2000):
+            computes(number % 20 * 1e-6)
+            before = time.thread_time_ns()
+            between = _lacuna.cpu_ns()
+            outside += not before - 10_000 <= between <= time.thread_time_ns() + 10_000
+        assert outside < 100, outside  # a machine that others use may stop a thread between two instructions
+        began = _lacuna.cpu_ns()
+        time.sleep(0.3)
+        assert _lacuna.cpu_ns() - began < 200_000_000
+        computes(0.3)
+        assert _lacuna.cpu_ns() - began >= 300_000_000
+        computes(1.0)
+        _lacuna.cpu_ns()
+        if os.fork() == 0:
+            os._exit(_lacuna.cpu_ns() >= 1_000_000_000)  # the child's thread is new
+        print(os.wait()[1])
+    '''
+
+    def test_the_cpu_time_of_ranges_is_that_of_the_thread(self):
+        self.assertEqual(self.record(sys.executable, self.CPU_CLOCK).split()[-1], "0")
+
     # Counts of masks that take CPU time or wait, one in 50 ms: how many of 40 are made.
     COUNTING = '''
         import sys, time, types
