@@ -606,7 +606,7 @@ def bench_stacks(results, runs, scratch):
 
 
 def bench_hook(results, runs, scratch):
-    """A DataLoader loop with and without the hook's patches in turn, in one process: CPU time a batch, with two workers and without."""
+    """Blocks of batches with and without the hook's patches in turn, in one process: CPU time a batch, with two workers and without."""
     bench_stacks(results, runs, scratch)
     if subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
         results.absent("hook_us_per_batch", f"no torch for {TORCH_PYTHON}")
@@ -616,9 +616,9 @@ def bench_hook(results, runs, scratch):
     job = [*recorder, os.path.join(ROOT, "tests/bench/hook_batches.py")]
     for _ in range(runs):
         samples.take(python_range_ns=last_json(run([*recorder, "-c", A_RANGE])["output"]))
-        alone, beside = (last_json(run([*job, workers, "200", "12"])["output"]) for workers in ("0", "2"))
-        samples.take(hook_us_per_batch=beside["hook_us"], hook_batch_us=beside["batch_us"], hook_us_per_batch_no_workers=alone["hook_us"],
-                     hook_start_us=beside["start_us"])
+        alone, beside = (last_json(run([*job, workers, "40", "5"])["output"]) for workers in ("0", "2"))
+        samples.take(hook_us_per_batch=beside["hook_us"], hook_us_low=beside["low_us"], hook_us_high=beside["high_us"], hook_batch_us=beside["batch_us"],
+                     hook_us_per_batch_no_workers=alone["hook_us"], hook_start_us=beside["start_us"])
     scratch.fresh("spool")
     results.add_all(samples, 1)
 
