@@ -173,8 +173,10 @@ const steps = [
   ['the renderer of the last time draws first, and gives way when a try says otherwise', async () => {
     await openTimeline('1-two');
     assert.equal(await page.locator('.tl').getAttribute('data-renderer'), 'cpu');
-    await page.evaluate(() => localStorage.setItem('lacuna.renderer', 'webgl')); // another screen's, say
     await page.addInitScript(() => {
+      // another screen's, say; in the new page, for the old one may still be about to note its own
+      if (!sessionStorage.getItem('test.renderer')) localStorage.setItem('lacuna.renderer', 'webgl');
+      sessionStorage.setItem('test.renderer', 'set');
       globalThis.renderers = [];
       new MutationObserver(() => {
         const name = document.querySelector('.tl')?.dataset.renderer;

@@ -81,11 +81,6 @@ if __name__ == "__main__":
 
 
 class LoadingVerdicts(AdviceTest):
-    def skip_when_crowded(self, analysis):
-        """What a job costs is a share of its step: others' load stretches the step, not the cost."""
-        if (analysis["loading"]["waiting_for_core_pct"] or 0.0) >= 20.0 or os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0)):
-            self.skipTest("others keep the cores busy: the job waits for those")
-
     def first(self, name, *arguments, may_add=False):
         """The first finding, of three runs if others disturb the first two; `may_add`: it may propose workers, too."""
         for _ in range(3):
