@@ -249,6 +249,7 @@ static void write_numbers(struct lac_json *json, const struct entry *entry)
     lac_json_real(json, "gpu_hours_wasted",
                   has_gpu ? (double)lac_timed_run_wasted_ns(run) / 3.6e12 : (double)NAN);
     lac_json_real(json, "energy_j", run->energy_j);
+    lac_json_decimals(json, "mfu_pct", lac_mfu_mean_pct(run->mfu));
     write_parts(json, run);
 }
 

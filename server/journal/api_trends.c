@@ -19,6 +19,7 @@ struct sums {
     const char *name; /**< of a person or job; NULL the rest of them */
     uint32_t run_count;
     int64_t gpu_ns, wasted_ns;
+    struct lac_mfu_sum mfu;
 };
 
 /** The largest of them by name, the rest together. */
@@ -48,6 +49,7 @@ static void add(struct sums *sums, const struct lac_timed_run *run)
     sums->run_count++;
     sums->gpu_ns += run->gpu_ns;
     sums->wasted_ns += lac_timed_run_wasted_ns(run);
+    lac_mfu_add(&sums->mfu, run->mfu);
 }
 
 /** Of more than NAMES_MAX names in a week those that come later are the rest. */
@@ -108,6 +110,8 @@ static void write_sums(struct lac_json *json, const struct sums *sums)
     lac_json_uint(json, "run_count", sums->run_count);
     lac_json_real(json, "gpu_hours", hours(sums->gpu_ns));
     lac_json_real(json, "gpu_hours_wasted", hours(sums->wasted_ns));
+    lac_json_decimals(json, "mfu_pct", lac_mfu_mean_pct(sums->mfu));
+    lac_json_real(json, "mfu_gpu_hours", hours(sums->mfu.gpu_ns));
 }
 
 static int by_waste(const void *a, const void *b)

@@ -379,6 +379,7 @@ static enum lac_status measure(struct lac_app *app, struct making *making,
     take_job(making);
     take_times(making);
     take_energy(making, file);
+    making->figures.mfu_pct = making->analysis->efficiency.mfu_pct;
     status = take_pace(making);
     if (status == LAC_OK) {
         write_document(making, &document);
@@ -399,6 +400,7 @@ static enum lac_status keep_unknown(struct lac_app *app, struct making *making, 
     making->figures.recorded_unix_ms = arrived_ms;
     making->figures.pace.log_step = (double)NAN;
     making->figures.energy_j = (double)NAN;
+    making->figures.mfu_pct = (double)NAN;
     return keep(app, making, "{}", reterr);
 }
 

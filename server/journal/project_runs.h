@@ -10,12 +10,31 @@
 #include "server/store/journal_rows.h" // IWYU pragma: export
 #include "server/store/store.h"        // IWYU pragma: export
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 /** What one request makes of what is not kept yet: at least one of each, then until the time is up.
  *  Who asks waits no longer than a page may take, and asks again. */
 enum { LAC_JOURNAL_FIGURES = 48, LAC_JOURNAL_COMPARISONS = 12, LAC_JOURNAL_WORK_MS = 80 };
+
+/** Model FLOP/s used, of the peak, over the GPU time for which it is known; zeroed: none. */
+struct lac_mfu_sum {
+    double pct_ns; /**< percent x time */
+    int64_t gpu_ns;
+};
+
+static inline void lac_mfu_add(struct lac_mfu_sum *sum, struct lac_mfu_sum more)
+{
+    sum->pct_ns += more.pct_ns;
+    sum->gpu_ns += more.gpu_ns;
+}
+
+/** @return NaN where it is known for nothing */
+static inline double lac_mfu_mean_pct(struct lac_mfu_sum sum)
+{
+    return sum.gpu_ns > 0 ? sum.pct_ns / (double)sum.gpu_ns : (double)NAN;
+}
 
 /** A run: one trace, or the traces of its ranks. */
 struct lac_timed_run {
@@ -24,6 +43,7 @@ struct lac_timed_run {
     int64_t gpu_ns;
     int64_t part_ns[LAC_TIME_PART_COUNT];
     double energy_j; /**< NaN unknown */
+    struct lac_mfu_sum mfu;
 };
 
 /** The runs of a project in order of recording. */

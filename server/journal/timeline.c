@@ -50,6 +50,11 @@ static void add_point(struct lac_timed_run *run, const struct lac_point *point)
     if (isfinite(point->figures.energy_j)) {
         run->energy_j = (isfinite(run->energy_j) ? run->energy_j : 0.0) + point->figures.energy_j;
     }
+    if (isfinite(point->figures.mfu_pct)) {
+        lac_mfu_add(&run->mfu,
+                    (struct lac_mfu_sum){point->figures.mfu_pct * (double)point->figures.gpu_ns,
+                                         point->figures.gpu_ns});
+    }
 }
 
 static bool group(struct lac_timeline *timeline)

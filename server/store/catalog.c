@@ -40,6 +40,8 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     "CREATE " kind " baselines(project TEXT PRIMARY KEY, trace TEXT NOT NULL) WITHOUT ROWID;"      \
     "CREATE " kind " pins(trace TEXT PRIMARY KEY, at_ms INTEGER) WITHOUT ROWID;"
 
+#define MFU_COLUMN "ALTER TABLE figures ADD COLUMN mfu_pct REAL;"
+
 #define PEOPLE_TABLES(kind)                                                                        \
     "CREATE " kind " users(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"       \
     " password TEXT, is_admin INTEGER, created_ms INTEGER);"                                       \
@@ -127,6 +129,7 @@ static const char *const migrations[] = {
     OBJECT_TABLES("TABLE"),
     QUOTA_TABLES("TABLE") "CREATE INDEX uploaders_by_token ON uploaders(token);",
     BOOKMARK_TABLES("TABLE") "CREATE INDEX bookmarks_by_trace ON bookmarks(trace, start_ns);",
+    MFU_COLUMN,
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -250,7 +253,7 @@ enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db, struc
     if (status == LAC_OK && newest < LAC_CATALOG_VERSION) {
         status = lac_sql_run(db,
                              LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE")
-                                 PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE")
+                                 MFU_COLUMN PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE")
                                      OBJECT_TABLES("TEMP TABLE") QUOTA_TABLES("TEMP TABLE")
                                          BOOKMARK_TABLES("TEMP TABLE"),
                              reterr); /* empty, to be read */

@@ -118,6 +118,7 @@ static void read_point(struct lac_statement *get, void *out)
     read_parts(lac_db_text(get, 16), figures->part_ns);
     figures->energy_j = real_or_nan(get, 17);
     figures->generation = (uint32_t)lac_db_i64(get, 18);
+    figures->mfu_pct = real_or_nan(get, 19);
 }
 
 void lac_point_list_done(struct lac_point_list *list)
@@ -140,7 +141,7 @@ enum lac_status lac_store_points(struct lac_store *store, const char *project,
                      "SELECT t.id, t.run, t.rank, t.seq, t.step_mean_ns, t.throughput_per_s,"
                      " t.throughput_unit, t.not_computing_pct, f.recorded_ms, f.person, f.job,"
                      " f.log_step, f.variance, f.steps, f.fingerprint, f.gpu_ns, f.parts,"
-                     " f.energy_j, f.generation FROM traces t JOIN " FIGURES OF_PROJECT
+                     " f.energy_j, f.generation, f.mfu_pct FROM traces t JOIN " FIGURES OF_PROJECT
                      " ORDER BY f.recorded_ms, t.seq",
                      project, &get, reterr);
     if (status == LAC_OK) {
@@ -202,8 +203,8 @@ static enum lac_status insert_figures(struct lac_db *db, const struct lac_figure
     char parts[LAC_TIME_PART_COUNT * 21 + 1];
     size_t used = 0;
     struct lac_statement *put = NULL;
-    enum lac_status status =
-        lac_db_prepare(db, "INSERT INTO figures VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &put, reterr);
+    enum lac_status status = lac_db_prepare(
+        db, "INSERT INTO figures VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &put, reterr);
 
     for (int i = 0; i < LAC_TIME_PART_COUNT; i++) {
         used += (size_t)snprintf(parts + used, sizeof(parts) - used, "%s%" PRId64, i > 0 ? "," : "",
@@ -224,6 +225,7 @@ static enum lac_status insert_figures(struct lac_db *db, const struct lac_figure
         lac_db_bind_text(put, 12, parts);
         lac_db_bind_f64(put, 13, figures->energy_j);
         lac_db_bind_text(put, 14, document);
+        lac_db_bind_f64(put, 15, figures->mfu_pct);
         status = lac_db_step_done(put, "catalog", reterr);
     }
     lac_db_finalize(put);

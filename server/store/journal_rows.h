@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 /** Of how figures and comparisons are made: a new one makes all of them anew. */
-enum { LAC_FIGURES_VERSION = 1 };
+enum { LAC_FIGURES_VERSION = 2 };
 
 /** The name that stands for "without a project" where a path needs one. */
 #define LAC_NO_PROJECT "-"
@@ -33,6 +33,7 @@ struct lac_figures {
     int64_t gpu_ns;                       /**< recorded time of all devices; 0 without one */
     int64_t part_ns[LAC_TIME_PART_COUNT]; /**< of it: sums to gpu_ns */
     double energy_j;                      /**< NaN not recorded */
+    double mfu_pct;                       /**< model FLOP/s used, of the peak; NaN unknown */
 };
 
 /** One setting, as people write it. */

@@ -17,6 +17,18 @@ def demo(folder):
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".json") and not name.endswith(".truth.json")]
 
 
+def products_trace():
+    """A step is 40 products of bfloat16 matrices with recorded shapes, on an H100."""
+    document = json.loads(make_trace(steps=8))
+    document["deviceProperties"][0].update(name="NVIDIA H100 80GB HBM3", computeMajor=9, numSms=132)
+    for event in document["traceEvents"]:
+        if event.get("cat") == "cpu_op":
+            event.update(name="aten::mm", args={"Input Dims": [[2048, 2048]] * 2, "Input type": ["c10::BFloat16"] * 2})
+        elif event.get("cat") == "kernel":
+            event["name"] = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64"
+    return json.dumps(document).encode()
+
+
 def settled(server, path):
     """The reply once nothing is pending: a request measures for a short time, and tells what is left."""
     end = time.monotonic() + 120
@@ -115,6 +127,29 @@ class Journal(unittest.TestCase):
                 self.assertAlmostEqual(sum(name["gpu_hours"] for name in names), week["gpu_hours"], places=12)
             self.assertEqual(week["jobs"][0]["name"], "ResNet-50")
         self.assertEqual(len(self.server.api("/projects/-/trends?weeks=1")["weeks"]), 1)
+
+    def test_model_flops_used_are_told_of_runs_and_weeks(self):
+        for factor in (1, 2):
+            trace = self.server.upload(slowed(products_trace(), factor), name=f"products{factor}")
+            self.server.wait_ready(trace)
+            self.assertEqual(self.patch(trace, {"project": "products"}).status, 200)
+        runs = settled(self.server, "/projects/products/journal")["runs"]
+        for run in runs:
+            told = self.server.api(f"/traces/{run['trace']}/analysis")["efficiency"]["mfu_pct"]
+            self.assertAlmostEqual(run["mfu_pct"], told, places=2)
+        # 40 products of 2 x 2048^3 operations in 20 ms, of the 989 TFLOP/s of an H100 in bfloat16; half of it in twice the time
+        shares = sorted(run["mfu_pct"] for run in runs)
+        self.assertAlmostEqual(shares[1], 3.47, delta=0.1)
+        self.assertAlmostEqual(shares[0], shares[1] / 2, delta=0.05)
+        weeks = self.server.api("/projects/products/trends")["weeks"]
+        for sums in (weeks[0], weeks[0]["people"][0], weeks[0]["jobs"][0]):
+            # by time: the slower run has twice the hours
+            self.assertAlmostEqual(sums["mfu_pct"], shares[1] * 2 / 3, delta=0.05)
+            self.assertAlmostEqual(sums["mfu_gpu_hours"], sums["gpu_hours"])
+        # the demo records no shapes
+        self.assertEqual({run["mfu_pct"] for run in self.server.api("/projects/-/journal")["runs"]}, {None})
+        week = self.server.api("/projects/-/trends")["weeks"][0]
+        self.assertEqual((week["mfu_pct"], week["mfu_gpu_hours"]), (None, 0))
 
     def test_a_baseline_flags_what_is_slower(self):
         traces = [run["trace"] for run in self.server.api("/projects/-/journal")["runs"]][::-1]

@@ -28,7 +28,7 @@ enum lac_status lac_many_runs_write(struct lac_db *catalog, unsigned count,
                  " (created_ms %% 12), 'train.py', 19.1 + 1e-9 * created_ms, 1e-6, 50, 7, "
                  "3600000000000,"
                  " '2160000000000,360000000000,0,0,1080000000000,0,0,0,0,0,0,0,0,0,0', 1.0,"
-                 " '{\"command_line\":\"python train.py ' || '%0400d' || '\"}'"
+                 " '{\"command_line\":\"python train.py ' || '%0400d' || '\"}', 40.0"
                  " FROM traces;"
                  "INSERT INTO figure_settings SELECT id, 'batch_size', '256' FROM traces;"
                  "INSERT INTO figure_settings SELECT id, 'num_workers', created_ms %% 3 FROM "

@@ -85,6 +85,7 @@ START_TEST(ten_thousand_runs_are_read_in_one_pass)
                      1080 * INT64_C(1000000000));
     ck_assert_str_eq(list.points[0].figures.job, "train.py");
     ck_assert_double_eq(list.points[0].figures.energy_j, 1.0);
+    ck_assert_double_eq(list.points[0].figures.mfu_pct, 40.0);
     ck_assert_int_eq(lac_store_neighbors(store, "many", &neighbors, &error), LAC_OK);
     ck_assert_int_eq(lac_store_setting_values(store, "many", "num_workers", &values, &error),
                      LAC_OK);

@@ -47,6 +47,7 @@ const runShape = obj({
   gpu_hours: opt(num),
   gpu_hours_wasted: opt(num),
   energy_j: opt(num),
+  mfu_pct: opt(num),
   regression: opt(
     obj({
       verdict: str,
@@ -101,6 +102,8 @@ const sumsShape = obj({
   run_count: num,
   gpu_hours: num,
   gpu_hours_wasted: num,
+  mfu_pct: opt(num),
+  mfu_gpu_hours: or(num, 0),
 });
 export type Sums = Infer<typeof sumsShape>;
 
@@ -112,6 +115,7 @@ const trendsShape = obj({
       run_count: num,
       gpu_hours: num,
       gpu_hours_wasted: num,
+      mfu_pct: opt(num),
       energy_j: opt(num),
       parts_gpu_hours: dict(num),
       people: list(sumsShape),

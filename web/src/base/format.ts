@@ -114,6 +114,11 @@ export function formatPerStep(perStep: number): string {
   return `${formatNumber(perStep, perStep < 10 ? 2 : 3)}× per step`;
 }
 
+/** Windows of a recording are seconds, runs that were recorded whole are hours. */
+export function formatGpuTime(hours: number): string {
+  return hours < 0.5 ? formatDuration(hours * 3.6e12) : `${formatNumber(hours, 3)} h`;
+}
+
 /** 11.83 -> "12 %", 3.42 -> "3.4 %". Never 0 for something, never 100 for less than all. */
 export function formatPct(percent: number): string {
   if (!Number.isFinite(percent)) return NOT_RECORDED;

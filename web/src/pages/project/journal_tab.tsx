@@ -6,6 +6,7 @@ import {getJournal, type Journal, type JournalRun} from '../../api/project';
 import {
   formatDuration,
   formatGain,
+  formatGpuTime,
   formatNumber,
   formatPct,
   formatWhen,
@@ -408,10 +409,6 @@ function Changed({run}: {run: JournalRun}): JSX.Element {
   );
 }
 
-/** Windows of a recording are seconds, runs that were recorded whole are hours. */
-const gpuTime = (hours: number): string =>
-  hours < 0.5 ? formatDuration(hours * 3.6e12) : `${formatNumber(hours, 3)} h`;
-
 function Numbers({run}: {run: JournalRun}): JSX.Element {
   const unit = run.throughput_unit ?? 'steps';
   const rows: readonly (readonly [string, string | undefined])[] = /* text */ [
@@ -430,12 +427,13 @@ function Numbers({run}: {run: JournalRun}): JSX.Element {
       'GPU time wasted',
       run.gpu_hours_wasted === undefined || run.gpu_hours === undefined
         ? undefined
-        : `${gpuTime(run.gpu_hours_wasted)} of ${gpuTime(run.gpu_hours)} recorded`,
+        : `${formatGpuTime(run.gpu_hours_wasted)} of ${formatGpuTime(run.gpu_hours)} recorded`,
     ],
     [
       'energy',
       run.energy_j === undefined ? undefined : `${formatNumber(run.energy_j / 3.6e6, 3)} kWh`,
     ],
+    ['model FLOP/s used', run.mfu_pct === undefined ? undefined : formatPct(run.mfu_pct)],
     ...(run.facts?.metrics ?? []).map(
       metric =>
         [

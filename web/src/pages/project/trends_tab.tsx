@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import {getTrends, type Sums, type Trends} from '../../api/project';
 import {CAUSES, type Cause} from '../../base/causes';
-import {formatNumber, formatPct, plural} from '../../base/format';
+import {formatGpuTime, formatNumber, formatPct, plural} from '../../base/format';
 import {AXIS_PX, CauseLegend, ChartPanel, StackedBars, useWidth} from '../../ui/chart_frame';
 import {latest, useResource} from '../../ui/resource';
 import {Empty, StandIn} from '../../ui/states';
@@ -17,6 +17,9 @@ const SHARED: Readonly<Record<string, readonly string[]>> = {
   comm: ['exposed_comm'],
   copy_wait: ['exposed_copy', 'exposed_memset'],
 };
+
+const MFU_MEANS =
+  /* text */ 'Of the peak FLOP/s of the GPUs, over the GPU time for which it is known';
 
 export function TrendsTab({name}: {name: string}): JSX.Element {
   const {round, again} = useRounds();
@@ -56,9 +59,20 @@ function merged(weeks: readonly (readonly Sums[])[]): readonly Sums[] {
       run_count: sums.run_count + (before?.run_count ?? 0),
       gpu_hours: sums.gpu_hours + (before?.gpu_hours ?? 0),
       gpu_hours_wasted: sums.gpu_hours_wasted + (before?.gpu_hours_wasted ?? 0),
+      ...mfuOf(sums, before),
     });
   }
   return [...all.values()].sort((a, b) => b.gpu_hours_wasted - a.gpu_hours_wasted);
+}
+
+/** Of both, by the GPU time for which each is known. */
+function mfuOf(a: Sums, b: Sums | undefined): Pick<Sums, 'mfu_pct' | 'mfu_gpu_hours'> {
+  const hours = a.mfu_gpu_hours + (b?.mfu_gpu_hours ?? 0);
+  const weighed = [a, b].reduce(
+    (sum, of) => sum + (of?.mfu_pct ?? 0) * (of?.mfu_gpu_hours ?? 0),
+    0,
+  );
+  return {mfu_gpu_hours: hours, mfu_pct: hours > 0 ? weighed / hours : undefined};
 }
 
 function wastedBy(trends: Trends, cause: Cause): readonly number[] {
@@ -86,13 +100,13 @@ function WeeksChart({trends}: {trends: Trends}): JSX.Element {
       title="GPU hours wasted, by week and cause"
       aside={
         <>
-          {formatNumber(total, 3)} of {formatNumber(of, 3)} GPU hours (
+          {formatGpuTime(total)} of {formatGpuTime(of)} (
           {formatPct(of > 0 ? (100 * total) / of : 0)})
         </>
       }
       box={box}
       plot={{height: HEIGHT, above: 8, below: 22, top, format: value => formatNumber(value, 2)}}
-      label={`GPU hours wasted in ${plural(weeks.length, 'week')}: ${formatNumber(total, 3)}`}
+      label={`GPU hours wasted in ${plural(weeks.length, 'week')}: ${formatGpuTime(total)}`}
       note={<CauseLegend causes={layers.map(layer => layer.cause)} />}
     >
       <StackedBars
@@ -105,7 +119,7 @@ function WeeksChart({trends}: {trends: Trends}): JSX.Element {
       {weeks.map((week, i) => (
         <g key={week.week}>
           <rect class="chart-hit" x={AXIS_PX + i * room} width={room} y={0} height={HEIGHT}>
-            <title>{`Week of ${week.week}: ${formatNumber(week.gpu_hours_wasted, 3)} of ${formatNumber(week.gpu_hours, 3)} GPU hours, ${plural(week.run_count, 'run')}`}</title>
+            <title>{`Week of ${week.week}: ${formatGpuTime(week.gpu_hours_wasted)} of ${formatGpuTime(week.gpu_hours)} of GPU time, ${plural(week.run_count, 'run')}${week.mfu_pct === undefined ? '' : `, ${formatPct(week.mfu_pct)} of the peak FLOP/s used by the model`}`}</title>
           </rect>
           {i % every === 0 && (
             <text x={AXIS_PX + (i + 0.5) * room} y={HEIGHT + 15} text-anchor="middle">
@@ -129,9 +143,10 @@ function NameTable(props: {title: string; names: readonly Sums[]}): JSX.Element 
           <tr>
             <th>name</th>
             <th>runs</th>
-            <th>GPU hours</th>
+            <th>GPU time</th>
             <th>wasted</th>
             <th>share</th>
+            <th title={MFU_MEANS}>FLOP/s used</th>
           </tr>
         </thead>
         <tbody>
@@ -141,13 +156,14 @@ function NameTable(props: {title: string; names: readonly Sums[]}): JSX.Element 
                 {sums.name === undefined ? 'all others' : sums.name || 'not recorded'}
               </td>
               <td>{sums.run_count}</td>
-              <td>{formatNumber(sums.gpu_hours, 3)}</td>
-              <td>{formatNumber(sums.gpu_hours_wasted, 3)}</td>
+              <td>{formatGpuTime(sums.gpu_hours)}</td>
+              <td>{formatGpuTime(sums.gpu_hours_wasted)}</td>
               <td>
                 {sums.gpu_hours > 0
                   ? formatPct((100 * sums.gpu_hours_wasted) / sums.gpu_hours)
                   : '–'}
               </td>
+              <td>{sums.mfu_pct === undefined ? '–' : formatPct(sums.mfu_pct)}</td>
             </tr>
           ))}
         </tbody>
