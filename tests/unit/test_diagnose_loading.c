@@ -585,6 +585,31 @@ START_TEST(workers_that_start_slowly_are_not_given_company)
 }
 END_TEST
 
+/* Most of the waiting is for the start of workers, but the rest starves each step, too. */
+START_TEST(starts_of_workers_do_not_hide_that_they_are_few)
+{
+    static const char *const settings[] = {
+        "{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":false},"
+        "\"host\":{\"cores_allowed\":\"0-7\"}}}",
+        "{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":true},"
+        "\"host\":{\"cores_allowed\":\"0-7\"}}}"};
+    struct loop loop = {.steps = 96,
+                        .workers = 2,
+                        .step = 20e3,
+                        .fetch = 60e3,
+                        .fetch_cpu = 1e3,
+                        .epoch = 48,
+                        .start = 400e3,
+                        .has_no_gpu = true};
+
+    loop_draw(&loop);
+    diagnose(settings[_i]);
+    const struct lac_finding *finding = first_is("input-starvation");
+    ck_assert_int_gt(finding->workers, 3); /* a batch each 20 ms takes three, and a reserve */
+    ck_assert_int_lt(finding->workers, 7); /* and not one that nobody has to wait for at a start */
+}
+END_TEST
+
 START_TEST(workers_that_stay_are_not_to_be_made_to_stay)
 {
     /* as late at every epoch, but the workers are the same: something else is slow there */
@@ -844,6 +869,7 @@ int main(void)
     tcase_add_test(tests, workers_started_for_every_epoch_are_named);
     tcase_add_test(tests, a_request_in_vain_does_not_hide_the_start_of_workers);
     tcase_add_loop_test(tests, workers_that_start_slowly_are_not_given_company, 0, 3);
+    tcase_add_loop_test(tests, starts_of_workers_do_not_hide_that_they_are_few, 0, 2);
     tcase_add_test(tests, workers_that_stay_are_not_to_be_made_to_stay);
     tcase_add_test(tests, batches_that_lie_about_are_handed_over_slowly);
     tcase_add_test(tests, padding_that_was_counted_is_said_and_tokens_are_the_rate);

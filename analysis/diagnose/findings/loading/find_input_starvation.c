@@ -109,13 +109,26 @@ static const char *why_workers(const struct lac_facts *facts)
         lac_format_ns(lac_round(time->s_ns)).text, load, waits, lac_fetch_breakdown_text(facts));
 }
 
+/** Per step: for the first batches of the recording and of epochs. */
+static double start_waits_ns(const struct lac_facts *facts)
+{
+    return facts->loading->late.first_ns + facts->loading->late.begin_ns;
+}
+
+static bool is_mainly_for_start(const struct lac_facts *facts)
+{
+    return !facts->time->is_in_process &&
+           start_waits_ns(facts) >= MAIN_PART_MIN * facts->time->starved_ns;
+}
+
 /** Slow batches among fast ones hold up the queue: workers until the loader, played again, keeps
- * up; as many as the mean asks for when it then does. */
+ * up; as many as the mean asks for when it then does, or when the slow ones are workers' first. */
 static int32_t workers_for_tail(const struct lac_facts *facts, int32_t wanted)
 {
     enum { TIMES_MOST = 4 };
     const struct lac_step_time *time = facts->time;
-    if (time->fetch_ns == NULL || wanted <= 0 || time->is_in_process) {
+    if (time->fetch_ns == NULL || wanted <= 0 || time->is_in_process ||
+        is_mainly_for_start(facts)) {
         return wanted;
     }
     int32_t least = wanted;
@@ -463,12 +476,13 @@ static void propose_whole_batches(const struct lac_facts *facts, struct lac_find
     finding->check = "record ten steps with num_workers=2 and compare";
 }
 
-/** Most of the waiting is for workers that have just started: more of them start no faster. */
+/** The waiting is for workers that have just started, and what else there is starves no step: more
+ *  workers start no faster. */
 static bool is_for_start(const struct lac_facts *facts)
 {
-    const struct lac_late_batches *late = &facts->loading->late;
-    return !facts->time->is_in_process && late->epochs > 0 &&
-           late->first_ns + late->begin_ns >= MAIN_PART_MIN * facts->time->starved_ns;
+    double others_ns = facts->time->starved_ns - start_waits_ns(facts);
+    return facts->loading->late.epochs > 0 && is_mainly_for_start(facts) &&
+           lac_pct_of_step(facts, others_ns) < STARVED_PCT;
 }
 
 bool lac_find_input_starvation(const struct lac_facts *facts, struct lac_finding *finding)
