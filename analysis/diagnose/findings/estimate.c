@@ -93,7 +93,7 @@ void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_findin
                                 const double step_ns[LAC_CASE_COUNT_])
 {
     double now_ns = facts->time->step_ns;
-    double best_ns = fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]);
+    double best_ns = fmin(now_ns, fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]));
     double worst_ns = fmin(now_ns, fmax(step_ns[LAC_CASE_WORST], step_ns[LAC_CASE_MID]));
     double mid_ns = fmin(now_ns, step_ns[LAC_CASE_MID]);
     finding->step_low_ns = lac_round(best_ns);
@@ -101,7 +101,7 @@ void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_findin
     finding->step_high_ns = lac_round(worst_ns);
     finding->gain_low_pct = 100.0 * (now_ns - worst_ns) / now_ns;
     finding->gain_mid_pct = 100.0 * (now_ns - mid_ns) / now_ns;
-    finding->gain_high_pct = 100.0 * fmax(0.0, now_ns - best_ns) / now_ns;
+    finding->gain_high_pct = 100.0 * (now_ns - best_ns) / now_ns;
 }
 
 void lac_finding_note(const struct lac_facts *facts, enum lac_finding_kind kind,
