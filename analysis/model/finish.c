@@ -7,6 +7,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -174,8 +175,11 @@ static void set_duration(struct lac_builder *builder, int64_t t0_ns)
 /* Columns that only finish() fills. One entry more than needed: malloc(0) may be NULL. */
 static enum lac_status add_columns(struct lac_slices *slices)
 {
-    slices->lane = malloc((slices->count + 1) * sizeof(*slices->lane));
-    slices->link = malloc((slices->count + 1) * sizeof(*slices->link));
+    const size_t lane_bytes = (slices->count + 1) * sizeof(*slices->lane);
+    const size_t link_bytes = (slices->count + 1) * sizeof(*slices->link);
+
+    slices->lane = lac_huge_pages(malloc(lane_bytes), lane_bytes);
+    slices->link = lac_huge_pages(malloc(link_bytes), link_bytes);
     return slices->lane == NULL || slices->link == NULL ? LAC_ERR_NOMEM : LAC_OK;
 }
 

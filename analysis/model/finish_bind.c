@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -60,12 +61,13 @@ static void bind(struct lac_slices *slices, uint32_t work, uint32_t call)
 static enum lac_status bind_dense(struct lac_slices *slices, const struct census *census)
 {
     uint64_t range = (uint64_t)census->corr_max - census->corr_min + 1;
-    uint32_t *call_of = malloc(range * sizeof(*call_of));
+    const size_t size_bytes = range * sizeof(uint32_t);
+    uint32_t *call_of = lac_huge_pages(malloc(size_bytes), size_bytes);
 
     if (call_of == NULL) {
         return LAC_ERR_NOMEM;
     }
-    memset(call_of, 0xff, range * sizeof(*call_of));
+    memset(call_of, 0xff, size_bytes);
     for (uint64_t i = 0; i < slices->count; i++) {
         if (slices->corr[i] != 0 && slices->kind[i] == LAC_SLICE_API) {
             uint32_t *call = &call_of[slices->corr[i] - census->corr_min];
@@ -191,8 +193,9 @@ static enum lac_status bind_sorted(struct lac_model *model, const struct census 
 {
     struct lac_slices *slices = &model->slices;
     uint64_t count = census->call_count + census->work_count;
-    uint64_t *keys = malloc(count * sizeof(*keys));
-    uint64_t *scratch = malloc(count * sizeof(*scratch));
+    const size_t keys_bytes = count * sizeof(uint64_t);
+    uint64_t *keys = lac_huge_pages(malloc(keys_bytes), keys_bytes);
+    uint64_t *scratch = lac_huge_pages(malloc(keys_bytes), keys_bytes);
     uint32_t *calls = NULL; /* of one id */
     uint8_t *submits = calloc(model->strings.count, 1);
     struct grouping g = {model, slices, submits};

@@ -67,7 +67,8 @@ static uint64_t lay_tracks(struct lac_model *model, const uint32_t *track, uint6
 static enum lac_status order_by_track(const struct lac_model *model, const uint32_t *track,
                                       uint64_t count, uint64_t kept, uint32_t **ret_order)
 {
-    uint32_t *order = malloc((kept + 1) * sizeof(*order));
+    const size_t order_bytes = (kept + 1) * sizeof(uint32_t);
+    uint32_t *order = lac_huge_pages(malloc(order_bytes), order_bytes);
     uint64_t *place = malloc(((uint64_t)model->track_count + 1) * sizeof(*place));
 
     if (order == NULL || place == NULL) {
@@ -145,7 +146,8 @@ static enum lac_status permute(void *column, size_t element_bytes, const uint32_
                                uint64_t count)
 {
     void *from;
-    void *to = malloc((count + 1) * element_bytes);
+    const size_t size_bytes = (count + 1) * element_bytes;
+    void *to = lac_huge_pages(malloc(size_bytes), size_bytes);
 
     if (to == NULL) {
         return LAC_ERR_NOMEM;

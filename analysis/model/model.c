@@ -223,6 +223,7 @@ static enum lac_status resize_columns(struct lac_slices *slices, uint64_t count)
 
         memcpy((void *)&old, columns[i].array, sizeof(old));
         grown = realloc(old, (count + 1) * columns[i].element_bytes);
+        (void)lac_huge_pages(grown, (count + 1) * columns[i].element_bytes);
         if (grown == NULL) {
             return LAC_ERR_NOMEM;
         }

@@ -1,11 +1,18 @@
 #include "collector/base/reserve.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { FIRST = 32 };
+enum {
+    FIRST = 32,
+    HUGE_FROM_BYTES = 4 << 20, /* holds one huge page wherever it begins; what rounds up is small */
+};
 
 static bool has_room(const void *capacity, bool is_small, uint64_t need)
 {
@@ -47,6 +54,7 @@ bool lac_reserve(void *array, void *capacity, size_t capacity_bytes, uint64_t ne
     if (grown == NULL) {
         return false;
     }
+    (void)lac_huge_pages(grown, size_bytes);
     memcpy(array, (void *)&grown, sizeof(grown));
     if (is_small) {
         small = (uint32_t)wanted;
@@ -55,4 +63,21 @@ bool lac_reserve(void *array, void *capacity, size_t capacity_bytes, uint64_t ne
         memcpy(capacity, &wanted, sizeof(wanted));
     }
     return true;
+}
+
+void *lac_huge_pages(void *memory, size_t size_bytes)
+{
+    if (memory != NULL && size_bytes >= HUGE_FROM_BYTES) {
+        const int error = errno;
+        const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+        const uintptr_t begin = (uintptr_t)memory & (page_bytes - 1);
+        const uintptr_t end = begin + malloc_usable_size(memory);
+
+        /* All of malloc's mapping: advice for a part would cut it in two, which realloc() could
+           then only move by copying. */
+        (void)madvise((uint8_t *)memory - begin, (end + page_bytes - 1) & ~(page_bytes - 1),
+                      MADV_HUGEPAGE);
+        errno = error;
+    }
+    return memory;
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -268,6 +269,31 @@ START_TEST(an_array_grows_and_keeps_what_it_has)
 }
 END_TEST
 
+/* A mapping that was advised in part is moved by copying: each page of it would be faulted anew. */
+START_TEST(a_large_array_still_moves_without_a_copy)
+{
+    enum { BYTES = 64 << 20 };
+    uint8_t *bytes = NULL;
+    uint64_t capacity = 0;
+    struct rusage before;
+    struct rusage after;
+
+    ck_assert(LAC_RESERVE(bytes, capacity, 0, BYTES));
+    memset(bytes, 7, BYTES);
+    (void)getrusage(RUSAGE_SELF, &before);
+    errno = EDOM;
+    ck_assert(LAC_RESERVE(bytes, capacity, BYTES, 1));
+    ck_assert_int_eq(errno, EDOM);
+    (void)getrusage(RUSAGE_SELF, &after);
+    ck_assert_uint_eq(bytes[0] + bytes[BYTES - 1], 14);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    ck_assert_int_lt(after.ru_minflt - before.ru_minflt, 16);
+#endif
+    free(bytes);
+    ck_assert_ptr_null(lac_huge_pages(NULL, BYTES));
+}
+END_TEST
+
 START_TEST(an_array_that_cannot_grow_stays_as_it_was)
 {
     uint64_t *array = NULL;
@@ -301,6 +327,7 @@ int main(void)
     tcase_add_test(tcase, what_cannot_be_read_or_written_says_so);
     tcase_add_test(tcase, a_small_file_is_text);
     tcase_add_test(tcase, an_array_grows_and_keeps_what_it_has);
+    tcase_add_test(tcase, a_large_array_still_moves_without_a_copy);
     tcase_add_test(tcase, an_array_that_cannot_grow_stays_as_it_was);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
