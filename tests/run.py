@@ -39,7 +39,7 @@ CHECK_ENV = {"CK_TIMEOUT_MULTIPLIER": "10"}
 THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 # programs with threads of their own, which `make soak` also runs under the thread sanitizer
 THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_ingest", "test_crew", "test_convert_crew")
-TIMEOUT_S = 7200 if SOAK else 420
+TIMEOUT_S = 7200 if SOAK else 600
 BUILD_TIMEOUT_S = 7200
 # these load a server as far as the machine goes
 ALONE = re.compile(r"^attack$|^test_server_load$|^test_server_crash$")
