@@ -2,13 +2,17 @@
 import {spawn, spawnSync} from 'node:child_process';
 import {existsSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
 import {tmpdir} from 'node:os';
-import {dirname, join} from 'node:path';
+import {basename, dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
+import {fully, shortly} from './failures.mjs';
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
 export const LACUNA = join(ROOT, 'build/release/lacuna');
 /** For whatever a test waits for: a machine that is busy is slow, only one that stalls reaches this. */
 const WAIT_MS = 120_000;
+/** After a failure, for what follows from it: all of the test ends before its time limit does, and says what failed. */
+const WAIT_AFTER_FAILURE_MS = 15_000;
+let waitMs = WAIT_MS;
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /** Says why the tests cannot run here, or undefined. */
@@ -35,7 +39,7 @@ export const simulate = (...args) => runProgram(join(ROOT, 'build/release/simula
 
 /** Until `what` gives something true; it may be asynchronous. */
 export async function until(what) {
-  const end = Date.now() + WAIT_MS;
+  const end = Date.now() + waitMs;
   while (!(await what())) {
     if (Date.now() > end) throw new Error(`in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -58,6 +62,8 @@ export async function startServer(data, ...flags) {
   };
 }
 
+const contexts = [];
+
 export async function startBrowser(options = {}, args = []) {
   const {chromium} = await import(join(ROOT, 'web/node_modules/playwright-core/index.mjs'));
   const browser = await chromium.launch({
@@ -69,7 +75,8 @@ export async function startBrowser(options = {}, args = []) {
   });
   const newPage = async (ofContext) => {
     const context = await browser.newContext({viewport: {width: 1440, height: 900}, ...ofContext});
-    context.setDefaultTimeout(WAIT_MS);
+    contexts.push(context);
+    context.setDefaultTimeout(waitMs);
     return context.newPage();
   };
   const page = await newPage(options);
@@ -93,22 +100,23 @@ export async function startBrowser(options = {}, args = []) {
 
 /** Runs named steps in order; a failure keeps a screenshot and goes on with the next. Ends the process. */
 export async function main(steps, cleanup) {
-  let passed = 0;
-  let failed = 0;
+  const failures = [];
   for (const [name, step, page] of steps) {
     try {
       await step();
-      passed++;
     } catch (error) {
-      failed++;
-      console.log(`FAIL ${name}: ${error.stack ?? error}`);
-      const picture = join(tmpdir(), `lacuna-browser-failure-${failed}.png`);
+      failures.push(shortly(name, error));
+      console.log(`FAIL ${name}: ${fully(error)}`);
+      const picture = join(tmpdir(), `lacuna-${basename(process.argv[1], '.mjs')}-failure-${failures.length}.png`);
       await page?.screenshot({path: picture}).then(() => console.log(`  picture: ${picture}`)).catch(() => undefined);
+      waitMs = WAIT_AFTER_FAILURE_MS;
+      for (const context of contexts) context.setDefaultTimeout(waitMs);
     }
   }
   await cleanup();
-  console.log(`${passed} passed, ${failed} failed`);
-  process.exit(failed ? 1 : 0);
+  for (const failure of failures) console.log(failure);
+  console.log(`${steps.length - failures.length} passed, ${failures.length} failed`);
+  process.exit(failures.length ? 1 : 0);
 }
 
 export function removeFolder(path) {
