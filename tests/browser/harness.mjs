@@ -5,6 +5,7 @@ import {tmpdir} from 'node:os';
 import {basename, dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {fully, shortly} from './failures.mjs';
+import {slowAnswers, slowScripts} from './slow_page.mjs';
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
 export const LACUNA = join(ROOT, 'build/release/lacuna');
@@ -13,6 +14,7 @@ const WAIT_MS = 120_000;
 /** After a failure, for what follows from it: all of the test ends before its time limit does, and says what failed. */
 const WAIT_AFTER_FAILURE_MS = 15_000;
 let waitMs = WAIT_MS;
+const LOOK_MS = 50;
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /** Says why the tests cannot run here, or undefined. */
@@ -42,7 +44,20 @@ export async function until(what) {
   const end = Date.now() + waitMs;
   while (!(await what())) {
     if (Date.now() > end) throw new Error(`in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+/** Until `asserts` throws no more: what the page shows comes after the address, or the press, that leads to it. */
+export async function eventually(asserts) {
+  const end = Date.now() + waitMs;
+  for (;;) {
+    try {
+      return await asserts();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }
 
@@ -77,7 +92,10 @@ export async function startBrowser(options = {}, args = []) {
     const context = await browser.newContext({viewport: {width: 1440, height: 900}, ...ofContext});
     contexts.push(context);
     context.setDefaultTimeout(waitMs);
-    return context.newPage();
+    await slowAnswers(context);
+    const made = await context.newPage();
+    await slowScripts(made);
+    return made;
   };
   const page = await newPage(options);
   const complaints = [];
@@ -91,9 +109,11 @@ export async function startBrowser(options = {}, args = []) {
   page.on('request', (request) => isAnswered(request) && pending.add(request));
   page.on('requestfinished', (request) => pending.delete(request));
   page.on('requestfailed', (request) => pending.delete(request));
-  /** Until all that the page asked for is answered. */
+  const isResting = () => page.evaluate(() => new Promise((done) => requestIdleCallback(done))).then(() => pending.size === 0, () => false); // it may be leaving
+  /** Until all that the page asked for is answered and shown: for a while, on a slow machine a long one, it has nothing to do. */
   const answered = async () => {
-    for (let quiet = 0; quiet < 6; quiet = pending.size === 0 ? quiet + 1 : 0) await page.waitForTimeout(50);
+    let quiet = 0;
+    await until(async () => (quiet = (await isResting()) ? quiet + 1 : 0) === 6);
   };
   return {browser, page, newPage, complaints, answered};
 }

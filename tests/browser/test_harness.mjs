@@ -4,7 +4,7 @@ import {spawnSync} from 'node:child_process';
 import {writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {pathToFileURL} from 'node:url';
-import {ROOT, main, removeFolder, scratchFolder} from './harness.mjs';
+import {ROOT, eventually, main, removeFolder, scratchFolder} from './harness.mjs';
 
 const scratch = scratchFolder();
 const failing = join(scratch, 'test_failing.mjs');
@@ -38,6 +38,11 @@ await main([
     ]);
     assert.match(lines.at(-2), /^ {2}first line x{200,}\.\.\.$/);
     assert.equal(lines.at(-1), '1 passed, 2 failed');
+  }],
+  ['what holds a moment later is waited for', async () => {
+    let tries = 0;
+    await eventually(() => assert.ok(++tries === 3));
+    assert.equal(tries, 3);
   }],
 ];
 
