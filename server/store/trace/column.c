@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -311,18 +312,58 @@ enum lac_status lac_columns_encode(const int64_t *const *columns, uint32_t colum
     return status;
 }
 
+enum { OCTET = 8 };
+
+/** Byte w of value i from byte i of value w: eight values of eight planes at a time. */
+static void transpose(uint64_t x[OCTET])
+{
+    static const uint64_t low_half[] = {UINT64_C(0xFFFFFFFF), UINT64_C(0x0000FFFF0000FFFF),
+                                        UINT64_C(0x00FF00FF00FF00FF)};
+
+#pragma GCC unroll 3
+    for (unsigned stage = 0; stage < 3; stage++) {
+        const unsigned step = OCTET >> (stage + 1);
+        const unsigned shift = 8 * step;
+
+#pragma GCC unroll 8
+        for (unsigned i = 0; i < OCTET; i++) {
+            if ((i & step) == 0) {
+                const uint64_t swapped = ((x[i] >> shift) ^ x[i + step]) & low_half[stage];
+
+                x[i + step] ^= swapped;
+                x[i] ^= swapped << shift;
+            }
+        }
+    }
+}
+
 static void from_planes(const uint8_t *planes, uint8_t width, uint32_t row_count, bool delta,
                         int64_t *values)
 {
+    const uint64_t keep = delta ? UINT64_MAX : 0;
     uint64_t before = 0;
+    uint32_t i = 0;
 
-    for (uint32_t i = 0; i < row_count; i++) {
+    for (; i + OCTET <= row_count; i += OCTET) {
+        uint64_t coded[OCTET] = {0};
+
+        for (uint8_t w = 0; w < width; w++) {
+            memcpy(&coded[w], planes + (size_t)w * row_count + i, sizeof(coded[w]));
+            coded[w] = le64toh(coded[w]);
+        }
+        transpose(coded);
+        for (unsigned k = 0; k < OCTET; k++) {
+            before = unzigzag(coded[k]) + (before & keep);
+            values[i + k] = (int64_t)before;
+        }
+    }
+    for (; i < row_count; i++) {
         uint64_t coded = 0;
 
         for (uint8_t w = 0; w < width; w++) {
             coded |= (uint64_t)planes[(size_t)w * row_count + i] << (8U * w);
         }
-        before = unzigzag(coded) + (delta ? before : 0);
+        before = unzigzag(coded) + (before & keep);
         values[i] = (int64_t)before;
     }
 }

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_MAX = 8192 };
+/* A block takes a MiB unpacked, and new memory as long as the unpacking: a question over many is
+ * answered through one, and keeps none. */
+enum { POINTS_MAX = 8192, KEPT_BLOCKS_MAX = 4 };
 
 /** Of keys in the cache: no set of columns is this. */
 #define SAMPLES_TYPE (UINT32_C(1) << 29)
@@ -24,7 +26,7 @@ struct bins {
     int64_t t0_ns, t1_ns;
 };
 
-/** A block as it is kept: unpacking it is nearly all that an answer costs. */
+/** A block unpacked, which is nearly all that an answer costs. */
 struct block {
     uint32_t count;
     int64_t *value; /**< the bits of a double each */
@@ -125,79 +127,125 @@ static void add_samples(struct bins *bins, const struct block *block)
     }
 }
 
+static size_t block_bytes(uint32_t count)
+{
+    return sizeof(struct block) + 2 * (size_t)count * sizeof(int64_t);
+}
+
+/** Unpack the block that `get` is at. */
+static enum lac_status unpack(sqlite3_stmt *get, struct block *block, uint32_t count)
+{
+    int64_t *columns[2] = {block->ts_ns, block->ts_ns + count};
+
+    block->count = count;
+    block->value = columns[1];
+    return lac_columns_decode(sqlite3_column_blob(get, 2), (size_t)sqlite3_column_bytes(get, 2), 2,
+                              count, columns);
+}
+
 /** Unpack the block that `get` is at and keep it. */
 static enum lac_status read_block(struct lac_trace_file *file, const struct lac_cache_key *key,
-                                  sqlite3_stmt *get, struct lac_cache_entry **ret_entry)
+                                  sqlite3_stmt *get, uint32_t count,
+                                  struct lac_cache_entry **ret_entry)
 {
-    const int64_t count = sqlite3_column_int64(get, 1);
-    int64_t *columns[2];
-    struct block *block;
-    size_t size_bytes;
-    enum lac_status status;
+    struct block *block = malloc(block_bytes(count));
+    enum lac_status status = block != NULL ? unpack(get, block, count) : LAC_ERR_NOMEM;
 
-    if (count < 1 || count > LAC_COLUMN_BLOCK_ROWS) {
-        return LAC_ERR_CORRUPT;
-    }
-    size_bytes = sizeof(*block) + 2 * (size_t)count * sizeof(int64_t);
-    block = malloc(size_bytes);
-    if (block == NULL) {
-        return LAC_ERR_NOMEM;
-    }
-    block->count = (uint32_t)count;
-    block->value = block->ts_ns + count;
-    columns[0] = block->ts_ns;
-    columns[1] = block->value;
-    status = lac_columns_decode(sqlite3_column_blob(get, 2), (size_t)sqlite3_column_bytes(get, 2),
-                                2, block->count, columns);
     if (status != LAC_OK) {
         free(block);
         return status;
     }
-    *ret_entry = lac_cache_put(file->cache, key, block, size_bytes, free);
+    *ret_entry = lac_cache_put(file->cache, key, block, block_bytes(count), free);
     return *ret_entry != NULL ? LAC_OK : LAC_ERR_NOMEM;
 }
 
-static enum lac_status add_block(struct lac_trace_file *file, struct bins *bins, sqlite3_stmt *get)
+/** @param scratch of a block's size: where to unpack one that is not kept; NULL to keep it */
+static enum lac_status add_block(struct lac_trace_file *file, struct bins *bins, sqlite3_stmt *get,
+                                 struct block *scratch)
 {
     const struct lac_cache_key key = {.owner = file->owner,
                                       .index = (uint64_t)sqlite3_column_int64(get, 0),
                                       .type = SAMPLES_TYPE};
+    const int64_t count = sqlite3_column_int64(get, 1);
     struct lac_cache_entry *entry = lac_cache_get(file->cache, &key);
-    enum lac_status status = entry != NULL ? LAC_OK : read_block(file, &key, get, &entry);
+    enum lac_status status = LAC_OK;
 
+    if (count < 1 || count > LAC_COLUMN_BLOCK_ROWS) {
+        status = LAC_ERR_CORRUPT;
+    } else if (entry == NULL) {
+        status = scratch != NULL ? unpack(get, scratch, (uint32_t)count)
+                                 : read_block(file, &key, get, (uint32_t)count, &entry);
+    }
     if (status == LAC_OK) {
-        add_samples(bins, lac_cache_data(entry));
+        add_samples(bins, entry != NULL ? lac_cache_data(entry) : scratch);
     }
     lac_cache_unpin(file->cache, entry);
+    return status;
+}
+
+/** Prepare a question for the blocks of a track that the bins touch. */
+static enum lac_status ask_blocks(struct lac_trace_file *file, uint32_t track,
+                                  const struct bins *bins, const char *sql, sqlite3_stmt **ret_get,
+                                  struct lac_error *reterr)
+{
+    const struct lac_track *of = &file->head.tracks[track];
+    enum lac_status status = lac_sql_prepare(file->db, sql, ret_get, reterr);
+
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(*ret_get, 1, (int64_t)of->first);
+        lac_sql_bind_i64(*ret_get, 2, (int64_t)(of->first + of->count));
+        lac_sql_bind_i64(*ret_get, 3, bins->t0_ns);
+        lac_sql_bind_i64(*ret_get, 4, bins->t1_ns);
+    }
+    return status;
+}
+
+#define OF_BLOCKS " FROM sample WHERE id >= ? AND id < ? AND ts_last >= ? AND ts_first < ? "
+
+/** Whether they are few enough to be kept: then the windows beside this one find them. */
+static enum lac_status are_kept(struct lac_trace_file *file, uint32_t track,
+                                const struct bins *bins, bool *ret_are_kept,
+                                struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status =
+        ask_blocks(file, track, bins, "SELECT count(*)" OF_BLOCKS, &get, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_sql_step_row(get, "trace file", reterr);
+    }
+    *ret_are_kept = status == LAC_OK && sqlite3_column_int64(get, 0) <= KEPT_BLOCKS_MAX;
+    (void)sqlite3_finalize(get);
     return status;
 }
 
 static enum lac_status add_blocks(struct lac_trace_file *file, uint32_t track, struct bins *bins,
                                   struct lac_error *reterr)
 {
-    const struct lac_track *of = &file->head.tracks[track];
     sqlite3_stmt *get = NULL;
+    struct block *scratch = NULL;
+    bool kept = false;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&file->db_lock);
-    status = lac_sql_prepare(file->db,
-                             "SELECT id, count, data FROM sample WHERE id >= ? AND id < ? "
-                             "AND ts_last >= ? AND ts_first < ? ORDER BY id",
-                             &get, reterr);
+    status = are_kept(file, track, bins, &kept, reterr);
+    if (status == LAC_OK && !kept) {
+        scratch = malloc(block_bytes(LAC_COLUMN_BLOCK_ROWS));
+        status = scratch != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    }
     if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, (int64_t)of->first);
-        lac_sql_bind_i64(get, 2, (int64_t)(of->first + of->count));
-        lac_sql_bind_i64(get, 3, bins->t0_ns);
-        lac_sql_bind_i64(get, 4, bins->t1_ns);
+        status = ask_blocks(file, track, bins, "SELECT id, count, data" OF_BLOCKS "ORDER BY id",
+                            &get, reterr);
     }
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
-            status = add_block(file, bins, get);
+            status = add_block(file, bins, get, scratch);
         }
     }
     (void)sqlite3_finalize(get);
     (void)pthread_mutex_unlock(&file->db_lock);
+    free(scratch);
     if (status == LAC_ERR_CORRUPT) {
         status = lac_trace_corrupt(file, reterr, "samples");
     }
