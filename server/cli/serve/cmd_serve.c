@@ -462,6 +462,9 @@ int lac_cmd_serve(int argc, char **argv)
     /* a large reply is given back to the system when it was read: by default the allocator keeps
      * blocks of the size of those that it has seen */
     (void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
+    /* with that, it gives all but 128 KiB at the top back as well, and takes them again, cleared and
+     * mapped anew, for the next block that is unpacked */
+    (void)mallopt(M_TRIM_THRESHOLD, 4 << 20);
     /* what one worker's request puts into a cache, another's takes out: with an arena for each, all
      * of them would keep room for a whole cache */
     (void)mallopt(M_ARENA_MAX, 2);
