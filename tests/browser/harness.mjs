@@ -109,7 +109,9 @@ export async function startBrowser(options = {}, args = []) {
   page.on('request', (request) => isAnswered(request) && pending.add(request));
   page.on('requestfinished', (request) => pending.delete(request));
   page.on('requestfailed', (request) => pending.delete(request));
-  const isResting = () => page.evaluate(() => new Promise((done) => requestIdleCallback(done))).then(() => pending.size === 0, () => false); // it may be leaving
+  // its turn comes behind all that the page has to do; requestIdleCallback waits for a frame, and none comes where nothing moves
+  const turn = () => page.evaluate(() => scheduler.postTask(() => undefined, {priority: 'background'}));
+  const isResting = () => turn().then(() => pending.size === 0, () => false); // it may be leaving
   /** Until all that the page asked for is answered and shown: for a while, on a slow machine a long one, it has nothing to do. */
   const answered = async () => {
     let quiet = 0;
