@@ -41,7 +41,7 @@ is_known = False  # a loader of PyTorch gave a batch
 named = []        # loaders of others that did
 
 # Parts of batches are no longer recorded when they are so quick that recording them would slow the job.
-ITEM_NS_MIN = 75_000   # mean of ITEMS_WEIGHED items
+ITEM_NS_MIN = 75_000   # mean of ITEMS_WEIGHED items, the first aside
 ITEMS_WEIGHED = 256
 RANGE_NS = 2_250 + _lacuna.cpu_clock_ns()  # what a range costs a job whose own data fill the caches: it reads the CPU clock once, or little more
 COST_SHARE = 30        # of the time of FETCHES_WEIGHED batches: one in so many
@@ -106,11 +106,12 @@ class _Window:
 
 def _weigh_items(took_ns):
     _Rate.items += 1
-    _Rate.items_ns += took_ns
-    if _Rate.items == 1:
+    if _Rate.items == 1:  # it may have waited, or made ready what the others use: it begins the window and does not count
         _Window.begin()
-    elif _Rate.items == ITEMS_WEIGHED:
-        if _Rate.items_ns * (1.0 - _Window.share_waited()) < ITEMS_WEIGHED * ITEM_NS_MIN:
+        return
+    _Rate.items_ns += took_ns
+    if _Rate.items == ITEMS_WEIGHED:
+        if _Rate.items_ns * (1.0 - _Window.share_waited()) < (ITEMS_WEIGHED - 1) * ITEM_NS_MIN:
             _parts_off()
         _Rate.items = _Rate.items_ns = 0
 

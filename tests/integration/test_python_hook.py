@@ -71,7 +71,30 @@ class Hook(unittest.TestCase):
         subprocess.run([sys.executable, "-c", "pass"], env=environment, check=True, timeout=60)
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".spool")], [])
 
-    # Seven others want the same core: the items take eight times as long, of which they compute and sleep no more.
+    # Items by a clock of their own, in us: the first of a window, and each of the others.
+    FIRST_IS_SLOW = '''
+        import sys, types
+        import _lacuna_loader as loader
+        now_ns = 0
+        def makes(us):
+            global now_ns
+            now_ns += us * 1000
+        loader.time = types.SimpleNamespace(perf_counter_ns=lambda: now_ns)
+        loader._core_wait_ns = lambda: 0
+        loader.here.batch = 0
+        for first, other in (argument.split(",") for argument in sys.argv[1:]):
+            loader._Rate.on = True
+            for number in range(loader.ITEMS_WEIGHED):
+                loader._item(makes, int(other if number else first))
+            print(loader._Rate.on)
+    '''
+
+    def test_a_slow_first_item_makes_quick_ones_no_slower(self):
+        windows = {"50000,10": "False", "10,10": "False", "0,80": "True", "50000,80": "True", "10,70": "False"}
+        self.assertEqual(self.record(sys.executable, self.FIRST_IS_SLOW, *windows).split(), list(windows.values()))
+
+    # Seven others want the same core: the items take eight times as long, of which they compute and sleep no more. A machine whose host
+    # takes cores away without a word may make some windows of items slow: quick ones are told sooner or later, slow ones never are.
     WEIGHED = '''
         import os, subprocess, sys, time
         import _lacuna_loader as loader
@@ -79,15 +102,16 @@ class Hook(unittest.TestCase):
             end = time.thread_time_ns() + 10_000
             while time.thread_time_ns() < end:
                 pass
-        items = {"computes": computes, "sleeps": lambda: time.sleep(0.0003)}
+        makes, windows = {"computes": (computes, 40), "sleeps": (lambda: time.sleep(0.0003), 2)}[sys.argv[1]]
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         others = [subprocess.Popen([sys.executable, "-S", "-c", "print(flush=True)\\nwhile True: pass"], stdout=subprocess.PIPE) for _ in range(7)]
         try:
             for other in others:
                 other.stdout.readline()
             loader.here.batch = 0
-            for _ in range(loader.ITEMS_WEIGHED):
-                loader._item(items[sys.argv[1]])
+            for _ in range(windows * loader.ITEMS_WEIGHED):
+                if loader._Rate.on:
+                    loader._item(makes)
         finally:
             for other in others:
                 other.kill()
