@@ -58,7 +58,9 @@ if (watch) {
   const context = await esbuild.context(options);
   await context.watch();
 } else {
-  preload((await esbuild.build(options)).metafile.outputs);
+  const {outputs} = (await esbuild.build(options)).metafile;
+  preload(outputs);
+  fetchTogether(outputs);
   dropCopiedStyles();
   await shorten();
   await compress();
@@ -87,21 +89,36 @@ async function compress() {
   }
 }
 
+/** What a part begins with, by import. */
+function importedBy(outputs, name, found = new Set()) {
+  for (const {path, kind} of outputs[name].imports) {
+    if (kind !== 'import-statement' || found.has(path)) continue;
+    found.add(path);
+    importedBy(outputs, path, found);
+  }
+  return found;
+}
+
 /** What app.js begins with is fetched beside it, not after it. */
 function preload(outputs) {
-  const wanted = new Set();
-  const add = name => {
-    for (const {path, kind} of outputs[name].imports) {
-      if (kind !== 'import-statement' || wanted.has(path)) continue;
-      wanted.add(path);
-      add(path);
-    }
-  };
-  add(relative(root, join(dist, 'app.js')));
-  const links = [...wanted].map(
+  const links = [...importedBy(outputs, relative(root, join(dist, 'app.js')))].map(
     path => `    <link rel="modulepreload" href="/${basename(path)}" />\n`,
   );
   const index = join(dist, 'index.html');
   const mark = '    <script type="module"';
   writeFileSync(index, readFileSync(index, 'utf8').replace(mark, links.join('') + mark));
+}
+
+/** And what a part that is fetched later begins with, beside that part. */
+function fetchTogether(outputs) {
+  for (const name of Object.keys(outputs).filter(name => name.endsWith('.js'))) {
+    const here = importedBy(outputs, name).add(name);
+    const path = join(root, name);
+    const text = readFileSync(path, 'utf8').replace(/\bimport\("\.\/([^"]+)"\)/g, (found, part) => {
+      const later = [...importedBy(outputs, join(dirname(name), part))].filter(of => !here.has(of));
+      const all = [found, ...later.map(of => `import("./${basename(of)}")`)];
+      return later.length === 0 ? found : `Promise.all([${all.join()}]).then(all=>all[0])`;
+    });
+    writeFileSync(path, text);
+  }
 }
