@@ -174,7 +174,7 @@ function start(root: HTMLElement): void {
   syncAddress();
   // with a key in the address nothing is answered before it is exchanged
   if (key === undefined && !OTHER_PAGES.includes(page.value) && traceId.value !== undefined)
-    askForTrace(traceId.value);
+    askForTrace(traceId.value, page.value === 'timeline');
   // an address of a timeline: its scripts come beside the trace, not after it
   if (page.value === 'timeline') import('./timeline/timeline_panel').catch(() => undefined);
   // the printed address pasted into a tab that is already open

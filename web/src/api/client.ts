@@ -207,11 +207,20 @@ export const getAnalysis = (id: string, s?: AbortSignal) =>
 
 const TRACKS_PAGE = {limit: 65536};
 
+/** Names 0 to this are asked for at once: most traces have no more, and tiles need no others. */
+export const FIRST_NAMES = 4096;
+const FIRST_NAMES_PAGE = {from: 0, limit: FIRST_NAMES};
+/** Kernels whose short names and counts are asked for at once. */
+const LONGEST_KERNELS = {sort: 'total', order: 'desc', limit: 1000} as const;
+
 /** What the page of a trace begins with, asked for while the page is still being built. */
-export function askForTrace(id: string): void {
+export function askForTrace(id: string, isTimeline: boolean): void {
   askEarly(trace(id));
   askEarly(`${trace(id)}/analysis`);
   askEarly(`${trace(id)}/tracks`, TRACKS_PAGE);
+  if (!isTimeline) return;
+  askEarly(`${trace(id)}/names`, FIRST_NAMES_PAGE);
+  askEarly(`${trace(id)}/kernels`, LONGEST_KERNELS);
 }
 
 /** All tracks: a trace with hundreds of thousands of them comes in pages. */
@@ -251,6 +260,8 @@ export const getNames = (
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/names`, shapes.namesShape, query, s);
 
+export const getFirstNames = (id: string, s?: AbortSignal) => getNames(id, FIRST_NAMES_PAGE, s);
+
 export const getSlice = (id: string, slice: number, s?: AbortSignal) =>
   getJson(`${trace(id)}/slices/${slice}`, shapes.sliceShape, {}, s);
 
@@ -275,6 +286,9 @@ export interface KernelQuery {
 }
 export const getKernels = (id: string, query: KernelQuery, s?: AbortSignal) =>
   getJson(`${trace(id)}/kernels`, shapes.kernelsShape, {...query}, s);
+
+export const getLongestKernels = (id: string, s?: AbortSignal) =>
+  getKernels(id, LONGEST_KERNELS, s);
 
 export const getGaps = (
   id: string,

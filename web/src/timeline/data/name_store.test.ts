@@ -52,3 +52,33 @@ test('many names are asked for as ranges that take along what is between, in an 
   assert.ok(asked.every(ids => encodeURIComponent(formatIndexSet(ids)).length < 2048));
   assert.equal(names.text(2_000_399_000), 'k2000399000');
 });
+
+test('names that are on their way from the start are not asked for again, but if they do not come', async () => {
+  const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+  for (const isHere of [true, false]) {
+    const asked: (readonly number[])[] = [];
+    const names = new NameStore(
+      ids => {
+        asked.push(ids);
+        return Promise.resolve(ids.map(id => [id, `later ${id}`] as const));
+      },
+      () => undefined,
+    );
+    const first = isHere
+      ? Promise.resolve([[3, 'first 3'] as const])
+      : Promise.reject(new Error('away'));
+    void names.takeFirst(100, first);
+    assert.ok(!names.isIdle);
+    assert.equal(names.text(3), undefined);
+    names.text(100);
+    names.flush();
+    assert.deepEqual(asked, [[100]]);
+    await settle();
+    names.text(3);
+    names.flush();
+    await settle();
+    assert.equal(names.text(3), isHere ? 'first 3' : 'later 3');
+    assert.equal(asked.length, isHere ? 1 : 2);
+    assert.ok(names.isIdle);
+  }
+});

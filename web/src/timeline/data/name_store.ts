@@ -24,6 +24,8 @@ export class NameStore implements NameSource {
   private readonly wanted = new Set<number>();
   private readonly asked = new Set<number>();
   private inFlight = 0;
+  /** Names below are on their way, whoever asks for them. */
+  private firstEnd = 0;
   version = 0;
 
   constructor(
@@ -34,7 +36,7 @@ export class NameStore implements NameSource {
   /** The whole name; undefined until it is loaded, and then asked for. */
   text(id: number): string | undefined {
     const text = this.texts.get(id);
-    if (text === undefined && !this.asked.has(id)) this.wanted.add(id);
+    if (text === undefined && id >= this.firstEnd && !this.asked.has(id)) this.wanted.add(id);
     return text;
   }
 
@@ -47,6 +49,20 @@ export class NameStore implements NameSource {
     const label = elideMiddle(shortName(text), LABEL_CHARS_MAX);
     this.labels.set(id, label);
     return label;
+  }
+
+  /** Names 0 to `end`, which were asked for before it was known what is on screen. */
+  async takeFirst(end: number, names: ReturnType<NameFetch>): Promise<void> {
+    this.firstEnd = end;
+    this.inFlight++;
+    try {
+      this.putAll(await names);
+    } catch {
+      // asked for one by one, then
+    }
+    this.firstEnd = 0;
+    this.inFlight--;
+    this.onChange();
   }
 
   /** Names that came with something else. */

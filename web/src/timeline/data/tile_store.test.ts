@@ -216,3 +216,15 @@ test('two views share what they have in common', async () => {
     }
   }
 });
+
+test('what two views want of the same tiles is one request', async () => {
+  const {store, asked, settle} = bench();
+  store.want([view(0, tileNs(1) - 1, [3, 7]), view(0, tileNs(1) - 1, [5, 7])]);
+  await settle();
+  const ofLevel = asked.filter(({level}) => level === 1);
+  assert.deepEqual(
+    ofLevel.map(({tracks}) => tracks),
+    [[3, 5, 7]],
+  );
+  assert.ok(store.get(5, 1, 0));
+});

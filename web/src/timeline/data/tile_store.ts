@@ -164,7 +164,7 @@ export class TileStore implements TileSource {
     };
     for (const {seen, tracks} of this.wanted) pass(seen, tracks);
     for (const {near, tracks} of this.wanted) pass(near, tracks);
-    this.queue = queue;
+    this.queue = together(queue);
   }
 
   private isWanted({request, trackSet}: Flight): boolean {
@@ -306,4 +306,15 @@ export class TileStore implements TileSource {
       this.stats.evicted++;
     }
   }
+}
+
+/** What several views want of the same tiles is one request, in the place of the first. */
+function together(requests: readonly TileRequest[]): TileRequest[] {
+  const found = new Map<string, TileRequest>();
+  for (const request of requests) {
+    const key = `${request.level}/${request.first}-${request.last}`;
+    const tracks = [...(found.get(key)?.tracks ?? []), ...request.tracks];
+    found.set(key, {...request, tracks: tracks.sort((a, b) => a - b)});
+  }
+  return [...found.values()];
 }

@@ -43,9 +43,6 @@ import {clampWindow, type Measure, type Span} from './view_math';
 
 /** Tiles kept in memory: minutes of zooming and panning. */
 const TILE_BUDGET_BYTES = 192 * 1024 * 1024;
-/** Kernels whose short names and counts are asked for at once. */
-const KERNELS_KNOWN_MAX = 1000;
-
 /** Steps of a longer recording are plain bars: there are more of them than pixels. */
 const STEPS_WITH_WAITS_MAX = 2000;
 
@@ -195,6 +192,11 @@ export class TimelineModel {
         this.palette.setSearch(/^(id|corr):/.test(text) ? '' : text.trim());
         this.requestFrame();
       }),
+    );
+    const names = api.getFirstNames(id, this.closing.signal);
+    void this.names.takeFirst(
+      api.FIRST_NAMES,
+      names.then(reply => reply.names),
     );
     void this.loadKernels();
     void this.loadStepWaits();
@@ -418,11 +420,7 @@ export class TimelineModel {
 
   private async loadKernels(): Promise<void> {
     try {
-      const {kernels} = await api.getKernels(
-        this.trace.id,
-        {sort: 'total', order: 'desc', limit: KERNELS_KNOWN_MAX},
-        this.closing.signal,
-      );
+      const {kernels} = await api.getLongestKernels(this.trace.id, this.closing.signal);
       this.names.putAll(kernels.map(kernel => [kernel.name_id, kernel.name]));
       for (const kernel of kernels) {
         this.kernelCounts.set(kernel.name_id, kernel.count);

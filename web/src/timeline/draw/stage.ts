@@ -269,7 +269,7 @@ export class Stage {
     if (widthPx < 10 || heightPx < 10) return true;
     const {t0, t1} = model.window;
     const rows = this.placedRows();
-    this.wantTiles(rows, t0, t1);
+    this.want(rows, t0, t1);
     const isDone = this.renderer.draw({
       t0,
       t1,
@@ -310,7 +310,7 @@ export class Stage {
       .map((row, i) => ({row, top: (tops[first + i] as number) - scrollTop}));
   }
 
-  private wantTiles(rows: readonly PlacedRow[], t0: number, t1: number): void {
+  private want(rows: readonly PlacedRow[], t0: number, t1: number): void {
     const {model} = this;
     const tracks = rows.flatMap(({row}) =>
       row.track === undefined || row.kind === 'counter' ? [] : [row.track],
@@ -320,6 +320,11 @@ export class Stage {
     const main = {t0, t1, nsPerPx, tracks, margin: 1};
     // The rows first: they are what is looked at. The strip above is a few requests more.
     model.tiles.want(overview ? [main, overview] : [main]);
+    // asked for now, not when the picture comes to their rows
+    for (const {row} of rows) {
+      if (row.kind === 'usage' && row.device !== undefined) model.usage.get(row.device, t0, t1);
+      if (row.kind === 'counter' && row.track !== undefined) model.counters.get(row.track, t0, t1);
+    }
   }
 
   private drawOverlay(view: OverlayView): void {
