@@ -13,6 +13,10 @@ import {StripRaster} from './strip_raster';
 
 /** Share of a 16 ms frame for rasterizing; the rest is for copying, text and the browser. */
 const RASTER_BUDGET_MS = 6;
+/** And while nothing moves, when few long frames are done sooner than many short ones. */
+const RASTER_BUDGET_STILL_MS = 24;
+/** Nothing moves when nothing has for this long. */
+const STILL_MS = 150;
 /** Columns to either side of the screen, in screens, when the window was panned. */
 const MARGIN = 0.4;
 /** And until then: a zoom draws every strip anew, so that what lies beside the screen is seldom seen. */
@@ -43,6 +47,9 @@ export class CpuRenderer implements Renderer {
   private readonly strips = new Map<string, Strip>();
   private pixels = new Uint32Array(0);
   private frame = 0;
+  /** What the canvas shows where. */
+  private place = '';
+  private movedAt = -Infinity;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     const context = canvas.getContext('2d', {alpha: false});
@@ -60,7 +67,14 @@ export class CpuRenderer implements Renderer {
     const nsPerPx = (scene.t1 - scene.t0) / width;
     // The screen's first column; whole, so that a pan moves strips by whole pixels and stays sharp.
     const originPx = Math.round(scene.t0 / nsPerPx);
-    const isDone = this.refresh(scene, nsPerPx, originPx, width);
+    const place = placeOf(scene, width, height);
+    const isSamePlace = place === this.place;
+    if (!isSamePlace && this.place !== '') this.movedAt = performance.now();
+    this.place = place;
+    const stale = this.staleRows(scene, nsPerPx, originPx, width);
+    // what is drawn elsewhere asks for frames, too, and the largest layer of the page is as it was
+    if (isSamePlace && stale.length === 0) return true;
+    const isDone = this.refresh(stale, scene, nsPerPx, originPx, width);
     // Opaque: the browser need not blend the largest layer of the page.
     this.context.fillStyle = scene.background;
     this.context.fillRect(0, 0, width, height);
@@ -74,19 +88,34 @@ export class CpuRenderer implements Renderer {
     this.strips.clear();
   }
 
-  /** Rasterize what is out of date, most visible faults first, within the budget. */
-  private refresh(scene: Scene, nsPerPx: number, originPx: number, width: number): boolean {
+  /** What is out of date, most visible faults first. */
+  private staleRows(
+    scene: Scene,
+    nsPerPx: number,
+    originPx: number,
+    width: number,
+  ): readonly SceneRow[] {
     const stale: {row: SceneRow; rank: number}[] = [];
     for (const row of scene.rows) {
       const rank = this.staleness(row, scene, nsPerPx, originPx, width);
       if (rank > 0) stale.push({row, rank});
     }
-    if (stale.length === 0) return true;
-    stale.sort((a, b) => b.rank - a.rank);
+    return stale.sort((a, b) => b.rank - a.rank).map(({row}) => row);
+  }
+
+  /** Rasterize rows within the budget. @return whether that was all of them */
+  private refresh(
+    stale: readonly SceneRow[],
+    scene: Scene,
+    nsPerPx: number,
+    originPx: number,
+    width: number,
+  ): boolean {
     let now = performance.now();
-    const end = now + RASTER_BUDGET_MS;
+    const isStill = now - this.movedAt > STILL_MS;
+    const end = now + (isStill ? RASTER_BUDGET_STILL_MS : RASTER_BUDGET_MS);
     let done = 0;
-    for (const {row} of stale) {
+    for (const row of stale) {
       // One that would pass the end waits, unless it is the first.
       if (done > 0 && now + (this.strips.get(row.key)?.costMs ?? 0) > end) break;
       const strip = this.rasterize(row, scene, nsPerPx, originPx, width);
@@ -242,6 +271,11 @@ export class CpuRenderer implements Renderer {
     const oldest = [...this.strips.entries()].sort((a, b) => a[1].usedAt - b[1].usedAt);
     for (const [key] of oldest.slice(0, STRIPS_MAX / 4)) this.strips.delete(key);
   }
+}
+
+function placeOf({t0, t1, background, rows}: Scene, width: number, height: number): string {
+  const of = rows.map(row => `${row.key} ${row.top} ${row.laneHeight} ${row.lanes}`);
+  return `${t0} ${t1} ${width} ${height} ${background} ${of.join()}`;
 }
 
 const covers = ({startPx, columns}: Strip, originPx: number, width: number): boolean =>

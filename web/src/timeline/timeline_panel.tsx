@@ -1,6 +1,6 @@
 // The timeline of a trace: toolbar, overview strip, time axis, rows and details.
 import type {ComponentChildren, JSX} from 'preact';
-import {useEffect, useMemo, useRef, useState} from 'preact/hooks';
+import {useEffect, useLayoutEffect, useMemo, useRef, useState} from 'preact/hooks';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {errorText} from '../api/client';
 import {registerShortcuts} from '../model/shortcuts';
@@ -65,7 +65,8 @@ function Timeline({trace, tracks, analysis, strip}: TimelinePanelProps): JSX.Ele
     [],
   );
 
-  useEffect(() => {
+  // before the first picture, as its tiles are asked for from here on
+  useLayoutEffect(() => {
     const elements = {
       root: root.current,
       scroller: scroller.current,
@@ -189,5 +190,19 @@ function StatusLine({model}: {model: TimelineModel}): JSX.Element | null {
       </div>
     );
   }
-  return <div class={`tl-status tl-busy${pending > 0 ? ' tl-busy-on' : ''}`} aria-hidden="true" />;
+  return <BusyLine isBusy={pending > 0} />;
+}
+
+/** Most answers are here before it would be seen; without a GPU its movement takes the time from drawing them. */
+const BUSY_AFTER_MS = 600;
+
+function BusyLine({isBusy}: {isBusy: boolean}): JSX.Element {
+  const [isLong, setIsLong] = useState(false);
+  useEffect(() => {
+    setIsLong(false);
+    const timer = isBusy ? setTimeout(() => setIsLong(true), BUSY_AFTER_MS) : undefined;
+    return () => clearTimeout(timer);
+  }, [isBusy]);
+  const on = isBusy && isLong ? ' tl-busy-on' : '';
+  return <div class={`tl-status tl-busy${on}`} aria-hidden="true" />;
 }

@@ -1,7 +1,7 @@
 // Pages that most visits do not open come in files of their own, when they are opened or when the
 // browser has nothing else to do.
 import type {ComponentType, JSX} from 'preact';
-import {useEffect, useState} from 'preact/hooks';
+import {useLayoutEffect, useState} from 'preact/hooks';
 import {Failed, Loading} from './states';
 
 const loaders: (() => Promise<unknown>)[] = [];
@@ -28,7 +28,7 @@ function partOf<P>(load: () => Promise<ComponentType<P>>): Part<P> {
  *  the effect: then nothing but the state's change shows it. */
 function useFetched<P>(part: Part<P>): State {
   const [state, setState] = useState<State>(part.loaded ? 'ready' : 'loading');
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (state === 'loading')
       part.fetchOnce().then(
         () => setState('ready'),

@@ -1,5 +1,5 @@
 // Something loaded from the server, with its states.
-import {useCallback, useEffect, useState} from 'preact/hooks';
+import {useCallback, useLayoutEffect, useState} from 'preact/hooks';
 import {errorText, isAbort} from '../api/client';
 
 /** A server that does not answer is asked again after this. */
@@ -31,7 +31,8 @@ export function useResource<T>(
   const [attempt, setAttempt] = useState(0);
   const retry = useCallback(() => setAttempt(a => a + 1), []);
 
-  useEffect(() => {
+  // not after the next picture, as an effect: what is loaded decides what that one shows
+  useLayoutEffect(() => {
     if (key === undefined) return undefined;
     const controller = new AbortController();
     let again: ReturnType<typeof setTimeout> | undefined;
