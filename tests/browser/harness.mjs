@@ -24,8 +24,20 @@ export function obstacle() {
   return undefined;
 }
 
+const folders = [];
+const servers = new Set();
+// also where a test ends before its steps do
+process.on('exit', () => {
+  for (const server of servers) server.kill('SIGKILL');
+  folders.forEach(removeFolder);
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
+/** Removed when the process ends. */
 export function scratchFolder() {
-  return mkdtempSync(join(tmpdir(), 'lacuna-browser-'));
+  const folder = mkdtempSync(join(tmpdir(), 'lacuna-browser-'));
+  folders.push(folder);
+  return folder;
 }
 
 function runProgram(program, args) {
@@ -65,15 +77,21 @@ export async function startServer(data, ...flags) {
   const portFile = join(data, 'port');
   rmSync(portFile, {force: true}); // of a server before this one
   const child = spawn(LACUNA, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--port-file', portFile, ...flags], {stdio: 'ignore'});
+  servers.add(child);
+  const ended = new Promise((resolve) => child.once('exit', resolve)).then(() => servers.delete(child));
   await until(() => existsSync(portFile) && readFileSync(portFile, 'utf8').trim());
   const port = /(\d+)\s*$/.exec(readFileSync(portFile, 'utf8'))[1];
+  const base = `http://127.0.0.1:${port}`;
+  const key = readFileSync(join(data, 'local.token'), 'utf8').trim();
   return {
-    base: `http://127.0.0.1:${port}`,
-    key: readFileSync(join(data, 'local.token'), 'utf8').trim(),
-    stop: () => new Promise((resolve) => {
-      child.once('exit', resolve);
+    base,
+    key,
+    /** What the key may ask for, past the page. */
+    api: (path, init = {}) => fetch(`${base}/api/v1/${path}`, {...init, headers: {Authorization: `Bearer ${key}`, ...init.headers}}),
+    stop: () => {
       child.kill('SIGTERM');
-    }),
+      return ended;
+    },
   };
 }
 
@@ -99,11 +117,14 @@ export async function startBrowser(options = {}, args = []) {
   };
   const page = await newPage(options);
   const complaints = [];
-  page.on('console', (message) => {
-    // what the server refuses on purpose (an expired key) shows as a failed load; scripts must not complain
-    if (message.type() === 'error' || /Content Security Policy/i.test(message.text())) complaints.push(message.text());
-  });
-  page.on('pageerror', (error) => complaints.push(`exception: ${error.message}`));
+  const listen = (to) => {
+    to.on('console', (message) => {
+      // what the server refuses on purpose (an expired key) shows as a failed load; scripts must not complain
+      if (message.type() === 'error' || /Content Security Policy/i.test(message.text())) complaints.push(message.text());
+    });
+    to.on('pageerror', (error) => complaints.push(`exception: ${error.message}`));
+  };
+  listen(page);
   const pending = new Set();
   const isAnswered = (request) => !request.url().endsWith('/events'); // that one stays open
   page.on('request', (request) => isAnswered(request) && pending.add(request));
@@ -117,7 +138,7 @@ export async function startBrowser(options = {}, args = []) {
     let quiet = 0;
     await until(async () => (quiet = (await isResting()) ? quiet + 1 : 0) === 6);
   };
-  return {browser, page, newPage, complaints, answered};
+  return {browser, page, newPage, listen, complaints, answered};
 }
 
 /** Runs named steps in order; a failure keeps a screenshot and goes on with the next. Ends the process. */

@@ -1,26 +1,11 @@
 // Every screen by axe-core, in light and dark; on a phone and at 200 % zoom nothing leaves the
 // screen sideways, and what a screen is for is still on it.
 import assert from 'node:assert/strict';
-import {spawnSync} from 'node:child_process';
-import {mkdirSync, readdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, ROOT, run, scratchFolder, simulate, startBrowser, startServer} from './harness.mjs';
+import {ROOT, until} from './harness.mjs';
+import {archiveOfRanks, stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
-simulate(join(scratch, 'ranks'), '--seed', '47', '--ranks');
-const archive = join(scratch, 'two ranks.tar');
-assert.equal(spawnSync('tar', ['cf', archive, '-C', join(scratch, 'ranks'), ...readdirSync(join(scratch, 'ranks')).filter((name) => !name.includes('truth'))]).status, 0);
 /** Loading and launching one after the other in the main thread: 34 and 63 ms of each step. */
 function inSeries() {
   const traceEvents = [];
@@ -39,13 +24,15 @@ function inSeries() {
   }
   return JSON.stringify({schemaVersion: 1, deviceProperties: [{id: 0, name: 'Tesla V100'}], traceEvents});
 }
-writeFileSync(join(scratch, 'in series.json'), inSeries());
-run('import', join(scratch, 'in series.json'), '--data', data);
-for (const path of [join(demo, '1-two-workers.json'), join(demo, '2-five-workers.json'), archive]) run('import', path, '--data', data);
-const server = await startServer(data);
-const {browser, page, complaints, answered} = await startBrowser();
-const headers = {Authorization: `Bearer ${server.key}`};
-const api = async (path, init = {}) => (await fetch(`${server.base}/api/v1/${path}`, {...init, headers: {...headers, ...init.headers}})).json();
+function drawn(scratch) {
+  const path = join(scratch, 'in series.json');
+  writeFileSync(path, inSeries());
+  return path;
+}
+const {server, page, complaints, answered, main} = await stage({
+  demo: ['1-two-workers', '2-five-workers'], files: (scratch) => [drawn(scratch), archiveOfRanks(scratch, 47)],
+});
+const api = async (path, init) => (await server.api(path, init)).json();
 const axe = readFileSync(join(ROOT, 'web/node_modules/axe-core/axe.min.js'), 'utf8');
 const pictures = process.env.LACUNA_PICTURES;
 
@@ -59,9 +46,12 @@ async function violations(rule) {
   }, rule);
 }
 
-await fetch(`${server.base}/api/v1/traces?name=damaged`, {method: 'POST', body: '[{"this is": no trace', headers});
+await server.api('traces?name=damaged', {method: 'POST', body: '[{"this is": no trace'});
 let traces = [];
-while (!traces.some(({state}) => state === 'failed')) ({traces} = await api('traces'));
+await until(async () => {
+  ({traces} = await api('traces'));
+  return traces.some(({state}) => state === 'failed');
+});
 const one = traces.find(({name}) => name.startsWith('1-')).id;
 const series = traces.find(({name}) => name === 'in series').id;
 const two = traces.find(({name}) => name.startsWith('2-')).id;
@@ -157,8 +147,4 @@ const steps = [
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];
 
-await main(steps, async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

@@ -1,24 +1,9 @@
 // What lies in a selected area: the dock's tabs against what the server counts, and as links.
 import assert from 'node:assert/strict';
-import {mkdirSync} from 'node:fs';
-import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
+import {eventually, until} from './harness.mjs';
+import {stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
-run('import', join(demo, '1-two-workers.json'), '--data', data);
-const server = await startServer(data);
-const {browser, page, newPage, complaints, answered} = await startBrowser();
+const {server, page, newPage, complaints, answered, main} = await stage({demo: ['1-two-workers']});
 await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
 const dock = page.getByTestId('area-dock');
 const param = (key) => new URL(page.url()).searchParams.get(key);
@@ -43,17 +28,20 @@ const steps = [
     await page.goto(`${server.base}/#key=${server.key}`);
     await page.locator('.trace-row .row-link').first().click();
     await page.getByRole('link', {name: 'Timeline', exact: true}).click();
-    const stage = await page.locator('.tl-stage').boundingBox();
-    await page.mouse.move(stage.x + stage.width * 0.3, stage.y + stage.height * 0.7);
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const view = await page.locator('.tl-stage').boundingBox();
+    await page.mouse.move(view.x + view.width * 0.3, view.y + view.height * 0.7);
     await page.mouse.down();
-    await page.mouse.move(stage.x + stage.width * 0.6, stage.y + stage.height * 0.7, {steps: 5});
+    await page.mouse.move(view.x + view.width * 0.6, view.y + view.height * 0.7, {steps: 5});
     await page.mouse.up();
     await rows().first().waitFor();
-    const area = await counted();
-    assert.ok(area.name_count > 5);
-    assert.equal(await rows().count(), Math.min(200, area.name_count));
-    assert.ok((await rows().first().innerText()).includes(area.names[0].short));
-    assert.match(await dock.locator('.tl-dock-sum').innerText(), /slices, .* names/);
+    await eventually(async () => {
+      const area = await counted();
+      assert.ok(area.name_count > 5);
+      assert.equal(await rows().count(), Math.min(200, area.name_count));
+      assert.ok((await rows().first().innerText()).includes(area.names[0].short));
+      assert.match(await dock.locator('.tl-dock-sum').innerText(), /slices, .* names/);
+    });
   }],
   ['a press on a head sorts by it, once more the other way round', async () => {
     for (const [order, pick] of [['desc', 0], ['asc', 0]]) {
@@ -78,9 +66,13 @@ const steps = [
     const all = await counted();
     const shown = await dock.locator('.tl-dock-sum').innerText();
     await dock.getByRole('checkbox').check();
-    await page.waitForFunction((old) => document.querySelector('.tl-dock-sum')?.textContent !== old, shown);
-    assert.ok(Number((await dock.locator('.tl-dock-sum').innerText()).match(/^[\d\s  ]+/)[0].replace(/\D/g, '')) <= all.slice_count * 2);
+    await eventually(async () => {
+      const fewer = await dock.locator('.tl-dock-sum').innerText();
+      assert.notEqual(fewer, shown);
+      assert.ok(Number(fewer.match(/^[\d\s  ]+/)[0].replace(/\D/g, '')) <= all.slice_count * 2);
+    });
     await dock.getByRole('checkbox').uncheck();
+    await eventually(async () => assert.equal(await dock.locator('.tl-dock-sum').innerText(), shown));
   }],
   ['the table is copied whole, as CSV and as Markdown', async () => {
     const area = await counted();
@@ -121,14 +113,12 @@ const steps = [
     const before = param('sel');
     await rows().first().getByRole('link').click();
     await page.waitForFunction((old) => new URL(location.href).searchParams.get('sel') !== old, before);
-    await rows().first().waitFor();
-    assert.match(await rows().first().innerText(), /100/);
+    await eventually(async () => assert.match(await rows().first().innerText(), /100/));
   }],
   ['the longest slice of a name is one press away', async () => {
     await tab('Slices').click();
-    await rows().first().waitFor();
     const area = await counted();
-    await rows().first().getByRole('button').click();
+    await rows().first().filter({hasText: area.names[0].short}).getByRole('button').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${area.names[0].longest_slice}`);
   }],
   ['a kernel says what launched it, the operator what it launched', async () => {
@@ -139,8 +129,7 @@ const steps = [
     const around = (await told(kernel.slice)).chain.filter((r) => r.kind !== 'api');
     await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=s:${kernel.slice}`);
     const chain = page.locator('.tl-chain a');
-    await chain.first().waitFor();
-    assert.equal(await chain.first().innerText(), around[0].short);
+    await eventually(async () => assert.equal(await chain.first().innerText(), around[0].short));
     await chain.first().click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${around[0].slice}`);
     const work = await told(around[0].slice);
@@ -155,8 +144,7 @@ const steps = [
     const line = () => page.locator('.tl-details tbody tr');
     await whole.getByRole('link', {name: 'Gaps'}).click();
     const gaps = await served('gaps');
-    await line().first().waitFor();
-    assert.equal(await line().count(), Math.min(200, gaps.total));
+    await eventually(async () => assert.equal(await line().count(), Math.min(200, gaps.total)));
     await line().first().getByRole('link').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `g:${gaps.rows[0].device},${gaps.rows[0].start_ns},${gaps.rows[0].start_ns + gaps.rows[0].dur_ns}`);
     await page.keyboard.press('Escape');
@@ -172,6 +160,8 @@ const steps = [
     await page.waitForFunction(() => new URL(location.href).searchParams.get('dock') === 'hits');
     await answered();
     await page.reload();
+    await line().first().waitFor();
+    await answered(); // the hits come in pages, the longest may be the last
     await line().first().getByRole('button').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${longest.slice}`);
     await page.keyboard.press('Escape');
@@ -185,11 +175,11 @@ const steps = [
     await page.getByRole('button', {name: /^rows: /}).click();
     await page.getByLabel('Filter rows by name').fill('worker');
     await page.waitForFunction(() => /only=worker/.test(new URL(location.href).searchParams.get('rows') ?? ''));
-    const filtered = await labels();
     await answered();
+    const filtered = await labels();
     await page.reload();
     await page.waitForFunction((want) => document.querySelector('.tl-labels')?.innerText === want, filtered);
-    assert.equal(await page.getByLabel('Filter rows by name').inputValue(), 'worker');
+    await eventually(async () => assert.equal(await page.getByLabel('Filter rows by name').inputValue(), 'worker'));
     await page.getByLabel('Filter rows by name').fill('');
     await page.waitForFunction(() => new URL(location.href).searchParams.get('rows') === 'all');
     await page.getByRole('button', {name: /^rows: /}).click();
@@ -199,7 +189,7 @@ const steps = [
     await page.getByRole('link', {name: 'Tables', exact: true}).click();
     await row().first().waitFor();
     const table = await served('kernels');
-    assert.equal(await row().count(), table.rows.length);
+    await eventually(async () => assert.equal(await row().count(), table.rows.length));
     await page.locator('.grid-sum', {hasText: 'all'}).waitFor();
     await page.getByRole('button', {name: 'p95', exact: true}).click();
     const byP95 = await served('kernels', '?sort=p95_ns&order=desc');
@@ -238,18 +228,23 @@ const steps = [
     const shownWindow = () => new URL(page.url()).searchParams.get('v');
     await page.getByRole('button', {name: 'Zoom in'}).or(page.locator('.tl-toolbar button', {hasText: '+'})).first().click();
     await page.waitForFunction(() => new URL(location.href).searchParams.has('v'));
-    const once = shownWindow();
-    await page.waitForTimeout(1000); // a pause ends a gesture: it is what is tested
+    /** A pause ends a gesture: it is what is tested. */
+    const rest = async () => {
+      let seen;
+      await until(async () => {
+        const before = seen;
+        await page.waitForTimeout(1000);
+        return (seen = shownWindow()) === before;
+      });
+      return seen;
+    };
+    const once = await rest();
     await page.locator('.tl').focus();
     await page.keyboard.down('w');
-    await page.waitForTimeout(400);
+    await until(() => shownWindow() !== once);
+    await page.waitForTimeout(400); // several frames
     await page.keyboard.up('w');
-    let seen = once;
-    await until(async () => {
-      const before = seen;
-      await page.waitForTimeout(1000);
-      return (seen = shownWindow()) === before && seen !== once;
-    });
+    await rest();
     await page.goBack();
     await page.waitForFunction((v) => new URL(location.href).searchParams.get('v') === v, once);
     await page.goBack();
@@ -261,7 +256,7 @@ const steps = [
     await label('GPU busy').waitFor();
     await label('launch queue').waitFor();
     const top = async (name) => Number.parseInt(await label(name).evaluate((el) => el.style.top), 10);
-    assert.ok(await top('GPU busy') < await top('why idle') && await top('why idle') < await top('launch queue'));
+    await eventually(async () => assert.ok(await top('GPU busy') < await top('why idle') && await top('why idle') < await top('launch queue')));
     await label('launch queue').hover();
     await page.getByRole('button', {name: 'Move launch queue up'}).click();
     await page.waitForFunction(() => new URL(location.href).searchParams.get('rows')?.startsWith('order='));
@@ -271,10 +266,10 @@ const steps = [
     await page.waitForFunction(() => new URL(location.href).searchParams.get('rows')?.includes('hide='));
     await page.reload();
     await label('show 1 hidden row').waitFor();
-    assert.equal(await label('why idle').count(), 0);
+    await eventually(async () => assert.equal(await label('why idle').count(), 0));
     await page.getByRole('button', {name: 'show 1 hidden row'}).click();
     await label('why idle').waitFor();
-    assert.ok(await top('launch queue') < await top('why idle'));
+    await eventually(async () => assert.ok(await top('launch queue') < await top('why idle')));
   }],
   ['a drag goes from edge to edge, and a press with Shift measures from one slice to another', async () => {
     const {start_ns: starts} = await page.evaluate(async () => (await (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json()).steps);
@@ -317,7 +312,11 @@ const steps = [
     await dialog.getByLabel(/^Note/).fill(note);
     await dialog.getByLabel(/^Note/).press('Enter');
     await dialog.waitFor({state: 'detached'});
-    const [mark] = await marks();
+    const [mark] = await eventually(async () => {
+      const all = await marks();
+      assert.equal(all.length, 1);
+      return all;
+    });
     assert.deepEqual([mark.start_ns, mark.dur_ns, mark.note], [starts[3], starts[4] - starts[3], note]);
     await page.locator('.tl-bookmark-note', {hasText: note}).waitFor(); // over the area that it marks
     const other = await newPage();
@@ -351,8 +350,4 @@ const steps = [
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

@@ -1,19 +1,9 @@
 // Flame graphs: graph and table, callers and callees, inverted, folded, searched, two traces' difference.
 import assert from 'node:assert/strict';
-import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
-
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-mkdirSync(data);
+import {eventually, until} from './harness.mjs';
+import {stage} from './stage.mjs';
 
 /** Steps of 1 ms in which main > train calls work and, twice, small; and 400 leaves of 1 us. */
 function hostTrace(workUs) {
@@ -47,14 +37,13 @@ function modelTrace(longer = 1) {
   }
   return JSON.stringify({schemaVersion: 1, deviceProperties: [{id: 0, name: 'GPU'}], traceEvents});
 }
-writeFileSync(join(scratch, 'before.json'), hostTrace(600));
-writeFileSync(join(scratch, 'after.json'), hostTrace(300));
-writeFileSync(join(scratch, 'model.json'), modelTrace());
-writeFileSync(join(scratch, 'longer.json'), modelTrace(3));
-run('import', '--data', data, ...['before', 'after', 'model', 'longer'].map((name) => join(scratch, `${name}.json`)));
-const server = await startServer(data);
-const {browser, page, complaints} = await startBrowser();
-const {traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers: {Authorization: `Bearer ${server.key}`}})).json();
+const drawn = {before: hostTrace(600), after: hostTrace(300), model: modelTrace(), longer: modelTrace(3)};
+const {server, page, complaints, answered, main} = await stage({files: (scratch) => Object.entries(drawn).map(([name, text]) => {
+  const path = join(scratch, `${name}.json`);
+  writeFileSync(path, text);
+  return path;
+})});
+const {traces} = await (await server.api('traces')).json();
 const idOf = (name) => traces.find((trace) => trace.name.startsWith(name)).id;
 const open = (rest = '') => page.goto(`${server.base}/t/${idOf('after')}?view=flame&m=cpu${rest}`);
 const rows = page.locator('.flame-table tbody tr');
@@ -69,7 +58,7 @@ const steps = [
     await row('work').waitFor();
     const total = page.getByRole('button', {name: /^total/});
     await total.click();
-    assert.equal(await page.locator('th[aria-sort="descending"]').innerText(), `${(await total.innerText()).trim()}`);
+    await eventually(async () => assert.equal(await page.locator('th[aria-sort="descending"]').innerText(), (await total.innerText()).trim()));
     const first = (await rows.first().innerText()).split('\n')[0].trim();
     await total.click();
     await until(async () => (await rows.first().innerText()).split('\n')[0].trim() !== first);
@@ -77,9 +66,8 @@ const steps = [
   ['a name has its callers and callees, from all places together', async () => {
     await row('small').getByRole('button', {name: 'Callers and callees of small'}).click();
     const sandwich = page.getByTestId('sandwich');
-    await sandwich.waitFor();
     // twice in each of four steps: 50 and 60 us
-    assert.match(await sandwich.innerText(), /small: 110\sµs per step/);
+    await eventually(async () => assert.match(await sandwich.innerText(), /small: 110\sµs per step/));
     await page.getByRole('application', {name: /^Callers of small/}).press('ArrowDown');
     await until(() => /of=small/.test(page.url()));
     await page.reload();
@@ -90,14 +78,15 @@ const steps = [
     await page.keyboard.press('/');
     await page.keyboard.type('small');
     const match = page.getByTestId('flame-match');
-    await match.waitFor();
-    assert.match(await match.innerText(), /2 frames: 110\sµs per step, \d+\s%/);
+    await eventually(async () => assert.match(await match.innerText(), /2 frames: 110\sµs per step, \d+\s%/));
     await page.getByLabel('Find frames by name').fill('');
   }],
   ['an inverted graph begins with what ran, a folded one leaves out who only passes on', async () => {
     const flame = page.getByTestId('flame');
     const spoken = () => page.locator('.flame .off-screen').innerText();
     await page.getByRole('button', {name: 'Invert'}).click();
+    await until(() => /shape=inverted/.test(page.url()));
+    await answered(); // another graph: what was chosen in the one before is not in it
     await flame.press('ArrowDown');
     await flame.press('ArrowDown');
     await until(async () => /^train: /.test(await spoken()) || /^work: /.test(await spoken()));
@@ -118,8 +107,10 @@ const steps = [
     await page.getByLabel('Difference with another trace').selectOption(idOf('before'));
     const work = row('work');
     await until(async () => /300\sµs/.test(await work.innerText()) && /600\sµs/.test(await work.innerText()));
-    assert.match((await work.innerText()).replaceAll('\u2212', '-'), /-300\sµs/);
-    assert.equal((await rows.first().innerText()).split(/\s/)[0], 'work', 'the largest difference is first, but for what holds it');
+    await eventually(async () => {
+      assert.match((await work.innerText()).replaceAll('\u2212', '-'), /-300\sµs/);
+      assert.equal((await rows.first().innerText()).split(/\s/)[0], 'work', 'the largest difference is first, but for what holds it');
+    });
   }],
   ['a difference is of the same steps and rows of both', async () => {
     await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=kernel`);
@@ -139,8 +130,7 @@ const steps = [
   ['of chosen steps and of one stream, by module and in the order of time', async () => {
     await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=module`);
     await row('Net_0').waitFor();
-    await row('gemm').waitFor();
-    assert.match(await row('gemm').innerText(), /2\sms/, 'of 1, 2 and 3 ms a step');
+    await eventually(async () => assert.match(await row('gemm').innerText(), /2\sms/, 'of 1, 2 and 3 ms a step'));
     await page.getByLabel('Steps').fill('0, 1');
     await page.keyboard.press('Enter');
     await until(async () => /1.5\sms/.test(await row('gemm').innerText()));
@@ -150,7 +140,7 @@ const steps = [
     await until(() => /tracks=\d/.test(page.url()));
     await page.reload();
     await row('copy_in').waitFor();
-    assert.equal(await row('gemm').count(), 0);
+    await eventually(async () => assert.equal(await row('gemm').count(), 0));
     const folded = page.waitForEvent('download');
     await page.getByRole('link', {name: 'Download'}).click();
     assert.equal(readFileSync(await (await folded).path(), 'utf8'), 'nn.Module: Net_0;copy_in 1000000\n');
@@ -190,8 +180,4 @@ const steps = [
   }],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

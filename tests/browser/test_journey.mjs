@@ -1,23 +1,10 @@
 // One person's way through the page: upload, verdict, evidence, kernel, launch, search, flame graph, reload.
 import assert from 'node:assert/strict';
-import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {eventually} from './harness.mjs';
+import {demoTrace, stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
-const server = await startServer(data);
-const {browser, page, complaints, answered} = await startBrowser();
+const {scratch, server, page, complaints, answered, main} = await stage();
 const selection = () => new URL(page.url()).searchParams.get('sel');
 /** The address follows a moment later. */
 const selected = (pattern) => page.waitForFunction((source) => new RegExp(source).test(new URL(location.href).searchParams.get('sel') ?? ''), pattern.source);
@@ -30,7 +17,7 @@ const steps = [
     assert.equal(new URL(page.url()).hash, '');
   }],
   ['an uploaded trace opens by itself when it is ready, with its verdict and the first change', async () => {
-    await page.setInputFiles('#upload-input', join(demo, '1-two-workers.json'));
+    await page.setInputFiles('#upload-input', demoTrace('1-two-workers'));
     await page.locator('h1', {hasText: /The GPU waits .* for data/}).waitFor();
     assert.match(await page.locator('.finding').first().innerText(), /num_workers=5/);
   }],
@@ -38,7 +25,7 @@ const steps = [
     await page.getByRole('link', {name: 'All traces'}).click();
     const row = page.locator('.trace-row', {hasText: '1-two-workers'});
     await row.waitFor();
-    assert.match(await row.innerText(), /The GPU waits .* of every 750/);
+    await eventually(async () => assert.match(await row.innerText(), /The GPU waits .* of every 750/));
     await row.locator('.row-link').click();
     await page.locator('h1', {hasText: /The GPU waits/}).waitFor();
   }],
@@ -54,26 +41,29 @@ const steps = [
     await page.locator('.tl-details .tl-title', {hasText: /GPU 0 waits .* for data/}).waitFor();
     await selected(/^g:0,/);
   }],
-  ['the gap is drawn: its row carries the colour of waiting for data', async () => {
-    const stage = await page.locator('.tl-stage').boundingBox();
-    const picture = (await page.screenshot({clip: stage})).toString('base64');
-    const coloured = await page.evaluate(async (base64) => {
-      const image = new Image();
-      image.src = `data:image/png;base64,${base64}`;
-      await image.decode();
-      const canvas = document.createElement('canvas');
-      canvas.width = image.width;
-      canvas.height = image.height;
-      const context = canvas.getContext('2d');
-      context.drawImage(image, 0, 0);
-      const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
-      let count = 0;
-      for (let i = 0; i < pixels.length; i += 4) {
-        if (pixels[i] > 160 && pixels[i + 1] < 110 && pixels[i + 2] < 90) count++;
-      }
-      return count;
-    }, picture);
-    assert.ok(coloured > 500, `${coloured} pixels in the colour of a wait for data`);
+  ['the gap is drawn: its row carries the color of waiting for data', async () => {
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const clip = await page.locator('.tl-stage').boundingBox();
+    await eventually(async () => {
+      const picture = (await page.screenshot({clip})).toString('base64');
+      const colored = await page.evaluate(async (base64) => {
+        const image = new Image();
+        image.src = `data:image/png;base64,${base64}`;
+        await image.decode();
+        const canvas = document.createElement('canvas');
+        canvas.width = image.width;
+        canvas.height = image.height;
+        const context = canvas.getContext('2d');
+        context.drawImage(image, 0, 0);
+        const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
+        let count = 0;
+        for (let i = 0; i < pixels.length; i += 4) {
+          if (pixels[i] > 160 && pixels[i + 1] < 110 && pixels[i + 2] < 90) count++;
+        }
+        return count;
+      }, picture);
+      assert.ok(colored > 500, `${colored} pixels in the color of a wait for data`);
+    });
   }],
   ['a kernel chosen in the table is selected in the timeline', async () => {
     await page.getByRole('link', {name: 'Tables', exact: true}).click();
@@ -84,7 +74,7 @@ const steps = [
     await first.click();
     await page.locator('.tl-details .tl-title').waitFor();
     await selected(/^s:/);
-    assert.match(await page.locator('.tl-details').innerText(), /grid/i);
+    await page.locator('.tl-details', {hasText: /grid/i}).waitFor();
   }],
   ['L follows the kernel to its launch', async () => {
     // the first step's kernels were launched before the recording began: on to one of the next step
@@ -137,7 +127,7 @@ const steps = [
     await page.waitForFunction(() => /^a:/.test(new URL(location.href).searchParams.get('sel') ?? ''));
     await page.locator('.tl-details').getByRole('link', {name: 'flame graph', exact: true}).click();
     await page.getByText(/^all /).first().waitFor();
-    assert.match(await page.locator('main').innerText(), /selected/);
+    await page.locator('main', {hasText: /selected/}).waitFor();
   }],
   ['a reload gives the same view', async () => {
     await answered();
@@ -147,7 +137,7 @@ const steps = [
     await page.waitForFunction((want) => document.querySelector('main')?.innerText === want, text);
     await answered();
     assert.equal(page.url(), before);
-    assert.equal(await page.locator('main').innerText(), text);
+    await eventually(async () => assert.equal(await page.locator('main').innerText(), text));
   }],
   ['names from a trace are shown as text, never run', async () => {
     const evil = join(scratch, 'evil.json');
@@ -174,8 +164,4 @@ const steps = [
   }],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

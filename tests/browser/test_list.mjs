@@ -1,25 +1,12 @@
 // The list: its order, groups, labels, selection, and what a file that cannot be read is told.
 import assert from 'node:assert/strict';
-import {mkdirSync, writeFileSync} from 'node:fs';
+import {writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
+import {eventually, until} from './harness.mjs';
+import {stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
 const series = ['1-two-workers', '2-five-workers', '3-channels-last'];
-run('import', '--data', data, '--project', 'series', ...series.map((name) => join(demo, `${name}.json`)));
-const server = await startServer(data);
-const {browser, page, complaints} = await startBrowser();
+const {scratch, server, page, complaints, main} = await stage({demo: series, importFlags: ['--project', 'series']});
 
 const names = () => page.locator('.trace-row .row-link').allInnerTexts();
 const row = (name) => page.locator('.trace-row', {hasText: name});
@@ -30,18 +17,21 @@ const steps = [
     await row(series[0]).waitFor();
     assert.ok((await row(series[0]).boundingBox()).height <= 42);
     await row(series[0]).locator('.spark svg').waitFor();
-    assert.match(await row(series[0]).locator('.gain').innerText(), /2\.0× faster/);
-    assert.match(await row(series[0]).locator('.gain').getAttribute('title'), /750 → 37\d/);
+    await eventually(async () => {
+      assert.match(await row(series[0]).locator('.gain').innerText(), /2\.0× faster/);
+      assert.match(await row(series[0]).locator('.gain').getAttribute('title'), /750 → 37\d/);
+    });
   }],
   ['a head sorts, the address keeps it, and groups have heads', async () => {
+    const areNamed = (want) => eventually(async () => assert.deepEqual(await names(), want));
     await page.getByRole('button', {name: 'step', exact: true}).click();
-    assert.deepEqual(await names(), series);
+    await areNamed(series);
     await page.getByRole('button', {name: /^step/}).click();
-    assert.deepEqual(await names(), [...series].reverse());
+    await areNamed([...series].reverse());
     await until(() => /sort=-step/.test(page.url()));
     await page.reload();
     await row(series[0]).waitFor();
-    assert.deepEqual(await names(), [...series].reverse());
+    await areNamed([...series].reverse());
     await page.getByLabel('Groups').selectOption('project');
     await page.locator('.group-head', {hasText: /series\s+3/}).waitFor();
   }],
@@ -70,7 +60,7 @@ const steps = [
     const before = await href();
     await page.getByRole('button', {name: 'Swap A and B'}).click();
     const [, a, b] = /a=(\w+)&b=(\w+)/.exec(before);
-    assert.match(await href(), new RegExp(`a=${b}&b=${a}`));
+    await eventually(async () => assert.match(await href(), new RegExp(`a=${b}&b=${a}`)));
     await page.keyboard.press('Escape');
     await page.locator('.selection-bar').waitFor({state: 'detached'});
   }],
@@ -80,14 +70,14 @@ const steps = [
     await page.getByText('No match').waitFor();
     assert.equal(await page.getByText('Record a job with').count(), 0);
     await page.getByRole('button', {name: 'Show all 3'}).click();
-    assert.equal((await names()).length, 3);
+    await until(async () => (await names()).length === 3);
   }],
   ['a file that cannot be read says what it looks like and what to do', async () => {
     const path = join(scratch, 'my run.ncu-rep');
     writeFileSync(path, 'no trace at all');
     await page.setInputFiles('#upload-input', path);
     await page.getByRole('heading', {name: 'It looks like a report of Nsight Compute'}).waitFor();
-    assert.match(await page.locator('.broken').innerText(), /lacuna run -- python train\.py/);
+    await page.locator('.broken', {hasText: /lacuna run -- python train\.py/}).waitFor();
     await page.getByRole('button', {name: 'Delete it'}).click();
     await page.getByRole('button', {name: 'Delete', exact: true}).click();
     await page.getByText('There is no such trace here').waitFor();
@@ -98,15 +88,11 @@ const steps = [
     await page.setViewportSize({width: 390, height: 844});
     await page.getByLabel('Select 1-two-workers').check();
     await page.locator('.selection-bar').waitFor();
-    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 390));
+    await until(() => page.evaluate(() => document.documentElement.scrollWidth <= 390));
   }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints, []);
   }],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

@@ -1,24 +1,21 @@
 // Traces that another page offers: by the messages that ui.perfetto.dev takes, and by `?url=`.
 import assert from 'node:assert/strict';
-import {mkdirSync, readFileSync} from 'node:fs';
 import {createServer} from 'node:http';
-import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
+/** Four steps of a loader and a kernel: how large a trace is does not matter here. */
+function small() {
+  const event = (cat, pid, tid, ts, dur, name, args) => ({ph: 'X', cat, name, pid, tid, ts, dur, args});
+  const traceEvents = [0, 1, 2, 3].flatMap((i) => [
+    event('user_annotation', 1, 1, i * 1000, 999, `ProfilerStep#${i}`),
+    event('user_annotation', 1, 1, i * 1000 + 10, 700, 'enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__'),
+    event('cuda_runtime', 1, 1, i * 1000 + 720, 10, 'cudaLaunchKernel', {correlation: i + 1}),
+    event('kernel', 0, 7, i * 1000 + 740, 200, 'gemm', {device: 0, stream: 7, correlation: i + 1}),
+  ]);
+  return JSON.stringify({schemaVersion: 1, deviceProperties: [{id: 0, name: 'Tesla V100'}], traceEvents});
 }
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-mkdirSync(data);
-run('demo', join(scratch, 'demo'));
-const trace = readFileSync(join(scratch, 'demo', '1-two-workers.json'));
-const server = await startServer(data);
-const {browser, page, complaints} = await startBrowser();
+const trace = small();
+const {server, page, complaints, main} = await stage();
 const asked = [];
 const other = createServer((request, response) => {
   asked.push({path: request.url, cookie: request.headers.cookie});
@@ -28,10 +25,7 @@ const other = createServer((request, response) => {
 });
 await new Promise((done) => other.listen(0, '127.0.0.1', done));
 const origin = `http://127.0.0.1:${other.address().port}`;
-const names = async () => {
-  const reply = await fetch(`${server.base}/api/v1/traces`, {headers: {Authorization: `Bearer ${server.key}`}});
-  return (await reply.json()).traces.map(({name}) => name);
-};
+const names = async () => (await (await server.api('traces')).json()).traces.map(({name}) => name);
 const dialog = (at) => at.getByRole('dialog', {name: 'Add this trace?'});
 
 const steps = [
@@ -50,7 +44,7 @@ const steps = [
         await pong;
         clearInterval(timer);
         handle.postMessage({perfetto: {buffer: new TextEncoder().encode(text).buffer, title: 'from <b>another tool'}}, target);
-      }, [`${server.base}/`, trace.toString()]),
+      }, [`${server.base}/`, trace]),
     ]);
     await dialog(opened).getByText(origin).waitFor();
     await dialog(opened).getByText('from <b>another tool').waitFor();
@@ -77,9 +71,4 @@ const steps = [
   }, page],
 ];
 
-await main(steps, async () => {
-  await browser.close();
-  other.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps, () => other.close());

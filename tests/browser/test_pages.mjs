@@ -1,24 +1,11 @@
 // What the pages say and draw beyond the one journey: what a gap waited for, and a GPU-less trace.
 import assert from 'node:assert/strict';
-import {spawnSync} from 'node:child_process';
-import {mkdirSync, readdirSync, writeFileSync} from 'node:fs';
+import {writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, simulate, startBrowser, startServer} from './harness.mjs';
+import {eventually, run} from './harness.mjs';
+import {archiveOfRanks, demoTrace, stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
-const server = await startServer(data);
-const {browser, page, newPage, complaints, answered} = await startBrowser();
+const {scratch, data, server, page, newPage, complaints, answered, main} = await stage();
 const upload = async (path) => {
   await page.goto(`${server.base}/`);
   await page.getByRole('button', {name: 'Add traces'}).first().waitFor();
@@ -41,7 +28,7 @@ const steps = [
     await other.getByLabel('password').fill('wrong horse');
     await other.getByRole('button', {name: 'Sign in'}).click();
     await other.getByText('Wrong name or password.').waitFor();
-    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await eventually(async () => assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390));
     await other.getByLabel('password').fill('correct horse');
     await other.getByRole('button', {name: 'Sign in'}).click();
     await other.getByText('I have a trace of PyTorch').first().waitFor();
@@ -92,11 +79,11 @@ const steps = [
     await other.close();
   }],
   ['a project shows its runs in a row, what was predicted, and keeps a note', async () => {
-    for (const name of ['1-two-workers', '2-five-workers']) run('import', '--data', data, join(demo, `${name}.json`));
+    run('import', '--data', data, demoTrace('1-two-workers'), demoTrace('2-five-workers'));
     await page.goto(`${server.base}/p/-`);
     const rows = page.getByTestId('journal-run');
     await page.getByText('within the band, it came true').waitFor();
-    assert.match(await rows.first().innerText(), /num_workers 2 -> 5 \(one change\)/);
+    await eventually(async () => assert.match(await rows.first().innerText(), /num_workers 2 -> 5 \(one change\)/));
     await page.getByTestId('ladder-chart').locator('.ladder-predicted').waitFor();
     await rows.first().getByRole('button', {name: 'Note'}).click();
     await page.getByLabel('Why').fill('<b>the loader was late</b>');
@@ -107,17 +94,16 @@ const steps = [
     await page.getByRole('link', {name: 'By setting'}).click();
     await page.getByLabel('Setting').selectOption('num_workers');
     await page.getByTestId('series-chart').locator('.series-ideal').waitFor();
-    assert.match(page.url(), /\/p\/-\?tab=series&setting=num_workers$/);
+    await page.waitForURL(/\/p\/-\?tab=series&setting=num_workers$/);
     await page.goBack();
     await page.getByRole('link', {name: 'By week'}).click();
     await page.getByTestId('weeks-chart').waitFor();
     await page.getByText('in which no computing kernel ran').waitFor();
   }],
   ['a part that was not there is no 0 ms', async () => {
-    await upload(join(demo, '1-two-workers.json'));
-    const needs = await page.locator('.needs').innerText();
-    assert.match(needs, /communication\s+(none|not recorded)/);
-    assert.doesNotMatch(needs, /(^|\s)0\sms/);
+    await upload(demoTrace('1-two-workers'));
+    const needs = page.locator('.needs', {hasText: /communication\s*(none|not recorded)/});
+    assert.doesNotMatch(await needs.innerText(), /(^|\s)0\sms/);
   }],
   ['a gap leads to late batch, in the worker that made it', async () => {
     await page.getByRole('link', {name: 'Timeline', exact: true}).click();
@@ -125,9 +111,11 @@ const steps = [
     await page.keyboard.press('g');
     await page.getByRole('button', {name: 'late batch'}).click();
     await page.locator('.tl-details .tl-title', {hasText: /^loader\./}).waitFor();
-    const text = await page.locator('.tl-details').innerText();
-    assert.match(text, /worker/);
-    assert.match(text, /batch\s+\d+/);
+    await eventually(async () => {
+      const text = await page.locator('.tl-details').innerText();
+      assert.match(text, /worker/);
+      assert.match(text, /batch\s+\d+/);
+    });
   }],
   ['B goes from what a worker made to who waited for it and back; the queue has a row', async () => {
     await page.locator('.tl-row, .tl-labels', {hasText: 'batches ready'}).first().waitFor();
@@ -136,18 +124,21 @@ const steps = [
     await page.locator('.tl-count', {hasText: /\d/}).waitFor();
     await page.keyboard.press('Enter');
     const title = (text) => page.locator('.tl-details .tl-title', {hasText: text});
-    const batch = async () => /batch\s+(\d+)/.exec(await page.locator('.tl-details').innerText())[1];
+    const batch = () => eventually(async () => {
+      const [, number] = /batch\s+(\d+)/.exec(await page.locator('.tl-details').innerText()) ?? [];
+      assert.ok(number, 'the details have a batch');
+      return number;
+    });
     await title('loader.fetch').waitFor();
     const made = await batch();
     await page.keyboard.press('Escape'); // what is looked for goes, then the field; the selection stays
     await page.keyboard.press('Escape');
     await page.keyboard.press('b');
     await title('loader.wait').waitFor();
-    assert.equal(await batch(), made);
+    await eventually(async () => assert.equal(await batch(), made));
     await page.keyboard.press('Shift+b');
-    await page.waitForFunction((old) => !new RegExp(`batch\\s+${old}\\b`).test(document.querySelector('.tl-details').innerText), made);
+    await eventually(async () => assert.equal(Number(await batch()), Number(made) + 1));
     await title('loader.wait').waitFor();
-    assert.equal(Number(await batch()), Number(made) + 1);
     await page.keyboard.press('b');
     await title('loader.fetch').waitFor();
   }],
@@ -171,18 +162,13 @@ const steps = [
     assert.equal(await page.getByRole('button', {name: 'late batch'}).count(), 0);
   }],
   ['ranks of an archive are one row, which opens', async () => {
-    const ranks = join(scratch, 'ranks');
-    simulate(ranks, '--seed', '47', '--ranks');
-    const files = readdirSync(ranks).filter((name) => !name.includes('truth'));
-    const archive = join(scratch, 'two ranks.tar.gz');
-    assert.equal(spawnSync('tar', ['czf', archive, '-C', ranks, ...files]).status, 0);
-    await upload(archive);
-    await page.getByRole('link', {name: `rank 0 of ${files.length}`}).waitFor();
+    await upload(archiveOfRanks(scratch, 47));
+    await page.getByRole('link', {name: 'rank 0 of 2'}).waitFor();
     await page.getByRole('link', {name: 'All traces'}).click();
     const row = page.getByTestId('run');
     await row.waitFor();
     const single = page.locator('.trace-row', {hasText: 'rank 1'}).locator('.tag-rank');
-    assert.equal(await single.count(), 0, 'ranks are hidden in their run');
+    await eventually(async () => assert.equal(await single.count(), 0, 'ranks are hidden in their run'));
     await row.locator('.run-toggle').click();
     await single.first().waitFor();
   }],
@@ -190,8 +176,8 @@ const steps = [
     await page.getByTestId('run').locator('.row-link').click();
     await page.locator('h1', {hasText: /waits for rank 0/}).waitFor();
     const late = page.locator('.ranks tr.rank-late');
-    assert.match(await late.innerText(), /Rank 0/);
-    assert.match(await page.locator('main').innerText(), /What one rank cannot show/);
+    await late.filter({hasText: 'Rank 0'}).waitFor();
+    await page.locator('main', {hasText: 'What one rank cannot show'}).waitFor();
     await page.reload();
     await late.waitFor();
     await late.getByRole('link').click();
@@ -202,20 +188,16 @@ const steps = [
   ['a run compares with another one, rank by rank', async () => {
     const run1 = page.url();
     assert.equal(await page.locator('.run-compare').count(), 0, 'with no other run nothing is offered');
-    const ranks = join(scratch, 'later ranks');
-    simulate(ranks, '--seed', '45', '--ranks');
-    const archive = join(scratch, 'later.tar.gz');
-    const files = readdirSync(ranks).filter((name) => !name.includes('truth'));
-    assert.equal(spawnSync('tar', ['czf', archive, '-C', ranks, ...files]).status, 0);
-    await upload(archive);
+    await upload(archiveOfRanks(scratch, 45));
     await page.goto(run1);
     await page.locator('.run-compare').getByRole('link', {name: 'Compare'}).click();
     const table = page.getByTestId('compared-ranks');
-    await table.waitFor();
-    assert.equal(await table.locator('tbody tr').count(), 2);
-    const first = await table.locator('tr[data-rank="0"]').innerText();
-    assert.match(first, /Rank 0\s+[\d.]+\sm?s → [\d.]+\sm?s\s/);
-    assert.match(first, /before/, 'rank 0 is late in the older run');
+    await eventually(async () => {
+      assert.equal(await table.locator('tbody tr').count(), 2);
+      const first = await table.locator('tr[data-rank="0"]').innerText();
+      assert.match(first, /Rank 0\s+[\d.]+\sm?s → [\d.]+\sm?s\s/);
+      assert.match(first, /before/, 'rank 0 is late in the older run');
+    });
     assert.match(page.url(), /compare\?a=[a-z2-7]{26}&b=[a-z2-7]{26}/);
     assert.equal(page.url().match(/a=([a-z2-7]+)/)[1], run1.match(/\/r\/([a-z2-7]+)/)[1], 'the older run is before');
     await page.getByRole('link', {name: 'Run A'}).click();
@@ -243,7 +225,7 @@ const steps = [
     await page.getByTestId('evidence').first().click();
     await page.locator('.tl-stage canvas').first().waitFor();
     await page.locator('.trace-name', {hasText: /rank0/}).waitFor();
-    assert.match(page.url(), /\/t\/[a-z2-7]+\?view=timeline/);
+    await page.waitForURL(/\/t\/[a-z2-7]+\?view=timeline/);
     await page.goBack();
     await page.locator('.ranks').waitFor();
   }],
@@ -263,8 +245,7 @@ const steps = [
     await page.locator('.trace-name', {hasText: /rank1/}).waitFor();
     await answered(); // what is asked of a trace that goes meanwhile is a 404, rightly
     const id = /\/t\/([a-z2-7]+)/.exec(page.url())[1];
-    const reply = await fetch(`${server.base}/api/v1/traces/${id}`, {method: 'DELETE', headers: {Authorization: `Bearer ${server.key}`}});
-    assert.equal(reply.status, 204);
+    assert.equal((await server.api(`traces/${id}`, {method: 'DELETE'})).status, 204);
     await page.getByText('There is no such trace here').waitFor();
   }],
   ['and to whom no event told it', async () => {
@@ -272,7 +253,7 @@ const steps = [
     await upload(join(scratch, 'plain.json'));
     await answered();
     const id = /\/t\/([a-z2-7]+)/.exec(page.url())[1];
-    await fetch(`${server.base}/api/v1/traces/${id}`, {method: 'DELETE', headers: {Authorization: `Bearer ${server.key}`}});
+    await server.api(`traces/${id}`, {method: 'DELETE'});
     await page.getByText('There is no such trace here').waitFor();
     await page.unroute('**/api/v1/events');
     complaints.splice(0, complaints.length); // the browser's own: no events, and the trace asked for once more
@@ -284,7 +265,7 @@ const steps = [
     await upload(path);
     await page.getByRole('link', {name: 'Flame graph', exact: true}).click();
     await page.getByText(/^all /).first().waitFor();
-    assert.equal(await page.getByRole('button', {name: 'Host threads'}).getAttribute('aria-pressed'), 'true');
+    await eventually(async () => assert.equal(await page.getByRole('button', {name: 'Host threads'}).getAttribute('aria-pressed'), 'true'));
   }],
   ['a log of counters is told from a trace of the host', async () => {
     const path = join(scratch, 'gpu.csv');
@@ -318,18 +299,16 @@ const steps = [
     await page.keyboard.press('g');
     await page.locator('.tl-details .tl-title', {hasText: /waits/}).waitFor();
     await answered();
-    for (const button of await page.locator('.tl-actions .tl-button').all()) {
-      const box = await button.boundingBox();
-      assert.ok(box && box.x + box.width <= 390, await button.innerText());
-    }
+    await eventually(async () => {
+      for (const button of await page.locator('.tl-actions .tl-button').all()) {
+        const box = await button.boundingBox();
+        assert.ok(box && box.x + box.width <= 390, await button.innerText());
+      }
+    });
   }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints, []);
   }],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

@@ -2,29 +2,19 @@
 // password. A token works until it is revoked, and the audit has all of it.
 import assert from 'node:assert/strict';
 import {createHmac} from 'node:crypto';
-import {mkdirSync} from 'node:fs';
 import {createServer} from 'node:http';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {eventually, until} from './harness.mjs';
+import {stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-mkdirSync(data);
-const server = await startServer(data, '--webhook-allow', '127.0.0.0/8');
-const {browser, page, newPage, complaints} = await startBrowser();
+const {server, page, newPage, complaints, main} = await stage({flags: ['--webhook-allow', '127.0.0.0/8']});
 const other = await newPage({viewport: {width: 390, height: 844}});
 const pictures = process.env.LACUNA_PICTURES;
 const picture = async (of, name) => pictures && (await of.screenshot({path: join(pictures, `${name}.png`), fullPage: true}));
 const HOSTILE = '<img src=x onerror="document.title=1">';
 let secret = '';
 
+const fits = (of) => until(() => of.evaluate(() => document.documentElement.scrollWidth <= 390));
 const asked = (path, token) => fetch(`${server.base}/api/v1/${path}`, {headers: {Authorization: `Bearer ${token}`}});
 
 const steps = [
@@ -43,9 +33,7 @@ const steps = [
     await picture(page, 'users');
   }, page],
   ['a project has settings and members', async () => {
-    const made = await fetch(`${server.base}/api/v1/projects`, {
-      method: 'POST', headers: {Authorization: `Bearer ${server.key}`, 'Content-Type': 'application/json'}, body: JSON.stringify({name: 'vision'}),
-    });
+    const made = await server.api('projects', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({name: 'vision'})});
     assert.equal(made.status, 201);
     await page.goto(`${server.base}/p/vision?tab=settings`);
     await page.getByLabel('What it is about').fill(HOSTILE);
@@ -58,10 +46,14 @@ const steps = [
     await form.getByLabel('User').fill('ada');
     await form.getByRole('button', {name: 'Add'}).click();
     await page.getByTestId('members').getByText('ada').waitFor();
+    const kept = page.waitForResponse((response) => /\/members\/ada$/.test(response.url()) && response.ok());
     await page.getByLabel('Role of ada').selectOption('read');
+    await kept;
     await page.reload();
-    assert.equal(await page.getByLabel('Role of ada').inputValue(), 'read');
-    assert.equal(await page.getByLabel('What it is about').inputValue(), HOSTILE);
+    await eventually(async () => {
+      assert.equal(await page.getByLabel('Role of ada').inputValue(), 'read');
+      assert.equal(await page.getByLabel('What it is about').inputValue(), HOSTILE);
+    });
     await picture(page, 'members');
   }, page],
   ['a project has a limit of what it may hold', async () => {
@@ -105,7 +97,7 @@ const steps = [
     await form.getByRole('button', {name: 'Add'}).click();
     const key = await hooks.getByLabel('The secret', {exact: true}).inputValue();
     const row = hooks.locator('tbody tr');
-    assert.match(await row.innerText(), /127\.0\.0\.1[^]*a trace is ready, a trace cannot be read[^]*0 delivered/);
+    await eventually(async () => assert.match(await row.innerText(), /127\.0\.0\.1[^]*a trace is ready, a trace cannot be read[^]*0 delivered/));
     await row.getByRole('button', {name: 'Send a test'}).click();
     await row.getByText('1 delivered').waitFor();
     await picture(page, 'webhooks');
@@ -118,7 +110,7 @@ const steps = [
     assert.equal(await hooks.getByLabel('The secret', {exact: true}).count(), 0);
     assert.ok(!(await page.content()).includes(key));
     await page.setViewportSize({width: 390, height: 844});
-    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await fits(page);
     await picture(page, 'webhooks-narrow');
     await page.setViewportSize({width: 1440, height: 900});
     await row.getByRole('button', {name: 'Remove'}).click();
@@ -139,7 +131,7 @@ const steps = [
     secret = await page.getByLabel('The token', {exact: true}).inputValue();
     assert.match(secret, /^[a-z2-7]{52}$/);
     const row = page.getByTestId('tokens').locator('tbody tr');
-    assert.match(await row.innerText(), /<img src=x[^]*read[^]*vision[^]*local[^]*never/);
+    await eventually(async () => assert.match(await row.innerText(), /<img src=x[^]*read[^]*vision[^]*local[^]*never/));
     await picture(page, 'tokens');
     assert.equal((await asked('traces', secret)).status, 200);
     await page.reload();
@@ -157,25 +149,24 @@ const steps = [
     await other.getByLabel('password', {exact: true}).fill('a long password');
     await other.getByRole('button', {name: 'Sign in'}).click();
     const tabs = other.getByRole('navigation', {name: 'Settings'});
-    await tabs.waitFor();
-    assert.deepEqual(await tabs.getByRole('link').allInnerTexts(), ['You', 'Tokens']);
+    await eventually(async () => assert.deepEqual(await tabs.getByRole('link').allInnerTexts(), ['You', 'Tokens']));
     await other.goto(`${server.base}/settings`);
     await other.getByText('You are signed in as ada').waitFor();
-    assert.match(await other.locator('table').innerText(), /vision\s+read/);
+    await eventually(async () => assert.match(await other.locator('table').innerText(), /vision\s+read/));
     await other.getByLabel('Password now').fill('a long password');
     await other.getByLabel('New password').fill('another password');
     await other.getByRole('button', {name: 'Change'}).click();
     await other.getByText('The password was changed.').waitFor();
-    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await fits(other);
     await picture(other, 'settings-narrow');
     await other.goto(`${server.base}/settings/tokens`);
     await other.getByRole('form', {name: 'New token'}).waitFor();
-    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await fits(other);
     await picture(other, 'tokens-narrow');
     await other.goto(`${server.base}/p/vision?tab=settings`);
     await other.getByRole('button', {name: 'Save'}).click();
     await other.getByText('You may not administer').waitFor();
-    assert.ok((await other.evaluate(() => document.documentElement.scrollWidth)) <= 390);
+    await fits(other);
   }, other],
   ['signing out ends the session', async () => {
     await other.goto(`${server.base}/settings`);
@@ -185,17 +176,16 @@ const steps = [
   ['the audit has it all, and no secret', async () => {
     await page.emulateMedia({colorScheme: 'dark'});
     await page.goto(`${server.base}/settings/audit`);
-    const text = await page.getByTestId('audit').innerText();
-    for (const words of [/local\s+add user\s+ada/, /settings\s+vision/, /set member\s+vision: ada read/, /make token/, /end token/, /ada\s+sign in/, /ada\s+change password/])
-      assert.match(text, words);
+    let text;
+    await eventually(async () => {
+      text = await page.getByTestId('audit').innerText();
+      for (const words of [/local\s+add user\s+ada/, /settings\s+vision/, /set member\s+vision: ada read/, /make token/, /end token/, /ada\s+sign in/, /ada\s+change password/])
+        assert.match(text, words);
+    });
     assert.ok(!text.includes(secret) && !text.includes('password)'));
     await picture(page, 'audit-dark');
   }, page],
   ['nothing complained', async () => assert.deepEqual(complaints.filter((line) => !/40[04]/.test(line)), []), page],
 ];
 
-await main(steps, async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

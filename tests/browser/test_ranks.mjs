@@ -1,32 +1,21 @@
 // Many ranks in one picture: on one clock, aligned at a collective, as links; who came last.
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
-import {mkdirSync} from 'node:fs';
 import {join} from 'node:path';
-import {ROOT, eventually, main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
-
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
+import {ROOT, eventually} from './harness.mjs';
+import {stage} from './stage.mjs';
 
 const RANKS = 16;
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const ranks = join(scratch, 'ranks');
-mkdirSync(data);
-const made = spawnSync('python3', [join(ROOT, 'tests/support/sharded_run.py'), ranks, String(RANKS), '--late', '5'], {encoding: 'utf8'});
-assert.equal(made.status, 0, made.stderr);
-const archive = join(scratch, 'sharded.tar');
-assert.equal(spawnSync('tar', ['cf', archive, '-C', ranks, '.']).status, 0);
-run('import', archive, '--data', data);
-const demo = join(scratch, 'demo');
-run('demo', demo);
-for (const name of ['1-two-workers', '2-five-workers']) run('import', join(demo, `${name}.json`), '--data', data);
-const server = await startServer(data);
-const {browser, page, complaints, answered} = await startBrowser();
+/** An archive with the traces of a sharded run. */
+function sharded(scratch) {
+  const ranks = join(scratch, 'ranks');
+  const made = spawnSync('python3', [join(ROOT, 'tests/support/sharded_run.py'), ranks, String(RANKS), '--late', '5'], {encoding: 'utf8'});
+  assert.equal(made.status, 0, made.stderr);
+  const archive = join(scratch, 'sharded.tar');
+  assert.equal(spawnSync('tar', ['cf', archive, '-C', ranks, '.']).status, 0);
+  return archive;
+}
+const {server, page, complaints, answered, main} = await stage({demo: ['1-two-workers', '2-five-workers'], files: (scratch) => [sharded(scratch)]});
 const picture = page.getByTestId('run-timeline');
 const area = picture.getByRole('application');
 const param = (key) => new URL(page.url()).searchParams.get(key);
@@ -234,8 +223,4 @@ const steps = [
   }],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

@@ -1,25 +1,14 @@
 // What goes wrong around the page, and that it says so and recovers: the link is cut, the server restarts, a trace is
 // deleted meanwhile, the browser takes the graphics context back.
 import assert from 'node:assert/strict';
-import {mkdirSync} from 'node:fs';
 import {connect, createServer} from 'node:net';
-import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer, until} from './harness.mjs';
+import {run, startServer, until} from './harness.mjs';
+import {demoTrace, stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
-for (const name of ['1-two-workers', '2-five-workers']) run('import', '--data', data, join(demo, `${name}.json`));
-let server = await startServer(data);
+const {data, page, main, server: first} = await stage({
+  demo: ['1-two-workers', '2-five-workers'], args: ['--use-angle=swiftshader', '--enable-unsafe-swiftshader'],
+});
+let server = first;
 
 /** Between browser and server: a wire that can be cut, whose other end may be another server later. */
 const wire = {isCut: false, sockets: new Set()};
@@ -47,11 +36,10 @@ const cut = () => {
 };
 const mend = () => (wire.isCut = false);
 
-const {browser, page} = await startBrowser({}, ['--use-angle=swiftshader', '--enable-unsafe-swiftshader']);
 const away = page.locator('.banner', {hasText: 'The server is not responding'});
 const settled = () => page.locator('.tl[data-settled=yes]').waitFor();
 const api = async (path, method = 'GET') => {
-  const reply = await fetch(`${server.base}/api/v1/${path}`, {method, headers: {Authorization: `Bearer ${server.key}`}});
+  const reply = await server.api(path, {method});
   return reply.status === 204 ? undefined : reply.json();
 };
 const idOf = async (name) => (await api('traces')).traces.find((trace) => trace.name.startsWith(name)).id;
@@ -98,7 +86,7 @@ const steps = [
     await page.locator('.tl-status-error').waitFor({state: 'detached'});
     await away.waitFor({state: 'detached'});
     await settled();
-    assert.ok((await colorsDrawn()) > 1);
+    await until(async () => (await colorsDrawn()) > 1);
   }],
   ['the server restarts: the page is signed in still, and hears of what came meanwhile', async () => {
     await page.goto(base);
@@ -106,7 +94,7 @@ const steps = [
     await server.stop();
     await away.waitFor();
     assert.ok(await page.locator('.trace-row', {hasText: '1-two-workers'}).isVisible());
-    run('import', '--data', data, join(demo, '3-channels-last.json'));
+    run('import', '--data', data, demoTrace('3-channels-last'));
     server = await startServer(data);
     await page.locator('.trace-row', {hasText: '3-channels-last'}).waitFor();
     await away.waitFor({state: 'detached'});
@@ -135,13 +123,13 @@ const steps = [
     await page.getByText('There is no such trace here').waitFor();
     await page.getByRole('link', {name: 'All traces'}).first().click();
     await page.locator('.trace-row', {hasText: '1-two-workers'}).waitFor();
-    assert.equal(await page.locator('.trace-row', {hasText: '3-channels-last'}).count(), 0);
+    await page.locator('.trace-row', {hasText: '3-channels-last'}).waitFor({state: 'detached'});
   }],
   ['a lost graphics context says so, and its rows are drawn again when it is back', async () => {
     await openTimeline('1-two', '&renderer=webgl');
     assert.equal(await page.locator('.tl').getAttribute('data-renderer'), 'webgl');
-    const before = await colorsDrawn();
-    assert.ok(before > 3, `${before} colors`);
+    let before = 0;
+    await until(async () => (before = await colorsDrawn()) > 3);
     // a picture takes a while: the browser's answer is made sure to come before the page stops waiting for it
     await page.evaluate(() => {
       const canvas = document.querySelector('.tl-base');
@@ -225,10 +213,8 @@ const steps = [
   }],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
+await main(steps, async () => {
+  await server.stop();
   for (const socket of wire.sockets) socket.destroy();
   relay.close();
-  await server.stop();
-  removeFolder(scratch);
 });

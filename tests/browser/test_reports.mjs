@@ -1,26 +1,13 @@
 // Two people write, comment on, share and revoke a report; a third with the link only reads it. Hostile Markdown stays text, and the
 // exported file opens from disk without scripts.
 import assert from 'node:assert/strict';
-import {mkdirSync, writeFileSync} from 'node:fs';
+import {writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {pathToFileURL} from 'node:url';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {eventually} from './harness.mjs';
+import {stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
-run('import', ...['1-two-workers', '2-five-workers'].map((name) => join(demo, `${name}.json`)), '--data', data);
-const server = await startServer(data);
-const {browser, page: kim, newPage, complaints} = await startBrowser();
+const {scratch, server, page: kim, newPage, complaints, main} = await stage({demo: ['1-two-workers', '2-five-workers']});
 const ana = await newPage();
 const guest = await newPage({javaScriptEnabled: false});
 const fetched = [];
@@ -46,12 +33,14 @@ const steps = [
     address = kim.url();
     const frame = kim.frameLocator('.report-frame');
     await frame.locator('.part-finding h3').first().waitFor();
-    assert.ok((await frame.locator('.part-window svg rect').count()) > 20);
-    assert.ok((await frame.locator('.part-flame svg rect').count()) > 3);
-    assert.match(await frame.locator('.part-table').first().innerText(), /waiting for data/);
-    // the frame is as high as what is in it
-    const inner = await kim.locator('.report-frame').evaluate((element) => [element.contentDocument.body.scrollHeight, element.clientHeight]);
-    assert.ok(inner[1] >= inner[0], inner.join(' '));
+    await eventually(async () => {
+      assert.ok((await frame.locator('.part-window svg rect').count()) > 20);
+      assert.ok((await frame.locator('.part-flame svg rect').count()) > 3);
+      assert.match(await frame.locator('.part-table').first().innerText(), /waiting for data/);
+      // the frame is as high as what is in it
+      const inner = await kim.locator('.report-frame').evaluate((element) => [element.contentDocument.body.scrollHeight, element.clientHeight]);
+      assert.ok(inner[1] >= inner[0], inner.join(' '));
+    });
     await picture(kim, 'report');
   }, kim],
   ['parts are inserted by a choice, and seen before they are saved', async () => {
@@ -61,7 +50,7 @@ const steps = [
     await text.fill('# What we saw\n\nThe GPU waits for data. Ran as `$ python /home/kim/train.py`, see @ana.\n');
     await kim.getByLabel('What to show').selectOption({label: 'kernels'});
     await kim.getByRole('button', {name: 'Insert'}).click();
-    assert.match(await text.inputValue(), /```lacuna\ntable trace=[a-z2-7]{26} of=kernels\n```/);
+    await eventually(async () => assert.match(await text.inputValue(), /```lacuna\ntable trace=[a-z2-7]{26} of=kernels\n```/));
     await kim.frameLocator('.report-frame').locator('.part-table th').first().waitFor();
     await picture(kim, 'editor');
     await kim.getByRole('button', {name: 'Save'}).click();
@@ -83,15 +72,17 @@ const steps = [
     await kim.getByRole('button', {name: 'Save'}).click();
     await kim.getByLabel('Their text').waitFor();
     await picture(kim, 'merge');
-    assert.match(await kim.getByLabel('Their text').inputValue(), /Ana asked/);
+    await eventually(async () => assert.match(await kim.getByLabel('Their text').inputValue(), /Ana asked/));
     assert.match(await mine.inputValue(), /Kim measured/);
     await kim.getByRole('button', {name: 'Append the missing lines'}).click();
     await kim.getByRole('button', {name: 'Save the merged text'}).click();
     await kim.getByRole('button', {name: 'Edit'}).waitFor();
     const document = kim.frameLocator('.report-frame').locator('body');
     await kim.frameLocator('.report-frame').getByText('Kim measured it again').waitFor();
-    assert.match(await document.innerText(), /Ana asked for more cores/);
-    assert.equal(await kim.getByLabel('Version').locator('option').count(), 4);
+    await eventually(async () => {
+      assert.match(await document.innerText(), /Ana asked for more cores/);
+      assert.equal(await kim.getByLabel('Version').locator('option').count(), 4);
+    });
     complaints.length = 0; // the conflict shows as a failed load
   }, kim],
   ['the other comments, an answer comes, the thread is resolved', async () => {
@@ -111,9 +102,10 @@ const steps = [
     await ana.reload();
     await ana.getByRole('button', {name: 'Share'}).click();
     const kinds = ana.locator('.share-kind');
-    await kinds.first().waitFor();
-    assert.deepEqual(await kinds.locator('input').evaluateAll((all) => all.map((one) => one.checked)), [false, false, false, false, true]);
-    assert.match(await ana.locator('.share-kinds').innerText(), /\/home\/kim\/train\.py/);
+    await eventually(async () => {
+      assert.deepEqual(await kinds.locator('input').evaluateAll((all) => all.map((one) => one.checked)), [false, false, false, false, true]);
+      assert.match(await ana.locator('.share-kinds').innerText(), /\/home\/kim\/train\.py/);
+    });
     await ana.getByRole('button', {name: 'Make a link'}).click();
     link = await ana.getByLabel('The link').inputValue();
     assert.match(link, /\/s\/[a-z2-7]{32}$/);
@@ -171,16 +163,16 @@ const steps = [
     await ana.waitForURL(/[?&]v=/);
     await ana.getByRole('button', {name: 'Share'}).click();
     await ana.getByRole('button', {name: 'Add to a report'}).click();
-    assert.equal(await dialog.getByLabel('What').locator('option').first().innerText(), 'The stretch of the timeline in view');
+    const offered = dialog.getByLabel('What').locator('option').first();
+    await eventually(async () => assert.equal(await offered.innerText(), 'The stretch of the timeline in view'));
     await dialog.getByLabel('Report').selectOption({label: 'Pieces of evidence'});
     await dialog.getByRole('button', {name: 'Add', exact: true}).click();
     await ana.waitForURL(pieces);
     await frame.locator('.part-window svg rect').first().waitFor();
-    assert.equal(await frame.locator('.part-finding').count(), 1);
+    await eventually(async () => assert.equal(await frame.locator('.part-finding').count(), 1));
   }, ana],
   ['the exported file opens from disk, without scripts, with the evidence of deleted traces', async () => {
-    const headers = {Authorization: `Bearer ${server.key}`};
-    const api = async (path, method = 'GET') => await fetch(`${server.base}/api/v1/${path}`, {method, headers});
+    const api = (path, method = 'GET') => server.api(path, {method});
     const id = address.slice(-26);
     const {markdown} = await (await api(`reports/${id}/versions/1`)).json();
     const traces = (await (await api('traces')).json()).traces;
@@ -210,14 +202,12 @@ const steps = [
     await picture(kim, 'report-dark');
     await kim.setViewportSize({width: 390, height: 800});
     await picture(kim, 'report-narrow');
-    const wide = await kim.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(wide <= 390, String(wide));
+    await eventually(async () => {
+      const wide = await kim.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= 390, String(wide));
+    });
     assert.deepEqual(complaints, []);
   }, kim],
 ];
 
-await main(steps, async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

@@ -1,22 +1,11 @@
 // The SQL tab: a query and its rows, what is wrong with one, limits, copying, chart, track, history, address.
 import assert from 'node:assert/strict';
-import {mkdirSync, writeFileSync} from 'node:fs';
+import {writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {eventually} from './harness.mjs';
+import {stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const STALLED_MS = 120_000;
 const EVIL = '<img src=x onerror=alert(1)>, "quoted"';
-
-const scratch = scratchFolder();
-const data = join(scratch, 'data');
-mkdirSync(data);
 
 /** 1200 times work of 2 us within 300 of outer, and one of an odd name. */
 function trace() {
@@ -28,13 +17,14 @@ function trace() {
   }
   return JSON.stringify({traceEvents});
 }
-writeFileSync(join(scratch, 'queried.json'), trace());
-run('import', '--data', data, join(scratch, 'queried.json'));
-const server = await startServer(data);
-const {browser, page, complaints} = await startBrowser();
-page.setDefaultTimeout(STALLED_MS);
+function drawn(scratch) {
+  const path = join(scratch, 'queried.json');
+  writeFileSync(path, trace());
+  return path;
+}
+const {server, page, complaints, main} = await stage({files: (scratch) => [drawn(scratch)]});
 await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], {origin: server.base});
-const {traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers: {Authorization: `Bearer ${server.key}`}})).json();
+const {traces} = await (await server.api('traces')).json();
 const {id} = traces[0];
 
 const field = page.getByRole('textbox', {name: 'Query in SQL'});
@@ -85,7 +75,7 @@ const steps = [
     await page.waitForFunction(() => document.querySelector('.sql-query').value === 'SELECT count(*) AS n FROM by_name');
     await field.press('Control+Enter');
     await page.waitForFunction(() => document.querySelector('.sql-rows th')?.textContent === 'n');
-    assert.deepEqual(await cells(), [['3']]);
+    await eventually(async () => assert.deepEqual(await cells(), [['3']]));
   }],
   ['a wrong query says what is wrong, and no row of the one before stands beside it', async () => {
     const response = await ask('SELECT absent FROM by_name');
@@ -145,7 +135,7 @@ const steps = [
     await page.waitForURL((url) => !/view=sql/.test(url.href));
     const strip = page.getByRole('region', {name: 'Rows of a query'});
     await strip.locator('rect').first().waitFor();
-    assert.match(await strip.innerText(), /300 rows/);
+    await eventually(async () => assert.match(await strip.innerText(), /300 rows/));
     await strip.getByRole('button', {name: 'Remove the rows of the query'}).click();
     await strip.waitFor({state: 'detached'});
   }],
@@ -153,22 +143,20 @@ const steps = [
     await page.goBack();
     await page.waitForURL(/view=sql/);
     await page.reload();
-    await field.waitFor();
-    assert.match(await field.inputValue(), /WHERE name = 'outer'/);
+    await eventually(async () => assert.match(await field.inputValue(), /WHERE name = 'outer'/));
     const history = page.getByLabel('Queries asked before');
-    const kept = await history.locator('option').allTextContents();
-    assert.equal(kept.filter((one) => /by_name ORDER BY total_ns DESC/.test(one)).length, 1);
+    let kept = [];
+    await eventually(async () => {
+      kept = await history.locator('option').allTextContents();
+      assert.equal(kept.filter((one) => /by_name ORDER BY total_ns DESC/.test(one)).length, 1);
+    });
     assert.equal(kept.some((one) => /absent FROM|DELETE|RECURSIVE/.test(one)), false, 'what failed is not kept');
     await history.selectOption(String(kept.findIndex((one) => /six_times_seven/.test(one)) - 1));
-    assert.equal(await field.inputValue(), 'SELECT 6 * 7 AS six_times_seven');
+    await eventually(async () => assert.equal(await field.inputValue(), 'SELECT 6 * 7 AS six_times_seven'));
   }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints.filter((one) => !/status of 400/.test(one)), []);
   }],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

@@ -3,25 +3,13 @@
 // server escaped web/text/en.json.
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
-import {mkdirSync, readFileSync, readdirSync} from 'node:fs';
+import {readFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {ROOT, main, obstacle, removeFolder, run, scratchFolder, simulate, startBrowser, startServer, until} from './harness.mjs';
+import {ROOT, eventually, run, until} from './harness.mjs';
+import {archiveOfRanks, demoTrace, stage} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
-const scratch = scratchFolder();
+const {scratch, data, server, page, complaints, answered, main} = await stage();
 const dist = join(scratch, 'dist');
-const data = join(scratch, 'data');
-const demo = join(scratch, 'demo');
-mkdirSync(data);
-run('demo', demo);
-const server = await startServer(data);
-const {browser, page, complaints, answered} = await startBrowser();
 
 /** What the server said, as people may read it: names, verdicts, findings. */
 const told = new Set();
@@ -84,9 +72,9 @@ const isTold = (words) => {
   return heardBytes.some((bytes) => bytes.includes(words));
 };
 
-const seen = new Map();
-async function look(name) {
-  await answered();
+/** What stands on the screen, is no word of the server and not in brackets. */
+async function escapedTexts() {
+  const seen = new Set();
   for (const {text, where} of await textsOfPage())
     for (const piece of text.replace(/⟦[^⟧]*⟧/gu, '\n').split('\n')) {
       if (!/\p{L}{2}/u.test(piece.replace(UNITS, ''))) continue;
@@ -96,12 +84,19 @@ async function look(name) {
       const loose = words.replace(CLOCK, '').split(/[,;·→|]| \(/).filter((part) => !isTold(part.trim())).join(',');
       const parts = loose.replace(UNITS, '').replace(KEYS, '').split(/[,;:·()→|]|(?<![\p{L}\d_])[\d.]+(?:\/s)?(?![\p{L}\d_-])/u);
       for (const part of parts.map((each) => each.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '').replace(/\/s$/, '').replace(/^\p{L} +/u, '')))
-        if (/\p{L}{2}/u.test(part) && !isTold(part)) seen.set(`${part}  in ${where}: ${piece}`, name);
+        if (/\p{L}{2}/u.test(part) && !isTold(part)) seen.add(`${part}  in ${where}: ${piece}`);
     }
-  const escaped = [...seen].filter(([, screen]) => screen === name).map(([what]) => what);
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  assert.deepEqual(escaped, [], `${name}: not in brackets`);
-  assert.ok(wide <= 0, `${name}: ${wide} px wider than the window`);
+  return [...seen];
+}
+
+async function look(name) {
+  await answered();
+  // what the server said is heard here a moment after the page shows it
+  await eventually(async () => {
+    assert.deepEqual(await escapedTexts(), [], `${name}: not in brackets`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${name}: ${wide} px wider than the window`);
+  });
 }
 
 /** Another address without a reload, as a link on the page would go there. */
@@ -164,15 +159,10 @@ const steps = [
     await look('begin');
   }],
   ['the list, and what is done with a row', async () => {
-    const ranks = join(scratch, 'ranks');
-    simulate(ranks, '--seed', '47', '--ranks');
-    const archive = join(scratch, 'two ranks.tar');
-    assert.equal(spawnSync('tar', ['cf', archive, '-C', ranks, ...readdirSync(ranks).filter((name) => !name.includes('truth'))]).status, 0);
-    for (const path of [join(demo, '1-two-workers.json'), join(demo, '2-five-workers.json'), archive]) run('import', path, '--data', data);
-    const headers = {Authorization: `Bearer ${server.key}`};
-    await fetch(`${server.base}/api/v1/traces?name=damaged`, {method: 'POST', body: '[{"this is": no trace', headers});
+    run('import', '--data', data, demoTrace('1-two-workers'), demoTrace('2-five-workers'), archiveOfRanks(scratch, 47));
+    await server.api('traces?name=damaged', {method: 'POST', body: '[{"this is": no trace'});
     await until(async () => {
-      ({traces} = await (await fetch(`${server.base}/api/v1/traces`, {headers})).json());
+      ({traces} = await (await server.api('traces')).json());
       return traces.some(({state}) => state === 'failed');
     });
     await page.goto(server.base);
@@ -204,8 +194,4 @@ const steps = [
   ['nothing complains', async () => assert.deepEqual(complaints.filter((each) => !/status of 40[14]/.test(each)), [])],
 ];
 
-await main(steps.map(([name, step]) => [name, step, page]), async () => {
-  await browser.close();
-  await server.stop();
-  removeFolder(scratch);
-});
+await main(steps);

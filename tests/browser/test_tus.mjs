@@ -7,15 +7,10 @@ import {existsSync, mkdirSync, readFileSync, rmSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {connect, createServer} from 'node:net';
 import {join} from 'node:path';
-import {LACUNA, main, obstacle, removeFolder, ROOT, scratchFolder, startBrowser, until} from './harness.mjs';
+import {LACUNA, ROOT, main, scratchFolder, startBrowser, until} from './harness.mjs';
+import {needBrowser} from './stage.mjs';
 
-const why = obstacle();
-if (why) {
-  console.log(`skip: ${why}`);
-  console.log('0 passed, 0 failed');
-  process.exit(0);
-}
-
+needBrowser();
 const isSoak = process.env.LACUNA_SOAK === '1';
 const COUNT = isSoak ? 32 : 4;
 const BYTES = (isSoak ? 100 : 10) << 20;
@@ -172,5 +167,4 @@ await main(steps, async () => {
   await browser.close();
   relay.close();
   await kill();
-  removeFolder(scratch);
 });
