@@ -313,6 +313,22 @@ static py_object *py_cpu_ns(py_object *self, py_object *unused)
     return PyLong_FromLong((long)lac_cpu_clock_now());
 }
 
+/*
+ * interpreter(): the number of the interpreter that calls, 0 is the main one; -1: this Python does
+ * not say. Asking its module instead means to load that: 10 ms and more among PyTorch's libraries.
+ */
+static py_object *py_interpreter(py_object *self, py_object *unused)
+{
+    void *(*current)(void) = NULL;
+    int64_t (*number_of)(void *) = NULL;
+
+    (void)self;
+    (void)unused;
+    *(void **)&current = dlsym(RTLD_DEFAULT, "PyInterpreterState_Get"); /* from 3.9 on */
+    *(void **)&number_of = dlsym(RTLD_DEFAULT, "PyInterpreterState_GetID");
+    return PyLong_FromLong(current != NULL && number_of != NULL ? (long)number_of(current()) : -1);
+}
+
 /* load(): True when this process records */
 static py_object *py_load(py_object *self, py_object *unused)
 {
@@ -340,6 +356,8 @@ static py_object *py_load(py_object *self, py_object *unused)
 static struct py_method methods[] = {
     {"load", py_load, PY_METHOD_NOARGS,
      "whether this process records; call it before anything else"},
+    {"interpreter", py_interpreter, PY_METHOD_NOARGS,
+     "number of this interpreter, 0: the main one, -1: unknown"},
     {"cpu_clock_ns", py_cpu_clock_ns, PY_METHOD_NOARGS, "what reading a thread's CPU clock costs"},
     {"cpu_ns", py_cpu_ns, PY_METHOD_NOARGS, "CPU time of this thread"},
     {"push", py_push, PY_METHOD_ONE, "open a range"},
