@@ -120,6 +120,16 @@ def skipped(output):
     return said or [f"{count} of its tests, it says why with -v" for count in counts]
 
 
+# what says why, in the output of Check, unittest, node:test, the sanitizers and a browser test
+TELLING = re.compile(r":[FE]:|^(FAIL|ERROR|not ok)\b|Error\b|rror:|Expired\b|SUMMARY:|^timed out|^ended by signal")
+
+
+def telling_lines(output, limit=12):
+    """The lines of a failure by which its cause is found; the last ones where none is known. They stand at the end, which is all that some CI keeps."""
+    lines = [line[:400] for line in output.splitlines() if line.strip()]
+    return [line for line in lines if TELLING.search(line.strip())][:limit] or lines[-limit:]
+
+
 def run_one(name, command, environment, running, limit_s=TIMEOUT_S):
     """Runs one test with a time limit for it and all it started; its output is kept together."""
     start = time.monotonic()
@@ -312,17 +322,17 @@ def main():
                 times[result.name] = round(result.seconds, 1)
             skips += [f"{result.name}: {reason}" for reason in skipped(result.output)]
             if result.failed:
-                failures.append(result.name)
+                failures.append(result)
     except KeyboardInterrupt:
         for pid in list(running):
             os.killpg(pid, signal.SIGKILL)
         print("interrupted")
         return 130
     keep_times(times)
-    for line in sorted(skips):
-        print("skipped", line)
-    if failures:
-        print("failed:", " ".join(failures))
+    for line, times_said in sorted(collections.Counter(skips).items()):
+        print("skipped", line + (f" ({times_said} times)" if times_said > 1 else ""))
+    for failure in failures:
+        print("\n".join([f"failed: {failure.name}", *("    " + line for line in telling_lines(failure.output))]))
     if not tests:
         print(f"no test matches '{args.filter}'")
         total_failed = 1

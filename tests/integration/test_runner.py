@@ -45,6 +45,13 @@ class Runner(unittest.TestCase):
         names = {test[0] for test in run.discover()}
         self.assertEqual([name for name in run.LONG_TESTS if name not in names], [])
 
+    def test_the_end_of_a_run_says_why_a_test_failed(self):
+        check = "Running\n50%: Checks: 2, Failures: 1, Errors: 0\ntests/unit/test_x.c:12:F:inject:forks:0: 'a == 9' failed\n" + "noise\n" * 90
+        self.assertEqual(run.telling_lines(check), ["tests/unit/test_x.c:12:F:inject:forks:0: 'a == 9' failed"])
+        unit = "FAIL: test_items (__main__.Hook)\nTraceback (most recent call last):\n  File x\nAssertionError: 'True' != 'False'\n" + "noise\n" * 90
+        self.assertEqual(run.telling_lines(unit), ["FAIL: test_items (__main__.Hook)", "AssertionError: 'True' != 'False'"])
+        self.assertEqual(run.telling_lines("nobody\nknows"), ["nobody", "knows"])
+
 
 if __name__ == "__main__":
     unittest.main()

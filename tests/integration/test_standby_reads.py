@@ -401,8 +401,12 @@ class Lost(Pair):
                 break  # it is taking over
             time.sleep(0.05)
         late.join(240)
-        self.assertEqual([(reply.status, reply.json()["error"]["code"]) for reply in answers], [(503, "node_lost")])
+        [reply] = answers
         self.other.took_over()
+        if reply.status == 200:  # on a busy machine it may arrive when the other node has taken over: then it is done
+            self.assertEqual(self.other.api(f"/traces/{id}")["name"], "late")
+        else:
+            self.assertEqual((reply.status, reply.json()["error"]["code"]), (503, "node_lost"))
         self.assertEqual(self.other.port, port)
         self.assertEqual(self.other.request("PATCH", f"/api/v1/traces/{id}", body='{"name": "here"}', headers=JSON).status, 200)
         self.main.process.send_signal(signal.SIGCONT)
