@@ -28,12 +28,14 @@ Q := $(if $(V),,@)
 # ---- libraries: from archives where the distribution ships them, so that build/lacuna is one file
 has_archive = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
 lib         = $(if $(and $(if $(SAN),,y),$(call has_archive,$(1))),-l:lib$(1).a,-l$(1))
-ANALYSIS_LIBS = $(call lib,zstd) $(call lib,isal) $(call lib,sqlite3) -lm -lpthread -ldl
-MARKDOWN_LIBS = $(call lib,cmark-gfm-extensions) $(call lib,cmark-gfm)
-SERVER_LIBS   = $(call lib,microhttpd) $(call lib,json-c) $(call lib,sodium) $(MARKDOWN_LIBS) $(ANALYSIS_LIBS) \
-                $(if $(call has_archive,microhttpd),-lgnutls)
-CHECK_CFLAGS  = $(shell pkg-config --cflags check) $(if $(wildcard /usr/local/cuda/include/cupti.h),-isystem /usr/local/cuda/include)
-CHECK_LIBS    = $(shell pkg-config --libs check)
+# each is asked for at its first use and kept: the compiler and pkg-config would otherwise run ten times for every program that is linked
+ANALYSIS_LIBS = $(eval ANALYSIS_LIBS := $(call lib,zstd) $(call lib,isal) $(call lib,sqlite3) -lm -lpthread -ldl)$(ANALYSIS_LIBS)
+MARKDOWN_LIBS = $(eval MARKDOWN_LIBS := $(call lib,cmark-gfm-extensions) $(call lib,cmark-gfm))$(MARKDOWN_LIBS)
+SERVER_LIBS   = $(eval SERVER_LIBS := $(call lib,microhttpd) $(call lib,json-c) $(call lib,sodium) $(MARKDOWN_LIBS) $(ANALYSIS_LIBS) \
+                $(if $(call has_archive,microhttpd),-lgnutls))$(SERVER_LIBS)
+CHECK_CFLAGS  = $(eval CHECK_CFLAGS := $(shell pkg-config --cflags check) \
+                $(if $(wildcard /usr/local/cuda/include/cupti.h),-isystem /usr/local/cuda/include))$(CHECK_CFLAGS)
+CHECK_LIBS    = $(eval CHECK_LIBS := $(shell pkg-config --libs check))$(CHECK_LIBS)
 
 # ---- sources: every folder, however deep
 sources = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
