@@ -45,7 +45,7 @@ BUILD_TIMEOUT_S = 7200
 ALONE = re.compile(r"^attack$|^test_server_load$|^test_server_crash$")
 TIMES_FILE = "build/test-times.json"
 # another test begins beside the others when so much of a core was idle for so long
-IDLE_CORES = 0.8
+IDLE_CORES = 0.5
 IDLE_LOOK_S = 2.0
 
 # make's targets for the tests that do not need them to be built before the first test starts

@@ -6,6 +6,7 @@ LACUNA names the program (default build/lacuna). --update writes the reports und
 they are committed.
 """
 import difflib
+import functools
 import glob
 import html.parser
 import json
@@ -51,6 +52,10 @@ def export(path, form, *more):
 
 def analyze(path):
     return json.loads(run("analyze", "--json", path).stdout)
+
+
+# of what does not change: the traces that are exported
+analyze_once = functools.cache(analyze)
 
 
 class Page(html.parser.HTMLParser):
@@ -100,7 +105,7 @@ def check_page(what, text):
 
 def check_report(path):
     what = os.path.basename(path)
-    analysis = analyze(path)
+    analysis = analyze_once(path)
     seen = " ".join(check_page(what, export(path, "html")).split())
     markdown = export(path, "markdown")
     plain = lambda text: " ".join(text.split())  # noqa: E731
@@ -116,8 +121,7 @@ def check_report(path):
     expect(f"{what} same bytes", export(path, "html") == export(path, "html"))
 
 
-def facts(path):
-    analysis = analyze(path)
+def facts(analysis):
     trace = analysis["trace"]
     return {
         "t0": trace["t0_ns"], "duration": trace["duration_ns"], "slices": trace["slice_count"],
@@ -135,7 +139,7 @@ def check_chrome(path, folder):
     expect(f"{what} chrome", done.returncode == 0, done.stderr)
     document = json.load(open(target, encoding="utf-8"))
     expect(f"{what} events", all({"ph", "pid", "tid", "name"} <= event.keys() for event in document["traceEvents"]))
-    have, want = facts(target), facts(path)
+    have, want = facts(analyze(target)), facts(analyze_once(path))
     # stacks that a profiler sampled beside the trace stay out: who reads the file would take them for calls (folded and speedscope have them)
     rows = json.loads(run("sql", path, "SELECT t.kind = 'profile' AS sampled, count(*) AS slices, max(s.start_ns + s.dur_ns) AS end_ns "
                           "FROM slices s JOIN tracks t ON t.id = s.track GROUP BY 1", "--json").stdout)["rows"]
@@ -150,7 +154,7 @@ def check_chrome(path, folder):
 
 def check_stacks(path):
     what = os.path.basename(path)
-    analysis = analyze(path)
+    analysis = analyze_once(path)
     total = 0
     for line in export(path, "folded", "--metric", "gpu").splitlines():
         stack, value = line.rsplit(" ", 1)
@@ -172,7 +176,7 @@ def check_sqlite(path, folder):
     what = os.path.basename(path)
     target = os.path.join(folder, "tables.sqlite")
     expect(f"{what} sqlite", run("export", path, "--to", "sqlite", "-o", target).returncode == 0)
-    analysis = analyze(path)
+    analysis = analyze_once(path)
     db = sqlite3.connect(target)
     one = lambda sql: db.execute(sql).fetchone()[0]  # noqa: E731
     expect(f"{what} kernels", one("SELECT count(*) FROM kernels") == analysis["kernels"]["count"])

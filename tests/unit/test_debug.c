@@ -240,5 +240,5 @@ int main(void)
     tcase_add_test(tcase, a_closed_stderr_is_no_trouble);
     tcase_add_test(tcase, a_pipe_that_nobody_reads_ends_nothing);
     suite_add_tcase(suite, tcase);
-    return check_main(suite);
+    return check_main_apart(suite);
 }

@@ -265,15 +265,22 @@ END_TEST
 
 START_TEST(counters_that_break_off_end_once)
 {
+    /* PCIe goes on by the slow call, longer each time: it comes late on a busy machine */
+    static const char *const seconds[] = {"2.5", "5", "10", "20"};
+
     (void)setenv("NVML_STAND_IN_GPM", "breaks", 1);
-    record("stand_in/nvml", "2.5");
+    record("stand_in/nvml", seconds[0]);
+    for (size_t i = 1; i < LAC_COUNT_OF(seconds) && strstr(said, "pcie 0 ") != NULL; i++) {
+        lac_job_teardown();
+        lac_job_setup();
+        record("stand_in/nvml", seconds[i]);
+    }
+    ck_assert_ptr_null(strstr(said, "pcie 0 "));
     check_counter("GPU 0: SMs active (%)", 38.5);
     ck_assert_ptr_nonnull(strstr(facts(), "\"gpm_off.0\":\"not this GPU"));
     ck_assert_msg(strstr(said, " samples 8 ") != NULL, "%s", said);
     ck_assert_ptr_nonnull(strstr(said, "lacuna: the counters of GPU 0"));
     ck_assert_ptr_null(strstr(strstr(said, "lacuna: the counters of GPU 0") + 1, "lacuna: "));
-    /* PCIe goes on by the slow call */
-    ck_assert_ptr_null(strstr(said, "pcie 0 "));
 }
 END_TEST
 
@@ -499,5 +506,5 @@ int main(void)
     tcase_add_test(made, a_gpus_series_begins_with_its_first_value);
     tcase_add_test(made, a_kind_of_sample_that_is_not_known_is_skipped_and_counted);
     suite_add_tcase(suite, made);
-    return check_main(suite);
+    return check_main_apart(suite);
 }

@@ -834,5 +834,5 @@ static Suite *suite(void)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    return check_main(suite());
+    return check_main_apart(suite());
 }
