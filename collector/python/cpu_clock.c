@@ -1,8 +1,5 @@
 #include "collector/python/cpu_clock.h"
 
-#include "collector/python/run_mark.h"
-
-#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -13,7 +10,8 @@ enum {
 
 static int64_t cost_ns;
 static int64_t fresh_ns;
-/* When this thread read its clock; 0: not yet. */
+/* When this thread read its clock; 0: not yet. No fork is so quick that a child finds it fresh, whose
+ * clock begins at 0. */
 static __thread int64_t read_wall_ns;
 static __thread int64_t read_cpu_ns;
 
@@ -22,13 +20,6 @@ static int64_t now_ns(clockid_t clock)
     struct timespec time;
 
     return clock_gettime(clock, &time) == 0 ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec : -1;
-}
-
-/* A child's clock begins at 0. One that was forked past this finds no reading that is fresh. */
-static void after_fork(void)
-{
-    read_wall_ns = 0;
-    lac_run_mark_drop();
 }
 
 void lac_cpu_clock_begin(void)
@@ -49,9 +40,6 @@ void lac_cpu_clock_begin(void)
     cost_ns = cost_ns > 0 ? cost_ns : 1;
     fresh_ns = cost_ns * COSTS_FRESH < LAC_CPU_CLOCK_ERROR_NS ? cost_ns * COSTS_FRESH
                                                               : LAC_CPU_CLOCK_ERROR_NS;
-    if (pthread_atfork(NULL, NULL, after_fork) == 0) {
-        lac_run_mark_begin();
-    }
 }
 
 int64_t lac_cpu_clock_cost_ns(void)
@@ -62,14 +50,11 @@ int64_t lac_cpu_clock_cost_ns(void)
 int64_t lac_cpu_clock_now(void)
 {
     const int64_t wall_ns = now_ns(CLOCK_MONOTONIC);
-    const int64_t age_ns = wall_ns - read_wall_ns;
 
-    if (read_wall_ns != 0 &&
-        (age_ns < fresh_ns || (age_ns < LAC_CPU_CLOCK_TRUST_NS && lac_run_mark_holds()))) {
-        return read_cpu_ns + age_ns;
+    if (read_wall_ns == 0 || wall_ns - read_wall_ns >= fresh_ns) {
+        read_cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+        read_wall_ns = read_cpu_ns >= 0 ? now_ns(CLOCK_MONOTONIC) : 0;
+        return read_cpu_ns;
     }
-    lac_run_mark_set(); /* before the reading: a break after it is seen */
-    read_cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
-    read_wall_ns = read_cpu_ns >= 0 ? now_ns(CLOCK_MONOTONIC) : 0;
-    return read_cpu_ns;
+    return read_cpu_ns + (wall_ns - read_wall_ns);
 }

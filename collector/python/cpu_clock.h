@@ -3,16 +3,14 @@
 
 /*
  * The CPU time of the calling thread, from few readings of the kernel's clock. A reading takes 0.2
- * to several us, as machines differ, and leaves the job's own data and code less of the caches. A
- * thread that kept its core since its last reading (run_mark.h) has computed all that time, for
- * LAC_CPU_CLOCK_TRUST_NS at most: no new reading. Where that is not known, and where ranges follow
- * each other so closely that a reading would take longer than what lies between, a thread is taken
- * to have computed, too: what that may be wrong by is below LAC_CPU_CLOCK_ERROR_NS.
+ * to several us, as machines differ, and where ranges follow each other the end of one is nearly
+ * the start of the next. So a thread that read its clock a moment ago, on the wall, is taken to have
+ * computed since: what that may be wrong by is below LAC_CPU_CLOCK_ERROR_NS.
  */
 
 #include <stdint.h>
 
-enum { LAC_CPU_CLOCK_ERROR_NS = 10000, LAC_CPU_CLOCK_TRUST_NS = 2000000 };
+enum { LAC_CPU_CLOCK_ERROR_NS = 10000 };
 
 /** Measures what a reading costs: a few readings, once per process. Before lac_cpu_clock_now(). */
 void lac_cpu_clock_begin(void);
