@@ -93,12 +93,6 @@ enum lac_status lac_db_step_row(struct lac_statement *statement, const char *wha
     return statement->driver->step_row(statement, what, reterr);
 }
 
-void lac_db_reset(struct lac_statement *statement)
-{
-    assert(statement != NULL);
-    statement->driver->reset(statement);
-}
-
 void lac_db_bind_i64(struct lac_statement *statement, int index, int64_t value)
 {
     assert(statement != NULL);

@@ -63,9 +63,6 @@ LAC_MUST_USE enum lac_status lac_db_step_done(struct lac_statement *statement, c
 LAC_MUST_USE enum lac_status lac_db_step_row(struct lac_statement *statement, const char *what,
                                              struct lac_error *reterr);
 
-/** Reset and clear bindings. */
-void lac_db_reset(struct lac_statement *statement);
-
 /* Bindings: an index that does not exist is our bug, memory shows when stepping. What is not bound
  * is null, and so is a NULL text and a double that is not a number. */
 void lac_db_bind_i64(struct lac_statement *statement, int index, int64_t value);

@@ -22,7 +22,6 @@ struct lac_db_driver {
                                  struct lac_error *reterr);
     enum lac_status (*step_row)(struct lac_statement *statement, const char *what,
                                 struct lac_error *reterr);
-    void (*reset)(struct lac_statement *statement);
     void (*bind_i64)(struct lac_statement *statement, int index, int64_t value);
     void (*bind_f64)(struct lac_statement *statement, int index, double value);
     void (*bind_text)(struct lac_statement *statement, int index, const char *text);

@@ -725,7 +725,6 @@ static const struct lac_db_driver driver = {
     .parameter_count = parameter_count,
     .step_done = step_done,
     .step_row = step_row,
-    .reset = reset,
     .bind_i64 = bind_i64,
     .bind_f64 = bind_f64,
     .bind_text = bind_text,

@@ -111,11 +111,6 @@ static enum lac_status step_row(struct lac_statement *statement, const char *wha
     return lac_sql_step_row(inner(statement), what, reterr);
 }
 
-static void reset(struct lac_statement *statement)
-{
-    lac_sql_reset(inner(statement));
-}
-
 static void bind_i64(struct lac_statement *statement, int index, int64_t value)
 {
     lac_sql_bind_i64(inner(statement), index, value);
@@ -181,7 +176,6 @@ static const struct lac_db_driver driver = {
     .parameter_count = parameter_count,
     .step_done = step_done,
     .step_row = step_row,
-    .reset = reset,
     .bind_i64 = bind_i64,
     .bind_f64 = bind_f64,
     .bind_text = bind_text,

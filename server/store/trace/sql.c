@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum lac_status lac_sql_init(struct lac_error *reterr)
@@ -165,22 +164,4 @@ void lac_sql_bind_text(sqlite3_stmt *statement, int index, const char *text)
 void lac_sql_bind_blob(sqlite3_stmt *statement, int index, const void *data, size_t size_bytes)
 {
     check_bind(sqlite3_bind_blob64(statement, index, data, size_bytes, SQLITE_STATIC));
-}
-
-char *lac_sql_take_text(sqlite3_stmt *statement, int column, enum lac_status *status)
-{
-    const unsigned char *text = sqlite3_column_text(statement, column);
-    char *copy;
-
-    if (text == NULL) {
-        if (sqlite3_column_type(statement, column) != SQLITE_NULL) {
-            *status = LAC_ERR_NOMEM;
-        }
-        return NULL;
-    }
-    copy = strdup((const char *)text);
-    if (copy == NULL) {
-        *status = LAC_ERR_NOMEM;
-    }
-    return copy;
 }

@@ -57,7 +57,4 @@ void lac_sql_bind_text(sqlite3_stmt *statement, int index, const char *text);
 /** Borrowed until the statement is reset. */
 void lac_sql_bind_blob(sqlite3_stmt *statement, int index, const void *data, size_t size_bytes);
 
-/** Column as text that the caller frees; NULL stays NULL. Sets *status on lack of memory. */
-char *lac_sql_take_text(sqlite3_stmt *statement, int column, enum lac_status *status);
-
 #endif
