@@ -380,5 +380,5 @@ int main(void)
     tcase_add_test(tests, only_a_reply_of_ours_is_a_server);
     tcase_add_test(tests, the_whole_runs_here);
     suite_add_tcase(suite, tests);
-    return check_main(suite);
+    return check_main_apart(suite);
 }
