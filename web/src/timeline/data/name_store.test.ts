@@ -3,15 +3,23 @@ import test from 'node:test';
 import {formatIndexSet} from '../../render/tile_plan';
 import {NameStore} from './name_store';
 
-test('names are asked for once, in one request for all of a frame', async () => {
+const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+
+/** Names of a server that names each by its number as `textOf` says, and what it was asked for. */
+function bench(textOf: (id: number) => string): {
+  names: NameStore;
+  asked: (readonly number[])[];
+} {
   const asked: (readonly number[])[] = [];
-  const names = new NameStore(
-    ids => {
-      asked.push(ids);
-      return Promise.resolve(ids.map(id => [id, `void ns::k${id}<int>(x)`] as const));
-    },
-    () => undefined,
-  );
+  const fetch = (ids: readonly number[]): Promise<(readonly [number, string])[]> => {
+    asked.push(ids);
+    return Promise.resolve(ids.map(id => [id, textOf(id)] as const));
+  };
+  return {names: new NameStore(fetch, () => undefined), asked};
+}
+
+test('names are asked for once, in one request for all of a frame', async () => {
+  const {names, asked} = bench(id => `void ns::k${id}<int>(x)`);
   assert.equal(names.text(5), undefined);
   assert.equal(names.label(3), undefined);
   names.text(5);
@@ -29,15 +37,7 @@ test('names are asked for once, in one request for all of a frame', async () => 
 });
 
 test('many names are asked for as ranges that take along what is between, in an address of 2 KiB', async () => {
-  const asked: (readonly number[])[] = [];
-  const names = new NameStore(
-    ids => {
-      asked.push(ids);
-      return Promise.resolve(ids.map(id => [id, `k${id}`] as const));
-    },
-    () => undefined,
-  );
-  const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+  const {names, asked} = bench(id => `k${id}`);
   for (let id = 0; id < 3000; id += 3) names.text(id);
   names.flush();
   await settle();
@@ -54,16 +54,8 @@ test('many names are asked for as ranges that take along what is between, in an 
 });
 
 test('names that are on their way from the start are not asked for again, but if they do not come', async () => {
-  const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
   for (const isHere of [true, false]) {
-    const asked: (readonly number[])[] = [];
-    const names = new NameStore(
-      ids => {
-        asked.push(ids);
-        return Promise.resolve(ids.map(id => [id, `later ${id}`] as const));
-      },
-      () => undefined,
-    );
+    const {names, asked} = bench(id => `later ${id}`);
     const first = isHere
       ? Promise.resolve([[3, 'first 3'] as const])
       : Promise.reject(new Error('away'));
