@@ -242,7 +242,7 @@ static void write_partition(struct lac_text_page *page, const struct lac_analysi
 /** The first change with its band, then what still gains after it. */
 static void write_findings(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
-    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    const struct lac_finding *first = lac_analysis_first_to_do(analysis);
     if (first == NULL || first->brief[0] == '\0' || !(first->gain_mid_pct >= 1.0)) {
         return;
     }

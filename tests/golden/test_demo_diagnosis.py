@@ -116,10 +116,14 @@ def check_series(folder, label):
         analysis = json.loads(run("analyze", path, "--json"))
         check_facts(name, analysis, truth)
         check_first_finding(name, analysis, truth)
+        proposed = [finding["change"] for finding in analysis["findings"] if finding["change"]]
+        expect(f"{name} proposes a change once", len(proposed) == len(set(proposed)), proposed)
         check_changes(name, path, truth)
         replay = analysis["replay"]
         expect(f"{name} played again", replay["method"] == "graph" and abs(replay["error_pct"]) <= 1.0, f"{replay}")
         report = run("analyze", path)
+        told = "do this" in report and analysis["plan"][0]["brief"] in report
+        expect(f"{name} report begins with the plan", told or not analysis["plan"], report)
         expect(f"{name} report fits", len(report.splitlines()) <= 32 and max(map(len, report.splitlines())) <= 80)
         again = run("analyze", path, "--json")
         expect(f"{name} same bytes twice", json.loads(again) == analysis)

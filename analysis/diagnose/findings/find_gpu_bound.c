@@ -1,4 +1,5 @@
-/* The GPU is the limit: computing kernels, without communication, fill nine tenths of the step. */
+/* The GPU is the limit: computing kernels, without communication, fill nine tenths of the step. It
+ * proposes nothing itself: what shortens the kernels are findings of their own. */
 
 #include "analysis/diagnose/facts/gpu_counters.h"
 #include "analysis/diagnose/findings/findings.h"
@@ -22,7 +23,7 @@ static const struct {
     {"optimizer", {LAC_FAMILY_OPTIMIZER}, 1},
     {"reductions and indexing", {LAC_FAMILY_REDUCE, LAC_FAMILY_INDEX}, 2},
 };
-enum { KIND_COUNT = LAC_COUNT_OF(kinds), ELEMENTWISE = 3 };
+enum { KIND_COUNT = LAC_COUNT_OF(kinds) };
 
 struct share {
     int kind;
@@ -96,7 +97,6 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
     }
     struct share shares[KIND_COUNT];
     share_of_kinds(analysis, shares);
-    double elementwise_pct = shares[ELEMENTWISE].pct;
     qsort(shares, KIND_COUNT, sizeof(shares[0]), by_pct);
     const struct lac_step_time *time = facts->time;
     lac_finding_cost(facts, finding, time->compute_ns);
@@ -106,18 +106,6 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
         &analysis->texts, "GPU-bound: compute kernels run for %.0f %% of the step", computing_pct);
     finding->why =
         lac_texts_add(&analysis->texts, "%s%s", kinds_text(facts, shares), counters_text(facts));
-    if (elementwise_pct >= ELEMENTWISE_MIN_PCT &&
-        lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH &&
-        lac_compiled_of(facts) == LAC_COMPILED_NOT) {
-        finding->brief = "fuse elementwise kernels";
-        finding->change = "model = torch.compile(model)";
-        finding->costs = "Minutes of compilation at the start; recompilation when shapes change.";
-        finding->expect = lac_texts_add(
-            &analysis->texts,
-            "elementwise and normalization kernels take %.0f %% of the kernel time and are "
-            "memory-bound; fusing them saves part of it. This trace cannot predict how much.",
-            elementwise_pct);
-    }
     finding->wrong_if = "communication, copies or waiting take more than 10 % of the step.";
     if (analysis->kernel_name_count > 0) {
         const struct lac_kernel_facts *top = &analysis->kernels[0];

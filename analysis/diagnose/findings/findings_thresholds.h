@@ -106,8 +106,8 @@
 
 /* -- the device's own work -- */
 
-/* Computing from which on the GPU is the limit; an elementwise share that
- * compiling would shorten. */
+/* Computing from which on the GPU is the limit; chains of elementwise kernels that
+ * are worth more than a note. */
 #define GPU_BOUND_PCT       90.0
 #define ELEMENTWISE_MIN_PCT 25.0
 /* Conversions that are named: percent of the kernel time. */

@@ -47,6 +47,18 @@ int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece
     return end_ns - at->start_ns;
 }
 
+const struct lac_finding *lac_analysis_first_to_do(const struct lac_analysis *analysis)
+{
+    assert(analysis != NULL);
+    const struct lac_finding *findings = analysis->findings;
+    if (analysis->finding_count == 0) {
+        return NULL;
+    }
+    bool gains_after = analysis->finding_count > 1 && findings[1].brief[0] != '\0' &&
+                       findings[1].gain_mid_pct >= 1.0;
+    return findings[0].kind == LAC_FINDING_GPU_BOUND && gains_after ? &findings[1] : &findings[0];
+}
+
 uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const char **ret_texts)
 {
     assert(analysis != NULL && ret_texts != NULL);

@@ -169,6 +169,10 @@ int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece
 size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_model *model,
                          const struct lac_gap *gap, char *out, size_t capacity_bytes);
 
+/** The finding to begin with: the first, or where that one only says that the GPU is the limit, the
+ * change that gains behind it. @return NULL: nothing was found */
+const struct lac_finding *lac_analysis_first_to_do(const struct lac_analysis *analysis);
+
 /** What the job did beside training, a line a kind of step: those that take a hundredth of the
  * recording or more. @return lines, at most LAC_KIND_COUNT_ */
 uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const char **ret_texts);

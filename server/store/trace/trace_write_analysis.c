@@ -321,7 +321,7 @@ static enum lac_status write_findings(struct lac_trace_writer *writer)
 static enum lac_status write_summary(struct lac_trace_writer *writer)
 {
     const struct lac_analysis *analysis = writer->analysis;
-    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    const struct lac_finding *first = lac_analysis_first_to_do(analysis);
     const bool has_change = first != NULL && first->brief[0] != '\0';
     const char letter[2] = {analysis->verdict.letter, '\0'};
     const struct {
