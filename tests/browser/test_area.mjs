@@ -347,6 +347,30 @@ const steps = [
     await until(async () => (await marks()).length === 1);
     await page.locator('.tl-bookmark-note').waitFor({state: 'detached'});
   }],
+  ['a step says what the GPU waited for in it, beside the mean step, and leads to the next and the slowest', async () => {
+    const {tracks, steps} = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json());
+    const row = tracks.find((track) => track.kind === 'steps').index;
+    const slices = await page.evaluate(async ([track, end]) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices?track=${track}&t0=0&t1=${end}`)).json(),
+      [row, steps.start_ns.at(-1) + 1]);
+    const [first, second] = [...slices.slices].sort((a, b) => a.start_ns - b.start_ns);
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=s:${first.id}`);
+    const panel = page.locator('.tl-details');
+    const selected = (id) => page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${id}`);
+    await panel.locator('.tl-step-waits tbody tr', {hasText: 'for data'}).waitFor();
+    const analysis = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/analysis`)).json());
+    await eventually(async () => {
+      const mean = await panel.locator('.tl-step-waits tbody tr', {hasText: 'for data'}).locator('td').last().getAttribute('title');
+      assert.equal(Number(mean.replace(/\D/g, '')), analysis.partition.parts_ns.data_wait);
+    });
+    assert.doesNotMatch(await panel.innerText(), /launched by|latency|to launch/);
+    await panel.getByRole('button', {name: 'step \u203a'}).click();
+    await selected(second.id);
+    const slowest = slices.slices.reduce((a, b) => (b.dur_ns > a.dur_ns ? b : a));
+    if (slowest.id !== second.id) await panel.getByRole('button', {name: /^slowest/}).click();
+    await selected(slowest.id);
+    await panel.getByText('the slowest step', {exact: false}).waitFor();
+    await page.keyboard.press('Escape');
+  }],
   ['nothing complained', async () => assert.deepEqual(complaints, [])],
 ];
 

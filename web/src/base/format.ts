@@ -60,6 +60,9 @@ export function formatDuration(durationNs: number, digits = 3): string {
   return formatInUnit(durationNs, timeUnitFor(rounded), digits);
 }
 
+/** What ran and was recorded with a length of 0: by a recorder that counts in microseconds. */
+export const NO_TIME = `< 1${THIN}µs`;
+
 /** A time of something that long: with the digits that tell its start from its end. */
 export function formatAt(timeNs: number, lengthNs: number): string {
   const ratio = Math.abs(timeNs) / Math.max(1, lengthNs);

@@ -5,6 +5,7 @@ import {setTestWords} from '../base/testing/words';
 import {
   exactCell,
   formatCell,
+  formatRowCell,
   formatTableSort,
   parseTableSort,
   pressTableSort,
@@ -41,6 +42,27 @@ test('cells are read by their unit, and nothing is no zero', () => {
   assert.equal(formatCell(bytes, undefined), '');
   assert.equal(exactCell(bytes, undefined), 'not recorded, or not of this row');
   assert.match(exactCell(bytes, 2048), /2.?048 bytes/);
+});
+
+test('what ran in no time of a whole microsecond is not said to have taken none', () => {
+  const counted = tableShape(
+    {
+      columns: [
+        {id: 'count', label: 'count', unit: 'count', definition: ''},
+        {id: 'min_ns', label: 'min', unit: 'ns', definition: ''},
+        {id: 'wait_ns', label: 'wait', unit: 'ns', definition: ''},
+      ],
+      total: 1,
+      all: null,
+      rows: [{cells: [3, 0, 0], short: null, slice: null, bins: null}],
+      next: null,
+    },
+    '',
+  );
+  const row = counted.rows[0];
+  assert.ok(row && total);
+  const texts = [1, 2].map(i => formatRowCell(counted.columns, row, i).replace(/\s/g, ' '));
+  assert.deepEqual(texts, ['< 1 µs', '0 ms']);
 });
 
 test('a copy has all digits, quotes what needs it, and disarms formulas', () => {

@@ -2,6 +2,7 @@
 import type {Cell, TableColumn, TableName, TableRow} from '../api/table_types';
 import {TABLE_NAMES} from '../api/table_types';
 import {
+  NO_TIME,
   exactNs,
   formatByteRate,
   formatBytes,
@@ -166,6 +167,24 @@ export function formatCell(column: TableColumn, cell: Cell): string {
   }
 }
 
+/** Lengths of the operations that a row counts: none of them took no time. */
+const LENGTHS: ReadonlySet<string> = new Set([
+  'total_ns',
+  'mean_ns',
+  'p50_ns',
+  'p95_ns',
+  'min_ns',
+  'max_ns',
+]);
+
+/** A cell of a row of operations: what was recorded as 0 was shorter than the recorder's unit. */
+export function formatRowCell(columns: readonly TableColumn[], row: TableRow, i: number): string {
+  const column = columns[i] as TableColumn;
+  const cell = row.cells[i];
+  const isLength = LENGTHS.has(column.id) && columns.some(c => c.id === 'count');
+  return isLength && cell === 0 ? NO_TIME : formatCell(column, cell);
+}
+
 /** The same with all digits, for a title. */
 export function exactCell(column: TableColumn, cell: Cell): string {
   if (cell === undefined) return 'not recorded, or not of this row';
@@ -208,9 +227,7 @@ export function tableMarkdown(columns: readonly TableColumn[], rows: readonly Ta
         line(
           columns.map((column, i) =>
             markdownCell(
-              column.id === 'name' && row.short !== ''
-                ? row.short
-                : formatCell(column, row.cells[i]),
+              column.id === 'name' && row.short !== '' ? row.short : formatRowCell(columns, row, i),
             ),
           ),
         ),

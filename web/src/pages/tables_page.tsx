@@ -15,7 +15,7 @@ import {formatCount, formatDuration} from '../base/format';
 import {ns} from '../base/units';
 import {
   exactCell,
-  formatCell,
+  formatRowCell,
   formatTableSort,
   isNumber,
   parseTableSort,
@@ -603,7 +603,9 @@ function Cells(props: {table: TableInfo; row: TableRow; isSum?: boolean}): JSX.E
             </span>
           );
         const text =
-          props.isSum === true && i === 0 && cell === undefined ? 'all' : formatCell(column, cell);
+          props.isSum === true && i === 0 && cell === undefined
+            ? 'all'
+            : formatRowCell(table.columns, row, i);
         return (
           <span
             key={column.id}

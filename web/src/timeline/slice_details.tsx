@@ -2,6 +2,7 @@
 import type {JSX} from 'preact';
 import type {SliceInfo} from '../api/types';
 import {
+  NO_TIME,
   exactNs,
   formatAt,
   formatClock,
@@ -18,6 +19,7 @@ import {trackLabel} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
 import {SliceAround} from './slice_around';
+import {StepDetails} from './step_details';
 
 export function SliceSelected({model, navigator}: DetailsProps): JSX.Element {
   const state = model.slice.value;
@@ -34,6 +36,7 @@ function SliceDetails(
   const {model, navigator, slice, link} = props;
   const track = model.track(slice.track);
   const step = model.steps.at(slice.start_ns, track?.kind === 'thread');
+  const isStep = track?.kind === 'steps';
   const t1 = slice.start_ns + slice.dur_ns;
   const clock = formatClock(model.trace.t0_ns, slice.start_ns);
   const shown = slice.short !== '' && slice.short !== slice.name ? slice.short : undefined;
@@ -102,7 +105,13 @@ function SliceDetails(
       {shown !== undefined && <p class="tl-full-name">{slice.name}</p>}
       <dl class="tl-facts">
         <Fact name="duration">
-          <strong>{timeFact(slice.dur_ns)}</strong>{' '}
+          <strong>
+            {slice.dur_ns > 0 ? (
+              timeFact(slice.dur_ns)
+            ) : (
+              <span title="Recorded with a length of 0">{NO_TIME}</span>
+            )}
+          </strong>{' '}
           <CopyButton text={String(slice.dur_ns)} label="Copy the duration in ns" />
         </Fact>
         <Fact name="starts at">
@@ -112,11 +121,12 @@ function SliceDetails(
         {clock !== undefined && <Fact name="clock time">{clock}</Fact>}
         <Fact name="kind">{word('slice_kinds', slice.kind).label}</Fact>
         {track && <Fact name="row">{trackLabel(model.tracks, track).label}</Fact>}
-        {step && step.dur > 0 && slice.kind !== 'step' && (
+        {step && step.dur > 0 && slice.dur_ns > 0 && slice.kind !== 'step' && (
           <Fact name="share of the step">
             {formatPct((100 * slice.dur_ns) / step.dur)} of {step.name || `step ${step.index}`}
           </Fact>
         )}
+        {isStep && step && <StepDetails model={model} navigator={navigator} step={step} />}
         {slice.same_name && slice.same_name.count > 1 && (
           <Fact name="same name">
             {formatCount(slice.same_name.count)} times, {timeFact(slice.same_name.total_ns)}
@@ -208,18 +218,25 @@ function LoaderFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
 
 function linkText(kind: SliceInfo['kind']): string {
   if (kind === 'api') return 'go to what it launched';
+  if (kind === 'step') return 'go to its mark';
   return kind === 'gpu_range' ? 'go to the range' : 'go to launch';
 }
 
-/** The other end of a launch, or the range that a projection is of, and how long the GPU took to
- *  begin. */
+const HOST_SIDE: ReadonlyMap<string, string> = new Map([
+  ['gpu_range', 'range on the host'],
+  ['step', 'mark on the host'],
+]);
+
+/** The other end of a launch, or what a projection or a step is of on the host, and how long the GPU
+ *  took to begin. */
 function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInfo}): JSX.Element {
   const {model, slice, link} = props;
-  const isProjection = slice.kind === 'gpu_range';
+  // of a range or a mark on the host: nothing launched it
+  const isProjection = slice.kind === 'gpu_range' || slice.kind === 'step';
   const [call, work, label] =
     slice.kind === 'api'
       ? [slice, link, /* text */ 'launched']
-      : [link, slice, isProjection ? 'range on the host' : 'launched by'];
+      : [link, slice, HOST_SIDE.get(slice.kind) ?? 'launched by'];
   const track = model.track(link.track);
   const row = track ? trackLabel(model.tracks, track).label : '';
   return (

@@ -6,7 +6,7 @@ import type {TableName, TableRow} from '../api/table_types';
 import type {SearchReply} from '../api/types';
 import {exactNs, formatCount, formatDuration} from '../base/format';
 import {ns} from '../base/units';
-import {exactCell, formatCell, isNumber} from '../model/data_table';
+import {exactCell, formatRowCell, isNumber} from '../model/data_table';
 import {query, timeWindow, type DockTab, type Selection} from '../model/view_state';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
@@ -120,7 +120,7 @@ function List({model, name}: DetailsProps & {name: TableName & DockTab}): JSX.El
           {rows.map((row, index) => (
             <tr key={index}>
               {columns.map((column, i) => {
-                const text = formatCell(column, row.cells[i]);
+                const text = formatRowCell(columns, row, i);
                 return (
                   <td
                     key={column.id}

@@ -8,6 +8,7 @@ import {sameSelection, selection} from '../../model/view_state';
 import {nextStation, sameStation, type BatchHit} from '../data/batch_chain';
 import {stepGap} from '../data/gap_list';
 import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbors';
+import type {Step} from '../data/steps';
 import type {Command} from './keymap';
 import {formatDuration} from '../../base/format';
 import type {SliceState, TimelineModel} from '../data/timeline_model';
@@ -417,6 +418,22 @@ export class Navigator {
         .sort((a, b) => a.dur_ns - b.dur_ns)[0];
       if (!best) return this.say('nothing was recorded on that thread in this interval');
       this.selectSlice(best.id);
+    } catch (error) {
+      this.say(errorText(error));
+    }
+  }
+
+  /** Select a step in the row of steps. */
+  async goToStep({start, dur}: Step): Promise<void> {
+    const {model} = this;
+    const row = model.tracks.tracks.find(t => t.kind === 'steps');
+    if (!row) return this.say('this trace has no row of steps');
+    try {
+      const query = {track: row.index, t0: start, t1: start + 1, limit: 10};
+      const {slices} = await getSlices(model.trace.id, query);
+      const slice = slices.find(s => s.start_ns === start);
+      if (!slice) return this.say('this step is not in the row of steps');
+      this.goToSlice(slice.id, {t0: start, t1: start + dur});
     } catch (error) {
       this.say(errorText(error));
     }
