@@ -324,6 +324,9 @@ void lac_api_write_contents(const struct lac_redactor *redactor, struct lac_resp
 
 void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);
 
+/* server/download: the trace as a file for other tools, or what was uploaded of it */
+void lac_api_download(void *app, const struct lac_request *request, struct lac_response *response);
+
 /* server/accounts */
 
 /** For lac_http_options: who asks, whether it may, who hears of it. */

@@ -106,6 +106,7 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/traces/{id}/window.png", READ, SLOW, 0, lac_api_window_picture, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/flame.png", READ, SLOW, 0, lac_api_flame_picture, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/report", READ, SLOW, 0, lac_api_report, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/export", READ, SLOW, 0, lac_api_download, NULL),
     LAC_ROUTE(GET, "/api/v1/runs", SIGNED, QUICK, 0, lac_api_runs, NULL),
     LAC_ROUTE(GET, "/api/v1/runs/{id}", READ, QUICK, 0, lac_api_run, NULL),
     LAC_ROUTE(GET, "/api/v1/runs/{id}/analysis", READ, SLOW, 0, lac_api_run_analysis, NULL),

@@ -21,6 +21,7 @@
 #include "server/export/raster/svg_png.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
+#include "server/export/sqlite_text.h"
 #include "server/sql/export_sqlite.h"
 #include "server/sql/result_text.h"
 #include "server/sql/sql_query.h"
@@ -157,25 +158,11 @@ static void tell_what_leaves(const struct lac_redactor *redactor)
 
 /* -- writing ---------------------------------------------------------------------------------- */
 
-static const char *sqlite_text(void *context, enum lac_export_text what, const char *text)
-{
-    struct lac_redactor *redactor = context;
-    const bool leaves_out_names = redactor->leave_out[LAC_REDACT_NAMES];
-    const char *plain = what == LAC_EXPORT_TEXT_ARGV    ? lac_redact_argv(redactor, text)
-                        : what == LAC_EXPORT_TEXT_GIVEN ? lac_redact_given(redactor, text, "range")
-                                                        : lac_redact(redactor, text);
-    if ((what == LAC_EXPORT_TEXT_SENTENCE && leaves_out_names) ||
-        (what == LAC_EXPORT_TEXT_ARGS && (leaves_out_names || strcmp(plain, text) != 0))) {
-        return ""; /* as in the other forms: left out whole */
-    }
-    return plain;
-}
-
 static enum lac_status write_table(const struct export_job *job,
                                    const struct lac_report_source *source, FILE *file,
                                    struct lac_error *reterr)
 {
-    const struct lac_export_sqlite tables = {job->file, sqlite_text, source->redactor};
+    const struct lac_export_sqlite tables = {job->file, lac_export_sqlite_text, source->redactor};
     struct lac_sql_result result = {.form = LAC_SQL_FORM_CSV, .file = file};
     const struct lac_sql_sink sink = lac_sql_result_sink(&result);
     enum lac_status status = lac_export_table(&tables, job->table, &sink, reterr);
@@ -296,7 +283,8 @@ static enum lac_status write_file(const struct export_job *job,
     (void)umask(mask);
     (void)fchmod(fd, 0666 & ~mask);
     if (job->form == FORM_SQLITE) {
-        const struct lac_export_sqlite sqlite = {job->file, sqlite_text, source->redactor};
+        const struct lac_export_sqlite sqlite = {job->file, lac_export_sqlite_text,
+                                                 source->redactor};
         (void)close(fd);
         status = lac_export_sqlite(&sqlite, staged, reterr);
     } else {

@@ -19,6 +19,9 @@ enum { REPLY_MS_MIN = 30000, REPLY_BYTES_PER_MS = 16 };
 /* Replies up to this are as large as what a connection costs anyway: never refused, not counted. */
 enum { SMALL_REPLY_BYTES = 16 << 10 };
 
+/* A file costs no memory, but it is on the disk until it is read, whoever removed its name. */
+enum { FILES_SENT_MAX = 8 };
+
 static const struct {
     const char *name;
     const char *value;
@@ -74,7 +77,7 @@ static void compress(struct exchange *x)
     struct lac_buffer compressed = {0};
 
     if (!x->accepts_gzip || !response->may_gzip || response->encoding != NULL ||
-        response->borrowed != NULL ||
+        response->borrowed != NULL || response->has_file ||
         lac_gzip(response->body.bytes, response->body.size_bytes, &compressed) != LAC_OK) {
         return;
     }
@@ -96,6 +99,13 @@ static bool fits_budget(struct exchange *x)
     struct lac_http_server *server = x->loop->server;
     const uint64_t size = x->response.body.size_bytes;
 
+    if (x->response.has_file) {
+        x->sends_file = atomic_fetch_add(&server->files_sent, 1) < FILES_SENT_MAX;
+        if (!x->sends_file) {
+            atomic_fetch_sub(&server->files_sent, 1);
+        }
+        return x->sends_file;
+    }
     if (size <= SMALL_REPLY_BYTES || x->response.borrowed != NULL) {
         return true;
     }
@@ -111,6 +121,10 @@ void lac_reply_release(struct exchange *x)
 {
     atomic_fetch_sub(&x->loop->server->reply_bytes, x->budget_bytes);
     x->budget_bytes = 0;
+    if (x->sends_file) {
+        x->sends_file = false;
+        atomic_fetch_sub(&x->loop->server->files_sent, 1);
+    }
 }
 
 void lac_reply_finish(struct exchange *x)
@@ -128,8 +142,10 @@ void lac_reply_finish(struct exchange *x)
     if (!fits_budget(x)) {
         lac_metrics_reply_refused(x->loop->server->metrics);
         lac_response_error(response, 503, "busy",
-                           "the replies in progress use all memory for replies: read them, or try "
-                           "again in a moment");
+                           response->has_file
+                               ? "as many files are being sent as may be: try again in a moment"
+                               : "the replies in progress use all memory for replies: read them, "
+                                 "or try again in a moment");
         lac_response_header(response, "Retry-After", "2");
     }
 }
@@ -149,6 +165,12 @@ static struct MHD_Response *make_response(struct exchange *x)
 
         return MHD_create_response_from_buffer(response->borrowed_size_bytes, bytes.taken,
                                                MHD_RESPMEM_PERSISTENT);
+    }
+    if (response->has_file) {
+        x->reply_bytes = response->file_size_bytes;
+        made = MHD_create_response_from_fd64(response->file_size_bytes, response->file);
+        response->has_file = made == NULL; /* libmicrohttpd's now */
+        return made;
     }
     if (response->body.bytes == NULL) {
         static char nothing[1];

@@ -100,6 +100,9 @@ struct lac_response {
     char etag[96];        /**< with quotes; "" none */
     bool may_gzip;        /**< the body compresses; true unless cleared */
     struct lac_buffer body;
+    bool has_file; /**< an open file instead of `body`: owned, sent from its beginning */
+    int file;
+    uint64_t file_size_bytes;
     const void *borrowed; /**< static bytes instead of `body`, when not NULL */
     size_t borrowed_size_bytes;
     const char *encoding;  /**< Content-Encoding of `borrowed`, NULL none */
@@ -166,6 +169,10 @@ struct lac_route {
 /** Prepare an empty 200 reply. */
 void lac_response_init(struct lac_response *response);
 void lac_response_done(struct lac_response *response);
+
+/** Answer with the bytes of an open file, which becomes the response's: for what is too large for
+ * memory. It is not compressed, and few are sent at a time. */
+void lac_response_file(struct lac_response *response, int file, uint64_t size_bytes);
 
 /** Add a header. `name` static; the value is cut at 319 bytes and must not hold line breaks
  * (asserted). */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void lac_response_init(struct lac_response *response)
 {
@@ -23,8 +24,26 @@ void lac_response_init(struct lac_response *response)
     };
 }
 
+static void drop_file(struct lac_response *response)
+{
+    if (response->has_file) {
+        (void)close(response->file);
+        response->has_file = false;
+    }
+}
+
+void lac_response_file(struct lac_response *response, int file, uint64_t size_bytes)
+{
+    assert(response != NULL && file >= 0 && !response->has_file);
+    response->has_file = true;
+    response->file = file;
+    response->file_size_bytes = size_bytes;
+    response->may_gzip = false;
+}
+
 void lac_response_done(struct lac_response *response)
 {
+    drop_file(response);
     lac_buffer_done(&response->body);
     free(response->long_value);
     response->long_value = NULL;
@@ -78,6 +97,7 @@ void lac_http_write_error(struct lac_buffer *out, const char *code, const char *
 static void set_error(struct lac_response *response, unsigned http_status, const char *code,
                       const char *message)
 {
+    drop_file(response);
     lac_buffer_done(&response->body);
     response->body.size_bytes_max = 0;
     response->borrowed = NULL;

@@ -128,6 +128,7 @@ struct exchange {
     uint64_t received_bytes;
     uint64_t reply_bytes;
     uint64_t budget_bytes; /**< of server->reply_bytes */
+    bool sends_file;       /**< of server->files_sent */
     struct lac_buffer body;
     struct transfer *transfer;
     struct stream *stream;
@@ -186,6 +187,7 @@ struct lac_http_server {
     _Atomic bool is_stopping;
     _Atomic unsigned stream_count;
     _Atomic unsigned adopted_count; /**< ever: each loop in turn */
+    _Atomic unsigned files_sent;    /**< replies in progress that are files */
     _Atomic uint64_t reply_bytes;   /**< of all replies in progress but small and borrowed ones */
     bool is_running;
     unsigned loop_count;

@@ -248,6 +248,16 @@ LAC_MUST_USE enum lac_status lac_store_original_path(struct lac_store *store, co
                                                      char *out, size_t capacity_bytes,
                                                      struct lac_error *reterr);
 
+/**
+ * A new empty file in scratch/, for what is written to be sent: unlink it once it is written. What a
+ * program that was killed left there goes when the next one is made.
+ *
+ * @param ret_path LAC_SCRATCH_PATH_BYTES bytes
+ * @return a descriptor, the caller's, or -1: LAC_ERR_IO
+ */
+enum { LAC_SCRATCH_PATH_BYTES = 4200 };
+int lac_store_scratch(struct lac_store *store, char *ret_path, struct lac_error *reterr);
+
 /** Remove the trace: its file goes to trash/, then the row, then the file and the original. Open
  *  handles stay usable until released. Works on a full disk. A trace that is being received or
  * imported is removed too: go through lac_ingest_delete(). */

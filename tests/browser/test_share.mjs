@@ -77,6 +77,27 @@ const steps = [
     const text = readFileSync(report, 'utf8');
     assert.ok(!text.includes('train.py</dd>') && text.includes('1-two-workers'));
   }, page],
+  ['the whole trace goes to other tools in every form, and as it was uploaded', async () => {
+    const fetch = async (name) => {
+      const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', {name, exact: true}).click()]);
+      const path = join(scratch, download.suggestedFilename());
+      await download.saveAs(path);
+      return [download.suggestedFilename(), readFileSync(path)];
+    };
+    const [, original] = await fetch('as uploaded');
+    assert.ok(original.equals(readFileSync(demoTrace('1-two-workers'))));
+    for (const [name, file, begins] of [
+      ['Perfetto', '1-two-workers-trace.pftrace', '\n'],
+      ['Chrome JSON', '1-two-workers-trace.json', '{"schemaVersion"'],
+      ['SQLite', '1-two-workers-trace.db', 'SQLite format 3'],
+      ['speedscope', '1-two-workers-trace.speedscope.json', '{"$schema"'],
+      ['folded stacks', '1-two-workers-trace.folded', ''],
+    ]) {
+      const [suggested, bytes] = await fetch(name);
+      assert.equal(suggested, file);
+      assert.ok(bytes.length > 1000 && bytes.toString('latin1', 0, 40).startsWith(begins), `${name}: ${bytes.toString('latin1', 0, 40)}`);
+    }
+  }, page],
   ['the file opens from disk without scripts and asks for nothing', async () => {
     await paper.goto(pathToFileURL(report).href);
     assert.match(await paper.locator('h1').innerText(), /The GPU waits 380 ms of every 750 ms step for data/);

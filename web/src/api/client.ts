@@ -350,6 +350,10 @@ export const getComparison = (a: string, b: string, s?: AbortSignal) =>
 export const getReportContents = (id: string, s?: AbortSignal) =>
   getJson(`${trace(id)}/report`, shapes.reportContentsShape, {format: 'contents'}, s);
 
+/** Address of the trace as a file of that form; "original": what was uploaded. */
+export const exportUrl = (id: string, form: string): string =>
+  apiUrl(`${trace(id)}/export`, {to: form});
+
 /** Address of the report as a file. */
 export const reportUrl = (id: string, format: 'html' | 'markdown', redact: string): string =>
   apiUrl(`${trace(id)}/report`, {format, redact: redact === '' ? undefined : redact});

@@ -1,7 +1,7 @@
 // The report to share: what it would disclose is shown first, each kind with a switch.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
-import {errorText, getReportContents, reportUrl} from '../api/client';
+import {errorText, exportUrl, getReportContents, reportUrl} from '../api/client';
 import type {Shared} from '../api/reports';
 import type {ReportContents, TraceInfo} from '../api/types';
 import {plural, sentence} from '../base/format';
@@ -46,7 +46,8 @@ export function ShareDialog({
         {isLinking && <ShareLink what={sharedOf(trace)} />}
       </details>
       <h3>Download</h3>
-      <WindowDownload trace={trace} />
+      {timeWindow.value && <WindowDownload trace={trace} window={timeWindow.value} />}
+      <WholeDownloads trace={trace} />
       <StandIn of={contents} what="the report’s contents" title="The report cannot be made" />
       {contents.kind === 'ready' && <Choice trace={trace} contents={contents.value} />}
     </Dialog>
@@ -62,13 +63,20 @@ function saveAs(blob: Blob, name: string): void {
 }
 
 /** What the timeline shows, for other tools. */
-function WindowDownload({trace}: {trace: TraceInfo}): JSX.Element {
+function WindowDownload(props: {
+  trace: TraceInfo;
+  window: NonNullable<typeof timeWindow.value>;
+}): JSX.Element {
+  const {trace, window} = props;
   const [state, setState] = useState('');
-  const {t0, t1} = timeWindow.value ?? {t0: 0, t1: trace.duration_ns};
   const save = async (): Promise<void> => {
     setState('Reading the slices');
     try {
-      const blob = await exportWindow(trace.id, Math.max(0, Math.floor(t0)), Math.ceil(t1));
+      const blob = await exportWindow(
+        trace.id,
+        Math.max(0, Math.floor(window.t0)),
+        Math.ceil(window.t1),
+      );
       saveAs(blob, fileName(trace.name, 'json', 'window'));
       setState('');
     } catch (error) {
@@ -78,11 +86,40 @@ function WindowDownload({trace}: {trace: TraceInfo}): JSX.Element {
   return (
     <p class="share-here">
       <button type="button" class="button" onClick={() => void save()}>
-        {timeWindow.value ? 'This window' : 'All of it'} as Chrome JSON
+        This window as Chrome JSON
       </button>
       <span class="muted" role="status">
         {state || 'opens in Perfetto and chrome://tracing'}
       </span>
+    </p>
+  );
+}
+
+/** Form, what people call it, ending of the file. */
+const FORMS = [
+  ['perfetto', 'Perfetto', 'pftrace'],
+  ['chrome', 'Chrome JSON', 'json'],
+  ['sqlite', 'SQLite', 'db'],
+  ['speedscope', 'speedscope', 'speedscope.json'],
+  ['folded', /* text */ 'folded stacks', 'folded'],
+  ['original', /* text */ 'as uploaded', 'original'],
+] as const;
+
+/** All of the trace, as the server writes it. */
+function WholeDownloads({trace}: {trace: TraceInfo}): JSX.Element {
+  return (
+    <p class="share-here">
+      <span>The whole trace:</span>
+      {FORMS.map(([form, label, ending]) => (
+        <a
+          key={form}
+          href={exportUrl(trace.id, form)}
+          download={form === 'original' ? trace.name : fileName(trace.name, ending, 'trace')}
+        >
+          {label}
+        </a>
+      ))}
+      <span class="muted">with all names and paths</span>
     </p>
   );
 }
