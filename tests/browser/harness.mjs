@@ -15,7 +15,8 @@ const WAIT_MS = 120_000;
 const WAIT_AFTER_FAILURE_MS = 15_000;
 let waitMs = WAIT_MS;
 const LOOK_MS = 50;
-const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+/** First the one without windows: the others draw the frame of each of theirs, and load pages of their own into it. */
+const BROWSERS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
 /** Says why the tests cannot run here, or undefined. */
 export function obstacle() {

@@ -119,6 +119,17 @@ class Deps(unittest.TestCase):
         self.assertIn("skip: apt could not install chromium", run.stdout)
         self.assertIn("clang", machine.asked())
 
+    def test_the_browser_without_windows_comes_before_the_whole_one(self):
+        for lacks, known, wished in ((("chromium",), True, "chromium-headless-shell"), ((), True, "chromium-headless-shell"), (("chromium",), False, "chromium")):
+            machine = self.machine(lacks=lacks, user=0)
+            machine.program("apt-cache", f'[ "$*" = "show chromium-headless-shell" ] && exit {0 if known else 100}')
+            self.assertEqual(machine.deps("test").returncode, 0)
+            self.assertRegex(machine.asked(), rf"apt-get install .* {wished}\n$")
+        machine = self.machine(lacks=("chromium",), user=0)
+        machine.program("chromium-headless-shell", "exit 0")
+        machine.program("apt-cache", "exit 0")
+        self.assertEqual((machine.deps("test").returncode, machine.asked()), (0, ""))
+
     def test_only_fuzzing_needs_clang(self):
         machine = self.machine(lacks=("clang",), user=0)
         self.assertEqual(machine.deps("test").returncode, 0)
