@@ -6,12 +6,15 @@
 #include "collector/inject/api.h"
 #include "collector/python/cpu_clock.h"
 #include "collector/python/interpreter_end.h"
+#include "collector/python/open_ranges.h"
 #include "collector/python/python_abi.h"
 #include "collector/python/stacks.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 64 };
-
 static const struct lacuna_api *api;
-static __thread int depth;
-static __thread int64_t cpu_at_start[DEPTH_MAX]; /* < 0: not measured */
-
-static py_object *none(void)
-{
-    Py_IncRef(&_Py_NoneStruct);
-    return &_Py_NoneStruct;
-}
 
 static int64_t wall_ns(void)
 {
@@ -41,16 +34,6 @@ static int64_t wall_ns(void)
                : -1;
 }
 
-static void open_range(const char *name, size_t length, int64_t batch, int32_t worker,
-                       int measure_cpu)
-{
-    if (depth < DEPTH_MAX) {
-        cpu_at_start[depth] = measure_cpu ? lac_cpu_clock_now() : -1;
-    }
-    depth++;
-    api->push(name, length, batch, worker);
-}
-
 static py_object *py_push(py_object *self, py_object *name)
 {
     ssize_t length = 0;
@@ -59,43 +42,34 @@ static py_object *py_push(py_object *self, py_object *name)
     (void)self;
     if (text == NULL) {
         PyErr_Clear();
-        open_range("?", 1, -1, -1, 0);
+        lac_range_open("?", 1, -1, -1, false);
     } else {
-        open_range(text, (size_t)length, -1, -1, 0);
+        lac_range_open(text, (size_t)length, -1, -1, false);
     }
-    return none();
+    return py_none();
 }
 
 /* push_loader(name, batch, worker): a range of the loader vocabulary, with its CPU time */
-static py_object *py_push_loader(py_object *self, py_object *arguments)
+static py_object *py_push_loader(py_object *self, py_object *const *arguments, ssize_t count)
 {
-    const char *text = "?";
-    long long batch = -1;
-    int worker = -1;
+    ssize_t length = 0;
+    const char *const text = count > 0 ? PyUnicode_AsUTF8AndSize(arguments[0], &length) : NULL;
+    const long long batch = count > 1 ? PyLong_AsLongLong(arguments[1]) : -1;
+    const long worker = count > 2 ? PyLong_AsLong(arguments[2]) : -1;
 
     (void)self;
-    if (!PyArg_ParseTuple(arguments, "sLi", &text, &batch, &worker)) {
-        PyErr_Clear();
-    }
-    open_range(text, strlen(text), batch, worker, 1);
-    return none();
+    PyErr_Clear();
+    lac_range_open(text != NULL ? text : "?", text != NULL ? (size_t)length : 1, batch,
+                   (int32_t)worker, true);
+    return py_none();
 }
 
 static py_object *py_pop(py_object *self, py_object *unused)
 {
-    int64_t cpu_ns = -1;
-
     (void)self;
     (void)unused;
-    if (depth > 0) {
-        depth--;
-        if (depth < DEPTH_MAX && cpu_at_start[depth] >= 0) {
-            cpu_ns = lac_cpu_clock_now() - cpu_at_start[depth];
-            cpu_ns = cpu_ns > 0 ? cpu_ns : 0;
-        }
-        api->pop(cpu_ns);
-    }
-    return none();
+    lac_range_close();
+    return py_none();
 }
 
 static py_object *py_setting(py_object *self, py_object *text_object)
@@ -109,7 +83,7 @@ static py_object *py_setting(py_object *self, py_object *text_object)
     } else {
         api->setting(text, (size_t)length);
     }
-    return none();
+    return py_none();
 }
 
 static py_object *py_step(py_object *self, py_object *unused)
@@ -117,7 +91,7 @@ static py_object *py_step(py_object *self, py_object *unused)
     (void)self;
     (void)unused;
     api->step();
-    return none();
+    return py_none();
 }
 
 /* value(number): of the range that was opened last */
@@ -131,7 +105,7 @@ static py_object *py_value(py_object *self, py_object *arguments)
     } else {
         PyErr_Clear();
     }
-    return none();
+    return py_none();
 }
 
 /* gpu_yield(yield, to) */
@@ -146,7 +120,7 @@ static py_object *py_gpu_yield(py_object *self, py_object *arguments)
     } else {
         PyErr_Clear();
     }
-    return none();
+    return py_none();
 }
 
 /* identity(rank, world_size, group) */
@@ -162,7 +136,7 @@ static py_object *py_identity(py_object *self, py_object *arguments)
     } else {
         PyErr_Clear();
     }
-    return none();
+    return py_none();
 }
 
 /* -- watching a generator that gives batches -----------------------------------------------------
@@ -198,13 +172,13 @@ static int on_profile(py_object *object, py_object *frame, int what, py_object *
         if (code == watched) {
             running = frame;
             watched_ns = wall_ns();
-            open_range("loader.wait", 11, -1, -1, 1);
+            lac_range_open("loader.wait", 11, -1, -1, true);
         }
         release(code);
     } else if (what == PROFILE_RETURN && frame == running) {
         running = NULL;
         watched_ns = wall_ns() - watched_ns;
-        (void)py_pop(NULL, NULL);
+        lac_range_close();
         set_profile(NULL, NULL);
     }
     return 0;
@@ -239,7 +213,7 @@ static py_object *py_unwatch(py_object *self, py_object *unused)
         set_profile(NULL, NULL);
         if (running != NULL) { /* its frame was left in a way that we did not see */
             running = NULL;
-            (void)py_pop(NULL, NULL);
+            lac_range_close();
         }
         watched = NULL;
     }
@@ -294,7 +268,7 @@ static py_object *py_metric(py_object *self, py_object *arguments)
     } else {
         PyErr_Clear();
     }
-    return none();
+    return py_none();
 }
 
 /* cpu_clock_ns(): what reading the CPU clock of a thread costs on this machine, in ns */
@@ -310,7 +284,7 @@ static py_object *py_cpu_ns(py_object *self, py_object *unused)
 {
     (void)self;
     (void)unused;
-    return PyLong_FromLong((long)lac_cpu_clock_now());
+    return PyLong_FromLong((long)lac_cpu_clock_now().cpu_ns);
 }
 
 /*
@@ -347,6 +321,7 @@ static py_object *py_load(py_object *self, py_object *unused)
         if (api != NULL && api->version != LACUNA_API_VERSION) {
             api = NULL;
         }
+        lac_ranges_use(api);
         lac_stacks_use(api);
         lac_cpu_clock_begin();
     }
@@ -361,7 +336,8 @@ static struct py_method methods[] = {
     {"cpu_clock_ns", py_cpu_clock_ns, PY_METHOD_NOARGS, "what reading a thread's CPU clock costs"},
     {"cpu_ns", py_cpu_ns, PY_METHOD_NOARGS, "CPU time of this thread"},
     {"push", py_push, PY_METHOD_ONE, "open a range"},
-    {"push_loader", py_push_loader, PY_METHOD_VARARGS, "open a loader range: name, batch, worker"},
+    {"push_loader", PY_FUNCTION(py_push_loader), PY_METHOD_FAST,
+     "open a loader range: name, batch, worker"},
     {"pop", py_pop, PY_METHOD_NOARGS, "close the innermost range"},
     {"setting", py_setting, PY_METHOD_ONE, "record key=value"},
     {"step", py_step, PY_METHOD_NOARGS, "a training step has ended"},
