@@ -6,6 +6,7 @@ points, their signatures and where they moved: README.md.
 """
 import functools
 import sys
+import threading
 
 import _lacuna
 import _lacuna_hook
@@ -229,6 +230,13 @@ def jax_profiler(module):
     kind.__enter__, kind.__exit__ = __enter__, __exit__
 
 
+class _Open(threading.local):
+    batches = ()  # ranges that callbacks opened in this thread
+
+
+_open = _Open()
+
+
 def keras(module):
     """A batch of fit() lies between two calls of its list of callbacks; one that fails is closed by the next."""
     kind = getattr(module, "CallbackList", None)
@@ -242,7 +250,7 @@ def keras(module):
                 if trains and "Keras" not in _told:
                     _tell("Keras", lambda _: (), None)
                 _close(name)
-                here.open_batches = (*here.open_batches, name)
+                _open.batches = (*_open.batches, name)
                 push(name)
             return wrapper
 
@@ -263,11 +271,11 @@ def keras(module):
 
 def _close(name):
     """The open range of that name, and those inside."""
-    if name not in here.open_batches:
+    if name not in _open.batches:
         return False
-    while here.open_batches:
-        last = here.open_batches[-1]
-        here.open_batches = here.open_batches[:-1]
+    while _open.batches:
+        last = _open.batches[-1]
+        _open.batches = _open.batches[:-1]
         pop()
         if last == name:
             break

@@ -1,8 +1,7 @@
 """The patches of PyTorch's data loader: waits in the training process, batches and their parts where they are made.
 
-Batches are made in worker processes, in worker threads, or in the training process while it waits. `here` knows which
-batch each thread is making; in a worker process all threads share it, so that the work of a data set in threads of its own is
-named, too.
+Batches are made in worker processes, in worker threads, or in the training process while it waits. `here` (here.c) knows which
+batch each thread is making. What is called for every batch is a patch of one line here, and one function of batches.c.
 """
 import atexit
 import builtins
@@ -17,26 +16,9 @@ import _lacuna
 import _lacuna_padding
 
 push_loader, pop, value, setting = _lacuna.push_loader, _lacuna.pop, _lacuna.value, _lacuna.setting
+here = _lacuna.here
+_lacuna.loader_begin(getattr)
 
-
-class _Here(threading.local):
-    """What the thread is doing."""
-
-    batch = -1        # being made; -1: none
-    worker = -1       # that makes it; -1: the training process itself
-    waiting = -1      # batch that the training process waits for
-    takes = False     # batches out of the workers' queue
-    in_fetch = 0      # id of who makes it: a loader inside a data set is part of the outer one's batch
-    in_item = False   # so is an item of a data set inside another one
-    in_module = False
-    in_pin = False
-    in_step = False
-    in_framework = False  # in a step that a framework says is one
-    in_named = False      # in a loader that is not PyTorch's
-    open_batches = ()     # ranges that callbacks opened
-
-
-here = _Here()
 is_known = False  # a loader of PyTorch gave a batch
 named = []        # loaders of others that did
 
@@ -68,6 +50,7 @@ def parts_are_on():
 def _parts_off():
     """Permanent: what is quick stays quick, and asking again costs time in each call."""
     _Rate.on = False
+    _lacuna.loader_calls("fetched", None)
     while _patched_data:
         kind, original = _patched_data.pop()
         kind.__getitem__ = original
@@ -125,6 +108,9 @@ def _weigh_fetches(took_ns):
         _Rate.fetches = _Rate.fetches_ns = _Rate.ranges = 0
 
 
+_lacuna.loader_calls("fetched", _weigh_fetches)
+
+
 def part(name, function, *args, **kwargs):
     """Call it inside a range of the batch that is being made."""
     _Rate.ranges += 1
@@ -163,36 +149,33 @@ def _user_line():
     return ""
 
 
-def _number_of(iterator):
-    """The batch that it waits for, as the worker that makes it numbers it; -1: whichever comes first."""
-    if not getattr(iterator, "_in_order", True):
-        return -1
-    return getattr(iterator, "_rcvd_idx", getattr(iterator, "_num_yielded", -1))
+def _known(has_workers):
+    """A loader is asked for its first batch, or for its first of workers."""
+    global is_known
+    is_known = True
+    queues = sys.modules.get("multiprocessing.queues")  # there once workers are processes
+    if has_workers and hasattr(queues, "_ForkingPickler"):
+        _lacuna.loader_calls("known", None)
+        if not isinstance(queues._ForkingPickler, _Packing):
+            queues._ForkingPickler = _Packing(queues._ForkingPickler)
+
+
+def _taken(iterator):
+    """It gave a batch, while nobody has told the settings of the loader that feeds the training."""
+    _Card.last = getattr(iterator, "_lacuna_card", None)
+    _Card.batches += 1
+    if _Card.batches == _Card.batches_max:
+        tell_settings()
 
 
 def dataloader(module):
     base = module._BaseDataLoaderIter
     original_next, original_start = base.__next__, base.__init__
+    wait = _lacuna.wait
 
     @functools.wraps(original_next)
     def __next__(self):
-        global is_known
-        if here.in_fetch:
-            return original_next(self)
-        is_known = True
-        if not _Packing.is_watched:
-            _watch_unpacking()
-        number = here.waiting = _number_of(self)
-        here.takes = True
-        push_loader("loader.wait", number, -1)
-        try:
-            return original_next(self)
-        finally:
-            pop()
-            here.waiting, here.takes = -1, False
-            _Card.last = getattr(self, "_lacuna_card", None)
-            if not _Card.is_told:
-                _tell_without_steps()
+        return wait(original_next, self)
 
     @functools.wraps(original_start)
     def start(self, loader, *args, **kwargs):
@@ -200,6 +183,8 @@ def dataloader(module):
         self._lacuna_card = _card_of(loader)
 
     base.__next__, base.__init__ = __next__, start
+    _lacuna.loader_calls("known", _known)
+    _lacuna.loader_calls("taken", _taken)
     original_init = module.DataLoader.__init__
 
     @functools.wraps(original_init)
@@ -227,6 +212,7 @@ def tell_settings():
     """The settings of the loader that gave the last batch; a second call does nothing."""
     if _Card.last is not None and not _Card.is_told:
         _Card.is_told = True
+        _lacuna.loader_calls("taken", None)
         for line in _Card.last:
             setting(line)
 
@@ -234,12 +220,6 @@ def tell_settings():
 def optimizer_is_there():
     """From now on the first step tells which loader feeds the training, unless that takes very long."""
     _Card.batches, _Card.batches_max = 0, 1000
-
-
-def _tell_without_steps():
-    _Card.batches += 1
-    if _Card.batches == _Card.batches_max:
-        tell_settings()
 
 
 def _card_of(loader):
@@ -291,30 +271,18 @@ def pin_memory(module):
     @functools.wraps(original_loop)
     def loop(in_queue, *args, **kwargs):
         here.takes = True
-        return original_loop(_Queue(in_queue, here, "waiting"), *args, **kwargs)
+        return original_loop(_Queue(in_queue, _lacuna.getting_next), *args, **kwargs)
 
     module._pin_memory_loop = loop
 
 
 # ---- workers
 
-def _number_in(item):
-    """The batch that an item of a queue belongs to, or None: queues carry other messages, too."""
-    return item[0] if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], int) else None
-
-
 class _Queue:
-    """A queue that is read; it remembers the batch that it returned last, as `name` of `place`."""
+    """A queue that is read; `here` remembers the batch that it returned last."""
 
-    def __init__(self, queue, place, name):
-        self._queue, self._place, self._name = queue, place, name
-
-    def get(self, *args, **kwargs):
-        item = self._queue.get(*args, **kwargs)
-        number = _number_in(item)
-        if number is not None:
-            setattr(self._place, self._name, number)
-        return item
+    def __init__(self, queue, getting):
+        self._queue, self.get = queue, getting(queue)
 
     def __getattr__(self, name):
         return getattr(self._queue, name)
@@ -324,29 +292,10 @@ class _Packing:
     """Stands before multiprocessing's pickler: in a worker packing a batch is a range, which happens in a thread of the queue
     after the worker has gone on; in the training process unpacking is."""
 
-    is_watched = False
-
     def __init__(self, pickler, queue=None, worker=-1):
-        self._pickler, self._queue, self._worker = pickler, queue, worker
-
-    def dumps(self, obj, *args, **kwargs):
-        number = _number_in(obj) if self._queue is not None else None
-        if number is None or threading.get_ident() != getattr(self._queue._thread, "ident", None):
-            return self._pickler.dumps(obj, *args, **kwargs)
-        push_loader("loader.put", number, self._worker)
-        try:
-            return self._pickler.dumps(obj, *args, **kwargs)
-        finally:
-            pop()
-
-    def loads(self, *args, **kwargs):
-        if not here.takes:
-            return self._pickler.loads(*args, **kwargs)
-        push_loader("loader.unpack", here.waiting, -1)
-        try:
-            return self._pickler.loads(*args, **kwargs)
-        finally:
-            pop()
+        self._pickler, self.loads = pickler, _lacuna.unpacking(pickler)
+        if queue is not None:
+            self.dumps = _lacuna.packing(pickler, lambda: threading.get_ident() == getattr(queue._thread, "ident", None), worker)
 
     def __getattr__(self, name):
         return getattr(self._pickler, name)
@@ -356,13 +305,6 @@ def _watch_packing(queue, worker):
     queues = sys.modules["multiprocessing.queues"]
     if isinstance(queue, queues.Queue) and queue._thread is None:
         queues._ForkingPickler = _Packing(getattr(queues._ForkingPickler, "_pickler", queues._ForkingPickler), queue, worker)
-
-
-def _watch_unpacking():
-    queues = sys.modules.get("multiprocessing.queues")  # there once workers are
-    if hasattr(queues, "_ForkingPickler"):
-        _Packing.is_watched = True
-        queues._ForkingPickler = _Packing(queues._ForkingPickler)
 
 
 def worker_loops(module):
@@ -385,10 +327,8 @@ def _patch_loop(module, name, is_thread):
         args = list(args)
         try:
             number = given["worker_id"]
-            here.__dict__.clear()  # state of the thread that forked
-            place = here if is_thread else _Here  # of this thread, or of all in the process
-            place.worker = number
-            queue = _Queue(given["index_queue"], place, "batch")
+            _lacuna.worker_begins(number, is_thread)
+            queue = _Queue(given["index_queue"], _lacuna.getting)
             if index_queue < len(args):
                 args[index_queue] = queue
             else:
@@ -419,54 +359,28 @@ def fetch(module):
         _patch_fetcher(getattr(module, name))
 
 
+_lacuna.loader_calls("collated", _lacuna_padding.look)
+
+
 def _patch_fetcher(fetcher):
     original_fetch, original_init = fetcher.fetch, fetcher.__init__
 
+    make = _lacuna.fetch
+
     @functools.wraps(original_fetch)
     def fetch(self, *args, **kwargs):
-        if here.in_fetch:
-            return original_fetch(self, *args, **kwargs)
-        here.in_fetch = id(self)
-        is_training = here.worker < 0
-        if is_training:
-            here.batch = max(here.waiting, 0)
-        start = time.perf_counter_ns()
-        push_loader("loader.fetch", here.batch, here.worker)
-        try:
-            return original_fetch(self, *args, **kwargs)
-        finally:
-            pop()
-            here.in_fetch = 0
-            if is_training:
-                here.batch = -1
-            if _Rate.on:
-                _weigh_fetches(time.perf_counter_ns() - start)
+        return make(original_fetch, self, args, kwargs)
 
     @functools.wraps(original_init)
     def __init__(self, *args, **kwargs):
         original_init(self, *args, **kwargs)
         try:
-            self.collate_fn = _watch_collating(self.collate_fn, id(self))
+            self.collate_fn = _lacuna.collating(self.collate_fn, id(self))
             _watch_items(self)
         except Exception:  # a class that cannot be changed
             pass
 
     fetcher.fetch, fetcher.__init__ = fetch, __init__
-
-
-def _watch_collating(collate, fetcher):
-    def collate_fn(batch):
-        if here.in_fetch != fetcher:
-            return collate(batch)
-        push_loader("loader.collate", here.batch, here.worker)
-        try:
-            made = collate(batch)
-        finally:
-            pop()
-        _lacuna_padding.look(made, here.batch, here.worker)
-        return made
-
-    return collate_fn
 
 
 # ---- items, while they are slow enough for recording not to matter

@@ -4,7 +4,9 @@
  */
 #include "collector/base/old_symbols.h"
 #include "collector/inject/api.h"
+#include "collector/python/batches.h"
 #include "collector/python/cpu_clock.h"
+#include "collector/python/here.h"
 #include "collector/python/interpreter_end.h"
 #include "collector/python/open_ranges.h"
 #include "collector/python/python_abi.h"
@@ -348,6 +350,17 @@ static struct py_method methods[] = {
     {"identity", py_identity, PY_METHOD_VARARGS, "which rank of how many, of which group"},
     {"watch", py_watch, PY_METHOD_ONE, "a loader.wait around the next run of a generator's code"},
     {"unwatch", py_unwatch, PY_METHOD_NOARGS, "watch no more: how many calls were looked at"},
+    {"worker_begins", lac_py_worker_begins, PY_METHOD_VARARGS,
+     "this thread or process is a loader's worker: number, is_thread"},
+    {"loader_begin", lac_py_loader_begin, PY_METHOD_ONE, "before the following: getattr"},
+    {"loader_calls", lac_py_loader_calls, PY_METHOD_VARARGS, "what, a function of ours or None"},
+    {"wait", PY_FUNCTION(lac_py_wait), PY_METHOD_FAST, "original, iterator"},
+    {"fetch", PY_FUNCTION(lac_py_fetch), PY_METHOD_FAST, "original, fetcher, arguments, named"},
+    {"collating", PY_FUNCTION(lac_py_collating), PY_METHOD_FAST, "collate, id of a fetcher"},
+    {"getting", lac_py_getting, PY_METHOD_ONE, "a queue of numbers of batches to make"},
+    {"getting_next", lac_py_getting_next, PY_METHOD_ONE, "a queue of batches"},
+    {"packing", PY_FUNCTION(lac_py_packing), PY_METHOD_FAST, "pickler, feeds, worker"},
+    {"unpacking", lac_py_unpacking, PY_METHOD_ONE, "a pickler"},
     {"thread_begins", lac_py_thread_begins, PY_METHOD_NOARGS, "before a thread of ours is started"},
     {"thread_ends", lac_py_thread_ends, PY_METHOD_NOARGS, "the last thing that such a thread does"},
     {"end", lac_py_end, PY_METHOD_NOARGS, "for atexit: our threads stop"},
@@ -372,5 +385,17 @@ __attribute__((visibility("default"))) py_object *PyInit__lacuna(void);
 
 py_object *PyInit__lacuna(void)
 {
-    return PyModule_Create2(&definition, PY_ABI_VERSION);
+    py_object *const module = PyModule_Create2(&definition, PY_ABI_VERSION);
+    py_object *const here = module != NULL ? lac_here_object() : NULL;
+
+    if (here == NULL || PyModule_AddObject(module, "here", here) != 0) {
+        if (here != NULL) {
+            Py_DecRef(here);
+        }
+        if (module != NULL) {
+            Py_DecRef(module);
+        }
+        return NULL;
+    }
+    return module;
 }
