@@ -90,7 +90,7 @@ ROWS = [
         "iteration-gap", True, None, ("enforce-eager",)),
     Row("nsys/nsysai_mfu_2gpu_before.sqlite", "no_steps", NO_STEP, ("inference",), (),
         None, True, None, ("aten::to stops the host",)),  # 17 blocks of one pass
-    Row("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "no_steps", NO_STEP, ("record ten steps", "optimizer="),
+    Row("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "no_steps", NO_STEP, ("record ten steps", "optimizer=", "dataloader", "record_shapes"),
         (), "sync-per-layer", True),
     Row("nsys/nsysai_mock.sqlite", "cold_start", NO_STEP),
     Row("nsys/nevakrien_report1.sqlite", "no_gpu", NO_STEP),
@@ -138,6 +138,7 @@ def analyze(path):
 def said(analysis):
     """Everything that is said of a trace, as one text."""
     texts = [analysis["verdict"]["text"], analysis["verdict"].get("detail") or "", *analysis.get("caveats", ())]
+    texts += [row["text"] if isinstance(row, dict) else row for row in analysis["not_recorded"]] + [analysis["efficiency"]["text"]]
     for finding in analysis["findings"]:
         texts += [finding.get(key) or "" for key in ("title", "why", "change", "brief", "expect", "costs", "check", "where")]
     return "\n".join(texts).lower()

@@ -6,6 +6,7 @@
 
 #include "analysis/diagnose/facts/products.h"
 
+#include "analysis/diagnose/facts/program.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "collector/base/reserve.h"
 
@@ -707,7 +708,9 @@ static enum lac_status measure(struct lac_facts *facts)
         efficiency->source = facts->products->peak->source;
     }
     if (!facts->model->info.has_shapes) {
-        efficiency->why_not = "shapes were not recorded (profile with record_shapes=True)";
+        efficiency->why_not = lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH
+                                  ? "shapes were not recorded (profile with record_shapes=True)"
+                                  : "shapes were not recorded";
         return LAC_OK;
     }
     return count(facts);

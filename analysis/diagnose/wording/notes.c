@@ -1,5 +1,6 @@
 /* What was checked and is fine, what was not recorded, and what the trace is not good for. */
 
+#include "analysis/diagnose/facts/program.h"
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/diagnose/wording/wording.h"
@@ -178,7 +179,10 @@ static void write_missing(struct lac_facts *facts)
         missing(analysis, LAC_MISSING_CALLS);
     }
     if (!analysis->loader.is_present) {
-        missing(analysis, LAC_MISSING_LOADER);
+        /* what is of no framework, a simulation of physics, has no loader to record */
+        if (lac_framework_of(facts->model) != LAC_FRAMEWORK_UNKNOWN) {
+            missing(analysis, LAC_MISSING_LOADER);
+        }
     } else if (facts->fetch_count == 0) {
         missing(analysis, LAC_MISSING_WORKERS);
     }
