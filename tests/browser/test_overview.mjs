@@ -53,6 +53,16 @@ const steps = [
       assert.match(await workers.locator('svg').getAttribute('aria-label'), /today 2 workers: 750\sms; advised 5 workers: 37\d\sms/);
     });
   }],
+  ['a number that is pressed leads to what it counts', async () => {
+    await page.locator('.legend tr', {hasText: 'waiting for data'}).locator('.explain').click();
+    const panel = page.getByRole('dialog', {name: 'Waiting for data'});
+    await panel.getByRole('link', {name: 'Show what it counts'}).click();
+    await panel.waitFor({state: 'detached'});
+    const {total} = await get(`traces/${id}/tables/gaps?q=data_wait`);
+    await page.getByText(`${total} gaps`).waitFor();
+    await page.goBack();
+    await page.getByTestId('idle-chart').waitFor();
+  }],
   ['on a phone nothing leaves the screen sideways', async () => {
     await page.setViewportSize({width: 390, height: 844});
     await until(() => page.evaluate(() => document.documentElement.scrollWidth <= 390));

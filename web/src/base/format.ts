@@ -8,7 +8,7 @@ export const NOT_RECORDED = 'not recorded';
 /** 1480 -> "1 480". Whole numbers, all digits. */
 export function formatCount(value: number): string {
   const digits = Math.round(Math.abs(value)).toString();
-  const grouped = digits.length > 4 ? digits.replace(/\B(?=(\d{3})+$)/g, THIN) : digits;
+  const grouped = digits.length > 3 ? digits.replace(/\B(?=(\d{3})+$)/g, THIN) : digits;
   return value < 0 && grouped !== '0' ? MINUS + grouped : grouped;
 }
 

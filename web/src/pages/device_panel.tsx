@@ -8,6 +8,7 @@ import {exactNs, formatDuration, formatPct, plural, sentence} from '../base/form
 import {loadKernels} from '../model/kernel_table';
 import {shortDeviceName} from '../model/list_rows';
 import {kindShares, segmentsOf, sumOf, type Segment, type TimeSum} from '../model/overview';
+import type {ViewState} from '../model/view_state';
 import {Chip, patternUrl, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {IconArrow} from '../ui/icons';
@@ -19,6 +20,14 @@ import {showLongestGap} from './evidence_link';
 const DEVICES_SHOWN = 16;
 /** A segment narrower than this has no room for its letter. */
 const LETTER_MIN_PERCENT = 5;
+
+/** A table with the rows that the text is in. */
+const listOf = (tableName: string, tableFilter: string): Partial<ViewState> => ({
+  page: 'kernels',
+  tableName,
+  tableFilter,
+  tableSort: '',
+});
 
 export function DevicePanel(props: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
   const {trace, analysis} = props;
@@ -177,6 +186,7 @@ function Legend(props: {trace: TraceInfo; sum: TimeSum; device: DeviceAnalysis})
                   title={sentence(segment.label)}
                   text={`${segment.definition} ${formatPct(segment.percent)} of the ${of}: ${formatDuration(sum.totalNs)}, which all parts here sum to.`}
                   exact={exactNs(segment.valueNs)}
+                  {...(segment.cause && {view: listOf('gaps', segment.cause)})}
                 >
                   {formatDuration(segment.valueNs)}
                 </Explain>
@@ -223,6 +233,7 @@ function DeviceFacts({device}: {device: DeviceAnalysis}): JSX.Element {
           title="Gaps of 10 µs and more"
           text={`${plural(gaps.count_10us, 'gap')}, ${formatDuration(gaps.total_10us_ns)} in total; the longest takes ${formatDuration(gaps.longest_ns)}.`}
           exact={exactNs(gaps.total_10us_ns)}
+          view={listOf('gaps', '')}
         >
           {plural(gaps.count_10us, 'gap')}, longest {formatDuration(gaps.longest_ns)}
         </Explain>
@@ -267,10 +278,7 @@ export function KindsPanel({
                 {kind.key === '' ? (
                   kind.label
                 ) : (
-                  <ViewLink
-                    class="plain-link"
-                    view={{page: 'kernels', tableName: '', tableFilter: kind.label, tableSort: ''}}
-                  >
+                  <ViewLink class="plain-link" view={listOf('', kind.label)}>
                     {kind.label}
                   </ViewLink>
                 )}
@@ -284,6 +292,7 @@ export function KindsPanel({
                   title={`GPU time: ${kind.label}`}
                   text={`Sum over ${plural(kind.count, 'operation')} on all devices; operations that overlap each count in full.`}
                   exact={exactNs(kind.valueNs)}
+                  {...(kind.key !== '' && {view: listOf('', kind.label)})}
                 >
                   {formatDuration(kind.valueNs)}
                 </Explain>

@@ -1,12 +1,14 @@
 // Every number can be clicked: it shows its meaning and all its digits, to copy.
 import {signal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
+import type {ViewState} from '../model/view_state';
 
 interface Explanation {
   readonly anchor: HTMLElement;
   readonly title: string;
   readonly text: string;
   readonly exact: string | undefined;
+  readonly view: Partial<ViewState> | undefined;
 }
 
 /** What is explained now, in the one panel (explanation_panel.tsx). */
@@ -19,6 +21,8 @@ export function Explain(props: {
   text: string;
   /** The number with all its digits. */
   exact?: string | undefined;
+  /** Where what it counts is listed. */
+  view?: Partial<ViewState>;
   class?: string;
   children: ComponentChildren;
 }): JSX.Element {
@@ -32,7 +36,13 @@ export function Explain(props: {
         explained.value =
           explained.value?.anchor === anchor
             ? undefined
-            : {anchor, title: props.title, text: props.text, exact: props.exact};
+            : {
+                anchor,
+                title: props.title,
+                text: props.text,
+                exact: props.exact,
+                view: props.view,
+              };
         event.stopPropagation();
       }}
     >

@@ -3,6 +3,7 @@ import type {JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';
 import {CopyButton} from './copy_button';
 import {explained} from './explain';
+import {ViewLink} from './link';
 
 function hideExplanation(): void {
   explained.value = undefined;
@@ -64,6 +65,11 @@ export function ExplanationPanel(): JSX.Element | null {
           <code>{explanation.exact}</code>
           <CopyButton text={explanation.exact} label="Copy the value" />
         </div>
+      )}
+      {explanation.view && (
+        <p onClick={hideExplanation}>
+          <ViewLink view={explanation.view}>Show what it counts</ViewLink>
+        </p>
       )}
     </div>
   );
