@@ -7,15 +7,11 @@ import sys
 import tempfile
 import unittest
 
+from torch_python import TORCH_PYTHON, has_torch
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LACUNA = os.path.join(ROOT, "build/release/lacuna")
-PYTHON = "/usr/bin/python3"
-
-
-def has_torch():
-    if not os.access(PYTHON, os.X_OK):
-        return False
-    return subprocess.run([PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+PYTHON = TORCH_PYTHON
 
 
 @unittest.skipUnless(has_torch(), "no torch for /usr/bin/python3 (Debian: python3-torch)")

@@ -22,12 +22,12 @@ import sys
 import tempfile
 import time
 
+from torch_python import TORCH_PYTHON, has_torch
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
 JOBS = os.path.join(ROOT, "tests/integration/hang_jobs.py")
-TORCH_PYTHON = "/usr/bin/python3"
-HAVE_TORCH = os.path.exists(TORCH_PYTHON) and subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL,
-                                                             stderr=subprocess.DEVNULL).returncode == 0
+HAVE_TORCH = has_torch()
 TOLD = "lacuna: no progress for ([0-9]+) s: (.*)\n"
 LIMIT_S = 240  # a job that is not done by then is ended
 SHM = ("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=2m lacuna /dev/shm && exec "$@"', "sh")

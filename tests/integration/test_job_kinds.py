@@ -17,11 +17,11 @@ import tempfile
 import unittest
 
 import job_kinds
+from torch_python import TORCH_PYTHON as TORCH, has_torch
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.environ.get("LACUNA_TEST_NODE", os.path.join(ROOT, "build/release/lacuna-node"))  # another launcher, to see what fails with it
 SOAK = os.environ.get("LACUNA_SOAK") == "1"
-TORCH = "/usr/bin/python3"
 SECONDS = 300
 AT_ONCE = 4
 
@@ -74,7 +74,7 @@ class Kinds(unittest.TestCase):
         os.chmod(cls.folder, 0o755)
         cls.programs = os.path.join(cls.folder, "programs")
         os.mkdir(cls.programs)
-        cls.has_torch = os.path.exists(TORCH) and subprocess.run([TORCH, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0
+        cls.has_torch = has_torch()
         cls.may_mount = job_kinds.ROOT and subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode == 0
         ranges = os.path.join(ROOT, "kernels/ranges.c")
         cls.build("strange_jobs", os.path.join(ROOT, "tests/attack/strange_jobs.c"), ranges, "-D_GNU_SOURCE", "-lpthread", "-ldl")

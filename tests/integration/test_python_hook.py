@@ -13,15 +13,15 @@ import tempfile
 import textwrap
 import unittest
 
+from torch_python import TORCH_PYTHON, has_torch
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
 LACUNA = os.path.join(ROOT, "build/release/lacuna")
 HOOK = os.path.join(ROOT, "build/release/python")
 LIBRARY = os.path.join(ROOT, "build/release/liblacuna.so")
-TORCH_PYTHON = "/usr/bin/python3"
 STAND_IN = {"PYTHONPATH": os.path.join(ROOT, "tests/stand_in/python")}  # in PyTorch's place, where what is tested is not its: starting that takes 3 s
-HAVE_TORCH = subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 \
-    if os.path.exists(TORCH_PYTHON) else False
+HAVE_TORCH = has_torch()
 
 # A module of the same shape as torchvision's, so that the names the hook looks for are there.
 TRANSFORMS = textwrap.dedent('''

@@ -18,8 +18,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
 sys.path.insert(0, os.path.join(ROOT, "tests/integration"))
 from test_python_versions import PYTHONS
+from torch_python import TORCH_PYTHON as PYTHON, has_torch
 
-PYTHON = "/usr/bin/python3"
 SECONDS = 120
 
 FRAME, SAMPLE = 28, 29
@@ -159,7 +159,7 @@ class PythonStacks(unittest.TestCase):
         # of our own code there is nothing
         self.assertFalse([stack for _, stack, _ in samples if any("_lacuna" in text for _, text in stack)])
 
-    @unittest.skipUnless(subprocess.run([PYTHON, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0, "no PyTorch here")
+    @unittest.skipUnless(has_torch(), "no PyTorch here")
     def test_the_busy_line_is_found(self):
         self.check_busy_in(python=PYTHON, is_real=True, seconds=1.2)
 

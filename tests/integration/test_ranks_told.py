@@ -14,11 +14,11 @@ import tempfile
 import textwrap
 import unittest
 
+from torch_python import TORCH_PYTHON, has_torch
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LACUNA = os.path.join(ROOT, "build/release/lacuna")
-TORCH_PYTHON = "/usr/bin/python3"
-HAVE_TORCH = subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 \
-    if os.path.exists(TORCH_PYTHON) else False
+HAVE_TORCH = has_torch()
 
 SPAWN = textwrap.dedent(r'''
     import os, sys, time

@@ -16,14 +16,14 @@ import textwrap
 import time
 import unittest
 
+from torch_python import TORCH_PYTHON, has_torch
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
 WORKLOAD = os.path.join(ROOT, "build/release/workload-cpu")
 LACUNA = os.path.join(ROOT, "build/release/lacuna")
 BENCH = os.path.join(ROOT, "build/release/bench/bench_ranges")
-TORCH_PYTHON = "/usr/bin/python3"
-HAVE_TORCH = subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 \
-    if os.path.exists(TORCH_PYTHON) else False
+HAVE_TORCH = has_torch()
 
 TRAIN = textwrap.dedent('''
     import sys, time, torch
