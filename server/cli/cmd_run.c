@@ -187,11 +187,13 @@ static bool find_unpacked(char *folder)
 /* CMD of `run [OPTION]... -- CMD`; NULL: there is none, or --strict wants no job without us. */
 static char **command_of(int argc, char **argv)
 {
-    static const char *const alone[] = {"--quiet", "--all", "--cost"};
+    static const char *const alone[] = {"--quiet",        "--all",       "--cost",
+                                        "--profiler-api", "--on-demand", "--no-hang"};
+    static const char with_equals[] = "--python-stacks="; /* its value is in the same word */
     int i = 1;
 
     while (i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0) {
-        bool has_value = true;
+        bool has_value = strncmp(argv[i], with_equals, sizeof(with_equals) - 1) != 0;
 
         if (strcmp(argv[i], "--strict") == 0 || strcmp(argv[i], "--help") == 0 ||
             strcmp(argv[i], "-h") == 0) {

@@ -433,7 +433,9 @@ class Beside(unittest.TestCase):
         os.mkdir(alone)
         shutil.copy(LACUNA, alone)
         environment = {**self.environment, "HOME": "/proc", "XDG_CACHE_HOME": "/proc/none", "TMPDIR": "/tmp"}
-        for options, expected in ((("--quiet", "-o", "/nowhere"), (3, "ran\n")), (("--strict",), (1, "")), (("--limit",), (1, ""))):
+        runs = (3, "ran\n")
+        for options, expected in ((("--quiet", "-o", "/nowhere"), runs), (("--on-demand",), runs), (("--no-hang", "-o", "/nowhere"), runs),
+                                  (("--profiler-api",), runs), (("--python-stacks=on",), runs), (("--strict",), (1, "")), (("--limit",), (1, ""))):
             command = " ".join(["/mnt/lacuna", "run", *options, "--", "sh -c 'echo ran; exit 3'"])
             hide = f"mount --bind {alone} /mnt && mount -t tmpfs -o noexec none /tmp && cd /mnt && exec {command}"
             job = self.start(["unshare", "-m", "sh", "-c", hide], environment)
