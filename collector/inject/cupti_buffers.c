@@ -225,8 +225,8 @@ static struct buffer *take_back(const uint8_t *memory)
     }
     found = found != NULL && found->state == IS_OUT ? found : NULL;
     if (found != NULL) {
-        found->state = IS_READ;
-        count_out(-1);
+        found->state =
+            IS_READ; /* and out still, for who finds the spool of a process killed meanwhile */
     }
     (void)pthread_mutex_unlock(&mutex);
     return found;
@@ -250,6 +250,7 @@ static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
     count_dropped(context, stream);
     (void)pthread_mutex_lock(&mutex);
     returned->state = IS_FREE;
+    count_out(-1);
     (void)pthread_mutex_unlock(&mutex);
 }
 

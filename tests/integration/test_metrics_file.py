@@ -123,6 +123,13 @@ class Metrics(unittest.TestCase):
         self.finish(process)
         self.assertEqual(os.listdir(self.collected), [])
 
+    def test_a_job_that_is_not_being_recorded_says_so(self):
+        place = os.path.join(self.collected, "lacuna.prom")
+        process = self.start("--on-demand", "--metrics-file", place)
+        self.wait_for(lambda: os.path.exists(place))
+        self.assertEqual(self.value(self.read()[0], "recording"), 0)
+        self.finish(process)
+
     def test_a_gpu_that_the_driver_tells_of(self):
         if not os.path.exists(os.path.join(NVML, "libnvidia-ml.so.1")):
             self.skipTest("the stand-in for NVML is not built")

@@ -224,6 +224,28 @@ START_TEST(a_process_that_is_killed_at_any_moment_leaves_whole_records)
 }
 END_TEST
 
+static void job_is_killed_while_it_reads(void)
+{
+    void (*kill_at)(int number);
+
+    lac_cupti_initialize();
+    *(void **)&kill_at = lac_cupti_stand_in("stand_in_kill_at_record");
+    kill_at(5000);
+    lac_cupti_deliver(4000, 1, 0); /* a call and a kernel each, in several buffers */
+}
+
+START_TEST(a_buffer_that_was_being_read_when_the_process_was_killed_is_counted)
+{
+    const int status = lac_job_run(job_is_killed_while_it_reads);
+
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    lac_cupti_import();
+    ck_assert_uint_lt(lac_cupti_count(LAC_SLICE_KERNEL), 2600);
+    ck_assert_uint_ge(lac_cupti_model->info.dropped_count, 1);
+    ck_assert(reports("gpu_buffers_lost", lac_cupti_model->info.dropped_count));
+}
+END_TEST
+
 static void job_gets_buffers_of_others(void)
 {
     void (*foreign)(void);
@@ -798,6 +820,7 @@ int main(void)
                    operations_that_still_run_at_the_end_are_counted_and_do_not_stretch_the_trace);
     tcase_add_test(tcase, a_killed_job_loses_the_last_buffers_only);
     tcase_add_test(tcase, a_process_that_is_killed_at_any_moment_leaves_whole_records);
+    tcase_add_test(tcase, a_buffer_that_was_being_read_when_the_process_was_killed_is_counted);
     tcase_add_test(tcase, buffers_of_others_and_second_returns_are_left_alone);
     tcase_add_test(tcase, a_clock_that_another_profiler_replaced_is_noticed);
     tcase_add_test(tcase, a_profiler_that_is_there_before_cuda_gets_cupti_first);

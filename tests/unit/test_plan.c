@@ -35,6 +35,9 @@ static void run_ms(struct job *job, uint64_t ms, double step_ms, double cost_sha
         }
         lac_plan_next(&job->plan, job->now_ms * MS, job->steps);
         job->windows_seen += !is_on && job->plan.wish == LAC_SPOOL_RECORD;
+        /* a pause leaves CUPTI's kinds on: against it the cost of recording would look like none */
+        ck_assert(!job->plan.is_measuring || job->plan.wish == LAC_SPOOL_RECORD ||
+                  job->plan.wish == LAC_SPOOL_OFF);
     }
 }
 
