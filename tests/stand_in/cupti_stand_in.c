@@ -12,6 +12,7 @@
  *   STAND_IN_REFUSE=subscribe   nor may anybody subscribe
  *   STAND_IN_REFUSE=external    ids that the program pushed are not told
  *   STAND_IN_REFUSE=graphs      graphs cannot be recorded whole
+ *   STAND_IN_REFUSE=attributes  how much memory it takes cannot be set
  *   STAND_IN_REFUSE_IN=NAME     only the copy of this library in a file of that name refuses
  *   STAND_IN_AGO_MS=N           what is delivered happened that long ago
  *   STAND_IN_GRAPHS=L,N,EXTRA   each flush returns L launches of a graph with N kernels of 1 us;
@@ -325,7 +326,8 @@ void stand_in_take_clock(void)
 
 int cuptiActivitySetAttribute(int attribute, size_t *size_bytes, void *value)
 {
-    if (attribute != CUPTI_ATTRIBUTE_DEVICE_BUFFERS_MAX || *size_bytes != sizeof(size_t)) {
+    if (refuses("attributes") || attribute != CUPTI_ATTRIBUTE_DEVICE_BUFFERS_MAX ||
+        *size_bytes != sizeof(size_t)) {
         return 1;
     }
     memcpy(&device_buffers_max, value, sizeof(device_buffers_max));

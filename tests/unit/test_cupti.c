@@ -519,25 +519,6 @@ END_TEST
 
 /* ---- graphs */
 
-static void job_graphs(const char *script)
-{
-    uint64_t (*flushes)(void);
-
-    (void)setenv("LACUNA_GRAPHS", "measured", 0);
-    (void)setenv("STAND_IN_GRAPHS", script, 1);
-    lac_cupti_initialize();
-    *(void **)&flushes = lac_cupti_stand_in("stand_in_flushes");
-    for (int tries = 0; flushes() < 5 && tries < 500; tries++) {
-        (void)usleep(100000);
-    }
-}
-
-/* 8,200 kernels a second, each 3 us longer when they are recorded one by one. */
-static void job_graphs_that_suffer(void)
-{
-    job_graphs("600,150,3000");
-}
-
 static uint64_t count_named(const char *name)
 {
     uint64_t count = 0;
@@ -546,6 +527,46 @@ static uint64_t count_named(const char *name)
         count += strcmp(lac_model_str(lac_cupti_model, lac_cupti_model->slices.name[i]), name) == 0;
     }
     return count;
+}
+
+/* LACUNA_GRAPHS is as the caller left it. */
+static void play_graphs(const char *script)
+{
+    uint64_t (*flushes)(void);
+
+    (void)setenv("STAND_IN_GRAPHS", script, 1);
+    lac_cupti_initialize();
+    *(void **)&flushes = lac_cupti_stand_in("stand_in_flushes");
+    for (int tries = 0; flushes() < 5 && tries < 500; tries++) {
+        (void)usleep(100000);
+    }
+}
+
+static void job_graphs(const char *script)
+{
+    (void)setenv("LACUNA_GRAPHS", "measured", 0);
+    play_graphs(script);
+}
+
+static void job_graphs_by_default(void)
+{
+    (void)unsetenv("LACUNA_GRAPHS");
+    play_graphs("600,20,3000");
+}
+
+START_TEST(kernels_of_graphs_are_recorded_where_nothing_else_is_asked_for)
+{
+    ck_assert_int_eq(lac_job_run(job_graphs_by_default), 0);
+    lac_cupti_import();
+    ck_assert_uint_ge(count_named("node_kernel"), 600);
+    ck_assert_uint_eq(count_named("CUDA graph"), 0);
+}
+END_TEST
+
+/* 8,200 kernels a second, each 3 us longer when they are recorded one by one. */
+static void job_graphs_that_suffer(void)
+{
+    job_graphs("600,150,3000");
 }
 
 static bool report_says(const char *code)
@@ -656,6 +677,7 @@ int main(void)
     tcase_add_test(tcase, graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said);
     tcase_add_test(tcase, graphs_that_bear_it_keep_their_kernels_after_a_trial);
     tcase_add_test(tcase, a_cupti_without_records_of_whole_graphs_keeps_the_kernels);
+    tcase_add_test(tcase, kernels_of_graphs_are_recorded_where_nothing_else_is_asked_for);
     tcase_add_test(tcase, launches_alone_are_recorded_when_asked_for);
     suite_add_tcase(suite, tcase);
     return check_main(suite);

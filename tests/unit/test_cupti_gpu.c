@@ -506,6 +506,22 @@ START_TEST(cupti_may_take_little_of_the_devices_memory)
 }
 END_TEST
 
+static void job_whose_memory_cannot_be_limited(void)
+{
+    (void)setenv("STAND_IN_REFUSE", "attributes", 1);
+    lac_cupti_initialize();
+    lac_cupti_deliver(5, 1, 0);
+}
+
+START_TEST(a_cupti_that_refuses_the_limit_of_memory_is_recorded_with_all_the_same)
+{
+    ck_assert_int_eq(lac_job_run(job_whose_memory_cannot_be_limited), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_KERNEL), 5);
+    ck_assert(!lac_cupti_says("gpu_recording_device_buffers_max"));
+}
+END_TEST
+
 /* Two processes, each with a GPU 1 and 1.5 ms behind its launches. */
 static void job_of_two_processes(void)
 {
@@ -829,6 +845,7 @@ int main(void)
     tcase_add_test(tcase, a_job_that_is_let_go_has_nothing_of_ours_in_cupti);
     tcase_add_test(tcase, a_job_that_is_let_go_is_not_called_back_for);
     tcase_add_test(tcase, cupti_may_take_little_of_the_devices_memory);
+    tcase_add_test(tcase, a_cupti_that_refuses_the_limit_of_memory_is_recorded_with_all_the_same);
     tcase_add_test(tcase, correlation_ids_are_of_one_process);
     tcase_add_test(tcase, devices_are_told_apart_by_uuid);
     tcase_add_test(tcase, parts_of_a_gpu_stay_apart_and_are_not_the_gpu);
