@@ -443,6 +443,21 @@ class Beside(unittest.TestCase):
             self.assertEqual(((job.returncode, out), said.count("\n")), (expected, 1), said)
             self.assertIn("cannot unpack the collector", said)
 
+    def test_without_a_home_the_collector_is_unpacked_beside_temporary_files(self):
+        alone, temporary, output = (os.path.join(self.folder, name) for name in ("alone", "spare", "recorded"))
+        os.mkdir(alone)
+        os.mkdir(temporary)
+        shutil.copy(LACUNA, alone)
+        environment = {**self.environment, "HOME": "/proc", "TMPDIR": temporary}
+        environment.pop("XDG_CACHE_HOME", None)
+        job = self.start([os.path.join(alone, "lacuna"), "run", "-o", output, "--", sys.executable, "-c", "print('ran')"], environment)
+        out, said = job.communicate(timeout=SECONDS)
+        self.assertEqual((job.returncode, out), (0, "ran\n"), said)
+        self.assertNotIn("unrecorded", said)
+        self.assertTrue(os.path.isdir(output), said)
+        cache = os.path.join(temporary, f"lacuna-cache-{os.getuid()}")
+        self.assertEqual(os.stat(cache).st_mode & 0o777, 0o700)
+
     # ---- a launcher that is killed
 
     def killed(self, *command):
