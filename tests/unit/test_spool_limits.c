@@ -220,6 +220,42 @@ START_TEST(more_points_of_time_than_are_kept_still_tell_the_rate_everywhere)
 }
 END_TEST
 
+/* As recorders of before wrote down what was in progress at the end. */
+START_TEST(operations_without_times_are_counted_and_do_not_stretch_the_trace)
+{
+    static const struct {
+        uint64_t start_ns, end_ns;
+    } times[] = {{2000, 2500}, {0, 2600}, {0, 0}, {2700, 2699}};
+    static struct gpu_segment {
+        uint8_t head[4];
+        uint32_t length;
+        struct lac_gpu_kernel kernels[4];
+    } spool = {.head = {LAC_SEGMENT_GPU, LAC_GPU_CLOCK_MONOTONIC, 0, 0},
+               .length = sizeof(spool.kernels)};
+    struct lac_model *model = NULL;
+    struct lac_error error = {0};
+    const struct lac_import_options options = {.name = "untimed"};
+    char path[64];
+    int fd;
+
+    for (uint32_t i = 0; i < 4; i++) {
+        spool.kernels[i].head = (struct lac_gpu_record){.start_ns = times[i].start_ns,
+                                                        .end_ns = times[i].end_ns,
+                                                        .units = sizeof(spool.kernels[0]) / 16,
+                                                        .type = LAC_GPU_KERNEL};
+    }
+    fd = lac_made_spool((const uint8_t *)&spool, sizeof(spool));
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ck_assert_int_eq(lac_spool_import(path, &options, keep, &model, &error), LAC_OK);
+    ck_assert_uint_eq(model->slices.count, 1);
+    ck_assert_int_eq(model->slices.dur_ns[0], 500);
+    ck_assert_int_le(model->info.duration_ns, 1000000);
+    ck_assert_uint_eq(reported(model, "gpu_records_without_times"), 3);
+    lac_model_destroy(model);
+    (void)close(fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("spool_limits");
@@ -232,6 +268,7 @@ int main(void)
     tcase_add_test(kept, waits_beyond_the_limit_are_kept_without_what_they_wait_for_and_counted);
     tcase_add_test(kept, with_more_events_than_are_kept_no_wait_is_resolved_and_all_are_counted);
     tcase_add_test(time, more_points_of_time_than_are_kept_still_tell_the_rate_everywhere);
+    tcase_add_test(time, operations_without_times_are_counted_and_do_not_stretch_the_trace);
     suite_add_tcase(suite, kept);
     suite_add_tcase(suite, time);
     return check_main(suite);
