@@ -34,7 +34,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -108,7 +107,6 @@ EXPORT void stand_in_cross(void);
 EXPORT void stand_in_occupy(int on);
 EXPORT int stand_in_clock_registrations(void);
 EXPORT void stand_in_take_clock(void);
-EXPORT void stand_in_kill_at_record(int number);
 EXPORT int cuptiActivitySetAttribute(int attribute, size_t *size_bytes, void *value);
 EXPORT size_t stand_in_device_buffers_max(void);
 EXPORT void stand_in_deliver_device(uint32_t number, uint8_t uuid);
@@ -369,19 +367,9 @@ size_t stand_in_size_of(uint32_t kind)
     }
 }
 
-/* Records until the process ends as by kill -9, while it reads them; 0: it goes on. */
-static int records_to_kill;
-
-void stand_in_kill_at_record(int number)
-{
-    records_to_kill = number;
-}
-
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struct cupti_activity **record)
 {
-    if (records_to_kill > 0 && --records_to_kill == 0) {
-        (void)kill(getpid(), SIGKILL);
-    }
+    stand_in_reads_record();
     uint8_t *const next =
         *record == NULL ? buffer : (uint8_t *)*record + stand_in_size_of((*record)->kind);
 

@@ -30,5 +30,7 @@ EXPORT int stand_in_enabled(int kind);
 
 /** cuptiActivityFlushAll(), of what the GPU was given. */
 void stand_in_gpu_flush(int is_forced);
+/** The tool reads another record: it may be the one at which the process is to be killed. */
+void stand_in_reads_record(void);
 
 #endif

@@ -16,9 +16,11 @@
 #include "tests/stand_in/cupti_stand_in.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { BUFFERS_MAX = 2048, RUNNING_MAX = 4096 };
 
@@ -39,6 +41,7 @@ EXPORT uint64_t stand_in_launched(void);
 EXPORT uint64_t stand_in_held(void);
 EXPORT void stand_in_launch_after_flush(int on);
 EXPORT void stand_in_name_kernels(const char *name);
+EXPORT void stand_in_kill_at_record(int number);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct held held[BUFFERS_MAX]; /* the last one is being filled; guarded by mutex */
@@ -47,6 +50,21 @@ static uint64_t device_free_ns;
 static uint64_t launched;
 static const char *kernel_name = "slow_kernel";
 static int launches_after_flush;
+
+/* Records until the process ends as by kill -9, while it reads them; 0: it goes on. */
+static int records_to_kill;
+
+void stand_in_kill_at_record(int number)
+{
+    records_to_kill = number;
+}
+
+void stand_in_reads_record(void)
+{
+    if (records_to_kill > 0 && --records_to_kill == 0) {
+        (void)kill(getpid(), SIGKILL);
+    }
+}
 
 static uint64_t monotonic_ns(void)
 {
