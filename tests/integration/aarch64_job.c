@@ -25,11 +25,11 @@ struct object {
 };
 
 EXPORT py_object _Py_NoneStruct;
-static struct py_module_definition *module;
+static struct py_module_definition *made;
 
 EXPORT py_object *PyModule_Create2(struct py_module_definition *definition, int abi_version)
 {
-    module = abi_version == PY_ABI_VERSION ? definition : NULL;
+    made = abi_version == PY_ABI_VERSION ? definition : NULL;
     return &_Py_NoneStruct;
 }
 
@@ -47,9 +47,9 @@ EXPORT py_object *PyObject_CallObject(py_object *function, py_object *arguments)
     return function;
 }
 
-EXPORT int PyModule_AddObject(py_object *of, const char *name, py_object *value)
+EXPORT int PyModule_AddObject(py_object *module, const char *name, py_object *value)
 {
-    (void)of;
+    (void)module;
     (void)value;
     return strcmp(name, "here") == 0 ? 0 : -1;
 }
@@ -141,11 +141,11 @@ EXPORT unsigned long PyType_GetFlags(void *type)
     abort();
 }
 
-EXPORT py_object *PyCFunction_NewEx(struct py_method *method, py_object *self, py_object *of)
+EXPORT py_object *PyCFunction_NewEx(struct py_method *method, py_object *self, py_object *module)
 {
     (void)method;
     (void)self;
-    (void)of;
+    (void)module;
     abort();
 }
 
@@ -285,7 +285,7 @@ EXPORT void Py_IncRef(py_object *object)
 
 static py_function function_of(const char *name)
 {
-    for (const struct py_method *method = module->methods; method->name != NULL; method++) {
+    for (const struct py_method *method = made->methods; method->name != NULL; method++) {
         if (strcmp(method->name, name) == 0) {
             return method->function;
         }
@@ -323,7 +323,7 @@ static int play_python(const char *path)
     py_function_fast push_loader;
 
     *(void **)&init = symbol(path, "PyInit__lacuna");
-    if (init() == NULL || module == NULL) {
+    if (init() == NULL || made == NULL) {
         (void)fprintf(stderr, "the extension did not make its module\n");
         return 1;
     }
