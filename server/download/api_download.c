@@ -172,7 +172,7 @@ static void answer(struct lac_app *app, const struct lac_request *request,
 }
 
 /** One at a time: it may take the memory of a whole model. */
-static atomic_flag is_under_way = ATOMIC_FLAG_INIT;
+static atomic_bool is_under_way;
 
 void lac_api_download(void *app_context, const struct lac_request *request,
                       struct lac_response *response)
@@ -202,14 +202,14 @@ void lac_api_download(void *app_context, const struct lac_request *request,
                            "redact: the original is as it was uploaded; other forms leave out");
     } else if (lac_redactor_init(&redactor, redact, head, &error) != LAC_OK) {
         lac_response_error(response, 400, "bad_request", "%s", error.message);
-    } else if (atomic_flag_test_and_set(&is_under_way)) {
+    } else if (atomic_exchange(&is_under_way, true)) {
         lac_response_error(response, 503, "busy",
                            "another file is being written: try again in a moment");
         lac_response_header(response, "Retry-After", "2");
     } else {
         download.form = (enum form)form;
         answer(app, request, &download, response);
-        atomic_flag_clear(&is_under_way);
+        atomic_store(&is_under_way, false);
     }
     lac_redactor_done(&redactor);
     lac_store_release_trace(app->store, download.file);

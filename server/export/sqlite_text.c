@@ -1,7 +1,7 @@
 #include "server/export/sqlite_text.h"
 
-#include "analysis/diagnose/result/vocabulary.h"
 #include "server/export/redact.h"
+#include "server/sql/export_sqlite.h"
 
 #include <string.h>
 
