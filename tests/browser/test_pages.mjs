@@ -267,6 +267,15 @@ const steps = [
     await page.getByText(/^all /).first().waitFor();
     await eventually(async () => assert.equal(await page.getByRole('button', {name: 'Host threads'}).getAttribute('aria-pressed'), 'true'));
   }],
+  ['a recording in which nothing is says why', async () => {
+    const recording = join(scratch, 'nothing');
+    run('run', '--quiet', '-o', recording, '--', 'python3', '-c', 'import time; time.sleep(0.2)');
+    const {verdict} = JSON.parse(run('analyze', '--json', recording));
+    assert.match(verdict.text, /^nothing was recorded: .{20}/);
+    const [, id] = /^([a-z2-7]{26}) /m.exec(run('import', '--data', data, recording));
+    await page.goto(`${server.base}/t/${id}`);
+    await page.getByTestId('verdict').filter({hasText: verdict.text.slice(1)}).waitFor();
+  }],
   ['a log of counters is told from a trace of the host', async () => {
     const path = join(scratch, 'gpu.csv');
     const row = (second, used) => `2026/04/25 16:06:${second}.000, 0, ${used} %\n`;
