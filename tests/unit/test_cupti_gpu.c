@@ -121,6 +121,7 @@ enum {
     KILLS = 20,
     KILLS_SOAK = 200,
     ALIVE_MAX_US = 120000,
+    ALIVE_LONG_MAX_US = 2500000,         /* our own flushes come once a second */
     TWO_BUFFERS = 2 * (256 << 10) / 256, /* launches: a call and a kernel take 256 bytes */
     BURST = 64,
 };
@@ -209,7 +210,7 @@ START_TEST(a_process_that_is_killed_at_any_moment_leaves_whole_records)
         int status;
 
         random = random * 1664525u + 1013904223u;
-        alive_us = (random >> 8) % ALIVE_MAX_US;
+        alive_us = (random >> 8) % (i % 4 == 3 ? ALIVE_LONG_MAX_US : ALIVE_MAX_US);
         memset(progress, 0, sizeof(*progress));
         status = lac_job_run(job_is_killed);
         ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
