@@ -13,7 +13,7 @@ export function formatCount(value: number): string {
 }
 
 /**
- * A number with `digits` significant digits, whole part never cut: 1113.4 -> "1110" with 3.
+ * A number with `digits` significant digits, whole part never cut: 1113.4 -> "1 110" with 3.
  * Zeros at the end of a fraction go, unless `pad` keeps them for columns.
  */
 export function formatNumber(value: number, digits = 3, pad = false): string {
