@@ -5,6 +5,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -7,6 +7,7 @@
 #include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
 #include "collector/base/order.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <stdint.h>
