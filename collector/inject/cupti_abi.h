@@ -14,6 +14,7 @@
 
 enum cupti_result {
     CUPTI_OK = 0,
+    CUPTI_RESULT_OUT_OF_MEMORY = 8,
     CUPTI_RESULT_MAX_LIMIT = 12, /* of subscribe, before 39 existed: another one is there */
     CUPTI_RESULT_NOT_SUPPORTED = 27,
     CUPTI_RESULT_INSUFFICIENT_PRIVILEGES = 35,

@@ -17,10 +17,18 @@
  * host runs ahead of the GPU there is always one, so small buffers are what bounds the loss of a
  * killed process: BUFFER_BYTES are about a thousand launches with their kernels.
  *
- * Buffers are recycled. Beyond BUFFERS_MAX a CUPTI that may be refused is; an older one crashes
- * then and gets buffers that are thrown away unread.
+ * Buffers are recycled. Beyond BUFFERS_MAX, or without memory, a CUPTI that may be refused is: it
+ * drops records then, counts them, and asks again. An older one crashes when it is refused and gets
+ * buffers that are thrown away, the last of which is set aside before CUPTI asks for the first.
  */
-enum { BUFFER_BYTES = 256 << 10, BUFFERS_MAX = 512, DISCARDED_MAX = 64, DECODE_BATCH = 128 };
+enum {
+    BUFFER_BYTES = 256 << 10,
+    BUFFERS_MAX = 512,
+    DISCARDED_MAX = 64,
+    SHARED = BUFFERS_MAX + DISCARDED_MAX, /* given out as often as it takes: nobody reads it */
+    BUFFERS_ALL = SHARED + 1,
+    DECODE_BATCH = 128
+};
 
 enum buffer_state { IS_FREE, IS_OUT, IS_READ };
 
@@ -31,11 +39,13 @@ struct buffer {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /* the first BUFFERS_MAX are read, the others are not: guarded by mutex */
-static struct buffer buffers[BUFFERS_MAX + DISCARDED_MAX];
+static struct buffer buffers[BUFFERS_ALL];
 static unsigned buffer_count;
 static unsigned discarded_count;
 static unsigned out_count;
 static uint64_t completed_count;
+static uint64_t unread_count;   /* requests that got none, or one that is thrown away */
+static uint64_t refused_to_ask; /* of them counted as a record each, until CUPTI says how many */
 static struct cupti_functions cupti;
 static uint32_t cupti_version;
 static __thread bool in_flush __attribute__((tls_model("initial-exec")));
@@ -51,11 +61,17 @@ static void count_out(int change)
     }
 }
 
+static void *map_buffer(void)
+{
+    void *const memory =
+        mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
 /* A free buffer of `pool`, or a new one while there are fewer than `max`. Inside the mutex. */
 static struct buffer *take(struct buffer *pool, unsigned *count, unsigned max)
 {
-    void *memory;
-
     for (unsigned i = 0; i < *count; i++) {
         if (pool[i].state == IS_FREE) {
             return &pool[i];
@@ -64,12 +80,13 @@ static struct buffer *take(struct buffer *pool, unsigned *count, unsigned max)
     if (*count == max) {
         return NULL;
     }
-    memory = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        return NULL;
-    }
-    pool[*count].memory = memory;
-    return &pool[(*count)++];
+    pool[*count].memory = map_buffer();
+    return pool[*count].memory != NULL ? &pool[(*count)++] : NULL;
+}
+
+static bool may_refuse(void)
+{
+    return cupti_version >= CUPTI_VERSION_REFUSE_BUFFER;
 }
 
 static void on_requested(uint8_t **buffer, size_t *size_bytes, size_t *record_count_max)
@@ -79,39 +96,56 @@ static void on_requested(uint8_t **buffer, size_t *size_bytes, size_t *record_co
 
     (void)pthread_mutex_lock(&mutex);
     taken = take(buffers, &buffer_count, BUFFERS_MAX);
-    if (taken == NULL && cupti_version < CUPTI_VERSION_REFUSE_BUFFER) {
+    is_read = taken != NULL;
+    if (!is_read && !may_refuse()) {
         taken = take(buffers + BUFFERS_MAX, &discarded_count, DISCARDED_MAX);
-        if (taken == NULL && discarded_count > 0) {
-            taken = &buffers[BUFFERS_MAX]; /* given out twice: nobody reads it */
-        }
+        taken = taken != NULL ? taken : &buffers[SHARED];
     }
     if (taken != NULL) {
         count_out(taken->state == IS_FREE);
         taken->state = IS_OUT;
     }
-    is_read = taken != NULL && taken < buffers + BUFFERS_MAX;
+    unread_count += !is_read;
+    refused_to_ask += taken == NULL;
     LAC_DEBUG(CUPTI, 2, "%s; there are %u",
               is_read         ? "a buffer is handed out"
               : taken != NULL ? "a buffer is handed out that will not be read"
-                              : "no memory for a buffer",
+                              : "a buffer is refused",
               buffer_count);
     (void)pthread_mutex_unlock(&mutex);
     *buffer = taken != NULL ? taken->memory : NULL;
     *size_bytes = taken != NULL ? BUFFER_BYTES : 0;
     *record_count_max = 0; /* as many as fit */
     if (!is_read) {
-        lac_spool_count_dropped(1, false); /* at least one: nobody knows how many it would hold */
+        lac_spool_count_dropped(1, false); /* at least one, and more once it is known */
     }
 }
 
+uint64_t lac_cupti_buffers_unread(void)
+{
+    uint64_t count;
+
+    (void)pthread_mutex_lock(&mutex);
+    count = unread_count;
+    (void)pthread_mutex_unlock(&mutex);
+    return count;
+}
+
+/* Those for which CUPTI had no buffer are among them: what was counted for a refusal is not again. */
 static void count_dropped(void *context, uint32_t stream)
 {
     size_t count = 0;
 
     if (cupti.get_dropped != NULL && cupti.get_dropped(context, stream, &count) == CUPTI_OK &&
         count > 0) {
+        uint64_t counted;
+
         LAC_DEBUG(CUPTI, 1, "CUPTI dropped %zu records", count);
-        lac_spool_count_dropped(count, false);
+        (void)pthread_mutex_lock(&mutex);
+        counted = refused_to_ask < count ? refused_to_ask : count;
+        refused_to_ask -= counted;
+        (void)pthread_mutex_unlock(&mutex);
+        lac_spool_count_dropped(count - counted, false);
     }
 }
 
@@ -165,6 +199,7 @@ void lac_cupti_flush(uint32_t flag)
     in_flush = true;
     (void)cupti.flush_all(flag);
     in_flush = false;
+    count_dropped(NULL, 0); /* where every request is refused, no buffer comes back to ask then */
     writer = lac_gpu_writer_take();
     lac_graphs_spent(lac_gpu_graphs(writer), 0, thread_cpu_ns() - begin_ns);
     lac_gpu_writer_give(writer);
@@ -197,7 +232,7 @@ void lac_cupti_flush_patiently(unsigned wait_ms)
 void lac_cupti_buffers_give_back(void)
 {
     (void)pthread_mutex_lock(&mutex);
-    for (unsigned i = 0; i < BUFFERS_MAX + discarded_count; i++) {
+    for (unsigned i = 0; i < BUFFERS_ALL; i++) {
         if (buffers[i].memory != NULL && buffers[i].state == IS_FREE) {
             (void)madvise(buffers[i].memory, BUFFER_BYTES, MADV_DONTNEED);
         }
@@ -217,10 +252,7 @@ static struct buffer *take_back(const uint8_t *memory)
     struct buffer *found = NULL;
 
     (void)pthread_mutex_lock(&mutex);
-    for (unsigned i = 0; found == NULL && i < buffer_count; i++) {
-        found = buffers[i].memory == memory ? &buffers[i] : NULL;
-    }
-    for (unsigned i = BUFFERS_MAX; found == NULL && i < BUFFERS_MAX + discarded_count; i++) {
+    for (unsigned i = 0; memory != NULL && found == NULL && i < BUFFERS_ALL; i++) {
         found = buffers[i].memory == memory ? &buffers[i] : NULL;
     }
     found = found != NULL && found->state == IS_OUT ? found : NULL;
@@ -230,6 +262,19 @@ static struct buffer *take_back(const uint8_t *memory)
     }
     (void)pthread_mutex_unlock(&mutex);
     return found;
+}
+
+/* What is thrown away with it; its first record was counted when it was handed out. */
+static void count_unread(uint8_t *buffer, size_t valid_bytes)
+{
+    struct cupti_activity *record = NULL;
+    uint64_t count = 0;
+
+    while (count < BUFFER_BYTES / sizeof(*record) &&
+           cupti.get_next_record(buffer, valid_bytes, &record) == CUPTI_OK) {
+        count++;
+    }
+    lac_spool_count_dropped(count > 1 ? count - 1 : 0, false);
 }
 
 static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size_bytes,
@@ -243,9 +288,13 @@ static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
         return;
     }
     (void)__atomic_add_fetch(&completed_count, valid_bytes > 0, __ATOMIC_RELAXED);
-    if (returned < buffers + BUFFERS_MAX && valid_bytes > 0 && valid_bytes <= BUFFER_BYTES) {
+    if (valid_bytes == 0 || valid_bytes > BUFFER_BYTES || returned == &buffers[SHARED]) {
+        LAC_DEBUG(CUPTI, 2, "a buffer came back that is not read: %zu bytes", valid_bytes);
+    } else if (returned < buffers + BUFFERS_MAX) {
         lac_cupti_dump(&cupti, cupti_version, buffer, valid_bytes);
         decode_all(buffer, valid_bytes);
+    } else {
+        count_unread(buffer, valid_bytes);
     }
     count_dropped(context, stream);
     (void)pthread_mutex_lock(&mutex);
@@ -258,5 +307,11 @@ int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t
 {
     cupti = *functions;
     cupti_version = version;
+    if (!may_refuse() && buffers[SHARED].memory == NULL) {
+        buffers[SHARED].memory = map_buffer();
+        if (buffers[SHARED].memory == NULL) {
+            return CUPTI_RESULT_OUT_OF_MEMORY;
+        }
+    }
     return cupti.register_buffers(on_requested, on_completed);
 }

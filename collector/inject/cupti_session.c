@@ -328,14 +328,20 @@ static void *flush_now_and_then(void *unused)
     return NULL;
 }
 
-static void tell_untimed(void)
+static void tell_count(const char *key, uint64_t count)
 {
     char text[32];
 
-    if (lac_gpu_writer_untimed() > 0) {
-        (void)snprintf(text, sizeof(text), "%" PRIu64, lac_gpu_writer_untimed());
-        lac_setting("gpu_recording_untimed", text);
+    if (count > 0) {
+        (void)snprintf(text, sizeof(text), "%" PRIu64, count);
+        lac_setting(key, text);
     }
+}
+
+static void tell_losses(void)
+{
+    tell_count("gpu_recording_untimed", lac_gpu_writer_untimed());
+    tell_count("gpu_recording_unread_buffers", lac_cupti_buffers_unread());
 }
 
 static void *flush_last(void *unused)
@@ -364,7 +370,7 @@ static void at_exit(void)
 
         (void)nanosleep(&pause, NULL);
     }
-    tell_untimed();
+    tell_losses();
     LAC_DEBUG(CUPTI, 1, "at exit: %s",
               flush_done ? "all buffers came back" : "CUPTI did not return its buffers in 2 s");
 }
@@ -382,7 +388,7 @@ static void leave(void)
         subscriber = NULL;
     }
     is_active = false;
-    tell_untimed();
+    tell_losses();
 }
 
 static void tell_reached(const char *reached)
@@ -423,6 +429,21 @@ static void come_back(void)
 
 /* ---- the start */
 
+/* @return false after telling why */
+static bool register_buffers(void)
+{
+    const int result = lac_cupti_buffers_register(&cupti, cupti_version);
+
+    if (result != CUPTI_OK) {
+        lac_cupti_note_result(&cupti, REFUSED, result);
+        if (cupti.unsubscribe != NULL) {
+            (void)cupti.unsubscribe(subscriber);
+            subscriber = NULL;
+        }
+    }
+    return result == CUPTI_OK;
+}
+
 /* A library that is there and does not fit the driver refuses everything: then the next one. What is
  * told is the one that is used and what it says, else the first one that refused. */
 static bool start_library(void)
@@ -447,7 +468,7 @@ static bool start_library(void)
         }
         if (result == CUPTI_OK) {
             lac_cupti_names_load(&cupti);
-            return lac_cupti_buffers_register(&cupti, cupti_version) == CUPTI_OK;
+            return register_buffers();
         }
         if (result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES) {
             lac_cupti_note_result(&cupti, REFUSED, result);

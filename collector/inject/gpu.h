@@ -65,7 +65,7 @@ void lac_cuda_injection_chain(void);
 
 /* ---- cupti_buffers.c */
 
-/** Give CUPTI our callbacks. @return CUPTI's result */
+/** Give CUPTI our callbacks. @return CUPTI's result, or that there is no memory */
 int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t version);
 /** Have CUPTI return its buffers; not from one of its callbacks. The CPU time is counted.
  * @param flag 1: also those with operations in progress, whose records then have no times */
@@ -74,6 +74,8 @@ void lac_cupti_flush(uint32_t flag);
 void lac_cupti_flush_patiently(unsigned wait_ms);
 /** How many buffers CUPTI has. */
 unsigned lac_cupti_buffers_out(void);
+/** How often it asked and got none to be read: there was no memory, or 512 were out. */
+uint64_t lac_cupti_buffers_unread(void);
 /** Their memory to the system, of those that CUPTI does not have; they can be used again. */
 void lac_cupti_buffers_give_back(void);
 /** How many buffers with records came back so far. */

@@ -18,7 +18,8 @@
  *   STAND_IN_GRAPHS=L,N,EXTRA   each flush returns L launches of a graph with N kernels of 1 us;
  *                               each kernel takes EXTRA ns more when recorded one by one
  *   STAND_IN_HANG=1             the flush at the end never returns, as with a driver that is gone
- *   STAND_IN_VERSION=N          what cuptiGetVersion says (default 26)
+ *   STAND_IN_VERSION=N          what cuptiGetVersion says (default 26); from 27 on a buffer may be
+ *                               refused: what would be in it is dropped and counted
  *   STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected: CLOCK_REALTIME, as CUPTI's own
  *   STAND_IN_BUSY=N             the result that says that another subscriber is there (default 39)
  *
@@ -77,7 +78,7 @@ static int refuses(const char *what)
     return refuse != NULL && strcmp(refuse, what) == 0 && is_meant();
 }
 
-EXPORT int cuptiGetVersion(uint32_t *version);
+EXPORT int cuptiGetVersion(uint32_t *ret_version);
 EXPORT int cuptiGetResultString(int result, const char **text);
 EXPORT int cuptiSubscribe(void **subscriber, cupti_callback callback, void *user);
 EXPORT int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *user,
@@ -109,8 +110,6 @@ EXPORT int stand_in_clock_registrations(void);
 EXPORT void stand_in_take_clock(void);
 EXPORT int cuptiActivitySetAttribute(int attribute, size_t *size_bytes, void *value);
 EXPORT size_t stand_in_device_buffers_max(void);
-EXPORT void stand_in_deliver_device(uint32_t number, uint8_t uuid);
-EXPORT void stand_in_deliver_part(uint32_t number, uint8_t uuid, uint8_t part);
 EXPORT void stand_in_return_foreign(void);
 EXPORT void stand_in_return_twice(void);
 EXPORT int stand_in_subscribers(void);
@@ -120,11 +119,16 @@ EXPORT uint64_t stand_in_flushes(void);
 EXPORT int cuptiUnsubscribe(void *subscriber);
 EXPORT int cuptiActivityDisable(int kind);
 
-int cuptiGetVersion(uint32_t *version)
+static uint32_t version(void)
 {
-    *version = getenv("STAND_IN_VERSION") != NULL
-                   ? (uint32_t)strtoul(getenv("STAND_IN_VERSION"), NULL, 10)
-                   : 26;
+    const char *const asked = getenv("STAND_IN_VERSION");
+
+    return asked != NULL ? (uint32_t)strtoul(asked, NULL, 10) : 26;
+}
+
+int cuptiGetVersion(uint32_t *ret_version)
+{
+    *ret_version = version();
     return CUPTI_OK;
 }
 
@@ -391,8 +395,7 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *co
 {
     (void)context;
     (void)stream;
-    *count = dropped;
-    dropped = 0;
+    *count = __atomic_exchange_n(&dropped, 0, __ATOMIC_RELAXED);
     return CUPTI_OK;
 }
 
@@ -406,6 +409,10 @@ static void *deliver_from_another_thread(void *argument)
 
 uint8_t *stand_in_add(uint8_t *at, const void *record, size_t size_bytes, uint32_t kind)
 {
+    if (at == NULL) { /* the tool declined: "CUPTI may drop activity records", which it counts */
+        (void)__atomic_add_fetch(&dropped, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
     memset(at, 0, stand_in_size_of(kind));
     memcpy(at, record, size_bytes);
     return at + stand_in_size_of(kind);
@@ -423,11 +430,20 @@ void stand_in_ask(struct delivery *delivery)
 {
     size_t record_count_max = 0;
 
+    delivery->buffer = NULL;
+    delivery->size_bytes = 0;
+    delivery->valid_bytes = 0;
     requested(&delivery->buffer, &delivery->size_bytes, &record_count_max);
+    if (delivery->buffer == NULL && version() < CUPTI_VERSION_REFUSE_BUFFER) {
+        _exit(93); /* it would write there */
+    }
 }
 
 void stand_in_give(const struct delivery *delivery)
 {
+    if (delivery->buffer == NULL) {
+        return;
+    }
     completed(NULL, 0, delivery->buffer, delivery->size_bytes, delivery->valid_bytes);
 }
 
@@ -435,7 +451,7 @@ static void give_from_another_thread(struct delivery *delivery)
 {
     pthread_t other;
 
-    if (pthread_create(&other, NULL, deliver_from_another_thread, delivery) == 0) {
+    if (delivery->buffer != NULL && pthread_create(&other, NULL, deliver_from_another_thread, delivery) == 0) {
         (void)pthread_join(other, NULL);
     }
 }
@@ -452,7 +468,7 @@ static uint8_t *with_room(struct delivery *delivery, uint8_t *at)
         delivery->valid_bytes = (size_t)(at - delivery->buffer);
         give_from_another_thread(delivery);
     }
-    stand_in_ask(delivery);
+    stand_in_ask(delivery); /* again, where the tool declined before */
     return delivery->buffer;
 }
 
@@ -546,7 +562,7 @@ void stand_in_deliver(int launches, uint32_t thread, int drop)
     struct delivery delivery = {0};
     uint8_t *at = NULL;
 
-    dropped = (size_t)drop;
+    (void)__atomic_add_fetch(&dropped, (size_t)drop, __ATOMIC_RELAXED);
     for (int i = 0; i < launches; i++) {
         const uint64_t now = base_ns + (uint64_t)i * 10000;
         const struct cupti_call call = {.kind = CUPTI_KIND_RUNTIME,
@@ -755,7 +771,7 @@ int stand_in_deliver_late(int buffers)
         for (int other = 0; other < i; other++) {
             known |= held[other].buffer == held[i].buffer;
         }
-        different += !known;
+        different += !known && held[i].buffer != NULL;
         held[i].valid_bytes =
             (size_t)(stand_in_add(held[i].buffer, &set, sizeof(set), CUPTI_KIND_MEMSET) -
                      held[i].buffer);
@@ -863,35 +879,4 @@ void stand_in_return_twice(void)
     }
     stand_in_give(&first);
     stand_in_give(&second);
-}
-
-/* What CUPTI tells of a device that the process sees as `number`. */
-void stand_in_deliver_device(uint32_t number, uint8_t uuid)
-{
-    stand_in_deliver_part(number, uuid, 0);
-}
-
-/* part 0: the whole device; 255: one that CUDA_VISIBLE_DEVICES hides */
-void stand_in_deliver_part(uint32_t number, uint8_t uuid, uint8_t part)
-{
-    const struct cupti_device device = {.kind = CUPTI_KIND_DEVICE,
-                                        .memory_bytes = 85899345920u,
-                                        .sm_count = 132,
-                                        .capability_major = 9,
-                                        .id = number,
-                                        .uuid = {[15] = uuid},
-                                        .name = "Stand-in H100",
-                                        .is_visible = part != 255,
-                                        .is_divided = part != 0,
-                                        .mig_uuid = {[15] = part}};
-    struct delivery delivery = {0};
-
-    if (!stand_in_enabled(CUPTI_KIND_DEVICE)) { /* nobody asked for it */
-        return;
-    }
-    stand_in_ask(&delivery);
-    delivery.valid_bytes =
-        (size_t)(stand_in_add(delivery.buffer, &device, sizeof(device), CUPTI_KIND_DEVICE) -
-                 delivery.buffer);
-    stand_in_give(&delivery);
 }

@@ -42,6 +42,8 @@ EXPORT uint64_t stand_in_held(void);
 EXPORT void stand_in_launch_after_flush(int on);
 EXPORT void stand_in_name_kernels(const char *name);
 EXPORT void stand_in_kill_at_record(int number);
+EXPORT void stand_in_deliver_device(uint32_t number, uint8_t uuid);
+EXPORT void stand_in_deliver_part(uint32_t number, uint8_t uuid, uint8_t part);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct held held[BUFFERS_MAX]; /* the last one is being filled; guarded by mutex */
@@ -191,6 +193,10 @@ void stand_in_launch(uint32_t count, uint64_t kernel_ns, uint32_t thread)
         device_free_ns = device_free_ns > now_ns ? device_free_ns : now_ns;
         device_free_ns += kernel_ns;
         if (buffer == NULL) {
+            if (stand_in_enabled(CUPTI_KIND_CONCURRENT_KERNEL)) {
+                (void)stand_in_add(NULL, &kernel, sizeof(kernel), CUPTI_KIND_CONCURRENT_KERNEL);
+                (void)stand_in_add(NULL, &call, sizeof(call), CUPTI_KIND_RUNTIME);
+            }
             continue;
         }
         at = buffer->delivery.buffer + buffer->delivery.valid_bytes;
@@ -217,4 +223,35 @@ void stand_in_name_kernels(const char *name)
 uint64_t stand_in_launched(void)
 {
     return launched;
+}
+
+/* What CUPTI tells of a device that the process sees as `number`. */
+void stand_in_deliver_device(uint32_t number, uint8_t uuid)
+{
+    stand_in_deliver_part(number, uuid, 0);
+}
+
+/* part 0: the whole device; 255: one that CUDA_VISIBLE_DEVICES hides */
+void stand_in_deliver_part(uint32_t number, uint8_t uuid, uint8_t part)
+{
+    const struct cupti_device device = {.kind = CUPTI_KIND_DEVICE,
+                                        .memory_bytes = 85899345920u,
+                                        .sm_count = 132,
+                                        .capability_major = 9,
+                                        .id = number,
+                                        .uuid = {[15] = uuid},
+                                        .name = "Stand-in H100",
+                                        .is_visible = part != 255,
+                                        .is_divided = part != 0,
+                                        .mig_uuid = {[15] = part}};
+    struct delivery delivery = {0};
+
+    if (!stand_in_enabled(CUPTI_KIND_DEVICE)) { /* nobody asked for it */
+        return;
+    }
+    stand_in_ask(&delivery);
+    delivery.valid_bytes =
+        (size_t)(stand_in_add(delivery.buffer, &device, sizeof(device), CUPTI_KIND_DEVICE) -
+                 delivery.buffer);
+    stand_in_give(&delivery);
 }

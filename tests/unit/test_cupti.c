@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -461,22 +462,100 @@ START_TEST(buffers_that_come_late_and_out_of_order_lose_nothing)
 }
 END_TEST
 
-static void job_takes_all_buffers(void)
+static int (*late(void))(int)
 {
     int (*deliver_late)(int);
 
     lac_cupti_initialize();
     *(void **)&deliver_late = lac_cupti_stand_in("stand_in_deliver_late");
+    return deliver_late;
+}
+
+static void job_takes_all_buffers(void)
+{
+    int (*const deliver_late)(int) = late();
+
     /* 512 that are read, 64 that are not, and one of these again and again */
-    ck_assert_int_eq(deliver_late(600), 512 + 64);
+    ck_assert_int_eq(deliver_late(600), 512 + 64 + 1);
+    ck_assert_int_eq(deliver_late(40), 40);
 }
 
 START_TEST(buffers_beyond_the_limit_are_thrown_away_and_counted)
 {
     ck_assert_int_eq(lac_job_run(job_takes_all_buffers), 0);
     lac_cupti_import();
-    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_MEMSET), 512);
-    ck_assert_uint_ge(lac_cupti_model->info.dropped_count, 88);
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_MEMSET), 512 + 40);
+    ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 88);
+    check_diagnosis_says("GPU operations without a buffer: CUPTI asked 88 times in vain: too many "
+                         "buffers were in use, or the job had no memory for another");
+}
+END_TEST
+
+static void job_takes_all_buffers_of_cuda_12_9(void)
+{
+    int (*deliver_late)(int);
+
+    (void)setenv("STAND_IN_VERSION", "27", 1);
+    deliver_late = late();
+    ck_assert_int_eq(deliver_late(600), 512);
+    ck_assert_int_eq(deliver_late(40), 40);
+}
+
+/* What CUPTI counts as dropped is what we refused: not twice. */
+START_TEST(buffers_beyond_the_limit_are_refused_and_counted_once)
+{
+    ck_assert_int_eq(lac_job_run(job_takes_all_buffers_of_cuda_12_9), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_MEMSET), 512 + 40);
+    ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 88);
+    check_diagnosis_says("GPU operations without a buffer: CUPTI asked 88 times in vain: too many "
+                         "buffers were in use, or the job had no memory for another");
+}
+END_TEST
+
+/* As much memory as it has, and no more, while 40 buffers are asked for. Then as before. */
+static void without_memory(int (*deliver_late)(int), int handed_out)
+{
+    struct rlimit before;
+    struct rlimit little;
+    int different;
+
+    (void)getrlimit(RLIMIT_AS, &before);
+    little = before;
+    little.rlim_cur = 1; /* less than it has: no mapping more */
+    (void)setrlimit(RLIMIT_AS, &little);
+    different = deliver_late(40);
+    (void)setrlimit(RLIMIT_AS, &before);
+    ck_assert_int_eq(different, handed_out);
+    ck_assert_int_eq(deliver_late(40), 40);
+}
+
+static void job_without_memory(void)
+{
+    without_memory(late(), 1); /* the one that was set aside */
+}
+
+static void job_without_memory_of_cuda_12_9(void)
+{
+    (void)setenv("STAND_IN_VERSION", "130001", 1);
+    without_memory(late(), 0);
+}
+
+START_TEST(a_job_without_memory_for_buffers_goes_on_and_its_losses_are_counted)
+{
+    ck_assert_int_eq(lac_job_run(job_without_memory), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_MEMSET), 40);
+    ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 40);
+}
+END_TEST
+
+START_TEST(a_job_without_memory_for_buffers_refuses_them_and_counts_its_losses)
+{
+    ck_assert_int_eq(lac_job_run(job_without_memory_of_cuda_12_9), 0);
+    lac_cupti_import();
+    ck_assert_uint_eq(lac_cupti_count(LAC_SLICE_MEMSET), 40);
+    ck_assert_uint_eq(lac_cupti_model->info.dropped_count, 40);
 }
 END_TEST
 
@@ -672,6 +751,9 @@ int main(void)
     tcase_add_test(tcase, a_cupti_without_ids_is_no_failure);
     tcase_add_test(tcase, buffers_that_come_late_and_out_of_order_lose_nothing);
     tcase_add_test(tcase, buffers_beyond_the_limit_are_thrown_away_and_counted);
+    tcase_add_test(tcase, buffers_beyond_the_limit_are_refused_and_counted_once);
+    tcase_add_test(tcase, a_job_without_memory_for_buffers_goes_on_and_its_losses_are_counted);
+    tcase_add_test(tcase, a_job_without_memory_for_buffers_refuses_them_and_counts_its_losses);
     tcase_add_test(tcase, threads_that_return_buffers_at_once_do_not_mix_their_records);
     tcase_add_test(tcase, a_driver_that_is_gone_does_not_hold_up_the_exit);
     tcase_add_test(tcase, graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said);

@@ -259,6 +259,8 @@ const char *lac_why_no_kernels(const struct lac_facts *facts); /**< others were 
 const char *lac_why_gpu_ended(const struct lac_facts *facts);  /**< before the job did */
 /** Operations that had not ended when the recording did, and have no times. */
 int64_t lac_gpu_untimed(const struct lac_facts *facts);
+/** How often CUPTI asked for a buffer and got none that is read: too many were out, or no memory. */
+int64_t lac_gpu_unread_buffers(const struct lac_facts *facts);
 /* settings.c: what the metadata says, before anything that asks for it */
 void lac_settings_read(struct lac_facts *facts);
 /** Whether there is any of the job. */

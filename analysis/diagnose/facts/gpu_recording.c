@@ -61,6 +61,9 @@ static const char *why_nothing_came(const struct lac_facts *facts)
     if (lac_setting_count(facts, "settings", "gpu_recording_untimed", INT32_MAX) > 0) {
         return "the recording ended before any of them did";
     }
+    if (lac_gpu_unread_buffers(facts) > 0) {
+        return "CUPTI asked for buffers to record into, and there was no memory for one";
+    }
     if (yielded_to[0] != '\0') {
         return lac_texts_add(&facts->analysis->texts, "CUPTI was left to %s of the job",
                              yielded_to);
@@ -128,8 +131,18 @@ const char *lac_why_gpu_ended(const struct lac_facts *facts)
                : NULL;
 }
 
+static int64_t count_of(const struct lac_facts *facts, const char *key)
+{
+    int64_t count = lac_setting_count(facts, "settings", key, INT32_MAX);
+    return is_ours(facts) && count > 0 ? count : 0;
+}
+
 int64_t lac_gpu_untimed(const struct lac_facts *facts)
 {
-    int64_t count = lac_setting_count(facts, "settings", "gpu_recording_untimed", INT32_MAX);
-    return is_ours(facts) && count > 0 ? count : 0;
+    return count_of(facts, "gpu_recording_untimed");
+}
+
+int64_t lac_gpu_unread_buffers(const struct lac_facts *facts)
+{
+    return count_of(facts, "gpu_recording_unread_buffers");
 }

@@ -142,6 +142,7 @@ static void write_missing_gpu(struct lac_facts *facts)
     const char *kernels = lac_why_no_kernels(facts);
     const char *end = kernels == NULL ? lac_why_gpu_ended(facts) : NULL;
     int64_t untimed = lac_gpu_untimed(facts);
+    int64_t unread = lac_gpu_unread_buffers(facts);
     if (kernels != NULL) {
         missing_since(facts, LAC_MISSING_KERNELS, kernels);
     }
@@ -153,6 +154,13 @@ static void write_missing_gpu(struct lac_facts *facts)
                       lac_texts_add(&facts->analysis->texts,
                                     "%s had not ended when the recording did",
                                     lac_format_count(untimed, "operation").text));
+    }
+    if (unread > 0) {
+        missing_since(facts, LAC_MISSING_GPU_BUFFERS,
+                      lac_texts_add(&facts->analysis->texts,
+                                    "CUPTI asked %s in vain: too many buffers were in use, or the "
+                                    "job had no memory for another",
+                                    lac_format_count(unread, "time").text));
     }
 }
 
