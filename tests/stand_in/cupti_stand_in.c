@@ -451,7 +451,8 @@ static void give_from_another_thread(struct delivery *delivery)
 {
     pthread_t other;
 
-    if (delivery->buffer != NULL && pthread_create(&other, NULL, deliver_from_another_thread, delivery) == 0) {
+    if (delivery->buffer != NULL &&
+        pthread_create(&other, NULL, deliver_from_another_thread, delivery) == 0) {
         (void)pthread_join(other, NULL);
     }
 }

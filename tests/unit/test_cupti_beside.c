@@ -3,6 +3,7 @@
  * libcupti that does not fit, CUPTI's own lock, pauses. Against the stand-in (tests/stand_in).
  */
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 #include "collector/base/monotonic.h"
 #include "collector/inject/api.h"
 #include "lacuna/spool.h"
@@ -144,6 +145,137 @@ START_TEST(of_libraries_that_all_refuse_the_first_one_is_told)
 }
 END_TEST
 
+/* ---- which of those that are there */
+
+#define WHEELS "nvidia/cublas/lib/libcublas.so.12"
+#define CUPTI  "nvidia/cuda_cupti/lib/libcupti"
+
+static const struct choice {
+    const char *what;
+    const char *driver; /* its CUDA; NULL: not known */
+    const char *loaded; /* what the job has loaded before it initializes CUDA */
+    const char *files;  /* what is there beside it */
+    const char *expected;
+} choices[] = {
+    {"the driver's", "12040", WHEELS, CUPTI ".so.12 " CUPTI ".so.13", CUPTI ".so.12"},
+    {"a newer driver", "13000", WHEELS, CUPTI ".so.12 " CUPTI ".so.13", CUPTI ".so.13"},
+    {"a driver of old", "11040", WHEELS, CUPTI ".so.11.8 " CUPTI ".so.12", CUPTI ".so.11.8"},
+    {"no driver", NULL, WHEELS, CUPTI ".so.12 " CUPTI ".so.13", CUPTI ".so.13"},
+    {"the newest of 11", "12040", WHEELS, CUPTI ".so.11.1 " CUPTI ".so.11.8", CUPTI ".so.11.8"},
+    {"a hash", "12040", "torch/lib/libcudart-d0da41ae.so.11.0",
+     "torch/lib/libcupti-90a1b2c3.so.11.8 torch/lib/libcupti-hash.so.12 torch/lib/libcupti_x.so "
+     "torch/lib/libcupti.so.txt torch/lib/libcupti.somewhere",
+     "torch/lib/libcupti-90a1b2c3.so.11.8"},
+    {"a hash and no version", "12040", "torch/lib/libcudart-d0da41ae.so.11.0",
+     "torch/lib/libcupti-90a1b2c3.so torch/lib/libcupti.so.13", "torch/lib/libcupti-90a1b2c3.so"},
+    {"a file with CUPTI's own version", "12040", WHEELS, CUPTI ".so.2023.1.1 " CUPTI ".so.12",
+     CUPTI ".so.12"},
+    {"the runtime's is too new", "12040", "toolkit/lib64/libcudart.so.13 " WHEELS,
+     "toolkit/extras/CUPTI/lib64/libcupti.so.13 " CUPTI ".so.12", CUPTI ".so.12"},
+    {"the runtime's comes first", "13000", WHEELS " toolkit/lib64/libcudart.so.13",
+     "toolkit/extras/CUPTI/lib64/libcupti.so.12 " CUPTI ".so.13",
+     "toolkit/extras/CUPTI/lib64/libcupti.so.12"},
+    {"another library of CUDA", "12040", "nvidia/cudnn/lib/libcudnn.so.9", CUPTI ".so.12",
+     CUPTI ".so.12"},
+    {"the job has one", "12040", WHEELS " bundle/libcupti-90a1b2c3.so.13", CUPTI ".so.12",
+     "bundle/libcupti-90a1b2c3.so.13"},
+};
+
+static const struct choice *choice;
+static char driver[64]; /* a library that says which CUDA it is of, and is called libcuda.so.1 */
+
+/* Makes each of the files, or loads it. */
+static void for_each_file(const char *names, void (*act)(const char *path))
+{
+    char rest[1024];
+    char *place = NULL;
+
+    (void)snprintf(rest, sizeof(rest), "%s", names);
+    for (const char *name = strtok_r(rest, " ", &place); name != NULL;
+         name = strtok_r(NULL, " ", &place)) {
+        act(in_folder(name));
+    }
+}
+
+static void make_file(const char *path)
+{
+    char command[9000];
+
+    (void)snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s')\" && cp '%s' '%s'", path,
+                   lac_job_file("stand_in/libcupti_stand_in.so"), path);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void load(const char *path)
+{
+    ck_assert_msg(dlopen(path, RTLD_LAZY) != NULL, "%s", dlerror());
+}
+
+static void is_expected(const char *path)
+{
+    const bool is_loaded = dlopen(path, RTLD_LAZY | RTLD_NOLOAD) != NULL;
+
+    ck_assert_msg(is_loaded == (strcmp(path + strlen(folder) + 1, choice->expected) == 0),
+                  "%s: %s is %sloaded", choice->what, path, is_loaded ? "" : "not ");
+}
+
+static void job_chooses(void)
+{
+    int (*initialize)(void);
+    int (*subscribers)(void);
+
+    (void)unsetenv("LACUNA_CUPTI");
+    if (choice->driver != NULL) {
+        (void)setenv("TEST_DRIVER_CUDA", choice->driver, 1);
+        load(driver);
+    }
+    for_each_file(choice->loaded, load);
+    *(void **)&initialize =
+        dlsym(dlopen(lac_job_file("liblacuna.so"), RTLD_LAZY), "InitializeInjection");
+    ck_assert_int_eq(initialize(), 1);
+    for_each_file(choice->files, is_expected);
+    *(void **)&subscribers =
+        dlsym(dlopen(in_folder(choice->expected), RTLD_LAZY | RTLD_NOLOAD), "stand_in_subscribers");
+    ck_assert_msg(subscribers != NULL && subscribers() == 1, "%s", choice->what);
+}
+
+static void make_driver(void)
+{
+    char command[1024];
+    int file;
+
+    (void)snprintf(driver, sizeof(driver), "/tmp/lacuna-test-XXXXXX");
+    file = mkstemp(driver);
+    ck_assert_int_ge(file, 0);
+    (void)close(file);
+    (void)snprintf(
+        command, sizeof(command),
+        "printf '#include <stdlib.h>\nint cuDriverGetVersion(int *v)"
+        "{*v = strtol(getenv(\"TEST_DRIVER_CUDA\"), 0, 10); return 0;}' | cc -shared -fPIC -xc "
+        "-Wl,-soname,libcuda.so.1 -o '%s' -",
+        driver);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(of_the_libraries_that_are_there_the_one_is_taken_that_fits_driver_and_runtime)
+{
+    char command[128];
+
+    make_driver();
+    for (size_t i = 0; i < LAC_COUNT_OF(choices); i++) {
+        choice = &choices[i];
+        (void)snprintf(folder, sizeof(folder), "/tmp/lacuna-test-XXXXXX");
+        ck_assert_ptr_nonnull(mkdtemp(folder));
+        for_each_file(choice->loaded, make_file);
+        for_each_file(choice->files, make_file);
+        ck_assert_int_eq(lac_job_run(job_chooses), 0);
+        (void)snprintf(command, sizeof(command), "rm -r '%s'", folder);
+        ck_assert_int_eq(system(command), 0);
+    }
+    (void)unlink(driver);
+}
+END_TEST
+
 /* ---- CUPTI's lock */
 
 static void job_crosses(void)
@@ -226,6 +358,8 @@ int main(void)
     tcase_add_test(tcase, nothing_of_ours_is_in_cupti_when_another_profiler_begins);
     tcase_add_test(tcase, a_library_that_does_not_fit_gives_way_to_the_next_beside_the_runtime);
     tcase_add_test(tcase, of_libraries_that_all_refuse_the_first_one_is_told);
+    tcase_add_test(tcase,
+                   of_the_libraries_that_are_there_the_one_is_taken_that_fits_driver_and_runtime);
     tcase_add_test(tcase, no_lock_of_ours_is_held_while_cupti_is_asked);
     tcase_add_test(tcase, late_records_of_an_earlier_pause_are_left_out_and_others_kept);
     suite_add_tcase(suite, tcase);
