@@ -38,6 +38,7 @@ enum {
     SILENT_MS = 30000,
     SILENT_STEPS = 3,
     LIBRARIES_TRIED = 4,
+    HOLDER_BYTES = 128,
 };
 
 static const char REFUSED[] = "CUPTI refused us";
@@ -135,28 +136,22 @@ static bool is_busy(int result)
     return result == CUPTI_RESULT_MULTIPLE_SUBSCRIBERS || result == CUPTI_RESULT_MAX_LIMIT;
 }
 
-/* Another profiler that holds CUPTI is named; what else CUPTI says is the caller's to tell. */
-static int subscribe(void)
+/* @param holder set to the name of another profiler that holds CUPTI, if it told one
+ * @return what CUPTI says, which is the caller's to tell */
+static int subscribe(char holder[HOLDER_BYTES])
 {
-    char holder[128] = "";
     struct cupti_subscriber_parameters parameters = {.size_bytes = sizeof(parameters),
                                                      .name = "lacuna",
                                                      .holder = holder,
-                                                     .holder_bytes = sizeof(holder)};
+                                                     .holder_bytes = HOLDER_BYTES};
     int result = CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
 
+    holder[0] = '\0';
     if (cupti.subscribe_named != NULL) {
         result = cupti.subscribe_named(&subscriber, on_callback, NULL, &parameters);
     }
     if (cupti.subscribe_named == NULL || (result != CUPTI_OK && !is_busy(result))) {
         result = cupti.subscribe(&subscriber, on_callback, NULL);
-    }
-    if (is_busy(result)) {
-        char line[200];
-
-        (void)snprintf(line, sizeof(line), "another profiler holds CUPTI: %.127s",
-                       holder[0] != '\0' ? holder : "unnamed");
-        lac_setting("gpu_recording_reason", line);
     }
     if (result == CUPTI_OK) {
         hear_profiler_calls();
@@ -402,7 +397,8 @@ static void tell_reached(const char *reached)
  * back are common: then we go on without one. */
 static void come_back(void)
 {
-    const int result = subscribe();
+    char holder[HOLDER_BYTES];
+    const int result = subscribe(holder);
     const char *reached;
 
     if (result != CUPTI_OK && !is_busy(result)) {
@@ -429,6 +425,15 @@ static void come_back(void)
 
 /* ---- the start */
 
+static void tell_holder(const char *holder)
+{
+    char line[HOLDER_BYTES + 40];
+
+    (void)snprintf(line, sizeof(line), "another profiler holds CUPTI: %.127s",
+                   holder[0] != '\0' ? holder : "unnamed");
+    lac_setting("gpu_recording_reason", line);
+}
+
 /* @return false after telling why */
 static bool register_buffers(void)
 {
@@ -453,6 +458,7 @@ static bool start_library(void)
     int refused = CUPTI_OK;
 
     for (unsigned tried = 0; tried < LIBRARIES_TRIED; tried++) {
+        char holder[HOLDER_BYTES];
         const char *path = NULL;
         int result;
 
@@ -461,7 +467,10 @@ static bool start_library(void)
         }
         (void)cupti.get_version(&cupti_version);
         LAC_DEBUG(CUPTI, 1, "%s, API version %u", path, cupti_version);
-        result = subscribe();
+        result = subscribe(holder);
+        if (is_busy(result)) {
+            tell_holder(holder);
+        }
         if (result == CUPTI_OK || is_busy(result) ||
             result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES) {
             lac_setting("cupti_library", path);

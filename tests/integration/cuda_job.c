@@ -9,6 +9,7 @@
  *   launch=N,US   N kernels of so many microseconds, which are still to run
  *   yield back    the job's own profiler takes CUPTI, and gives it back
  *   occupy        another tool subscribes
+ *   refuse=WHAT   from now on the stand-in refuses what STAND_IN_REFUSE says
  *   steps=N       N steps of a millisecond in NVTX ranges
  *   mark=N        N steps as the Python hook tells them
  *   sleep=MS      milliseconds
@@ -132,6 +133,8 @@ int main(int argc, char **argv)
             marks(first);
         } else if (strcmp(argv[i], "sleep") == 0) {
             sleep_us(first * 1000);
+        } else if (strcmp(argv[i], "refuse") == 0 && number != NULL) {
+            (void)setenv("STAND_IN_REFUSE", number + 1, 1);
         } else if (strcmp(argv[i], "wait") == 0) {
             while (getchar() != EOF) {
             }

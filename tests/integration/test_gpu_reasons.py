@@ -16,14 +16,25 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build/release")
 NODE, LACUNA, CUPTI = (os.path.join(BUILD, name) for name in ("lacuna-node", "lacuna", "stand_in/libcupti_stand_in.so"))
+NVML = os.path.join(BUILD, "stand_in/nvml")
 SECONDS = 120
 ALLOW = "the administrator allows it with: options nvidia NVreg_RestrictProfilingToAdminUsers=0"
 REFUSED = f"CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35); {ALLOW}"
 
+NO_CUDA = "no process of the job initialized CUDA"
+
 # name: (arguments of the job, variables, said at once, in the verdict, in what was not recorded)
 ROWS = {
     "all of it": (("cuda", "steps=5", "deliver=50"), {}, "", "", ""),
-    "no CUDA": (("steps=5",), {}, "", "no process of the job initialized CUDA", "GPU operations: no process of the job initialized CUDA"),
+    "no CUDA": (("steps=5",), {"LD_LIBRARY_PATH": ""}, "", "no process of the job initialized CUDA", "GPU operations: no process of the job initialized CUDA"),
+    "no CUDA beside a GPU": (("steps=5",), {"LD_LIBRARY_PATH": NVML}, "", f"{NO_CUDA}, although the node has a GPU", f"GPU operations: {NO_CUDA}, although the node has a GPU"),
+    "a GPU that the job hides": (("hide",), {"LD_LIBRARY_PATH": NVML}, "", f"{NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none",
+                                 f"GPU operations: {NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none"),
+    "a GPU that is hidden from all": (("steps=5",), {"LD_LIBRARY_PATH": NVML, "CUDA_VISIBLE_DEVICES": ""}, "",
+                                      f"{NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none",
+                                      f"GPU operations: {NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none"),
+    "a driver without a GPU": (("steps=5",), {"LD_LIBRARY_PATH": NVML, "NVML_STAND_IN_GPUS": "0"}, "", f"{NO_CUDA}, and the node shows it no GPU (the driver shows no GPU)",
+                               f"GPU operations: {NO_CUDA}, and the node shows it no GPU (the driver shows no GPU)"),
     "no libcupti": (("cuda", "steps=5"), {"LACUNA_CUPTI": "/nowhere/libcupti.so", "LD_LIBRARY_PATH": ""},
                     "the GPU is not recorded: libcupti was not found; LACUNA_CUPTI=/path/to/libcupti.so names it",
                     "no GPU operation was recorded: libcupti was not found", "GPU operations: libcupti was not found; LACUNA_CUPTI="),
@@ -45,6 +56,16 @@ ROWS = {
                                        "GPU operations: the job's own profiler held CUPTI until the end"),
     "its own profiler from some time on": (("cuda", "steps=5", "deliver=50", "yield", "steps=5"), {}, "", "",
                                            "GPU operations until the end: CUPTI was left to torch.profiler of the job until the end"),
+    "its own profiler keeps CUPTI": (("cuda", "steps=5", "deliver=50", "yield", "occupy", "refuse=all", "back", "steps=5"), {},
+                                     f"the GPU is not recorded: no GPU activity can be recorded: {REFUSED}", "",
+                                     f"GPU operations until the end: torch.profiler of the job did not give CUPTI back: {REFUSED}"),
+    "its own profiler keeps CUPTI from the beginning": (("cuda", "yield", "occupy", "refuse=all", "back", "steps=5"), {},
+                                                        f"the GPU is not recorded: no GPU activity can be recorded: {REFUSED}",
+                                                        f"torch.profiler of the job did not give CUPTI back: {REFUSED}",
+                                                        f"GPU operations: torch.profiler of the job did not give CUPTI back: {REFUSED}"),
+    "CUPTI refuses after its own profiler": (("cuda", "steps=5", "deliver=50", "yield", "refuse=all", "back", "steps=5"), {},
+                                             f"the GPU is not recorded: no GPU activity can be recorded: {REFUSED}", "",
+                                             f"GPU operations until the end: CUPTI could not be used again after torch.profiler of the job: {REFUSED}"),
     "a kernel that never ends": (("cuda", "steps=5", "launch=3,60000000"), {}, "", "the recording ended before any of them did",
                                  "GPU operations: the recording ended before any of them did"),
     "some kernels that never end": (("cuda", "steps=5", "launch=20,100", "sleep=50", "launch=3,60000000"), {}, "", "",
@@ -60,6 +81,10 @@ SLOW_ROWS = {
     "no record from some time on": (("cuda", "steps=5", "deliver=50", "mark=1", "sleep=33000", "mark=5", "sleep=3000"), {},
                                     "the GPU is no longer recorded: no GPU record came for 30 s although steps went on: another tool may have taken CUPTI's buffers",
                                     "", "GPU operations until the end: no GPU record came for 30 s although steps went on"),
+    "no record since its own profiler": (("cuda", "steps=5", "deliver=50", "yield", "occupy", "back", "mark=1", "sleep=33000", "mark=5", "sleep=3000"), {},
+                                         "the GPU is no longer recorded: no GPU record came for 30 s although steps went on: another tool may have taken CUPTI's buffers",
+                                         "", "GPU operations until the end: no GPU record came for 30 s although steps went on: another tool may have taken CUPTI's buffers; "
+                                             "torch.profiler of the job did not give CUPTI back"),
 }
 # Jobs of which nothing was recorded, and why: name: (command, sentence, what it needs). {mapped NAME}: a process with a file of that name in its memory, the nearest to
 # another C library that can be had here; {python} this Python; {as NAME} a program that is called so.
@@ -116,7 +141,7 @@ class Reasons(unittest.TestCase):
 
     def record(self, name, *command, **variables):
         out = os.path.join(self.folder, name.replace(" ", "-"))
-        environment = {**os.environ, "LACUNA_CUPTI": CUPTI, **variables}
+        environment = {**{key: value for key, value in os.environ.items() if key != "CUDA_VISIBLE_DEVICES"}, "LACUNA_CUPTI": CUPTI, **variables}
         run = subprocess.run([NODE, "run", "--quiet", "-o", out, "--", *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              text=True, timeout=SECONDS)
         return out, run
@@ -143,7 +168,8 @@ class Reasons(unittest.TestCase):
     def test_a_reason_for_each(self):
         for name, (arguments, variables, at_once, verdict, missing) in ROWS.items():
             with self.subTest(name):
-                out, run = self.record(name, self.job, *arguments, **variables)
+                job = ("env", "CUDA_VISIBLE_DEVICES=", self.job, "steps=5") if arguments == ("hide",) else (self.job, *arguments)
+                out, run = self.record(name, *job, **variables)
                 self.assertEqual(run.returncode, 0, run.stderr)
                 said = [line for line in run.stderr.splitlines() if "events were not recorded (GPU operations that had not ended" not in line]
                 self.assertEqual(said, [f"lacuna: {at_once}"] if at_once else [])

@@ -44,14 +44,35 @@ static const char *why_not_begun(const struct lac_facts *facts)
         return "the job's own profiler held CUPTI until the end";
     }
     if (strcmp(monitor, "nvml") == 0) {
-        return "no process of the job initialized CUDA, although the node has a GPU";
+        return lac_setting_truth(facts, "settings", "gpus_hidden") == 1
+                   ? "no process of the job initialized CUDA, although the node has a GPU: "
+                     "CUDA_VISIBLE_DEVICES of a process names none"
+                   : "no process of the job initialized CUDA, although the node has a GPU";
     }
     return monitor[0] != '\0'
                ? lac_texts_add(
                      &facts->analysis->texts,
-                     "no process of the job initialized CUDA, and the node shows no GPU (%s)",
+                     "no process of the job initialized CUDA, and the node shows it no GPU (%s)",
                      monitor)
                : "no process of the job initialized CUDA";
+}
+
+/** Why it did not go on behind another profiler of the job; NULL: it did, or there was none. */
+static const char *why_not_back(const struct lac_facts *facts)
+{
+    const char *yielded_to = setting(facts, "gpu_recording_yielded_to");
+    const char *after = setting(facts, "gpu_recording_after_yield");
+    const char *reason = reason_of(facts);
+    /* it was still subscribed when it had ended */
+    bool is_kept = setting(facts, "gpu_recording_subscription")[0] != '\0';
+    if (after[0] == '\0' || strcmp(after, "full") == 0) {
+        return NULL;
+    }
+    yielded_to = yielded_to[0] != '\0' ? yielded_to : "another profiler";
+    return lac_texts_add(&facts->analysis->texts,
+                         is_kept ? "%s of the job did not give CUPTI back%s%s"
+                                 : "CUPTI could not be used again after %s of the job%s%s",
+                         yielded_to, reason[0] != '\0' ? ": " : "", reason);
 }
 
 /** It began, and nothing came. */
@@ -63,6 +84,10 @@ static const char *why_nothing_came(const struct lac_facts *facts)
     }
     if (lac_gpu_unread_buffers(facts) > 0) {
         return "CUPTI asked for buffers to record into, and there was no memory for one";
+    }
+    const char *not_back = why_not_back(facts);
+    if (not_back != NULL) {
+        return not_back;
     }
     if (yielded_to[0] != '\0') {
         return lac_texts_add(&facts->analysis->texts, "CUPTI was left to %s of the job",
@@ -117,13 +142,13 @@ const char *lac_why_gpu_ended(const struct lac_facts *facts)
         return NULL;
     }
     if (silent[0] != '\0') {
-        return silent;
+        return setting(facts, "gpu_recording_subscription")[0] != '\0'
+                   ? lac_texts_add(&facts->analysis->texts,
+                                   "%s; %s of the job did not give CUPTI back", silent, yielded_to)
+                   : silent;
     }
-    if (after[0] != '\0' && strcmp(after, "full") != 0) {
-        const char *reason = reason_of(facts);
-        return lac_texts_add(&facts->analysis->texts, "%s of the job did not give CUPTI back%s%s",
-                             yielded_to[0] != '\0' ? yielded_to : "another profiler",
-                             reason[0] != '\0' ? ": " : "", reason);
+    if (why_not_back(facts) != NULL) {
+        return why_not_back(facts);
     }
     return yielded_to[0] != '\0' && after[0] == '\0'
                ? lac_texts_add(&facts->analysis->texts,

@@ -283,11 +283,12 @@ static enum lac_status read_hosts(struct spool_files *files, struct lac_builder 
     return status;
 }
 
-static enum lac_status note_cut_off(struct lac_model *model, struct lac_spool_settings *settings)
+/* What the recording as a whole says, as a setting "key=value". */
+static enum lac_status note(struct lac_model *model, struct lac_spool_settings *settings,
+                            const char *text)
 {
-    static const char text[] = "recording_cut_off=True";
     uint32_t id;
-    const enum lac_status status = lac_spool_intern(&model->strings, text, sizeof(text) - 1, &id);
+    const enum lac_status status = lac_spool_intern(&model->strings, text, strlen(text), &id);
 
     if (status == LAC_OK) {
         lac_spool_settings_add(settings, &model->strings, id);
@@ -302,6 +303,7 @@ static enum lac_status read_all(struct spool_files *files, uint32_t rank,
     struct lac_model *const model = lac_builder_model(builder);
     const int64_t offset_ns = files->files[0].info.realtime_offset_ns;
     struct lac_spool_settings settings = {0};
+    bool hides_gpus = false; /* from a process of the job */
     enum lac_status status = read_hosts(files, builder, &settings, reterr);
 
     model->info.rank = -1;
@@ -325,6 +327,8 @@ static enum lac_status read_all(struct spool_files *files, uint32_t rank,
         }
         status = lac_spool_read(&spool, builder, offset_ns, &settings, reterr);
         close_place(&spool);
+        hides_gpus = hides_gpus ||
+                     (file->info.hides_gpus && strcmp(file->info.comm, LAC_SPOOL_LAUNCHER) != 0);
         if (status == LAC_ERR_CORRUPT || status == LAC_ERR_IO) {
             files->unreadable++;
             status = LAC_OK;
@@ -345,7 +349,10 @@ static enum lac_status read_all(struct spool_files *files, uint32_t rank,
                          files->last_error.message);
     }
     if (status == LAC_OK && files->is_cut_off) {
-        status = note_cut_off(model, &settings);
+        status = note(model, &settings, "recording_cut_off=True");
+    }
+    if (status == LAC_OK && hides_gpus) {
+        status = note(model, &settings, "gpus_hidden=True");
     }
     return status != LAC_OK ? status : lac_spool_settings_store(&settings, model);
 }

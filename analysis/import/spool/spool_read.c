@@ -76,8 +76,8 @@ static enum lac_status read_header(const struct lac_spool_bytes *spool,
     return LAC_OK;
 }
 
-/* The value of `key` in the header's text, or "". */
-static const char *text_of(const struct lac_spool_header *header, const char *key)
+/* The value of `key` in the header's text; NULL: it is not there. */
+static const char *find_text(const struct lac_spool_header *header, const char *key)
 {
     const size_t key_length = strlen(key);
 
@@ -91,7 +91,15 @@ static const char *text_of(const struct lac_spool_header *header, const char *ke
         }
         at += (uint32_t)length + 1;
     }
-    return "";
+    return NULL;
+}
+
+/* The same, or "". */
+static const char *text_of(const struct lac_spool_header *header, const char *key)
+{
+    const char *const found = find_text(header, key);
+
+    return found != NULL ? found : "";
 }
 
 static void copy_text(const struct lac_spool_header *header, const char *key, char *out,
@@ -182,6 +190,14 @@ static int64_t realtime_offset_ns(const struct lac_spool_header *header)
     return lac_spool_ns(header->first.realtime_ns) - lac_spool_ns(header->first.monotonic_ns);
 }
 
+/* CUDA reads the list up to what is no device. */
+static bool hides_gpus(const struct lac_spool_header *header)
+{
+    const char *const visible = find_text(header, "env.CUDA_VISIBLE_DEVICES");
+
+    return visible != NULL && (visible[0] == '\0' || strncmp(visible, "-1", 2) == 0);
+}
+
 static void fill_info(const struct lac_spool_header *header, struct lac_spool_info *info)
 {
     *info = (struct lac_spool_info){
@@ -192,6 +208,7 @@ static void fill_info(const struct lac_spool_header *header, struct lac_spool_in
         .fork_depth = header->fork_depth,
         .dropped_count = header->dropped_count,
         .start_ticks = header->start_ticks,
+        .hides_gpus = hides_gpus(header),
     };
     find_rank(header, info);
     find_told_rank(header, info);

@@ -45,6 +45,7 @@ struct lac_spool_info {
     int32_t told_rank;
     int32_t told_world_size;
     uint64_t told_group; /**< the same in all ranks of a job */
+    bool hides_gpus;     /**< its CUDA_VISIBLE_DEVICES names none */
 };
 
 /**
