@@ -16,9 +16,9 @@ static uint32_t number_of(const char *text)
     return value > 0 && value < LINE_MAX_ ? (uint32_t)value : 0;
 }
 
-/* Text that may be printed. */
-static char *clean(char *text)
+char *lac_hang_clean(char *text)
 {
+    assert(text != NULL);
     for (char *c = text; *c != '\0'; c++) {
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? ' ' : *c;
     }
@@ -49,7 +49,7 @@ static struct lac_hang_thread *add_thread(struct lac_hang_process *process, char
     char *role = strchr(words, ' ');
     char *name = role != NULL ? strchr(role + 1, ' ') : NULL;
 
-    if (name == NULL || process->thread_count == LAC_HANG_THREADS) {
+    if (name == NULL || process->thread_count >= process->thread_room) {
         return NULL;
     }
     *role++ = '\0';
@@ -58,7 +58,7 @@ static struct lac_hang_thread *add_thread(struct lac_hang_process *process, char
     memset(thread, 0, sizeof(*thread));
     thread->tid = (int32_t)strtol(words, NULL, 10);
     thread->is_training = strcmp(role, "training") == 0;
-    thread->name = clean(name);
+    thread->name = lac_hang_clean(name);
     thread->source = "";
     return thread;
 }
@@ -75,8 +75,10 @@ static void add_frame(struct lac_hang_thread *thread, char *words)
     *function++ = '\0';
     *path++ = '\0';
     if (strstr(path, "/_lacuna_") == NULL) {
-        thread->frames[thread->frame_count++] = (struct lac_hang_frame){
-            .function = clean(function), .path = clean(path), .line = number_of(words)};
+        thread->frames[thread->frame_count++] =
+            (struct lac_hang_frame){.function = lac_hang_clean(function),
+                                    .path = lac_hang_clean(path),
+                                    .line = number_of(words)};
     }
 }
 
@@ -88,7 +90,7 @@ static void set_collective(struct lac_hang_process *process, char *words)
     process->collective_total = (uint32_t)strtoul(end, &end, 10);
     process->collective_count = (uint32_t)strtoul(end, &end, 10);
     process->is_in_collective = strtoul(end, &end, 10) != 0;
-    process->collective = *end == ' ' ? clean(end + 1) : "";
+    process->collective = *end == ' ' ? lac_hang_clean(end + 1) : "";
 }
 
 static bool begins(const char *line, const char *key)
@@ -122,7 +124,7 @@ static struct lac_hang_thread *parse_line(struct lac_hang_process *process,
     if (begins(line, "frame ") && thread != NULL) {
         add_frame(thread, words);
     } else if (begins(line, "source ") && thread != NULL && thread->frame_count > 0) {
-        thread->source = clean(words);
+        thread->source = lac_hang_clean(words);
         thread->source_frame = thread->frame_count - 1;
     } else if (begins(line, "collective ")) {
         set_collective(process, words);

@@ -55,7 +55,9 @@ struct lac_hang_native {
 };
 
 struct lac_hang_process {
-    int32_t pid;
+    uint32_t launcher; /**< 0: ours; else another one of the job, perhaps on another host */
+    const char *host;  /**< NULL: need not be told */
+    int32_t pid;       /**< on that host */
     int32_t parent;
     int32_t rank;   /**< -1: not known */
     int32_t world;  /**< number of ranks; 0: not known */
@@ -76,9 +78,13 @@ struct lac_hang_process {
     bool is_in_collective;
     const char *collective; /**< the last one; "" none */
     uint32_t thread_count;
-    struct lac_hang_thread *threads; /**< LAC_HANG_THREADS of them */
+    uint32_t thread_room;
+    struct lac_hang_thread *threads; /**< thread_room of them */
     char *text;                      /**< LAC_HANG_TEXT_BYTES */
 };
+
+/** Text that may be printed: blanks in place of control characters. @return `text` */
+char *lac_hang_clean(char *text);
 
 /** Take an answer apart; it may say anything. The text in process->text ends in a NUL and is changed.
  * Sets has_answered. */

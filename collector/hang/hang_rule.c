@@ -205,3 +205,27 @@ void lac_hang_rule_answer(struct lac_hang_rule *rule, uint64_t now_ns, enum lac_
     rule->asked_ns = now_ns;
     rule->kind = kind;
 }
+
+void lac_hang_rule_learn(struct lac_hang_rule *rule, enum lac_hang_kind kind)
+{
+    assert(rule != NULL && kind <= LAC_HANG_LONG);
+    rule->kind = kind;
+}
+
+void lac_hang_rule_elsewhere(struct lac_hang_rule *rule, uint64_t progress_ns)
+{
+    assert(rule != NULL);
+    if (rule->is_alarmed) { /* what has been said is taken back when our own part goes on */
+        return;
+    }
+    rule->progress_ns = largest(rule->progress_ns, progress_ns);
+    rule->active_ns = largest(rule->active_ns, progress_ns);
+}
+
+void lac_hang_rule_not_stopped(struct lac_hang_rule *rule, uint64_t progress_ns)
+{
+    assert(rule != NULL);
+    if (progress_ns < rule->progress_ns) {
+        rule->progress_ns = rule->active_ns = progress_ns;
+    }
+}

@@ -68,6 +68,16 @@ enum lac_hang_wish lac_hang_rule_next(struct lac_hang_rule *rule, uint64_t now_n
 /** What the processes answered. */
 void lac_hang_rule_answer(struct lac_hang_rule *rule, uint64_t now_ns, enum lac_hang_kind kind);
 
+/** The same, learned without asking again. */
+void lac_hang_rule_learn(struct lac_hang_rule *rule, enum lac_hang_kind kind);
+
+/** Another part of the job, which is not looked at here, had progress then: the quiet time begins there,
+ * if that is later. It says nothing of the pace. */
+void lac_hang_rule_elsewhere(struct lac_hang_rule *rule, uint64_t progress_ns);
+
+/** The job was taken for stopped as a whole, and is not: the quiet time began then. */
+void lac_hang_rule_not_stopped(struct lac_hang_rule *rule, uint64_t progress_ns);
+
 /** How long there has been no progress. */
 uint64_t lac_hang_rule_quiet_ns(const struct lac_hang_rule *rule, uint64_t now_ns);
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum doing {
@@ -257,36 +258,61 @@ static void add_who(char *text, size_t capacity, const struct lac_hang_process *
     }
 }
 
+/* Of the one at fault also where it is: whoever reads that will look there. */
+static void add_host(char *text, size_t capacity, const struct lac_hang_process *process)
+{
+    if (process->host != NULL && process->host[0] != '\0') {
+        add(text, capacity, " on %.63s", process->host);
+    }
+}
+
 /* ---- whom the others wait for */
+
+/* What is asked of each rank again and again: found once, as a job may have a thousand. */
+struct seen {
+    enum doing doing;
+    const char *collective;
+    uint32_t like; /* ranks that wait in the same */
+};
+
+static bool is_same_wait(const struct seen *a, const struct seen *b)
+{
+    return a->doing == b->doing &&
+           (a->doing == DOING_BACKWARD || strcmp(a->collective, b->collective) == 0);
+}
+
+/* @return NULL: no memory */
+static struct seen *see_all(const struct lac_hang_process *processes, uint32_t count)
+{
+    struct seen *const seen = calloc(count > 0 ? count : 1, sizeof(*seen));
+
+    for (uint32_t i = 0; seen != NULL && i < count; i++) {
+        seen[i].doing = doing_of(&processes[i]);
+        seen[i].collective = waits_for_others(seen[i].doing) ? collective_of(&processes[i]) : "";
+    }
+    for (uint32_t i = 0; seen != NULL && i < count; i++) {
+        for (uint32_t k = 0; waits_for_others(seen[i].doing) && k < count; k++) {
+            seen[i].like += processes[k].is_rank && is_same_wait(&seen[i], &seen[k]);
+        }
+    }
+    return seen;
+}
 
 /* Of ranks that all wait: the one that has launched fewer operations, as NCCL counts; the one whose call is
  * the rarest among them, then the one that made it least
  * often, then the one with the fewest steps. */
-static bool is_odder(const struct lac_hang_process *processes, uint32_t count, uint32_t a,
+static bool is_odder(const struct lac_hang_process *processes, const struct seen *seen, uint32_t a,
                      uint32_t b)
 {
-    uint32_t like[2] = {0, 0};
-    const uint32_t which[2] = {a, b};
-    const enum doing doing[2] = {doing_of(&processes[a]), doing_of(&processes[b])};
-
     if ((processes[a].nccl == LAC_HANG_NCCL_BEHIND) !=
         (processes[b].nccl == LAC_HANG_NCCL_BEHIND)) {
         return processes[a].nccl == LAC_HANG_NCCL_BEHIND;
     }
-    for (int k = 0; k < 2; k++) {
-        const struct lac_hang_process *const self = &processes[which[k]];
-
-        for (uint32_t i = 0; i < count; i++) {
-            like[k] += processes[i].is_rank && doing_of(&processes[i]) == doing[k] &&
-                       (doing[k] == DOING_BACKWARD ||
-                        strcmp(collective_of(&processes[i]), collective_of(self)) == 0);
-        }
+    if (seen[a].like != seen[b].like) {
+        return seen[a].like < seen[b].like;
     }
-    if (like[0] != like[1]) {
-        return like[0] < like[1];
-    }
-    if (doing[0] != doing[1]) { /* one has left the loop */
-        return doing[1] == DOING_BACKWARD;
+    if (seen[a].doing != seen[b].doing) { /* one has left the loop */
+        return seen[b].doing == DOING_BACKWARD;
     }
     if (processes[a].collective_count != processes[b].collective_count) {
         return processes[a].collective_count < processes[b].collective_count;
@@ -321,9 +347,10 @@ static int weight_of(enum doing doing)
 /* Index of the rank that is waited for; `count`: nobody trains. */
 static uint32_t find_culprit(const struct lac_hang_process *processes, uint32_t count)
 {
+    struct seen *const seen = see_all(processes, count);
     uint32_t culprit = count;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; seen != NULL && i < count; i++) {
         int more;
 
         if (!processes[i].is_rank) {
@@ -333,12 +360,13 @@ static uint32_t find_culprit(const struct lac_hang_process *processes, uint32_t 
             culprit = i;
             continue;
         }
-        more = weight_of(doing_of(&processes[i])) - weight_of(doing_of(&processes[culprit]));
-        if (more > 0 || (more == 0 && waits_for_others(doing_of(&processes[i])) &&
-                         is_odder(processes, count, i, culprit))) {
+        more = weight_of(seen[i].doing) - weight_of(seen[culprit].doing);
+        if (more > 0 || (more == 0 && waits_for_others(seen[i].doing) &&
+                         is_odder(processes, seen, i, culprit))) {
             culprit = i;
         }
     }
+    free(seen);
     return culprit;
 }
 
@@ -352,7 +380,8 @@ static const struct lac_hang_process *find_worker(const struct lac_hang_process 
     for (uint32_t i = 0; i < count; i++) {
         const enum doing doing = doing_of(&processes[i]);
 
-        if (processes[i].parent == rank->pid && !processes[i].is_rank && doing != DOING_IDLE &&
+        if (processes[i].launcher == rank->launcher && processes[i].parent == rank->pid &&
+            !processes[i].is_rank && doing != DOING_IDLE &&
             (worker == NULL || doing == DOING_BATCH)) {
             worker = &processes[i];
         }
@@ -435,11 +464,17 @@ static uint32_t count_ranks(const struct lac_hang_process *processes, uint32_t c
     return ranks;
 }
 
+/* Numbers of processes mean nothing on another host, ranks of a communicator little in the whole job. */
+static bool is_it(const struct lac_hang_process *process, const struct lac_ras_rank *rank)
+{
+    return process->pid == rank->pid && (process->launcher == 0 || process->rank == rank->rank);
+}
+
 static bool is_among(const struct lac_hang_process *processes, uint32_t count,
                      const struct lac_ras_rank *rank)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (processes[i].pid == rank->pid) {
+        if (is_it(&processes[i], rank)) {
             return true;
         }
     }
@@ -451,7 +486,7 @@ static void note_group(struct lac_hang_process *processes, uint32_t count,
 {
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < group->named_count; k++) {
-            if (group->named[k].pid == processes[i].pid && processes[i].nccl < nccl) {
+            if (is_it(&processes[i], &group->named[k]) && processes[i].nccl < nccl) {
                 processes[i].nccl = nccl;
                 (void)snprintf(processes[i].nccl_function, sizeof(processes[i].nccl_function), "%s",
                                name);
@@ -484,7 +519,8 @@ bool lac_hang_note_nccl(struct lac_hang_process *processes, uint32_t count,
     for (uint32_t i = 0; i < count; i++) {
         processes[i].nccl = LAC_HANG_NCCL_UNKNOWN;
         for (uint32_t k = 0; k < ras->pid_count && !is_ours; k++) {
-            is_ours = processes[i].is_rank && ras->pids[k] == processes[i].pid;
+            is_ours = processes[i].is_rank && processes[i].launcher == 0 &&
+                      ras->pids[k] == processes[i].pid;
         }
     }
     for (uint32_t c = 0; is_ours && c < ras->communicator_count; c++) {
@@ -592,6 +628,7 @@ void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
     ret->kind = kind_of_all(processes, count);
     ret->rank = at->rank;
     add_who(ret->doing, sizeof(ret->doing), at);
+    add_host(ret->doing, sizeof(ret->doing), at);
     add(ret->doing, sizeof(ret->doing), " ");
     add_doing(ret->doing, sizeof(ret->doing), at, doing_of(at));
     if (doing_of(at) == DOING_WAIT) {

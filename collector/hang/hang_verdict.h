@@ -32,7 +32,7 @@ struct lac_hang_verdict {
 bool lac_hang_note_nccl(struct lac_hang_process *processes, uint32_t count,
                         const struct lac_ras *ras);
 
-/** @param processes of the job; those with is_rank train.
+/** @param processes of the job, all launchers' together; those with is_rank train.
  * @param ras what was noted of them; NULL: nothing is known */
 void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
                     const struct lac_ras *ras, struct lac_hang_verdict *ret);

@@ -8,10 +8,12 @@
 #include "collector/hang/hang_dumps.h"
 #include "collector/hang/hang_flight.h"
 #include "collector/hang/hang_gpus.h"
+#include "collector/hang/hang_peers.h"
 #include "collector/hang/hang_process.h"
 #include "collector/hang/hang_ras.h"
 #include "collector/hang/hang_ras_client.h"
 #include "collector/hang/hang_rule.h"
+#include "collector/hang/hang_said.h"
 #include "collector/hang/hang_verdict.h"
 #include "collector/sample/nvml.h"
 #include "collector/sample/proc_files.h"
@@ -38,6 +40,11 @@ enum {
     DUMP_LOOK_MS = 1000,
     DUMPS_MAX = 64,
     PROCESSES_MAX = 256,
+    JUDGED_MAX = 4096, /* with those of other launchers */
+    QUIET_MS = 1000,
+    SHARE_MS = 500,     /* with other launchers, in a quiet time */
+    HELP_MS = 4000,     /* our processes are asked so often because other launchers wish it */
+    ALARMED_MS = 60000, /* by then the others have been told, too */
     GPUS_MAX = 64,
     STACKS_TOLD = 32,   /* in the recording, of all threads */
     ANSWERS_MAX = 4096, /* files looked at, a round */
@@ -55,12 +62,23 @@ struct lac_hang_watch {
     struct lac_hang_rule rule;
     struct lac_hang_verdict verdict;
     struct watched processes[PROCESSES_MAX];
-    struct lac_hang_process judged[PROCESSES_MAX]; /* copies of these, side by side */
     uint32_t count;
+    struct lac_hang_process judged[JUDGED_MAX]; /* copies of these, then of other launchers' */
+    uint32_t judged_count;
     uint64_t next_look_ns;
     uint64_t asked_ns;      /* 0: no answer is waited for */
     uint64_t gone_progress; /* of processes that have ended */
     unsigned alarms;
+    /* other launchers of the job */
+    struct lac_hang_peers *peers; /* NULL: there are none */
+    struct lac_hang_look own;     /* the last one */
+    uint64_t own_progress_ns;     /* of our processes */
+    uint64_t next_share_ns;
+    uint64_t helped_ns;
+    uint64_t alarmed_ns;
+    bool is_helping;  /* the answer that is waited for is for the others */
+    bool has_answers; /* of this quiet time */
+    bool was_stopped; /* taken for a job that is stopped as a whole */
     struct lac_ras_client *client;
     struct lac_ras ras; /* what it said in this quiet time */
     bool has_ras;
@@ -99,6 +117,14 @@ struct lac_hang_watch *lac_hang_watch_create(const char *spool_folder, bool is_q
     return watch;
 }
 
+void lac_hang_watch_meet(struct lac_hang_watch *watch, const char *base, const char *name)
+{
+    assert(base != NULL && name != NULL);
+    if (watch != NULL) {
+        watch->peers = lac_hang_peers_create(base, name, watch->rule.scale);
+    }
+}
+
 static void free_answer(struct lac_hang_process *process)
 {
     free(process->text);
@@ -115,6 +141,7 @@ void lac_hang_watch_destroy(struct lac_hang_watch *watch)
             free_answer(&watch->processes[i].it);
         }
         lac_ras_client_destroy(watch->client);
+        lac_hang_peers_destroy(watch->peers);
         free(watch);
     }
 }
@@ -194,10 +221,70 @@ static bool look_at_cpu(struct watched *at, uint64_t now_ns)
     return at->it.is_busy;
 }
 
+/* How long our own processes have made no progress; the rule counts that of other launchers, too. */
+static bool is_own_quiet(const struct lac_hang_watch *watch, uint64_t now_ns)
+{
+    return (double)(now_ns - watch->own_progress_ns) > QUIET_MS * 1e6 * watch->rule.scale;
+}
+
+static void note_own_progress(struct lac_hang_watch *watch, const struct lac_hang_look *look,
+                              uint64_t now_ns)
+{
+    if (look->progress > watch->own.progress || look->steps > watch->own.steps ||
+        watch->own_progress_ns == 0) {
+        watch->own_progress_ns = now_ns;
+        watch->has_answers = false;
+        watch->was_stopped = false;
+        watch->helped_ns = 0;
+    }
+    watch->own = *look;
+}
+
+static bool is_down(const struct lac_hang_process *process)
+{
+    const char state = process->native.state;
+
+    return process->has_ended || state == '\0' || strchr("TtZX", state) != NULL;
+}
+
+/* Whether a rank of another launcher could run. */
+static bool do_others_run(const struct lac_hang_watch *watch)
+{
+    const struct lac_hang_said *said;
+
+    for (uint32_t i = 0;
+         watch->peers != NULL && (said = lac_hang_peers_at(watch->peers, i)) != NULL; i++) {
+        for (uint32_t k = 0; k < said->count; k++) {
+            if (said->processes[k].is_rank && !is_down(&said->processes[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* All of ours are stopped. Where other launchers' run, that is no pause of the job: it counts from the
+ * beginning. */
+static bool is_whole_job_stopped(struct lac_hang_watch *watch)
+{
+    if (!do_others_run(watch)) {
+        watch->was_stopped = true;
+        return true;
+    }
+    if (watch->was_stopped) {
+        watch->was_stopped = false;
+        lac_hang_rule_not_stopped(&watch->rule, watch->own_progress_ns);
+    }
+    return false;
+}
+
 static struct lac_hang_look look_at(struct lac_hang_watch *watch, struct lac_drain *drain,
                                     const struct lac_sampler *sampler, uint64_t now_ns)
 {
-    const bool is_quiet = lac_hang_rule_quiet_ns(&watch->rule, now_ns) > UINT64_C(1000000000);
+    const bool is_quiet =
+        watch->peers != NULL && watch->own_progress_ns != 0
+            ? is_own_quiet(watch, now_ns)
+            : lac_hang_rule_quiet_ns(&watch->rule, now_ns) > QUIET_MS * UINT64_C(1000000);
     struct lac_hang_look look = {.progress = watch->gone_progress,
                                  .births = lac_sampler_births(sampler)};
     bool has_running = false;
@@ -219,7 +306,8 @@ static struct lac_hang_look look_at(struct lac_hang_watch *watch, struct lac_dra
             has_running = has_running || (at->it.native.state != 'T' && at->it.native.state != 't');
         }
     }
-    look.is_stopped = is_quiet && !has_running;
+    note_own_progress(watch, &look, now_ns);
+    look.is_stopped = is_quiet && !has_running && is_whole_job_stopped(watch);
     return look;
 }
 
@@ -242,6 +330,7 @@ static bool reserve_answer(struct lac_hang_process *process)
     }
     if (process->threads == NULL) {
         process->threads = calloc(LAC_HANG_THREADS, sizeof(*process->threads));
+        process->thread_room = LAC_HANG_THREADS;
     }
     return process->text != NULL && process->threads != NULL;
 }
@@ -305,6 +394,7 @@ static void ask(struct lac_hang_watch *watch, struct lac_drain *drain, uint64_t 
         watch->processes[i].it.has_answered = false;
     }
     watch->asked_ns = now_ns;
+    watch->is_helping = false;
     LAC_DEBUG(LAUNCH, 1, "no progress for %lu ms, the pace is %lu ms: asks %u processes",
               (unsigned long)(lac_hang_rule_quiet_ns(&watch->rule, now_ns) / 1000000),
               (unsigned long)(lac_hang_rule_pace_ns(&watch->rule) / 1000000),
@@ -350,23 +440,124 @@ static void find_ranks(struct lac_hang_watch *watch)
     }
 }
 
-static void judge(struct lac_hang_watch *watch, uint64_t now_ns)
+/* What other launchers say of theirs, behind ours. Of one that has not asked its processes yet, only
+ * what the kernel says without doubt. */
+static void add_others(struct lac_hang_watch *watch)
+{
+    const struct lac_hang_said *said;
+
+    for (uint32_t i = 0;
+         watch->peers != NULL && (said = lac_hang_peers_at(watch->peers, i)) != NULL; i++) {
+        for (uint32_t k = 0; k < said->count && watch->judged_count < JUDGED_MAX; k++) {
+            if (said->report.has_asked || is_down(&said->processes[k])) {
+                watch->judged[watch->judged_count++] = said->processes[k];
+            }
+        }
+    }
+    for (uint32_t i = 0; watch->judged_count > watch->count && i < watch->count; i++) {
+        watch->judged[i].host = lac_hang_peers_host(watch->peers);
+    }
+}
+
+/* All that is known of the job now, into `judged`. */
+static void gather(struct lac_hang_watch *watch)
 {
     for (uint32_t i = 0; i < watch->count; i++) {
         lac_hang_native_read(&watch->processes[i].it);
         watch->judged[i] = watch->processes[i].it;
+        watch->judged[i].has_answered = watch->has_answers && watch->judged[i].has_answered;
     }
+    watch->judged_count = watch->count;
     find_ranks(watch);
-    if (watch->has_ras && !lac_hang_note_nccl(watch->judged, watch->count, &watch->ras)) {
+    add_others(watch);
+    if (watch->has_ras && !lac_hang_note_nccl(watch->judged, watch->judged_count, &watch->ras)) {
         LAC_DEBUG(LAUNCH, 1, "NCCL's RAS service speaks of another job");
         watch->has_ras = false;
     }
-    lac_hang_judge(watch->judged, watch->count, watch->has_ras ? &watch->ras : NULL,
-                   &watch->verdict);
+}
+
+/* What another launcher has found for us all; NULL: that is up to us. */
+static const struct lac_hang_said *found_elsewhere(const struct lac_hang_watch *watch)
+{
+    return watch->peers != NULL ? lac_hang_peers_judge(watch->peers) : NULL;
+}
+
+static void find_verdict(struct lac_hang_watch *watch)
+{
+    const struct lac_hang_said *const elsewhere = found_elsewhere(watch);
+
+    gather(watch);
+    if (elsewhere != NULL) {
+        watch->verdict = elsewhere->report.verdict;
+    } else {
+        lac_hang_judge(watch->judged, watch->judged_count, watch->has_ras ? &watch->ras : NULL,
+                       &watch->verdict);
+    }
+}
+
+static void judge(struct lac_hang_watch *watch, uint64_t now_ns)
+{
     watch->asked_ns = 0;
-    lac_hang_rule_answer(&watch->rule, now_ns, watch->verdict.kind);
+    watch->has_answers = true;
+    watch->next_share_ns = now_ns; /* the other launchers wait for it */
+    find_verdict(watch);
+    if (!watch->is_helping) {
+        lac_hang_rule_answer(&watch->rule, now_ns, watch->verdict.kind);
+    }
     LAC_DEBUG(LAUNCH, 1, "%s%s%s", watch->verdict.doing,
               watch->verdict.others[0] != '\0' ? "; " : "", watch->verdict.others);
+}
+
+/* ---- other launchers */
+
+static void tell_others(struct lac_hang_watch *watch, bool is_asking, uint64_t now_ns)
+{
+    struct lac_hang_report report = {
+        .quiet_ms = (now_ns - watch->own_progress_ns) / 1000000,
+        .has_asked = watch->has_answers,
+        .has_verdict = watch->has_answers && lac_hang_peers_judges_all(watch->peers),
+        .verdict_quiet_ms = lac_hang_rule_quiet_ns(&watch->rule, now_ns) / 1000000,
+        .verdict = watch->verdict};
+
+    lac_hang_peers_tell(watch->peers, now_ns, is_asking, &report, watch->judged, watch->count);
+}
+
+/* Say what ours do, and hear what the others do, as long as somebody's processes stand still. */
+static void share(struct lac_hang_watch *watch, struct lac_drain *drain, uint64_t now_ns)
+{
+    const bool is_quiet = is_own_quiet(watch, now_ns);
+    const bool is_waiting = watch->asked_ns != 0;
+    const bool is_suspected = watch->rule.asked_ns != 0 || (is_waiting && !watch->is_helping);
+    const bool is_asking =
+        is_suspected &&
+        (!watch->rule.is_alarmed || now_ns - watch->alarmed_ns < ALARMED_MS * UINT64_C(1000000));
+
+    lac_hang_peers_look(watch->peers, now_ns, is_quiet);
+    if (!is_asking && !lac_hang_peers_is_asked(watch->peers)) {
+        lac_hang_peers_leave(watch->peers);
+        return;
+    }
+    if (now_ns < watch->next_share_ns) {
+        return;
+    }
+    watch->next_share_ns = now_ns + (uint64_t)(SHARE_MS * 1e6 * watch->rule.scale);
+    if (!is_waiting && is_quiet && !is_asking &&
+        (double)(now_ns - watch->helped_ns) > HELP_MS * 1e6 * watch->rule.scale) {
+        watch->helped_ns = now_ns;
+        ask(watch, drain, now_ns);
+        watch->is_helping = true;
+    }
+    if (watch->asked_ns != 0 && watch->has_answers) {
+        return; /* again, and some have not answered yet */
+    }
+    find_verdict(watch);
+    tell_others(watch, is_asking, now_ns);
+    if (is_quiet) {
+        lac_hang_rule_elsewhere(&watch->rule, lac_hang_peers_progress_ns(watch->peers));
+    }
+    if (watch->rule.asked_ns != 0) {
+        lac_hang_rule_learn(&watch->rule, watch->verdict.kind);
+    }
 }
 
 /* ---- the alarm */
@@ -436,7 +627,7 @@ static uint64_t most_steps(const struct lac_hang_watch *watch)
 {
     uint64_t most = 0;
 
-    for (uint32_t i = 0; i < watch->count; i++) {
+    for (uint32_t i = 0; i < watch->judged_count; i++) {
         most = watch->judged[i].steps > most ? watch->judged[i].steps : most;
     }
     return most;
@@ -544,16 +735,36 @@ static void note_gpus(struct lac_sampler *sampler, char *text, size_t capacity)
     note(sampler, "gpus", text);
 }
 
+/* Launchers of which nothing is known, behind what the others do. */
+static void add_unknown(struct lac_hang_watch *watch)
+{
+    char *const others = watch->verdict.others;
+    const size_t used = strlen(others);
+    char unknown[200] = "";
+
+    if (watch->peers != NULL) {
+        lac_hang_peers_say_unknown(watch->peers, unknown, sizeof(unknown));
+    }
+    if (unknown[0] != '\0') {
+        (void)snprintf(others + used, sizeof(watch->verdict.others) - used, "%s%s",
+                       used > 0 ? "; " : "", unknown);
+    }
+}
+
 static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sampler, uint64_t now_ns)
 {
-    const struct lac_hang_verdict *const verdict = &watch->verdict;
+    struct lac_hang_verdict *const verdict = &watch->verdict;
     const double quiet_s = (double)lac_hang_rule_quiet_ns(&watch->rule, now_ns) / 1e9;
     const char *const others = verdict->others;
     const char *const shm = is_shm_full() ? "; /dev/shm is full" : "";
-    const char *const doing = verdict->doing[0] != '\0' ? verdict->doing : "no process trains";
+    const char *doing;
     char gpus[256] = "";
     char text[32];
 
+    find_verdict(watch); /* a process may have gone since */
+    doing = verdict->doing[0] != '\0' ? verdict->doing : "no process trains";
+    add_unknown(watch);
+    watch->alarmed_ns = now_ns;
     if (watch->alarms++ == 0) { /* the first of a job is the one to understand */
         (void)snprintf(text, sizeof(text), "%.1f", quiet_s);
         note(sampler, "after_s", text);
@@ -572,7 +783,8 @@ static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sample
         note_gpus(sampler, gpus, sizeof(gpus));
         ask_for_dumps(watch, now_ns);
     }
-    if (!watch->is_quiet) {
+    if (!watch->is_quiet &&
+        found_elsewhere(watch) == NULL) { /* of a thousand launchers one speaks */
         lac_progress_line_clear();
         (void)fprintf(stderr, "lacuna: no progress for %.0f s: %s%s%s%s%s%s%s%s%s%s\n", quiet_s,
                       doing, verdict->source[0] != '\0' ? ": " : "", verdict->source,
@@ -618,6 +830,9 @@ void lac_hang_watch_round(struct lac_hang_watch *watch, struct lac_drain *drain,
     }
     watch->next_look_ns = now_ns + LOOK_MS * UINT64_C(1000000);
     look = look_at(watch, drain, sampler, now_ns);
+    if (watch->peers != NULL) {
+        share(watch, drain, now_ns);
+    }
     if (watch->asked_ns != 0) {
         take_answers(watch);
         if (is_answer_due(watch, now_ns)) {

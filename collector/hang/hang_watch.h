@@ -20,6 +20,10 @@ struct lac_hang_watch *lac_hang_watch_create(const char *spool_folder, bool is_q
 /** NULL is allowed. */
 void lac_hang_watch_destroy(struct lac_hang_watch *watch);
 
+/** Other launchers of the job record into folders beside ours, BASE/NAME: hangs are judged together with
+ * them. Without it a launcher judges alone. */
+void lac_hang_watch_meet(struct lac_hang_watch *watch, const char *base, const char *name);
+
 /** Look, if it is time to. NULL is allowed for watch and sampler. */
 void lac_hang_watch_round(struct lac_hang_watch *watch, struct lac_drain *drain,
                           struct lac_sampler *sampler);

@@ -154,6 +154,22 @@ static size_t ranks_folder(const char *output, const char *rank)
                : 0;
 }
 
+/* Launchers of other ranks are beside us. */
+static void meet_others(struct recording *recording)
+{
+    const char *const output = recording->options->output;
+    char rank[32];
+    char base[4096];
+    size_t length;
+
+    lac_output_name_rank(rank, sizeof(rank));
+    length = ranks_folder(output, rank);
+    if (length > 0) {
+        (void)snprintf(base, sizeof(base), "%.*s", (int)length, output);
+        lac_hang_watch_meet(recording->hang, base, rank);
+    }
+}
+
 static void show_verdict(struct recording *recording)
 {
     const char *const program = recording->install->lacuna;
@@ -654,6 +670,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     recording->sampler = lac_sampler_create(options->output);
     if (!options->no_hang) {
         recording->hang = lac_hang_watch_create(recording->spool_folder, options->quiet);
+        meet_others(recording);
     }
     begin_recording(recording);
     follow(recording);

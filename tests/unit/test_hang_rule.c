@@ -329,6 +329,69 @@ START_TEST(a_job_that_only_writes_hangs_in_the_end)
 }
 END_TEST
 
+/* The rest of the job is looked at by other launchers: their progress is that of the job, and no pace. */
+START_TEST(progress_elsewhere_counts_and_is_no_pace)
+{
+    struct lac_hang_rule rule;
+    struct lac_hang_look look = {0};
+    uint64_t now_ns = 1000000000;
+    uint64_t pace_ns;
+    enum lac_hang_wish wish = LAC_HANG_GO_ON;
+
+    lac_hang_rule_begin(&rule, 1);
+    for (int i = 0; i < 100; i++, now_ns += 100000000) {
+        look.progress++;
+        look.steps++;
+        ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_GO_ON);
+    }
+    pace_ns = lac_hang_rule_pace_ns(&rule);
+    for (int i = 0; i < 240; i++, now_ns += 250000000) { /* a minute of another one's evaluation */
+        lac_hang_rule_elsewhere(&rule, now_ns - 1000000000);
+        ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_GO_ON);
+    }
+    ck_assert_uint_eq(lac_hang_rule_pace_ns(&rule), pace_ns);
+    for (int i = 0; i < 40 && wish != LAC_HANG_ALARM;
+         i++, now_ns += 250000000) { /* it hangs, too */
+        wish = lac_hang_rule_next(&rule, now_ns, &look);
+        if (wish == LAC_HANG_ASK) {
+            lac_hang_rule_answer(&rule, now_ns, LAC_HANG_UNKNOWN);
+            lac_hang_rule_learn(&rule, LAC_HANG_BLOCKED);
+        }
+    }
+    ck_assert_int_eq((int)wish, (int)LAC_HANG_ALARM);
+    ck_assert_uint_lt(lac_hang_rule_quiet_ns(&rule, now_ns), UINT64_C(9000000000));
+    lac_hang_rule_elsewhere(&rule, now_ns); /* what was said is not taken back */
+    ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_GO_ON);
+    ck_assert(rule.is_alarmed);
+}
+END_TEST
+
+START_TEST(what_was_taken_for_a_pause_counts_from_its_beginning)
+{
+    struct lac_hang_rule rule;
+    struct lac_hang_look look = {0};
+    uint64_t now_ns = 1000000000;
+    uint64_t last_ns;
+
+    lac_hang_rule_begin(&rule, 1);
+    for (int i = 0; i < 100; i++, now_ns += 100000000) {
+        look.progress++;
+        look.steps++;
+        (void)lac_hang_rule_next(&rule, now_ns, &look);
+    }
+    last_ns = now_ns - 100000000;
+    look.is_stopped = true;
+    for (int i = 0; i < 40; i++, now_ns += 250000000) {
+        ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_GO_ON);
+    }
+    ck_assert_uint_lt(lac_hang_rule_quiet_ns(&rule, now_ns), UINT64_C(1000000000));
+    lac_hang_rule_not_stopped(&rule, last_ns);
+    look.is_stopped = false;
+    ck_assert_uint_eq(lac_hang_rule_quiet_ns(&rule, now_ns), now_ns - last_ns);
+    ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_ASK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("hang_rule");
@@ -343,6 +406,8 @@ int main(void)
     tcase_add_test(tests, a_killed_job_has_not_gone_on);
     tcase_add_test(tests, a_slow_pace_is_a_pace);
     tcase_add_test(tests, a_job_that_only_writes_hangs_in_the_end);
+    tcase_add_test(tests, progress_elsewhere_counts_and_is_no_pace);
+    tcase_add_test(tests, what_was_taken_for_a_pause_counts_from_its_beginning);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -27,6 +27,7 @@ static void clear(void)
         processes[i].native.call = "";
         processes[i].collective = "";
         processes[i].text = malloc(LAC_HANG_TEXT_BYTES);
+        processes[i].thread_room = LAC_HANG_THREADS;
         processes[i].threads = calloc(LAC_HANG_THREADS, sizeof(*processes[i].threads));
         ck_assert_ptr_nonnull(processes[i].text);
         ck_assert_ptr_nonnull(processes[i].threads);
@@ -311,6 +312,57 @@ START_TEST(what_nccl_says_of_another_job_is_not_taken)
 }
 END_TEST
 
+/* Processes of another launcher: its numbers are those of its own host. */
+START_TEST(numbers_of_processes_mean_nothing_on_another_host)
+{
+    clear();
+    for (int i = 0; i < PROCESSES; i++) {
+        in_all_reduce(&processes[i]);
+        processes[i].host = "nid001";
+    }
+    answer(&processes[2],
+           "thread 102 training MainThread\n"
+           "frame 9\t_try_get_data\t/x/site-packages/torch/utils/data/dataloader.py\n"
+           "frame 40\tmain\t/home/a/train.py\n");
+    processes[2].launcher = 3;
+    processes[2].host = "nid002";
+    processes[3].is_rank = false;
+    processes[3].parent = processes[2].pid; /* a worker of somebody on nid001 */
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
+    ck_assert_int_eq(verdict.rank, 2);
+    ck_assert_str_eq(verdict.doing,
+                     "rank 2 on nid002 waits for a batch of its workers at train.py:40 (main)");
+    processes[3].launcher = 3;
+    lac_hang_judge(processes, PROCESSES, NULL, &verdict);
+    ck_assert_ptr_nonnull(strstr(verdict.doing, "of which process 103 "));
+    done();
+}
+END_TEST
+
+/* A thousand ranks, as all launchers of a large job have together. */
+START_TEST(a_thousand_ranks_are_judged_in_no_time)
+{
+    enum { MANY = 1024 };
+    struct lac_hang_process *const many = calloc(MANY, sizeof(*many));
+
+    ck_assert_ptr_nonnull(many);
+    clear();
+    in_all_reduce(&processes[0]);
+    answer(&processes[1], "collective 60 1 1 barrier\nthread 102 training MainThread\n"
+                          "frame 2900\tbarrier" C10D "frame 31\tsave\t/home/a/train.py\n");
+    for (int i = 0; i < MANY; i++) {
+        many[i] = processes[i == 700];
+        many[i].rank = i;
+        many[i].launcher = (uint32_t)i;
+    }
+    lac_hang_judge(many, MANY, NULL, &verdict);
+    ck_assert_int_eq(verdict.rank, 700);
+    ck_assert_ptr_nonnull(strstr(verdict.others, " and 1020 more"));
+    free(many);
+    done();
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("hang_verdict");
@@ -324,6 +376,8 @@ int main(void)
     tcase_add_test(tests, a_rank_that_spins_on_its_gpu_waits_where_nccl_says_that_it_is_ahead);
     tcase_add_test(tests, of_ranks_that_all_wait_nccl_knows_who_is_behind);
     tcase_add_test(tests, what_nccl_says_of_another_job_is_not_taken);
+    tcase_add_test(tests, numbers_of_processes_mean_nothing_on_another_host);
+    tcase_add_test(tests, a_thousand_ranks_are_judged_in_no_time);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }
