@@ -87,6 +87,7 @@ struct result {
     uint16_t lanes[8]; /* of the first slices */
     int64_t first_ns;  /* when the first slice starts */
     int64_t last_ns;   /* when the last one does */
+    int64_t cpu_ns[2]; /* of the first ranges of a loader */
 };
 
 static enum lac_status look(void *context, struct lac_model *model, struct lac_error *reterr)
@@ -106,6 +107,9 @@ static enum lac_status look(void *context, struct lac_model *model, struct lac_e
         result->last_ns = model->slices.start_ns[i];
     }
     result->first_ns = model->slices.count > 0 ? model->slices.start_ns[0] : 0;
+    for (uint32_t i = 0; i < model->loader_info_count && i < LAC_COUNT_OF(result->cpu_ns); i++) {
+        result->cpu_ns[i] = model->loader_infos[i].cpu_ns;
+    }
     lac_model_destroy(model);
     return LAC_OK;
 }
@@ -245,6 +249,33 @@ START_TEST(ranges_that_the_clock_cannot_tell_apart_are_nested)
 }
 END_TEST
 
+/* The CPU clock is read before a range begins and after it has ended, and a file may say anything. */
+START_TEST(a_range_computes_no_longer_than_it_takes)
+{
+    struct {
+        struct lac_segment_header head;
+        struct lac_event events[6];
+    } data = {segment(LAC_SEGMENT_EVENTS),
+              {{.ts = 1500, .name = 1, .type = LAC_EVENT_PUSH},
+               {.ts = 420, .type = LAC_EVENT_CPU},
+               {.ts = 1900, .type = LAC_EVENT_POP},
+               {.ts = 2000, .name = 1, .type = LAC_EVENT_PUSH},
+               {.ts = 399, .type = LAC_EVENT_CPU},
+               {.ts = 2400, .type = LAC_EVENT_POP}}};
+    struct result result;
+    struct lac_error error = {0};
+
+    begin();
+    add_part("1.spool", 0, sizeof(header), &header, 512);
+    add_part("1.spool", LAC_SPOOL_SEGMENTS_OFFSET + SEGMENT_BYTES, SEGMENT_BYTES, &data,
+             sizeof(data));
+    ck_assert_int_eq(import(used, &result, &error), LAC_OK);
+    ck_assert_uint_eq(result.slices, 2);
+    ck_assert_int_eq(result.cpu_ns[0], 400);
+    ck_assert_int_eq(result.cpu_ns[1], 399);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("spool_bundle");
@@ -256,5 +287,6 @@ int main(void)
     tcase_add_test(tcase, parts_that_make_no_sense_are_refused);
     tcase_add_test(tcase, names_are_no_places_and_holes_have_an_end);
     tcase_add_test(tcase, ranges_that_the_clock_cannot_tell_apart_are_nested);
+    tcase_add_test(tcase, a_range_computes_no_longer_than_it_takes);
     return check_main(suite);
 }

@@ -354,8 +354,12 @@ static enum lac_status put_range(struct lac_spool_process *process, uint32_t tra
         return status;
     }
     if (range->is_loader) {
+        /* the CPU clock is read around the range: its first steps must not make it compute for
+         * longer than it took */
         const struct lac_loader_info info = {
-            .batch = range->batch, .cpu_ns = range->cpu_ns, .worker = range->worker};
+            .batch = range->batch,
+            .cpu_ns = range->cpu_ns < slice.dur_ns ? range->cpu_ns : slice.dur_ns,
+            .worker = range->worker};
 
         status = lac_builder_loader_info(process->builder, &info, &slice.detail);
         if (status != LAC_OK) {
