@@ -272,9 +272,10 @@ $(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
 thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test_store_catalog test_ingest test_crew test_convert_crew)
 sanitized: web/dist/.stamp build/embed_assets node-side $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1
 	$(Q)$(MAKE) --no-print-directory SAN=1 test-programs
-# of a test's own source: its loops are short, and the build with sanitizers looks at it optimized
-TEST_CFLAGS := $(if $(SAN),,-O0 -g1)
-TEST_LINKER := $(if $(shell command -v ld.lld),-fuse-ld=lld)
+# of a test's own source, whose loops are short: optimized, it takes half of what compiling a test costs
+TEST_CFLAGS := -O0 -g1
+# one thread: make already keeps the cores busy
+TEST_LINKER := $(if $(shell command -v ld.lld),-fuse-ld=lld -Xlinker --threads=1)
 test-programs: $(if $(SAN),,sqlite-extension) $(UNIT_TESTS) $(OOM_TESTS) $(FUZZ_REPLAYS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/bench/bench_training $(BUILD)/simulator
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^

@@ -5,6 +5,7 @@
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/nsys_file.h"
+#include "tests/support/rounds.h"
 
 #include <check.h>
 #include <stdint.h>
@@ -221,7 +222,8 @@ START_TEST(values_of_another_type_or_size_are_sound)
     const int count = list(made.db, ALL_COLUMNS, names);
     char sql[512];
     ck_assert_int_gt(count, 100);
-    for (int i = 0; i < count; i++) {
+    /* with the sanitizers each value in other columns than the one before */
+    for (int i = _i % (int)rounds_step(); i < count; i += (int)rounds_step()) {
         (void)snprintf(sql, sizeof(sql),
                        "CREATE TEMP TABLE kept AS SELECT rowid AS r, \"%s\" AS v FROM \"%s\";"
                        "UPDATE \"%s\" SET \"%s\"=%s",

@@ -4,6 +4,7 @@
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 #include "tests/support/real_traces.h"
+#include "tests/support/rounds.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -103,7 +104,7 @@ static const char *const pieces[] = {"{",
 START_TEST(random_text_reads_the_same)
 {
     char text[4000];
-    for (int round = 0; round < 1500; round++) {
+    for (int round = 0; round < rounds_of(1500); round++) {
         size_t size = (size_t)snprintf(text, sizeof(text), "[%s",
                                        "{\"ph\":\"X\",\"name\":\"first\",\"ts\":1,\"dur\":1},");
         uint32_t count = random_below(60);

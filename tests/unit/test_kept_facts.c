@@ -14,6 +14,7 @@
 #include "server/store/trace/trace_file.h"
 #include "tests/support/check_main.h"
 #include "tests/support/pick.h"
+#include "tests/support/rounds.h"
 
 #include <check.h>
 #include <sqlite3.h>
@@ -335,7 +336,7 @@ static uint8_t *damage(const uint8_t *bytes, size_t *size_bytes)
 
 START_TEST(damaged_facts_are_refused_or_harmless)
 {
-    int rounds = getenv("LACUNA_SOAK") != NULL ? 50000 : 1500;
+    int rounds = rounds_are_all() ? 50000 : rounds_of(1500);
     struct trace trace = make(2, 900);
     const struct lac_model *head = lac_trace_file_head(trace.file);
     uint8_t *analysis_bytes = NULL;

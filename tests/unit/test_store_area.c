@@ -11,6 +11,7 @@
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
+#include "tests/support/rounds.h"
 
 #include <check.h>
 #include <math.h>
@@ -479,7 +480,7 @@ START_TEST(helpers_change_nothing)
 {
     struct lac_crew *crew = NULL;
     ck_assert_int_eq(lac_crew_create(2, NULL, NULL, &crew), LAC_OK);
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < rounds_of(40); i++) {
         const int64_t duration_ns = model->info.duration_ns;
         const struct lac_area_query query = {.t0_ns = duration_ns / 50 * i,
                                              .t1_ns =

@@ -11,6 +11,7 @@
 #include "tests/support/check_main.h"
 #include "tests/support/pick.h"
 #include "tests/support/rich_model.h"
+#include "tests/support/rounds.h"
 
 #include <check.h>
 #include <sqlite3.h>
@@ -100,7 +101,7 @@ static bool try_damaged(void)
 /** Bytes that are wrong under checksums that are right: what a hostile writer leaves. */
 START_TEST(made_up_bytes_are_errors_or_harmless)
 {
-    int rounds = getenv("LACUNA_SOAK") != NULL ? 3000 : 120;
+    int rounds = rounds_are_all() ? 3000 : rounds_of(120);
     size_t size = 0;
     uint8_t *bytes = read_file(&size);
     int opened = 0;
@@ -192,7 +193,7 @@ static bool answers(uint64_t *ret_hash, struct lac_error *error)
  * answers of the whole file; never others. */
 START_TEST(damage_is_an_error_and_never_another_answer)
 {
-    int rounds = getenv("LACUNA_SOAK") != NULL ? 2000 : 60;
+    int rounds = rounds_are_all() ? 2000 : rounds_of(60);
     struct lac_error error = {0};
     size_t size = 0;
     uint8_t *bytes = read_file(&size);

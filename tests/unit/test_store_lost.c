@@ -14,6 +14,7 @@
 #include "tests/support/check_main.h"
 #include "tests/support/pick.h"
 #include "tests/support/rich_model.h"
+#include "tests/support/rounds.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -348,7 +349,7 @@ END_TEST
 /** One to five flipped bits anywhere in the catalog. */
 START_TEST(flipped_bits_in_the_catalog_lose_and_alter_nothing)
 {
-    int rounds = getenv("LACUNA_SOAK") != NULL ? 600 : 24;
+    int rounds = rounds_are_all() ? 600 : rounds_of(24);
     struct world world;
     char path[128];
     struct stat info;

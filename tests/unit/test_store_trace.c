@@ -10,6 +10,7 @@
 #include "tests/support/import_text.h"
 #include "tests/support/real_traces.h"
 #include "tests/support/rich_model.h"
+#include "tests/support/rounds.h"
 #include "tests/support/trace_draw.h"
 
 #include <check.h>
@@ -665,7 +666,7 @@ static void *ask(void *context)
         tracks[t] = t;
     }
     asker->good = true;
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < rounds_of(60); i++) {
         const struct lac_model *again = NULL;
         struct lac_slice_full full;
         struct lac_kernel_query query = {.limit = 5};

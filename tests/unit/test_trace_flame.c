@@ -16,6 +16,7 @@
 #include "tests/simulator/random_loop.h"
 #include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
+#include "tests/support/rounds.h"
 #include "tests/support/training_model.h"
 
 #include <check.h>
@@ -421,15 +422,12 @@ static uint32_t draw_spans(const struct lac_flame_options *options, struct lac_f
 
 static void compare_in_areas(int rounds)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    rounds = (rounds + 1) / 2; /* four times as slow; the release build does all */
-#endif
     const struct lac_model *whole = NULL;
     struct lac_error error = {0};
     int64_t total_ns[3] = {0};
 
     ck_assert_msg(lac_trace_file_model(file, &whole, &error) == LAC_OK, "%s", error.message);
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds_of(rounds); round++) {
         struct lac_flame_options options = {0};
         struct lac_flame_span spans[8];
 
@@ -571,7 +569,8 @@ START_TEST(test_of_a_large_trace)
 
     ck_assert_int_eq(training_model_create(2400000, &model), LAC_OK);
     store_diagnosed();
-    for (int metric = LAC_FLAME_GPU; metric <= LAC_FLAME_CPU; metric++) {
+    /* with the sanitizers the first metric alone: each takes seconds */
+    for (int metric = LAC_FLAME_GPU; metric < rounds_of(LAC_FLAME_CPU + 1); metric++) {
         for (int by = LAC_FLAME_BY_OP; by <= LAC_FLAME_BY_MODULE; by++) {
             const struct lac_flame_options options = {.metric = (enum lac_flame_metric)metric,
                                                       .by = (enum lac_flame_by)by,
