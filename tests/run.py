@@ -43,7 +43,7 @@ THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_
 TIMEOUT_S = 7200 if SOAK else 600
 BUILD_TIMEOUT_S = 7200
 # these load a server as far as the machine goes
-ALONE = re.compile(r"^attack$|^test_server_load$|^test_server_crash$")
+ALONE = re.compile(r"^attack$|^test_server_load$")
 TIMES_FILE = "build/test-times.json"
 # another test begins beside the others when so much of a core was idle for so long
 IDLE_CORES = 0.5
