@@ -297,15 +297,6 @@ enum lac_status lac_objects_get_range(struct lac_objects *objects, const char *n
     return count(objects, status);
 }
 
-enum lac_status lac_objects_stat(struct lac_objects *objects, const char *name, uint64_t *ret_bytes,
-                                 struct lac_error *reterr)
-{
-    enum lac_status status = check_name(name, reterr);
-
-    return status == LAC_OK ? count(objects, objects->kind->stat(objects, name, ret_bytes, reterr))
-                            : status;
-}
-
 enum lac_status lac_objects_list(struct lac_objects *objects, const char *prefix,
                                  enum lac_status (*visit)(void *, const struct lac_object *),
                                  void *context, struct lac_error *reterr)

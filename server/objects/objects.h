@@ -82,10 +82,6 @@ LAC_MUST_USE enum lac_status lac_objects_get_range(struct lac_objects *objects, 
                                                    uint64_t offset, void *out, size_t size_bytes,
                                                    struct lac_error *reterr);
 
-/** @return LAC_OK, LAC_ERR_NOT_FOUND, LAC_ERR_IO */
-LAC_MUST_USE enum lac_status lac_objects_stat(struct lac_objects *objects, const char *name,
-                                              uint64_t *ret_bytes, struct lac_error *reterr);
-
 struct lac_object {
     const char *name;
     uint64_t bytes;

@@ -158,19 +158,6 @@ static enum lac_status read_object(struct lac_objects *objects, const char *name
     return status;
 }
 
-static enum lac_status stat_object(struct lac_objects *objects, const char *name,
-                                   uint64_t *ret_bytes, struct lac_error *reterr)
-{
-    char path[PATH_MAX];
-    struct stat info;
-
-    if (!path_of(objects, name, path) || stat(path, &info) != 0) {
-        return fail_at(objects, name, reterr);
-    }
-    *ret_bytes = (uint64_t)info.st_size;
-    return LAC_OK;
-}
-
 static enum lac_status remove_object(struct lac_objects *objects, const char *name,
                                      struct lac_error *reterr)
 {
@@ -260,12 +247,8 @@ static void close_folder(struct lac_objects *objects)
     free(objects->own);
 }
 
-const struct lac_objects_kind lac_objects_folder = {.put = put,
-                                                    .read = read_object,
-                                                    .stat = stat_object,
-                                                    .list = list,
-                                                    .remove = remove_object,
-                                                    .close = close_folder};
+const struct lac_objects_kind lac_objects_folder = {
+    .put = put, .read = read_object, .list = list, .remove = remove_object, .close = close_folder};
 
 enum lac_status lac_objects_folder_open(struct lac_objects *objects, const char *folder,
                                         struct lac_error *reterr)

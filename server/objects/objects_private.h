@@ -20,8 +20,6 @@ struct lac_objects_kind {
     enum lac_status (*read)(struct lac_objects *, const char *name, uint64_t offset,
                             uint64_t size_bytes, const struct lac_object_sink *,
                             struct lac_error *);
-    enum lac_status (*stat)(struct lac_objects *, const char *name, uint64_t *ret_bytes,
-                            struct lac_error *);
     enum lac_status (*list)(struct lac_objects *, const char *prefix,
                             enum lac_status (*visit)(void *, const struct lac_object *),
                             void *context, struct lac_error *);

@@ -129,6 +129,21 @@ static enum lac_status put_part(struct multipart *parts, unsigned number, uint64
     return status;
 }
 
+static enum lac_status stat_object(struct lac_objects *objects, const char *name,
+                                   uint64_t *ret_bytes, struct lac_error *reterr)
+{
+    struct lac_s3_call call = {.method = "HEAD",
+                               .name = name,
+                               .what = "look at",
+                               .patience_ms = objects->read_patience_ms,
+                               .fd = -1};
+    enum lac_status status = lac_s3_do(objects, &call, reterr);
+
+    *ret_bytes = call.content_bytes;
+    lac_buffer_done(&call.reply);
+    return status;
+}
+
 static enum lac_status end_parts(struct multipart *parts, uint64_t bytes, struct lac_error *reterr)
 {
     char query[sizeof(parts->id) + 64];
@@ -165,7 +180,7 @@ static enum lac_status end_parts(struct multipart *parts, uint64_t bytes, struct
     lac_buffer_done(&call.reply);
     /* an end whose answer was lost: the upload is gone and the object is there */
     if (status == LAC_ERR_NOT_FOUND) {
-        status = parts->objects->kind->stat(parts->objects, parts->name, &found_bytes, reterr);
+        status = stat_object(parts->objects, parts->name, &found_bytes, reterr);
         if (status == LAC_OK && found_bytes == bytes) {
             return LAC_OK;
         }
@@ -257,21 +272,6 @@ static enum lac_status read_object(struct lac_objects *objects, const char *name
         status = lac_fail(reterr, LAC_ERR_CORRUPT, offset, "%s of %s is shorter than it was", name,
                           objects->url);
     }
-    lac_buffer_done(&call.reply);
-    return status;
-}
-
-static enum lac_status stat_object(struct lac_objects *objects, const char *name,
-                                   uint64_t *ret_bytes, struct lac_error *reterr)
-{
-    struct lac_s3_call call = {.method = "HEAD",
-                               .name = name,
-                               .what = "look at",
-                               .patience_ms = objects->read_patience_ms,
-                               .fd = -1};
-    enum lac_status status = lac_s3_do(objects, &call, reterr);
-
-    *ret_bytes = call.content_bytes;
     lac_buffer_done(&call.reply);
     return status;
 }
@@ -388,12 +388,8 @@ static void close_s3(struct lac_objects *objects)
     free(s3);
 }
 
-const struct lac_objects_kind lac_objects_s3 = {.put = put,
-                                                .read = read_object,
-                                                .stat = stat_object,
-                                                .list = list,
-                                                .remove = remove_object,
-                                                .close = close_s3};
+const struct lac_objects_kind lac_objects_s3 = {
+    .put = put, .read = read_object, .list = list, .remove = remove_object, .close = close_s3};
 
 /** s3://BUCKET/PREFIX */
 static enum lac_status split_url(struct lac_s3 *s3, const char *url, struct lac_error *reterr)

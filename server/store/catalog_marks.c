@@ -98,28 +98,3 @@ enum lac_status lac_store_set_marks(struct lac_store *store, const char *trace, 
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
-
-enum lac_status lac_store_marks(struct lac_store *store, const char *trace, bool *ret_is_baseline,
-                                bool *ret_is_pinned, struct lac_error *reterr)
-{
-    assert(store != NULL && trace != NULL && ret_is_baseline != NULL && ret_is_pinned != NULL);
-    struct lac_statement *get = NULL;
-    enum lac_status status;
-
-    (void)pthread_mutex_lock(&store->lock);
-    status = lac_db_prepare(store->catalog,
-                            "SELECT EXISTS(SELECT 1 FROM baselines WHERE trace = ?1 AND project ="
-                            " " PROJECT_OF "), EXISTS(SELECT 1 FROM pins WHERE trace = ?1)",
-                            &get, reterr);
-    if (status == LAC_OK) {
-        lac_db_bind_text(get, 1, trace);
-        status = lac_db_step_row(get, "catalog", reterr);
-    }
-    if (status == LAC_OK) {
-        *ret_is_baseline = lac_db_int(get, 0) != 0;
-        *ret_is_pinned = lac_db_int(get, 1) != 0;
-    }
-    lac_db_finalize(get);
-    (void)pthread_mutex_unlock(&store->lock);
-    return status;
-}

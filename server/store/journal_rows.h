@@ -164,9 +164,4 @@ LAC_MUST_USE enum lac_status lac_store_set_marks(struct lac_store *store, const 
                                                  int is_baseline, int is_pinned,
                                                  struct lac_error *reterr);
 
-/** Whether a trace is its project's baseline, and whether it is pinned. */
-LAC_MUST_USE enum lac_status lac_store_marks(struct lac_store *store, const char *trace,
-                                             bool *ret_is_baseline, bool *ret_is_pinned,
-                                             struct lac_error *reterr);
-
 #endif

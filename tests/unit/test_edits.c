@@ -122,11 +122,6 @@ static void twice_as_long(uint64_t slice)
     lac_edits_operation(edits, slice, 2.0);
 }
 
-static void at_once(uint64_t slice)
-{
-    lac_edits_launched(edits, slice);
-}
-
 static void drop(uint64_t slice)
 {
     lac_edits_drop(edits, slice, model->slices.link[slice]);
@@ -288,18 +283,6 @@ static void draw_launch_bound(void)
     draw();
 }
 
-START_TEST(operations_that_are_launched_already_follow_each_other)
-{
-    draw_launch_bound();
-    each("dgrad", at_once);
-    each("fill", at_once);
-    expect(1.0, 2000.0); /* the host does as much as before */
-    each("cudaLaunchKernel", not_made);
-    ck_assert_double_lt(step_us(1.0), 1850.0); /* of 2000 its calls take 200 */
-    wipe();
-}
-END_TEST
-
 START_TEST(calls_that_are_not_made_take_their_operations_with_them)
 {
     draw_launch_bound();
@@ -363,7 +346,6 @@ int main(void)
     tcase_add_test(tests, work_of_the_host_goes_with_its_row);
     tcase_add_test(tests, a_row_in_a_row_goes_once);
     tcase_add_test(tests, a_gather_one_layer_earlier_runs_beside_the_layer);
-    tcase_add_test(tests, operations_that_are_launched_already_follow_each_other);
     tcase_add_test(tests, calls_that_are_not_made_take_their_operations_with_them);
     tcase_add_test(tests, the_plan_finds_the_edits_of_a_finding);
     tcase_add_test(tests, without_a_graph_the_idle_time_of_the_edit_goes);

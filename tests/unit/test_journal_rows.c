@@ -206,15 +206,16 @@ START_TEST(a_baseline_is_the_one_of_its_project)
     static const char a[] = "00000000000000000000000001";
     static const char b[] = "00000000000000000000000002";
     char baseline[LAC_ID_SIZE];
-    bool is_baseline = false;
-    bool is_pinned = false;
+    const char *const traces[] = {a};
+    struct lac_run_details *details = NULL;
 
     ck_assert_int_eq(lac_store_set_marks(store, a, 1, 1, &error), LAC_OK);
     ck_assert_int_eq(lac_store_set_marks(store, b, 1, -1, &error), LAC_OK);
     ck_assert_int_eq(lac_store_baseline(store, "many", baseline, &error), LAC_OK);
     ck_assert_str_eq(baseline, b);
-    ck_assert_int_eq(lac_store_marks(store, a, &is_baseline, &is_pinned, &error), LAC_OK);
-    ck_assert(!is_baseline && is_pinned);
+    ck_assert_int_eq(lac_store_run_details(store, traces, 1, &details, &error), LAC_OK);
+    ck_assert(!details[0].is_baseline && details[0].is_pinned);
+    lac_run_details_done(details, 1);
     ck_assert_int_eq(lac_store_set_marks(store, b, 0, -1, &error), LAC_OK);
     ck_assert_int_eq(lac_store_baseline(store, "many", baseline, &error), LAC_OK);
     ck_assert_str_eq(baseline, "");

@@ -124,11 +124,6 @@ void lac_edits_operation(struct lac_edits *edits, uint64_t operation, double fac
     mark(edits, operation, LAC_EDIT_OPERATION, factor, LAC_NONE);
 }
 
-void lac_edits_launched(struct lac_edits *edits, uint64_t operation)
-{
-    mark(edits, operation, LAC_EDIT_LAUNCHED, 1.0, LAC_NONE);
-}
-
 void lac_edits_launched_with(struct lac_edits *edits, uint64_t operation, uint64_t earlier)
 {
     mark(edits, operation, LAC_EDIT_LAUNCHED_WITH, 1.0, (uint32_t)earlier);

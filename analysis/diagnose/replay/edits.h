@@ -48,8 +48,6 @@ void lac_edits_no_wait(struct lac_edits *edits, uint64_t call);
 /** An operation (kernel, copy, memset, collective) takes `factor` of its time, which may be above
  *  1; 0: it is not there. Its launch remains. */
 void lac_edits_operation(struct lac_edits *edits, uint64_t operation, double factor);
-/** An operation does not wait for its launch: only for its stream and what it depends on. */
-void lac_edits_launched(struct lac_edits *edits, uint64_t operation);
 /** An operation is launched where the `earlier` one is, on its own stream: prefetched. */
 void lac_edits_launched_with(struct lac_edits *edits, uint64_t operation, uint64_t earlier);
 

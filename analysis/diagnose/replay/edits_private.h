@@ -11,7 +11,6 @@ struct lac_graph;
 enum lac_edit_kind {
     LAC_EDIT_NO_WAIT = 0,
     LAC_EDIT_OPERATION,
-    LAC_EDIT_LAUNCHED,
     LAC_EDIT_LAUNCHED_WITH,
 };
 

@@ -154,9 +154,6 @@ static void mark_launch(const struct lac_graph *graph, const struct lac_edits *e
                         struct lac_graph_marks *marks)
 {
     const uint32_t slice = graph->ops[o].slice;
-    if (lac_edits_mark(edits, slice, LAC_EDIT_LAUNCHED) != NULL) {
-        marks->node[o] = LAC_NONE;
-    }
     const struct lac_edit_mark *mark = lac_edits_mark(edits, slice, LAC_EDIT_LAUNCHED_WITH);
     uint32_t earlier = mark != NULL ? earlier_operation(graph, mark->with, o) : LAC_NONE;
     if (earlier != LAC_NONE && marks->node[o] != LAC_NONE) {

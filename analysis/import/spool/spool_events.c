@@ -14,7 +14,6 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
-#include "collector/base/count_of.h"
 #include "collector/base/order.h"
 #include "collector/base/utf8.h"
 #include "lacuna/spool.h"
@@ -356,10 +355,10 @@ static enum lac_status put_range(struct lac_spool_process *process, uint32_t tra
     if (range->is_loader) {
         /* the CPU clock is read around the range: its first steps must not make it compute for
          * longer than it took */
-        const struct lac_loader_info info = {
-            .batch = range->batch,
-            .cpu_ns = range->cpu_ns < slice.dur_ns ? range->cpu_ns : slice.dur_ns,
-            .worker = range->worker};
+        const struct lac_loader_info info = {.batch = range->batch,
+                                             .cpu_ns = range->cpu_ns < slice.dur_ns ? range->cpu_ns
+                                                                                    : slice.dur_ns,
+                                             .worker = range->worker};
 
         status = lac_builder_loader_info(process->builder, &info, &slice.detail);
         if (status != LAC_OK) {
@@ -813,46 +812,6 @@ static int by_id(const void *left, const void *right)
     return LAC_ORDER(a->id, b->id);
 }
 
-/* What was found wrong in the process, as far as anything was. */
-static void report_counts(const struct lac_spool_process *process)
-{
-    const struct {
-        uint64_t count;
-        const char *code;
-        const char *text;
-        enum lac_report_severity severity;
-    } rows[] = {
-        {process->open_ranges, "open_ranges",
-         "ranges that were open when the process ended: closed at its last record",
-         LAC_REPORT_REPAIRED},
-        {process->unmatched_pops, "range_ends_alone", "ends of ranges that had no beginning",
-         LAC_REPORT_DROPPED},
-        {process->unknown_events, "events_not_understood",
-         "events of a kind that this version does not know", LAC_REPORT_INFO},
-        {process->untimed, "gpu_records_without_times",
-         "GPU operations that were still in progress when the recording ended, or whose times the "
-         "driver did not keep",
-         LAC_REPORT_DROPPED},
-        {process->whole_graphs, "graphs_as_a_whole",
-         "launches of CUDA graphs that were recorded as a whole, to limit the cost of recording: "
-         "their kernels are unknown (LACUNA_GRAPHS=nodes records them)",
-         LAC_REPORT_INFO},
-        {process->payload_members_left_out, "payload_members_left_out",
-         "members of NVTX payloads that are not shown: cut off, of an unknown type, or not "
-         "described",
-         LAC_REPORT_INFO},
-        {process->missing_names, "names_missing",
-         "events whose name could not be kept by the recorder", LAC_REPORT_REPAIRED},
-    };
-
-    for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
-        if (rows[i].count > 0) {
-            lac_model_report(lac_builder_model(process->builder), rows[i].severity, rows[i].code,
-                             rows[i].count, 0, rows[i].text);
-        }
-    }
-}
-
 enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum lac_status status)
 {
     if (status == LAC_OK) {
@@ -899,6 +858,6 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     lac_spool_names_destroy(process);
     lac_spool_schemas_destroy(process->schemas);
     process->schemas = NULL;
-    report_counts(process);
+    lac_spool_report_counts(process);
     return status;
 }

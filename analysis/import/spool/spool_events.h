@@ -109,6 +109,9 @@ LAC_MUST_USE enum lac_status lac_spool_process_open(struct lac_spool_process *pr
 LAC_MUST_USE enum lac_status lac_spool_process_close(struct lac_spool_process *process,
                                                      enum lac_status status);
 
+/** Report to the model what was counted in the process and could not be read as it was meant. */
+void lac_spool_report_counts(const struct lac_spool_process *process);
+
 /** `name` as far as it is not empty, else the string `name_id` of the spool. */
 LAC_MUST_USE enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t tid,
                                                    const char *name, uint32_t name_id,

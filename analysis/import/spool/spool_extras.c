@@ -1,10 +1,11 @@
-/* Domain, category, color and payload of NVTX ranges and marks, as arguments of their slices. */
+/* Domain, category, color and payload of NVTX ranges and marks, as arguments of their slices; what could not be read. */
 #include "analysis/import/spool/spool_events.h"
 #include "analysis/import/spool/spool_members.h"
 #include "analysis/import/spool/spool_schema.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/grow.h"
+#include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "collector/base/count_of.h"
@@ -267,4 +268,43 @@ enum lac_status lac_spool_extras_store(struct lac_spool_process *process,
         status = lac_builder_arg_numbers(process->builder, &number, 1, &slice->arg_num);
     }
     return status;
+}
+
+void lac_spool_report_counts(const struct lac_spool_process *process)
+{
+    const struct {
+        uint64_t count;
+        const char *code;
+        const char *text;
+        enum lac_report_severity severity;
+    } rows[] = {
+        {process->open_ranges, "open_ranges",
+         "ranges that were open when the process ended: closed at its last record",
+         LAC_REPORT_REPAIRED},
+        {process->unmatched_pops, "range_ends_alone", "ends of ranges that had no beginning",
+         LAC_REPORT_DROPPED},
+        {process->unknown_events, "events_not_understood",
+         "events of a kind that this version does not know", LAC_REPORT_INFO},
+        {process->untimed, "gpu_records_without_times",
+         "GPU operations that were still in progress when the recording ended, or whose times the "
+         "driver did not keep",
+         LAC_REPORT_DROPPED},
+        {process->whole_graphs, "graphs_as_a_whole",
+         "launches of CUDA graphs that were recorded as a whole, to limit the cost of recording: "
+         "their kernels are unknown (LACUNA_GRAPHS=nodes records them)",
+         LAC_REPORT_INFO},
+        {process->payload_members_left_out, "payload_members_left_out",
+         "members of NVTX payloads that are not shown: cut off, of an unknown type, or not "
+         "described",
+         LAC_REPORT_INFO},
+        {process->missing_names, "names_missing",
+         "events whose name could not be kept by the recorder", LAC_REPORT_REPAIRED},
+    };
+
+    for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
+        if (rows[i].count > 0) {
+            lac_model_report(lac_builder_model(process->builder), rows[i].severity, rows[i].code,
+                             rows[i].count, 0, rows[i].text);
+        }
+    }
 }
