@@ -22,6 +22,7 @@
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/sqlite_text.h"
+#include "server/json/flame_json.h"
 #include "server/sql/export_sqlite.h"
 #include "server/sql/result_text.h"
 #include "server/sql/sql_query.h"
@@ -67,7 +68,7 @@ static const struct lac_option options_table[] = {
      .flag_only = true},
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder, for a trace's id"},
     {.name = "metric",
-     .value = "gpu|waiting|cpu",
+     .value = "gpu|waiting|cpu|profile",
      .help = "of folded and pictures: gpu (cpu without a GPU)",
      .flag_only = true},
     {.name = "view",
@@ -88,10 +89,10 @@ static const struct lac_option options_table[] = {
 };
 
 enum form {
-    FORM_CHROME = 0,
-    FORM_PERFETTO,
-    FORM_FOLDED,
-    FORM_SPEEDSCOPE,
+    FORM_CHROME = LAC_EXPORT_CHROME,
+    FORM_PERFETTO = LAC_EXPORT_PERFETTO,
+    FORM_FOLDED = LAC_EXPORT_FOLDED,
+    FORM_SPEEDSCOPE = LAC_EXPORT_SPEEDSCOPE,
     FORM_SQLITE,
     FORM_HTML,
     FORM_MARKDOWN,
@@ -217,20 +218,14 @@ static enum lac_status write_form(const struct export_job *job,
 {
     struct lac_export_out out = {.file = file};
     enum lac_status status = LAC_OK;
-    bool has_gpu = source->analysis != NULL && source->analysis->device_count > 0;
-    int metric = job->metric >= 0 ? job->metric : has_gpu ? LAC_FLAME_GPU : LAC_FLAME_CPU;
+    enum lac_flame_metric metric =
+        job->metric >= 0 ? (enum lac_flame_metric)job->metric : lac_export_metric(source->model);
     switch (job->form) {
     case FORM_CHROME:
-        lac_export_chrome(&out, source);
-        break;
     case FORM_PERFETTO:
-        lac_export_perfetto(&out, source);
-        break;
     case FORM_FOLDED:
-        lac_export_folded(&out, source, (enum lac_flame_metric)metric);
-        break;
     case FORM_SPEEDSCOPE:
-        lac_export_speedscope(&out, source);
+        lac_export_form((enum lac_export_form)job->form, metric, &out, source);
         break;
     case FORM_HTML:
         lac_report_html(&out.buffer, source);
@@ -239,10 +234,10 @@ static enum lac_status write_form(const struct export_job *job,
         lac_report_markdown(&out.buffer, source);
         break;
     case FORM_SVG:
-        status = write_picture(job, source, (enum lac_flame_metric)metric, &out.buffer, reterr);
+        status = write_picture(job, source, metric, &out.buffer, reterr);
         break;
     case FORM_PNG:
-        status = write_png(job, source, (enum lac_flame_metric)metric, &out.buffer, reterr);
+        status = write_png(job, source, metric, &out.buffer, reterr);
         break;
     case FORM_CSV:
         status = write_table(job, source, file, reterr);
@@ -475,7 +470,6 @@ static int read_job(const struct lac_options *options, struct export_job *job)
     static const char *const forms[] = {"chrome", "perfetto", "folded",   "speedscope",
                                         "sqlite", "html",     "markdown", "svg",
                                         "csv",    "png",      NULL};
-    static const char *const metrics[] = {"gpu", "waiting", "cpu", "profile", NULL};
     const char *metric = lac_options_text(options, "metric", NULL);
     if (options->operand_count != 1) {
         (void)fprintf(stderr, "lacuna export: give one trace: lacuna export PATH --to html\n");
@@ -491,7 +485,7 @@ static int read_job(const struct lac_options *options, struct export_job *job)
                                .output = lac_options_text(options, "output", NULL),
                                .redact = lac_options_text(options, "redact", NULL)};
     if (metric != NULL) {
-        job->metric = choose("metric", metric, metrics);
+        job->metric = choose("metric", metric, lac_flame_metrics);
         if (job->metric < 0) {
             return 2;
         }

@@ -243,7 +243,7 @@ static void write_partition(struct lac_text_page *page, const struct lac_analysi
 static void write_findings(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     const struct lac_finding *first = lac_analysis_first_to_do(analysis);
-    if (first == NULL || first->brief[0] == '\0' || !(first->gain_mid_pct >= 1.0)) {
+    if (first == NULL || !lac_finding_is_to_do(first)) {
         return;
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
@@ -281,7 +281,7 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
 {
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         const struct lac_finding *finding = &analysis->findings[i];
-        bool is_shown = finding->brief[0] != '\0' && finding->gain_mid_pct >= 1.0;
+        bool is_shown = lac_finding_is_to_do(finding);
         bool is_verdict = finding->kind == LAC_FINDING_GPU_BOUND;
         if (i == 0 && finding->kind == LAC_FINDING_HANG) { /* no gain, and yet the first to mend */
             lac_text_paragraph(page, LAC_TEXT_PLAIN, "do this", finding->brief, 12, 2);

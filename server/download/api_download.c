@@ -14,11 +14,11 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/ingest/original.h"
+#include "server/json/flame_json.h"
 #include "server/sql/export_sqlite.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,16 +29,16 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum form { CHROME = 0, PERFETTO, FOLDED, SPEEDSCOPE, SQLITE, ORIGINAL };
+/* those that are made of the whole model come first */
+enum form { SQLITE = LAC_EXPORT_SPEEDSCOPE + 1, ORIGINAL };
 static const char *const forms[] = {"chrome", "perfetto", "folded", "speedscope",
                                     "sqlite", "original", NULL};
 static const char *const mimes[] = {"application/json",          "application/octet-stream",
                                     "text/plain; charset=utf-8", "application/json",
                                     "application/vnd.sqlite3",   "application/octet-stream"};
-static const char *const metrics[] = {"gpu", "waiting", "cpu", NULL};
 
 struct download {
-    enum form form;
+    int form;   /**< enum lac_export_form, or enum form */
     int metric; /**< enum lac_flame_metric */
     struct lac_trace_file *file;
     struct lac_redactor *redactor;
@@ -76,16 +76,8 @@ static enum lac_status write_model(const struct download *download, struct lac_e
     if (status == LAC_OK) {
         const struct lac_report_source source = {.model = model, .redactor = download->redactor};
 
-        if (download->form == CHROME) {
-            lac_export_chrome(&out, &source);
-        } else if (download->form == PERFETTO) {
-            lac_export_perfetto(&out, &source);
-        } else if (download->form == FOLDED) {
-            lac_export_folded(&out, &source, (enum lac_flame_metric)download->metric);
-        } else {
-            assert(download->form == SPEEDSCOPE);
-            lac_export_speedscope(&out, &source);
-        }
+        lac_export_form((enum lac_export_form)download->form,
+                        (enum lac_flame_metric)download->metric, &out, &source);
         status = lac_export_finish(&out);
         if (status == LAC_ERR_IO) {
             status = fail_writing(reterr);
@@ -120,18 +112,9 @@ static enum lac_status write_file(struct lac_app *app, const char *id,
     const struct lac_export_sqlite sqlite = {download->file, lac_export_sqlite_text,
                                              download->redactor};
 
-    switch (download->form) {
-    case SQLITE:
-        return lac_export_sqlite(&sqlite, download->path, reterr);
-    case ORIGINAL:
-        return write_original(app, id, download, reterr);
-    case CHROME:
-    case PERFETTO:
-    case FOLDED:
-    case SPEEDSCOPE:
-        break;
-    }
-    return write_model(download, reterr);
+    return download->form == SQLITE     ? lac_export_sqlite(&sqlite, download->path, reterr)
+           : download->form == ORIGINAL ? write_original(app, id, download, reterr)
+                                        : write_model(download, reterr);
 }
 
 /** Write it, take its name away, and answer with it. */
@@ -190,11 +173,10 @@ void lac_api_download(void *app_context, const struct lac_request *request,
     const struct lac_model *head = lac_trace_file_head(download.file);
     const char *redact = lac_target_get(request->target, "redact");
 
-    form = lac_api_choice(request, response, "to", forms, CHROME);
-    download.metric = form < 0
-                          ? -1
-                          : lac_api_choice(request, response, "metric", metrics,
-                                           head->device_count > 0 ? LAC_FLAME_GPU : LAC_FLAME_CPU);
+    form = lac_api_choice(request, response, "to", forms, LAC_EXPORT_CHROME);
+    download.metric = form < 0 ? -1
+                               : lac_api_choice(request, response, "metric", lac_flame_metrics,
+                                                (int)lac_export_metric(head));
     if (form < 0 || download.metric < 0) {
         /* the response says why */
     } else if (form == ORIGINAL && redact != NULL) {
@@ -207,7 +189,7 @@ void lac_api_download(void *app_context, const struct lac_request *request,
                            "another file is being written: try again in a moment");
         lac_response_header(response, "Retry-After", "2");
     } else {
-        download.form = (enum form)form;
+        download.form = form;
         answer(app, request, &download, response);
         atomic_store(&is_under_way, false);
     }

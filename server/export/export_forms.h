@@ -5,6 +5,7 @@
  * the output. */
 
 #include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
 #include "server/export/export_out.h"
 #include "server/export/report.h"
 
@@ -32,5 +33,20 @@ void lac_export_folded_graph(struct lac_export_out *out, const struct lac_report
 
 /** A speedscope file with the metrics that the trace has, one profile each. */
 void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source);
+
+/** The forms that are made of the whole model. */
+enum lac_export_form {
+    LAC_EXPORT_CHROME = 0,
+    LAC_EXPORT_PERFETTO,
+    LAC_EXPORT_FOLDED,
+    LAC_EXPORT_SPEEDSCOPE
+};
+
+/** What a flame graph of that trace is of, unless somebody says: the host's time without a GPU. */
+enum lac_flame_metric lac_export_metric(const struct lac_model *model);
+
+/** Write one of them. `metric` is of folded stacks. */
+void lac_export_form(enum lac_export_form form, enum lac_flame_metric metric,
+                     struct lac_export_out *out, const struct lac_report_source *source);
 
 #endif

@@ -47,6 +47,13 @@ int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece
     return end_ns - at->start_ns;
 }
 
+bool lac_finding_is_to_do(const struct lac_finding *finding)
+{
+    assert(finding != NULL);
+    const double WORTHWHILE_PCT = 1.0;
+    return finding->brief[0] != '\0' && finding->gain_mid_pct >= WORTHWHILE_PCT;
+}
+
 const struct lac_finding *lac_analysis_first_to_do(const struct lac_analysis *analysis)
 {
     assert(analysis != NULL);
@@ -54,8 +61,7 @@ const struct lac_finding *lac_analysis_first_to_do(const struct lac_analysis *an
     if (analysis->finding_count == 0) {
         return NULL;
     }
-    bool gains_after = analysis->finding_count > 1 && findings[1].brief[0] != '\0' &&
-                       findings[1].gain_mid_pct >= 1.0;
+    bool gains_after = analysis->finding_count > 1 && lac_finding_is_to_do(&findings[1]);
     return findings[0].kind == LAC_FINDING_GPU_BOUND && gains_after ? &findings[1] : &findings[0];
 }
 

@@ -173,6 +173,9 @@ size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_m
  * change that gains behind it. @return NULL: nothing was found */
 const struct lac_finding *lac_analysis_first_to_do(const struct lac_analysis *analysis);
 
+/** Whether it is a change that gains: at least 1 % of the time. */
+bool lac_finding_is_to_do(const struct lac_finding *finding);
+
 /** What the job did beside training, a line a kind of step: those that take a hundredth of the
  * recording or more. @return lines, at most LAC_KIND_COUNT_ */
 uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const char **ret_texts);
