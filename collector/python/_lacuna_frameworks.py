@@ -10,6 +10,7 @@ import threading
 
 import _lacuna
 import _lacuna_hook
+import _lacuna_ranks
 from _lacuna_loader import here
 
 push, pop, setting = _lacuna.push, _lacuna.pop, _lacuna.setting
@@ -192,6 +193,17 @@ def vllm(module):
                 _lacuna_hook.iteration_ended()
         return execute_model
     _wrap(kind, "execute_model", make)
+
+    def make_ready(original):
+        def init_device(worker, *args, **kwargs):
+            result = original(worker, *args, **kwargs)
+            try:
+                _lacuna_ranks.engine_worker("vLLM", worker.rank, worker.parallel_config.world_size, worker.distributed_init_method, worker.local_rank)
+            except Exception:  # versions differ in what they have
+                pass
+            return result
+        return init_device
+    _wrap(kind, "init_device", make_ready)
 
 
 # ---- JAX and Keras

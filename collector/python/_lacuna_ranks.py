@@ -7,8 +7,12 @@ import os
 
 import _lacuna
 
+_told_in = 0  # the process that told its rank: a forked one is another
+
 
 def _tell(rank, world_size, group, **settings):
+    global _told_in
+    _told_in = os.getpid()
     _lacuna.identity(int(rank), int(world_size), str(group))
     local = os.environ.get("LOCAL_RANK")
     if local is not None:
@@ -45,6 +49,19 @@ def process_group(module):
         return result
 
     module.init_process_group = init_process_group
+
+
+# ---- engines that start a process for each of their GPUs
+
+def engine_worker(engine, rank, world_size, meeting_place, local_rank):
+    """A worker is ready: its engine told it which rank it is. What it joined says more, as with several engines that share experts."""
+    if int(world_size) < 2:
+        return
+    _lacuna.setting(f"started_by={engine}")
+    if _told_in != os.getpid():
+        _tell(rank, world_size, meeting_place)
+    if "LOCAL_RANK" not in os.environ:
+        _lacuna.setting(f"local_rank={int(local_rank)}")
 
 
 # ---- JAX: distributed.State holds what jax.distributed.initialize() was given or found

@@ -24,7 +24,7 @@ class Frameworks(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.out = os.path.join(self.folder, "out")
 
-    def record(self, text, *options):
+    def record(self, text, *options, read=True):
         script = os.path.join(self.folder, "script.py")
         with open(script, "w") as file:
             file.write(textwrap.dedent(text))
@@ -34,6 +34,8 @@ class Frameworks(unittest.TestCase):
                              [NODE, "run", *(options or ("--all",)), "--quiet", "-o", self.out, "--", sys.executable, script])]
         self.assertEqual([each.returncode for each in done], [0, 0], [each.stderr for each in done])
         self.assertEqual(done[1].stdout, done[0].stdout)
+        if not read:
+            return
         printed = subprocess.run([LACUNA, "export", self.out, "--to", "chrome"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
         self.ranges = collections.Counter(event["name"] for event in json.loads(printed.stdout)["traceEvents"] if event.get("ph") == "X")
         analysis = subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, text=True, timeout=60)
@@ -118,8 +120,9 @@ class Frameworks(unittest.TestCase):
     def test_an_iteration_of_vllm_counts_while_nobody_trains(self):
         job = """
             import torch
+            from vllm.config import vllm_config
             from vllm.v1.worker.gpu_worker import Worker
-            worker, optimizer = Worker(), torch.optim.SGD()
+            worker, optimizer = Worker(vllm_config(2), 0, 0, "tcp://127.0.0.1:1"), torch.optim.SGD()
             for step in range(TRAINED): optimizer.step()
             print([worker.execute_model(number) for number in range(5)])
         """
@@ -129,6 +132,22 @@ class Frameworks(unittest.TestCase):
         shutil.rmtree(self.out)
         self.record(job.replace("TRAINED", "2"))
         self.assertEqual((self.steps_counted(), self.ranges["execute_model"]), (2, 5))
+
+    def test_workers_of_vllm_are_ranks(self):
+        """Its executor gives each its ranks as arguments; here they join no process group."""
+        self.record("""
+            from vllm.config import vllm_config
+            from vllm.v1.executor.multiproc_executor import MultiprocExecutor
+            executor = MultiprocExecutor(vllm_config(2), "tcp://127.0.0.1:1")
+            print([executor.collective_rpc("execute_model", number) for number in range(5)])
+            executor.shutdown()
+        """, read=False)
+        analysis = subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, text=True, timeout=60)
+        run = json.loads(analysis.stdout)
+        self.assertEqual([rank["rank"] for rank in run["ranks"]], [0, 1])
+        for number, rank in enumerate(run["ranks"]):
+            self.settings = rank["analysis"]["settings"]
+            self.expect(framework="vLLM", rank=number, local_rank=number, world_size=2, started_by="vLLM", tensor_parallel_size=2)
 
     def test_steps_of_jax_are_counted_and_recorded_by_number(self):
         job = """

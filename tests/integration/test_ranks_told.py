@@ -74,6 +74,20 @@ RAY = textwrap.dedent(r'''
 ''')
 
 
+VLLM = textwrap.dedent(r'''
+    import os, sys
+    from vllm.config import vllm_config
+    from vllm.v1.executor.multiproc_executor import MultiprocExecutor
+
+    executor = MultiprocExecutor(vllm_config(2), "file://" + sys.argv[1])
+    for number in range(5):
+        executor.collective_rpc("execute_model", number)
+    for rank, (process, _) in enumerate(executor.workers):
+        os.write(1, f"{rank} {process.pid}\n".encode())
+    executor.shutdown()
+''')
+
+
 @unittest.skipUnless(HAVE_TORCH, f"no torch for {TORCH_PYTHON}")
 class Ranks(unittest.TestCase):
     def setUp(self):
@@ -92,7 +106,8 @@ class Ranks(unittest.TestCase):
             file.write(text)
         plain = {name: given for name, given in os.environ.items() if name not in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS")}
         os.mkdir(os.path.join(self.folder, "packages"))
-        os.symlink(os.path.join(ROOT, "tests/stand_in/frameworks/ray"), os.path.join(self.folder, "packages/ray"))
+        for name in ("ray", "vllm"):
+            os.symlink(os.path.join(ROOT, "tests/stand_in/frameworks", name), os.path.join(self.folder, "packages", name))
         plain.update(PYTHONPATH=os.path.join(self.folder, "packages"), PYTHONDONTWRITEBYTECODE="1")
         run = subprocess.run([LACUNA, "run", "--all", "--quiet", "-o", self.out, "--", TORCH_PYTHON, script, os.path.join(self.folder, "meet"), how],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=180, env=plain)
@@ -141,6 +156,15 @@ class Ranks(unittest.TestCase):
             given = rank["analysis"]["settings"]
             self.assertEqual((given["rank"], given["world_size"], given["started_by"]), (number, 2, "Ray Train"))
             self.assertEqual(rank["analysis"]["steps"]["count"], 12)
+
+    def test_workers_of_vllm(self):
+        """A stand-in for vLLM: they are ranks of the group they join, and each was given its local rank."""
+        self.assertEqual(sorted(self.record("", VLLM)), ["0", "1"])
+        run = json.loads(self.lacuna("analyze", "--json", self.out).stdout)
+        self.assertEqual([rank["rank"] for rank in run["ranks"]], [0, 1])
+        for number, rank in enumerate(run["ranks"]):
+            given = rank["analysis"]["settings"]
+            self.assertEqual((given["rank"], given["local_rank"], given["world_size"], given["dist_backend"], given["started_by"]), (number, number, 2, "gloo", "vLLM"))
 
     def test_spawned_ranks_are_a_trace_each_with_the_workers_of_a_fork_server(self):
         self.check("forkserver")
