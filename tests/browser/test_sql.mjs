@@ -144,7 +144,7 @@ const steps = [
     await page.waitForURL(/view=sql/);
     await page.reload();
     await eventually(async () => assert.match(await field.inputValue(), /WHERE name = 'outer'/));
-    const history = page.getByLabel('Queries asked before');
+    const history = page.getByLabel('Recent queries');
     let kept = [];
     await eventually(async () => {
       kept = await history.locator('option').allTextContents();

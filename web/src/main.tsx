@@ -185,7 +185,7 @@ function start(root: HTMLElement): void {
   registerShortcuts({
     title: 'Everywhere',
     shortcuts: [
-      {keys: ['?'], text: 'keys and letters'},
+      {keys: ['?'], text: 'shortcuts and legend'},
       {keys: ['Ctrl', 'K'], text: 'go to or do anything by name (also Ctrl Shift P)'},
     ],
   });

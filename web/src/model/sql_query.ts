@@ -1,4 +1,4 @@
-// Queries asked before, and rows as text.
+// Recent queries, and rows as text.
 import type {SqlResult, SqlValue} from '../api/sql';
 
 const STORAGE_KEY = 'lacuna.sql.history';

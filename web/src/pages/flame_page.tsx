@@ -76,7 +76,7 @@ const METRICS = [
     key: 'cpu',
     label: 'Host threads',
     definition:
-      'Time on the host’s threads, all of them added up: it may exceed the recording. Threads that only wait are left out',
+      'Time on the host’s threads, summed: it may exceed the recording. Threads that only wait are left out',
   },
 ] as const;
 
@@ -342,7 +342,7 @@ function Shapes(props: {by: string; other: string; trace: TraceInfo}): JSX.Eleme
           <button
             type="button"
             class="button button-quiet"
-            title="Frames whose whole time is in their only child become one with it"
+            title="Merge frames whose whole time is in their only child"
             aria-pressed={folded}
             onClick={() => show({...anew, flameFold: folded ? '0' : '1'})}
           >

@@ -47,7 +47,7 @@ export function OfferDialog(): JSX.Element | null {
           Cancel
         </button>
         <button type="button" class="button" disabled={isBusy} onClick={() => void add()}>
-          {isBusy ? 'Fetching it' : 'Add it'}
+          {isBusy ? 'Fetching' : 'Add it'}
         </button>
       </div>
     </Dialog>

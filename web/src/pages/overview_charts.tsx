@@ -334,8 +334,8 @@ function WorkersChart({analysis}: {analysis: Analysis}): JSX.Element | null {
             points.find(point => point.stepNs <= chart.floorNs)?.workers ?? points.length,
             'worker',
           )}{' '}
-          the rest of the step is the limit: {formatDuration(chart.floorNs)}. The band is for
-          batches as slow as one in twenty.
+          the rest of the step is the limit: {formatDuration(chart.floorNs)}. The band assumes
+          batches as slow as the slowest 5 %.
         </p>
       }
     >

@@ -378,7 +378,7 @@ function PythonLines({analysis}: {analysis: Analysis}): JSX.Element | null {
       <Explain
         class="stat-value"
         title="Python, sampled"
-        text={`${sentence(python.text)}. The stack was looked at ${python.hz} times a second while a window recorded: a sample stands for ${1000 / python.hz} ms.`}
+        text={`${sentence(python.text)}. The stack was sampled ${python.hz} times a second while a window was recorded: a sample stands for ${1000 / python.hz} ms.`}
         exact={python.lines
           .map(
             line => `${line.function} (${line.place}) ${isIdle ? line.idle_samples : line.samples}`,
@@ -409,7 +409,7 @@ function Memory({analysis}: {analysis: Analysis}): JSX.Element | null {
         title="Peak GPU memory"
         text={`${
           memory.is_relative
-            ? 'Bytes allocated since the recording began: the recorder told changes alone.'
+            ? 'Bytes allocated since the recording began: only changes were recorded.'
             : 'Bytes that the allocator had given to tensors.'
         }${memory.peak_in === '' ? '' : ` Reached in ${memory.peak_in}.`}${
           held === '' ? '' : ` Held by: ${held}.`

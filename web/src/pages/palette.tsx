@@ -72,7 +72,7 @@ function everywhere(): readonly Command[] {
       hint: 'view',
       run: () => show({...DEFAULT_VIEW, page: 'settings', settingsTab: 'tokens'}),
     },
-    {name: 'Keys and letters', hint: '?', run: () => (helpIsOpen.value = true)},
+    {name: 'Shortcuts and legend', hint: '?', run: () => (helpIsOpen.value = true)},
     {
       name: `Theme: ${THEME_WORDS[nextTheme(theme.value)]}`,
       hint: 'change',
@@ -171,7 +171,7 @@ export function Palette(): JSX.Element {
         </ul>
         <p class="faint" role="status">
           {all.length === 0
-            ? 'Nothing by this name.'
+            ? 'Nothing has this name.'
             : all.length > SHOWN_MAX
               ? `${formatCount(all.length - SHOWN_MAX)} more: type to narrow it.`
               : ''}

@@ -1,4 +1,4 @@
-// Questions to a trace in SQL: a query, its rows, what was asked before, and what can be asked.
+// Questions to a trace in SQL: a query, its rows, recent queries, and what can be asked.
 import type {JSX} from 'preact';
 import {useRef, useState} from 'preact/hooks';
 import {errorText} from '../api/client';
@@ -164,7 +164,7 @@ function History({
   return (
     <select
       class="sql-history"
-      aria-label="Queries asked before"
+      aria-label="Recent queries"
       value=""
       onChange={event => {
         const chosen = history[Number(event.currentTarget.value)];
@@ -172,7 +172,7 @@ function History({
         event.currentTarget.value = '';
       }}
     >
-      <option value="">asked before</option>
+      <option value="">recent queries</option>
       {history.map((query, i) => (
         <option key={query} value={i}>
           {query.replace(/\s+/g, ' ').slice(0, 100)}

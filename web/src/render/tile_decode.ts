@@ -158,7 +158,7 @@ function checkNatives(tile: Tile, at: number): void {
     const l = tile.nativeLane[i] as number;
     // Negated comparisons, so that NaN fails too.
     if (!(s >= 0) || !(d >= 0) || !(s + d <= TIME_MAX_NS)) {
-      throw new TileFormatError('a slice lies outside of time', at);
+      throw new TileFormatError('a slice lies outside the trace', at);
     }
     if (l < lane || (l === lane && s < start)) {
       throw new TileFormatError('slices out of order', at);
@@ -182,7 +182,7 @@ function checkCells(tile: Tile, at: number): void {
       throw new TileFormatError('cells out of order', at);
     }
     if (!((tile.cellBusy[i] as number) >= 0)) {
-      throw new TileFormatError('a cell is busy for less than nothing', at);
+      throw new TileFormatError('a cell has a negative busy time', at);
     }
     if ((tile.cellKind[i] as number) >= KIND_COUNT) {
       throw new TileFormatError('a cell of unknown kind', at);

@@ -160,7 +160,7 @@ function TabBody(
 const HEADS: readonly {column: AreaColumn; label: string; definition: string}[] = [
   {column: 'name', label: 'name', definition: 'Press a name to find all its slices'},
   {column: 'count', label: 'count', definition: 'Slices that lie in the area at least in part'},
-  {column: 'total', label: 'total', definition: 'Time inside the area, added up'},
+  {column: 'total', label: 'total', definition: 'Total time inside the area'},
   {
     column: 'self',
     label: 'self',

@@ -109,7 +109,7 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
           type="button"
           class="tl-outer"
           aria-pressed={row.laneFirst === 0}
-          title="Frames that are open all the time"
+          title="Frames open for the whole trace"
           onClick={() => model.toggle('unfolded', row.key)}
         >
           {row.laneFirst > 0 ? '' : 'fold '}

@@ -245,7 +245,7 @@ function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInf
         {link.short || link.name} <span class="tl-muted">{row}</span>
       </Fact>
       {isProjection && <Fact name="host time">{timeFact(link.dur_ns)}</Fact>}
-      <Fact name={isProjection ? 'GPU begins later by' : 'launch latency'}>
+      <Fact name={isProjection ? 'starts on the GPU after' : 'launch latency'}>
         {timeFact(work.start_ns - call.start_ns)}
       </Fact>
     </>

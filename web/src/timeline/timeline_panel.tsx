@@ -173,7 +173,7 @@ function StatusLine({model}: {model: TimelineModel}): JSX.Element | null {
   if (model.isDrawingLost.value)
     return (
       <div class="tl-status tl-status-error" role="alert">
-        The browser took back what the rows are drawn with. They are drawn again in a moment.
+        The browser took back the drawing context. The rows are drawn again in a moment.
       </div>
     );
   if (failure) {

@@ -219,7 +219,7 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
         ))}
         <span class="tl-muted" role="status">
           {formatCount(total)} hits
-          {hits.length < total && `; ordered are the first ${formatCount(hits.length)} in time`}
+          {hits.length < total && `; sorted: the first ${formatCount(hits.length)} in time`}
         </span>
       </div>
       <table class="tl-dock-table">

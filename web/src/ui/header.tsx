@@ -27,8 +27,8 @@ export function Header({children}: {children?: ComponentChildren}): JSX.Element 
       <button
         type="button"
         class="button button-quiet button-icon"
-        title="Keys and letters (?)"
-        aria-label="Keys and letters"
+        title="Shortcuts and legend (?)"
+        aria-label="Shortcuts and legend"
         onClick={() => (helpIsOpen.value = true)}
       >
         <IconHelp />

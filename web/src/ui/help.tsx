@@ -15,7 +15,7 @@ const OTHER_LETTERS = [
 
 export function HelpDialog(): JSX.Element {
   return (
-    <Dialog title="Keys and letters" onClose={() => (helpIsOpen.value = false)}>
+    <Dialog title="Shortcuts and legend" onClose={() => (helpIsOpen.value = false)}>
       <div class="help">
         {shortcutGroups.value.map(group => (
           <section key={group.title}>

@@ -10,7 +10,7 @@ export function AuditTab(): JSX.Element {
   const reply = useResource(`audit/${after ?? ''}`, s => getAudit(after, s));
   const shown = latest(reply);
   if (!shown) return <StandIn of={reply} what="the audit" />;
-  if (shown.audit.length === 0) return <Empty title="Nothing was done yet" />;
+  if (shown.audit.length === 0) return <Empty title="No entries yet" />;
   const {next} = shown;
   return (
     <>
@@ -20,7 +20,7 @@ export function AuditTab(): JSX.Element {
             <tr>
               <th>When</th>
               <th>Who</th>
-              <th>Did</th>
+              <th>Action</th>
               <th>Of what</th>
             </tr>
           </thead>

@@ -29,7 +29,7 @@ export function SettingsPage(): JSX.Element {
       </Header>
       <main class="page people">
         <h1>Settings</h1>
-        <StandIn of={reply} what="who you are" title="Who you are is not known" />
+        <StandIn of={reply} what="the account" title="The account could not be read" />
         {who && (
           <>
             <nav class="project-tabs" aria-label="Settings">

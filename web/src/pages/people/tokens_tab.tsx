@@ -13,7 +13,7 @@ const SCOPES = [
   {id: 'upload', label: 'upload: add traces, read nothing'},
   {id: 'read', label: 'read'},
   {id: 'write', label: 'write: read, upload, change and delete'},
-  {id: 'admin', label: 'admin: all that you may'},
+  {id: 'admin', label: 'admin: all that you may do'},
 ];
 const ENDS = [
   {label: 'in a month', days: 31},
@@ -187,7 +187,7 @@ function NewToken({who, made}: {who: Who; made: () => void}): JSX.Element {
         <p class="people-secret" role="status">
           <input class="input" aria-label="The token" readOnly value={secret} />
           <CopyButton text={secret} label="Copy the token" />
-          <span class="muted">It is shown this once: copy it now.</span>
+          <span class="muted">It is shown only once: copy it now.</span>
         </p>
       )}
     </>

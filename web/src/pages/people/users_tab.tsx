@@ -15,8 +15,8 @@ export function UsersTab(): JSX.Element {
   return (
     <>
       <p class="people-about">
-        A user without a password can sign in only through a proxy or a provider that names them.
-        What each may do in a project is in the project’s settings; an administrator may do all.
+        Without a password a user signs in through a proxy or a provider only. What each may do in a
+        project is in the project’s settings; an administrator may do all.
       </p>
       <UserForm title="Add a user" button="Add" changed={again} />
       <StandIn keeps of={reply} what="the users" />

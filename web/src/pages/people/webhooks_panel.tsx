@@ -65,8 +65,8 @@ export function WebhooksPanel({name}: {name: string}): JSX.Element | null {
     <section class="panel" data-testid="webhooks">
       <h2>Webhooks</h2>
       <p class="people-about">
-        News of this project are sent to these addresses as they come, up to eight times where
-        nobody answers. An address inside a private network needs{' '}
+        Events of this project are sent to these addresses as they happen, with up to eight attempts
+        each. An address inside a private network needs{' '}
         <code>lacuna serve --webhook-allow NETWORK</code>.
       </p>
       <StandIn keeps of={reply} what="the webhooks" />
@@ -101,7 +101,7 @@ function Rows(props: {
           <tr>
             <th>Address</th>
             <th>Form</th>
-            <th>Told of</th>
+            <th>Events</th>
             <th>By</th>
             <th>What came of it</th>
             <td />
@@ -212,7 +212,7 @@ function NewWebhook(props: {
             required
             maxLength={1000}
             autocomplete="off"
-            placeholder="what takes a POST"
+            placeholder="a URL that accepts POST"
             value={url}
             onInput={event => setUrl(event.currentTarget.value)}
           />
@@ -228,7 +228,7 @@ function NewWebhook(props: {
           </select>
         </label>
         <fieldset class="people-wide people-checks">
-          <legend>Told of</legend>
+          <legend>Events</legend>
           {props.events.map(each => (
             <label class="check" key={each}>
               <input
@@ -256,7 +256,7 @@ function NewWebhook(props: {
           <input class="input" aria-label="The secret" readOnly value={secret} />
           <CopyButton text={secret} label="Copy the secret" />
           <span class="muted">
-            What the deliveries are signed with, as <code>Lacuna-Signature</code>. It is shown this
+            Deliveries are signed with this key, in <code>Lacuna-Signature</code>. It is shown only
             once: copy it now.
           </span>
         </p>

@@ -262,7 +262,7 @@ function Say(props: {
         class="input"
         rows={thread === undefined ? 3 : 1}
         aria-label={label}
-        placeholder={thread === undefined ? 'Say something; @name mentions a person' : 'Answer'}
+        placeholder={thread === undefined ? 'Write a comment; @name mentions a person' : 'Answer'}
         maxLength={4000}
         value={body}
         onInput={event => setBody(event.currentTarget.value)}

@@ -58,8 +58,11 @@ export function ShareLink({what}: {what: Shared}): JSX.Element {
   };
   return (
     <div class="share-link">
-      <p>Whoever has the link reads this, and nothing else. It is not to be found by searching.</p>
-      <StandIn of={contents} what="what it tells" title="What it tells is not known" />
+      <p>
+        Anyone with the link can read this, and nothing else. Search engines are told not to list
+        it.
+      </p>
+      <StandIn of={contents} what="the link" title="The link could not be read" />
       {contents.kind === 'ready' && (
         <fieldset class="share-kinds">
           <legend>Include</legend>
@@ -112,7 +115,7 @@ export function ShareLink({what}: {what: Shared}): JSX.Element {
         <p class="share-url" role="status">
           <input class="input" aria-label="The link" readOnly value={url} />
           <CopyButton text={url} label="Copy" />
-          <span class="muted">It is shown this once.</span>
+          <span class="muted">It is shown only once.</span>
         </p>
       )}
       {known !== undefined && known.length > 0 && (
@@ -160,7 +163,7 @@ function Link({link, onRevoked}: {link: Share; onRevoked: () => void}): JSX.Elem
   const isOver = link.expires_at !== undefined && Date.parse(link.expires_at) < Date.now();
   const ends =
     link.expires_at === undefined
-      ? 'without end'
+      ? 'no expiry'
       : `${isOver ? /* text */ 'ended' : /* text */ 'until'} ${formatWhen(link.expires_at, new Date())}`;
   return (
     <li>

@@ -100,7 +100,7 @@ function Drawn(props: {
       label: (
         <ViewLink
           view={view}
-          title={`The timeline of rank ${rank.rank} at this time${rank.clock === 'collectives' ? '' : '; no collective says how its clock is apart from the others’'}`}
+          title={`The timeline of rank ${rank.rank} at this time${rank.clock === 'collectives' ? '' : '; no collective ties its clock to the others’'}`}
         >
           {rank.rank}
           {isLate && <b> late</b>}
@@ -187,7 +187,7 @@ function Met(props: {
             : `${plural(meetings.total, 'collective')} in this window. Came last: ${worst
                 .map(
                   row =>
-                    `${nameOf(row.rank)} ${formatCount(row.count)} times, ${formatDuration(row.lateNs)} in all`,
+                    `${nameOf(row.rank)} ${formatCount(row.count)} times, ${formatDuration(row.lateNs)} in total`,
                 )
                 .join('; ')}.`}
       </p>

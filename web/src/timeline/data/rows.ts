@@ -460,7 +460,7 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
     case 'stacks':
       return {
         label: `Python ${own}`.trim(),
-        title: `Python stacks, looked at 50 times a second · ${title}`,
+        title: `Python stacks, sampled 50 times a second · ${title}`,
       };
     case 'thread':
       return {label: threadName(info, track, own), title};
