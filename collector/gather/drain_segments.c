@@ -2,6 +2,7 @@
 
 #include "collector/base/debug.h"
 #include "collector/base/io_full.h"
+#include "collector/base/monotonic.h"
 #include "collector/gather/drain_private.h"
 #include "collector/gather/shared_spool.h"
 #include "collector/gather/spool_bounds.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NO_INDEX = -1, LOST_INDEX = -2 };
@@ -282,9 +284,26 @@ static struct scan scan_segments(struct lac_drain_source *source,
     return scan;
 }
 
-/* What the process says of itself, with the sizes that we know. */
-static bool put_header(const struct lac_drain_source *source, struct lac_spool_header *header)
+/* CLOCK_MONOTONIC, if it is that of the process: not on another host or in another boot, nor in
+ * another time namespace, where the two clocks are apart in another way. 0 then. */
+static uint64_t now_as_of(const struct lac_sync_point *first)
 {
+    static const int64_t SAME_NS = 10000000000; /* the time of day may have been set right */
+    const uint64_t now_ns = lac_monotonic_ns();
+    struct timespec wall = {0};
+    int64_t moved_ns;
+
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    moved_ns = (int64_t)((uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec - now_ns -
+                         (first->realtime_ns - first->monotonic_ns));
+    return moved_ns > -SAME_NS && moved_ns < SAME_NS && now_ns >= first->monotonic_ns ? now_ns : 0;
+}
+
+/* What the process says of itself, with the sizes that we know. */
+static bool put_header(const struct lac_drain_source *source, struct lac_spool_header *header,
+                       bool final)
+{
+    header->ended_ns = final ? now_as_of(&header->first) : 0;
     memcpy(header->magic, LAC_SPOOL_MAGIC, sizeof(header->magic));
     header->version = LAC_SPOOL_VERSION;
     header->endian_mark = LAC_SPOOL_ENDIAN_MARK;
@@ -301,19 +320,23 @@ bool lac_drain_begin(const struct lac_drain_source *source, const struct lac_spo
 {
     struct lac_spool_header copy = *header;
 
-    return put_header(source, &copy);
+    return put_header(source, &copy, false);
 }
 
-static void write_header(struct lac_drain *drain, struct lac_drain_source *source)
+static void write_header(struct lac_drain *drain, struct lac_drain_source *source, bool final)
 {
+    const uint64_t unknown_ns = 0;
+    const size_t ended_offset = offsetof(struct lac_spool_header, ended_ns);
     struct lac_spool_header *const header = (void *)drain->buffer;
     const bool is_there = lac_shared_read(&source->spool, header, sizeof(*header), 0);
     const size_t count_offset = offsetof(struct lac_spool_header, segment_count);
 
     /* of one that was cut off, what it said before stays */
-    if (is_there ? !put_header(source, header)
+    if (is_there ? !put_header(source, header, final)
                  : !lac_file_write_at(source->output_fd, &source->output_segments,
-                                      sizeof(source->output_segments), count_offset)) {
+                                      sizeof(source->output_segments), count_offset) ||
+                       !lac_file_write_at(source->output_fd, &unknown_ns, sizeof(unknown_ns),
+                                          ended_offset)) {
         drain->counts.failed_writes++;
         source->is_complete = false;
     }
@@ -380,7 +403,7 @@ bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bo
         }
     }
     if (has_moved || final || refreshes) {
-        write_header(drain, source);
+        write_header(drain, source, final);
     }
     return has_moved || source->ring_tail != handed_back;
 }

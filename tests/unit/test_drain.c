@@ -1,4 +1,5 @@
 /* A spool whose process scribbles on it while it is drained (tests/support/changing_spool.h). */
+#include "collector/base/monotonic.h"
 #include "collector/gather/drain.h"
 #include "lacuna/spool.h"
 #include "tests/support/changing_spool.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SEGMENT = 65536, CALLS = 40 };
@@ -118,6 +120,48 @@ START_TEST(an_honest_spool_is_moved_whole)
     ck_assert_uint_eq(counts.processes, 1);
     ck_assert_uint_eq(counts.failed_writes + counts.dropped + counts.unopened + counts.damaged, 0);
     ck_assert_uint_eq(changing_header()->free_tail, 3); /* names stay */
+}
+END_TEST
+
+static uint64_t ended_ns_of_output(void)
+{
+    struct lac_spool_header header;
+    char path[128];
+    int fd;
+
+    path_of(path, output);
+    fd = open(path, O_RDONLY);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pread(fd, &header, sizeof(header), 0), sizeof(header));
+    (void)close(fd);
+    return header.ended_ns;
+}
+
+/* What a process says of it does not count, and neither does the clock of another host. */
+START_TEST(when_the_recording_ended_is_said_by_who_copied_the_last_of_it)
+{
+    const uint64_t begun_ns = lac_monotonic_ns();
+    struct timespec wall = {0};
+    uint64_t wall_ns;
+
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    wall_ns = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+    changing_header()->ended_ns = 5;
+    changing_header()->first =
+        (struct lac_sync_point){.ticks = 1, .monotonic_ns = begun_ns, .realtime_ns = wall_ns};
+    drain = lac_drain_create(spools, output);
+    ck_assert_ptr_nonnull(drain);
+    lac_drain_round(drain, false);
+    ck_assert_uint_eq(ended_ns_of_output(), 0); /* it goes on */
+    lac_drain_round(drain, true);
+    ck_assert_uint_ge(ended_ns_of_output(), begun_ns);
+    ck_assert_uint_le(ended_ns_of_output(), lac_monotonic_ns());
+    again();
+    changing_header()->ended_ns = 5;
+    changing_header()->first = (struct lac_sync_point){
+        .ticks = 1, .monotonic_ns = begun_ns, .realtime_ns = wall_ns - 3600 * 1000000000ull};
+    drain_all();
+    ck_assert_uint_eq(ended_ns_of_output(), 0);
 }
 END_TEST
 
@@ -249,6 +293,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, an_honest_spool_is_moved_whole);
+    tcase_add_test(tcase, when_the_recording_ended_is_said_by_who_copied_the_last_of_it);
     tcase_add_test(tcase, sizes_of_segments_that_change_are_not_read_again);
     tcase_add_test(tcase, a_count_of_segments_is_bounded_by_the_file);
     tcase_add_test(tcase, a_file_that_is_cut_off_gives_what_is_left);

@@ -283,7 +283,10 @@ static void write_caveats(struct lac_facts *facts)
     for (uint32_t i = 0; i < facts->model->report_count; i++) {
         const struct lac_report_line *const line = &facts->model->report[i];
 
-        if (line->severity == LAC_REPORT_DROPPED && info->format == LAC_FORMAT_LACUNA) {
+        bool is_told =
+            line->severity == LAC_REPORT_DROPPED || strcmp(line->code, "times_moved") == 0;
+
+        if (is_told && info->format == LAC_FORMAT_LACUNA) {
             caveat(analysis,
                    lac_texts_add(&analysis->texts, "%" PRIu64 " %s", line->count, line->text));
         }

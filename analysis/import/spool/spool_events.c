@@ -243,7 +243,7 @@ static int64_t clamp_ns(double ns)
     return (int64_t)(ns > end_ns ? end_ns : ns < -end_ns ? -end_ns : ns);
 }
 
-static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
+static int64_t unbounded_ns(struct lac_spool_thread *thread, uint64_t ticks)
 {
     const struct lac_spool_process *const process = thread->process;
     const struct lac_sync_point *from;
@@ -266,6 +266,17 @@ static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
     }
     return clamp_ns((double)(int64_t)(ticks - from->ticks) * rate) +
            lac_spool_ns(from->monotonic_ns) + process->offset_ns;
+}
+
+/* A beginning whose time cannot be still has an end: it is put at the nearer end of the recording,
+ * which no event stretches. */
+static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
+{
+    struct lac_spool_process *const process = thread->process;
+    const int64_t ns = unbounded_ns(thread, ticks);
+
+    process->moved += !lac_spool_is_inside(process, ns);
+    return ns < process->begin_ns ? process->begin_ns : ns > process->end_ns ? process->end_ns : ns;
 }
 
 /* ---- ranges by id */

@@ -43,6 +43,7 @@ struct lac_spool_process {
     int64_t offset_ns;  /**< added to CLOCK_MONOTONIC */
     double ns_per_tick; /**< over the whole file; 0 unknown */
     bool ticks_are_ns;
+    int64_t begin_ns, end_ns; /**< no time of the process is outside; absolute */
 
     uint32_t process;
     uint32_t domain_names[256];                /**< string ids, 0 unnamed */
@@ -74,7 +75,16 @@ struct lac_spool_process {
     struct lac_spool_device_numbers devices;
     uint32_t corr_base; /**< added to correlation ids: each process counts its calls from 1 */
     uint64_t untimed;   /**< GPU records without times: operations that were still in progress */
+    uint64_t outside;   /**< records that were left out since their times are outside */
+    uint64_t moved;     /**< events that were put at the nearer end */
 };
+
+/** Whether something can have been at that time: the process had begun, its recording had not
+ * ended. */
+static inline bool lac_spool_is_inside(const struct lac_spool_process *process, int64_t ns)
+{
+    return ns >= process->begin_ns && ns <= process->end_ns;
+}
 
 struct lac_spool_thread;
 

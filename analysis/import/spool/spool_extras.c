@@ -289,6 +289,14 @@ void lac_spool_report_counts(const struct lac_spool_process *process)
          "GPU operations that were still in progress when the recording ended, or whose times the "
          "driver did not keep",
          LAC_REPORT_DROPPED},
+        {process->outside, "times_outside",
+         "GPU operations and samples from before the process began or after its recording ended, "
+         "by their times: left out",
+         LAC_REPORT_DROPPED},
+        {process->moved, "times_moved",
+         "events from before the process began or after its recording ended, by their times: put "
+         "at the nearer end",
+         LAC_REPORT_REPAIRED},
         {process->whole_graphs, "graphs_as_a_whole",
          "launches of CUDA graphs that were recorded as a whole, to limit the cost of recording: "
          "their kernels are unknown (LACUNA_GRAPHS=nodes records them)",

@@ -385,10 +385,22 @@ static bool is_untimed(const struct lac_gpu_record *head)
            (head->start_ns == 0 || head->end_ns < head->start_ns);
 }
 
+static bool is_outside(const struct gpu_reader *reader, const struct lac_gpu_record *head)
+{
+    return head->type != LAC_GPU_EVENT && head->type != LAC_GPU_EXTERNAL &&
+           (!lac_spool_is_inside(reader->process,
+                                 lac_spool_ns(head->start_ns) + reader->offset_ns) ||
+            !lac_spool_is_inside(reader->process, lac_spool_ns(head->end_ns) + reader->offset_ns));
+}
+
 static enum lac_status on_record(const struct gpu_reader *reader, const void *record, uint8_t type)
 {
     if (is_untimed(record)) {
         reader->process->untimed++;
+        return LAC_OK;
+    }
+    if (is_outside(reader, record)) {
+        reader->process->outside++;
         return LAC_OK;
     }
     switch (type) {

@@ -545,6 +545,22 @@ static void name_process(const struct lac_spool_header *header, char *out, size_
     }
 }
 
+/* When anything can have been. The file is made before the first event is taken down, and what ends
+ * the recording copies it behind the last one. The margin is for clocks that are read apart: that
+ * of the GPU where it is the time of day, which may be set, and ticks beyond the last point where
+ * both clocks are known. */
+static void bound_times(const struct lac_spool_header *header, struct lac_spool_process *process)
+{
+    static const int64_t MARGIN_NS = 60000000000;
+    const int64_t begin_ns = lac_spool_ns(header->first.monotonic_ns);
+    const int64_t ended_ns = lac_spool_ns(header->ended_ns);
+
+    process->begin_ns = begin_ns - MARGIN_NS + process->offset_ns;
+    process->end_ns = ended_ns >= begin_ns && ended_ns > 0
+                          ? ended_ns + MARGIN_NS + process->offset_ns
+                          : INT64_MAX;
+}
+
 static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
 {
     char name[64];
@@ -560,6 +576,7 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
                                             reader->header->clock == LAC_SPOOL_CLOCK_MONOTONIC};
     enum lac_status status = LAC_OK;
 
+    bound_times(reader->header, &process);
     /* a launcher, which records samples and nothing else, is no process of the job */
     if (reader->sample_segment_count == 0 ||
         reader->event_segment_count + reader->gpu_segment_count > 0) {

@@ -29,6 +29,7 @@ struct lac_spool_samples {
     uint32_t series_count;
     uint32_t track_count;
     bool has_time;
+    bool is_outside; /* the time of the values that come, of the recording */
     int64_t now_ns;
     int64_t before_ns; /* time of the round before; now_ns when there is none */
 };
@@ -169,6 +170,10 @@ static enum lac_status on_value(struct lac_spool_samples *samples, const struct 
         samples->process->missing_names++;
         return LAC_OK;
     }
+    if (samples->is_outside) {
+        samples->process->outside++;
+        return LAC_OK;
+    }
     if (!samples->has_time) {
         samples->process->unknown_events++;
         return LAC_OK;
@@ -195,6 +200,10 @@ enum lac_status lac_spool_samples_read(struct lac_spool_samples *samples,
         case LAC_SAMPLE_TIME: {
             const int64_t now_ns = lac_spool_ns(records[i].bits) + samples->process->offset_ns;
 
+            samples->is_outside = !lac_spool_is_inside(samples->process, now_ns);
+            if (samples->is_outside) {
+                break;
+            }
             samples->before_ns = samples->has_time ? samples->now_ns : now_ns;
             samples->now_ns = now_ns;
             samples->has_time = true;

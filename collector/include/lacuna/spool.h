@@ -116,7 +116,9 @@ struct lac_spool_header {
         progress_count; /**< ranges that a hook opened in the thread that trains, also in pauses */
     int32_t training_tid;     /**< the thread that ends steps; 0: none is known */
     uint32_t gpu_buffers_out; /**< of CUPTI: what is in them is lost if the process dies now */
-    uint32_t reserved[4];
+    uint64_t
+        ended_ns; /**< CLOCK_MONOTONIC when a drainer had copied the last of it; 0: not known */
+    uint32_t reserved[2];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;
