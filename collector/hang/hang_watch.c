@@ -8,6 +8,7 @@
 #include "collector/hang/hang_dumps.h"
 #include "collector/hang/hang_flight.h"
 #include "collector/hang/hang_gpus.h"
+#include "collector/hang/hang_json.h"
 #include "collector/hang/hang_peers.h"
 #include "collector/hang/hang_process.h"
 #include "collector/hang/hang_ras.h"
@@ -69,6 +70,8 @@ struct lac_hang_watch {
     uint64_t asked_ns;      /* 0: no answer is waited for */
     uint64_t gone_progress; /* of processes that have ended */
     unsigned alarms;
+    void (*tell)(void *context, const char *json); /* NULL: nobody */
+    void *tell_context;
     /* other launchers of the job */
     struct lac_hang_peers *peers; /* NULL: there are none */
     struct lac_hang_look own;     /* the last one */
@@ -122,6 +125,15 @@ void lac_hang_watch_meet(struct lac_hang_watch *watch, const char *base, const c
     assert(base != NULL && name != NULL);
     if (watch != NULL) {
         watch->peers = lac_hang_peers_create(base, name, watch->rule.scale);
+    }
+}
+
+void lac_hang_watch_tell(struct lac_hang_watch *watch,
+                         void (*tell)(void *context, const char *json), void *context)
+{
+    if (watch != NULL) {
+        watch->tell = tell;
+        watch->tell_context = context;
     }
 }
 
@@ -751,6 +763,15 @@ static void add_unknown(struct lac_hang_watch *watch)
     }
 }
 
+static void tell_server(const struct lac_hang_watch *watch, double quiet_s)
+{
+    static char json[LAC_HANG_JSON_BYTES];
+
+    if (watch->tell != NULL && lac_hang_json(&watch->verdict, quiet_s, most_steps(watch), json)) {
+        watch->tell(watch->tell_context, json);
+    }
+}
+
 static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sampler, uint64_t now_ns)
 {
     struct lac_hang_verdict *const verdict = &watch->verdict;
@@ -765,6 +786,7 @@ static void alarm_about(struct lac_hang_watch *watch, struct lac_sampler *sample
     doing = verdict->doing[0] != '\0' ? verdict->doing : "no process trains";
     add_unknown(watch);
     watch->alarmed_ns = now_ns;
+    tell_server(watch, quiet_s);
     if (watch->alarms++ == 0) { /* the first of a job is the one to understand */
         (void)snprintf(text, sizeof(text), "%.1f", quiet_s);
         note(sampler, "after_s", text);
@@ -798,6 +820,9 @@ static void say_resumed(const struct lac_hang_watch *watch, struct lac_sampler *
 {
     if (watch->alarms == 1) {
         note(sampler, "resumed", "True");
+    }
+    if (watch->tell != NULL) {
+        watch->tell(watch->tell_context, NULL);
     }
     if (!watch->is_quiet) {
         lac_progress_line_clear();

@@ -24,6 +24,11 @@ void lac_hang_watch_destroy(struct lac_hang_watch *watch);
  * them. Without it a launcher judges alone. */
 void lac_hang_watch_meet(struct lac_hang_watch *watch, const char *base, const char *name);
 
+/** Who is told of alarms: `json` is the body of PUT /uploads/{id}/hang; NULL: the job goes on. It must not
+ * wait. */
+void lac_hang_watch_tell(struct lac_hang_watch *watch,
+                         void (*tell)(void *context, const char *json), void *context);
+
 /** Look, if it is time to. NULL is allowed for watch and sampler. */
 void lac_hang_watch_round(struct lac_hang_watch *watch, struct lac_drain *drain,
                           struct lac_sampler *sampler);

@@ -671,6 +671,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     if (!options->no_hang) {
         recording->hang = lac_hang_watch_create(recording->spool_folder, options->quiet);
         meet_others(recording);
+        lac_hang_watch_tell(recording->hang, lac_push_run_hang, push);
     }
     begin_recording(recording);
     follow(recording);

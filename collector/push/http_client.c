@@ -134,9 +134,9 @@ static void set_method(struct lac_http *http, const struct lac_http_request *req
     } else if (strcmp(request->method, "POST") == 0) {
         (void)http->curl->easy_setopt(http->easy, LAC_CURL_POSTFIELDS, "");
         (void)http->curl->easy_setopt(http->easy, LAC_CURL_POSTFIELDSIZE_LARGE, (int64_t)0);
-    } else if (strcmp(request->method, "PATCH") == 0) {
+    } else if (strcmp(request->method, "PATCH") == 0 || strcmp(request->method, "PUT") == 0) {
         (void)http->curl->easy_setopt(http->easy, LAC_CURL_UPLOAD, 1L);
-        (void)http->curl->easy_setopt(http->easy, LAC_CURL_CUSTOMREQUEST, "PATCH");
+        (void)http->curl->easy_setopt(http->easy, LAC_CURL_CUSTOMREQUEST, request->method);
         (void)http->curl->easy_setopt(http->easy, LAC_CURL_INFILESIZE_LARGE,
                                       (int64_t)request->body_bytes);
         (void)http->curl->easy_setopt(http->easy, LAC_CURL_READFUNCTION, give_body);

@@ -20,10 +20,10 @@ void lac_http_close(struct lac_http *http);
 enum { LAC_HTTP_FIELDS_MAX = 8, LAC_HTTP_BODY_MAX = 4096 };
 
 struct lac_http_request {
-    const char *method; /**< "HEAD", "GET", "POST", "PATCH", "DELETE" */
+    const char *method; /**< "HEAD", "GET", "POST", "PATCH", "PUT", "DELETE" */
     const char *url;
     const char *fields[LAC_HTTP_FIELDS_MAX]; /**< "Name: value"; NULL ends them */
-    const void *body;                        /**< of PATCH */
+    const void *body;                        /**< of PATCH and PUT */
     size_t body_bytes;
     long connect_ms; /**< 0: 15 s */
 };

@@ -1,6 +1,7 @@
 /* What `run --server` does beside a job and behind it. */
 
 #include "collector/base/debug.h"
+#include "collector/base/monotonic.h"
 #include "collector/base/old_symbols.h" /* IWYU pragma: keep */
 #include "collector/push/http_client.h"
 #include "collector/push/push.h"
@@ -10,14 +11,19 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 enum {
     LOOK_EVERY_MS = 2000,
     SLICE_MS = 50,
-    TRIES_MAX = 12,      /* behind the job, in a row without a byte more */
+    TRIES_MAX = 12,        /* behind the job, in a row without a byte more */
+    HANG_EVERY_MS = 60000, /* the server forgets one that it does not hear of */
+    HANG_AGAIN_MS = 2000,  /* it heard nothing */
+    HANG_BYTES = 8192,
     FIRST_TRIES_MAX = 4, /* when the server was never reached */
     POLITENESS = 10,
 };
@@ -32,6 +38,12 @@ struct lac_push_run {
     struct lac_push_stream *stream;
     enum lac_push_stream_answer answer;
     int wish; /* enum wish, set by the other thread */
+    /* whether the job hangs, set by the other thread */
+    pthread_mutex_t lock;
+    unsigned hang_number;  /* of what was said last; 0: nothing yet */
+    char hang[HANG_BYTES]; /* "": the job goes on */
+    unsigned tried_number;
+    uint64_t tell_ns; /* when it is to be told (again) */
     pthread_t thread;
     bool has_thread;
 };
@@ -41,9 +53,17 @@ static enum wish wish_of(const struct lac_push_run *run)
     return (enum wish)__atomic_load_n(&run->wish, __ATOMIC_ACQUIRE);
 }
 
+static unsigned hang_number_of(const struct lac_push_run *run)
+{
+    return __atomic_load_n(&run->hang_number, __ATOMIC_ACQUIRE);
+}
+
 static void rest(const struct lac_push_run *run, long ms, enum wish until_other_than)
 {
-    for (long slept_ms = 0; slept_ms < ms && wish_of(run) == until_other_than;
+    const unsigned number = hang_number_of(run);
+
+    for (long slept_ms = 0; slept_ms < ms && wish_of(run) == until_other_than &&
+                            (until_other_than != GO_ON || hang_number_of(run) == number);
          slept_ms += SLICE_MS) {
         lac_push_sleep_ms(SLICE_MS);
     }
@@ -58,10 +78,34 @@ static void pause_after(const struct lac_push_run *run, enum wish until_other_th
     rest(run, lac_push_pause_ms(tries), until_other_than);
 }
 
+/* What was said last of a hang, where the server has not heard it, or not for a while. */
+static void tell_hang(struct lac_push_run *run)
+{
+    const uint64_t now_ns = lac_monotonic_ns();
+    char hang[HANG_BYTES];
+
+    if (hang_number_of(run) == 0 ||
+        (hang_number_of(run) == run->tried_number && now_ns < run->tell_ns)) {
+        return;
+    }
+    (void)pthread_mutex_lock(&run->lock);
+    run->tried_number = run->hang_number;
+    memcpy(hang, run->hang, sizeof(hang));
+    (void)pthread_mutex_unlock(&run->lock);
+    if (!lac_push_stream_hang(run->stream, hang[0] != '\0' ? hang : NULL)) {
+        run->tell_ns = now_ns + HANG_AGAIN_MS * UINT64_C(1000000);
+    } else if (hang[0] != '\0') {
+        run->tell_ns = now_ns + HANG_EVERY_MS * UINT64_C(1000000);
+    } else {
+        run->tell_ns = UINT64_MAX;
+    }
+}
+
 /* While the job runs: as long as it takes. */
 static bool follow(struct lac_push_run *run)
 {
     while (wish_of(run) == GO_ON) {
+        tell_hang(run);
         run->answer = lac_push_stream_step(run->stream, false);
         if (run->answer == LAC_STREAM_REFUSED || run->answer == LAC_STREAM_UNSUPPORTED) {
             return false;
@@ -121,6 +165,7 @@ struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target, co
     if (run == NULL) {
         return NULL;
     }
+    (void)pthread_mutex_init(&run->lock, NULL);
     run->target = target;
     run->folder = folder;
     (void)sigfillset(&all);
@@ -128,6 +173,19 @@ struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target, co
     run->has_thread = pthread_create(&run->thread, NULL, stream_all, run) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return run;
+}
+
+void lac_push_run_hang(void *context, const char *json)
+{
+    struct lac_push_run *const run = context;
+
+    if (run == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&run->lock);
+    (void)snprintf(run->hang, sizeof(run->hang), "%s", json != NULL ? json : "");
+    __atomic_store_n(&run->hang_number, run->hang_number + 1, __ATOMIC_RELEASE);
+    (void)pthread_mutex_unlock(&run->lock);
 }
 
 /* To a server that does not know uploads that grow. */
@@ -191,5 +249,6 @@ void lac_push_run_end(struct lac_push_run *run, bool is_wanted)
     }
     lac_push_stream_destroy(run->stream);
     lac_http_close(run->http);
+    (void)pthread_mutex_destroy(&run->lock);
     free(run);
 }

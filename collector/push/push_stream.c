@@ -297,3 +297,17 @@ enum lac_push_stream_answer lac_push_stream_step(struct lac_push_stream *stream,
     stream->upload.tries = answer == LAC_STREAM_AWAY ? stream->upload.tries + 1 : 0;
     return answer;
 }
+
+bool lac_push_stream_hang(struct lac_push_stream *stream, const char *json)
+{
+    static const char *const fields[] = {"Content-Type: application/json", NULL};
+    struct lac_push_upload *const upload = &stream->upload;
+    char address[128];
+
+    if (upload->id[0] == '\0') {
+        return false;
+    }
+    (void)snprintf(address, sizeof(address), "uploads/%s/hang", upload->id);
+    return json != NULL ? lac_push_ask(upload, "PUT", address, fields, json, strlen(json))
+                        : lac_push_ask(upload, "DELETE", address, NULL, NULL, 0);
+}

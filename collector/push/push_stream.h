@@ -36,6 +36,10 @@ void lac_push_stream_destroy(struct lac_push_stream *stream);
 /** Send one piece, if there is one. @param is_final nobody writes to the folder any more */
 enum lac_push_stream_answer lac_push_stream_step(struct lac_push_stream *stream, bool is_final);
 
+/** Tell the server that the job hangs, or goes on (NULL). @return false: it has heard nothing, as it is not
+ * there, or has no upload of ours yet */
+bool lac_push_stream_hang(struct lac_push_stream *stream, const char *json);
+
 /** Failed tries in a row. */
 unsigned lac_push_stream_tries(const struct lac_push_stream *stream);
 /** Count anew. */

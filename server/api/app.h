@@ -21,6 +21,7 @@
 enum { LAC_SQL_BODY_BYTES_MAX = 400000 };
 
 struct lac_document_cache;
+struct lac_hangs;
 struct lac_people;
 struct lac_webhooks;
 
@@ -42,6 +43,7 @@ struct lac_app {
     struct lac_ingest *ingest;
     struct lac_resumable *uploads;
     struct lac_http_server *http;
+    struct lac_hangs *hangs;              /**< jobs that hang now */
     struct lac_document_cache *documents; /**< of runs and of comparisons */
     const struct lac_key *key;
     struct lac_people *people;
@@ -380,6 +382,13 @@ void lac_api_token_quota(void *app, const struct lac_request *request,
 void lac_api_token_quota_put(void *app, const struct lac_request *request,
                              struct lac_response *response);
 void lac_api_quotas(void *app, const struct lac_request *request, struct lac_response *response);
+
+/* server/hangs */
+enum { LAC_API_HANG_BYTES = 8192 };
+void lac_api_hangs(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_hang_put(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_hang_remove(void *app, const struct lac_request *request,
+                         struct lac_response *response);
 
 /* server/webhooks */
 enum { LAC_API_WEBHOOK_BYTES = 8192 };

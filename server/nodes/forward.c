@@ -555,9 +555,13 @@ bool lac_nodes_is_elsewhere(void *app_context, const struct lac_route *route)
     /* in the holder's memory: uploads, which count against quotas, and people on their way to a
      * provider and back */
     static const char *const only_there[] = {
-        "/api/v1/uploads/{id}",          "/api/v1/session/oidc",
-        "/api/v1/session/oidc/callback", "/api/v1/projects/{name}/quota",
-        "/api/v1/tokens/{id}/quota",     "/api/v1/quotas",
+        "/api/v1/hangs",
+        "/api/v1/uploads/{id}",
+        "/api/v1/session/oidc",
+        "/api/v1/session/oidc/callback",
+        "/api/v1/projects/{name}/quota",
+        "/api/v1/tokens/{id}/quota",
+        "/api/v1/quotas",
     };
     /* figures of runs are kept in the catalog by whoever first asks for them: the holder, and while it
      * is lost what is there is answered here, the rest as pending */

@@ -128,7 +128,8 @@ static bool read_hook(struct lac_app *app, const struct lac_request *request,
     if (!lac_webhook_events_read(events, hook->events, sizeof(hook->events))) {
         lac_response_error(response, 400, "bad_request",
                            "events: names with blanks between them, of trace.ready, trace.failed, "
-                           "report.published, report.comment, report.mention and run.regression");
+                           "report.published, report.comment, report.mention, run.regression, "
+                           "run.hang and run.resumed");
         return false;
     }
     return true;

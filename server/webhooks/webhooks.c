@@ -27,13 +27,9 @@
 
 enum { IDLE_MS = 60000, PROBLEM_BYTES = 256, TEXT_BYTES = 512 };
 
-const char *const lac_webhook_events[] = {"trace.ready",
-                                          "trace.failed",
-                                          "report.published",
-                                          "report.comment",
-                                          "report.mention",
-                                          "run.regression",
-                                          NULL};
+const char *const lac_webhook_events[] = {"trace.ready",    "trace.failed",   "report.published",
+                                          "report.comment", "report.mention", "run.regression",
+                                          "run.hang",       "run.resumed",    NULL};
 
 struct lac_webhooks {
     struct lac_app *app;

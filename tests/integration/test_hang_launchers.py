@@ -41,7 +41,7 @@ class Launchers(unittest.TestCase):
 
     def start(self, case, ranks=2, **variables):
         for rank in range(ranks):
-            environment = dict(os.environ, LACUNA_HANG_SCALE=str(SCALE), SLURM_JOB_ID="77", SLURM_PROCID=str(rank), SLURM_NTASKS=str(ranks),
+            environment = dict(os.environ, LACUNA_HANG_SCALE=str(SCALE), LACUNA_SPOOL_DIR=self.folder, SLURM_JOB_ID="77", SLURM_PROCID=str(rank), SLURM_NTASKS=str(ranks),
                                SLURM_LOCALID=str(rank), MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1", HANG_RANKS=str(ranks), **variables)
             with open(os.path.join(self.folder, f"log-{rank}"), "wb") as log:
                 self.launchers.append(subprocess.Popen([NODE, "run", "-o", self.base, "--", TORCH_PYTHON, JOBS, case, self.folder, str(rank)],

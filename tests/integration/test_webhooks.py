@@ -13,7 +13,7 @@ import unittest
 from json_schema import problems
 from server_harness import MARKUP, PROGRAM, Server, main, make_trace, slowed
 
-EVENTS = ["trace.ready", "trace.failed", "report.published", "report.comment", "report.mention", "run.regression"]
+EVENTS = ["trace.ready", "trace.failed", "report.published", "report.comment", "report.mention", "run.regression", "run.hang", "run.resumed"]
 REFUSED = ["http://127.0.0.1/x", "http://localhost:80/", "http://[::1]/", "http://0.0.0.0/", "http://2130706433/", "http://0x7f.1/", "http://10.1.2.3/", "http://172.16.0.1/",
            "http://192.168.1.1/", "http://169.254.169.254/latest/meta-data/", "http://[fe80::1]/", "http://[fd00:ec2::254]/", "http://[::ffff:169.254.169.254]/", "http://100.100.100.200/",
            "http://[64:ff9b::a9fe:a9fe]/", "http://[2002:a9fe:a9fe::1]/", "http://224.0.0.1/", "http://[::7f00:1]/"]

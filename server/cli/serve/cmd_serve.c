@@ -7,6 +7,7 @@
 #include "server/cli/own_names.h"
 #include "server/cli/serve/serve.h"
 #include "server/forms/forms.h"
+#include "server/hangs/hangs.h"
 #include "server/http/assets.h"
 #include "server/http/key.h"
 #include "server/http/server.h"
@@ -169,7 +170,8 @@ enum lac_status lac_serve_open_state(struct service *service, struct lac_error *
     app->is_secure = service->http_options.is_behind_proxy || service->http_options.is_fed;
     app->base_path = service->http_options.base_path;
     app->documents = lac_document_cache_create(DOCUMENT_CACHE_BYTES);
-    return status == LAC_OK && app->documents == NULL
+    app->hangs = lac_hangs_create();
+    return status == LAC_OK && (app->documents == NULL || app->hangs == NULL)
                ? lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to start")
                : status;
 }
@@ -273,6 +275,7 @@ void lac_serve_stop(struct service *service)
     lac_tender_stop(service->tender);
     lac_resumable_destroy(app->uploads);
     lac_ingest_destroy(app->ingest); /* its last news find no listener */
+    lac_hangs_destroy(app->hangs);
     lac_webhooks_destroy(app->webhooks);
     lac_http_server_destroy(app->http);
     lac_document_cache_destroy(app->documents);

@@ -13,6 +13,8 @@ const EVENT_TEXT: Readonly<Record<string, string>> = {
   'trace.ready': 'a trace is ready',
   'trace.failed': 'a trace cannot be read',
   'run.regression': 'a run is slower than the baseline',
+  'run.hang': 'a job hangs',
+  'run.resumed': 'it goes on',
   'report.published': 'a report is published',
   'report.comment': 'a comment',
   'report.mention': 'somebody is mentioned',
