@@ -115,116 +115,6 @@ START_TEST(a_killed_job_loses_the_last_buffers_only)
 }
 END_TEST
 
-/* ---- killed at any moment */
-
-enum {
-    KILLS = 20,
-    KILLS_SOAK = 200,
-    ALIVE_MAX_US = 120000,
-    ALIVE_LONG_MAX_US = 2500000,         /* our own flushes come once a second */
-    TWO_BUFFERS = 2 * (256 << 10) / 256, /* launches: a call and a kernel take 256 bytes */
-    BURST = 64,
-};
-
-/* What the job has done so far, whatever becomes of it. */
-struct progress {
-    uint64_t launched;
-    uint64_t killed_ns;
-    uint64_t begun_ns;
-};
-
-static struct progress *progress;
-static unsigned alive_us;
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec time = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static void *kill_after_a_while(void *unused)
-{
-    const struct timespec pause = {.tv_nsec = (long)alive_us * 1000};
-
-    (void)unused;
-    (void)nanosleep(&pause, NULL);
-    progress->killed_ns = monotonic_ns();
-    (void)kill(getpid(), SIGKILL);
-    return NULL;
-}
-
-static void job_is_killed(void)
-{
-    pthread_t killer;
-
-    progress->begun_ns = monotonic_ns();
-    start_gpu();
-    (void)pthread_create(&killer, NULL, kill_after_a_while, NULL);
-    for (;;) {
-        launch(BURST, 1000, 1);
-        progress->launched += BURST;
-        sleep_ms(1);
-    }
-}
-
-/* Of the last run: kept, all with times of its life, lost as many as the buffers hold at most. */
-static void check_killed(void)
-{
-    const uint64_t life_ns = progress->killed_ns - progress->begun_ns;
-    uint64_t kernels = 0;
-
-    for (uint64_t i = 0; i < lac_cupti_model->slices.count; i++) {
-        const int64_t start_ns = lac_cupti_model->slices.start_ns[i];
-        const int64_t dur_ns = lac_cupti_model->slices.dur_ns[i];
-
-        if (lac_cupti_model->slices.kind[i] == LAC_SLICE_KERNEL) {
-            ck_assert_int_eq(dur_ns, 1000);
-            kernels++;
-        }
-        ck_assert_int_ge(start_ns, 0);
-        ck_assert_int_le(start_ns + dur_ns, (int64_t)life_ns + 1000000000);
-    }
-    /* the kill may have come between a kernel's record and its call's */
-    ck_assert_uint_le(kernels, lac_cupti_count(LAC_SLICE_API) + 1);
-    ck_assert_uint_le(lac_cupti_count(LAC_SLICE_API), kernels + 1);
-    ck_assert_uint_le(kernels, progress->launched + BURST);
-    ck_assert_msg(kernels + TWO_BUFFERS + BURST >= progress->launched, "%u us: %u of %u", alive_us,
-                  (unsigned)kernels, (unsigned)progress->launched);
-    /* nothing but what CUPTI had not given back, which is told */
-    ck_assert(lac_cupti_model->info.dropped_count == 0 ||
-              reports("gpu_buffers_lost", lac_cupti_model->info.dropped_count));
-}
-
-START_TEST(a_process_that_is_killed_at_any_moment_leaves_whole_records)
-{
-    const char *const soak = getenv("LACUNA_SOAK");
-    const int kills = soak != NULL && strcmp(soak, "1") == 0 ? KILLS_SOAK : KILLS;
-    uint32_t random = 20261122;
-
-    progress =
-        mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(progress, MAP_FAILED);
-    for (int i = 0; i < kills; i++) {
-        int status;
-
-        random = random * 1664525u + 1013904223u;
-        alive_us = (random >> 8) % (i % 4 == 3 ? ALIVE_LONG_MAX_US : ALIVE_MAX_US);
-        memset(progress, 0, sizeof(*progress));
-        status = lac_job_run(job_is_killed);
-        ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        if (lac_job_spool_count() > 0) {
-            lac_cupti_import();
-            check_killed();
-        }
-        lac_job_teardown();
-        lac_job_setup();
-    }
-    (void)munmap(progress, sizeof(*progress));
-}
-END_TEST
-
 static void job_is_killed_while_it_reads(void)
 {
     void (*kill_at)(int number);
@@ -836,7 +726,6 @@ int main(void)
     tcase_add_test(tcase,
                    operations_that_still_run_at_the_end_are_counted_and_do_not_stretch_the_trace);
     tcase_add_test(tcase, a_killed_job_loses_the_last_buffers_only);
-    tcase_add_test(tcase, a_process_that_is_killed_at_any_moment_leaves_whole_records);
     tcase_add_test(tcase, a_buffer_that_was_being_read_when_the_process_was_killed_is_counted);
     tcase_add_test(tcase, buffers_of_others_and_second_returns_are_left_alone);
     tcase_add_test(tcase, a_clock_that_another_profiler_replaced_is_noticed);
