@@ -1,6 +1,7 @@
 #include "collector/hang/hang_json.h"
 
 #include "collector/base/utf8.h"
+#include "collector/hang/hang_verdict.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -365,10 +365,11 @@ static void find_launchers(struct lac_hang_peers *peers)
     (void)closedir(folder);
 }
 
-static void read_names(struct lac_hang_peers *peers, DIR *names, uint64_t now_ns, bool wants_all)
+/* @param folder what `names` reads */
+static void read_names(struct lac_hang_peers *peers, int folder, DIR *names, uint64_t now_ns,
+                       bool wants_all)
 {
     enum { QUESTIONS_MAX = 8 }; /* more need not be looked at: one that is asked is enough */
-    const int folder = dirfd(names);
     const uint32_t first = lowest(peers);
     const bool reads_all = !is_large(peers) || peers->own == first;
     unsigned questions = 0;
@@ -424,7 +425,7 @@ void lac_hang_peers_look(struct lac_hang_peers *peers, uint64_t now_ns, bool is_
     if (is_quiet && !peers->knows_launchers) {
         find_launchers(peers);
     }
-    read_names(peers, names, now_ns, is_quiet);
+    read_names(peers, fd, names, now_ns, is_quiet);
     (void)closedir(names);
 }
 

@@ -2,6 +2,7 @@
 
 #include "collector/hang/hang_process.h"
 #include "collector/hang/hang_rule.h"
+#include "collector/hang/hang_verdict.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -54,7 +54,7 @@ struct lac_hang_said {
 
 /** Write it down. @return bytes, without the NUL at the end; 0: there is no room */
 size_t lac_hang_said_write(const struct lac_hang_report *report,
-                           const struct lac_hang_process *processes, uint32_t count, char *out,
+                           const struct lac_hang_process *processes, uint32_t count, char *text,
                            size_t capacity);
 
 /** Take said->text apart, which ends in a NUL and is changed.

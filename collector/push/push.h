@@ -67,9 +67,9 @@ struct lac_push_run;
 /** Begin to send what is recorded to `folder`, in a thread of its own. Both are borrowed.
  * @return NULL: no memory, nothing is sent */
 struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target, const char *folder);
-/** The job hangs, as `json` says, or goes on (NULL): told to the server soon, and again each minute while it
- * lasts. Does not wait. @param run NULL is allowed */
-void lac_push_run_hang(void *run, const char *json);
+/** The job hangs, as `json` says, or goes on (NULL): told to the server soon, and again each minute
+ * while it lasts. Does not wait. @param context a struct lac_push_run; NULL is allowed */
+void lac_push_run_hang(void *context, const char *json);
 /** The recording is complete: send the rest, say where it is. NULL is allowed.
  * @param is_wanted false: nothing was recorded */
 void lac_push_run_end(struct lac_push_run *run, bool is_wanted);

@@ -1,4 +1,8 @@
+#include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
 #include "server/export/export_forms.h"
+#include "server/export/export_out.h"
+#include "server/export/report.h"
 
 #include <assert.h>
 #include <stddef.h>
