@@ -35,6 +35,24 @@ const steps = [
     await page.getByLabel('Groups').selectOption('project');
     await page.locator('.group-head', {hasText: /series\s+3/}).waitFor();
   }],
+  ['a job that hangs stands above the list until it goes on', async () => {
+    const ask = async (method, path, body, headers) => {
+      const reply = await server.api(path, {method, body, headers: {'Tus-Resumable': '1.0.0', ...headers}});
+      assert.ok(reply.ok, `${method} ${path}: ${reply.status}`);
+      return reply;
+    };
+    const metadata = `name ${Buffer.from('nightly').toString('base64')}`;
+    const {id} = await (await ask('POST', 'uploads', undefined, {'Upload-Defer-Length': '1', 'Upload-Metadata': metadata})).json();
+    const hang = {after_s: 9, doing: 'rank 1 waits in barrier at <b>train.py</b>:31', others: 'rank 0 waits in all_reduce'};
+    await ask('PUT', `uploads/${id}/hang`, JSON.stringify(hang), {'Content-Type': 'application/json'});
+    await page.reload();
+    const line = page.getByRole('alert');
+    await line.waitFor();
+    assert.match(await line.innerText(), /^nightly: no progress since \d\d:\d\d: rank 1 waits in barrier at <b>train\.py<\/b>:31; rank 0 waits in all_reduce$/);
+    await ask('DELETE', `uploads/${id}/hang`);
+    await line.waitFor({state: 'detached', timeout: 60_000});
+    await ask('DELETE', `uploads/${id}`);
+  }],
   ['a trace is renamed, tagged and noted where it stands', async () => {
     await row(series[2]).hover();
     await page.getByRole('button', {name: `Edit ${series[2]}`}).click();

@@ -123,6 +123,8 @@ export const listTraces = (
   s?: AbortSignal,
 ) => getJson('traces', shapes.traceListShape, query, s);
 
+export const listHangs = () => getJson('hangs', shapes.hangListShape);
+
 const run = (id: string): string => `runs/${encodeURIComponent(id)}`;
 
 export const listRuns = (query: {limit?: number; after?: string}, s?: AbortSignal) =>

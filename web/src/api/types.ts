@@ -104,6 +104,13 @@ export type TraceInfo = Infer<typeof traceShape>;
 export type TraceSummary = Infer<typeof summaryShape>;
 
 export const traceListShape = obj({traces: list(traceShape), next: opt(str)});
+/** Jobs that hang now, as their launchers say. */
+export const hangListShape = obj({
+  hangs: list(
+    obj({upload: str, name: str, since: str, after_s: num, doing: str, others: or(str, '')}),
+  ),
+});
+
 export const deletedShape = obj({id: str});
 export const createdShape = obj({id: str, state: or(str, 'importing')});
 

@@ -1,8 +1,9 @@
 // Home: the traces with their verdicts.
 import type {JSX} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
+import {listHangs} from '../api/client';
 import type {TraceInfo} from '../api/types';
-import {formatBytes, formatCount} from '../base/format';
+import {formatBytes, formatCount, formatWhen} from '../base/format';
 import {
   LIST_COLUMNS,
   LIST_GROUPS,
@@ -42,6 +43,7 @@ const GettingStarted = lazy(
   async () => (await import('./lazy_pages')).GettingStarted,
   true,
 );
+const HANGS_MS = 15_000;
 const SelectionBar = lazy(
   'the selection',
   async () => (await import('./lazy_pages')).SelectionBar,
@@ -94,6 +96,7 @@ export function ListPage(): JSX.Element {
           </label>
         )}
       </Header>
+      <Hangs />
       <main class="page page-list">
         {state.kind === 'loading' && <Loading what="the traces" />}
         {state.kind === 'error' && (
@@ -107,6 +110,38 @@ export function ListPage(): JSX.Element {
         {state.kind !== 'ready' && uploads.value.map(u => <UploadRow key={u.key} upload={u} />)}
       </main>
       {toDelete.value && <DeleteDialog />}
+    </>
+  );
+}
+
+/** Jobs that hang now. A server that cannot say so shows none. */
+function Hangs(): JSX.Element {
+  const [hangs, setHangs] = useState<Awaited<ReturnType<typeof listHangs>>['hangs']>([]);
+  useEffect(() => {
+    const look = (): void => {
+      if (document.visibilityState !== 'visible') return;
+      listHangs().then(
+        reply => setHangs(reply.hangs),
+        () => setHangs([]),
+      );
+    };
+    look();
+    const timer = setInterval(look, HANGS_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <>
+      {hangs.map(hang => (
+        <div class="banner" role="alert" key={hang.upload}>
+          <bdi>{hang.name}</bdi>: no progress since{' '}
+          {formatWhen(
+            new Date(Date.parse(hang.since) - 1000 * hang.after_s).toISOString(),
+            new Date(),
+          )}
+          : {hang.doing}
+          {hang.others && `; ${hang.others}`}
+        </div>
+      ))}
     </>
   );
 }
