@@ -143,7 +143,7 @@ const steps = [
       taken.loseContext();
     });
     await page.waitForFunction(() => globalThis.said !== '' && !document.querySelector('.tl-status-error'));
-    assert.match(await page.evaluate(() => globalThis.said), /took back what the rows are drawn with/);
+    assert.match(await page.evaluate(() => globalThis.said), /took back the drawing context/);
     await until(async () => (await colorsDrawn()) >= before);
     assert.equal(await page.locator('.tl').getAttribute('data-renderer'), 'webgl');
   }],

@@ -30,9 +30,10 @@ ROWS = {
     "no CUDA beside a GPU": (("steps=5",), {"LD_LIBRARY_PATH": NVML}, "", f"{NO_CUDA}, although the node has a GPU", f"GPU operations: {NO_CUDA}, although the node has a GPU"),
     "a GPU that the job hides": (("hide",), {"LD_LIBRARY_PATH": NVML}, "", f"{NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none",
                                  f"GPU operations: {NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none"),
+    # only the first launcher of a user on a host looks at GPUs that its own variables hide, and another test may run one meanwhile
     "a GPU that is hidden from all": (("steps=5",), {"LD_LIBRARY_PATH": NVML, "CUDA_VISIBLE_DEVICES": ""}, "",
-                                      f"{NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none",
-                                      f"GPU operations: {NO_CUDA}, although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none"),
+                                      re.compile(f"{NO_CUDA}, (although the node has a GPU: CUDA_VISIBLE_DEVICES of a process names none|"
+                                                 r"and the node shows it no GPU \(CUDA_VISIBLE_DEVICES names none of its GPUs\))"), "GPU operations: " + NO_CUDA),
     "a driver without a GPU": (("steps=5",), {"LD_LIBRARY_PATH": NVML, "NVML_STAND_IN_GPUS": "0"}, "", f"{NO_CUDA}, and the node shows it no GPU (the driver shows no GPU)",
                                f"GPU operations: {NO_CUDA}, and the node shows it no GPU (the driver shows no GPU)"),
     "no libcupti": (("cuda", "steps=5"), {"LACUNA_CUPTI": "/nowhere/libcupti.so", "LD_LIBRARY_PATH": ""},
@@ -156,6 +157,9 @@ class Reasons(unittest.TestCase):
         with open(page, encoding="utf-8") as file:
             html = file.read().replace("&#39;", "'").replace("\\u0027", "'").replace("&quot;", '"')
         said = analysis["verdict"]["text"] + " " + analysis["verdict"]["detail"]
+        if isinstance(verdict, re.Pattern):
+            self.assertRegex(said, verdict)
+            verdict = verdict.search(said).group()
         self.assertIn(verdict.lower(), said.lower())
         self.assertTrue(not missing or any(line.startswith(missing) for line in analysis["not_recorded"]), analysis["not_recorded"])
         for where in (text, html):

@@ -175,7 +175,7 @@ class Crash:
             self.assertEqual(sorted(name for name in (row["name"] for row in rows) if name in expected), sorted(expected))  # each once
             for row in rows:
                 ready = server.wait_ready(row["id"], DEADLINE_S)
-                self.assertEqual((ready["state"], ready["sha256"]), ("ready", expected[row["name"]]), row["name"])
+                self.assertEqual((ready["state"], ready["sha256"]), ("ready", expected[row["name"]]), ready)
                 self.assertGreater(len(server.api(f"/traces/{row['id']}/tracks")["tracks"]), 0)
         for server in self.alive():
             self.look_at_memory(server)
