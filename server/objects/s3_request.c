@@ -11,6 +11,8 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -324,14 +326,27 @@ static int try_once(struct transfer *transfer, const struct texts *texts, char *
 
 /* -- until it is done ---------------------------------------------------------------------------*/
 
-static bool may_help_to_wait(int code, long http_status)
+static bool says_no_bucket(const struct lac_s3_call *call)
 {
+    const struct lac_buffer *const reply = &call->reply;
+
+    return call->http_status == 404 && reply->size_bytes > 0 && reply->bytes != NULL &&
+           strstr(reply->bytes, "NoSuchBucket") != NULL;
+}
+
+/* Swift says that there is no such bucket while its own servers are too slow to tell: of one that
+ * has answered, that may pass. */
+static bool may_help_to_wait(const struct lac_s3 *s3, const struct lac_s3_call *call, int code)
+{
+    const long http_status = call->http_status;
+
     if (code != 0) {
         return code != LAC_CURL_E_UNSUPPORTED_PROTOCOL && code != LAC_CURL_E_URL_MALFORMAT &&
                code != LAC_CURL_E_OUT_OF_MEMORY && code != LAC_CURL_E_ABORTED_BY_CALLBACK &&
                code != LAC_CURL_E_PEER_FAILED_VERIFICATION;
     }
-    return http_status >= 500 || http_status == 429 || http_status == 408;
+    return http_status >= 500 || http_status == 429 || http_status == 408 ||
+           (atomic_load(&s3->is_known) && says_no_bucket(call));
 }
 
 static enum lac_status fail(const struct lac_objects *objects, const struct lac_s3_call *call,
@@ -348,7 +363,7 @@ static enum lac_status fail(const struct lac_objects *objects, const struct lac_
                         objects->url, s3->endpoint, why);
     }
     if (call->http_status == 404) {
-        const bool no_bucket = strstr(at, "NoSuchBucket") != NULL;
+        const bool no_bucket = says_no_bucket(call);
 
         return lac_fail(reterr, no_bucket ? LAC_ERR_IO : LAC_ERR_NOT_FOUND, 0,
                         no_bucket ? "%s is not there, as its bucket is not: make it (%s)"
@@ -404,8 +419,11 @@ enum lac_status lac_s3_do(struct lac_objects *objects, struct lac_s3_call *call,
         if (status == LAC_OK && (code != 0 || call->http_status / 100 != 2)) {
             status = fail(objects, call, code, why, reterr);
         }
+        if (status == LAC_OK) {
+            atomic_store(&s3->is_known, true);
+        }
         if (status == LAC_OK || transfer.is_refused || objects->is_stopping ||
-            !may_help_to_wait(code, call->http_status) ||
+            !may_help_to_wait(s3, call, code) ||
             lac_monotonic_ns() + (uint64_t)wait * 1000000 > until_ns) {
             break;
         }

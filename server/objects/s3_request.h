@@ -11,6 +11,7 @@
 #include "server/objects/objects_private.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct lac_s3 {
     char region[64];
     char access_key[LAC_S3_TEXT_SIZE], secret_key[256];
     char session_token[4096]; /**< "" none */
+    atomic_bool is_known;     /**< the bucket has answered */
     pthread_mutex_t lock;     /**< guards the two below */
     void *handles[LAC_S3_HANDLES_KEPT];
     unsigned handle_count;

@@ -19,6 +19,10 @@ pipeline = catch_errors s3api tempauth slo dlo proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
+# all servers are this process: half a second without a core is no node that fails
+conn_timeout = 60
+node_timeout = 60
+error_suppression_limit = 1000000
 [filter:catch_errors]
 use = egg:swift#catch_errors
 [filter:s3api]

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Traces and originals in object storage: in a folder, and in OpenStack Swift through its S3 interface."""
 import glob
+import http.client
+import http.server
 import os
 import shutil
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import server_harness as harness
@@ -66,6 +69,53 @@ class Bucket:
 
     def close(self):
         self.swift.close()
+
+
+class Stumbling:
+    """Passes requests on to Swift, and says of the next `stumbles` PUTs what Swift says while its own servers are slow: there is no such bucket."""
+
+    def __init__(self, port):
+        self.stumbles = 0
+        stumbling = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def pass_on(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if self.command == "PUT" and stumbling.stumbles > 0:
+                    stumbling.stumbles -= 1
+                    status, headers, content = 404, [], b"<?xml version='1.0'?><Error><Code>NoSuchBucket</Code></Error>"
+                else:
+                    link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                    link.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                    for name, value in self.headers.items():
+                        if name.lower() not in ("expect", "connection"):
+                            link.putheader(name, value)
+                    link.endheaders(body)
+                    reply = link.getresponse()
+                    status, headers, content = reply.status, reply.getheaders(), reply.read()
+                    link.close()
+                self.send_response_only(status)
+                for name, value in headers:
+                    if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                        self.send_header(name, value)
+                self.send_header("Content-Length", dict(headers).get("Content-Length", "0") if self.command == "HEAD" else str(len(content)))
+                self.end_headers()
+                self.wfile.write(b"" if self.command == "HEAD" else content)
+
+            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = pass_on
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Objects:
@@ -234,6 +284,22 @@ class InSwift(Objects, unittest.TestCase):
             self.assertEqual(len([name for name in self.storage.names() if name.startswith("away/traces/")]), 2)
         finally:
             server.terminate()
+
+    def test_a_bucket_that_is_gone_for_a_moment_is_waited_for(self):
+        self.data = tempfile.mkdtemp(prefix="data-", dir=self.home)
+        between = Stumbling(self.storage.swift.port)
+        server = None
+        try:
+            server = harness.Server("--objects", self.storage.url + "/moment", data=self.data, environment={**self.storage.environment, "AWS_ENDPOINT_URL": between.url})
+            self.upload(server, "before")
+            between.stumbles = 3
+            row = server.wait_ready(server.upload(self.trace, "meanwhile"))
+            self.assertEqual((row["state"], between.stumbles), ("ready", 0), row)
+            self.assertEqual(len([name for name in self.storage.names() if name.startswith("moment/traces/")]), 2)
+        finally:
+            if server is not None:
+                server.terminate()
+            between.close()
 
     def test_wrong_key(self):
         self.data = tempfile.mkdtemp(prefix="data-", dir=self.home)
