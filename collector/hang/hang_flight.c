@@ -1,27 +1,14 @@
 #include "collector/hang/hang_flight.h"
 
 #include "collector/hang/hang_pickle.h"
+#include "collector/hang/hang_words.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { VALUES_MAX = 1 << 20, SIZES_MAX = 8 };
-
-static void add(char *text, size_t capacity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add(char *text, size_t capacity, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + used, capacity - used, format, arguments);
-    va_end(arguments);
-}
 
 /* A text of the dump that may be printed, cut where it does not fit. */
 static void copy_text(const struct lac_hang_value *value, char *text, size_t capacity)
@@ -57,14 +44,14 @@ static void copy_sizes(const struct lac_hang_value *entry, char *text, size_t ca
     if (sizes == NULL || sizes->kind < LAC_HANG_VALUE_LIST) {
         return;
     }
-    add(text, capacity, "[");
+    lac_hang_add(text, capacity, "[");
     for (const struct lac_hang_item *item = sizes->items; item != NULL && told < SIZES_MAX;
          item = item->next) {
-        add(text, capacity, "%s%lld", told++ > 0 ? ", " : "",
-            (long long)lac_hang_value_integer(item->value, 0));
+        lac_hang_add(text, capacity, "%s%lld", told++ > 0 ? ", " : "",
+                     (long long)lac_hang_value_integer(item->value, 0));
     }
     copy_text(first_of(lac_hang_value_get(entry, "input_dtypes")), type, sizeof(type));
-    add(text, capacity, "]%s%s", type[0] != '\0' ? " " : "", type);
+    lac_hang_add(text, capacity, "]%s%s", type[0] != '\0' ? " " : "", type);
 }
 
 /* The group's name, and what it is for where that is told: ("0", "default_pg"). */
@@ -171,16 +158,16 @@ void lac_flight_say(const struct lac_flight *flight, char *text, size_t capacity
     const struct lac_flight_call *call;
 
     text[0] = '\0';
-    add(text, capacity, "rank %d ", (int)flight->rank);
+    lac_hang_add(text, capacity, "rank %d ", (int)flight->rank);
     if (group == NULL) {
-        add(text, capacity, "has called no collective");
+        lac_hang_add(text, capacity, "has called no collective");
         return;
     }
     call = group->pending.number >= 0 ? &group->pending : &group->last;
-    add(text, capacity, "%s %s, number %lld of %s%s%s, %s",
-        group->pending.number >= 0 ? "waits in" : "called last", call->name,
-        (long long)call->number, group->name, call->sizes[0] != '\0' ? ", " : "", call->sizes,
-        call->state);
+    lac_hang_add(text, capacity, "%s %s, number %lld of %s%s%s, %s",
+                 group->pending.number >= 0 ? "waits in" : "called last", call->name,
+                 (long long)call->number, group->name, call->sizes[0] != '\0' ? ", " : "",
+                 call->sizes, call->state);
 }
 
 static const struct lac_flight_group *find_group(const struct lac_flight *flight, const char *name)
@@ -208,18 +195,18 @@ static bool compare_two(const struct lac_flight *a, const struct lac_flight *b,
         if (strcmp(of_a->last.name, of_b->last.name) == 0) {
             return false;
         }
-        add(text, capacity, "number %lld of %s is %s on rank %d and %s on rank %d",
-            (long long)of_a->last.number, of_a->name, of_a->last.name, (int)a->rank,
-            of_b->last.name, (int)b->rank);
+        lac_hang_add(text, capacity, "number %lld of %s is %s on rank %d and %s on rank %d",
+                     (long long)of_a->last.number, of_a->name, of_a->last.name, (int)a->rank,
+                     of_b->last.name, (int)b->rank);
         return true;
     }
-    add(text, capacity, "rank %d has not called number %lld of %s", (int)behind->rank,
-        (long long)of_behind->last.number + 1, of_ahead->name);
+    lac_hang_add(text, capacity, "rank %d has not called number %lld of %s", (int)behind->rank,
+                 (long long)of_behind->last.number + 1, of_ahead->name);
     if (of_ahead->pending.number == of_behind->last.number + 1) {
-        add(text, capacity, " (%s), in which rank %d waits", of_ahead->pending.name,
-            (int)ahead->rank);
+        lac_hang_add(text, capacity, " (%s), in which rank %d waits", of_ahead->pending.name,
+                     (int)ahead->rank);
     } else {
-        add(text, capacity, ", which rank %d has", (int)ahead->rank);
+        lac_hang_add(text, capacity, ", which rank %d has", (int)ahead->rank);
     }
     return true;
 }

@@ -1,10 +1,10 @@
 #include "collector/hang/hang_gpus.h"
 
+#include "collector/hang/hang_words.h"
 #include "collector/sample/nvml.h"
 
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,19 +17,6 @@ enum { BUSY_PCT = 90, IDLE_PCT = 5, SPIN_MEMORY_PCT = 5 };
 /* Reasons that hold no clock down: nothing to do, and clocks that the user or an application set. */
 enum { HELD_BY_NOBODY = 0x1 | 0x2 };
 
-static void add(char *text, size_t capacity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add(char *text, size_t capacity, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + used, capacity - used, format, arguments);
-    va_end(arguments);
-}
-
 static const char *comma(const char *text)
 {
     return text[0] != '\0' ? ", " : "";
@@ -40,28 +27,29 @@ void lac_hang_say_gpu(const struct lac_gpu_now *gpu, char *text, size_t capacity
     assert(gpu != NULL && text != NULL && capacity > 0);
     text[0] = '\0';
     if (!isnan(gpu->busy_pct)) {
-        add(text, capacity, "%.0f %% busy", gpu->busy_pct);
+        lac_hang_add(text, capacity, "%.0f %% busy", gpu->busy_pct);
     }
     if (!isnan(gpu->memory_pct)) {
-        add(text, capacity, "%smemory %.0f %%", comma(text), gpu->memory_pct);
+        lac_hang_add(text, capacity, "%smemory %.0f %%", comma(text), gpu->memory_pct);
     }
     if (!isnan(gpu->sm_mhz)) {
-        add(text, capacity, "%s%.0f MHz", comma(text), gpu->sm_mhz);
+        lac_hang_add(text, capacity, "%s%.0f MHz", comma(text), gpu->sm_mhz);
     }
     if (!isnan(gpu->power_w)) {
-        add(text, capacity, "%s%.0f W", comma(text), gpu->power_w);
+        lac_hang_add(text, capacity, "%s%.0f W", comma(text), gpu->power_w);
     }
     if (!isnan(gpu->memory_used_mb) && !isnan(gpu->memory_total_mb)) {
-        add(text, capacity, "%s%.1f of %.1f GB used", comma(text), gpu->memory_used_mb / 1e3,
-            gpu->memory_total_mb / 1e3);
+        lac_hang_add(text, capacity, "%s%.1f of %.1f GB used", comma(text),
+                     gpu->memory_used_mb / 1e3, gpu->memory_total_mb / 1e3);
     }
     if (gpu->clocks_held >= 1 && gpu->clocks_held < 1e9 &&
         ((unsigned)gpu->clocks_held & ~(unsigned)HELD_BY_NOBODY) != 0) {
-        add(text, capacity, "%sclocks held down (0x%x)", comma(text), (unsigned)gpu->clocks_held);
+        lac_hang_add(text, capacity, "%sclocks held down (0x%x)", comma(text),
+                     (unsigned)gpu->clocks_held);
     }
     if (gpu->processes > 0) {
-        add(text, capacity, "%s%u process%s", comma(text), gpu->processes,
-            gpu->processes > 1 ? "es" : "");
+        lac_hang_add(text, capacity, "%s%u process%s", comma(text), gpu->processes,
+                     gpu->processes > 1 ? "es" : "");
     }
 }
 
@@ -88,16 +76,16 @@ void lac_hang_say_gpus(const struct lac_gpu_now *gpus, unsigned count, char *tex
         return;
     }
     if (idle == count) {
-        add(text, capacity, "%s", count > 1 ? "all GPUs are idle" : "the GPU is idle");
+        lac_hang_add(text, capacity, "%s", count > 1 ? "all GPUs are idle" : "the GPU is idle");
     } else if (idle == 1) {
-        add(text, capacity, "GPU %u is idle, %u other%s busy", idle_index, busy,
-            busy > 1 ? "s are" : " is");
+        lac_hang_add(text, capacity, "GPU %u is idle, %u other%s busy", idle_index, busy,
+                     busy > 1 ? "s are" : " is");
     } else if (idle > 0) {
-        add(text, capacity, "%u GPUs are idle, %u are busy", idle, busy);
+        lac_hang_add(text, capacity, "%u GPUs are idle, %u are busy", idle, busy);
     } else if (spinning == count) {
-        add(text, capacity, "%s busy, hardly with %s memory: a kernel spins",
-            count > 1 ? "all GPUs are" : "the GPU is", count > 1 ? "their" : "its");
+        lac_hang_add(text, capacity, "%s busy, hardly with %s memory: a kernel spins",
+                     count > 1 ? "all GPUs are" : "the GPU is", count > 1 ? "their" : "its");
     } else {
-        add(text, capacity, "%s", count > 1 ? "all GPUs are busy" : "the GPU is busy");
+        lac_hang_add(text, capacity, "%s", count > 1 ? "all GPUs are busy" : "the GPU is busy");
     }
 }

@@ -4,11 +4,11 @@
 #include "collector/gather/launcher_note.h"
 #include "collector/hang/hang_process.h"
 #include "collector/hang/hang_said.h"
+#include "collector/hang/hang_words.h"
 
 #include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -527,19 +527,6 @@ static enum silence silence_of(const struct lac_hang_peers *peers, uint32_t numb
     return lac_path_changed_ns(path) >= peers->began_ns ? ENDED : OF_ANOTHER_RUN;
 }
 
-static void add(char *text, size_t capacity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add(char *text, size_t capacity, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + used, capacity - used, format, arguments);
-    va_end(arguments);
-}
-
 static void add_silent(const struct lac_hang_peers *peers, enum silence which, const char *before,
                        const char *behind, char *text, size_t capacity)
 {
@@ -555,16 +542,17 @@ static void add_silent(const struct lac_hang_peers *peers, enum silence which, c
         if (told == TOLD_MAX) {
             more++;
         } else if (told++ == 0) {
-            add(text, capacity, "%s%s%s-%u", first, before, peers->word, peers->launchers[i]);
+            lac_hang_add(text, capacity, "%s%s%s-%u", first, before, peers->word,
+                         peers->launchers[i]);
         } else {
-            add(text, capacity, ", %s-%u", peers->word, peers->launchers[i]);
+            lac_hang_add(text, capacity, ", %s-%u", peers->word, peers->launchers[i]);
         }
     }
     if (more > 0) {
-        add(text, capacity, " and %u more", more);
+        lac_hang_add(text, capacity, " and %u more", more);
     }
     if (told > 0) {
-        add(text, capacity, "%s", behind);
+        lac_hang_add(text, capacity, "%s", behind);
     }
 }
 

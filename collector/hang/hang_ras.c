@@ -3,9 +3,9 @@
 #include "collector/hang/hang_ras.h"
 
 #include "collector/hang/hang_ras_private.h"
+#include "collector/hang/hang_words.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,29 +71,16 @@ void lac_ras_join(struct lac_ras_group *group, const struct lac_ras_rank *rank)
 
 /* ---- words */
 
-static void add(char *text, size_t capacity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add(char *text, size_t capacity, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + used, capacity - used, format, arguments);
-    va_end(arguments);
-}
-
 /* "rank 3", "ranks 3, 5", "12 ranks" */
 static void add_group(char *text, size_t capacity, const struct lac_ras_group *group)
 {
     if (group->named_count == 0 || group->named_count < group->count) {
-        add(text, capacity, "%u ranks", (unsigned)group->count);
+        lac_hang_add(text, capacity, "%u ranks", (unsigned)group->count);
         return;
     }
-    add(text, capacity, group->count > 1 ? "ranks" : "rank");
+    lac_hang_add(text, capacity, group->count > 1 ? "ranks" : "rank");
     for (uint32_t i = 0; i < group->named_count; i++) {
-        add(text, capacity, "%s %d", i > 0 ? "," : "", (int)group->named[i].rank);
+        lac_hang_add(text, capacity, "%s %d", i > 0 ? "," : "", (int)group->named[i].rank);
     }
 }
 
@@ -115,12 +102,13 @@ bool lac_ras_say_difference(const struct lac_ras_function *function, char *text,
     if (!lac_ras_differs(function)) {
         return false;
     }
-    add(text, capacity, "%s: ", function->name[0] != '\0' ? function->name : "collectives");
+    lac_hang_add(text, capacity,
+                 "%s: ", function->name[0] != '\0' ? function->name : "collectives");
     add_group(text, capacity, few);
-    add(text, capacity, " %s launched %llu, ", few->count > 1 ? "have" : "has",
-        (unsigned long long)few->operations);
+    lac_hang_add(text, capacity, " %s launched %llu, ", few->count > 1 ? "have" : "has",
+                 (unsigned long long)few->operations);
     add_group(text, capacity, many);
-    add(text, capacity, " %llu", (unsigned long long)many->operations);
+    lac_hang_add(text, capacity, " %llu", (unsigned long long)many->operations);
     return true;
 }
 
@@ -136,13 +124,13 @@ bool lac_ras_say_missing(const struct lac_ras_communicator *communicator, char *
     }
     add_group(text, capacity, missing);
     if (missing->count == 1 && missing->named_count == 1 && missing->named[0].pid > 0) {
-        add(text, capacity, " (process %d on %s)", (int)missing->named[0].pid,
-            missing->named[0].host);
+        lac_hang_add(text, capacity, " (process %d on %s)", (int)missing->named[0].pid,
+                     missing->named[0].host);
     }
-    add(text, capacity, "%s",
-        communicator->is_dead ? " cannot be reached by NCCL"
-        : missing->count > 1  ? " do not answer NCCL"
-                              : " does not answer NCCL");
+    lac_hang_add(text, capacity, "%s",
+                 communicator->is_dead ? " cannot be reached by NCCL"
+                 : missing->count > 1  ? " do not answer NCCL"
+                                       : " does not answer NCCL");
     return true;
 }
 
@@ -154,24 +142,24 @@ void lac_ras_say_communicator(const struct lac_ras_communicator *communicator, c
     char part[256];
 
     text[0] = '\0';
-    add(text, capacity, "%s", communicator->hash);
+    lac_hang_add(text, capacity, "%s", communicator->hash);
     if (communicator->size > 0) {
-        add(text, capacity, ", %u ranks", (unsigned)communicator->size);
+        lac_hang_add(text, capacity, ", %u ranks", (unsigned)communicator->size);
     }
     for (uint32_t i = 0; i < communicator->function_count; i++) {
         const struct lac_ras_function *const function = &communicator->functions[i];
 
         if (lac_ras_say_difference(function, part, sizeof(part))) {
-            add(text, capacity, "%s%s", before, part);
+            lac_hang_add(text, capacity, "%s%s", before, part);
         } else if (function->most.operations > 0) {
-            add(text, capacity, "%s%s %llu", before, function->name,
-                (unsigned long long)function->most.operations);
+            lac_hang_add(text, capacity, "%s%s %llu", before, function->name,
+                         (unsigned long long)function->most.operations);
         } else {
             continue;
         }
         before = "; ";
     }
     if (lac_ras_say_missing(communicator, part, sizeof(part))) {
-        add(text, capacity, "%s%s", before, part);
+        lac_hang_add(text, capacity, "%s%s", before, part);
     }
 }

@@ -4,9 +4,9 @@
 #include "collector/hang/hang_process.h"
 #include "collector/hang/hang_ras.h"
 #include "collector/hang/hang_rule.h"
+#include "collector/hang/hang_words.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -113,19 +113,6 @@ static bool waits_for_others(enum doing doing)
 
 /* ---- words */
 
-static void add(char *text, size_t capacity, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void add(char *text, size_t capacity, const char *format, ...)
-{
-    const size_t used = strlen(text);
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(text + used, capacity - used, format, arguments);
-    va_end(arguments);
-}
-
 /* The innermost frame of the script; else the innermost; NULL without a stack. */
 static const struct lac_hang_frame *place_of(const struct lac_hang_process *process)
 {
@@ -177,20 +164,20 @@ static void add_call(char *text, size_t capacity, const struct lac_hang_process 
                          strcmp(thread->frames[0].function, "acquire") == 0;
 
     if (imports) {
-        add(text, capacity, "waits for another thread's import");
+        lac_hang_add(text, capacity, "waits for another thread's import");
     } else if (process->is_busy || native->state == 'R') {
-        add(text, capacity, "computes");
+        lac_hang_add(text, capacity, "computes");
     } else if (native->is_sleeping) {
-        add(text, capacity, "sleeps");
+        lac_hang_add(text, capacity, "sleeps");
     } else if (strcmp(native->call, "futex") == 0) {
-        add(text, capacity, "waits for a lock or another thread");
+        lac_hang_add(text, capacity, "waits for a lock or another thread");
     } else if (native->call[0] != '\0') {
-        add(text, capacity, "waits in %s%s%s", native->call, native->file[0] != '\0' ? " of " : "",
-            native->file);
+        lac_hang_add(text, capacity, "waits in %s%s%s", native->call,
+                     native->file[0] != '\0' ? " of " : "", native->file);
     } else if (native->state == 'D') {
-        add(text, capacity, "waits for storage");
+        lac_hang_add(text, capacity, "waits for storage");
     } else {
-        add(text, capacity, "waits");
+        lac_hang_add(text, capacity, "waits");
     }
 }
 
@@ -199,40 +186,40 @@ static void add_doing(char *text, size_t capacity, const struct lac_hang_process
 {
     switch (doing) {
     case DOING_COLLECTIVE:
-        add(text, capacity, "waits in %s", collective_of(process));
+        lac_hang_add(text, capacity, "waits in %s", collective_of(process));
         break;
     case DOING_BACKWARD:
-        add(text, capacity, process->is_busy ? "is in backward" : "waits in backward");
+        lac_hang_add(text, capacity, process->is_busy ? "is in backward" : "waits in backward");
         break;
     case DOING_WAIT:
-        add(text, capacity, "waits for a batch of its workers");
+        lac_hang_add(text, capacity, "waits for a batch of its workers");
         break;
     case DOING_BATCH:
         add_call(text, capacity, process);
-        add(text, capacity, " while it makes a batch");
+        lac_hang_add(text, capacity, " while it makes a batch");
         break;
     case DOING_IDLE:
-        add(text, capacity, "waits for an order");
+        lac_hang_add(text, capacity, "waits for an order");
         break;
     case DOING_COMPILE:
-        add(text, capacity, "compiles");
+        lac_hang_add(text, capacity, "compiles");
         break;
     case DOING_SAVE:
         add_call(text, capacity, process);
-        add(text, capacity, " in a checkpoint");
+        lac_hang_add(text, capacity, " in a checkpoint");
         break;
     case DOING_STOPPED:
-        add(text, capacity, "is stopped (by SIGSTOP or a debugger)");
+        lac_hang_add(text, capacity, "is stopped (by SIGSTOP or a debugger)");
         break;
     case DOING_ENDED:
-        add(text, capacity, "has ended");
+        lac_hang_add(text, capacity, "has ended");
         break;
     case DOING_SILENT:
         add_call(text, capacity, process);
-        add(text, capacity, " and holds Python's lock");
+        lac_hang_add(text, capacity, " and holds Python's lock");
         break;
     case DOING_CHILD:
-        add(text, capacity, "waits for a program that it started");
+        lac_hang_add(text, capacity, "waits for a program that it started");
         break;
     case DOING_ELSE:
         add_call(text, capacity, process);
@@ -245,16 +232,17 @@ static void add_place(char *text, size_t capacity, const struct lac_hang_process
     const struct lac_hang_frame *const place = place_of(process);
 
     if (place != NULL) {
-        add(text, capacity, " at %s:%u (%s)", file_name(place->path), place->line, place->function);
+        lac_hang_add(text, capacity, " at %s:%u (%s)", file_name(place->path), place->line,
+                     place->function);
     }
 }
 
 static void add_who(char *text, size_t capacity, const struct lac_hang_process *process)
 {
     if (process->rank >= 0) {
-        add(text, capacity, "rank %d", (int)process->rank);
+        lac_hang_add(text, capacity, "rank %d", (int)process->rank);
     } else {
-        add(text, capacity, "process %d", (int)process->pid);
+        lac_hang_add(text, capacity, "process %d", (int)process->pid);
     }
 }
 
@@ -262,7 +250,7 @@ static void add_who(char *text, size_t capacity, const struct lac_hang_process *
 static void add_host(char *text, size_t capacity, const struct lac_hang_process *process)
 {
     if (process->host != NULL && process->host[0] != '\0') {
-        add(text, capacity, " on %.63s", process->host);
+        lac_hang_add(text, capacity, " on %.63s", process->host);
     }
 }
 
@@ -441,14 +429,14 @@ static void name_others(const struct lac_hang_process *processes, uint32_t count
             more++;
             continue;
         }
-        add(ret->others, sizeof(ret->others), told++ > 0 ? ", " : "");
+        lac_hang_add(ret->others, sizeof(ret->others), told++ > 0 ? ", " : "");
         add_who(ret->others, sizeof(ret->others), &processes[i]);
-        add(ret->others, sizeof(ret->others), " ");
+        lac_hang_add(ret->others, sizeof(ret->others), " ");
         add_doing(ret->others, sizeof(ret->others), &processes[i], doing_of(&processes[i]));
         add_place(ret->others, sizeof(ret->others), &processes[i]);
     }
     if (more > 0) {
-        add(ret->others, sizeof(ret->others), " and %u more", more);
+        lac_hang_add(ret->others, sizeof(ret->others), " and %u more", more);
     }
 }
 
@@ -552,16 +540,18 @@ static void say_nccl(const struct lac_ras *ras, struct lac_hang_verdict *ret)
 
         for (uint32_t f = 0; f < communicator->function_count; f++) {
             if (lac_ras_say_difference(&communicator->functions[f], part, sizeof(part))) {
-                add(ret->nccl, sizeof(ret->nccl), "%s%s", ret->nccl[0] != '\0' ? "; " : "", part);
+                lac_hang_add(ret->nccl, sizeof(ret->nccl), "%s%s", ret->nccl[0] != '\0' ? "; " : "",
+                             part);
             }
         }
         if (lac_ras_say_missing(communicator, part, sizeof(part))) {
-            add(ret->nccl, sizeof(ret->nccl), "%s%s", ret->nccl[0] != '\0' ? "; " : "", part);
+            lac_hang_add(ret->nccl, sizeof(ret->nccl), "%s%s", ret->nccl[0] != '\0' ? "; " : "",
+                         part);
         }
     }
     if (ras->error_count > 0) {
-        add(ret->nccl, sizeof(ret->nccl), "%srank %d reports an error of NCCL",
-            ret->nccl[0] != '\0' ? "; " : "", (int)ras->failed.rank);
+        lac_hang_add(ret->nccl, sizeof(ret->nccl), "%srank %d reports an error of NCCL",
+                     ret->nccl[0] != '\0' ? "; " : "", (int)ras->failed.rank);
     }
 }
 
@@ -594,9 +584,9 @@ static void name_elsewhere(const struct lac_hang_process *processes, uint32_t co
 {
     ret->kind = kind_of_all(processes, count);
     ret->rank = rank->rank;
-    add(ret->doing, sizeof(ret->doing),
-        "rank %d on another node (process %d on %s) does not follow", (int)rank->rank,
-        (int)rank->pid, rank->host);
+    lac_hang_add(ret->doing, sizeof(ret->doing),
+                 "rank %d on another node (process %d on %s) does not follow", (int)rank->rank,
+                 (int)rank->pid, rank->host);
     name_others(processes, count, count, ret);
 }
 
@@ -629,14 +619,14 @@ void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
     ret->rank = at->rank;
     add_who(ret->doing, sizeof(ret->doing), at);
     add_host(ret->doing, sizeof(ret->doing), at);
-    add(ret->doing, sizeof(ret->doing), " ");
+    lac_hang_add(ret->doing, sizeof(ret->doing), " ");
     add_doing(ret->doing, sizeof(ret->doing), at, doing_of(at));
     if (doing_of(at) == DOING_WAIT) {
         const struct lac_hang_process *const worker = find_worker(processes, count, at);
 
         if (worker != NULL) {
             at = worker;
-            add(ret->doing, sizeof(ret->doing), ", of which process %d ", (int)at->pid);
+            lac_hang_add(ret->doing, sizeof(ret->doing), ", of which process %d ", (int)at->pid);
             add_doing(ret->doing, sizeof(ret->doing), at, doing_of(at));
         }
     }
@@ -646,9 +636,9 @@ void lac_hang_judge(const struct lac_hang_process *processes, uint32_t count,
     if (place != NULL) {
         const struct lac_hang_thread *const thread = lac_hang_process_training(at);
 
-        add(ret->where, sizeof(ret->where), "%s:%u", place->path, place->line);
+        lac_hang_add(ret->where, sizeof(ret->where), "%s:%u", place->path, place->line);
         if (place == &thread->frames[thread->source_frame]) {
-            add(ret->source, sizeof(ret->source), "%s", thread->source);
+            lac_hang_add(ret->source, sizeof(ret->source), "%s", thread->source);
         }
     }
     name_others(processes, count, culprit, ret);

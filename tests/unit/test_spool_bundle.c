@@ -214,6 +214,17 @@ START_TEST(names_are_no_places_and_holes_have_an_end)
 }
 END_TEST
 
+/* A spool of this segment alone. */
+static void import_events(const void *data, uint32_t size, struct result *ret)
+{
+    struct lac_error error = {0};
+
+    begin();
+    add_part("1.spool", 0, sizeof(header), &header, 512);
+    add_part("1.spool", LAC_SPOOL_SEGMENTS_OFFSET + SEGMENT_BYTES, SEGMENT_BYTES, data, size);
+    ck_assert_int_eq(import(used, ret, &error), LAC_OK);
+}
+
 /* The time-stamp counter of some processors steps by 10 ns: two ranges begin in one step and end in
  * another, and a third begins and ends within one. */
 START_TEST(ranges_that_the_clock_cannot_tell_apart_are_nested)
@@ -234,13 +245,8 @@ START_TEST(ranges_that_the_clock_cannot_tell_apart_are_nested)
                {.ts = 1800, .type = LAC_EVENT_POP}}};
     static const uint16_t lanes[] = {0, 1, 0, 1, 0};
     struct result result;
-    struct lac_error error = {0};
 
-    begin();
-    add_part("1.spool", 0, sizeof(header), &header, 512);
-    add_part("1.spool", LAC_SPOOL_SEGMENTS_OFFSET + SEGMENT_BYTES, SEGMENT_BYTES, &data,
-             sizeof(data));
-    ck_assert_int_eq(import(used, &result, &error), LAC_OK);
+    import_events(&data, sizeof(data), &result);
     ck_assert_uint_eq(result.slices, LAC_COUNT_OF(lanes));
     for (size_t i = 0; i < LAC_COUNT_OF(lanes); i++) {
         ck_assert_uint_eq(result.lanes[i], lanes[i]);
@@ -263,13 +269,8 @@ START_TEST(a_range_computes_no_longer_than_it_takes)
                {.ts = 399, .type = LAC_EVENT_CPU},
                {.ts = 2400, .type = LAC_EVENT_POP}}};
     struct result result;
-    struct lac_error error = {0};
 
-    begin();
-    add_part("1.spool", 0, sizeof(header), &header, 512);
-    add_part("1.spool", LAC_SPOOL_SEGMENTS_OFFSET + SEGMENT_BYTES, SEGMENT_BYTES, &data,
-             sizeof(data));
-    ck_assert_int_eq(import(used, &result, &error), LAC_OK);
+    import_events(&data, sizeof(data), &result);
     ck_assert_uint_eq(result.slices, 2);
     ck_assert_int_eq(result.cpu_ns[0], 400);
     ck_assert_int_eq(result.cpu_ns[1], 399);
