@@ -652,16 +652,19 @@ class Push(unittest.TestCase):
                 with lacuna.annotate("range"):
                     pass
             count += 20000
+            open(sys.argv[1] + ".begun", "w").close()
             time.sleep(0.05)
         print(count)
     """
 
     def start_noisy(self, flags):
-        """A job that records some MB a second until it is told to end."""
+        """A job that records some MB a second until it is told to end. It has begun: the launcher alone sends bytes, too."""
         script = self.file("noisy.py", textwrap.dedent(self.NOISY).encode())
         self.out = os.path.join(self.place, "noisy.lacuna")
-        return subprocess.Popen([NODE, "run", "--all", "-o", self.out, *flags, "--", sys.executable, script, self.file("go", b"")], stdout=subprocess.PIPE,
+        node = subprocess.Popen([NODE, "run", "--all", "-o", self.out, *flags, "--", sys.executable, script, self.file("go", b"")], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, env=self.environment())
+        wait_until(lambda: os.path.exists(os.path.join(self.place, "go.begun")))
+        return node
 
     def end_noisy(self, node):
         os.unlink(os.path.join(self.place, "go"))
