@@ -25,6 +25,9 @@
 /* So old may the output be, should we not live to the end. */
 static const uint64_t REFRESH_NS = 5000000000;
 
+/* So long may the spool of a process that has ended stay. */
+static const uint64_t ASK_NS = 500000000;
+
 /* A change of the folder shows in its time of change, which is as coarse as the kernel's tick. */
 static const int64_t COARSE_NS = 100000000;
 static const uint64_t FOLDER_NS_MAX = 1000000000;
@@ -34,7 +37,8 @@ static const uint64_t PAUSE_NS = 200000, PAUSE_NS_MAX = 400000000;
 
 enum {
     FEW_SOURCES = 16,
-    OPEN_FILES = 48, /* that others here have open */
+    OPEN_FILES = 48,      /* that others here have open, */
+    SAMPLER_FRACTION = 4, /* beside those of all that the sampler keeps */
     OPEN_MAX = 4096,
     OPEN_MIN = 2,
     NAMES_TRIED = 16,
@@ -85,6 +89,7 @@ struct lac_drain *lac_drain_create(const char *spool_folder, const char *output_
 static void raise_limit(struct lac_drain *drain)
 {
     struct rlimit limit;
+    rlim_t others;
 
     if (drain->open_max != OPEN_MIN || getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         return;
@@ -94,10 +99,11 @@ static void raise_limit(struct lac_drain *drain)
 
         limit.rlim_cur = setrlimit(RLIMIT_NOFILE, &raised) == 0 ? limit.rlim_max : limit.rlim_cur;
     }
-    if (limit.rlim_cur > OPEN_FILES + 2 * OPEN_MIN) {
-        drain->open_max = (limit.rlim_cur - OPEN_FILES) / 2 >= OPEN_MAX
+    others = OPEN_FILES + limit.rlim_cur / SAMPLER_FRACTION;
+    if (limit.rlim_cur > others + 2 * OPEN_MIN) {
+        drain->open_max = (limit.rlim_cur - others) / 2 >= OPEN_MAX
                               ? OPEN_MAX
-                              : (size_t)(limit.rlim_cur - OPEN_FILES) / 2;
+                              : (size_t)(limit.rlim_cur - others) / 2;
     }
 }
 
@@ -232,9 +238,13 @@ static bool is_in_our_namespace(const struct lac_drain *drain,
 
 /* A process that has ended writes no more; one that waits for its parent has, too, but tells less
  * often. */
-static bool has_ended(const struct lac_drain_source *source)
+static bool has_ended(struct lac_drain_source *source, uint64_t now_ns)
 {
-    return source->can_end && kill(source->pid, 0) != 0 && errno == ESRCH;
+    if (!source->can_end || now_ns < source->next_ask_ns) {
+        return false;
+    }
+    source->next_ask_ns = now_ns + ASK_NS;
+    return kill(source->pid, 0) != 0 && errno == ESRCH;
 }
 
 /* ---- finding them */
@@ -406,7 +416,8 @@ static uint64_t pause_ns(const struct lac_drain *drain)
 static bool take_turn(struct lac_drain *drain, struct lac_drain_source *source, bool final,
                       uint64_t now_ns)
 {
-    const bool is_over = has_ended(source); /* first: what it wrote last is there now */
+    /* first: what it wrote last is there now */
+    const bool is_over = has_ended(source, now_ns);
     const bool refreshes = now_ns >= source->next_refresh_ns;
     bool has_moved;
 

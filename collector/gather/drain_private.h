@@ -56,6 +56,7 @@ struct lac_drain_source {
     uint32_t gpu_buffers_out;
     uint64_t next_look_ns;
     uint64_t next_refresh_ns;
+    uint64_t next_ask_ns;   /* whether it has ended */
     uint64_t seen_segments; /* what the process's header said at the last scan */
     uint64_t seen_free_head;
     uint64_t seen_dropped;

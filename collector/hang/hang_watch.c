@@ -55,6 +55,7 @@ struct watched {
     struct lac_hang_process it;
     bool is_there; /* in the last look */
     uint64_t cpu_looked_ns;
+    uint64_t io_bytes; /* read and written until then */
 };
 
 struct lac_hang_watch {
@@ -211,14 +212,16 @@ static void forget(struct lac_hang_watch *watch)
     watch->count = kept;
 }
 
-/* Whether the thread that trains has had a core in the last second, or wanted one. */
-static bool look_at_cpu(struct watched *at, uint64_t now_ns)
+/* Whether the thread that trains has had a core in the last second, or wanted one; and what its
+ * process has read and written. */
+static bool look_at_life(struct watched *at, uint64_t now_ns)
 {
     struct lac_thread_counters counters;
 
     if (now_ns - at->cpu_looked_ns < CPU_MS * UINT64_C(1000000)) {
         return at->it.is_busy;
     }
+    at->io_bytes = lac_hang_native_io(at->it.pid);
     if (lac_proc_thread(at->it.pid, at->it.tid, &counters)) {
         const uint64_t wanted_ns =
             counters.run_ns + counters.wait_ns; /* had, or stood in line for */
@@ -313,8 +316,8 @@ static struct lac_hang_look look_at(struct lac_hang_watch *watch, struct lac_dra
         look.progress += at->it.progress;
         look.steps += at->it.steps;
         if (is_quiet && !at->it.has_ended) { /* while it goes on, that is not needed */
-            look.io_bytes += lac_hang_native_io(at->it.pid);
-            look.is_working = look_at_cpu(at, now_ns) || look.is_working;
+            look.is_working = look_at_life(at, now_ns) || look.is_working;
+            look.io_bytes += at->io_bytes;
             has_running = has_running || (at->it.native.state != 'T' && at->it.native.state != 't');
         }
     }

@@ -51,6 +51,8 @@ enum {
     ROUND_MS = 50,
     STEP_ROUND_MS = 5,
     BUSY_ROUND_MS = 2,
+    STILL_ROUND_MS = 100, /* nothing was written for a second */
+    STILL_ROUNDS = 20,
     PAUSED_ROUND_MS = 200, /* nothing is written */
     STEP_LOOK_MS = 2,
     IDLE_ROUND_MS = 500,
@@ -85,7 +87,9 @@ struct recording {
     bool is_hurried;   /* somebody wants an end, and CMD has ended already */
     bool has_told_gpu; /* why it cannot be recorded */
     bool has_told_silence;
-    bool is_out_of_cpu; /* our own limit of CPU time is near: only the job is waited for */
+    uint64_t cpu_allowed_ns; /* UINT64_MAX: no limit */
+    unsigned still_rounds;   /* in a row, in which nothing was written */
+    bool is_out_of_cpu;      /* our own limit of CPU time is near: only the job is waited for */
 };
 
 /* ---- signals */
@@ -288,20 +292,17 @@ static void rest(struct recording *recording, long ms)
     }
 }
 
-/* Near the hard limit (ulimit -t), at which the kernel ends us. */
-static bool is_cpu_used_up(void)
+/* Before the hard limit (ulimit -t), at which the kernel ends us. */
+static uint64_t cpu_allowed_ns(void)
 {
     struct rlimit limit;
     uint64_t most_ns;
 
-    if (getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY ||
-        limit.rlim_max > UINT64_MAX / 1000000000u) {
-        return false;
+    if (getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max > UINT64_MAX / 1000000000u) {
+        return UINT64_MAX;
     }
     most_ns = (uint64_t)limit.rlim_max * 1000000000u;
-    return lac_sampler_own_cpu_ns() +
-               (most_ns / 2 < CPU_RESERVE_NS ? most_ns / 2 : CPU_RESERVE_NS) >=
-           most_ns;
+    return most_ns - (most_ns / 2 < CPU_RESERVE_NS ? most_ns / 2 : CPU_RESERVE_NS);
 }
 
 /* What the plan, the limit and the user say now. */
@@ -314,7 +315,8 @@ static void decide(struct recording *recording)
         end_recording(recording, "");
         return;
     }
-    if (is_cpu_used_up()) {
+    if (recording->cpu_allowed_ns != UINT64_MAX &&
+        lac_sampler_own_cpu_ns() >= recording->cpu_allowed_ns) {
         recording->is_out_of_cpu = true;
         end_recording(recording, ": the launcher's own CPU time is used up (ulimit -t)");
         return;
@@ -357,6 +359,7 @@ static bool work(struct recording *recording)
 {
     struct lac_drain *const drain = recording->drain;
     const uint64_t moved_before = lac_drain_counts(drain).segments;
+    uint64_t moved;
 
     lac_drain_round(drain, false);
     say_gpu_trouble(recording);
@@ -366,7 +369,9 @@ static bool work(struct recording *recording)
         lac_hang_watch_round(recording->hang, drain, recording->sampler);
     }
     lac_drain_others(drain, lac_sampler_bytes(recording->sampler));
-    return lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
+    moved = lac_drain_counts(drain).segments - moved_before;
+    recording->still_rounds = moved == 0 ? recording->still_rounds + 1 : 0;
+    return moved >= BUSY_SEGMENTS;
 }
 
 /* ---- figures for Prometheus */
@@ -483,8 +488,9 @@ static long round_ms(const struct recording *recording, bool is_busy)
     if (recording->options->step_first > 0 || is_by_range(recording->options)) {
         return STEP_ROUND_MS;
     }
-    return recording->goes_on && recording->plan.wish == LAC_SPOOL_RECORD ? ROUND_MS
-                                                                          : PAUSED_ROUND_MS;
+    return !recording->goes_on || recording->plan.wish != LAC_SPOOL_RECORD ? PAUSED_ROUND_MS
+           : recording->still_rounds >= STILL_ROUNDS                       ? STILL_ROUND_MS
+                                                                           : ROUND_MS;
 }
 
 /* Who waits for a recording learns after a while that there is none so far, and why. */
@@ -574,41 +580,6 @@ static void begin_recording(struct recording *recording)
     lac_status_announce(&recording->plan, recording->options);
 }
 
-/* Steps were asked for that never came: the recording holds settings and samples at most. */
-static void say_steps_missing(const struct lac_run_options *options, uint64_t steps)
-{
-    if (options->step_first == 0 || steps >= options->step_first) {
-        return;
-    }
-    if (steps == 0) {
-        (void)fprintf(
-            stderr,
-            "lacuna: no training step was seen, so --steps %llu:%llu recorded none; steps "
-            "are those of PyTorch's optimizers: try --delay and --duration\n",
-            (unsigned long long)options->step_first, (unsigned long long)options->step_last);
-    } else {
-        (void)fprintf(stderr,
-                      "lacuna: the job had %llu steps, so --steps %llu:%llu recorded none\n",
-                      (unsigned long long)steps, (unsigned long long)options->step_first,
-                      (unsigned long long)options->step_last);
-    }
-}
-
-/* Ranges that were to be recorded never came. */
-static void say_ranges_missing(const struct lac_run_options *options)
-{
-    if (options->range != NULL) {
-        (void)fprintf(stderr,
-                      "lacuna: no range named \"%s\" was opened, so --range recorded none\n",
-                      options->range);
-    }
-    if (options->profiler_api) {
-        (void)fputs("lacuna: no call of cudaProfilerStart was seen, so --profiler-api recorded "
-                    "none; it is seen where CUPTI is there (lacuna doctor)\n",
-                    stderr);
-    }
-}
-
 static void conclude(struct recording *recording)
 {
     const struct lac_run_options *const options = recording->options;
@@ -623,10 +594,7 @@ static void conclude(struct recording *recording)
     }
     lac_drain_say_missing(recording->drain, "lacuna", "the size limit");
     if (counts.processes > 0) {
-        say_steps_missing(options, counts.steps);
-        if (is_by_range(options) && !lac_drain_has_captured(recording->drain)) {
-            say_ranges_missing(options);
-        }
+        lac_why_empty_say_asked(options, counts.steps, lac_drain_has_captured(recording->drain));
     }
     if (options->quiet) {
         return;
@@ -665,6 +633,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
         target != NULL ? lac_push_run_begin(target, options->output) : NULL;
     bool is_empty;
 
+    recording->cpu_allowed_ns = cpu_allowed_ns();
     recording->metrics = lac_metrics_file_begin(options->metrics, options->output);
     lac_terminal_open(&recording->terminal);
     recording->sampler = lac_sampler_create(options->output);

@@ -400,3 +400,39 @@ void lac_why_empty_say(const struct lac_why_empty *why, int exit_status)
                   reason, why->process_count, why->library_loaded ? "yes" : "none",
                   why->cuda_loaded ? "yes" : "none");
 }
+
+/* The recording holds settings and samples at most. */
+static void say_steps_missing(const struct lac_run_options *options, uint64_t steps)
+{
+    if (options->step_first == 0 || steps >= options->step_first) {
+        return;
+    }
+    if (steps == 0) {
+        (void)fprintf(
+            stderr,
+            "lacuna: no training step was seen, so --steps %llu:%llu recorded none; steps "
+            "are those of PyTorch's optimizers: try --delay and --duration\n",
+            (unsigned long long)options->step_first, (unsigned long long)options->step_last);
+    } else {
+        (void)fprintf(stderr,
+                      "lacuna: the job had %llu steps, so --steps %llu:%llu recorded none\n",
+                      (unsigned long long)steps, (unsigned long long)options->step_first,
+                      (unsigned long long)options->step_last);
+    }
+}
+
+void lac_why_empty_say_asked(const struct lac_run_options *options, uint64_t steps,
+                             bool has_captured)
+{
+    say_steps_missing(options, steps);
+    if (options->range != NULL && !has_captured) {
+        (void)fprintf(stderr,
+                      "lacuna: no range named \"%s\" was opened, so --range recorded none\n",
+                      options->range);
+    }
+    if (options->profiler_api && !has_captured) {
+        (void)fputs("lacuna: no call of cudaProfilerStart was seen, so --profiler-api recorded "
+                    "none; it is seen where CUPTI is there (lacuna doctor)\n",
+                    stderr);
+    }
+}

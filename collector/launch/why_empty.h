@@ -6,6 +6,8 @@
  * outside, now and then; what was seen decides what is said at the end.
  */
 
+#include "collector/launch/run_options.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,5 +56,10 @@ void lac_why_empty_say_early(const struct lac_why_empty *why);
 
 /** What was seen, and the reason: two lines for stderr. */
 void lac_why_empty_say(const struct lac_why_empty *why, int exit_status);
+
+/** That what was asked for by its steps, range or calls of the profiler never came: a line for each.
+ * @param has_captured whether a process recorded a range, or between such calls */
+void lac_why_empty_say_asked(const struct lac_run_options *options, uint64_t steps,
+                             bool has_captured);
 
 #endif

@@ -80,7 +80,7 @@ uint64_t lac_proc_start_ticks(int32_t pid)
 
 static void read_stat_fields(const char *at, struct lac_thread_counters *counters)
 {
-    uint64_t fields[16] = {0}; /* from field 4 (parent) on */
+    uint64_t fields[17] = {0}; /* from field 4 (parent) on */
 
     counters->state = at[0];
     at += 2;
@@ -98,17 +98,53 @@ static void read_stat_fields(const char *at, struct lac_thread_counters *counter
     counters->major_faults = fields[8]; /* field 12 */
     counters->user_ticks = fields[10];  /* field 14 */
     counters->system_ticks = fields[11];
+    counters->thread_count = (uint32_t)fields[16]; /* field 20 */
+}
+
+size_t lac_proc_read_kept(int32_t pid, int32_t tid, const char *what, int *file, unsigned *room,
+                          char *out, size_t capacity)
+{
+    char path[96];
+    ssize_t length = -1;
+    bool is_kept = *file >= 0;
+
+    if (!is_kept) {
+        (void)(tid != 0
+                   ? snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, what)
+                   : snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, what));
+        *file = open(path, O_RDONLY | O_CLOEXEC);
+        is_kept = *file >= 0 && *room > 0;
+        *room -= is_kept;
+    }
+    if (*file >= 0) {
+        length = pread(*file, out, capacity - 1, 0);
+    }
+    if (*file >= 0 && !is_kept) {
+        (void)close(*file);
+        *file = -1;
+    }
+    out[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
+}
+
+void lac_proc_close_kept(int *file, unsigned *room)
+{
+    if (*file >= 0) {
+        (void)close(*file);
+        *file = -1;
+        (*room)++;
+    }
 }
 
 /* On a core, waiting for one, and how often it got one. False: a kernel without it. */
-static bool read_schedstat(int32_t pid, int32_t tid, struct lac_thread_counters *counters)
+static bool read_schedstat(int32_t pid, int32_t tid, struct lac_thread_files *files, unsigned *room,
+                           struct lac_thread_counters *counters)
 {
-    char path[96];
     char text[128];
     char *end = NULL;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-    if (read_whole(path, text, sizeof(text)) == 0) {
+    if (lac_proc_read_kept(pid, tid, "schedstat", &files->schedstat, room, text, sizeof(text)) ==
+        0) {
         return false;
     }
     counters->run_ns = strtoull(text, &end, 10);
@@ -117,39 +153,52 @@ static bool read_schedstat(int32_t pid, int32_t tid, struct lac_thread_counters 
     return true;
 }
 
-bool lac_proc_thread_slept(int32_t pid, int32_t tid, const struct lac_thread_counters *last)
+static bool has_slept(const struct lac_thread_counters *now, const struct lac_thread_counters *last)
 {
-    struct lac_thread_counters now = {0};
+    return last->state == 'S' && now->turns == last->turns && now->run_ns == last->run_ns &&
+           now->wait_ns == last->wait_ns;
+}
 
-    return last->state == 'S' && read_schedstat(pid, tid, &now) && now.turns == last->turns &&
-           now.run_ns == last->run_ns && now.wait_ns == last->wait_ns;
+enum lac_thread_reading lac_proc_thread_again(int32_t pid, int32_t tid,
+                                              struct lac_thread_files *files, unsigned *room,
+                                              struct lac_thread_counters *counters)
+{
+    char text[1024];
+    struct lac_thread_counters now = {0};
+    const bool has_schedstat = read_schedstat(pid, tid, files, room, &now);
+    const char *at;
+
+    if (has_schedstat && has_slept(&now, counters)) {
+        return LAC_THREAD_SLEPT;
+    }
+    if (lac_proc_read_kept(pid, tid, "stat", &files->stat, room, text, sizeof(text)) == 0) {
+        return LAC_THREAD_GONE;
+    }
+    at = split_stat(text, now.name, sizeof(now.name));
+    if (at == NULL || strlen(at) < 3) {
+        return LAC_THREAD_GONE;
+    }
+    read_stat_fields(at, &now);
+    if (!has_schedstat) { /* in ticks, 10 ms usually */
+        const uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
+
+        now.run_ns = (now.user_ticks + now.system_ticks) * tick_ns;
+    }
+    *counters = now;
+    return LAC_THREAD_RAN;
+}
+
+void lac_proc_thread_close(struct lac_thread_files *files, unsigned *room)
+{
+    lac_proc_close_kept(&files->schedstat, room);
+    lac_proc_close_kept(&files->stat, room);
 }
 
 bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret)
 {
-    char path[96];
-    char text[4096];
-    const char *at;
+    struct lac_thread_files files = LAC_THREAD_FILES_CLOSED;
+    unsigned room = 0;
 
     *ret = (struct lac_thread_counters){0};
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-    if (read_whole(path, text, sizeof(text)) == 0) {
-        return false;
-    }
-    at = split_stat(text, ret->name, sizeof(ret->name));
-    if (at == NULL || strlen(at) < 3) {
-        return false;
-    }
-    read_stat_fields(at, ret);
-    if (!read_schedstat(pid, tid, ret)) { /* in ticks, 10 ms usually */
-        const uint64_t tick_ns = 1000000000u / (uint64_t)sysconf(_SC_CLK_TCK);
-
-        ret->run_ns = (ret->user_ticks + ret->system_ticks) * tick_ns;
-    }
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    if (read_whole(path, text, sizeof(text)) > 0) {
-        ret->voluntary = lac_text_number(text, "voluntary_ctxt_switches", 0);
-        ret->involuntary = lac_text_number(text, "nonvoluntary_ctxt_switches", 0);
-    }
-    return true;
+    return lac_proc_thread_again(pid, tid, &files, &room, ret) == LAC_THREAD_RAN;
 }

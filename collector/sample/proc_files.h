@@ -16,18 +16,48 @@ struct lac_thread_counters {
     uint64_t user_ticks;
     uint64_t minor_faults;
     uint64_t major_faults;
-    uint64_t voluntary;
-    uint64_t involuntary;
     char state; /**< as /proc prints it: R S D T Z ... */
     int32_t parent_pid;
+    uint32_t thread_count; /**< of its process, now */
     char name[17];
 };
+
+/** Reads a file of a process (tid 0) or thread that may stay open until the next time: opening and
+ * closing costs three times what reading does.
+ * @param file -1 where it is closed
+ * @param room how many more files may stay open; counted down
+ * @return bytes, ended with a 0; 0 when it is gone, or not there */
+size_t lac_proc_read_kept(int32_t pid, int32_t tid, const char *what, int *file, unsigned *room,
+                          char *out, size_t capacity);
+
+/** Gives its room back. */
+void lac_proc_close_kept(int *file, unsigned *room);
 
 /** @return false when the thread is gone */
 bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret);
 
-/** Whether a thread that slept at `last` has slept ever since: a third of the work of asking all. */
-bool lac_proc_thread_slept(int32_t pid, int32_t tid, const struct lac_thread_counters *last);
+/** Those that are kept of a thread. */
+struct lac_thread_files {
+    int schedstat;
+    int stat;
+};
+
+#define LAC_THREAD_FILES_CLOSED                                                                    \
+    {                                                                                              \
+        .schedstat = -1, .stat = -1                                                                \
+    }
+
+enum lac_thread_reading { LAC_THREAD_GONE, LAC_THREAD_SLEPT, LAC_THREAD_RAN };
+
+/** Reads a thread once more. One that has slept since costs a third of one that ran.
+ * @param files LAC_THREAD_FILES_CLOSED at first; closed by lac_proc_thread_close()
+ * @param counters those of the last reading; written only where it ran */
+enum lac_thread_reading lac_proc_thread_again(int32_t pid, int32_t tid,
+                                              struct lac_thread_files *files, unsigned *room,
+                                              struct lac_thread_counters *counters);
+
+/** Gives their room back. */
+void lac_proc_thread_close(struct lac_thread_files *files, unsigned *room);
 
 /** Parent of a process and its name; false when it is gone. */
 bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capacity);

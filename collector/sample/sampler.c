@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -27,28 +28,31 @@
 enum {
     ROUND_MS = 100,
     ROUND_PAUSED_MS = 1000, /* while nothing is recorded */
-    ROUND_MAX_MS = 10000,
     LOOK_MS = 1000,
-    /* of a core: a round, and a look at what processes there are; together below 0.5 % */
+    /* of a core: rounds, and a look at what processes there are; together below 0.5 % */
     ROUND_FRACTION = 700,
+    DEBT_NS_MAX = -14000000, /* ten seconds without a round */
     LOOK_FRACTION = 2000,
-    EARLY_LOOK_MS = 200, /* after the last one, when a new process was recorded */
+    CREDIT_NS_MAX = 5000000, /* so much more may rounds cost at once: a job that begins */
+    EARLY_LOOK_MS = 200,     /* after the last one, when a new process was recorded */
     EARLY_LOOK_FRACTION = 100,
     PROCESSES_MAX = 4096,
     THREADS_MAX = 4096,
+    FILES_MAX = 1024,   /* kept open: some 6 KiB each in the kernel; and no more */
+    FILES_FRACTION = 4, /* than this part of those that we may have */
     GENERATIONS_MAX = 64,
 };
 
 /* What is told of a thread; the order is that of `thread_series`. */
-enum { THREAD_SERIES = 8, PROCESS_SERIES = 4, HOST_SERIES = 2 };
+enum { THREAD_SERIES = 7, PROCESS_SERIES = 4, HOST_SERIES = 2 };
 static const struct {
     const char *what;
     const char *unit;
 } thread_series[THREAD_SERIES] =
     {
-        {"on a core", "%"},        {"in the kernel", "%"},       {"waiting for a core", "%"},
-        {"blocked on input", "%"}, {"voluntary switches", "/s"}, {"involuntary switches", "/s"},
-        {"minor faults", "/s"},    {"major faults", "/s"},
+        {"on a core", "%"},        {"in the kernel", "%"},     {"waiting for a core", "%"},
+        {"blocked on input", "%"}, {"context switches", "/s"}, {"minor faults", "/s"},
+        {"major faults", "/s"},
 },
   process_series[PROCESS_SERIES] =
       {
@@ -67,6 +71,7 @@ struct series {
 struct thread {
     int32_t tid;
     bool seen; /* in the last look */
+    struct lac_thread_files files;
     struct lac_thread_counters last;
     struct series series[THREAD_SERIES];
 };
@@ -76,10 +81,13 @@ struct process {
     uint64_t start_ticks;
     bool seen;
     bool has_io;
+    int io_file;
     char name[17];
     struct thread *threads;
     size_t thread_count;
     size_t thread_capacity;
+    uint32_t threads_told; /* by the kernel: another number than at the last look is news */
+    uint32_t threads_known;
     uint64_t io[PROCESS_SERIES];
     struct series series[PROCESS_SERIES];
 };
@@ -97,11 +105,15 @@ struct lac_sampler {
     size_t process_count;
     uint64_t births; /* processes found so far */
     size_t thread_total;
+    unsigned file_room; /* more files that may be kept open */
+    int64_t credit_ns;  /* what rounds may cost now */
     struct lac_cgroup_throttling throttling;
     bool has_throttling;
     struct series host[HOST_SERIES];
     struct series recording;
 };
+
+static const uint32_t NO_COUNT = UINT32_MAX; /* a thread has ended */
 
 static uint64_t now_ns(clockid_t id)
 {
@@ -157,10 +169,43 @@ struct lac_sampler *lac_sampler_create(const char *folder)
     return sampler;
 }
 
-static void free_process(struct process *process)
+/* The launcher raises its limit for itself and the spools, so this is asked once that is done. */
+static unsigned files_to_keep(void)
 {
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return 0;
+    }
+    return limit.rlim_cur / FILES_FRACTION < FILES_MAX ? (unsigned)(limit.rlim_cur / FILES_FRACTION)
+                                                       : FILES_MAX;
+}
+
+/* A rate holds until the next one; behind the last there is none. */
+static void end_series(struct lac_sampler *sampler, struct series *series, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (series[i].id != 0 && series[i].last != 0) {
+            lac_sample_spool_value(sampler->spool, series[i].id, 0);
+        }
+    }
+}
+
+static void end_thread(struct lac_sampler *sampler, struct thread *thread)
+{
+    end_series(sampler, thread->series, THREAD_SERIES);
+    lac_proc_thread_close(&thread->files, &sampler->file_room);
+    sampler->thread_total--;
+}
+
+static void end_process(struct lac_sampler *sampler, struct process *process)
+{
+    for (size_t i = 0; i < process->thread_count; i++) {
+        end_thread(sampler, &process->threads[i]);
+    }
+    end_series(sampler, process->series, PROCESS_SERIES);
+    lac_proc_close_kept(&process->io_file, &sampler->file_room);
     free(process->threads);
-    process->threads = NULL;
 }
 
 void lac_sampler_destroy(struct lac_sampler *sampler)
@@ -168,11 +213,15 @@ void lac_sampler_destroy(struct lac_sampler *sampler)
     if (sampler == NULL) {
         return;
     }
-    lac_nvml_destroy(sampler->nvml, sampler->spool);
+    if (sampler->last_round_ns != 0) {
+        lac_sample_spool_time(sampler->spool, sampler->last_round_ns);
+    }
     for (size_t i = 0; i < sampler->process_count; i++) {
-        free_process(&sampler->processes[i]);
+        end_process(sampler, &sampler->processes[i]);
     }
     free(sampler->processes);
+    end_series(sampler, sampler->host, HOST_SERIES);
+    lac_nvml_destroy(sampler->nvml, sampler->spool);
     if (sampler->host_socket >= 0) {
         (void)close(sampler->host_socket);
     }
@@ -188,7 +237,8 @@ void lac_sampler_note(struct lac_sampler *sampler, const char *key, const char *
     }
 }
 
-/* ---- which processes and threads there are: looked at once a second */
+/* ---- which processes and threads there are: looked at once a second, and the threads of a process
+ * that has another number of them at once */
 
 struct found { /* any process of the host */
     int32_t pid;
@@ -232,7 +282,8 @@ static struct process *process_of(struct lac_sampler *sampler, const struct foun
     sampler->processes = grown;
     grown += sampler->process_count++;
     sampler->births++;
-    *grown = (struct process){.pid = found->pid, .start_ticks = lac_proc_start_ticks(found->pid)};
+    *grown = (struct process){
+        .pid = found->pid, .start_ticks = lac_proc_start_ticks(found->pid), .io_file = -1};
     (void)snprintf(grown->name, sizeof(grown->name), "%s", found->name);
     return grown;
 }
@@ -261,7 +312,7 @@ static void look_at_threads(struct lac_sampler *sampler, struct process *process
         }
         if (thread == NULL && sampler->thread_total < THREADS_MAX) {
             thread = &process->threads[process->thread_count++];
-            *thread = (struct thread){.tid = tids[i]};
+            *thread = (struct thread){.tid = tids[i], .files = LAC_THREAD_FILES_CLOSED};
             sampler->thread_total++;
             if (!lac_proc_thread(process->pid, thread->tid, &thread->last)) {
                 process->thread_count--;
@@ -276,10 +327,12 @@ static void look_at_threads(struct lac_sampler *sampler, struct process *process
     for (size_t i = 0; i < process->thread_count; i++) {
         if (process->threads[i].seen) {
             process->threads[kept++] = process->threads[i];
+        } else {
+            end_thread(sampler, &process->threads[i]);
         }
     }
-    sampler->thread_total -= process->thread_count - kept;
     process->thread_count = kept;
+    process->threads_known = process->threads_told;
 }
 
 static int by_pid(const void *left, const void *right)
@@ -368,8 +421,7 @@ static void look(struct lac_sampler *sampler)
         if (sampler->processes[i].seen) {
             sampler->processes[kept++] = sampler->processes[i];
         } else {
-            sampler->thread_total -= sampler->processes[i].thread_count;
-            free_process(&sampler->processes[i]);
+            end_process(sampler, &sampler->processes[i]);
         }
     }
     sampler->process_count = kept;
@@ -420,24 +472,26 @@ static void compare(const struct lac_thread_counters *now, const struct lac_thre
     values[1] = rate(now->system_ticks, last->system_ticks, seconds) * tick_s * 100;
     values[2] = rate(now->wait_ns, last->wait_ns, seconds) / 1e7;
     values[3] = now->state == 'D' ? 100 : 0;
-    values[4] = rate(now->voluntary, last->voluntary, seconds);
-    values[5] = rate(now->involuntary, last->involuntary, seconds);
-    values[6] = rate(now->minor_faults, last->minor_faults, seconds);
-    values[7] = rate(now->major_faults, last->major_faults, seconds);
+    values[4] = rate(now->turns, last->turns, seconds);
+    values[5] = rate(now->minor_faults, last->minor_faults, seconds);
+    values[6] = rate(now->major_faults, last->major_faults, seconds);
 }
 
-static void sample_thread(struct lac_sampler *sampler, const struct process *process,
+static void sample_thread(struct lac_sampler *sampler, struct process *process,
                           struct thread *thread, double seconds)
 {
-    struct lac_thread_counters now;
+    const struct lac_thread_counters last = thread->last;
     double values[THREAD_SERIES] = {0};
+    const enum lac_thread_reading reading = lac_proc_thread_again(
+        process->pid, thread->tid, &thread->files, &sampler->file_room, &thread->last);
 
-    if (!lac_proc_thread_slept(process->pid, thread->tid, &thread->last)) {
-        if (!lac_proc_thread(process->pid, thread->tid, &now)) {
-            return;
-        }
-        compare(&now, &thread->last, seconds, values);
-        thread->last = now;
+    if (reading == LAC_THREAD_GONE) { /* how busy it was is not known: as before, until now */
+        process->threads_told = NO_COUNT;
+        return;
+    }
+    if (reading == LAC_THREAD_RAN) {
+        process->threads_told = thread->last.thread_count;
+        compare(&thread->last, &last, seconds, values);
     }
     for (int i = 0; i < THREAD_SERIES; i++) {
         put(sampler, &thread->series[i], process, thread, thread_series[i].what,
@@ -448,11 +502,10 @@ static void sample_thread(struct lac_sampler *sampler, const struct process *pro
 static void sample_io(struct lac_sampler *sampler, struct process *process, double seconds)
 {
     static const char *const keys[PROCESS_SERIES] = {"read_bytes", "write_bytes", "rchar", "wchar"};
-    char path[64];
     char text[1024];
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/io", (int)process->pid);
-    if (lac_read_text(path, text, sizeof(text)) == 0) {
+    if (lac_proc_read_kept(process->pid, 0, "io", &process->io_file, &sampler->file_room, text,
+                           sizeof(text)) == 0) {
         return;
     }
     for (int i = 0; i < PROCESS_SERIES; i++) {
@@ -467,7 +520,7 @@ static void sample_io(struct lac_sampler *sampler, struct process *process, doub
     process->has_io = true;
 }
 
-static void sample_host(struct lac_sampler *sampler, double seconds)
+static void sample_throttling(struct lac_sampler *sampler, double seconds)
 {
     struct lac_cgroup_throttling now;
 
@@ -477,9 +530,6 @@ static void sample_host(struct lac_sampler *sampler, double seconds)
         put(sampler, &sampler->host[1], NULL, NULL, host_series[1].what, host_series[1].unit,
             rate(now.throttled_periods, sampler->throttling.throttled_periods, seconds));
         sampler->throttling = now;
-    }
-    if (sampler->nvml != NULL) {
-        lac_nvml_write(sampler->nvml, sampler->spool);
     }
 }
 
@@ -536,12 +586,30 @@ void lac_sampler_processes(struct lac_sampler *sampler, uint64_t count)
     }
 }
 
+/* Rounds pay from a credit that grows with time: what one costs more than its time gave is waited
+ * for behind it. */
+static void set_pace(struct lac_sampler *sampler, uint64_t now, uint64_t cost_ns)
+{
+    const uint64_t least_ms = sampler->recording.last > 0 ? ROUND_MS : ROUND_PAUSED_MS;
+    const uint64_t earned_ns =
+        sampler->last_round_ns != 0 ? (now - sampler->last_round_ns) / ROUND_FRACTION : 0;
+    uint64_t wait_ms;
+
+    sampler->credit_ns += (int64_t)earned_ns;
+    sampler->credit_ns = (sampler->credit_ns < CREDIT_NS_MAX ? sampler->credit_ns : CREDIT_NS_MAX) -
+                         (int64_t)cost_ns;
+    if (sampler->credit_ns < DEBT_NS_MAX) {
+        sampler->credit_ns = DEBT_NS_MAX;
+    }
+    wait_ms = sampler->credit_ns < 0 ? (uint64_t)-sampler->credit_ns * ROUND_FRACTION / 1000000 : 0;
+    sampler->round_ms = wait_ms < least_ms ? least_ms : wait_ms;
+    LAC_DEBUG(SAMPLE, 3, "a round took %lu us", (unsigned long)(cost_ns / 1000));
+}
+
 void lac_sampler_round(struct lac_sampler *sampler)
 {
     const uint64_t now = now_ns(CLOCK_MONOTONIC);
     uint64_t cost_before;
-    uint64_t cost_ns;
-    uint64_t least_ms;
     double seconds;
 
     if (sampler == NULL || now - sampler->last_round_ns < sampler->round_ms * 1000000) {
@@ -549,8 +617,11 @@ void lac_sampler_round(struct lac_sampler *sampler)
     }
     cost_before = lac_sampler_own_cpu_ns();
     seconds = (double)(now - sampler->last_round_ns) / 1e9;
-    lac_sample_spool_time(sampler->spool, now);
-    if (sampler->last_round_ns != 0) {
+    if (sampler->last_round_ns == 0) {
+        sampler->file_room = files_to_keep();
+        sampler->credit_ns = CREDIT_NS_MAX;
+    } else { /* a mean stands at the time at which it begins */
+        lac_sample_spool_time(sampler->spool, sampler->last_round_ns);
         for (size_t i = 0; i < sampler->process_count; i++) {
             struct process *const process = &sampler->processes[i];
 
@@ -559,7 +630,16 @@ void lac_sampler_round(struct lac_sampler *sampler)
             }
             sample_io(sampler, process, seconds);
         }
-        sample_host(sampler, seconds);
+        sample_throttling(sampler, seconds);
+    }
+    lac_sample_spool_time(sampler->spool, now);
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        if (sampler->processes[i].threads_told != sampler->processes[i].threads_known) {
+            look_at_threads(sampler, &sampler->processes[i]);
+        }
+    }
+    if (sampler->nvml != NULL) {
+        lac_nvml_write(sampler->nvml, sampler->spool);
     }
     if (now >= sampler->next_look_ns) {
         const uint64_t before = lac_sampler_own_cpu_ns();
@@ -574,12 +654,6 @@ void lac_sampler_round(struct lac_sampler *sampler)
                   sampler->thread_total);
     }
     lac_sample_spool_flush(sampler->spool);
-    cost_ns = lac_sampler_own_cpu_ns() - cost_before;
-    least_ms = sampler->recording.last > 0 ? ROUND_MS : ROUND_PAUSED_MS;
-    sampler->round_ms = cost_ns * ROUND_FRACTION / 1000000;
-    sampler->round_ms = sampler->round_ms < least_ms       ? least_ms
-                        : sampler->round_ms > ROUND_MAX_MS ? ROUND_MAX_MS
-                                                           : sampler->round_ms;
-    LAC_DEBUG(SAMPLE, 3, "a round took %lu us", (unsigned long)(cost_ns / 1000));
+    set_pace(sampler, now, lac_sampler_own_cpu_ns() - cost_before);
     sampler->last_round_ns = now;
 }

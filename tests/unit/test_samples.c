@@ -110,6 +110,62 @@ START_TEST(a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not)
 }
 END_TEST
 
+/* CPU seconds of all threads of the job, as the counters tell them. */
+static double cpu_seconds(void)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < imported->track_count; i++) {
+        const struct lac_track *const track = &imported->tracks[i];
+
+        if (track->kind != LAC_TRACK_COUNTER ||
+            strstr(lac_model_str(imported, track->name), ": on a core (%)") == NULL) {
+            continue;
+        }
+        for (uint64_t k = track->first; k + 1 < track->first + track->count; k++) {
+            sum += imported->sample_value[k] / 100.0 *
+                   (double)(imported->sample_ts_ns[k + 1] - imported->sample_ts_ns[k]) / 1e9;
+        }
+        ck_assert_double_eq(imported->sample_value[track->first + track->count - 1], 0);
+    }
+    return sum;
+}
+
+START_TEST(threads_that_begin_after_their_process_are_counted_to_their_end)
+{
+    char script[900];
+    char path[PATH_MAX];
+    double used = 0;
+
+    /* four threads begin when all processes have been seen, and end with the process: a second of
+     * CPU time each, in SHA-256, which holds no lock */
+    (void)snprintf(script, sizeof(script),
+                   "python3 -c '\n"
+                   "import hashlib, threading, time\n"
+                   "data = bytes(1 << 20)\n"
+                   "def work():\n"
+                   "    while time.thread_time() < 1:\n"
+                   "        hashlib.sha256(data).digest()\n"
+                   "time.sleep(1.5)\n"
+                   "threads = [threading.Thread(target=work) for _ in range(4)]\n"
+                   "[thread.start() for thread in threads]\n"
+                   "[thread.join() for thread in threads]\n"
+                   "print(time.process_time())' >%s.cpu",
+                   lac_job_folder());
+    ck_assert_int_eq(record(script), 0);
+    (void)snprintf(path, sizeof(path), "%s.cpu", lac_job_folder());
+    FILE *const file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%lf", &used), 1);
+    (void)fclose(file);
+    (void)unlink(path);
+    ck_assert_double_ge(used, 4.0);
+    import_ok();
+    const double told = cpu_seconds();
+    ck_assert_msg(told > 0.8 * used && told < 1.2 * used, "%f s of %f", told, used);
+}
+END_TEST
+
 START_TEST(what_a_process_writes_is_counted)
 {
     double mean;
@@ -238,6 +294,7 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, lac_job_setup_alone, lac_job_teardown);
     tcase_add_test(tcase, a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not);
+    tcase_add_test(tcase, threads_that_begin_after_their_process_are_counted_to_their_end);
     tcase_add_test(tcase, what_a_process_writes_is_counted);
     tcase_add_test(tcase, facts_about_the_host_stand_beside_the_settings);
     tcase_add_test(tcase, only_one_launcher_of_a_host_samples_it);

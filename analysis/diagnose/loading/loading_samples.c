@@ -75,8 +75,8 @@ static double integral(const struct lac_model *model, const struct lac_track *tr
     double sum = 0.0;
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
         bool is_last = i + 1 == track->first + track->count;
-        double from_ns = (double)model->sample_ts_ns[i] - ROUND_NS;
-        double to_ns = !is_last   ? (double)model->sample_ts_ns[i + 1] - ROUND_NS
+        double from_ns = (double)model->sample_ts_ns[i];
+        double to_ns = !is_last   ? (double)model->sample_ts_ns[i + 1]
                        : holds_on ? end_ns
                                   : from_ns + ROUND_NS;
         double value = model->sample_value[i];
