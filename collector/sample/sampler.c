@@ -491,6 +491,10 @@ static void sample_thread(struct lac_sampler *sampler, struct process *process,
     }
     if (reading == LAC_THREAD_RAN) {
         process->threads_told = thread->last.thread_count;
+        if (strcmp(thread->last.name, last.name) != 0) { /* it runs another program, say */
+            end_series(sampler, thread->series, THREAD_SERIES);
+            memset(thread->series, 0, sizeof(thread->series));
+        }
         compare(&thread->last, &last, seconds, values);
     }
     for (int i = 0; i < THREAD_SERIES; i++) {

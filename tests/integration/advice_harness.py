@@ -36,9 +36,13 @@ class AdviceTest(unittest.TestCase):
         self.lacuna("run", "--quiet", "-o", recording, "--", PYTHON, path, *arguments)
         return json.loads(self.lacuna("analyze", "--json", recording))
 
+    def is_crowded(self, analysis):
+        """Others keep the cores busy: the job waits for those, too."""
+        return (analysis["loading"]["waiting_for_core_pct"] or 0.0) >= 20.0 or os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0))
+
     def skip_when_crowded(self, analysis):
         """What a job costs is a share of its step: others' load stretches the step, not the cost."""
-        if (analysis["loading"]["waiting_for_core_pct"] or 0.0) >= 20.0 or os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0)):
+        if self.is_crowded(analysis):
             self.skipTest("others keep the cores busy: the job waits for those")
 
     def check_grammar(self, finding, *more):

@@ -11,6 +11,7 @@
 #include <glob.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,28 @@ START_TEST(threads_that_begin_after_their_process_are_counted_to_their_end)
 }
 END_TEST
 
+START_TEST(a_thread_that_runs_another_program_has_another_row)
+{
+    bool has_program = false;
+
+    ck_assert_int_eq(
+        record(
+            "i=0; end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do i=$((i+1)); done; "
+            "exec python3 -c 'import time\nwhile time.process_time() < 1.5: pass'"),
+        0);
+    import_ok();
+    for (uint32_t i = 0; i < imported->track_count; i++) {
+        const char *const name = lac_model_str(imported, imported->tracks[i].name);
+
+        has_program = has_program || (imported->tracks[i].kind == LAC_TRACK_COUNTER &&
+                                      strncmp(name, "python", strlen("python")) == 0 &&
+                                      strstr(name, ": on a core (%)") != NULL);
+    }
+    ck_assert(has_program);
+    ck_assert_double_gt(cpu_seconds(), 1.0); /* and the row before ends with 0 */
+}
+END_TEST
+
 START_TEST(what_a_process_writes_is_counted)
 {
     double mean;
@@ -295,6 +318,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, lac_job_setup_alone, lac_job_teardown);
     tcase_add_test(tcase, a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not);
     tcase_add_test(tcase, threads_that_begin_after_their_process_are_counted_to_their_end);
+    tcase_add_test(tcase, a_thread_that_runs_another_program_has_another_row);
     tcase_add_test(tcase, what_a_process_writes_is_counted);
     tcase_add_test(tcase, facts_about_the_host_stand_beside_the_settings);
     tcase_add_test(tcase, only_one_launcher_of_a_host_samples_it);

@@ -78,6 +78,8 @@
  * part in the training process is in memory. */
 #define COMPUTES_PCT_MAX  50.0
 #define IN_MEMORY_CPU_MIN 0.8
+/* Workers that wait for a core this much of their time (percent) say so: less is the scheduler's. */
+#define READY_PCT_TOLD 5.0
 /* The queue played with more workers keeps up within this; shared memory asked for
  * beyond its need. */
 #define KEEPS_UP_MAX 1.03

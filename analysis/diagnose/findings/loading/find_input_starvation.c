@@ -87,10 +87,18 @@ static const char *why_workers(const struct lac_facts *facts)
     const char *waits = "";
     double computes_pct = 100.0 * (double)loader->fetch_cpu_mean_ns / (double)loader->fetch_mean_ns;
     if (loader->fetch_cpu_mean_ns >= 0 && computes_pct < COMPUTES_PCT_MAX) {
-        waits = lac_texts_add(&analysis->texts,
-                              " A batch computes for %.0f %% of its time and waits for the rest "
-                              "(storage, network, a lock): workers can overlap the waiting.",
-                              computes_pct);
+        double ready_pct = facts->loading->samples.ready_pct;
+        waits = ready_pct >= READY_PCT_TOLD
+                    ? lac_texts_add(&analysis->texts,
+                                    " A batch computes for %.0f %% of its time. The workers wait "
+                                    "for a core %.0f %% of theirs; more workers can overlap the "
+                                    "rest of the waiting (storage, network, a lock), not that.",
+                                    computes_pct, ready_pct)
+                    : lac_texts_add(&analysis->texts,
+                                    " A batch computes for %.0f %% of its time and waits for the "
+                                    "rest (storage, network, a lock): workers can overlap the "
+                                    "waiting.",
+                                    computes_pct);
     }
     if (!isnan(loader->worker_busy_pct)) {
         load = lac_texts_add(&analysis->texts, " The workers are busy %.0f %% of the time.",
