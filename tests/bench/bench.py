@@ -646,12 +646,12 @@ def bench_cupti(results, runs, scratch):
 
 def bench_monitors(results, runs, scratch):
     """The launcher's CPU time beside a job of 8 processes with 16 threads each: in full, and while recording pauses."""
-    job = ["sh", "-c", f"for i in 1 2 3 4 5 6 7; do {sys.executable} '{python_script('threads.py')[1]}' 16 8 & done; {sys.executable} '{python_script('threads.py')[1]}' 16 8; wait"]
+    job = ["sh", "-c", f"for i in 1 2 3 4 5 6 7; do {sys.executable} '{python_script('threads.py')[1]}' 16 10 & done; {sys.executable} '{python_script('threads.py')[1]}' 16 10; wait"]
     samples = Samples()
     for _ in range(runs):
         for key, options in (("monitors_core_pct", ["--all"]), ("monitors_paused_core_pct", ["--delay", "3600"])):
             pid = os.posix_spawn(NODE, [NODE, "run", "--quiet", *options, "-o", scratch.fresh("spool"), "--", *job], os.environ)
-            time.sleep(2)  # until all is started: from here on
+            time.sleep(4)  # until all is started and seen: from here on
             begun, began = cpu_s_of(pid), time.monotonic()
             time.sleep(4)
             samples.take(**{key: 100 * (cpu_s_of(pid) - begun) / (time.monotonic() - began)})
