@@ -238,9 +238,9 @@ static bool is_in_our_namespace(const struct lac_drain *drain,
 
 /* A process that has ended writes no more; one that waits for its parent has, too, but tells less
  * often. */
-static bool has_ended(struct lac_drain_source *source, uint64_t now_ns)
+static bool has_ended(struct lac_drain_source *source, bool final, uint64_t now_ns)
 {
-    if (!source->can_end || now_ns < source->next_ask_ns) {
+    if (!source->can_end || (!final && now_ns < source->next_ask_ns)) {
         return false;
     }
     source->next_ask_ns = now_ns + ASK_NS;
@@ -417,7 +417,7 @@ static bool take_turn(struct lac_drain *drain, struct lac_drain_source *source, 
                       uint64_t now_ns)
 {
     /* first: what it wrote last is there now */
-    const bool is_over = has_ended(source, now_ns);
+    const bool is_over = has_ended(source, final, now_ns);
     const bool refreshes = now_ns >= source->next_refresh_ns;
     bool has_moved;
 
