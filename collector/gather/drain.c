@@ -5,6 +5,7 @@
 #include "collector/base/monotonic.h"
 #include "collector/gather/drain_private.h"
 #include "collector/gather/shared_spool.h"
+#include "collector/sample/proc_files.h"
 #include "lacuna/spool.h"
 
 #include <assert.h>
@@ -37,8 +38,7 @@ static const uint64_t PAUSE_NS = 200000, PAUSE_NS_MAX = 400000000;
 
 enum {
     FEW_SOURCES = 16,
-    OPEN_FILES = 48,      /* that others here have open, */
-    SAMPLER_FRACTION = 4, /* beside those of all that the sampler keeps */
+    OPEN_FILES = 48, /* that others here have open, beside those that the sampler keeps */
     OPEN_MAX = 4096,
     OPEN_MIN = 2,
     NAMES_TRIED = 16,
@@ -99,7 +99,7 @@ static void raise_limit(struct lac_drain *drain)
 
         limit.rlim_cur = setrlimit(RLIMIT_NOFILE, &raised) == 0 ? limit.rlim_max : limit.rlim_cur;
     }
-    others = OPEN_FILES + limit.rlim_cur / SAMPLER_FRACTION;
+    others = OPEN_FILES + limit.rlim_cur / LAC_PROC_FILES_FRACTION;
     if (limit.rlim_cur > others + 2 * OPEN_MIN) {
         drain->open_max = (limit.rlim_cur - others) / 2 >= OPEN_MAX
                               ? OPEN_MAX

@@ -22,6 +22,10 @@ struct lac_thread_counters {
     char name[17];
 };
 
+/** The part of the files that a process may have open that may be kept so here: the others are left
+ * to whoever else opens many. */
+enum { LAC_PROC_FILES_FRACTION = 4 };
+
 /** Reads a file of a process (tid 0) or thread that may stay open until the next time: opening and
  * closing costs three times what reading does.
  * @param file -1 where it is closed

@@ -38,8 +38,7 @@ enum {
     EARLY_LOOK_FRACTION = 100,
     PROCESSES_MAX = 4096,
     THREADS_MAX = 4096,
-    FILES_MAX = 1024,   /* kept open: some 6 KiB each in the kernel; and no more */
-    FILES_FRACTION = 4, /* than this part of those that we may have */
+    FILES_MAX = 1024, /* kept open: some 6 KiB each in the kernel */
     GENERATIONS_MAX = 64,
 };
 
@@ -177,8 +176,8 @@ static unsigned files_to_keep(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
         return 0;
     }
-    return limit.rlim_cur / FILES_FRACTION < FILES_MAX ? (unsigned)(limit.rlim_cur / FILES_FRACTION)
-                                                       : FILES_MAX;
+    limit.rlim_cur /= LAC_PROC_FILES_FRACTION;
+    return limit.rlim_cur < FILES_MAX ? (unsigned)limit.rlim_cur : FILES_MAX;
 }
 
 /* A rate holds until the next one; behind the last there is none. */
