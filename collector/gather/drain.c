@@ -100,7 +100,7 @@ static void raise_limit(struct lac_drain *drain)
         limit.rlim_cur = setrlimit(RLIMIT_NOFILE, &raised) == 0 ? limit.rlim_max : limit.rlim_cur;
     }
     others = OPEN_FILES + limit.rlim_cur / LAC_PROC_FILES_FRACTION;
-    if (limit.rlim_cur > others + 2 * OPEN_MIN) {
+    if (limit.rlim_cur > others + (rlim_t)2 * OPEN_MIN) {
         drain->open_max = (limit.rlim_cur - others) / 2 >= OPEN_MAX
                               ? OPEN_MAX
                               : (size_t)(limit.rlim_cur - others) / 2;

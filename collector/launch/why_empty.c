@@ -3,6 +3,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
+#include "collector/launch/run_options.h"
 #include "collector/sample/proc_files.h"
 #include "collector/sample/sampler.h"
 

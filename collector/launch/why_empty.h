@@ -6,8 +6,6 @@
  * outside, now and then; what was seen decides what is said at the end.
  */
 
-#include "collector/launch/run_options.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +15,8 @@ enum {
     LAC_WHY_EMPTY_REASON_BYTES = 1024,
     LAC_WHY_EMPTY_SILENT_MS = 30000, /**< after so long it is told that nothing is recorded */
 };
+
+struct lac_run_options;
 
 struct lac_why_empty {
     uint64_t next_look_ms;

@@ -1,7 +1,6 @@
 #include "collector/sample/proc_files.h"
 
 #include "collector/base/count_of.h"
-#include "collector/base/io_full.h"
 
 #include <assert.h>
 #include <fcntl.h>
