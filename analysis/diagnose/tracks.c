@@ -3,6 +3,7 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
+#include "analysis/diagnose/facts/recorded/backward_modules.h"
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
 #include "analysis/diagnose/facts/recorded/launch_queue.h"
 #include "analysis/diagnose/facts/recorded/projected_ranges.h"
@@ -105,6 +106,7 @@ enum lac_status lac_diagnose_add_tracks(const struct lac_analysis *analysis,
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
         status = add_gaps(analysis, model, d);
     }
+    status = status ? status : lac_backward_modules_add(model);
     status = status ? status : lac_projected_ranges_add(model);
     return status ? status : lac_graph_modules_add(model);
 }

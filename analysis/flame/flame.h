@@ -34,7 +34,8 @@ enum lac_flame_by {
     LAC_FLAME_BY_RANGE,  /**< user annotations and NVTX ranges only, then the kernel */
     LAC_FLAME_BY_KERNEL, /**< the kernel (or cause, or host slice) alone */
     LAC_FLAME_BY_PYTHON, /**< Python functions, and what BY_OP has */
-    LAC_FLAME_BY_MODULE, /**< modules of the model ("nn.Module: ...") and what BY_RANGE has */
+    LAC_FLAME_BY_MODULE, /**< modules of the model ("nn.Module: ..."), those of the backward pass
+                            around "backward", and what BY_RANGE has */
     /* WAITING and CPU, BY_OP and BY_PYTHON: API calls and overheads too */
 };
 

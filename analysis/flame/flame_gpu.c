@@ -60,13 +60,16 @@ static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint64_t 
     }
 }
 
-static enum lac_status answer(struct lac_flame_walk *walk, uint64_t first, uint64_t end,
+static enum lac_status answer(struct lac_flame_walk *walk, uint32_t track, uint64_t end,
                               struct lac_flame_stack *stack, uint32_t *frame_of)
 {
     const struct lac_slices *s = &walk->model->slices;
+    struct lac_flame_slices slices = lac_flame_slices_of(walk, track);
     stack->count = 0;
-    for (uint64_t i = first; i < end; i++) {
-        bool is_frame = lac_flame_is_frame(walk, i);
+    while (slices.next < end) {
+        bool is_backward;
+        uint64_t i = lac_flame_next_slice(walk, &slices, &is_backward);
+        bool is_frame = is_backward || lac_flame_is_frame(walk, i);
         if (!is_frame && frame_of[i] != ASKED) {
             continue;
         }
@@ -80,7 +83,8 @@ static enum lac_status answer(struct lac_flame_walk *walk, uint64_t first, uint6
             frame_of[i] = frame + FRAME_BASE;
         }
         if (status == LAC_OK && is_frame) {
-            status = lac_flame_stack_push(stack, s->start_ns[i], end_ns, s->name[i], s->kind[i]);
+            status = lac_flame_stack_push(stack, s->start_ns[i], end_ns, s->name[i],
+                                          lac_flame_kind(walk, i, is_backward));
         }
         if (status != LAC_OK) {
             return status;
@@ -214,7 +218,7 @@ static enum lac_status find_frames(struct lac_flame_walk *walk, uint32_t *frame_
     ask(walk, frame_of, asked_end);
     for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
         if (asked_end[t] > 0 && model->tracks[t].kind == LAC_TRACK_THREAD) {
-            status = answer(walk, model->tracks[t].first, asked_end[t], &stack, frame_of);
+            status = answer(walk, t, asked_end[t], &stack, frame_of);
         }
     }
     lac_flame_stack_done(&stack);

@@ -23,16 +23,15 @@ struct lac_flame_sum {
 static uint8_t *look_at_names(const struct lac_model *model)
 {
     static const char STEP[] = "ProfilerStep#";
-    static const char MODULE[] = "nn.Module: ";
     uint8_t *names = calloc((size_t)model->strings.count + 1, 1);
     if (names == NULL) {
         return NULL;
     }
     for (uint32_t id = 0; id < model->strings.count; id++) {
         const char *name = lac_model_str(model, id);
-        names[id] = strncmp(name, STEP, sizeof(STEP) - 1) == 0       ? LAC_FLAME_NAME_STEP
-                    : strncmp(name, MODULE, sizeof(MODULE) - 1) == 0 ? LAC_FLAME_NAME_MODULE
-                                                                     : 0;
+        names[id] = strncmp(name, STEP, sizeof(STEP) - 1) == 0 ? LAC_FLAME_NAME_STEP
+                    : lac_is_module_name(name)                 ? LAC_FLAME_NAME_MODULE
+                                                               : 0;
     }
     for (uint32_t t = 0; t < model->track_count; t++) {
         const struct lac_track *track = &model->tracks[t];

@@ -97,20 +97,22 @@ enum lac_status lac_flame_time(struct lac_flame_walk *walk, uint32_t track,
                                const struct lac_flame_pieces *pieces, bool count_slices)
 {
     const struct lac_slices *s = &walk->model->slices;
-    uint64_t first = track == LAC_NONE ? 0 : walk->model->tracks[track].first;
-    uint64_t end = track == LAC_NONE ? 0 : first + walk->model->tracks[track].count;
+    struct lac_flame_slices slices = lac_flame_slices_of(walk, track);
     struct hand hand = {.walk = walk, .pieces = pieces, .count_slices = count_slices};
     enum lac_status status = LAC_OK;
     int64_t last_ns = pieces->count > 0 ? pieces->at[pieces->count - 1].end_ns : 0;
     lac_flame_stack_init(&hand.stack, walk->tree);
     hand.now_ns = pieces->count > 0 ? pieces->at[0].start_ns : 0;
     hand.stack.is_flat = walk->by == LAC_FLAME_BY_KERNEL;
-    for (uint64_t i = first; i < end && status == LAC_OK; i++) {
+    while ((slices.next < slices.end || slices.next_backward < slices.end_backward) &&
+           status == LAC_OK) {
+        bool is_backward;
+        uint64_t i = lac_flame_next_slice(walk, &slices, &is_backward);
         int64_t start_ns = s->start_ns[i];
         if (start_ns >= last_ns) {
             break;
         }
-        if (!lac_flame_is_frame(walk, i)) {
+        if (!is_backward && !lac_flame_is_frame(walk, i)) {
             continue;
         }
         int64_t end_ns = start_ns + s->dur_ns[i];
@@ -121,7 +123,8 @@ enum lac_status lac_flame_time(struct lac_flame_walk *walk, uint32_t track,
             lac_flame_stack_pop(&hand.stack, start_ns);
         }
         if (status == LAC_OK) {
-            status = lac_flame_stack_push(&hand.stack, start_ns, end_ns, s->name[i], s->kind[i]);
+            status = lac_flame_stack_push(&hand.stack, start_ns, end_ns, s->name[i],
+                                          lac_flame_kind(walk, i, is_backward));
         }
         if (status == LAC_OK && count_slices) {
             status = count_slice(&hand, start_ns, s->dur_ns[i]);

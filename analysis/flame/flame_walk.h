@@ -83,6 +83,52 @@ static inline bool lac_flame_is_frame(const struct lac_flame_walk *walk, uint64_
             (name & LAC_FLAME_NAME_MODULE) != 0);
 }
 
+/** The slices of a thread, and between them the modules whose backward pass it runs, by start. */
+struct lac_flame_slices {
+    uint64_t next, end;                   /**< of the thread */
+    uint64_t next_backward, end_backward; /**< of its LAC_TRACK_BACKWARD, which come first */
+};
+
+/** @param track LAC_NONE: no slices @return those of it, the modules only where they are frames */
+static inline struct lac_flame_slices lac_flame_slices_of(const struct lac_flame_walk *walk,
+                                                          uint32_t track)
+{
+    const struct lac_track *tracks = walk->model->tracks;
+    const bool has_modules = track != LAC_NONE && walk->by == LAC_FLAME_BY_MODULE;
+    const uint32_t backward = has_modules ? lac_model_backward_of(walk->model, track) : LAC_NONE;
+    struct lac_flame_slices slices = {0};
+    if (track != LAC_NONE) {
+        slices.next = tracks[track].first;
+        slices.end = slices.next + tracks[track].count;
+    }
+    if (backward != LAC_NONE) {
+        slices.next_backward = tracks[backward].first;
+        slices.end_backward = slices.next_backward + tracks[backward].count;
+    }
+    return slices;
+}
+
+/** The next one; there is one. */
+static inline uint64_t lac_flame_next_slice(const struct lac_flame_walk *walk,
+                                            struct lac_flame_slices *slices, bool *ret_is_backward)
+{
+    const int64_t *start_ns = walk->model->slices.start_ns;
+    *ret_is_backward =
+        slices->next_backward < slices->end_backward &&
+        (slices->next == slices->end || start_ns[slices->next_backward] <= start_ns[slices->next]);
+    return *ret_is_backward ? slices->next_backward++ : slices->next++;
+}
+
+/** The kind of a frame: that of the slice, of a module the same as in the forward pass. */
+static inline uint8_t lac_flame_kind(const struct lac_flame_walk *walk, uint64_t slice,
+                                     bool is_backward)
+{
+    const uint8_t name = walk->names[walk->model->slices.name[slice]];
+    return !is_backward                          ? walk->model->slices.kind[slice]
+           : (name & LAC_FLAME_NAME_MODULE) != 0 ? LAC_SLICE_PYTHON
+                                                 : LAC_SLICE_RANGE;
+}
+
 /** Put time down to a frame. @return LAC_OK; in the order of time LAC_ERR_NOMEM, LAC_ERR_LIMIT, too */
 static inline enum lac_status lac_flame_give(struct lac_flame_walk *walk, uint32_t frame,
                                              int64_t start_ns, int64_t length_ns)

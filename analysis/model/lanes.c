@@ -119,7 +119,7 @@ uint32_t lac_lane_set_place(struct lac_lane_set *set, int64_t start_ns, int64_t 
 bool lac_lanes_are_nested(enum lac_track_kind kind)
 {
     return kind == LAC_TRACK_THREAD || kind == LAC_TRACK_GPU_RANGE || kind == LAC_TRACK_STACKS ||
-           kind == LAC_TRACK_PROFILE;
+           kind == LAC_TRACK_PROFILE || kind == LAC_TRACK_BACKWARD;
 }
 
 uint32_t lac_lanes_lay(struct lac_lane_set *set, bool nested, const int64_t *start_ns,

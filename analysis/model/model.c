@@ -108,6 +108,28 @@ uint32_t lac_model_graph_modules_of(const struct lac_model *model, uint32_t stre
     return LAC_NONE;
 }
 
+bool lac_is_module_name(const char *name)
+{
+    static const char BEGIN[] = "nn.Module: ";
+
+    return strncmp(name, BEGIN, sizeof(BEGIN) - 1) == 0;
+}
+
+uint32_t lac_model_backward_of(const struct lac_model *model, uint32_t thread)
+{
+    const struct lac_track *const of = &model->tracks[thread];
+
+    for (uint32_t t = model->recorded_track_count; t < model->track_count; t++) {
+        const struct lac_track *const track = &model->tracks[t];
+
+        if (track->kind == LAC_TRACK_BACKWARD && track->process == of->process &&
+            track->tid == of->tid && track->id_text == of->id_text) {
+            return t;
+        }
+    }
+    return LAC_NONE;
+}
+
 uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, int64_t t_ns)
 {
     uint64_t low = model->tracks[track].first;
@@ -274,7 +296,7 @@ enum lac_status lac_model_add_track(struct lac_model *model, const struct lac_tr
     columns->count = first + slice_count;
     added = &model->tracks[model->track_count++];
     *added = *track;
-    added->process = LAC_NONE;
+    added->process = track->kind == LAC_TRACK_BACKWARD ? track->process : LAC_NONE;
     added->first = first;
     added->count = slice_count;
     added->lane_count =

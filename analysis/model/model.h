@@ -46,7 +46,8 @@ enum lac_slice_kind {
                              as a whole ("CUDA graph..."); detail -> kernels */
     LAC_SLICE_COPY = 2,   /**< GPU memory copy; detail -> copies */
     LAC_SLICE_MEMSET = 3, /**< GPU memory set; detail -> copies (bytes only) */
-    LAC_SLICE_GPU_RANGE = 4, /**< a host range projected onto a stream: not GPU work */
+    LAC_SLICE_GPU_RANGE = 4, /**< a host range projected onto a stream, or onto the thread of its
+                                backward pass: not GPU work */
     LAC_SLICE_API = 5,       /**< CUDA or HIP runtime or driver call; detail -> return value */
     LAC_SLICE_SYNC = 6,      /**< synchronization record (CUPTI), not the call */
     LAC_SLICE_OVERHEAD = 7,  /**< the profiler's own cost, lazy loading, full command buffer */
@@ -74,6 +75,7 @@ enum lac_track_kind {
     LAC_TRACK_PROFILE =
         9, /**< stacks of a profile without times that was joined, merged and side by
                                 side: where a slice starts means nothing, and it is no row */
+    LAC_TRACK_BACKWARD = 10, /**< derived: the modules whose backward pass a host thread runs */
     LAC_TRACK_KIND_COUNT_
 };
 
@@ -293,6 +295,12 @@ uint32_t lac_model_track_of(const struct lac_model *model, uint64_t slice);
 /** That of a stream, or LAC_NONE. O(derived tracks). */
 uint32_t lac_model_graph_modules_of(const struct lac_model *model, uint32_t stream);
 
+/** Whether a Python slice of that name is the forward pass of a module: "nn.Module: Linear_0". */
+bool lac_is_module_name(const char *name);
+
+/** The derived LAC_TRACK_BACKWARD track of a thread, or LAC_NONE. O(derived tracks). */
+uint32_t lac_model_backward_of(const struct lac_model *model, uint32_t thread);
+
 /** First slice of `track` that starts at or after `t_ns` (track end if none). */
 uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, int64_t t_ns);
 
@@ -321,7 +329,8 @@ int lac_derived_slice_order(const void *a, const void *b);
 /**
  * Append a derived track with slices in ascending start order. Ids of recorded slices stay.
  *
- * @param track kind, name, device, sort_index are taken; the rest is computed
+ * @param track kind, name, ids, device, sort_index are taken, and of a LAC_TRACK_BACKWARD the
+ *        process; the rest is computed
  * @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT, or LAC_ERR_MISUSE when the slices are unsorted
  */
 LAC_MUST_USE enum lac_status lac_model_add_track(struct lac_model *model,

@@ -35,11 +35,12 @@ const char *lac_slice_kind_name(enum lac_slice_kind kind)
 const char *lac_track_kind_name(enum lac_track_kind kind)
 {
     static const char *const names[] = {
-        [LAC_TRACK_THREAD] = "thread",   [LAC_TRACK_STREAM] = "stream",
-        [LAC_TRACK_COUNTER] = "counter", [LAC_TRACK_ASYNC] = "async",
-        [LAC_TRACK_MARKS] = "marks",     [LAC_TRACK_GPU_RANGE] = "gpu_range",
-        [LAC_TRACK_STEPS] = "steps",     [LAC_TRACK_GAPS] = "gaps",
-        [LAC_TRACK_STACKS] = "stacks",   [LAC_TRACK_PROFILE] = "profile",
+        [LAC_TRACK_THREAD] = "thread",     [LAC_TRACK_STREAM] = "stream",
+        [LAC_TRACK_COUNTER] = "counter",   [LAC_TRACK_ASYNC] = "async",
+        [LAC_TRACK_MARKS] = "marks",       [LAC_TRACK_GPU_RANGE] = "gpu_range",
+        [LAC_TRACK_STEPS] = "steps",       [LAC_TRACK_GAPS] = "gaps",
+        [LAC_TRACK_STACKS] = "stacks",     [LAC_TRACK_PROFILE] = "profile",
+        [LAC_TRACK_BACKWARD] = "backward",
     };
     _Static_assert(LAC_COUNT_OF(names) == LAC_TRACK_KIND_COUNT_, "name every kind");
 

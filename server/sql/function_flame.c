@@ -1,9 +1,10 @@
-/* flame(t0_ns, t1_ns, metric): the flame graph as rows. */
+/* flame(t0_ns, t1_ns, metric, frames): the flame graph as rows. */
 
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "server/json/flame_json.h"
 #include "server/sql/sql_trace.h"
 #include "server/sql/tables.h"
 #include "server/store/trace/flame/trace_flame.h"
@@ -24,6 +25,7 @@ static const struct lac_sql_column columns[] = {
     {"t0_ns", "INTEGER", "default: the start of the trace", LAC_SQL_WORDS_PLAIN},
     {"t1_ns", "INTEGER", "default: its end", LAC_SQL_WORDS_PLAIN},
     {"metric", "TEXT", "gpu (default), waiting or cpu", LAC_SQL_WORDS_PLAIN},
+    {"frames", "TEXT", "op (default), range, kernel, python or module", LAC_SQL_WORDS_PLAIN},
 };
 
 static void close_flame(void *state)
@@ -31,34 +33,42 @@ static void close_flame(void *state)
     lac_flame_destroy(state);
 }
 
-static enum lac_status read_metric(const struct lac_sql_arguments *arguments,
-                                   enum lac_flame_metric *ret_metric, struct lac_error *reterr)
+/* The place of an argument among its words. NULL keeps what is there. */
+static enum lac_status read_word(const struct lac_sql_arguments *arguments, unsigned number,
+                                 const char *const *words, unsigned *word, const char *problem,
+                                 struct lac_error *reterr)
 {
-    static const char *const metrics[] = {"gpu", "waiting", "cpu"};
-    sqlite3_value *value = arguments->value[2];
+    sqlite3_value *value = arguments->value[number];
     if (value == NULL || sqlite3_value_type(value) == SQLITE_NULL) {
         return LAC_OK;
     }
     const char *text = (const char *)sqlite3_value_text(value);
-    for (unsigned i = 0; text != NULL && i < LAC_COUNT_OF(metrics); i++) {
-        if (strcmp(text, metrics[i]) == 0) {
-            *ret_metric = (enum lac_flame_metric)i;
+    for (unsigned i = 0; text != NULL && words[i] != NULL; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *word = i;
             return LAC_OK;
         }
     }
-    return lac_fail(reterr, LAC_ERR_MISUSE, 0, "flame(): metric is gpu, waiting or cpu");
+    return lac_fail(reterr, LAC_ERR_MISUSE, 0, "%s", problem);
 }
 
 static enum lac_status open_flame(struct lac_sql_trace *trace,
                                   const struct lac_sql_arguments *arguments, void **ret_state,
                                   uint64_t *ret_count, struct lac_error *reterr)
 {
-    struct lac_flame_options options = {.metric = LAC_FLAME_GPU,
-                                        .by = LAC_FLAME_BY_OP,
-                                        .t0_ns = lac_sql_argument(arguments, 0, 0),
+    static const char *const metrics[] = {"gpu", "waiting", "cpu", NULL};
+    unsigned metric = LAC_FLAME_GPU;
+    unsigned by = LAC_FLAME_BY_OP;
+    struct lac_flame_options options = {.t0_ns = lac_sql_argument(arguments, 0, 0),
                                         .t1_ns = lac_sql_argument(arguments, 1, LAC_TIME_MAX_NS)};
     struct lac_flame *flame = NULL;
-    enum lac_status status = read_metric(arguments, &options.metric, reterr);
+    enum lac_status status =
+        read_word(arguments, 2, metrics, &metric, "flame(): metric is gpu, waiting or cpu", reterr);
+    status = status ? status
+                    : read_word(arguments, 3, lac_flame_bys, &by,
+                                "flame(): frames is op, range, kernel, python or module", reterr);
+    options.metric = (enum lac_flame_metric)metric;
+    options.by = (enum lac_flame_by)by;
     if (status || options.t1_ns <= options.t0_ns) {
         return status; /* nothing is in an empty interval */
     }
@@ -104,9 +114,9 @@ static const struct lac_sql_rows rows = {
 
 const struct lac_sql_table lac_sql_flame_table = {
     .name = "flame",
-    .doc = "the flame graph of all or of an interval: flame(t0_ns, t1_ns, metric)",
+    .doc = "the flame graph of all or of an interval: flame(t0_ns, t1_ns, metric, frames)",
     .columns = columns,
     .column_count = LAC_COUNT_OF(columns),
-    .argument_count = 3,
+    .argument_count = 4,
     .rows = &rows,
 };

@@ -220,6 +220,47 @@ static void add_steps(void)
     ck_assert_int_eq(lac_model_add_track(model, &track, steps, WILD_NS / STEP_NS), LAC_OK);
 }
 
+/** Modules anywhere in a thread's time whose backward pass it runs, so that many cross what it does. */
+static void add_backward(void)
+{
+    enum { MODULES = 2000 };
+    struct lac_derived_slice *modules = calloc(MODULES, sizeof(*modules));
+
+    ck_assert_ptr_nonnull(modules);
+    for (uint32_t t = 0; t < model->recorded_track_count; t += 2) {
+        struct lac_track track = model->tracks[t];
+        int64_t last_ns = 0;
+
+        if (track.kind != LAC_TRACK_THREAD || track.count == 0) {
+            continue;
+        }
+        const int64_t first_ns = model->slices.start_ns[track.first];
+        for (uint64_t s = track.first; s < track.first + track.count; s++) {
+            const int64_t end_ns = model->slices.start_ns[s] + model->slices.dur_ns[s];
+
+            last_ns = end_ns > last_ns ? end_ns : last_ns;
+        }
+        track.kind = LAC_TRACK_BACKWARD;
+        for (int i = 0; i < MODULES; i++) {
+            const char *const name = below(3) == 0 ? "backward" : "nn.Module: Net_0";
+
+            const int64_t start_ns = first_ns + (int64_t)below((uint64_t)(last_ns - first_ns) + 1);
+            const int64_t dur_ns = some_length();
+
+            modules[i] = (struct lac_derived_slice){
+                .start_ns = start_ns,
+                .dur_ns = start_ns + dur_ns <= last_ns ? dur_ns : last_ns - start_ns,
+                .link = LAC_NONE,
+                .kind = LAC_SLICE_GPU_RANGE};
+            ck_assert_int_eq(
+                lac_strings_intern(&model->strings, name, strlen(name), &modules[i].name), LAC_OK);
+        }
+        qsort(modules, MODULES, sizeof(*modules), lac_derived_slice_order);
+        ck_assert_int_eq(lac_model_add_track(model, &track, modules, MODULES), LAC_OK);
+    }
+    free(modules);
+}
+
 static void make_wild(uint64_t seed, uint32_t slices, bool with_samples)
 {
     struct wild wild = {0};
@@ -259,6 +300,7 @@ static void make_wild(uint64_t seed, uint32_t slices, bool with_samples)
     add_steps();
     add_gaps(0);
     add_gaps(1);
+    add_backward();
     ck_assert(lac_model_is_valid(model));
 }
 

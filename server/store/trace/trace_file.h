@@ -27,7 +27,7 @@ struct lac_trace_file;
 
 /** The version this program writes, and the newest it reads. */
 enum {
-    LAC_TRACE_FORMAT_VERSION = 6,
+    LAC_TRACE_FORMAT_VERSION = 7,
     LAC_TRACE_FORMAT_CHECKED = 2, /**< since this one every page carries a checksum */
     LAC_TRACE_FORMAT_ROOTS = 2,   /**< and gaps name the slices of their root causes */
     LAC_TRACE_FORMAT_ROWS = 3,    /**< since this one settings are rows */

@@ -50,7 +50,7 @@ function SliceDetails(
         <div class="tl-actions">
           {slice.link !== undefined && (
             <button type="button" class="tl-button" onClick={() => navigator.run('link')}>
-              {linkText(slice.kind)} <kbd>L</kbd>
+              {linkText(slice.kind, track?.kind === 'backward')} <kbd>L</kbd>
             </button>
           )}
           {(slice.loader?.batch ?? -1) >= 0 && (
@@ -216,7 +216,8 @@ function LoaderFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
   );
 }
 
-function linkText(kind: SliceInfo['kind']): string {
+function linkText(kind: SliceInfo['kind'], isBackward: boolean): string {
+  if (isBackward) return 'go to its forward pass';
   if (kind === 'api') return 'go to what it launched';
   if (kind === 'step') return 'go to its mark';
   return kind === 'gpu_range' ? 'go to the range' : 'go to launch';
@@ -239,6 +240,17 @@ function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInf
       : [link, slice, HOST_SIDE.get(slice.kind) ?? 'launched by'];
   const track = model.track(link.track);
   const row = track ? trackLabel(model.tracks, track).label : '';
+  if (model.track(slice.track)?.kind === 'backward') {
+    return (
+      <>
+        <Fact name="forward pass">
+          {link.short || link.name} <span class="tl-muted">{row}</span>
+        </Fact>
+        <Fact name="forward time">{timeFact(link.dur_ns)}</Fact>
+        <Fact name="begins after">{timeFact(slice.start_ns - link.start_ns)}</Fact>
+      </>
+    );
+  }
   return (
     <>
       <Fact name={label}>

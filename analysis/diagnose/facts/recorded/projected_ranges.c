@@ -8,12 +8,11 @@
 #include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char MODULE[] = "nn.Module: ";
 
 /** A range of the host, and its work on the stream that is being looked at. */
 struct range {
@@ -45,8 +44,7 @@ static int64_t end_of(const struct lac_model *model, uint32_t slice)
 static bool is_module(const struct lac_model *model, uint64_t slice)
 {
     return model->slices.kind[slice] == LAC_SLICE_PYTHON &&
-           strncmp(lac_model_str(model, model->slices.name[slice]), MODULE, sizeof(MODULE) - 1) ==
-               0;
+           lac_is_module_name(lac_model_str(model, model->slices.name[slice]));
 }
 
 static bool is_projected(const struct lac_model *model, uint64_t slice)
@@ -89,35 +87,58 @@ static bool has_ranges(const struct lac_model *model)
     return false;
 }
 
-static enum lac_status walk_thread(struct projection *projection, const struct lac_track *track)
+static void leave_ranges(const struct projection *projection, int64_t t_ns, uint32_t *open)
+{
+    while (*open != LAC_NONE &&
+           end_of(projection->model, projection->ranges[*open].slice) <= t_ns) {
+        *open = projection->ranges[*open].around;
+    }
+}
+
+static enum lac_status enter_range(struct projection *projection, uint64_t s, bool of_module,
+                                   uint32_t *open)
 {
     const struct lac_model *model = projection->model;
+
+    while (*open != LAC_NONE &&
+           end_of(model, projection->ranges[*open].slice) < end_of(model, (uint32_t)s)) {
+        *open = projection->ranges[*open].around;
+    }
+    if (!LAC_RESERVE(projection->ranges, projection->range_capacity, projection->range_count, 1)) {
+        return LAC_ERR_NOMEM;
+    }
+    projection->ranges[projection->range_count] = (struct range){
+        .slice = (uint32_t)s, .around = *open, .stream = LAC_NONE, .is_module = of_module};
+    *open = projection->range_count++;
+    return LAC_OK;
+}
+
+/** The thread's slices, and the modules whose backward pass it runs. */
+static enum lac_status walk_thread(struct projection *projection, uint32_t thread)
+{
+    const struct lac_model *model = projection->model;
+    const struct lac_track *track = &model->tracks[thread];
+    const uint32_t backward = lac_model_backward_of(model, thread);
+    uint64_t next = backward != LAC_NONE ? model->tracks[backward].first : 0;
+    const uint64_t end = backward != LAC_NONE ? next + model->tracks[backward].count : 0;
+    enum lac_status status = LAC_OK;
     uint32_t open = LAC_NONE;
 
-    for (uint64_t s = track->first; s < track->first + track->count; s++) {
-        while (open != LAC_NONE &&
-               end_of(model, projection->ranges[open].slice) <= model->slices.start_ns[s]) {
-            open = projection->ranges[open].around;
+    assert(projection->inside != NULL);
+    for (uint64_t s = track->first; s < track->first + track->count && !status; s++) {
+        const int64_t start_ns = model->slices.start_ns[s];
+
+        for (; next < end && model->slices.start_ns[next] <= start_ns && !status; next++) {
+            leave_ranges(projection, model->slices.start_ns[next], &open);
+            status = enter_range(projection, next, true, &open);
         }
-        if (is_projected(model, s)) {
-            while (open != LAC_NONE &&
-                   end_of(model, projection->ranges[open].slice) < end_of(model, (uint32_t)s)) {
-                open = projection->ranges[open].around;
-            }
-            if (!LAC_RESERVE(projection->ranges, projection->range_capacity,
-                             projection->range_count, 1)) {
-                return LAC_ERR_NOMEM;
-            }
-            projection->ranges[projection->range_count] =
-                (struct range){.slice = (uint32_t)s,
-                               .around = open,
-                               .stream = LAC_NONE,
-                               .is_module = is_module(model, s)};
-            open = projection->range_count++;
+        leave_ranges(projection, start_ns, &open);
+        if (is_projected(model, s) && !status) {
+            status = enter_range(projection, s, is_module(model, s), &open);
         }
         projection->inside[s] = open;
     }
-    return LAC_OK;
+    return status;
 }
 
 /** The range and those around it, until one that has work on the stream already. */
@@ -287,7 +308,7 @@ static enum lac_status project(struct projection *projection)
     memset(projection->inside, 0xff, (size_t)model->slices.count * sizeof(*projection->inside));
     for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {
         if (model->tracks[t].kind == LAC_TRACK_THREAD) {
-            status = walk_thread(projection, &model->tracks[t]);
+            status = walk_thread(projection, t);
         }
     }
     for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {

@@ -10,9 +10,10 @@
  * Append to each stream a LAC_TRACK_GPU_RANGE track of ranges and one of modules: of every host
  * range in which work for it was launched, from the start of the first operation to the end of the
  * last. A slice of it has the name of the range and links to it. Ranges are those of threads (not
- * async ones), modules those of Python stacks ("nn.Module: ..."). What an autograd thread launches
- * belongs to the ranges of that thread alone, as in Nsight Systems; of two ranges that overlap and
- * do not nest, to the later.
+ * async ones), modules those of Python stacks ("nn.Module: ...") and of the backward pass
+ * (backward_modules.h, which comes before). What an autograd thread launches belongs to the ranges
+ * of that thread alone, as in Nsight Systems; of two ranges that overlap and do not nest, to the
+ * later.
  *
  * PyTorch's profiler projects the innermost range of each launch: where a trace has such rows, only
  * the ranges around those are added ("outer ranges stream 7").

@@ -105,6 +105,8 @@ static enum lac_status want_links(const struct lac_flame_question *question, uin
                                   bool on_threads, struct lac_flame_wanted *wanted)
 {
     struct lac_trace_file *file = question->file;
+    const int64_t t0_ns = question->options->t0_ns;
+    const int64_t t1_ns = question->options->t1_ns;
     enum lac_status status = LAC_OK;
 
     for (uint32_t c = file->track_chunk[track];
@@ -112,14 +114,14 @@ static enum lac_status want_links(const struct lac_flame_question *question, uin
         const struct lac_chunk_columns *columns = NULL;
         struct lac_cache_entry *pin = NULL;
 
-        if (!lac_flame_may_be_inside(question->options, &file->chunks[c])) {
+        if (!lac_flame_may_be_inside(t0_ns, t1_ns, &file->chunks[c])) {
             continue;
         }
         status = lac_trace_chunk(file, c, LAC_FLAME_LINK_COLUMNS, &columns, &pin, question->reterr);
         for (uint64_t i = 0; status == LAC_OK && i < columns->at.count; i++) {
             const uint32_t link = columns->at.link[i];
 
-            if (link != LAC_NONE && lac_flame_is_inside(question, &columns->at, i) &&
+            if (link != LAC_NONE && lac_flame_is_inside(t0_ns, t1_ns, &columns->at, i) &&
                 (!on_threads ||
                  file->head.tracks[track_of(&file->head, link, wanted)].kind == LAC_TRACK_THREAD)) {
                 status = lac_flame_want(wanted, link);
@@ -170,6 +172,35 @@ static enum lac_status note_start(const struct lac_flame_question *question,
     return LAC_OK;
 }
 
+/** Modules whose backward pass launched something: from the first launch to the last, which the area
+ *  may not reach. Wanted slices are in order, so those of a thread lie side by side. */
+static enum lac_status want_backward_of_launches(const struct lac_model *head,
+                                                 struct lac_flame_wanted *wanted)
+{
+    for (uint64_t w = 0; w < wanted->count;) {
+        const uint32_t thread = track_of(head, wanted->ids[w], wanted);
+        const uint64_t end = head->tracks[thread].first + head->tracks[thread].count;
+        const uint32_t backward = lac_model_backward_of(head, thread);
+        const int64_t first_ns = wanted->start_ns[w];
+
+        while (w < wanted->count && wanted->ids[w] < end) {
+            w++;
+        }
+        if (backward == LAC_NONE) {
+            continue;
+        }
+        if (wanted->spans == NULL) {
+            wanted->spans = calloc(head->track_count, sizeof(*wanted->spans));
+        }
+        if (wanted->spans == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        wanted->extent[backward] = LAC_FLAME_SPAN;
+        wanted->spans[backward] = (struct lac_flame_span){first_ns, wanted->start_ns[w - 1] + 1};
+    }
+    return LAC_OK;
+}
+
 /** Launches of what ran in the area, on their threads, with what they were in. */
 static enum lac_status want_launches(const struct lac_flame_question *question,
                                      struct lac_flame_wanted *wanted)
@@ -196,9 +227,12 @@ static enum lac_status want_launches(const struct lac_flame_question *question,
         return status;
     }
     wanted->start_ns = malloc((wanted->count + 1) * sizeof(*wanted->start_ns));
-    return wanted->start_ns != NULL
-               ? visit(question, wanted, wanted->count, LAC_COLUMNS_TILE, note_start)
-               : LAC_ERR_NOMEM;
+    status = wanted->start_ns != NULL
+                 ? visit(question, wanted, wanted->count, LAC_COLUMNS_TILE, note_start)
+                 : LAC_ERR_NOMEM;
+    return status == LAC_OK && question->options->by == LAC_FLAME_BY_MODULE
+               ? want_backward_of_launches(head, wanted)
+               : status;
 }
 
 /** The operation that ended a gap tells the launch, and that the thread that was late. */
@@ -261,6 +295,20 @@ static void want_threads(const struct lac_flame_question *question, struct lac_f
     }
 }
 
+/** Modules whose backward pass is a part of the time on a wanted thread. */
+static void want_backward_of_threads(const struct lac_model *head, struct lac_flame_wanted *wanted)
+{
+    for (uint32_t t = 0; t < head->recorded_track_count; t++) {
+        if (head->tracks[t].kind == LAC_TRACK_THREAD && wanted->extent[t] == LAC_FLAME_AREA) {
+            const uint32_t backward = lac_model_backward_of(head, t);
+
+            if (backward != LAC_NONE) {
+                wanted->extent[backward] = LAC_FLAME_AREA;
+            }
+        }
+    }
+}
+
 enum lac_status lac_flame_find_wanted(const struct lac_flame_question *question,
                                       struct lac_flame_wanted *ret_wanted)
 {
@@ -279,6 +327,9 @@ enum lac_status lac_flame_find_wanted(const struct lac_flame_question *question,
     } else {
         want_threads(question, ret_wanted);
     }
+    if (question->options->by == LAC_FLAME_BY_MODULE) {
+        want_backward_of_threads(head, ret_wanted);
+    }
     for (uint32_t t = 0; t < head->track_count; t++) {
         if (head->tracks[t].kind == LAC_TRACK_STEPS) {
             ret_wanted->extent[t] = LAC_FLAME_ALL; /* the name of any step is no frame */
@@ -292,5 +343,6 @@ void lac_flame_wanted_done(struct lac_flame_wanted *wanted)
     free(wanted->extent);
     free(wanted->ids);
     free(wanted->start_ns);
+    free(wanted->spans);
     *wanted = (struct lac_flame_wanted){0};
 }

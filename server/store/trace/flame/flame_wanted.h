@@ -31,6 +31,7 @@ struct lac_flame_question {
 enum lac_flame_extent {
     LAC_FLAME_NOTHING = 0,
     LAC_FLAME_AREA, /**< the slices that reach into the area */
+    LAC_FLAME_SPAN, /**< those that reach into a span of the track's own */
     LAC_FLAME_ALL,
 };
 
@@ -44,6 +45,7 @@ struct lac_flame_wanted {
     uint8_t *extent;   /**< by track: enum lac_flame_extent */
     uint32_t *ids;     /**< single slices, ascending, each once */
     int64_t *start_ns; /**< of each, and what encloses one is wanted, too; NULL: it is not */
+    struct lac_flame_span *spans; /**< by track, where one is LAC_FLAME_SPAN; else NULL */
     uint64_t count, capacity;
     struct lac_flame_latest latest;
 };
@@ -66,21 +68,19 @@ LAC_MUST_USE enum lac_status lac_flame_left_out(struct lac_trace_file *file,
                                                 const uint8_t **ret_is_left_out,
                                                 struct lac_error *reterr);
 
-/** Whether a slice reaches into the area, or has no length and lies in it. */
-static inline bool lac_flame_is_inside(const struct lac_flame_question *question,
-                                       const struct lac_slices *at, uint64_t i)
+/** Whether a slice reaches into [t0, t1), or has no length and lies in it. */
+static inline bool lac_flame_is_inside(int64_t t0_ns, int64_t t1_ns, const struct lac_slices *at,
+                                       uint64_t i)
 {
-    const int64_t t0_ns = question->options->t0_ns;
-
-    return at->start_ns[i] < question->options->t1_ns &&
+    return at->start_ns[i] < t1_ns &&
            (at->start_ns[i] >= t0_ns || at->start_ns[i] + at->dur_ns[i] > t0_ns);
 }
 
 /** Whether slices of a chunk may. */
-static inline bool lac_flame_may_be_inside(const struct lac_flame_options *options,
+static inline bool lac_flame_may_be_inside(int64_t t0_ns, int64_t t1_ns,
                                            const struct lac_chunk_entry *chunk)
 {
-    return chunk->start_first < options->t1_ns && chunk->end_last >= options->t0_ns;
+    return chunk->start_first < t1_ns && chunk->end_last >= t0_ns;
 }
 
 #endif

@@ -66,6 +66,22 @@ static enum lac_status make_room(struct picking *picking, uint64_t more)
     return LAC_OK;
 }
 
+/** What slices of a track must reach into, of one that is not wanted as a whole: the area, or a span
+ *  of its own. */
+static struct lac_flame_span span_of(const struct picking *picking, uint32_t track)
+{
+    const struct lac_flame_options *options = picking->question->options;
+
+    return picking->wanted->extent[track] == LAC_FLAME_SPAN
+               ? picking->wanted->spans[track]
+               : (struct lac_flame_span){options->t0_ns, options->t1_ns};
+}
+
+static bool has_span(enum lac_flame_extent extent)
+{
+    return extent == LAC_FLAME_AREA || extent == LAC_FLAME_SPAN;
+}
+
 /** Single slices of a track that were not passed yet: [picking->next, end). */
 static uint64_t end_of_singles(const struct picking *picking, uint32_t track)
 {
@@ -98,6 +114,7 @@ static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
                  const struct lac_slices *at, enum lac_flame_extent extent, uint64_t end)
 {
     const enum lac_track_kind track = picking->question->file->head.tracks[chunk->track].kind;
+    const struct lac_flame_span span = span_of(picking, chunk->track);
     /* slices of threads that are no frames hold no time */
     const uint32_t kinds = track == LAC_TRACK_THREAD || track == LAC_TRACK_STACKS
                                ? picking->question->frame_kinds
@@ -109,7 +126,7 @@ static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
         const bool is_single = picking->next < end && picking->wanted->ids[picking->next] == id;
 
         if (picking->next >= end && extent != LAC_FLAME_ALL &&
-            (extent == LAC_FLAME_NOTHING || at->start_ns[i] >= picking->question->options->t1_ns)) {
+            (extent == LAC_FLAME_NOTHING || at->start_ns[i] >= span.end_ns)) {
             break; /* nothing that follows is wanted */
         }
         picking->next += is_single ? 1 : 0;
@@ -117,7 +134,7 @@ static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
             continue;
         }
         if (is_single || extent == LAC_FLAME_ALL ||
-            (extent == LAC_FLAME_AREA && lac_flame_is_inside(picking->question, at, i)) ||
+            (has_span(extent) && lac_flame_is_inside(span.start_ns, span.end_ns, at, i)) ||
             encloses_next(picking, end, at->start_ns[i] + at->dur_ns[i])) {
             to->start_ns[to->count] = at->start_ns[i];
             to->dur_ns[to->count] = at->dur_ns[i];
@@ -134,9 +151,10 @@ static void pick(struct picking *picking, const struct lac_chunk_entry *chunk,
 static bool is_wanted(const struct picking *picking, const struct lac_chunk_entry *chunk,
                       enum lac_flame_extent extent, uint64_t end)
 {
+    const struct lac_flame_span span = span_of(picking, chunk->track);
+
     return extent == LAC_FLAME_ALL ||
-           (extent == LAC_FLAME_AREA &&
-            lac_flame_may_be_inside(picking->question->options, chunk)) ||
+           (has_span(extent) && lac_flame_may_be_inside(span.start_ns, span.end_ns, chunk)) ||
            (picking->next < end &&
             picking->wanted->ids[picking->next] < chunk->first + chunk->count) ||
            encloses_next(picking, end, chunk->end_last);
@@ -360,7 +378,7 @@ static uint64_t count_in_area(const struct lac_trace_file *file,
     for (uint32_t c = 0; c < file->chunk_count; c++) {
         const struct lac_chunk_entry *chunk = &file->chunks[c];
 
-        count += lac_flame_may_be_inside(options, chunk) ? chunk->count : 0;
+        count += lac_flame_may_be_inside(options->t0_ns, options->t1_ns, chunk) ? chunk->count : 0;
     }
     return count;
 }

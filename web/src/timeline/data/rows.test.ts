@@ -243,6 +243,17 @@ test('rows move up and down, and the order that is kept brings them back there',
   );
 });
 
+test('modules of the backward pass stand above the thread that runs it', () => {
+  const tracks = [
+    track(0, 'thread', {role: 'main'}),
+    track(1, 'thread', {role: 'autograd', process: 1, id: '7'}),
+    track(2, 'backward', {process: 1, id: '7'}),
+    track(3, 'backward', {process: 0, id: '7'}),
+  ];
+  const rows = buildRows(tracksShape({processes: [], tracks, devices: []}, ''), ROWS_AT_START, 0);
+  assert.deepEqual(labels(rows).slice(0, 3), ['main thread', 'backward', 'autograd 7']);
+});
+
 test('a projection says what it is of, and of several GPUs which', () => {
   const label = (name: string, devices: readonly number[]): string => {
     const streams = devices.map((device, i) => track(i + 1, 'stream', {device}));

@@ -240,14 +240,17 @@ function essentialTracks(info: TracksInfo): TrackInfo[] {
   const chosen = [
     ...steps,
     ...gpu,
-    ...main,
-    ...busiest,
+    ...[...main, ...busiest].flatMap(t => [...live.filter(b => isBackwardOf(b, t)), t]),
     ...batches,
     ...workers.slice(0, WORKERS_ESSENTIAL_MAX),
   ];
   // Nothing of the usual kinds (counters only, async only): then everything is essential.
   return chosen.length > 0 ? chosen : live.slice(0, WORKERS_ESSENTIAL_MAX);
 }
+
+/** The modules whose backward pass a thread runs. */
+const isBackwardOf = (track: TrackInfo, thread: TrackInfo): boolean =>
+  track.kind === 'backward' && track.process === thread.process && track.id === thread.id;
 
 /** How far the host is ahead of a device, and what memory is held on it. */
 function countersOf(live: readonly TrackInfo[], device: number): TrackInfo[] {
@@ -455,6 +458,8 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
         title,
       };
     }
+    case 'backward':
+      return {label: 'backward', title: `modules whose backward pass runs · ${title}`};
     case 'marks':
       return {label: `marks ${own}`.trim(), title};
     case 'stacks':
@@ -491,7 +496,8 @@ function counterLabel(info: TracksInfo, own: string): string {
 }
 
 function streamName(track: TrackInfo): string {
-  return /stream/i.test(track.name) || track.id === '' ? track.name : `stream ${track.id}`;
+  const name = track.name.trim();
+  return /stream/i.test(name) || track.id === '' ? name : `stream ${track.id}`;
 }
 
 function threadName(info: TracksInfo, track: TrackInfo, own: string): string {

@@ -1,0 +1,468 @@
+/* An arrow leads from an operator of the forward pass to the function that autograd runs for it. The
+ * modules around the operator are laid over the function; what follows in the same modules stretches
+ * them. */
+
+#include "analysis/diagnose/facts/recorded/backward_modules.h"
+
+#include "analysis/model/strings.h"
+#include "collector/base/count_of.h"
+#include "collector/base/order.h"
+#include "collector/base/reserve.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Modules around an operator, and functions that run inside each other, at most. */
+enum { DEPTH_MAX = 64, NESTED_MAX = 16 };
+
+static const char ARROW[] = "fwdbwd";
+static const char CHECKPOINT[] = "CheckpointFunction";
+static const char CHECKPOINT_BACKWARD[] = "CheckpointFunctionBackward";
+
+/** What a name says. */
+enum { IS_MODULE = 1, IS_COMMUNICATION = 2, IS_CHECKPOINT = 3 };
+
+/** A module's forward pass on a host thread, or a range inside one. */
+struct module {
+    uint32_t slice;
+    uint32_t around; /**< the module that it lies in, which comes before it, or LAC_NONE */
+};
+
+struct arrow {
+    uint32_t forward, backward; /**< slices */
+};
+
+/** Slices of modules, the outermost first. */
+struct chain {
+    uint32_t at[DEPTH_MAX];
+    uint32_t count;
+};
+
+/** A function of autograd that is under way, and what of the open slices is of it. */
+struct function {
+    struct chain chain;
+    int64_t end_ns;
+    uint32_t base, open_count; /**< of those open: [base, open_count) */
+};
+
+/** Slices, ascending. */
+struct slice_list {
+    uint32_t *at;
+    uint32_t count, capacity;
+};
+
+struct walk {
+    struct lac_model *model;
+    struct module *modules; /**< ascending slice */
+    uint32_t module_count, module_capacity;
+    struct slice_list collectives; /**< slices of threads that start communication */
+    struct slice_list checkpoints; /**< forward passes that are recomputed */
+    struct arrow *arrows;          /**< ascending backward */
+    uint64_t arrow_count;
+    uint32_t backward_name;
+    struct lac_derived_slice *slices; /**< of the track that is being made */
+    uint64_t slice_count, slice_capacity;
+    uint64_t open[DEPTH_MAX * NESTED_MAX + NESTED_MAX]; /**< of them, that may still be stretched */
+    uint32_t open_count;
+    struct function functions[NESTED_MAX];
+    uint32_t function_count;
+    uint32_t latest; /**< function that was entered last, or LAC_NONE */
+};
+
+static int64_t end_of(const struct lac_model *model, uint32_t slice)
+{
+    return model->slices.start_ns[slice] + model->slices.dur_ns[slice];
+}
+
+static bool is_communication_name(const char *name)
+{
+    static const char *const begins[] = {"nccl:", "c10d::", "gloo:"};
+
+    for (size_t i = 0; i < LAC_COUNT_OF(begins); i++) {
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** By string id. NULL: none is the name of a module, or out of memory. */
+static uint8_t *look_at_names(const struct lac_model *model, enum lac_status *status)
+{
+    uint8_t *names = calloc((size_t)model->strings.count + 1, 1);
+    bool has_modules = false;
+
+    *status = names != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    for (uint32_t id = 1; names != NULL && id < model->strings.count; id++) {
+        const char *name = lac_model_str(model, id);
+
+        names[id] = lac_is_module_name(name)        ? IS_MODULE
+                    : is_communication_name(name)   ? IS_COMMUNICATION
+                    : strcmp(name, CHECKPOINT) == 0 ? IS_CHECKPOINT
+                                                    : 0;
+        has_modules = has_modules || names[id] == IS_MODULE;
+    }
+    if (!has_modules) {
+        free(names);
+        names = NULL;
+    }
+    return names;
+}
+
+/** Note a module, or a range in one: the same frames are around its backward pass. */
+static enum lac_status note_module(struct walk *walk, uint32_t slice, uint32_t *open)
+{
+    const struct lac_model *model = walk->model;
+    const bool is_module = model->slices.kind[slice] == LAC_SLICE_PYTHON;
+
+    while (*open != LAC_NONE && end_of(model, walk->modules[*open].slice) < end_of(model, slice)) {
+        *open = walk->modules[*open].around;
+    }
+    if (*open == LAC_NONE && !is_module) {
+        return LAC_OK;
+    }
+    if (!LAC_RESERVE(walk->modules, walk->module_capacity, walk->module_count, 1)) {
+        return LAC_ERR_NOMEM;
+    }
+    walk->modules[walk->module_count] = (struct module){slice, *open};
+    *open = walk->module_count++;
+    return LAC_OK;
+}
+
+static enum lac_status note(struct slice_list *list, uint32_t slice)
+{
+    if (!LAC_RESERVE(list->at, list->capacity, list->count, 1)) {
+        return LAC_ERR_NOMEM;
+    }
+    list->at[list->count++] = slice;
+    return LAC_OK;
+}
+
+static enum lac_status find_modules(struct walk *walk, const uint8_t *names)
+{
+    const struct lac_model *model = walk->model;
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        uint32_t open = LAC_NONE;
+
+        if (track->kind != LAC_TRACK_THREAD) {
+            continue;
+        }
+        for (uint64_t s = track->first; s < track->first + track->count && !status; s++) {
+            const uint8_t name = names[model->slices.name[s]];
+            const uint8_t kind = model->slices.kind[s];
+
+            if (name == IS_COMMUNICATION || name == IS_CHECKPOINT) {
+                status = note(name == IS_CHECKPOINT ? &walk->checkpoints : &walk->collectives,
+                              (uint32_t)s);
+            } else if ((kind == LAC_SLICE_PYTHON && name == IS_MODULE) || kind == LAC_SLICE_RANGE) {
+                status = note_module(walk, (uint32_t)s, &open);
+            }
+        }
+    }
+    return status;
+}
+
+static int by_backward(const void *a, const void *b)
+{
+    const struct arrow *x = a;
+    const struct arrow *y = b;
+
+    return x->backward != y->backward ? LAC_ORDER(x->backward, y->backward)
+                                      : LAC_ORDER(x->forward, y->forward);
+}
+
+static enum lac_status find_arrows(struct walk *walk)
+{
+    const struct lac_model *model = walk->model;
+    const uint32_t name = lac_strings_find(&model->strings, ARROW, sizeof(ARROW) - 1);
+
+    walk->arrows = malloc((model->flow_count + 1) * sizeof(*walk->arrows));
+    if (walk->arrows == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t f = 0; f < model->flow_count && name != 0; f++) {
+        const struct lac_flow *flow = &model->flows[f];
+
+        if (flow->name == name) {
+            walk->arrows[walk->arrow_count++] = (struct arrow){flow->src, flow->dst};
+        }
+    }
+    qsort(walk->arrows, walk->arrow_count, sizeof(*walk->arrows), by_backward);
+    return LAC_OK;
+}
+
+/** The place of the first behind a slice, or the count. */
+static uint32_t place_behind(const struct slice_list *list, uint32_t slice)
+{
+    uint32_t low = 0;
+    uint32_t high = list->count;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (list->at[middle] <= slice) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/** Whether communication begins behind one slice of a thread and before another. */
+static bool is_communication_between(const struct walk *walk, uint32_t slice, uint32_t later)
+{
+    const uint32_t place = place_behind(&walk->collectives, slice);
+
+    return place < walk->collectives.count && walk->collectives.at[place] < later;
+}
+
+/** The operator that a function is the backward pass of. Operators count no sequence number while
+ *  activations are not kept, so the arrow of a checkpoint begins at the last one inside it. */
+static uint32_t operator_of(const struct walk *walk, const struct arrow *arrow)
+{
+    const struct lac_model *model = walk->model;
+    const char *function = lac_model_str(model, model->slices.name[arrow->backward]);
+    const uint32_t place = place_behind(&walk->checkpoints, arrow->forward);
+    const uint32_t checkpoint = place > 0 ? walk->checkpoints.at[place - 1] : LAC_NONE;
+
+    return checkpoint != LAC_NONE && strstr(function, CHECKPOINT_BACKWARD) != NULL &&
+                   lac_model_track_of(model, checkpoint) ==
+                       lac_model_track_of(model, arrow->forward) &&
+                   end_of(model, checkpoint) >= end_of(model, arrow->forward)
+               ? checkpoint
+               : arrow->forward;
+}
+
+/** The modules around a slice of that track. */
+static void find_chain(const struct walk *walk, const struct lac_track *track, uint32_t slice,
+                       struct chain *ret_chain)
+{
+    const struct lac_model *model = walk->model;
+    uint32_t low = 0;
+    uint32_t high = walk->module_count;
+    uint32_t depth = 0;
+    uint32_t innermost;
+
+    while (low < high) { /* the first module behind the slice */
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (walk->modules[middle].slice < slice) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    innermost = low > 0 && walk->modules[low - 1].slice >= track->first ? low - 1 : LAC_NONE;
+    while (innermost != LAC_NONE &&
+           end_of(model, walk->modules[innermost].slice) < end_of(model, slice)) {
+        innermost = walk->modules[innermost].around;
+    }
+    for (uint32_t m = innermost; m != LAC_NONE; m = walk->modules[m].around) {
+        depth++;
+    }
+    ret_chain->count = depth < DEPTH_MAX ? depth : DEPTH_MAX;
+    for (uint32_t m = innermost; m != LAC_NONE; m = walk->modules[m].around) {
+        if (--depth < DEPTH_MAX) {
+            ret_chain->at[depth] = walk->modules[m].slice;
+        }
+    }
+}
+
+static uint32_t count_common(const struct chain *a, const struct chain *b)
+{
+    uint32_t common = 0;
+
+    while (common < a->count && common < b->count && a->at[common] == b->at[common]) {
+        common++;
+    }
+    return common;
+}
+
+/** Functions that have ended, and what lay inside them. Their own slices may go on in the next. */
+static void leave_functions(struct walk *walk, int64_t t_ns)
+{
+    while (walk->function_count > 0 && walk->functions[walk->function_count - 1].end_ns <= t_ns) {
+        walk->open_count = walk->functions[--walk->function_count].open_count;
+    }
+}
+
+static enum lac_status open_slice(struct walk *walk, uint32_t name, uint32_t link, uint32_t slice)
+{
+    const struct lac_slices *slices = &walk->model->slices;
+
+    if (walk->slice_count == slices->count) {
+        return LAC_ERR_LIMIT;
+    }
+    if (!LAC_RESERVE(walk->slices, walk->slice_capacity, walk->slice_count, 1)) {
+        return LAC_ERR_NOMEM;
+    }
+    walk->open[walk->open_count++] = walk->slice_count;
+    walk->slices[walk->slice_count++] =
+        (struct lac_derived_slice){.start_ns = slices->start_ns[slice],
+                                   .dur_ns = slices->dur_ns[slice],
+                                   .name = name,
+                                   .link = link,
+                                   .kind = LAC_SLICE_GPU_RANGE};
+    return LAC_OK;
+}
+
+/** Whether the open slice at that place shows the same pass of the same module. */
+static bool is_open(const struct walk *walk, uint32_t place, uint32_t module)
+{
+    return place < walk->open_count && walk->slices[walk->open[place]].link == module;
+}
+
+/** Lay the modules over a function: what is open of them is stretched, the others begin. */
+static enum lac_status enter(struct walk *walk, const struct arrow *arrow,
+                             const struct chain *chain, uint32_t skipped)
+{
+    const struct lac_model *model = walk->model;
+    const uint32_t base =
+        walk->function_count > 0 ? walk->functions[walk->function_count - 1].open_count : 0;
+    const int64_t end_ns = end_of(model, arrow->backward);
+    enum lac_status status = LAC_OK;
+    uint32_t place = base;
+
+    /* the bucket of gradients that was complete just then is not of this module */
+    if (walk->latest != LAC_NONE && is_communication_between(walk, walk->latest, arrow->backward)) {
+        walk->open_count = base;
+    }
+    walk->latest = arrow->backward;
+    for (uint32_t i = skipped; i < chain->count && is_open(walk, place, chain->at[i]); i++) {
+        place++;
+    }
+    /* "backward" of just these modules goes on, too */
+    if (place - base == chain->count - skipped && place < walk->open_count &&
+        walk->slices[walk->open[place]].name == walk->backward_name) {
+        place++;
+    }
+    walk->open_count = place;
+    for (uint32_t i = base; i < place; i++) {
+        struct lac_derived_slice *slice = &walk->slices[walk->open[i]];
+
+        slice->dur_ns = end_ns - slice->start_ns;
+    }
+    for (uint32_t i = skipped + (place - base); i <= chain->count && status == LAC_OK; i++) {
+        status =
+            i < chain->count
+                ? open_slice(walk, model->slices.name[chain->at[i]], chain->at[i], arrow->backward)
+                : open_slice(walk, walk->backward_name, arrow->forward, arrow->backward);
+    }
+    walk->functions[walk->function_count++] = (struct function){
+        .chain = *chain, .end_ns = end_ns, .base = base, .open_count = walk->open_count};
+    return status;
+}
+
+static enum lac_status pass(struct walk *walk, const struct lac_track *track,
+                            const struct arrow *arrow)
+{
+    const struct lac_model *model = walk->model;
+    const struct lac_track *from = &model->tracks[lac_model_track_of(model, arrow->forward)];
+    struct chain chain;
+    struct chain around;
+    uint32_t skipped;
+
+    leave_functions(walk, model->slices.start_ns[arrow->backward]);
+    find_chain(walk, from, operator_of(walk, arrow), &chain);
+    find_chain(walk, track, arrow->backward, &around);
+    skipped = count_common(&chain, &around);
+    if (walk->function_count > 0) {
+        const uint32_t common =
+            count_common(&chain, &walk->functions[walk->function_count - 1].chain);
+
+        if (common == chain.count) {
+            return LAC_OK; /* a part of the function that is under way */
+        }
+        skipped = common > skipped ? common : skipped;
+    }
+    return chain.count == 0 || walk->function_count == NESTED_MAX
+               ? LAC_OK
+               : enter(walk, arrow, &chain, skipped);
+}
+
+static enum lac_status append(struct walk *walk, const struct lac_track *thread)
+{
+    struct lac_track track = *thread;
+
+    track.kind = LAC_TRACK_BACKWARD;
+    qsort(walk->slices, walk->slice_count, sizeof(*walk->slices), lac_derived_slice_order);
+    return lac_model_add_track(walk->model, &track, walk->slices, walk->slice_count);
+}
+
+/** The arrows that lead to one thread. */
+static enum lac_status walk_thread(struct walk *walk, uint32_t t, uint64_t first, uint64_t end)
+{
+    const struct lac_track track = walk->model->tracks[t];
+    enum lac_status status = LAC_OK;
+
+    walk->slice_count = 0;
+    walk->open_count = 0;
+    walk->function_count = 0;
+    walk->latest = LAC_NONE;
+    for (uint64_t a = first; a < end && status == LAC_OK; a++) {
+        status = pass(walk, &track, &walk->arrows[a]);
+    }
+    if (status == LAC_OK && walk->slice_count > 0) {
+        status = append(walk, &track);
+    }
+    return status == LAC_ERR_LIMIT ? LAC_OK : status;
+}
+
+static enum lac_status walk_threads(struct walk *walk)
+{
+    const struct lac_model *model = walk->model;
+    enum lac_status status = lac_strings_intern(&walk->model->strings, LAC_BACKWARD_NAME,
+                                                strlen(LAC_BACKWARD_NAME), &walk->backward_name);
+
+    for (uint64_t first = 0; first < walk->arrow_count && status == LAC_OK;) {
+        const uint32_t t = lac_model_track_of(model, walk->arrows[first].backward);
+        const uint64_t track_end = model->tracks[t].first + model->tracks[t].count;
+        uint64_t end = first + 1;
+
+        while (end < walk->arrow_count && walk->arrows[end].backward < track_end) {
+            end++;
+        }
+        if (model->tracks[t].kind == LAC_TRACK_THREAD) {
+            status = walk_thread(walk, t, first, end);
+        }
+        first = end;
+    }
+    return status;
+}
+
+enum lac_status lac_backward_modules_add(struct lac_model *model)
+{
+    enum lac_status status = LAC_OK;
+    struct walk *walk = NULL;
+    uint8_t *names = NULL;
+
+    if (model->flow_count == 0) {
+        return LAC_OK;
+    }
+    names = look_at_names(model, &status);
+    if (names == NULL) {
+        return status;
+    }
+    walk = calloc(1, sizeof(*walk));
+    status = walk != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    if (walk != NULL) {
+        walk->model = model;
+        status = find_modules(walk, names);
+        status = status != LAC_OK ? status : find_arrows(walk);
+        status = status != LAC_OK || walk->module_count == 0 ? status : walk_threads(walk);
+        free(walk->modules);
+        free(walk->collectives.at);
+        free(walk->checkpoints.at);
+        free(walk->arrows);
+        free(walk->slices);
+    }
+    free(walk);
+    free(names);
+    return status;
+}
