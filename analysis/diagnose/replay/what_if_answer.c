@@ -16,27 +16,51 @@ static int by_value(const void *a, const void *b)
     return LAC_ORDER(x, y);
 }
 
+/** What becomes of a step: factor of its own part and of its wait for data, and what is added. */
+struct retiming {
+    double own, wait, more_ns;
+};
+
 /**
- * The median of the re-timed steps: each loses what the mean loses of its own part, and its wait
- * for data shrinks (or grows) in proportion.
+ * Faster, the own part loses what the mean loses of it and the wait shrinks with what is left.
+ * Slower, the own part grows, and covers the wait. But where the change is to the workers, the wait
+ * grows as it is spread over the steps now; evenly where there is none to speak of, or with one
+ * worker, for which each step waits.
  */
-static int64_t median_after(const struct lac_facts *facts, double mean_ns)
+static struct retiming retiming_of(const struct lac_step_time *time, int32_t workers,
+                                   double mean_ns)
+{
+    const bool is_slower = mean_ns > time->step_ns;
+    if (time->s_ns <= 0.0) {
+        return (struct retiming){1.0, 1.0, 0.0};
+    }
+    if (is_slower && workers == LAC_WHAT_IF_UNSET) {
+        return (struct retiming){mean_ns / time->s_ns, 0.0, 0.0};
+    }
+    if (is_slower && (!time->is_starving || workers <= 1)) {
+        return (struct retiming){1.0, 0.0, mean_ns - time->s_ns};
+    }
+    const double own_ns = fmin(mean_ns, time->s_ns);
+    return (struct retiming){own_ns / time->s_ns,
+                             time->starved_ns > 0.0 ? (mean_ns - own_ns) / time->starved_ns : 1.0,
+                             0.0};
+}
+
+/** The median of the re-timed steps. */
+static int64_t median_after(const struct lac_facts *facts, int32_t workers, double mean_ns)
 {
     const struct lac_analysis *analysis = facts->analysis;
-    const struct lac_step_time *time = facts->time;
+    const struct retiming after = retiming_of(facts->time, workers, mean_ns);
     double *steps = malloc(analysis->step_count * sizeof(*steps));
     if (steps == NULL) {
         return LAC_UNKNOWN_NS;
     }
-    double own_ns = fmin(mean_ns, time->s_ns);
-    double own_factor = time->s_ns > 0.0 ? own_ns / time->s_ns : 1.0;
-    double wait_factor = time->starved_ns > 0.0 ? (mean_ns - own_ns) / time->starved_ns : 1.0;
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
         if (step->left_out == LAC_STEP_KEPT) {
-            steps[count++] = own_factor * (double)(step->dur_ns - step->starved_ns) +
-                             wait_factor * (double)step->starved_ns;
+            steps[count++] = after.own * (double)(step->dur_ns - step->starved_ns) +
+                             after.wait * (double)step->starved_ns + after.more_ns;
         }
     }
     qsort(steps, count, sizeof(*steps), by_value);
@@ -255,7 +279,7 @@ void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_change
     analysis->what_if_step = band_of(mean_ns, is_exact ? 0.0 : own_error(facts->time));
     analysis->what_if_assumption = is_exact ? "Exact: the steps hold nothing that this changes."
                                             : assumption_of(facts, what_if);
-    analysis->what_if_median_ns = median_after(facts, mean_ns[LAC_CASE_MID]);
+    analysis->what_if_median_ns = median_after(facts, what_if->workers, mean_ns[LAC_CASE_MID]);
     answer_alone(facts, what_if);
 }
 

@@ -124,7 +124,6 @@ static enum lac_status walk_thread(struct projection *projection, uint32_t threa
     enum lac_status status = LAC_OK;
     uint32_t open = LAC_NONE;
 
-    assert(projection->inside != NULL);
     for (uint64_t s = track->first; s < track->first + track->count && !status; s++) {
         const int64_t start_ns = model->slices.start_ns[s];
 
@@ -144,6 +143,7 @@ static enum lac_status walk_thread(struct projection *projection, uint32_t threa
 /** The range and those around it, until one that has work on the stream already. */
 static enum lac_status touch(struct projection *projection, uint32_t range, uint32_t stream)
 {
+    assert(projection->ranges != NULL);
     for (uint32_t r = range; r != LAC_NONE && projection->ranges[r].stream != stream;
          r = projection->ranges[r].around) {
         if (projection->touched_count == projection->room) {
