@@ -1,6 +1,7 @@
 /* Whose steps they are: the host's marks or the device's distances; what each then counts. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
@@ -319,6 +320,26 @@ START_TEST(three_long_waits_show_a_round_behind_free_batches)
 }
 END_TEST
 
+/** One long wait in n, of which the first is before the GPU begins: three stretches of n - 1 steps hold one
+ *  just as well. */
+START_TEST(a_few_rounds_show_how_many_workers_there_are)
+{
+    static const int workers[] = {5, 6, 8, 10};
+    for (size_t w = 0; w < LAC_COUNT_OF(workers); w++) {
+        const int n = workers[w];
+        double waits_us[40];
+        for (int i = 0; i < 4 * n; i++) {
+            waits_us[i] = i % n == 0 ? 9000.0 : 10.0;
+        }
+        (void)draw_waits(waits_us, 4 * n);
+        const double round_us = 9000.0 + (n - 1) * 10.0 + n * 960.0;
+        ck_assert_uint_ge(analysis->step_kept_count, (unsigned)n);
+        ck_assert_uint_eq(analysis->step_kept_count % (unsigned)n, 0);
+        ck_assert_double_eq_tol((double)analysis->step_mean_ns, 1000.0 * round_us / n, 30000.0);
+    }
+}
+END_TEST
+
 START_TEST(waits_without_a_rhythm_keep_their_noise)
 {
     static const double waits_us[] = {2.0,    5000.0, 2.0, 9000.0, 2.0,    2.0,    2.0,
@@ -548,6 +569,7 @@ int main(void)
     tcase_add_test(tcase, rounds_of_the_workers_are_no_noise);
     tcase_add_test(tcase, rounds_begin_where_they_come_back);
     tcase_add_test(tcase, three_long_waits_show_a_round_behind_free_batches);
+    tcase_add_test(tcase, a_few_rounds_show_how_many_workers_there_are);
     tcase_add_test(tcase, waits_without_a_rhythm_keep_their_noise);
     tcase_add_test(tcase, blocks_of_one_pass_are_no_steps);
     tcase_add_test(tcase, passes_that_repeat_with_both_halves_are_steps);

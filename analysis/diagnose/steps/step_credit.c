@@ -13,6 +13,8 @@
 enum {
     PERIODS_MIN = 3,
     WORKERS_MAX = 32,
+    PERIODS_STEADY_MIN = 2, /* where single steps are alike */
+    STEADIER_MIN = 4,       /* so many times less drift */
 };
 
 /** Lengths of the kept steps as sums up to each, so that any stretch is a difference. */
@@ -76,15 +78,39 @@ static struct periods best_of_period(struct lengths lengths, uint32_t period)
     return best;
 }
 
+/** How much a step differs from the one a period later, on average. */
+static double drift_of(struct lengths lengths, const struct periods *periods)
+{
+    uint32_t first = lengths.count - periods->after - periods->covered;
+    uint32_t count = periods->covered - periods->period;
+    double sum_ns = 0.0;
+    for (uint32_t i = first; i < first + count; i++) {
+        sum_ns += fabs(sum_of(lengths, i, 1) - sum_of(lengths, i + periods->period, 1));
+    }
+    return count > 0 ? sum_ns / count : 0.0;
+}
+
+/** Where one step of n is long, n - 1 steps hold one just as well for up to n periods, each time at
+ *  another place: the true period is the one after which single steps are alike, if it holds for
+ *  about as many. */
+static bool is_steadier(struct lengths lengths, const struct periods *here,
+                        const struct periods *best)
+{
+    return best->period > 0 && here->covered >= here->period * PERIODS_STEADY_MIN &&
+           here->covered + here->period > best->covered &&
+           drift_of(lengths, here) < drift_of(lengths, best) / STEADIER_MIN;
+}
+
 /** By the kept steps alone: the period that holds for most of them, the shortest of such. */
 static struct periods find_periods(struct lengths lengths)
 {
     struct periods best = {0};
-    for (uint32_t period = 2; period <= WORKERS_MAX && period * PERIODS_MIN <= lengths.count;
+    for (uint32_t period = 2; period <= WORKERS_MAX && period * PERIODS_STEADY_MIN <= lengths.count;
          period++) {
         struct periods here = best_of_period(lengths, period);
-        bool is_better = best.period == 0 || here.covered >= best.covered + period;
-        if (is_better && here.covered >= period * PERIODS_MIN && !are_even(lengths, &here)) {
+        bool is_longer = here.covered >= period * PERIODS_MIN &&
+                         (best.period == 0 || here.covered >= best.covered + period);
+        if ((is_longer || is_steadier(lengths, &here, &best)) && !are_even(lengths, &here)) {
             best = here;
         }
     }
