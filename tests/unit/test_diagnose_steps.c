@@ -721,11 +721,34 @@ START_TEST(waits_count_inside_named_steps_only_and_starve_while_idle)
 }
 END_TEST
 
+/** Marks around the loop's body alone, numbered as PyTorch's are, which never leave a hole. */
+START_TEST(profiler_steps_that_leave_out_the_wait_last_until_the_next)
+{
+    sheet_blank();
+    for (int i = 0; i < 12; i++) {
+        const int t = i * 3000;
+        sheet_add("main wait %d 1900 batch=%d\n", t, i);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", t + 2000, i + 7);
+        sheet_corr++;
+        sheet_add("main call %d 2 #%u cudaLaunchKernel\n", t + 2010, sheet_corr);
+        sheet_add("gpu0.7 kernel %d 900 #%u gemm\n", t + 2020, sheet_corr);
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_str_eq(analysis->step_method, "profiler_step");
+    ck_assert_uint_eq(analysis->step_count, 12);
+    ck_assert_uint_eq(analysis->step_kept_count, 11);
+    ck_assert_int_eq(analysis->steps[11].left_out, LAC_STEP_UNTIMED);
+    ck_assert_int_eq(analysis->step_mean_ns, 3000000);
+    ck_assert_ptr_nonnull(sheet_finding("input-starvation"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_steps");
     TCase *tcase = tcase_create("steps");
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
+    tcase_add_test(tcase, profiler_steps_that_leave_out_the_wait_last_until_the_next);
     tcase_add_test(tcase, named_steps_are_all_counted_and_warm_up_is_not_kept);
     tcase_add_test(tcase, a_step_that_waited_for_data_is_kept);
     tcase_add_test(tcase, a_long_step_that_returns_is_no_warm_up);

@@ -40,6 +40,68 @@ static void take_starts(struct lac_facts *facts, uint32_t first)
     analysis->step_count--;
 }
 
+/**
+ * Marks that leave out the waiting for data (a loop body only) would hide it: where they leave holes,
+ * a step lasts until the next one begins. How long the last one is, nothing tells then.
+ */
+static void close_holes(struct lac_analysis *analysis, uint32_t first)
+{
+    struct lac_step *steps = analysis->steps;
+    const uint32_t count = analysis->step_count;
+    for (uint32_t i = first; i + 1 < count; i++) {
+        int64_t to_next_ns = steps[i + 1].start_ns - steps[i].start_ns;
+        if (to_next_ns > steps[i].dur_ns) {
+            steps[i].dur_ns = to_next_ns;
+        }
+    }
+    if (count >= first + 3 && steps[count - 1].dur_ns < steps[count - 2].dur_ns / 2) {
+        steps[count - 1].left_out = LAC_STEP_UNTIMED;
+    }
+}
+
+/** The number at the end of "ProfilerStep#12". */
+static uint64_t number_in(const char *name)
+{
+    const char *const at = strrchr(name, '#');
+    return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+/** Whether a wait for data of that thread begins in [from, to). `at` goes through the waits. */
+static bool has_wait_in(const struct lac_marks *waits, uint32_t track, int64_t from_ns,
+                        int64_t to_ns, uint64_t *at)
+{
+    while (*at < waits->count && waits->at[*at].start_ns < from_ns) {
+        ++*at;
+    }
+    for (uint64_t i = *at; i < waits->count && waits->at[i].start_ns < to_ns; i++) {
+        if (waits->at[i].track == track) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Whether PyTorch's marks were set by hand and leave out the wait before a step: its own follow each
+ *  other without a hole. Most of them do, of one thread and numbered in a row. */
+static bool leave_out_waits(const struct lac_facts *facts, const struct lac_marks *marks)
+{
+    const struct lac_model *model = facts->model;
+    uint64_t holes = 0;
+    uint64_t at = 0;
+    for (uint64_t i = 0; i + 1 < marks->count; i++) {
+        const struct lac_mark *mark = &marks->at[i];
+        const struct lac_mark *next = &marks->at[i + 1];
+        const char *name = lac_model_str(model, model->slices.name[mark->slice]);
+        const char *next_name = lac_model_str(model, model->slices.name[next->slice]);
+        if (mark->track != next->track || number_in(next_name) != number_in(name) + 1) {
+            return false;
+        }
+        holes += has_wait_in(&facts->wait_marks, mark->track, mark->start_ns + mark->dur_ns,
+                             next->start_ns, &at);
+    }
+    return marks->count >= STEPS_MIN && 2 * holes >= marks->count;
+}
+
 static enum lac_status from_marks(struct lac_facts *facts, const struct lac_marks *marks)
 {
     for (uint64_t i = 0; i < marks->count; i++) {
@@ -51,6 +113,9 @@ static enum lac_status from_marks(struct lac_facts *facts, const struct lac_mark
         }
     }
     take_starts(facts, 0);
+    if (leave_out_waits(facts, marks)) {
+        close_holes(facts->analysis, 0);
+    }
     return LAC_OK;
 }
 
@@ -124,10 +189,7 @@ static struct range_kind widest_kind(const struct lac_facts *facts, const struct
     return widest;
 }
 
-/**
- * Steps from ranges that users named. A range that leaves out the waiting for data (a loop body
- * only) would hide it: when the ranges leave holes, a step lasts until the next one begins.
- */
+/** Steps from ranges that users named. */
 static enum lac_status from_step_like(struct lac_facts *facts)
 {
     const struct lac_marks *marks = &facts->step_like_marks;
@@ -145,17 +207,7 @@ static enum lac_status from_step_like(struct lac_facts *facts)
         }
     }
     take_starts(facts, first);
-    struct lac_step *steps = facts->analysis->steps;
-    for (uint32_t i = first; i + 1 < facts->analysis->step_count; i++) {
-        int64_t to_next_ns = steps[i + 1].start_ns - steps[i].start_ns;
-        if (to_next_ns > steps[i].dur_ns) {
-            steps[i].dur_ns = to_next_ns;
-        }
-    }
-    uint32_t count = facts->analysis->step_count;
-    if (count >= first + 3 && steps[count - 1].dur_ns < steps[count - 2].dur_ns / 2) {
-        facts->analysis->step_count--; /* its hole is not seen: the range alone is no step */
-    }
+    close_holes(facts->analysis, first);
     return LAC_OK;
 }
 
