@@ -136,15 +136,36 @@ static enum lac_status demangle(struct lac_strings *strings, uint32_t **ret_name
     return status;
 }
 
+/* Of those that became another name, unless something was recorded under that one, too. */
+static enum lac_status keep_raw_names(struct lac_model *model, const uint32_t *names,
+                                      uint32_t recorded_count)
+{
+    model->raw_names = calloc(model->strings.count, sizeof(*model->raw_names));
+    if (model->raw_names == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    model->raw_name_count = model->strings.count;
+    for (uint32_t id = recorded_count; id > 0; id--) { /* of several the first */
+        if (names[id - 1] >= recorded_count) {
+            model->raw_names[names[id - 1]] = id - 1;
+        }
+    }
+    return LAC_OK;
+}
+
 /* Kernels and calls under the names that a programmer gave them. */
 static enum lac_status demangle_slices(struct lac_model *model)
 {
     struct lac_slices *slices = &model->slices;
+    const uint32_t recorded_count = model->strings.count;
     uint32_t *names;
-    const enum lac_status status = demangle(&model->strings, &names);
+    enum lac_status status = demangle(&model->strings, &names);
 
     for (uint64_t i = 0; names != NULL && i < slices->count; i++) {
         slices->name[i] = names[slices->name[i]];
+    }
+    if (names != NULL) {
+        status = keep_raw_names(model, names, recorded_count);
     }
     free(names);
     return status;

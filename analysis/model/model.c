@@ -35,6 +35,7 @@ void lac_model_free_columns(struct lac_model *model)
     free(model->sample_ts_ns);
     free(model->sample_value);
     free(model->flows);
+    free(model->raw_names);
 }
 
 void lac_model_destroy(struct lac_model *model)

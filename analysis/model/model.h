@@ -270,6 +270,10 @@ struct lac_model {
     struct lac_flow *flows; /**< ascending src */
     uint64_t flow_count;
 
+    uint32_t *raw_names;     /**< by string id: what was recorded of a name that is shown demangled,
+                                  0 of all others; NULL: there is none. Not stored */
+    uint32_t raw_name_count; /**< ids that it has an entry for */
+
     struct lac_report_line report[LAC_REPORT_LINES_MAX];
     uint32_t report_count;
 };
@@ -308,6 +312,12 @@ uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, in
 static inline const char *lac_model_str(const struct lac_model *model, uint32_t id)
 {
     return lac_strings_get(&model->strings, id);
+}
+
+/** The name as it was recorded: that of the compiler, where `id` is shown demangled. */
+static inline uint32_t lac_model_raw_name(const struct lac_model *model, uint32_t id)
+{
+    return id < model->raw_name_count && model->raw_names[id] != 0 ? model->raw_names[id] : id;
 }
 
 /** Entry of `devices` with that id, or LAC_NONE. */

@@ -29,7 +29,7 @@ void lac_document_kernels(struct lac_analysis_out *document)
     for (uint32_t row = 0; row < analysis->kernel_name_count && row < TOP_COUNT; row++) {
         const struct lac_kernel_facts *facts = &analysis->kernels[row];
         lac_json_open(json, NULL, '{');
-        lac_document_name(document, "name", facts->name);
+        lac_document_name(document, "name", lac_model_raw_name(document->model, facts->name));
         lac_json_uint(json, "count", facts->count);
         lac_json_ns(json, "total_ns", facts->total_ns);
         char name[64];

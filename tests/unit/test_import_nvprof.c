@@ -1,11 +1,13 @@
 /* Databases of nvprof, as SQLite and as SQL text, made row by row in the tables that nvprof writes. */
 
+#include "analysis/diagnose/result/analysis.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 #include "tests/support/nsys_file.h"
 #include "tests/support/real_traces.h"
 #include "tests/support/rounds.h"
+#include "tests/support/trace_draw.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -100,6 +102,40 @@ START_TEST(a_database_opens)
 }
 END_TEST
 
+/** It is shown demangled; what is counted by names goes by what was recorded. */
+START_TEST(the_recorded_name_says_what_is_a_layout_conversion)
+{
+    static const struct {
+        const char *recorded, *shown;
+        unsigned count;
+    } CASES[] = {
+        {"_Z9transposePf", "transpose(float*)", 0},
+        {"_ZN5cudnn16nchwToNhwcKernelE", "cudnn::nchwToNhwcKernel", 1},
+        {"transpose(float*)", "transpose(float*)", 1},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(CASES); i++) {
+        char update[128];
+        struct nsys_file made = nsys_file_begin();
+        nsys_file_sql(&made, DATABASE);
+        (void)snprintf(update, sizeof(update), "UPDATE StringTable SET value='%s' WHERE _id_=1;",
+                       CASES[i].recorded);
+        nsys_file_sql(&made, update);
+        nsys_file_done(&made);
+        struct lac_model *model = nsys_file_import(made.path);
+        struct lac_analysis *analysis = trace_diagnose(model);
+        const uint64_t kernel = find_slice(model, CASES[i].shown);
+        ck_assert_uint_ne(kernel, UINT64_MAX);
+        ck_assert_str_eq(
+            lac_model_str(model, lac_model_raw_name(model, model->slices.name[kernel])),
+            CASES[i].recorded);
+        ck_assert_uint_eq(analysis->layout_count, CASES[i].count);
+        lac_analysis_destroy(analysis);
+        lac_model_destroy(model);
+        ck_assert_int_eq(unlink(made.path), 0);
+    }
+}
+END_TEST
+
 START_TEST(a_dump_opens_the_same)
 {
     struct imported imported = import_text(DATABASE);
@@ -170,6 +206,7 @@ int main(void)
     TCase *read = tcase_create("read");
     tcase_set_timeout(read, 120);
     tcase_add_test(read, a_database_opens);
+    tcase_add_test(read, the_recorded_name_says_what_is_a_layout_conversion);
     tcase_add_test(read, a_dump_opens_the_same);
     tcase_add_test(read, a_dump_cut_anywhere_opens_or_says_why);
     tcase_add_test(read, a_hostile_dump_runs_nothing);

@@ -18,7 +18,8 @@ static int by_total(const void *a, const void *b, void *context)
     if (x->total_ns != y->total_ns) {
         return x->total_ns > y->total_ns ? -1 : 1;
     }
-    return strcmp(lac_model_str(model, x->name), lac_model_str(model, y->name));
+    return strcmp(lac_model_str(model, lac_model_raw_name(model, x->name)),
+                  lac_model_str(model, lac_model_raw_name(model, y->name)));
 }
 
 void lac_kernels_sort(struct lac_facts *facts)

@@ -56,6 +56,9 @@ static enum lac_status kernel_row_add(struct lac_facts *facts, uint32_t name, ui
     const struct lac_strings *strings = &facts->model->strings;
     lac_names_classify_with(facts->names, lac_strings_get(strings, name),
                             lac_strings_length(strings, name), &kernel_facts->names);
+    const uint32_t raw_name = lac_model_raw_name(facts->model, name);
+    kernel_facts->names.is_strict_layout = lac_names_is_strict_layout(
+        lac_strings_get(strings, raw_name), lac_strings_length(strings, raw_name));
     facts->kernel_row[name] = row;
     *ret_row = row;
     return LAC_OK;

@@ -256,7 +256,7 @@ static int match_value(const struct lac_names *names, enum lac_names_table table
 }
 
 /** The narrow rule of layout.kernel_count; fixed by the analysis format, so no table row. */
-static bool is_strict_layout(const char *name, size_t length)
+bool lac_names_is_strict_layout(const char *name, size_t length)
 {
     static const struct term anywhere[] = {
         {.text = "nchwtonhwc", .length = 10, .is_case_blind = true},
@@ -337,7 +337,7 @@ void lac_names_classify_with(const struct lac_names *names, const char *name, si
     assert(ret_class != NULL);
     assert(name != NULL || length == 0);
     struct lac_name_class name_class = {0};
-    name_class.is_strict_layout = is_strict_layout(name, length);
+    name_class.is_strict_layout = lac_names_is_strict_layout(name, length);
     name_class.is_graph = is_whole_graph(name, length);
     const struct lac_names_row *own = match_own(names, LAC_NAMES_FAMILY, name, length);
     if (match_value(names, LAC_NAMES_COMM, name, length, 0) != 0) {

@@ -69,6 +69,10 @@ struct lac_name_class {
                               format) */
 };
 
+/** The narrow rule of layout.kernel_count, of the name as it was recorded: a mangled one is of no
+ *  conversion unless it says so in so many letters. */
+bool lac_names_is_strict_layout(const char *name, size_t length);
+
 /** Classify the name of a kernel. Cost: about a microsecond; classify each distinct name once. */
 void lac_names_classify(const char *name, size_t length, struct lac_name_class *ret_class);
 
