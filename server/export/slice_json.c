@@ -155,6 +155,17 @@ static void put_loader(struct lac_slice_json *row, struct lac_json_members recor
     }
 }
 
+/** Where it differs from ours, which is written. */
+static void put_recorded_correlation(struct lac_slice_json *row,
+                                     const struct lac_json_member *member, uint32_t ours)
+{
+    char text[16];
+    const int length = snprintf(text, sizeof(text), "%" PRIu32, ours);
+    if (member->value_length != (size_t)length || memcmp(member->value, text, (size_t)length)) {
+        lac_json_raw(&row->json, "correlation in its process", member->value, member->value_length);
+    }
+}
+
 void lac_slice_json_args(struct lac_slice_json *row, const struct lac_track *track, uint64_t slice)
 {
     const struct lac_model *model = row->source->model;
@@ -169,8 +180,10 @@ void lac_slice_json_args(struct lac_slice_json *row, const struct lac_track *tra
             put_number(row, recorded, "stream", track->tid);
         }
     }
-    if (slices->corr != NULL && slices->corr[slice] != 0) {
-        put_number(row, recorded, "correlation", slices->corr[slice]);
+    /* ours, which is of one process alone; the recorded one may be of several */
+    const bool has_correlation = slices->corr != NULL && slices->corr[slice] != 0;
+    if (has_correlation) {
+        lac_json_uint(&row->json, "correlation", slices->corr[slice]);
     }
     uint32_t detail = slices->detail != NULL ? slices->detail[slice] : LAC_NONE;
     if (kind == LAC_SLICE_KERNEL) {
@@ -185,7 +198,11 @@ void lac_slice_json_args(struct lac_slice_json *row, const struct lac_track *tra
     }
     struct lac_json_member member;
     while (lac_json_member_next(&recorded, &member)) {
-        lac_json_member(&row->json, &member);
+        if (has_correlation && lac_json_member_is(&member, "correlation")) {
+            put_recorded_correlation(row, &member, slices->corr[slice]);
+        } else {
+            lac_json_member(&row->json, &member);
+        }
     }
     lac_json_close(&row->json, '}');
 }

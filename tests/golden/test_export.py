@@ -5,6 +5,7 @@ that other tools (and we ourselves) read again.
 LACUNA names the program (default build/lacuna). --update writes the reports under tests/golden/reports anew: read them before
 they are committed.
 """
+import contextlib
 import difflib
 import functools
 import glob
@@ -150,6 +151,29 @@ def check_chrome(path, folder):
     for key in want:
         expect(f"{what} again {key}", have[key] == want[key], f"{have[key]} WANT {want[key]}")
     expect(f"{what} nothing beside it", os.listdir(folder).count("again.json") == 1 and not glob.glob(target + ".*"))
+
+
+def check_two_processes(folder):
+    """Each numbers its calls from 1, and each has a GPU: the export keeps their launches apart."""
+    path = os.path.join(folder, "two.sqlite")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript("""
+            CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);
+            INSERT INTO StringIds VALUES(1, 'gemm'), (2, 'cudaLaunchKernel_v7000');
+            CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT);
+            INSERT INTO META_DATA_EXPORT VALUES('EXPORT_SCHEMA_VERSION', '3.11.0');
+            CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, contextId INT, streamId INT, correlationId INT, globalPid INT,
+                demangledName INT, shortName INT);
+            CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, eventClass INT, globalTid INT, correlationId INT, nameId INT, returnValue INT);""")
+        for device in (0, 1):
+            process = (100 + device) << 24
+            for launch in range(10):
+                start = 100000 * launch + 37000 * device
+                database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(?, ?, 0, ?, ?, 2, 0)", (start, start + 5000, process + 7, launch + 1))
+                database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(?, ?, ?, 1, 7, ?, ?, 1, 1)",
+                                 (start + 8000, start + 30000, device, launch + 1, process))
+        database.commit()
+    check_chrome(path, folder)
 
 
 def check_stacks(path):
@@ -308,6 +332,7 @@ def main():
             check_report(stage)
             check_golden(stage, "--update" in sys.argv[1:])
         check_chrome(stages[0], folder)
+        check_two_processes(folder)
         check_stacks(stages[0])
         check_sqlite(stages[0], folder)
         check_hostile(folder)
