@@ -36,7 +36,7 @@ enum state {
     AT_END_LF, /* CR of the last empty line */
 };
 
-enum line_kind { LINE_OTHER = 0, LINE_LENGTH, LINE_CODING };
+enum line_kind { LINE_OTHER = 0, LINE_LENGTH, LINE_CODING, LINE_HOST };
 
 static const char bad_line[] =
     "the header has a control character, or a line that does not end in CR LF";
@@ -132,7 +132,9 @@ static void end_name(struct lac_framing *f)
 {
     f->line_kind = word_is(f, "content-length")      ? LINE_LENGTH
                    : word_is(f, "transfer-encoding") ? LINE_CODING
+                   : word_is(f, "host")              ? LINE_HOST
                                                      : LINE_OTHER;
+    f->has_host = f->has_host || f->line_kind == LINE_HOST;
     word_start(f);
     f->state = BEFORE_VALUE;
 }
@@ -162,8 +164,14 @@ static void end_request(struct lac_framing *f)
     f->had_empty_line = false;
 }
 
-static void end_header(struct lac_framing *f)
+static bool end_header(struct lac_framing *f)
 {
+    if (!f->has_host && !f->is_http_1_0) {
+        return bad(f, 400, "a request of HTTP/1.1 needs a Host header");
+    }
+    if (f->length_count == 1 && !f->is_length_clear) {
+        return bad(f, 400, "the Content-Length is no number of bytes");
+    }
     f->header_count++;
     if (f->length_count + f->coding_count > 1 || !f->is_length_clear || !f->is_coding_clear ||
         (f->coding_count > 0 && f->is_http_1_0)) {
@@ -177,6 +185,7 @@ static void end_header(struct lac_framing *f)
     } else {
         end_request(f);
     }
+    return true;
 }
 
 /* -- one byte in each part; false: it is the first bad one -------------------------------------*/
@@ -250,8 +259,7 @@ static bool take_in_fields(struct lac_framing *f, uint8_t c)
         if (c != '\n') {
             return bad(f, 400, bad_line);
         }
-        end_header(f);
-        return true;
+        return end_header(f);
     }
 }
 

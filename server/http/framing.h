@@ -43,6 +43,7 @@ struct lac_framing {
     bool is_length_clear;
     bool is_coding_clear;
     bool is_http_1_0;
+    bool has_host;
     bool had_empty_line;
     char word[24]; /**< method, version, field name or the value of a field that matters here */
 };
