@@ -347,6 +347,21 @@ static double graph_difference(const struct lac_step_time *time, const struct la
     return difference_ns - idle_beside_graph(time, change);
 }
 
+/** Whether it is the loader's change, and the step's own part stays as it is. */
+static bool is_of_loader_alone(const struct lac_change *change)
+{
+    bool is_alone = (change->workers > 0 || change->is_loader_free) && change->edits_count == 0 &&
+                    !change->copies_ahead && !change->pins_copies && !change->hides_comm &&
+                    change->optimizer_factor >= 1.0 && change->layout_launches >= 1.0;
+    for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
+        is_alone = is_alone && change->factor[op_class] >= 1.0;
+    }
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        is_alone = is_alone && change->idle_factor[cause] >= 1.0;
+    }
+    return is_alone;
+}
+
 double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change *change)
 {
     const struct lac_step_time *time = facts->time;
@@ -365,6 +380,11 @@ double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change
         return with_loader(facts, change, fmax(0.0, time->s_ns + difference_ns));
     }
     double step_ns = fmax(0.0, time->step_ns + difference_ns);
+    if (!time->is_in_process && is_of_loader_alone(change)) {
+        /* the replay of the waits is off by a percent or so, that of steps without them is not */
+        double free_ns = time->graph->base_free_ns / time->graph->step_count;
+        step_ns = fmax(step_ns, fmin(free_ns, time->step_ns));
+    }
     return change->workers > 0 ? fmax(step_ns, time->cores_ns) : step_ns;
 }
 
