@@ -335,6 +335,58 @@ START_TEST(copies_that_wait_in_each_layer_are_waits)
 }
 END_TEST
 
+/** A value that is read in each block: the copy to pageable memory begins behind all that was launched. */
+static void read_value(const char *range)
+{
+    sheet_corr++;
+    double start = compute_us > host_us + 10.0 ? compute_us : host_us + 10.0;
+    compute_us = start + 3.0;
+    double end = compute_us + 2.0;
+    sheet_add("main range %.3f %.3f %s\n", host_us, end + 3.0 - host_us, range);
+    sheet_add("main op %.3f %.3f aten::to\n", host_us + 0.5, end + 2.0 - host_us);
+    sheet_add("main call %.3f %.3f #%u cudaMemcpyAsync\n", host_us + 1.0, end - host_us - 1.0,
+              sheet_corr);
+    sheet_add("gpu0.7 copy %.3f 3 #%u DtoH pageable 4096\n", start, sheet_corr);
+    sheet_add("main call %.3f 1 cudaStreamSynchronize\n", end);
+    host_us = end + 154.0;
+}
+
+static void draw_reads(const char *range)
+{
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        for (int block = 0; block < 8; block++) {
+            compute(400, gemm);
+            compute(300, "softmax_warp_forward");
+            read_value(range);
+        }
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(values_that_are_read_are_not_made_on_the_gpu)
+{
+    draw_reads("block");
+    const struct lac_finding *finding = sheet_finding("sync-per-layer");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_str_eq(finding->brief, "read values one batch later");
+    ck_assert_ptr_nonnull(strstr(finding->why, "cudaMemcpyAsync (a copy to the host, in block)"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "host.copy_(value, non_blocking=True)"));
+    ck_assert_ptr_null(strstr(finding->change, "register_buffer"));
+    ck_assert_ptr_null(strstr(finding->change, "TorchRec"));
+    ck_assert_ptr_null(strstr(finding->costs, "padding"));
+    sheet_check_grammar(finding);
+    /* whose code reads them is said */
+    draw_reads("## wait_sparse_data_dist ##");
+    finding = sheet_finding("sync-per-layer");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "in TorchRec's wait_sparse_data_dist)"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "# TorchRec reads these"));
+}
+END_TEST
+
 /** Nothing names a step: what repeats is a block of one pass, and one wait in each is enough. */
 START_TEST(one_pass_through_blocks_is_spoken_of_by_the_block)
 {
@@ -595,6 +647,7 @@ int main(void)
     tcase_add_test(tests, a_wait_at_the_end_of_a_step_is_of_no_layer);
     tcase_add_test(tests, results_that_are_copied_in_a_row_wait_once);
     tcase_add_test(tests, copies_that_wait_in_each_layer_are_waits);
+    tcase_add_test(tests, values_that_are_read_are_not_made_on_the_gpu);
     tcase_add_test(tests, one_pass_through_blocks_is_spoken_of_by_the_block);
     tcase_add_test(tests, gathers_that_layers_wait_for_come_one_layer_earlier);
     tcase_add_test(tests, gathers_beside_computing_are_fine);

@@ -52,6 +52,13 @@ enum lac_framework lac_framework_of(const struct lac_model *model)
                                                                  : LAC_FRAMEWORK_UNKNOWN;
 }
 
+bool lac_has_torchrec_pipeline(const struct lac_model *model)
+{
+    /* the wait is a range of its own only where something lies between the exchange and it */
+    static const char *const of_pipeline[] = {"wait_" LAC_TORCHREC_EXCHANGE};
+    return has_name(model, of_pipeline, LAC_COUNT_OF(of_pipeline));
+}
+
 enum lac_compiled lac_compiled_of(const struct lac_facts *facts)
 {
     static const char *const of_compiler[] = {"CompiledFunction", "Torch-Compiled Region",
