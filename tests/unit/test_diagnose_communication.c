@@ -182,6 +182,33 @@ START_TEST(advice_goes_by_the_kind_of_collective)
 }
 END_TEST
 
+START_TEST(a_pipeline_that_is_in_use_is_not_proposed)
+{
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        sheet_add("main range %.3f 60 ## wait_sparse_data_dist ##\n", host_us);
+        host_us += 62.0;
+        for (int k = 0; k < 8; k++) {
+            compute(500, gemm);
+        }
+        double exchange_us = host_us;
+        communicate(3000, send_receive, "all_to_allv", "{\"Collective name\":\"all_to_allv\"}");
+        sheet_add("main range %.3f %.3f ## alltoall_fwd_single ##\n", exchange_us - 1.0,
+                  host_us - exchange_us + 1.0);
+        compute(500, gemm);
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("exposed-communication");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_null(strstr(finding->change, "TrainPipelineSparseDist"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "QCommsConfig"));
+    ck_assert_ptr_nonnull(strstr(finding->why, "alltoall_fwd_single 3 ms"));
+    ck_assert(isnan(finding->gain_mid_pct)); /* the link and the other ranks decide */
+}
+END_TEST
+
 START_TEST(exchanges_of_experts_have_nothing_to_overlap_with)
 {
     for (int layers = 1; layers <= 4; layers += 3) {
@@ -641,6 +668,7 @@ int main(void)
     tcase_add_test(tests, a_link_that_does_a_fraction_is_told_by_the_bytes);
     tcase_add_test(tests, a_message_that_went_through_acquits_the_link);
     tcase_add_test(tests, advice_goes_by_the_kind_of_collective);
+    tcase_add_test(tests, a_pipeline_that_is_in_use_is_not_proposed);
     tcase_add_test(tests, exchanges_of_experts_have_nothing_to_overlap_with);
     tcase_add_test(tests, without_a_size_no_link_is_accused);
     tcase_add_test(tests, a_wait_in_each_layer_names_its_operator);

@@ -198,46 +198,6 @@ static bool is_read(const struct group *group)
     return 2.0 * (double)group->read_ns > (double)group->ns;
 }
 
-/** The range around the longest wait: TorchRec's exchange of inputs where it is one, else the innermost; ""
- *  where there is none but the step itself. */
-static const char *range_of(const struct lac_facts *facts, const struct group *group)
-{
-    enum { RANGE_LOOK_BACK = 4096 };
-    const struct lac_model *model = facts->model;
-    const struct lac_slices *slices = &model->slices;
-    const struct lac_track *track = &model->tracks[lac_model_track_of(model, group->longest)];
-    int64_t end_ns = slices->start_ns[group->longest] + slices->dur_ns[group->longest];
-    const char *innermost = "";
-    for (uint64_t back = 1; back <= RANGE_LOOK_BACK && group->longest >= track->first + back;
-         back++) {
-        uint64_t at = group->longest - back;
-        const char *name = lac_model_str(model, slices->name[at]);
-        if (slices->kind[at] != LAC_SLICE_RANGE ||
-            slices->start_ns[at] + slices->dur_ns[at] < end_ns ||
-            lac_host_class_of(facts, slices->name[at]) == LAC_HOST_STEP ||
-            strncmp(name, "aten::", 6) == 0) {
-            continue;
-        }
-        if (strstr(name, LAC_TORCHREC_EXCHANGE) != NULL) {
-            return name;
-        }
-        innermost = innermost[0] == '\0' ? name : innermost;
-    }
-    return innermost;
-}
-
-/** A name without the signs that TorchRec puts around those of its ranges: "## forward ##". */
-static const char *bare_name(const struct lac_facts *facts, const char *name)
-{
-    size_t first = strspn(name, "# ");
-    size_t length = strlen(name + first);
-    while (length > 0 && strchr("# ", name[first + length - 1]) != NULL) {
-        length--;
-    }
-    return lac_texts_add(&facts->analysis->texts, "%.*s", (int)(length < 60 ? length : 60),
-                         name + first);
-}
-
 /** " (a copy to the host, in TorchRec's wait_sparse_data_dist)" of waits for values, else "". */
 static const char *read_text(const struct lac_facts *facts, const struct group *group,
                              const char *range)
@@ -248,7 +208,7 @@ static const char *read_text(const struct lac_facts *facts, const struct group *
     bool is_torchrec = strstr(range, LAC_TORCHREC_EXCHANGE) != NULL;
     return lac_texts_add(&facts->analysis->texts, " (a copy to the host%s%s%s)",
                          range[0] != '\0' ? ", in " : "", is_torchrec ? "TorchRec's " : "",
-                         bare_name(facts, range));
+                         lac_bare_range(facts, range));
 }
 
 /** Values that are read: one batch later they have arrived. */
@@ -264,7 +224,7 @@ static struct advice advice_for_reads(const struct lac_facts *facts, const char 
         advice.change = lac_texts_add(&facts->analysis->texts,
                                       "# TorchRec reads these in %s: try a newer version. In a "
                                       "pipeline of your own:\n%s",
-                                      bare_name(facts, range), later);
+                                      lac_bare_range(facts, range), later);
     }
     return advice;
 }
@@ -284,11 +244,12 @@ static struct advice advice_for(const struct lac_facts *facts, const struct grou
         return advice_for_reads(facts, range);
     }
     if (has_any(group->label, reads)) {
-        return (struct advice){"keep the value on the GPU",
-                               "counts = torch.bincount(expert, minlength=n)   # stays on the GPU\n"
-                               "offsets = counts.cumsum(0)                     # for a grouped GEMM\n"
-                               "# no .item(), .tolist(), int(t) or `if t:` in forward()",
-                               errors_later};
+        return (struct advice){
+            "keep the value on the GPU",
+            "counts = torch.bincount(expert, minlength=n)   # stays on the GPU\n"
+            "offsets = counts.cumsum(0)                     # for a grouped GEMM\n"
+            "# no .item(), .tolist(), int(t) or `if t:` in forward()",
+            errors_later};
     }
     if (has_any(group->label, sized)) {
         return (struct advice){"keep sizes fixed",
@@ -297,11 +258,12 @@ static struct advice advice_for(const struct lac_facts *facts, const struct grou
                                errors_later};
     }
     if (has_any(group->label, copies)) {
-        return (struct advice){"create the tensor on the GPU",
-                               "self.register_buffer('mask', mask)          # once, in __init__\n"
-                               "t = torch.arange(n, device=x.device)        # made where it is used\n"
-                               "t = host.pin_memory().to(device, non_blocking=True)",
-                               "GPU memory for what is kept there; errors show up later."};
+        return (struct advice){
+            "create the tensor on the GPU",
+            "self.register_buffer('mask', mask)          # once, in __init__\n"
+            "t = torch.arange(n, device=x.device)        # made where it is used\n"
+            "t = host.pin_memory().to(device, non_blocking=True)",
+            "GPU memory for what is kept there; errors show up later."};
     }
     return (struct advice){
         "do not wait after each kernel",
@@ -339,7 +301,7 @@ static void say(const struct lac_facts *facts, struct lac_finding *finding,
     const char *where =
         worst->label[0] != '\0' ? lac_texts_add(&analysis->texts, "%s", worst->label) : call;
     const char *unit = lac_is_step(analysis) ? "step" : "repetition";
-    const char *range = range_of(facts, worst);
+    const char *range = lac_range_around(facts, worst->longest, LAC_TORCHREC_EXCHANGE);
     struct advice advice = advice_for(facts, worst, range);
     bool is_once = count < WAITS_IN_GRAPH_MIN;
     finding->title = lac_texts_add(
