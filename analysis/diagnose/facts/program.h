@@ -16,6 +16,10 @@ enum lac_framework lac_framework_of(const struct lac_model *model);
  *  its ranges are there. O(names). */
 bool lac_has_torchrec_pipeline(const struct lac_model *model);
 
+/** Whether Transformers' pipeline that cuts its inputs into chunks makes the batches: it takes one worker at
+ *  most. Told by Python frames. O(names). */
+bool lac_has_chunk_pipeline(const struct lac_model *model);
+
 /** Whether a model is compiled, and whether the compiler makes its kernels. */
 enum lac_compiled {
     LAC_COMPILED_NOT = 0,

@@ -7,6 +7,7 @@
 
 #include "analysis/crew/crew.h"
 #include "analysis/diagnose/findings/findings.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -105,6 +106,9 @@ static int32_t workers_for(const struct lac_facts *facts, const struct state *st
     int32_t now = state->change.workers > 0 ? state->change.workers : loader->num_workers;
     double s_ns = replay(facts, &plenty);
     double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
+    if (facts->loading != NULL) {
+        wanted = fmin(wanted, (double)facts->loading->most_workers);
+    }
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
 }
 
