@@ -647,6 +647,27 @@ START_TEST(kernels_that_are_launched_one_by_one_want_a_graph)
 }
 END_TEST
 
+START_TEST(a_prefill_is_promised_no_graph_of_decoding)
+{
+    draw_server("execute_context_1(888_788544)_generation_0(0)", 400, 2.0, 200.0);
+    const struct lac_finding *finding = sheet_finding("iteration-gap");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_msg(strstr(finding->title, "A prefill of 888 tokens takes") != NULL, "%s",
+                  finding->title);
+    /* 400 calls of 4 us, one every 5 */
+    ck_assert_msg(strstr(finding->why, "takes 2 ms for 400 launches: 1.6 ms in the calls") != NULL,
+                  "%s", finding->why);
+    ck_assert(isnan(finding->gain_mid_pct));
+    ck_assert_ptr_null(strstr(finding->change, "cuda_graph"));
+    /* prompts beside tokens that are generated are decoding, too */
+    draw_server("execute_context_1(64_4096)_generation_8(8)", 400, 2.0, 200.0);
+    finding = sheet_finding("iteration-gap");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "enforce-eager"));
+    ck_assert(finding->gain_mid_pct > 40.0);
+}
+END_TEST
+
 START_TEST(what_only_repeats_is_no_server)
 {
     draw_server("sweep", 20, 300.0, 3000.0);
@@ -685,6 +706,7 @@ int main(void)
     tcase_add_test(tests, batches_of_accumulated_gradients_are_no_weights);
     tcase_add_test(tests, a_server_prepares_the_next_iteration_meanwhile);
     tcase_add_test(tests, kernels_that_are_launched_one_by_one_want_a_graph);
+    tcase_add_test(tests, a_prefill_is_promised_no_graph_of_decoding);
     tcase_add_test(tests, what_only_repeats_is_no_server);
     suite_add_tcase(suite, tests);
     return check_main(suite);
