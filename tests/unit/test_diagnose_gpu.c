@@ -112,6 +112,47 @@ START_TEST(inference_is_told_to_fuse_attention)
     ck_assert_msg(strstr(analysis->verdict.detail, "takes 100 % of the kernel time") != NULL, "%s",
                   analysis->verdict.detail);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, "5185 is not a multiple of 8"));
+    /* which takes any length: nothing is to be padded for it */
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, "a fused kernel takes any"));
+    ck_assert_ptr_null(strstr(analysis->verdict.detail, "pad it"));
+    ck_assert_ptr_null(strstr(analysis->findings[0].why, "pad it"));
+}
+END_TEST
+
+/** Attention that a function of that frame computes. */
+static const char *change_in(const char *frame)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        sheet_add("main python %.1f 12.5 %s\n", host_us - 0.5, frame);
+        launch("main", "aten::bmm", 200, HALF_GEMM);
+        launch("main", "aten::_softmax", 400, SOFTMAX);
+        launch("main", "aten::bmm", 200, HALF_GEMM);
+        host_us += 2.0;
+        launch("main", "aten::addmm", 1000, HALF_GEMM);
+        end_step(begin, i);
+    }
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("unfused-attention");
+    ck_assert_ptr_nonnull(finding);
+    return finding->change;
+}
+
+START_TEST(what_selects_attention_is_advised_where_it_selects)
+{
+    /* a class that has the softmax in its own forward() knows no other */
+    const char *change = change_in("transformers/models/owlv2/modeling_owlv2.py(410): forward");
+    ck_assert_msg(strstr(change, "in owlv2/modeling_owlv2.py:410 (forward), which") != NULL, "%s",
+                  change);
+    ck_assert_ptr_nonnull(strstr(change, "scaled_dot_product_attention(q, k, v"));
+    ck_assert_ptr_null(strstr(change, "from_pretrained"));
+    change = change_in("transformers/models/llama/modeling_llama.py(180): eager_attention_forward");
+    ck_assert_ptr_nonnull(strstr(change, "attn_implementation=\"sdpa\""));
+    ck_assert_ptr_null(strstr(change, "softmax"));
+    change = change_in("train/net.py(12): attend");
+    ck_assert_ptr_nonnull(strstr(change, "# in train/net.py:12 (attend)"));
+    ck_assert_ptr_null(strstr(change, "attn_implementation"));
 }
 END_TEST
 
@@ -401,6 +442,7 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, attention_in_separate_kernels_is_found);
     tcase_add_test(tcase, inference_is_told_to_fuse_attention);
+    tcase_add_test(tcase, what_selects_attention_is_advised_where_it_selects);
     tcase_add_test(tcase, a_softmax_of_the_loss_or_between_layers_is_no_attention);
     tcase_add_test(tcase, a_call_that_fell_back_is_told_from_code_without_the_call);
     tcase_add_test(tcase, a_chain_of_elementwise_kernels_can_be_fused);
