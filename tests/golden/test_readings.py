@@ -39,10 +39,12 @@ ROWS = [
     Row("kineto/resnet50_num_workers_4.worker0.1623213129365.pt.trace.json.gz", "training", 121.3, ("inference",), (),
         "slow-optimizer", True, 2.1, ("pin_memory=True", "foreach=True")),
     Row("kineto/gpu_metrics_input.json", "few_steps", None),
-    Row("hta/trace_diff__control__control.json.gz", "training", 77.2, ("inference", "bucket_cap_mb"), (), None, True,
-        None, ("aten::item stop the host 6", "all-to-all")),
+    Row("hta/trace_diff__control__control.json.gz", "training", 77.2,
+        ("inference", "bucket_cap_mb", "register_buffer", "TrainPipelineSparseDist"), (), None, True,
+        None, ("aten::item stop the host 6", "all-to-all", "TorchRec's wait_sparse_data_dist", "alltoall_fwd_single 7 ms")),
     # 4597 of 4645 copies are a compiled function's: inputs of its graph
-    Row("hta/trace_diff__test__test.json.gz", "training", 117.5, ("inference",), (), "compile-health", True, 2.5,
+    Row("hta/trace_diff__test__test.json.gz", "training", 117.5,
+        ("inference", "TrainPipelineSparseDist"), (), "compile-health", True, 2.5,
         ("mark_static_address",)),
     # three steps that agree to 0.7 %: no advice at all is wrong
     # and a host of which a view takes 23 us, in the same program elsewhere 0.4
@@ -53,7 +55,8 @@ ROWS = [
         ("inference", "torch.compile(model", "between nothing"), (), None, True, None,
         ("set_to_none=True", "aot_eager", "collectives per step, one per tensor", "bucket")),
     # the holes lie inside graph replays, with work pending: no launch was late
-    Row("hta/negative_queue_length_values_check__rank0.json.gz", "training", 216.1, ("for launches",), ("launch-bound",), None, False, 0.2),
+    Row("hta/negative_queue_length_values_check__rank0.json.gz", "training", 216.1,
+        ("for launches", "register_buffer"), ("launch-bound",), None, False, 0.2),
     Row("hta/trace_filter__sampled_rank-0.json.gz", "training", 621.1, ("inference",)),
     Row("hta/trace_filter__sampled_rank-1.json.gz", "training", 621.5, ("inference",)),
     Row("hta/with_gpu_user_annotation__step_based_trace_2543932.json.gz", "training", 1.5, ("inference",)),
@@ -76,18 +79,18 @@ ROWS = [
         ("inference", "too few", "expandable_segments"), (), "allocator-thrash", True, None,
         ("unset PYTORCH_NO_CUDA_MEMORY_CACHING",)),
     Row("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "inference", 242.0,
-        ("optimizer=", "GradScaler", "bucket"), (), "input-starvation", True, None,
-        ("pipeline(..., num_workers", "attn_implementation", "zoom (scipy)", "image_processing_owlv2.py:301",
+        ("optimizer=", "GradScaler", "bucket", "num_workers=2", "attn_implementation=", "pad it to"), (), "input-starvation",
+        True, None, ("pipeline(..., num_workers=1)", "in owlv2/modeling_owlv2.py:410 (forward)", "zoom (scipy)", "image_processing_owlv2.py:301",
          "106 ms of every 241 ms")),
     Row("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "inference", 382.5,
-        ("optimizer=", "GradScaler", "bucket"), (), "python-frame", True, None,
-        ("attn_implementation", "normalize (transformers/image_transforms.py:390)",
+        ("optimizer=", "GradScaler", "bucket", "attn_implementation=", "pad it to"), (), "python-frame", True, None,
+        ("in timesformer/modeling_timesformer.py:200 (forward)", "normalize (transformers/image_transforms.py:390)",
          "image_processing_videomae.py:178")),
     Row("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "inference", 47.2,
         ("optimizer=", "GradScaler", "bucket"), (), "unfused-elementwise", True, None, ("torch.compile(model)",)),
-    # 87 ms an iteration for 12 ms of GPU
-    Row("tracelens/b200__eager_trace.json.gz", "inference", 87.4, ("optimizer=", "GradScaler", "bucket"), (),
-        "iteration-gap", True, None, ("enforce-eager",)),
+    # 87 ms an iteration for 12 ms of GPU: 888 tokens of a prompt, none generated; 768 launch calls of 5.84 ms in 83
+    Row("tracelens/b200__eager_trace.json.gz", "inference", 87.4, ("optimizer=", "GradScaler", "bucket", "cuda_graph_config"), (),
+        "iteration-gap", True, None, ("prefill of 888 tokens", "enforce-eager", "5.8 ms in the calls")),
     Row("nsys/nsysai_mfu_2gpu_before.sqlite", "no_steps", NO_STEP, ("inference",), (),
         None, True, None, ("aten::to stops the host",)),  # 17 blocks of one pass
     Row("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "no_steps", NO_STEP, ("record ten steps", "optimizer=", "dataloader", "record_shapes"),
@@ -122,8 +125,8 @@ GAINS = {
 
 # (start of the path, check): what is seen instead
 MISSES = {
-    # one worker hands over what takes 124 ms while the GPU works for 113: nothing of the trace says 155
-    ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "gain of input-starvation"): "118 to 119 ms",
+    # one worker, all that a pipeline in chunks takes, hands over what takes 124 ms while the GPU works for 113
+    ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "gain of input-starvation"): "123 to 136 ms",
 }
 
 
