@@ -32,12 +32,13 @@ Row = collections.namedtuple("Row", "path kind pace_ms never without first advis
 ROWS = [
     Row("kineto/resnet50_num_workers_0.worker0.1623143089861.pt.trace.json.gz", "training", 175.5,
         ("inference", "31 % of the kernels"), (), "input-starvation", True, None,
-        ("resnet50_profiler_api.py:42",)),
+        ("resnet50_profiler_api.py:42", "foreach=True)  # from pytorch 1.12")),
     Row("kineto/resnet50_num_workers_4.worker0.1623212756351.pt.trace.json.gz", "training", 132.9, ("inference",), (),
         "slow-optimizer", True, None, ("set_to_none=True",)),
     # the last host mark is 85 ms late (the workers are joined), the first waits for work from before the recording
     Row("kineto/resnet50_num_workers_4.worker0.1623213129365.pt.trace.json.gz", "training", 121.3, ("inference",), (),
-        "slow-optimizer", True, 2.1, ("pin_memory=True", "foreach=True")),
+        "slow-optimizer", True, 2.1, ("pin_memory=True", "foreach=True)  # from pytorch 1.12", "torch.cuda.amp.gradscaler()",
+                                            "torch.compile(model)  # from pytorch 2.0")),
     Row("kineto/gpu_metrics_input.json", "few_steps", None),
     Row("hta/trace_diff__control__control.json.gz", "training", 77.2,
         ("inference", "bucket_cap_mb", "register_buffer", "TrainPipelineSparseDist"), (), None, True,
@@ -56,7 +57,7 @@ ROWS = [
         ("set_to_none=True", "aot_eager", "collectives per step, one per tensor", "bucket")),
     # the holes lie inside graph replays, with work pending: no launch was late
     Row("hta/negative_queue_length_values_check__rank0.json.gz", "training", 216.1,
-        ("for launches", "register_buffer"), ("launch-bound",), None, False, 0.2),
+        ("for launches", "register_buffer", "align8"), ("launch-bound",), None, False, 0.2),
     Row("hta/trace_filter__sampled_rank-0.json.gz", "training", 621.1, ("inference",)),
     Row("hta/trace_filter__sampled_rank-1.json.gz", "training", 621.5, ("inference",)),
     Row("hta/with_gpu_user_annotation__step_based_trace_2543932.json.gz", "training", 1.5, ("inference",)),

@@ -2,6 +2,7 @@
  * cores; and the traces in which the naive text about each would be wrong. */
 
 #include "tests/support/check_main.h"
+#include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
@@ -289,6 +290,43 @@ START_TEST(an_optimizer_without_groups_is_found)
 }
 END_TEST
 
+/** The change that is proposed for an optimizer without groups, of a recording that says this of itself. */
+static const char *optimizer_change(const char *metadata, int64_t day_s, const char *frame)
+{
+    draw_optimizer(20, ADD, 100, false);
+    sheet_add("main op 0 0.5 aten::empty args={\"Call_stack\":\"%s\"}\n", frame);
+    sheet_wipe();
+    model = trace_draw_with(sheet_text(), metadata, 8);
+    model->info.t0_ns = day_s * INT64_C(1000000000);
+    analysis = trace_diagnose(model);
+    const struct lac_finding *finding = sheet_finding("slow-optimizer");
+    ck_assert_ptr_nonnull(finding);
+    return finding->change;
+}
+
+START_TEST(what_an_old_pytorch_lacks_is_said_with_the_release_that_has_it)
+{
+    static const char needs[] = "foreach=True)  # from PyTorch 1.12";
+    static const char of_1_11[] =
+        "{\"lacuna\":{\"settings\":{\"torch_version\":\"1.11.0+cu113\"}}}";
+    static const char of_2_6[] = "{\"lacuna\":{\"settings\":{\"torch_version\":\"2.6.0\"}}}";
+    const int64_t june_2021 = 1623143089;
+    const int64_t july_2025 = 1751410836;
+    ck_assert_ptr_nonnull(strstr(optimizer_change(NULL, june_2021, "train.py(3): main"), needs));
+    ck_assert_ptr_null(strstr(optimizer_change(NULL, july_2025, "train.py(3): main"), needs));
+    /* a time since the machine started, and nothing else, tells nothing */
+    ck_assert_ptr_null(strstr(optimizer_change(NULL, 4711, "train.py(3): main"), needs));
+    ck_assert_ptr_nonnull(strstr(
+        optimizer_change(NULL, 4711, "/opt/lib/python3.6/site-packages/torch/nn.py(3): f"), needs));
+    ck_assert_ptr_null(
+        strstr(optimizer_change(NULL, 4711, "/opt/lib/python3.12/site-packages/torch/nn.py(3): f"),
+               needs));
+    /* the version that was recorded comes first */
+    ck_assert_ptr_nonnull(strstr(optimizer_change(of_1_11, july_2025, "train.py(3): main"), needs));
+    ck_assert_ptr_null(strstr(optimizer_change(of_2_6, june_2021, "train.py(3): main"), needs));
+}
+END_TEST
+
 /** No range around them: dozens of updates in place, one after the other, are an optimizer. */
 START_TEST(an_optimizer_without_a_range_is_known_by_its_updates)
 {
@@ -415,6 +453,7 @@ START_TEST(each_type_has_its_own_multiple)
     draw_products("aten::mm dims=[[64,64],[64,66]]",
                   "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align2>", 8);
     ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-misaligned")->why, "TF32"));
+    ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-misaligned")->check, "align4"));
     draw_products("aten::mm dims=[[64,64],[64,72]]",
                   "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_128x128_tn_align8>",
                   8);
@@ -448,6 +487,7 @@ int main(void)
     tcase_add_test(tcase, a_chain_of_elementwise_kernels_can_be_fused);
     tcase_add_test(tcase, what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused);
     tcase_add_test(tcase, an_optimizer_without_groups_is_found);
+    tcase_add_test(tcase, what_an_old_pytorch_lacks_is_said_with_the_release_that_has_it);
     tcase_add_test(tcase, an_optimizer_without_a_range_is_known_by_its_updates);
     tcase_add_test(tcase, an_optimizer_that_the_device_does_not_notice_costs_nothing);
     tcase_add_test(tcase, kernels_with_fewer_blocks_than_multiprocessors_are_said);

@@ -69,6 +69,21 @@ static void propose_switch(const struct lac_facts *facts, struct lac_finding *fi
     finding->change = own != NULL ? own : finding->change;
 }
 
+/** Training in float16, with the names that the trace's PyTorch has. */
+static const char *change_of_float16(const struct lac_facts *facts)
+{
+    return lac_torch_is_before(facts, LAC_TORCH_2_3)
+               ? "scaler = torch.cuda.amp.GradScaler()  # from PyTorch 2.3: "
+                 "torch.amp.GradScaler('cuda')\n"
+                 "with torch.cuda.amp.autocast():         # float16\n"
+                 "    loss = criterion(model(images), labels)\n"
+                 "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()"
+               : "scaler = torch.amp.GradScaler('cuda')\n"
+                 "with torch.autocast('cuda', dtype=torch.float16):\n"
+                 "    loss = criterion(model(images), labels)\n"
+                 "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()";
+}
+
 static void propose(const struct lac_facts *facts, struct lac_finding *finding, int32_t generation)
 {
     if (generation < 8) {
@@ -82,10 +97,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
                 "support float16, not TF32 or bfloat16.";
             return;
         }
-        finding->change = "scaler = torch.amp.GradScaler('cuda')\n"
-                          "with torch.autocast('cuda', dtype=torch.float16):\n"
-                          "    loss = criterion(model(images), labels)\n"
-                          "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()";
+        finding->change = change_of_float16(facts);
         finding->costs =
             "Half precision changes results: compare the loss curve. This GPU's tensor cores "
             "support float16, not TF32 or bfloat16. Weights and optimizer state stay in float32.";

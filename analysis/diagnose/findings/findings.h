@@ -8,6 +8,7 @@
  */
 
 #include "analysis/diagnose/facts/program.h"                // IWYU pragma: export
+#include "analysis/diagnose/facts/recorded/torch_version.h" // IWYU pragma: export
 #include "analysis/diagnose/facts/step_operations.h"        // IWYU pragma: export
 #include "analysis/diagnose/findings/findings_thresholds.h" // IWYU pragma: export
 #include "analysis/diagnose/names/device_peaks.h"           // IWYU pragma: export
