@@ -181,6 +181,9 @@ static const char *counters_text(const struct lac_facts *facts, struct lac_findi
                          text);
 }
 
+static const char wrong_if[] = "these kernels already reach the memory bandwidth.";
+static const char check[] = "record again: the kernel names show tensor cores";
+
 bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -228,9 +231,40 @@ bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_find
             "memory bandwidth may limit it.",
             lac_finding_expect(facts, finding), lac_tensor_speedup(facts, LAC_CASE_WORST),
             lac_tensor_speedup(facts, LAC_CASE_BEST));
-        finding->wrong_if = "these kernels already reach the memory bandwidth.";
-        finding->check = "record again: the kernel names show tensor cores";
+        finding->wrong_if = wrong_if;
+        finding->check = check;
     }
     add_evidence(facts, finding);
     return true;
+}
+
+const char *lac_tensor_cores_behind(const struct lac_facts *facts)
+{
+    const struct lac_finding *finding =
+        lac_finding_of(facts->analysis, LAC_FINDING_TENSOR_CORES_UNUSED);
+    /* one that few steps show expects nothing */
+    if (finding == NULL || finding->change[0] != '\0' || finding->expect[0] == '\0') {
+        return "";
+    }
+    struct lac_finding proposed = *finding;
+    propose(facts, &proposed, nvidia_generation(facts));
+    return proposed.brief;
+}
+
+void lac_tensor_cores_propose_behind(const struct lac_facts *facts, int64_t step_ns)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        struct lac_finding *finding = &analysis->findings[i];
+        if (finding->kind == LAC_FINDING_TENSOR_CORES_UNUSED) {
+            propose(facts, finding, nvidia_generation(facts));
+            finding->expect =
+                lac_texts_add(&analysis->texts,
+                              "0-1 %% of the step: another limit comes first. With the changes "
+                              "before it in the plan: %s per step.",
+                              lac_format_ns(step_ns).text);
+            finding->wrong_if = wrong_if;
+            finding->check = check;
+        }
+    }
 }

@@ -173,6 +173,26 @@ const char *lac_bare_range(const struct lac_facts *facts, const char *name)
                          name + first);
 }
 
+const char *lac_read_later_change(const struct lac_facts *facts, const char *range)
+{
+    static const char later[] =
+        "host = torch.empty_like(value, device='cpu', pin_memory=True)  # once\n"
+        "host.copy_(value, non_blocking=True); done.record()            # torch.cuda.Event()\n"
+        "# one batch later: done.synchronize(); use(host)";
+    return strstr(range, LAC_TORCHREC_EXCHANGE) == NULL
+               ? later
+               : lac_texts_add(&facts->analysis->texts,
+                               "# TorchRec reads these in %s: try a newer version. In a pipeline "
+                               "of your own:\n%s",
+                               lac_bare_range(facts, range), later);
+}
+
+const char *lac_exchange_read_change(const struct lac_facts *facts, uint64_t call)
+{
+    const char *range = lac_range_around(facts, call, LAC_TORCHREC_EXCHANGE);
+    return strstr(range, LAC_TORCHREC_EXCHANGE) != NULL ? lac_read_later_change(facts, range) : "";
+}
+
 double lac_communication_said_ns(const struct lac_facts *facts)
 {
     double said_ns = 0.0;

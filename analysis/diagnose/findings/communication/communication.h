@@ -37,6 +37,9 @@ const char *lac_range_around(const struct lac_facts *facts, uint64_t slice, cons
 /** A name without the signs that TorchRec puts around those of its ranges: "## forward ##". */
 const char *lac_bare_range(const struct lac_facts *facts, const char *name);
 
+/** Lines that read a value one batch later, with whose code reads it where that range is TorchRec's exchange. */
+const char *lac_read_later_change(const struct lac_facts *facts, const char *range);
+
 /** Time a step that findings about communication before this one account for. */
 double lac_communication_said_ns(const struct lac_facts *facts);
 

@@ -214,19 +214,8 @@ static const char *read_text(const struct lac_facts *facts, const struct group *
 /** Values that are read: one batch later they have arrived. */
 static struct advice advice_for_reads(const struct lac_facts *facts, const char *range)
 {
-    static const char later[] =
-        "host = torch.empty_like(value, device='cpu', pin_memory=True)  # once\n"
-        "host.copy_(value, non_blocking=True); done.record()            # torch.cuda.Event()\n"
-        "# one batch later: done.synchronize(); use(host)";
-    struct advice advice = {"read values one batch later", later,
-                            "The values are known one batch later; locked memory for them."};
-    if (strstr(range, LAC_TORCHREC_EXCHANGE) != NULL) {
-        advice.change = lac_texts_add(&facts->analysis->texts,
-                                      "# TorchRec reads these in %s: try a newer version. In a "
-                                      "pipeline of your own:\n%s",
-                                      lac_bare_range(facts, range), later);
-    }
-    return advice;
+    return (struct advice){"read values one batch later", lac_read_later_change(facts, range),
+                           "The values are known one batch later; locked memory for them."};
 }
 
 /** What to write instead, by the operator that waits and what it waits for. */
