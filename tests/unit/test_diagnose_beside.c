@@ -4,6 +4,7 @@
 
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
+#include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
@@ -84,6 +85,28 @@ START_TEST(what_tensors_need_is_told_from_what_is_free)
     ck_assert_ptr_nonnull(strstr(finding->why, "adds 8 GB"));
     never_says("increase the batch"); /* which changes the training */
     never_says("empty_cache");
+}
+END_TEST
+
+START_TEST(inference_keeps_no_optimizer_state)
+{
+    sheet_blank();
+    for (int i = 0; i < 8; i++) {
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        sheet_add("main op %d 100 aten::linear\n", i * 1000 + 10);
+        sheet_add("main call %d 1 #%d cudaLaunchKernel\n", i * 1000 + 20, i + 1);
+        sheet_add("main call %d 890 cudaStreamSynchronize\n", i * 1000 + 30);
+        sheet_add("gpu0.7 kernel %d 900 #%d volta_sgemm_64x64_nn\n", i * 1000 + 25, i + 1);
+        sheet_add("main alloc %d 0 %lld %lld\n", i * 1000 + 100, 2 * GB, 3 * GB);
+        sheet_add("main alloc %d 0 %lld %lld\n", i * 1000 + 900, -2 * GB, GB);
+    }
+    diagnose(NULL);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_INFERENCE);
+    const struct lac_finding *finding = sheet_finding("memory-headroom");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(
+        strstr(finding->why, "1 GB persist across batches (weights, kept results)"));
+    never_says("gradients");
 }
 END_TEST
 
@@ -550,6 +573,29 @@ START_TEST(a_hang_that_ended_is_a_warning_and_a_text_with_control_codes_none)
 }
 END_TEST
 
+START_TEST(how_to_record_the_gpu_goes_by_what_recorded)
+{
+    static const struct {
+        enum lac_trace_format format;
+        const char *how; /* NULL: of such a file it is not to be expected */
+    } rows[] = {{LAC_FORMAT_KINETO, "CUDA activities"},
+                {LAC_FORMAT_NSYS, "nsys profile --trace=cuda"},
+                {LAC_FORMAT_GPU_LOG, NULL},
+                {LAC_FORMAT_PERF, NULL}};
+    for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
+        sheet_wipe();
+        model = trace_draw("main op 0 1000 work\n");
+        model->info.format = rows[i].format;
+        analysis = trace_diagnose(model);
+        ck_assert_uint_eq(analysis->not_recorded_count, rows[i].how != NULL ? 1 : 0);
+        if (rows[i].how != NULL) {
+            ck_assert_ptr_nonnull(strstr(analysis->not_recorded[0], rows[i].how));
+            ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, rows[i].how));
+        }
+    }
+}
+END_TEST
+
 /* -- padding ----------------------------------------------------------------------------------- */
 
 START_TEST(padding_is_said_where_the_job_counted_it)
@@ -573,6 +619,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, what_tensors_need_is_told_from_what_is_free);
+    tcase_add_test(tcase, how_to_record_the_gpu_goes_by_what_recorded);
+    tcase_add_test(tcase, inference_keeps_no_optimizer_state);
     tcase_add_test(tcase, a_full_cache_is_no_finding);
     tcase_add_test(tcase, what_the_driver_counts_as_free_is_free_at_least);
     tcase_add_test(tcase, little_headroom_is_said_with_a_way_out);

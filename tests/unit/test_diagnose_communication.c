@@ -182,6 +182,33 @@ START_TEST(advice_goes_by_the_kind_of_collective)
 }
 END_TEST
 
+START_TEST(a_pipeline_that_is_in_use_is_not_proposed)
+{
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        sheet_add("main range %.3f 60 ## wait_sparse_data_dist ##\n", host_us);
+        host_us += 62.0;
+        for (int k = 0; k < 8; k++) {
+            compute(500, gemm);
+        }
+        double exchange_us = host_us;
+        communicate(3000, send_receive, "all_to_allv", "{\"Collective name\":\"all_to_allv\"}");
+        sheet_add("main range %.3f %.3f ## alltoall_fwd_single ##\n", exchange_us - 1.0,
+                  host_us - exchange_us + 1.0);
+        compute(500, gemm);
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("exposed-communication");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_null(strstr(finding->change, "TrainPipelineSparseDist"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "QCommsConfig"));
+    ck_assert_ptr_nonnull(strstr(finding->why, "alltoall_fwd_single 3 ms"));
+    ck_assert(isnan(finding->gain_mid_pct)); /* the link and the other ranks decide */
+}
+END_TEST
+
 START_TEST(exchanges_of_experts_have_nothing_to_overlap_with)
 {
     for (int layers = 1; layers <= 4; layers += 3) {
@@ -332,6 +359,58 @@ START_TEST(copies_that_wait_in_each_layer_are_waits)
     ck_assert_ptr_nonnull(strstr(finding->change, "pin_memory()"));
     ck_assert(finding->gain_high_pct > 10.0 && finding->gain_high_pct < 25.0);
     sheet_check_grammar(finding);
+}
+END_TEST
+
+/** A value that is read in each block: the copy to pageable memory begins behind all that was launched. */
+static void read_value(const char *range)
+{
+    sheet_corr++;
+    double start = compute_us > host_us + 10.0 ? compute_us : host_us + 10.0;
+    compute_us = start + 3.0;
+    double end = compute_us + 2.0;
+    sheet_add("main range %.3f %.3f %s\n", host_us, end + 3.0 - host_us, range);
+    sheet_add("main op %.3f %.3f aten::to\n", host_us + 0.5, end + 2.0 - host_us);
+    sheet_add("main call %.3f %.3f #%u cudaMemcpyAsync\n", host_us + 1.0, end - host_us - 1.0,
+              sheet_corr);
+    sheet_add("gpu0.7 copy %.3f 3 #%u DtoH pageable 4096\n", start, sheet_corr);
+    sheet_add("main call %.3f 1 cudaStreamSynchronize\n", end);
+    host_us = end + 154.0;
+}
+
+static void draw_reads(const char *range)
+{
+    begin();
+    for (int step = 0; step < 8; step++) {
+        double begin_us = host_us;
+        for (int block = 0; block < 8; block++) {
+            compute(400, gemm);
+            compute(300, "softmax_warp_forward");
+            read_value(range);
+        }
+        step_end(step, begin_us);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(values_that_are_read_are_not_made_on_the_gpu)
+{
+    draw_reads("block");
+    const struct lac_finding *finding = sheet_finding("sync-per-layer");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_str_eq(finding->brief, "read values one batch later");
+    ck_assert_ptr_nonnull(strstr(finding->why, "cudaMemcpyAsync (a copy to the host, in block)"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "host.copy_(value, non_blocking=True)"));
+    ck_assert_ptr_null(strstr(finding->change, "register_buffer"));
+    ck_assert_ptr_null(strstr(finding->change, "TorchRec"));
+    ck_assert_ptr_null(strstr(finding->costs, "padding"));
+    sheet_check_grammar(finding);
+    /* whose code reads them is said */
+    draw_reads("## wait_sparse_data_dist ##");
+    finding = sheet_finding("sync-per-layer");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "in TorchRec's wait_sparse_data_dist)"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "# TorchRec reads these"));
 }
 END_TEST
 
@@ -568,6 +647,27 @@ START_TEST(kernels_that_are_launched_one_by_one_want_a_graph)
 }
 END_TEST
 
+START_TEST(a_prefill_is_promised_no_graph_of_decoding)
+{
+    draw_server("execute_context_1(888_788544)_generation_0(0)", 400, 2.0, 200.0);
+    const struct lac_finding *finding = sheet_finding("iteration-gap");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_msg(strstr(finding->title, "A prefill of 888 tokens takes") != NULL, "%s",
+                  finding->title);
+    /* 400 calls of 4 us, one every 5 */
+    ck_assert_msg(strstr(finding->why, "takes 2 ms for 400 launches: 1.6 ms in the calls") != NULL,
+                  "%s", finding->why);
+    ck_assert(isnan(finding->gain_mid_pct));
+    ck_assert_ptr_null(strstr(finding->change, "cuda_graph"));
+    /* prompts beside tokens that are generated are decoding, too */
+    draw_server("execute_context_1(64_4096)_generation_8(8)", 400, 2.0, 200.0);
+    finding = sheet_finding("iteration-gap");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "enforce-eager"));
+    ck_assert(finding->gain_mid_pct > 40.0);
+}
+END_TEST
+
 START_TEST(what_only_repeats_is_no_server)
 {
     draw_server("sweep", 20, 300.0, 3000.0);
@@ -589,12 +689,14 @@ int main(void)
     tcase_add_test(tests, a_link_that_does_a_fraction_is_told_by_the_bytes);
     tcase_add_test(tests, a_message_that_went_through_acquits_the_link);
     tcase_add_test(tests, advice_goes_by_the_kind_of_collective);
+    tcase_add_test(tests, a_pipeline_that_is_in_use_is_not_proposed);
     tcase_add_test(tests, exchanges_of_experts_have_nothing_to_overlap_with);
     tcase_add_test(tests, without_a_size_no_link_is_accused);
     tcase_add_test(tests, a_wait_in_each_layer_names_its_operator);
     tcase_add_test(tests, a_wait_at_the_end_of_a_step_is_of_no_layer);
     tcase_add_test(tests, results_that_are_copied_in_a_row_wait_once);
     tcase_add_test(tests, copies_that_wait_in_each_layer_are_waits);
+    tcase_add_test(tests, values_that_are_read_are_not_made_on_the_gpu);
     tcase_add_test(tests, one_pass_through_blocks_is_spoken_of_by_the_block);
     tcase_add_test(tests, gathers_that_layers_wait_for_come_one_layer_earlier);
     tcase_add_test(tests, gathers_beside_computing_are_fine);
@@ -604,6 +706,7 @@ int main(void)
     tcase_add_test(tests, batches_of_accumulated_gradients_are_no_weights);
     tcase_add_test(tests, a_server_prepares_the_next_iteration_meanwhile);
     tcase_add_test(tests, kernels_that_are_launched_one_by_one_want_a_graph);
+    tcase_add_test(tests, a_prefill_is_promised_no_graph_of_decoding);
     tcase_add_test(tests, what_only_repeats_is_no_server);
     suite_add_tcase(suite, tests);
     return check_main(suite);

@@ -2,6 +2,7 @@
  * cores; and the traces in which the naive text about each would be wrong. */
 
 #include "tests/support/check_main.h"
+#include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
@@ -112,6 +113,47 @@ START_TEST(inference_is_told_to_fuse_attention)
     ck_assert_msg(strstr(analysis->verdict.detail, "takes 100 % of the kernel time") != NULL, "%s",
                   analysis->verdict.detail);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, "5185 is not a multiple of 8"));
+    /* which takes any length: nothing is to be padded for it */
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, "a fused kernel takes any"));
+    ck_assert_ptr_null(strstr(analysis->verdict.detail, "pad it"));
+    ck_assert_ptr_null(strstr(analysis->findings[0].why, "pad it"));
+}
+END_TEST
+
+/** Attention that a function of that frame computes. */
+static const char *change_in(const char *frame)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        sheet_add("main python %.1f 12.5 %s\n", host_us - 0.5, frame);
+        launch("main", "aten::bmm", 200, HALF_GEMM);
+        launch("main", "aten::_softmax", 400, SOFTMAX);
+        launch("main", "aten::bmm", 200, HALF_GEMM);
+        host_us += 2.0;
+        launch("main", "aten::addmm", 1000, HALF_GEMM);
+        end_step(begin, i);
+    }
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("unfused-attention");
+    ck_assert_ptr_nonnull(finding);
+    return finding->change;
+}
+
+START_TEST(what_selects_attention_is_advised_where_it_selects)
+{
+    /* a class that has the softmax in its own forward() knows no other */
+    const char *change = change_in("transformers/models/owlv2/modeling_owlv2.py(410): forward");
+    ck_assert_msg(strstr(change, "in owlv2/modeling_owlv2.py:410 (forward), which") != NULL, "%s",
+                  change);
+    ck_assert_ptr_nonnull(strstr(change, "scaled_dot_product_attention(q, k, v"));
+    ck_assert_ptr_null(strstr(change, "from_pretrained"));
+    change = change_in("transformers/models/llama/modeling_llama.py(180): eager_attention_forward");
+    ck_assert_ptr_nonnull(strstr(change, "attn_implementation=\"sdpa\""));
+    ck_assert_ptr_null(strstr(change, "softmax"));
+    change = change_in("train/net.py(12): attend");
+    ck_assert_ptr_nonnull(strstr(change, "# in train/net.py:12 (attend)"));
+    ck_assert_ptr_null(strstr(change, "attn_implementation"));
 }
 END_TEST
 
@@ -248,6 +290,43 @@ START_TEST(an_optimizer_without_groups_is_found)
 }
 END_TEST
 
+/** The change that is proposed for an optimizer without groups, of a recording that says this of itself. */
+static const char *optimizer_change(const char *metadata, int64_t day_s, const char *frame)
+{
+    draw_optimizer(20, ADD, 100, false);
+    sheet_add("main op 0 0.5 aten::empty args={\"Call_stack\":\"%s\"}\n", frame);
+    sheet_wipe();
+    model = trace_draw_with(sheet_text(), metadata, 8);
+    model->info.t0_ns = day_s * INT64_C(1000000000);
+    analysis = trace_diagnose(model);
+    const struct lac_finding *finding = sheet_finding("slow-optimizer");
+    ck_assert_ptr_nonnull(finding);
+    return finding->change;
+}
+
+START_TEST(what_an_old_pytorch_lacks_is_said_with_the_release_that_has_it)
+{
+    static const char needs[] = "foreach=True)  # from PyTorch 1.12";
+    static const char of_1_11[] =
+        "{\"lacuna\":{\"settings\":{\"torch_version\":\"1.11.0+cu113\"}}}";
+    static const char of_2_6[] = "{\"lacuna\":{\"settings\":{\"torch_version\":\"2.6.0\"}}}";
+    const int64_t june_2021 = 1623143089;
+    const int64_t july_2025 = 1751410836;
+    ck_assert_ptr_nonnull(strstr(optimizer_change(NULL, june_2021, "train.py(3): main"), needs));
+    ck_assert_ptr_null(strstr(optimizer_change(NULL, july_2025, "train.py(3): main"), needs));
+    /* a time since the machine started, and nothing else, tells nothing */
+    ck_assert_ptr_null(strstr(optimizer_change(NULL, 4711, "train.py(3): main"), needs));
+    ck_assert_ptr_nonnull(strstr(
+        optimizer_change(NULL, 4711, "/opt/lib/python3.6/site-packages/torch/nn.py(3): f"), needs));
+    ck_assert_ptr_null(
+        strstr(optimizer_change(NULL, 4711, "/opt/lib/python3.12/site-packages/torch/nn.py(3): f"),
+               needs));
+    /* the version that was recorded comes first */
+    ck_assert_ptr_nonnull(strstr(optimizer_change(of_1_11, july_2025, "train.py(3): main"), needs));
+    ck_assert_ptr_null(strstr(optimizer_change(of_2_6, june_2021, "train.py(3): main"), needs));
+}
+END_TEST
+
 /** No range around them: dozens of updates in place, one after the other, are an optimizer. */
 START_TEST(an_optimizer_without_a_range_is_known_by_its_updates)
 {
@@ -374,6 +453,7 @@ START_TEST(each_type_has_its_own_multiple)
     draw_products("aten::mm dims=[[64,64],[64,66]]",
                   "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align2>", 8);
     ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-misaligned")->why, "TF32"));
+    ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-misaligned")->check, "align4"));
     draw_products("aten::mm dims=[[64,64],[64,72]]",
                   "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_128x128_tn_align8>",
                   8);
@@ -401,11 +481,13 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, attention_in_separate_kernels_is_found);
     tcase_add_test(tcase, inference_is_told_to_fuse_attention);
+    tcase_add_test(tcase, what_selects_attention_is_advised_where_it_selects);
     tcase_add_test(tcase, a_softmax_of_the_loss_or_between_layers_is_no_attention);
     tcase_add_test(tcase, a_call_that_fell_back_is_told_from_code_without_the_call);
     tcase_add_test(tcase, a_chain_of_elementwise_kernels_can_be_fused);
     tcase_add_test(tcase, what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused);
     tcase_add_test(tcase, an_optimizer_without_groups_is_found);
+    tcase_add_test(tcase, what_an_old_pytorch_lacks_is_said_with_the_release_that_has_it);
     tcase_add_test(tcase, an_optimizer_without_a_range_is_known_by_its_updates);
     tcase_add_test(tcase, an_optimizer_that_the_device_does_not_notice_costs_nothing);
     tcase_add_test(tcase, kernels_with_fewer_blocks_than_multiprocessors_are_said);

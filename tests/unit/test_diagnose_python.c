@@ -97,6 +97,41 @@ START_TEST(the_function_that_fills_the_wait_is_named_with_its_line)
 }
 END_TEST
 
+/** Transformers' pipeline of one kind: its only iterator, and the wait. */
+static void pipeline(struct drawing *drawing, int at)
+{
+    draw(drawing, "main python %d 45000 transformers/pipelines/pt_utils.py(117): __next__\n", at);
+    zoom(drawing, at + 100);
+}
+
+/** The same over chunks of its inputs: an iterator of chunks, inside. */
+static void pipeline_of_chunks(struct drawing *drawing, int at)
+{
+    draw(drawing, "main python %d 46000 transformers/pipelines/pt_utils.py(249): __next__\n", at);
+    draw(drawing, "main python %d 45500 transformers/pipelines/pt_utils.py(180): __next__\n",
+         at + 50);
+    zoom(drawing, at + 100);
+}
+
+START_TEST(a_pipeline_of_chunks_takes_one_worker)
+{
+    struct lac_analysis *analysis = diagnose(pipeline, true);
+    const struct lac_finding *finding = trace_finding(analysis, "input-starvation");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_str_eq(finding->brief, "num_workers=2");
+    lac_analysis_destroy(analysis);
+    analysis = diagnose(pipeline_of_chunks, true);
+    finding = trace_finding(analysis, "input-starvation");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_str_eq(finding->brief, "num_workers=1");
+    ck_assert(finding->gain_mid_pct > 10.0);
+    for (uint32_t i = 0; i < analysis->plan_count; i++) {
+        ck_assert_ptr_null(strstr(analysis->plan[i].brief, "num_workers=2"));
+    }
+    lac_analysis_destroy(analysis);
+}
+END_TEST
+
 /** Twenty functions share the wait: none fills a third of it. */
 static void many(struct drawing *drawing, int at)
 {
@@ -167,6 +202,7 @@ int main(void)
     Suite *suite = suite_create("diagnose_python");
     TCase *tcase = tcase_create("all");
     tcase_add_test(tcase, the_function_that_fills_the_wait_is_named_with_its_line);
+    tcase_add_test(tcase, a_pipeline_of_chunks_takes_one_worker);
     tcase_add_test(tcase, what_fills_no_wait_is_not_named);
     tcase_add_test(tcase, operators_on_the_host_are_part_of_their_function);
     suite_add_tcase(suite, tcase);

@@ -166,6 +166,21 @@ END_TEST
 
 /* -- 11: sums of gains ------------------------------------------------------------------------- */
 
+/** A row of the plan has a finding that says where and what to change; of workers the number may grow. */
+static void check_has_finding(const char *brief)
+{
+    static const char workers[] = "num_workers=";
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        bool is_of_it = strcmp(finding->brief, brief) == 0 ||
+                        (finding->workers > 0 && strncmp(brief, workers, strlen(workers)) == 0);
+        if (is_of_it && finding->change[0] != '\0') {
+            return;
+        }
+    }
+    ck_abort_msg("no finding says how: %s", brief);
+}
+
 START_TEST(gains_of_findings_that_overlap_are_not_added)
 {
     /* the device waits 6 of 10 ms, for data and then for a value that is read: both claim it */
@@ -188,6 +203,7 @@ START_TEST(gains_of_findings_that_overlap_are_not_added)
     ck_assert_uint_gt(analysis->finding_count, 1);
     double left = 1.0;
     for (uint32_t i = 0; i < analysis->plan_count; i++) {
+        check_has_finding(analysis->plan[i].brief);
         ck_assert(analysis->plan[i].gain_pct >= 0.0 && analysis->plan[i].gain_pct < 100.0);
         left *= 1.0 - analysis->plan[i].gain_pct / 100.0;
     }

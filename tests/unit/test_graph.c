@@ -253,6 +253,13 @@ START_TEST(a_wait_that_hides_behind_loading_is_found)
     ck_assert_str_eq(analysis->plan[0].brief, first->brief);
     ck_assert(fabs((double)analysis->plan[1].step_ns - 1001000.0) < 20000.0);
     ck_assert_str_eq(analysis->plan[1].brief, "synchronize less often");
+    /* which a finding tells, without a gain of its own */
+    const struct lac_finding *hidden = trace_finding(analysis, "sync-stall");
+    ck_assert_ptr_nonnull(hidden);
+    ck_assert_str_eq(hidden->title, "cudaStreamSynchronize waits for the GPU, 1 ms per step");
+    ck_assert(isnan(hidden->gain_mid_pct));
+    ck_assert_ptr_nonnull(strstr(hidden->change, "synchronize()"));
+    ck_assert_uint_ge(hidden->evidence_count, 1);
     lac_analysis_destroy(analysis);
     wipe();
 }

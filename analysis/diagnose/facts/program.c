@@ -1,5 +1,6 @@
 #include "analysis/diagnose/facts/program.h"
 
+#include "analysis/diagnose/names/python_frame.h"
 #include "analysis/model/setting_rows.h"
 #include "collector/base/count_of.h"
 
@@ -50,6 +51,36 @@ enum lac_framework lac_framework_of(const struct lac_model *model)
     }
     return has_name(model, of_pytorch, LAC_COUNT_OF(of_pytorch)) ? LAC_FRAMEWORK_PYTORCH
                                                                  : LAC_FRAMEWORK_UNKNOWN;
+}
+
+bool lac_has_torchrec_pipeline(const struct lac_model *model)
+{
+    /* the wait is a range of its own only where something lies between the exchange and it */
+    static const char *const of_pipeline[] = {"wait_" LAC_TORCHREC_EXCHANGE};
+    return has_name(model, of_pipeline, LAC_COUNT_OF(of_pipeline));
+}
+
+bool lac_has_chunk_pipeline(const struct lac_model *model)
+{
+    /* pt_utils.py has three iterators; a pipeline that does not cut uses one of them alone, and frames
+     * tell classes apart by their lines */
+    static const char file[] = "pipelines/pt_utils.py";
+    int64_t first_line = -1;
+    for (uint32_t id = 1; id < model->strings.count; id++) {
+        struct lac_frame frame;
+        if (!lac_frame_parse(lac_model_str(model, id), lac_strings_length(&model->strings, id),
+                             &frame) ||
+            memmem(frame.path, frame.path_length, file, sizeof(file) - 1) == NULL ||
+            frame.function_length != strlen("__next__") ||
+            memcmp(frame.function, "__next__", frame.function_length) != 0) {
+            continue;
+        }
+        if (first_line >= 0 && frame.line != first_line) {
+            return true;
+        }
+        first_line = frame.line;
+    }
+    return false;
 }
 
 enum lac_compiled lac_compiled_of(const struct lac_facts *facts)

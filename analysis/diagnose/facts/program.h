@@ -10,6 +10,16 @@ enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FR
 /** By what the recorder named and the format of the trace, else by the names of its kernels and ranges. O(names). */
 enum lac_framework lac_framework_of(const struct lac_model *model);
 
+/** What TorchRec calls the exchange of a batch's inputs: the part of a name that its pipeline's ranges share. */
+#define LAC_TORCHREC_EXCHANGE "sparse_data_dist"
+/** Whether TorchRec's pipeline is in use, which exchanges the inputs of the next batch beside this one:
+ *  its ranges are there. O(names). */
+bool lac_has_torchrec_pipeline(const struct lac_model *model);
+
+/** Whether Transformers' pipeline that cuts its inputs into chunks makes the batches: it takes one worker at
+ *  most. Told by Python frames. O(names). */
+bool lac_has_chunk_pipeline(const struct lac_model *model);
+
 /** Whether a model is compiled, and whether the compiler makes its kernels. */
 enum lac_compiled {
     LAC_COMPILED_NOT = 0,

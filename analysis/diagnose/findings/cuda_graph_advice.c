@@ -116,6 +116,7 @@ const char *lac_cuda_graph_advice_change(const struct lac_facts *facts,
     case LAC_COMPILED_NOT:
         break;
     }
-    return lac_texts_add(texts, "%smodel = torch.compile(model%s)",
-                         lac_grouped_optimizer_line(facts), mode);
+    return lac_texts_add(texts, "%smodel = torch.compile(model%s)%s",
+                         lac_grouped_optimizer_line(facts), mode,
+                         lac_torch_from(facts, LAC_TORCH_2_0));
 }

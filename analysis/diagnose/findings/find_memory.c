@@ -23,8 +23,11 @@ static void say_allocated(const struct lac_facts *facts, struct lac_finding *fin
                   : lac_texts_add(&analysis->texts, "%s are", lac_format_bytes(free_bytes).text));
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s persist across steps (weights, optimizer state, kept gradients); a step adds %s at its "
-        "peak (activations, gradients, scratch). The allocator caches the rest.",
+        lac_is_inference(facts)
+            ? "%s persist across steps (weights, kept results); a step adds %s at its peak "
+              "(activations, scratch). The allocator caches the rest."
+            : "%s persist across steps (weights, optimizer state, kept gradients); a step adds %s "
+              "at its peak (activations, gradients, scratch). The allocator caches the rest.",
         lac_format_bytes(memory->floor).text, lac_format_bytes(memory->peak - memory->floor).text);
     if (is_scarce) {
         finding->change =

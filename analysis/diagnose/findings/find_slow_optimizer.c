@@ -99,17 +99,19 @@ static const char *change_of(const struct lac_facts *facts, const char *optimize
     int fused_from = strcmp(optimizer_class, "SGD") == 0       ? 3
                      : strcmp(optimizer_class, "Adagrad") == 0 ? 8
                                                                : 0; /* of PyTorch 2, on CUDA */
+    const char *from = lac_torch_from(facts, LAC_TORCH_1_12);
     if (is_one_of(optimizer_class, fused, LAC_COUNT_OF(fused))) {
         return lac_texts_add(texts,
-                             "optimizer = torch.optim.%s(model.parameters(), ..., foreach=True)\n"
+                             "optimizer = torch.optim.%s(model.parameters(), ..., "
+                             "foreach=True)%s\n"
                              "# or fused=True: from PyTorch 2.%d, one kernel for all",
-                             optimizer_class, fused_from);
+                             optimizer_class, from, fused_from);
     }
     if (is_one_of(optimizer_class, foreach, LAC_COUNT_OF(foreach))) {
         return lac_texts_add(texts,
                              "optimizer = torch.optim.%s(model.parameters(), ..., "
-                             "foreach=True)",
-                             optimizer_class);
+                             "foreach=True)%s",
+                             optimizer_class, from);
     }
     return "# in the optimizer's step(), all parameters at once:\n"
            "torch._foreach_mul_(momenta, beta)\n"

@@ -17,13 +17,15 @@ enum { CULPRITS_MAX = 16 };
 /** A kind of call: its name and the operator around it. */
 struct culprit {
     const char *call, *around;
+    uint64_t slice; /**< the first of them */
     int64_t exposed_ns;
     uint64_t count;
 };
 
-static void add_to(struct culprit *culprits, uint32_t *count, const char *call, const char *around,
-                   int64_t ns)
+static void add_to(const struct lac_model *model, struct culprit *culprits, uint32_t *count,
+                   uint64_t slice, const char *around, int64_t ns)
 {
+    const char *call = lac_model_str(model, model->slices.name[slice]);
     uint32_t c = 0;
     while (c < *count &&
            (strcmp(culprits[c].call, call) != 0 || strcmp(culprits[c].around, around) != 0)) {
@@ -33,7 +35,7 @@ static void add_to(struct culprit *culprits, uint32_t *count, const char *call, 
         return;
     }
     if (c == *count) {
-        culprits[(*count)++] = (struct culprit){.call = call, .around = around};
+        culprits[(*count)++] = (struct culprit){.call = call, .around = around, .slice = slice};
     }
     culprits[c].exposed_ns = lac_sum_ns(culprits[c].exposed_ns, ns);
     culprits[c].count++;
@@ -78,14 +80,24 @@ static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_wors
         if (ns == 0) {
             continue;
         }
-        add_to(culprits, &count, lac_model_str(model, model->slices.name[gap->root]),
-               lac_enclosing_name(model, gap->root), ns);
+        add_to(model, culprits, &count, gap->root, lac_enclosing_name(model, gap->root), ns);
     }
     return worst_of(culprits, count, ret_worst);
 }
 
+/** What stands around a call that waits: lac_enclosing_name() or as that. */
+typedef const char *name_around(const struct lac_model *model, uint64_t call);
+
+/** The operator or range around a call; "" of the step itself, whose name has a number. */
+static const char *part_around(const struct lac_model *model, uint64_t call)
+{
+    const char *name = lac_enclosing_name(model, call);
+    return lac_names_host_class(name, strlen(name)) == LAC_HOST_STEP ? "" : name;
+}
+
 /** Calls of kept steps that wait, by how long they do; the longest kind in *ret_worst. */
-static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst)
+static bool find_waiter(const struct lac_facts *facts, name_around *around,
+                        struct culprit *ret_worst)
 {
     const struct lac_model *model = facts->model;
     const struct lac_host *host = &facts->hosts[facts->main_host];
@@ -94,8 +106,7 @@ static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst
     for (uint64_t i = 0; i < host->blocking_count; i++) {
         const struct lac_blocking_call *call = &host->blocking[i];
         int64_t ns = lac_spans_length_inside(&facts->host_kept, call->start_ns, call->end_ns);
-        add_to(culprits, &count, lac_model_str(model, model->slices.name[call->slice]),
-               ns > 0 ? lac_enclosing_name(model, call->slice) : "", ns);
+        add_to(model, culprits, &count, call->slice, ns > 0 ? around(model, call->slice) : "", ns);
     }
     return worst_of(culprits, count, ret_worst);
 }
@@ -172,6 +183,10 @@ static const char *change_for(const struct lac_facts *facts, const struct culpri
     }
     if (framework == LAC_FRAMEWORK_TENSORFLOW) {
         return "# read values (metrics, .numpy()) every 50 steps instead of in each";
+    }
+    const char *exchange = lac_exchange_read_change(facts, culprit->slice);
+    if (exchange[0] != '\0') {
+        return exchange;
     }
     bool is_item = strstr(culprit->around, "item") != NULL ||
                    strstr(culprit->around, "_local_scalar_dense") != NULL;
@@ -265,7 +280,7 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     struct lac_analysis *analysis = facts->analysis;
     struct culprit worst = {.call = "", .around = ""};
     if (lac_graph_trust(facts->time) != LAC_TRUST_ALL || facts->main_host == LAC_NONE ||
-        !find_waiter(facts, &worst)) {
+        !find_waiter(facts, lac_enclosing_name, &worst)) {
         return false;
     }
     double steps = (double)analysis->step_kept_count;
@@ -345,6 +360,40 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
         lac_format_rate(per_step).text, idles.text);
     propose(facts, finding, &worst);
     lac_evidence_gaps(facts, finding, LAC_CAUSE_SYNC, 3);
+    return true;
+}
+
+bool lac_sync_stall_behind(const struct lac_facts *facts, struct lac_finding *finding,
+                           int64_t step_ns)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    struct culprit worst = {.call = "", .around = ""};
+    double steps = (double)analysis->step_kept_count;
+    if (facts->main_host == LAC_NONE || !find_waiter(facts, part_around, &worst) ||
+        (double)worst.count < EVERY_STEP_MIN * steps) {
+        return false;
+    }
+    lac_finding_open_fact(finding);
+    finding->title = lac_texts_add(&analysis->texts, "%.60s%s%.60s waits for the GPU, %s per step",
+                                   worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
+                                   lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "It does so %s times per step, which costs nothing while something else is the limit. With "
+        "the changes before it in the plan, the GPU would wait for what the host does after it.",
+        lac_format_rate((double)worst.count / steps).text);
+    propose(facts, finding, &worst);
+    finding->confidence = 0.5; /* what the host then does instead is not seen */
+    finding->expect = lac_texts_add(&analysis->texts,
+                                    "Nothing now: another limit comes first. With the changes "
+                                    "before it in the plan: %s per step.",
+                                    lac_format_ns(step_ns).text);
+    finding->check = lac_texts_add(&analysis->texts,
+                                   "record ten steps with all changes before it; expect %s per "
+                                   "step",
+                                   lac_format_ns(step_ns).text);
+    lac_finding_forget_gain(finding);
+    add_waiter_evidence(facts, finding);
     return true;
 }
 

@@ -198,7 +198,9 @@ static bool find_misaligned(const struct lac_facts *facts, struct lac_finding *f
     finding->costs =
         "Some memory and compute for padding; results are unchanged where nothing reads it.";
     finding->wrong_if = "the operands are misaligned views (with an offset): then copy them once.";
-    finding->check = "record again: the kernel names say align8, or no alignment";
+    finding->check = lac_texts_add(&analysis->texts,
+                                   "record again: the kernel names say align%lld, or no alignment",
+                                   (long long)multiples.always);
     lac_evidence_slice(facts, finding, top->slice, "the longest of these GEMMs");
     return true;
 }

@@ -69,6 +69,21 @@ static void propose_switch(const struct lac_facts *facts, struct lac_finding *fi
     finding->change = own != NULL ? own : finding->change;
 }
 
+/** Training in float16, with the names that the trace's PyTorch has. */
+static const char *change_of_float16(const struct lac_facts *facts)
+{
+    return lac_torch_is_before(facts, LAC_TORCH_2_3)
+               ? "scaler = torch.cuda.amp.GradScaler()  # from PyTorch 2.3: "
+                 "torch.amp.GradScaler('cuda')\n"
+                 "with torch.cuda.amp.autocast():         # float16\n"
+                 "    loss = criterion(model(images), labels)\n"
+                 "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()"
+               : "scaler = torch.amp.GradScaler('cuda')\n"
+                 "with torch.autocast('cuda', dtype=torch.float16):\n"
+                 "    loss = criterion(model(images), labels)\n"
+                 "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()";
+}
+
 static void propose(const struct lac_facts *facts, struct lac_finding *finding, int32_t generation)
 {
     if (generation < 8) {
@@ -82,10 +97,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
                 "support float16, not TF32 or bfloat16.";
             return;
         }
-        finding->change = "scaler = torch.amp.GradScaler('cuda')\n"
-                          "with torch.autocast('cuda', dtype=torch.float16):\n"
-                          "    loss = criterion(model(images), labels)\n"
-                          "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()";
+        finding->change = change_of_float16(facts);
         finding->costs =
             "Half precision changes results: compare the loss curve. This GPU's tensor cores "
             "support float16, not TF32 or bfloat16. Weights and optimizer state stay in float32.";
@@ -169,6 +181,9 @@ static const char *counters_text(const struct lac_facts *facts, struct lac_findi
                          text);
 }
 
+static const char wrong_if[] = "these kernels already reach the memory bandwidth.";
+static const char check[] = "record again: the kernel names show tensor cores";
+
 bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -216,9 +231,40 @@ bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_find
             "memory bandwidth may limit it.",
             lac_finding_expect(facts, finding), lac_tensor_speedup(facts, LAC_CASE_WORST),
             lac_tensor_speedup(facts, LAC_CASE_BEST));
-        finding->wrong_if = "these kernels already reach the memory bandwidth.";
-        finding->check = "record again: the kernel names show tensor cores";
+        finding->wrong_if = wrong_if;
+        finding->check = check;
     }
     add_evidence(facts, finding);
     return true;
+}
+
+const char *lac_tensor_cores_behind(const struct lac_facts *facts)
+{
+    const struct lac_finding *finding =
+        lac_finding_of(facts->analysis, LAC_FINDING_TENSOR_CORES_UNUSED);
+    /* one that few steps show expects nothing */
+    if (finding == NULL || finding->change[0] != '\0' || finding->expect[0] == '\0') {
+        return "";
+    }
+    struct lac_finding proposed = *finding;
+    propose(facts, &proposed, nvidia_generation(facts));
+    return proposed.brief;
+}
+
+void lac_tensor_cores_propose_behind(const struct lac_facts *facts, int64_t step_ns)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        struct lac_finding *finding = &analysis->findings[i];
+        if (finding->kind == LAC_FINDING_TENSOR_CORES_UNUSED) {
+            propose(facts, finding, nvidia_generation(facts));
+            finding->expect =
+                lac_texts_add(&analysis->texts,
+                              "0-1 %% of the step: another limit comes first. With the changes "
+                              "before it in the plan: %s per step.",
+                              lac_format_ns(step_ns).text);
+            finding->wrong_if = wrong_if;
+            finding->check = check;
+        }
+    }
 }

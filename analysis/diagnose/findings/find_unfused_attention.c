@@ -4,8 +4,10 @@
  * at the end of a model (the loss, a router) has no product behind it and is not meant.
  */
 
+#include "analysis/diagnose/facts/recorded/code_places.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/names/op_shapes.h"
+#include "analysis/diagnose/names/python_frame.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -151,10 +153,13 @@ static void collect(const struct lac_facts *facts, struct attention *attention)
     }
 }
 
-/** " The sequence length is 5185: pad it to 5192." where shapes say so. */
-static const char *length_text(const struct lac_facts *facts, const struct attention *attention)
+/** " The length 5185 is not a multiple of 8 ..." where shapes say so; to pad it only where no fused kernel
+ *  is advised, which takes any length. */
+static const char *length_text(const struct lac_facts *facts, const struct attention *attention,
+                               bool is_fused)
 {
     enum { MULTIPLE = 8 };
+    struct lac_text **texts = &facts->analysis->texts;
     if (!attention->has_misaligned) {
         return "";
     }
@@ -163,16 +168,19 @@ static const char *length_text(const struct lac_facts *facts, const struct atten
     struct lac_product product;
     if (op->op == LAC_NONE || !lac_op_shapes(facts->model, op->op, inputs) ||
         !lac_op_product(lac_step_operation_name(facts, op), inputs, &product)) {
-        return " The GEMMs use kernels for lengths that are not a multiple of 8: pad the sequence.";
+        return lac_texts_add(texts,
+                             " The GEMMs use kernels for lengths that are not a multiple of 8%s.",
+                             is_fused ? "; a fused kernel takes any" : ": pad the sequence");
     }
     for (int i = 0; i < 3; i++) {
         int64_t size = product.sizes[i];
         if (size > MULTIPLE && size % MULTIPLE != 0) {
             int64_t padded = (size / MULTIPLE + 1) * MULTIPLE;
-            return lac_texts_add(&facts->analysis->texts,
+            const char *pad = lac_texts_add(texts, ": pad it to %lld", (long long)padded);
+            return lac_texts_add(texts,
                                  " The length %lld is not a multiple of 8, so the GEMMs use slower "
-                                 "kernels: pad it to %lld.",
-                                 (long long)size, (long long)padded);
+                                 "kernels%s.",
+                                 (long long)size, is_fused ? "; a fused kernel takes any" : pad);
         }
     }
     return "";
@@ -203,7 +211,42 @@ static bool is_fallback(const struct lac_facts *facts)
     return false;
 }
 
-static void propose(const struct lac_facts *facts, struct lac_finding *finding)
+static bool holds(const char *text, size_t length, const char *part)
+{
+    return memmem(text, length, part, strlen(part)) != NULL;
+}
+
+/**
+ * The call instead of what is written now. Transformers' argument selects among functions that a class
+ * knows; one with the softmax in its own forward() knows no other. Frames tell: of a
+ * model's file, and not of the function that the argument selects ("eager_attention_forward").
+ */
+static const char *change_of_code(const struct lac_facts *facts, const struct attention *attention)
+{
+    static const char call[] =
+        "out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)\n";
+    static const char written[] = "softmax(q @ k.transpose(-2, -1) * scale + mask) @ v";
+    static const char argument[] = "AutoModel.from_pretrained(..., attn_implementation=\"sdpa\")";
+    struct lac_text **texts = &facts->analysis->texts;
+    struct lac_frame frame;
+    uint32_t host =
+        attention->longest != LAC_NONE ? facts->model->slices.link[attention->longest] : LAC_NONE;
+    if (host == LAC_NONE || !lac_code_frame(facts, host, &frame)) {
+        return lac_texts_add(texts, "%s# instead of %s; in Transformers:\n%s", call, written,
+                             argument);
+    }
+    if (holds(frame.function, frame.function_length, "attention_forward")) {
+        return argument;
+    }
+    return lac_texts_add(
+        texts, "%s# instead of %s\n# in %s%s", call, written, lac_code_place(facts, host),
+        holds(frame.path, frame.path_length, "modeling_")
+            ? ", which computes it itself: attn_implementation does not change that"
+            : "");
+}
+
+static void propose(const struct lac_facts *facts, struct lac_finding *finding,
+                    const struct attention *attention)
 {
     struct lac_analysis *analysis = facts->analysis;
     bool fell_back = is_fallback(facts);
@@ -214,10 +257,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding)
             "with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):\n"
             "    out = model(batch)   # raises and says why the fused kernels do not apply";
     } else {
-        finding->change =
-            "out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)\n"
-            "# instead of softmax(q @ k.transpose(-2, -1) * scale + mask) @ v; in Transformers:\n"
-            "AutoModel.from_pretrained(..., attn_implementation=\"sdpa\")";
+        finding->change = change_of_code(facts, attention);
     }
     finding->expect =
         lac_texts_add(&analysis->texts,
@@ -247,7 +287,9 @@ const char *lac_unfused_attention_text(const struct lac_facts *facts)
     return lac_texts_add(
         &facts->analysis->texts,
         "Unfused attention (a softmax between two GEMMs) takes %s of the kernel time.%s",
-        lac_format_pct(fmin(pct, 100.0)).text, length_text(facts, &attention));
+        lac_format_pct(fmin(pct, 100.0)).text,
+        length_text(facts, &attention,
+                    lac_finding_of(facts->analysis, LAC_FINDING_UNFUSED_ATTENTION) != NULL));
 }
 
 bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_finding *finding)
@@ -278,8 +320,8 @@ bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_findin
         "work on the scores, which pass through memory each time.%s%s",
         lac_format_rate((double)attention.count / steps).text, lac_format_pct(between_pct).text,
         is_fallback(facts) ? " scaled_dot_product_attention fell back to unfused kernels." : "",
-        length_text(facts, &attention));
-    propose(facts, finding);
+        length_text(facts, &attention, true));
+    propose(facts, finding, &attention);
     if (attention.longest != LAC_NONE) {
         lac_evidence_slice(facts, finding, attention.longest,
                            "the longest softmax between two GEMMs");

@@ -106,7 +106,8 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
         "%s kernels per step read what the kernel before them wrote; a compiler can fuse them.",
         lac_format_rate((double)chains.count / steps).text);
     finding->brief = "fuse elementwise kernels";
-    finding->change = "model = torch.compile(model)";
+    finding->change = lac_texts_add(&analysis->texts, "model = torch.compile(model)%s",
+                                    lac_torch_from(facts, LAC_TORCH_2_0));
     finding->expect =
         lac_texts_add(&analysis->texts,
                       "%s. Assumes that fusion saves 30 to 90 %% of the memory traffic between "

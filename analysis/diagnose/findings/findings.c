@@ -91,6 +91,11 @@ static void append(struct lac_analysis *analysis, const struct lac_finding *find
     analysis->findings[analysis->finding_count++] = *finding;
 }
 
+void lac_findings_append(const struct lac_facts *facts, const struct lac_finding *finding)
+{
+    append(facts->analysis, finding);
+}
+
 /** Whether a finding before it already names the cause of the time that this one is about. */
 static bool gives_way(const struct lac_analysis *analysis, enum lac_finding_kind kind)
 {
@@ -369,8 +374,8 @@ void lac_findings_make(struct lac_facts *facts)
     drop_gains_of_facts(analysis);
     put_in_order(analysis);
     tell_alternatives(analysis);
-    lac_findings_place(facts);
     if ((subjects & FOR_BATCHES) != 0) {
         lac_plan_make(facts);
     }
+    lac_findings_place(facts);
 }

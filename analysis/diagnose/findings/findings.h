@@ -8,6 +8,7 @@
  */
 
 #include "analysis/diagnose/facts/program.h"                // IWYU pragma: export
+#include "analysis/diagnose/facts/recorded/torch_version.h" // IWYU pragma: export
 #include "analysis/diagnose/facts/step_operations.h"        // IWYU pragma: export
 #include "analysis/diagnose/findings/findings_thresholds.h" // IWYU pragma: export
 #include "analysis/diagnose/names/device_peaks.h"           // IWYU pragma: export
@@ -148,6 +149,20 @@ const char *lac_unfused_attention_text(const struct lac_facts *facts);
 
 /** How much faster matrix work is expected to get on tensor cores. */
 double lac_tensor_speedup(const struct lac_facts *facts, enum lac_case which);
+/** The change of tensor-cores-unused where that is a fact, because something else is the limit now: what the
+ *  plan makes behind that, in a few words, "" where the finding is none or proposes it itself; and what
+ *  it then says of it, with the step that the plan promises. */
+const char *lac_tensor_cores_behind(const struct lac_facts *facts);
+void lac_tensor_cores_propose_behind(const struct lac_facts *facts, int64_t step_ns);
+/** A wait of every step that nothing names, because another is the limit now, as a finding without a gain: what
+ *  the plan makes behind that, with the step that it promises (find_sync_stall.c). @return whether there is one */
+bool lac_sync_stall_behind(const struct lac_facts *facts, struct lac_finding *finding,
+                           int64_t step_ns);
+/** Add a finding after the search, behind the others. */
+void lac_findings_append(const struct lac_facts *facts, const struct lac_finding *finding);
+/** What to write for a value that is read inside TorchRec's exchange of inputs; "" of a call elsewhere
+ *  (communication/communication.c). */
+const char *lac_exchange_read_change(const struct lac_facts *facts, uint64_t call);
 /** The type that most of the matrix work is in; LAC_PRECISION_UNKNOWN without one. */
 enum lac_precision lac_products_precision(const struct lac_facts *facts);
 /** Whether the device has tensor cores that a notable part of its time could use. */

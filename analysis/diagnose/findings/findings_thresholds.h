@@ -48,10 +48,10 @@
 /* From this gain on it is said that the loader, of which nothing was recorded, may be the next
  * limit. */
 #define UNKNOWN_LOADER_GAIN_PCT 10.0
-/* Where no finding names a wait, a change of it has to gain this part of the step to be in the
- * plan. */
-#define PLAN_WITHOUT_FINDING_MIN 0.03
-#define PLAN_GAIN_MIN            0.01
+/* A change has to gain this part of the step to be in the plan. */
+#define PLAN_GAIN_MIN 0.01
+/* The same where a wait hides behind another one, and no finding names it before the plan does. */
+#define PLAN_HIDDEN_MIN 0.03
 
 /* -- data -- */
 

@@ -1,12 +1,13 @@
 /*
  * What to do after the first change: the changes that still gain when those before them are made,
- * played together. Gains of findings overlap; a plan never counts the same time twice. It begins with
+ * played together. Each is that of a finding, which says where it is made and how. Gains of findings overlap; a plan never counts the same time twice. It begins with
  * the first finding, whose promise is its first step; each step behind it is as much shorter as the
  * steps, played with all changes so far, become by one more.
  */
 
 #include "analysis/crew/crew.h"
 #include "analysis/diagnose/findings/findings.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -27,13 +28,10 @@ struct candidate {
     enum lac_finding_kind kind; /**< whose change it is */
     struct state state;
     double gain_min;   /**< worth a step of the plan, as a part of the step */
-    double confidence; /**< of the finding, where there is one */
+    double confidence; /**< of the finding */
 };
 
 enum { CANDIDATES_MAX = LAC_FINDING_COUNT_ };
-
-/* How sure a change is that no finding proposes now. */
-#define CONFIDENCE_WITHOUT_FINDING 0.5
 
 static double replay(const struct lac_facts *facts, const struct state *state)
 {
@@ -105,6 +103,9 @@ static int32_t workers_for(const struct lac_facts *facts, const struct state *st
     int32_t now = state->change.workers > 0 ? state->change.workers : loader->num_workers;
     double s_ns = replay(facts, &plenty);
     double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
+    if (facts->loading != NULL) {
+        wanted = fmin(wanted, (double)facts->loading->most_workers);
+    }
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
 }
 
@@ -117,6 +118,15 @@ static const struct lac_finding *estimated(const struct lac_analysis *analysis,
     return proposes ? finding : NULL;
 }
 
+/** The finding of that kind when it says what to change, or NULL. */
+static const struct lac_finding *proposing(const struct lac_analysis *analysis,
+                                           enum lac_finding_kind kind)
+{
+    const struct lac_finding *finding = lac_finding_of(analysis, kind);
+    bool proposes = finding != NULL && finding->change[0] != '\0' && finding->brief[0] != '\0';
+    return proposes ? finding : NULL;
+}
+
 struct list {
     const struct lac_facts *facts;
     const struct state *state; /**< what was made so far */
@@ -124,28 +134,27 @@ struct list {
     int count;
 };
 
-static void add(struct list *list, enum lac_finding_kind kind, const char *brief,
-                const struct lac_change *change, double gain_min)
+/** Add a change that `finding` proposes in the words of `brief`, as that of `kind`. */
+static void add(struct list *list, const struct lac_finding *finding, const char *brief,
+                enum lac_finding_kind kind, const struct lac_change *change)
 {
-    const struct lac_finding *finding = estimated(list->facts->analysis, kind);
     if (list->count == CANDIDATES_MAX) {
         return;
     }
     struct candidate *candidate = &list->at[list->count++];
-    *candidate =
-        (struct candidate){finding != NULL ? finding->brief : brief, kind, *list->state, gain_min,
-                           finding != NULL ? finding->confidence : CONFIDENCE_WITHOUT_FINDING};
+    *candidate = (struct candidate){brief, kind, *list->state, PLAN_GAIN_MIN, finding->confidence};
     combine(&candidate->state.change, change);
     candidate->state.is_made[kind] = true;
 }
 
 /** The change of that finding as it was estimated, else `otherwise`, which may be NULL. */
-static void add_of(struct list *list, enum lac_finding_kind kind, const char *brief,
-                   const struct lac_what_if_changes *otherwise, double gain_min)
+static void add_of(struct list *list, enum lac_finding_kind kind,
+                   const struct lac_what_if_changes *otherwise)
 {
     const struct lac_step_time *time = list->facts->time;
+    const struct lac_finding *finding = proposing(list->facts->analysis, kind);
     struct lac_change change;
-    if (list->state->is_made[kind]) {
+    if (finding == NULL || list->state->is_made[kind]) {
         return;
     }
     if (time->has_mid[kind]) {
@@ -155,12 +164,37 @@ static void add_of(struct list *list, enum lac_finding_kind kind, const char *br
     } else {
         return;
     }
-    add(list, kind, brief, &change, gain_min);
+    add(list, finding, finding->brief, kind, &change);
+}
+
+/** Tensor cores: behind another limit the finding leaves their change to the plan. */
+static void add_tensor_cores(struct list *list)
+{
+    const enum lac_finding_kind kind = LAC_FINDING_TENSOR_CORES_UNUSED;
+    const char *behind = lac_tensor_cores_behind(list->facts);
+    if (behind[0] == '\0') {
+        add_of(list, kind, NULL);
+    } else if (list->facts->time->has_mid[kind] && !list->state->is_made[kind]) {
+        add(list, lac_finding_of(list->facts->analysis, kind), behind, kind,
+            &list->facts->time->mids[kind]);
+    }
+}
+
+/** The finding that proposes workers, of several about loading, or NULL. */
+static const struct lac_finding *proposing_workers(const struct lac_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (analysis->findings[i].workers > 0) {
+            return &analysis->findings[i];
+        }
+    }
+    return NULL;
 }
 
 static void add_workers(struct list *list)
 {
-    int32_t workers = workers_for(list->facts, list->state);
+    const struct lac_finding *finding = proposing_workers(list->facts->analysis);
+    int32_t workers = finding != NULL ? workers_for(list->facts, list->state) : 0;
     struct lac_what_if_changes what_if;
     struct lac_change change;
     if (workers <= 0) {
@@ -169,9 +203,9 @@ static void add_workers(struct list *list)
     lac_what_if_clear(&what_if);
     what_if.workers = workers;
     lac_change_from_what_if(list->facts, &what_if, LAC_CASE_MID, &change);
-    add(list, LAC_FINDING_INPUT_STARVATION, "", &change, PLAN_GAIN_MIN);
-    list->at[list->count - 1].brief =
+    const char *brief =
         lac_texts_add(&list->facts->analysis->texts, "num_workers=%d", (int)workers);
+    add(list, finding, brief, LAC_FINDING_INPUT_STARVATION, &change);
 }
 
 /** Loading, conversions, copies, tensor cores: behind what hides them now they may gain, too. */
@@ -183,7 +217,7 @@ static void list_work(struct list *list)
     add_workers(list);
     if (time->class_ns[LAC_OP_LAYOUT] > 0.0) {
         what_if.layout_nhwc = 1;
-        add_of(list, LAC_FINDING_LAYOUT_CONVERSION, "channels-last", &what_if, PLAN_GAIN_MIN);
+        add_of(list, LAC_FINDING_LAYOUT_CONVERSION, &what_if);
         lac_what_if_clear(&what_if);
     }
     bool pins = list->state->is_made[LAC_FINDING_PAGEABLE_COPY] ||
@@ -191,44 +225,54 @@ static void list_work(struct list *list)
                  time->mids[LAC_FINDING_SLOW_OPTIMIZER].pins_copies);
     if (time->class_ns[LAC_OP_COPY_PAGEABLE] > 0.0 && !pins) {
         what_if.pinned = 1;
-        add_of(list, LAC_FINDING_PAGEABLE_COPY, "pin_memory=True", &what_if, PLAN_GAIN_MIN);
+        add_of(list, LAC_FINDING_PAGEABLE_COPY, &what_if);
         lac_what_if_clear(&what_if);
     }
     if (pins || time->class_ns[LAC_OP_COPY_PINNED] > 0.0) {
         what_if.async_copies = 1;
-        add_of(list, LAC_FINDING_BLOCKING_COPY, "copy one batch ahead", &what_if, PLAN_GAIN_MIN);
+        add_of(list, LAC_FINDING_BLOCKING_COPY, &what_if);
     }
     if (lac_has_unused_tensor_cores(list->facts)) {
-        add_of(list, LAC_FINDING_TENSOR_CORES_UNUSED, "tensor cores", NULL, PLAN_GAIN_MIN);
+        add_tensor_cores(list);
     }
 }
 
-/**
- * What makes the host wait. Waits may be hidden behind another wait now: they may come in without a
- * finding of their own, but then have to gain as much as one would.
- */
+/** Whether a wait that hides behind another is looked for: none is named, and the steps can be played. */
+static bool may_hide_a_wait(const struct list *list)
+{
+    const struct lac_analysis *analysis = list->facts->analysis;
+    return lac_graph_trust(list->facts->time) != LAC_TRUST_NONE && !lac_is_inference(list->facts) &&
+           lac_finding_of(analysis, LAC_FINDING_SYNC_STALL) == NULL &&
+           lac_finding_of(analysis, LAC_FINDING_SYNC_PER_LAYER) == NULL;
+}
+
+/** A wait that no finding names has to gain as much as one would. */
+static void add_hidden_wait(struct list *list, const struct lac_what_if_changes *what_if)
+{
+    struct lac_finding finding;
+    struct lac_change change;
+    lac_finding_init(&finding, LAC_FINDING_SYNC_STALL);
+    if (may_hide_a_wait(list) && lac_sync_stall_behind(list->facts, &finding, 0)) {
+        lac_change_from_what_if(list->facts, what_if, LAC_CASE_MID, &change);
+        add(list, &finding, finding.brief, LAC_FINDING_SYNC_STALL, &change);
+        list->at[list->count - 1].gain_min = PLAN_HIDDEN_MIN;
+    }
+}
+
+/** What makes the host wait. */
 static void list_waits(struct list *list)
 {
-    const struct lac_facts *facts = list->facts;
-    bool is_played = lac_graph_trust(facts->time) != LAC_TRUST_NONE;
-    bool has_sync = estimated(facts->analysis, LAC_FINDING_SYNC_STALL) != NULL;
-    bool has_allocator = estimated(facts->analysis, LAC_FINDING_ALLOCATOR_THRASH) != NULL;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_sync = 1;
-    if (has_sync || is_played) {
-        add_of(list, LAC_FINDING_SYNC_STALL, "synchronize less often", &what_if,
-               has_sync ? PLAN_GAIN_MIN : PLAN_WITHOUT_FINDING_MIN);
-    }
+    add_of(list, LAC_FINDING_SYNC_STALL, &what_if);
+    add_hidden_wait(list, &what_if);
     lac_what_if_clear(&what_if);
     what_if.no_allocator = 1;
-    if (has_allocator || (is_played && facts->alloc_marks.count > 0)) {
-        add_of(list, LAC_FINDING_ALLOCATOR_THRASH, "no allocation in the step", &what_if,
-               has_allocator ? PLAN_GAIN_MIN : PLAN_WITHOUT_FINDING_MIN);
-    }
+    add_of(list, LAC_FINDING_ALLOCATOR_THRASH, &what_if);
 }
 
-/** Whether a finding of that kind is listed above, with or without being found. */
+/** Whether a finding of that kind is listed above. */
 static bool is_listed(const struct list *list, enum lac_finding_kind kind)
 {
     for (int i = 0; i < list->count; i++) {
@@ -246,7 +290,8 @@ static void list_findings(struct list *list)
     for (int k = 0; k < LAC_FINDING_COUNT_; k++) {
         enum lac_finding_kind kind = (enum lac_finding_kind)k;
         const struct lac_step_time *time = list->facts->time;
-        if (estimated(list->facts->analysis, kind) == NULL || is_listed(list, kind)) {
+        const struct lac_finding *finding = estimated(list->facts->analysis, kind);
+        if (finding == NULL || is_listed(list, kind)) {
             continue;
         }
         struct lac_change change;
@@ -258,7 +303,7 @@ static void list_findings(struct list *list)
         } else if (kind != LAC_FINDING_EXPOSED_COMMUNICATION) {
             continue;
         }
-        add(list, kind, "", &change, PLAN_GAIN_MIN);
+        add(list, finding, finding->brief, kind, &change);
     }
 }
 
@@ -310,6 +355,23 @@ static const struct candidate *choose(const struct lac_facts *facts, const struc
     return best;
 }
 
+/** What is only worth doing behind another limit is told by a finding, too. */
+static void tell(const struct lac_facts *facts, const struct candidate *chosen)
+{
+    int64_t step_ns = lac_round(chosen->state.step_ns);
+    struct lac_finding finding;
+    lac_finding_init(&finding, chosen->kind);
+    if (chosen->kind == LAC_FINDING_TENSOR_CORES_UNUSED &&
+        lac_tensor_cores_behind(facts)[0] != '\0') {
+        lac_tensor_cores_propose_behind(facts, step_ns);
+    }
+    if (chosen->kind == LAC_FINDING_SYNC_STALL &&
+        lac_finding_of(facts->analysis, chosen->kind) == NULL &&
+        lac_sync_stall_behind(facts, &finding, step_ns)) {
+        lac_findings_append(facts, &finding);
+    }
+}
+
 void lac_plan_make(const struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -333,6 +395,7 @@ void lac_plan_make(const struct lac_facts *facts)
             .brief = best->brief,
             .step_ns = lac_round(best->state.step_ns),
             .gain_pct = 100.0 * (state.step_ns - best->state.step_ns) / state.step_ns};
+        tell(facts, best);
         state = best->state;
     }
 }

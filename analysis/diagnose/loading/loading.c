@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/loading/loading.h"
 
+#include "analysis/diagnose/facts/program.h"
 #include "collector/base/order.h"
 
 #include <math.h>
@@ -227,6 +228,7 @@ static void read_surroundings(const struct lac_facts *facts, struct lac_loading 
     if (loading->mask_cores < 0) {
         loading->mask_cores = lac_setting_cores(facts, "cores_allowed");
     }
+    loading->most_workers = lac_has_chunk_pipeline(facts->model) ? 1 : INT32_MAX;
     loading->quota_cores = lac_setting_real(facts, "host", "cpu_quota_cores");
     loading->prefetch = lac_setting_count(facts, "settings", "prefetch_factor", 4096);
     loading->prefetch = loading->prefetch > 0 ? loading->prefetch : 2;

@@ -114,8 +114,10 @@ struct lac_loading {
     int32_t online_cores; /**< of the host; -1 */
     double quota_cores;   /**< NaN none recorded */
     int32_t mask_cores;   /**< affinity of the training process, else of the launcher; -1 */
-    int64_t prefetch;     /**< batches a worker holds; 2 unless recorded */
-    int64_t batch_bytes;  /**< what is copied to the device a step; -1 unknown */
+    int32_t
+        most_workers; /**< that the program takes, however many it is given; INT32_MAX no limit */
+    int64_t prefetch; /**< batches a worker holds; 2 unless recorded */
+    int64_t batch_bytes; /**< what is copied to the device a step; -1 unknown */
 };
 
 /** Fill facts->loading; NULL when there is no step to speak of or no loader. */

@@ -120,6 +120,17 @@ static void write_checked(struct lac_facts *facts)
     }
 }
 
+const char *lac_records_gpu(const struct lac_model *model)
+{
+    enum lac_trace_format format = model->info.format;
+    bool is_log = format == LAC_FORMAT_GPU_LOG || format == LAC_FORMAT_PERF_STAT ||
+                  format == LAC_FORMAT_TENSORBOARD;
+    if (is_log || format >= LAC_FORMAT_FOLDED || model->info.weight_unit != 0) {
+        return NULL;
+    }
+    return format == LAC_FORMAT_NSYS ? "nsys profile --trace=cuda" : "profile with CUDA activities";
+}
+
 static void missing(struct lac_analysis *analysis, enum lac_missing what)
 {
     assert(analysis->not_recorded_count < LAC_MISSING_COUNT_);
@@ -175,10 +186,9 @@ static void write_missing(struct lac_facts *facts)
     if (analysis->device_count == 0) {
         const char *nothing = lac_why_nothing(facts);
         const char *why = nothing != NULL ? nothing : lac_why_no_gpu(facts);
+        why = why != NULL ? why : lac_records_gpu(facts->model);
         if (why != NULL) {
             missing_since(facts, LAC_MISSING_DEVICE, why);
-        } else {
-            missing(analysis, LAC_MISSING_DEVICE);
         }
         return;
     }

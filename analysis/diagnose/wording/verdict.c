@@ -429,6 +429,14 @@ static const char *why_no_gpu(struct lac_facts *facts)
                        : NULL;
 }
 
+/** How to see what the GPU did. */
+static const char *record_gpu_text(const struct lac_facts *facts)
+{
+    return facts->model->info.format == LAC_FORMAT_NSYS
+               ? "Record with nsys profile --trace=cuda to see what the GPU did."
+               : "Record with CUDA activities to see what the GPU did.";
+}
+
 /** No GPU in the trace: only what the training process waits for is known. */
 static void say_about_host(struct lac_facts *facts)
 {
@@ -450,8 +458,7 @@ static void say_about_host(struct lac_facts *facts)
             lac_texts_add(&analysis->texts,
                           "steps take %s; neither GPU operations nor data loading were recorded",
                           step),
-            why != NULL ? verdict->detail : "Record with CUDA activities to see what the GPU did.",
-            0};
+            why != NULL ? verdict->detail : record_gpu_text(facts), 0};
         return;
     }
     bool is_starved = waits_pct >= HOST_STARVES_PCT;
@@ -587,7 +594,7 @@ static void say_no_gpu(struct lac_facts *facts)
     int64_t launches = count_launches(facts);
     analysis->verdict = (struct lac_verdict){
         "unknown", '?', "no GPU operation and no CUDA call in this trace: the host alone",
-        "Record with CUDA activities to see what the GPU did.", 0};
+        record_gpu_text(facts), 0};
     if (say_state(facts)) {
         return;
     }

@@ -21,6 +21,9 @@ const char *lac_profile_top(struct lac_facts *facts);
 /** log_words.c: the verdict of a log of counters. O(samples). */
 void lac_log_say(struct lac_facts *facts);
 
+/** What records the GPU in a trace of that kind: "profile with CUDA activities", "nsys profile --trace=cuda"; NULL
+ *  of logs of counters and of profiles of the host, which are never of the GPU's work. */
+const char *lac_records_gpu(const struct lac_model *model);
 void lac_notes_write(struct lac_facts *facts);
 /** notes_samples.c: of those not recorded, what "lacuna run" samples. */
 void lac_note_missing_samples(struct lac_facts *facts);

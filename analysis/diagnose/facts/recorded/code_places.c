@@ -89,7 +89,8 @@ static const char *place_text(const struct lac_facts *facts, const struct lac_fr
                : lac_texts_add(texts, "%.*s:%lld", length, path, (long long)frame->line);
 }
 
-const char *lac_code_place(const struct lac_facts *facts, uint64_t slice)
+/** @param[out] ret_is_row whether it is a row of a Python function, whose line is where it begins */
+static struct place find_place(const struct lac_facts *facts, uint64_t slice, bool *ret_is_row)
 {
     const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
@@ -115,7 +116,23 @@ const char *lac_code_place(const struct lac_facts *facts, uint64_t slice)
                  lac_strings_length(&model->strings, slices->name[at]));
         }
     }
+    *ret_is_row = is_row;
+    return place;
+}
+
+const char *lac_code_place(const struct lac_facts *facts, uint64_t slice)
+{
+    bool is_row = false;
+    struct place place = find_place(facts, slice, &is_row);
     return place.is_known ? place_text(facts, &place.frame, is_row) : "";
+}
+
+bool lac_code_frame(const struct lac_facts *facts, uint64_t slice, struct lac_frame *ret_frame)
+{
+    bool is_row = false;
+    struct place place = find_place(facts, slice, &is_row);
+    *ret_frame = place.frame;
+    return place.is_known;
 }
 
 static bool frame_of(const struct lac_model *model, uint32_t name, struct lac_frame *ret_frame)

@@ -18,6 +18,15 @@
  */
 const char *lac_code_place(const struct lac_facts *facts, uint64_t slice);
 
+struct lac_frame;
+/**
+ * The frame that lac_code_place() names.
+ *
+ * @param[out] ret_frame borrowed from the model; undefined where there is none
+ * @return whether there is one
+ */
+bool lac_code_frame(const struct lac_facts *facts, uint64_t slice, struct lac_frame *ret_frame);
+
 /** A frame's file and line, "ndimage/_interpolation.py:730"; "" of a text that is none. */
 const char *lac_code_of_frame(const struct lac_facts *facts, uint32_t name);
 

@@ -51,6 +51,20 @@ struct lac_communication_advice lac_communication_advice(enum lac_collective_kin
     return reduce;
 }
 
+struct lac_communication_advice lac_embedding_exchange_advice(void)
+{
+    return (struct lac_communication_advice){
+        "exchange embeddings in 16 bits",
+        "codecs = get_qcomm_codecs_registry(QCommsConfig(  # "
+        "torchrec.distributed.fbgemm_qcomm_codec\n"
+        "    forward_precision=CommType.FP16, backward_precision=CommType.BF16))\n"
+        "sharder = EmbeddingBagCollectionSharder(qcomm_codecs_registry=codecs)  # half the bytes\n"
+        "# or another sharding plan (EmbeddingShardingPlanner with constraints), or the bottom "
+        "MLP\n"
+        "# between the start of the exchange and its wait",
+        "Embeddings and their gradients are rounded on the way: compare the loss curve."};
+}
+
 enum lac_collective_kind lac_most_exposed_kind(const struct lac_collectives *collectives)
 {
     double ns[LAC_COLLECTIVE_KIND_COUNT_] = {0.0};
@@ -114,6 +128,69 @@ bool lac_is_step(const struct lac_analysis *analysis)
     bool is_unnamed = strcmp(analysis->step_method, "period") == 0;
     return analysis->workload != LAC_WORKLOAD_NO_STEPS &&
            !(analysis->workload == LAC_WORKLOAD_INFERENCE && is_unnamed);
+}
+
+/** Whether a range names a part of the job: no step, no operator, nothing that wraps a collective. */
+static bool names_part(const struct lac_facts *facts, uint32_t name_id)
+{
+    const char *name = lac_model_str(facts->model, name_id);
+    return lac_host_class_of(facts, name_id) != LAC_HOST_STEP && strncmp(name, "aten::", 6) != 0 &&
+           strncmp(name, "nccl:", 5) != 0 && strcmp(name, "record_param_comms") != 0;
+}
+
+const char *lac_range_around(const struct lac_facts *facts, uint64_t slice, const char *wanted)
+{
+    enum { LOOK_BACK = 4096 };
+    const struct lac_model *model = facts->model;
+    const struct lac_slices *slices = &model->slices;
+    const struct lac_track *track = &model->tracks[lac_model_track_of(model, slice)];
+    int64_t end_ns = slices->start_ns[slice] + slices->dur_ns[slice];
+    const char *innermost = "";
+    for (uint64_t back = 1; back <= LOOK_BACK && slice >= track->first + back; back++) {
+        uint64_t at = slice - back;
+        if (slices->kind[at] != LAC_SLICE_RANGE ||
+            slices->start_ns[at] + slices->dur_ns[at] < end_ns ||
+            !names_part(facts, slices->name[at])) {
+            continue;
+        }
+        const char *name = lac_model_str(model, slices->name[at]);
+        if (strstr(name, wanted) != NULL) {
+            return name;
+        }
+        innermost = innermost[0] == '\0' ? name : innermost;
+    }
+    return innermost;
+}
+
+const char *lac_bare_range(const struct lac_facts *facts, const char *name)
+{
+    size_t first = strspn(name, "# ");
+    size_t length = strlen(name + first);
+    while (length > 0 && strchr("# ", name[first + length - 1]) != NULL) {
+        length--;
+    }
+    return lac_texts_add(&facts->analysis->texts, "%.*s", (int)(length < 60 ? length : 60),
+                         name + first);
+}
+
+const char *lac_read_later_change(const struct lac_facts *facts, const char *range)
+{
+    static const char later[] =
+        "host = torch.empty_like(value, device='cpu', pin_memory=True)  # once\n"
+        "host.copy_(value, non_blocking=True); done.record()            # torch.cuda.Event()\n"
+        "# one batch later: done.synchronize(); use(host)";
+    return strstr(range, LAC_TORCHREC_EXCHANGE) == NULL
+               ? later
+               : lac_texts_add(&facts->analysis->texts,
+                               "# TorchRec reads these in %s: try a newer version. In a pipeline "
+                               "of your own:\n%s",
+                               lac_bare_range(facts, range), later);
+}
+
+const char *lac_exchange_read_change(const struct lac_facts *facts, uint64_t call)
+{
+    const char *range = lac_range_around(facts, call, LAC_TORCHREC_EXCHANGE);
+    return strstr(range, LAC_TORCHREC_EXCHANGE) != NULL ? lac_read_later_change(facts, range) : "";
 }
 
 double lac_communication_said_ns(const struct lac_facts *facts)

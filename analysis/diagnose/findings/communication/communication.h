@@ -12,6 +12,8 @@ struct lac_communication_advice {
     const char *brief, *change, *costs;
 };
 struct lac_communication_advice lac_communication_advice(enum lac_collective_kind kind);
+/** For the exchanges of embeddings that are left where TorchRec's pipeline is in use. */
+struct lac_communication_advice lac_embedding_exchange_advice(void);
 
 /** The kind of which most is exposed. */
 enum lac_collective_kind lac_most_exposed_kind(const struct lac_collectives *collectives);
@@ -28,6 +30,15 @@ double lac_time_at_rate(const struct lac_message *collective, double gb_s);
 
 /** Whether what repeats is a step, and not perhaps a layer of one. */
 bool lac_is_step(const struct lac_analysis *analysis);
+
+/** Name of the range around a host slice: the innermost whose name holds `wanted`, else the innermost at all
+ *  but the step, an operator or a collective's own; "" where there is none. */
+const char *lac_range_around(const struct lac_facts *facts, uint64_t slice, const char *wanted);
+/** A name without the signs that TorchRec puts around those of its ranges: "## forward ##". */
+const char *lac_bare_range(const struct lac_facts *facts, const char *name);
+
+/** Lines that read a value one batch later, with whose code reads it where that range is TorchRec's exchange. */
+const char *lac_read_later_change(const struct lac_facts *facts, const char *range);
 
 /** Time a step that findings about communication before this one account for. */
 double lac_communication_said_ns(const struct lac_facts *facts);

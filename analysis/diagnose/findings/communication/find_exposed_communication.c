@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /** What was waited for inside the collectives: a sentence, or "". Messages of the same kind went
  *  through faster elsewhere in the trace, and bytes take what they take. */
@@ -59,6 +60,86 @@ static bool are_of_experts(const struct lac_facts *facts, enum lac_collective_ki
     }
     return (kind == LAC_COLLECTIVE_ALL_TO_ALL || kind == LAC_COLLECTIVE_BETWEEN) &&
            all->steps > 0.0 && (double)count >= EXPERT_EXCHANGES_MIN * all->steps;
+}
+
+/** Exposed time of one kind of collective, by the range that started it. */
+struct part {
+    const char *range;
+    double ns;
+};
+
+/** Whether the inputs of the next batch are exchanged beside this one already, so that what is left of
+ *  the exchanges is of another kind. */
+static bool is_pipelined(const struct lac_facts *facts, enum lac_collective_kind kind)
+{
+    return kind == LAC_COLLECTIVE_ALL_TO_ALL && lac_has_torchrec_pipeline(facts->model);
+}
+
+/** Exposed time of that kind by range, the most first. @return how many there are */
+static uint32_t parts_of(const struct lac_facts *facts, enum lac_collective_kind kind,
+                         struct part *parts, uint32_t capacity)
+{
+    const struct lac_collectives *all = facts->collectives;
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < all->count; i++) {
+        uint32_t slice = facts->step_operations->ops[all->at[i].at].slice;
+        uint32_t call = facts->model->slices.link[slice];
+        if (all->at[i].kind != kind || call == LAC_NONE) {
+            continue;
+        }
+        const char *range = lac_range_around(facts, call, LAC_TORCHREC_EXCHANGE);
+        uint32_t p = 0;
+        while (p < count && strcmp(parts[p].range, range) != 0) {
+            p++;
+        }
+        if (p == capacity || range[0] == '\0') {
+            continue;
+        }
+        if (p == count) {
+            parts[count++] = (struct part){.range = range};
+        }
+        parts[p].ns += (double)all->at[i].exposed_ns;
+        for (; p > 0 && parts[p].ns > parts[p - 1].ns; p--) {
+            const struct part less = parts[p - 1];
+            parts[p - 1] = parts[p];
+            parts[p] = less;
+        }
+    }
+    return count;
+}
+
+/** " TorchRec's pipeline is in use ...: alltoall_fwd_single 7 ms, alltoall_bwd_single 3.1 ms." */
+static const char *pipelined_text(const struct lac_facts *facts, enum lac_collective_kind kind)
+{
+    enum { PARTS_MAX = 16, SAID_MAX = 3 };
+    struct lac_text **texts = &facts->analysis->texts;
+    struct part parts[PARTS_MAX];
+    uint32_t count = parts_of(facts, kind, parts, PARTS_MAX);
+    const char *text = "";
+    for (uint32_t p = 0; p < count && p < SAID_MAX; p++) {
+        text = lac_texts_add(
+            texts, "%s%s%s %s", text, p == 0 ? ": " : ", ", lac_bare_range(facts, parts[p].range),
+            lac_format_ns(lac_round(parts[p].ns / facts->collectives->steps)).text);
+    }
+    return lac_texts_add(texts,
+                         " TorchRec's pipeline is in use: it exchanges the next batch's inputs "
+                         "beside this one. What is exposed per step%s.",
+                         count > 0 ? text : " is the rest");
+}
+
+/** What is left of a pipeline's exchanges: what they gain by fewer bytes depends on the link and on the
+ *  other ranks, which this trace does not show. */
+static void propose_smaller(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    struct lac_communication_advice advice = lac_embedding_exchange_advice();
+    finding->brief = advice.brief;
+    finding->change = lac_texts_add(
+        &facts->analysis->texts,
+        "# first: lacuna analyze RANK0 RANK1 ...   finds a rank that is late\n%s", advice.change);
+    finding->costs = advice.costs;
+    finding->check = "analyze all ranks together";
+    lac_finding_forget_gain(finding);
+    finding->severity = LAC_SEVERITY_INFO;
 }
 
 /** What overlaps it. Nothing where that gains nothing, and nothing for the layers of a model that is split
@@ -145,6 +226,10 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
         finding->check = "analyze all ranks together";
         lac_finding_forget_gain(finding);
         finding->severity = LAC_SEVERITY_INFO;
+    } else if (is_pipelined(facts, kind)) {
+        finding->why =
+            lac_texts_add(&analysis->texts, "%s%s", finding->why, pipelined_text(facts, kind));
+        propose_smaller(facts, finding);
     } else {
         propose(facts, finding, kind);
     }

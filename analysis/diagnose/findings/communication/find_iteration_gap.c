@@ -25,11 +25,13 @@ struct iteration {
     uint64_t waits;    /**< iterations for whose last operation the host waits */
     double busy_ns;    /**< of it, busy */
     double launch_ns;  /**< of the host, from the first launch to the last */
+    double call_ns;    /**< of that, in the calls that launch */
     double blocked_ns; /**< of the host, waiting for the device */
     double launches;   /**< calls that launched something */
     double graph_ops;  /**< operations that a graph launched */
     double ops, reads; /**< small copies to the host: sampled tokens */
     double tokens;     /**< that an iteration generates, by its name; 0 unknown */
+    double prompt;     /**< tokens of prompts that it takes in, by its name; 0 unknown */
     uint64_t count;
 };
 
@@ -46,6 +48,23 @@ static double tokens_of(const char *name)
     const char *at = strstr(name, word);
     long number = at != NULL ? strtol(at + sizeof(word) - 1, NULL, 10) : 0;
     return number > 0 ? (double)number : 0.0;
+}
+
+/** Tokens of prompts: the number in parentheses behind "context_", the count of requests, as vLLM writes
+ *  "execute_context_1(888_788544)_generation_0(0)". */
+static double prompt_of(const char *name)
+{
+    static const char word[] = "context_";
+    const char *at = strstr(name, word);
+    at = at != NULL ? strchr(at, '(') : NULL;
+    long number = at != NULL ? strtol(at + 1, NULL, 10) : 0;
+    return number > 0 ? (double)number : 0.0;
+}
+
+/** Whether all iterations take in prompts and none generates a token. */
+static bool is_prefill(const struct iteration *mean)
+{
+    return mean->prompt > 0.0 && mean->tokens <= 0.0;
 }
 
 static bool names_iteration(const char *name)
@@ -87,6 +106,7 @@ static void take_operation(const struct lac_facts *facts, const struct lac_step_
     }
     window->call = call;
     sum->launches += 1.0;
+    sum->call_ns += (double)slices->dur_ns[call];
     int64_t begin_ns = slices->start_ns[call];
     int64_t done_ns = begin_ns + slices->dur_ns[call];
     window->launch_first_ns =
@@ -131,6 +151,7 @@ static void take_step(const struct lac_facts *facts, const struct lac_step *step
     }
     sum->blocked_ns += (double)lac_spans_length_inside(&host->blocked, step->host_start_ns, end_ns);
     sum->tokens += tokens_of(lac_model_str(facts->model, step->name));
+    sum->prompt += prompt_of(lac_model_str(facts->model, step->name));
 }
 
 /** The mean iteration. @return whether what repeats is a server's iteration */
@@ -165,9 +186,11 @@ static bool measure(const struct lac_facts *facts, struct iteration *mean)
     }
     mean->busy_ns /= count;
     mean->launch_ns /= count;
+    mean->call_ns /= count;
     mean->blocked_ns /= count;
     mean->launches /= count;
     mean->tokens /= count;
+    mean->prompt /= count;
     bool is_decoding = mean->graph_ops >= DECODE_GRAPH_MIN * mean->ops && mean->reads >= count;
     return is_named || is_decoding;
 }
@@ -215,6 +238,54 @@ static void finish(const struct lac_facts *facts, struct lac_finding *finding,
     lac_evidence_gaps(facts, finding, LAC_CAUSE_SYNC, 1);
 }
 
+/** "The host takes 83 ms for 768 launches: 5.84 ms in the calls, 77 ms in its other work between them ..." */
+static const char *launches_text(const struct lac_facts *facts, const struct iteration *mean)
+{
+    double idle_ns = facts->time->step_ns - mean->busy_ns;
+    return lac_texts_add(
+        &facts->analysis->texts,
+        "The host takes %s for %s launches: %s in the calls, %s in Python and dispatch between "
+        "them. The GPU is idle for %s (%s) of an iteration.",
+        lac_format_ns(lac_round(mean->launch_ns)).text, lac_format_rate(mean->launches).text,
+        lac_format_ns(lac_round(mean->call_ns)).text,
+        lac_format_ns(lac_round(fmax(0.0, mean->launch_ns - mean->call_ns))).text,
+        lac_format_ns(lac_round(idle_ns)).text,
+        lac_format_pct(lac_pct_of_step(facts, idle_ns)).text);
+}
+
+/** A recording of prompts alone: graphs of decoding are not what it lacks, and what the host's work
+ *  between the launches takes without the recorder is not known. */
+static void say_prefill(const struct lac_facts *facts, struct lac_finding *finding,
+                        const struct iteration *mean)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    finding->title = lac_texts_add(
+        &analysis->texts, "A prefill of %s tokens takes %s for %s of GPU time",
+        lac_format_rate(mean->prompt).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(lac_round(mean->busy_ns)).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s Nothing was generated while this was recorded: CUDA graphs of decoding do not launch "
+        "a prefill, so that they would gain nothing here.%s",
+        launches_text(facts, mean),
+        has_stacks(facts) ? " Python stacks were recorded, which slows the host." : "");
+    finding->brief = "record decode iterations";
+    finding->change_kind = LAC_CHANGE_TEXT;
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "Record again%s while tokens are generated: decode iterations are most of a server's time. "
+        "vLLM without --enforce-eager compiles the model, which saves launches in a prefill, too.",
+        has_stacks(facts) ? ", without Python stacks," : "");
+    finding->costs = "A recording of a few seconds. The fix depends on what it shows.";
+    finding->wrong_if = "the server is there for prompts alone, as one that only prefills.";
+    finding->check = "the names of iterations show generation_ with a number above 0";
+    lac_finding_cost(facts, finding, facts->time->step_ns - mean->busy_ns);
+    lac_finding_forget_gain(finding);
+    finding->severity = LAC_SEVERITY_INFO;
+    finding->confidence = 0.7;
+    lac_evidence_gaps(facts, finding, LAC_CAUSE_HOST, 2);
+}
+
 static void say_eager(const struct lac_facts *facts, struct lac_finding *finding,
                       const struct iteration *mean)
 {
@@ -226,12 +297,8 @@ static void say_eager(const struct lac_facts *facts, struct lac_finding *finding
         "An iteration takes %s for %s of GPU time: kernels are launched one by one",
         lac_format_ns(analysis->step_mean_ns).text, lac_format_ns(lac_round(mean->busy_ns)).text);
     finding->why = lac_texts_add(
-        &analysis->texts,
-        "%s launches take the host %s; the GPU is idle for %s (%s) of an iteration. A CUDA graph "
-        "launches all of them at once.%s",
-        lac_format_rate(mean->launches).text, lac_format_ns(lac_round(mean->launch_ns)).text,
-        lac_format_ns(lac_round(idle_ns)).text,
-        lac_format_pct(lac_pct_of_step(facts, idle_ns)).text,
+        &analysis->texts, "%s A CUDA graph launches all of them at once, without that work.%s",
+        launches_text(facts, mean),
         has_stacks(facts) ? " Python stacks were recorded, which slows the host." : "");
     finding->brief = "CUDA graphs instead of eager mode";
     finding->change =
@@ -296,7 +363,11 @@ bool lac_find_iteration_gap(const struct lac_facts *facts, struct lac_finding *f
     if (is_eager && after_ns < ahead_ns) {
         double worst = has_stacks(facts) ? ITERATION_WORST_STACKS : ITERATION_WORST;
         if (estimate(facts, finding, best_ns, after_ns, worst)) {
-            say_eager(facts, finding, &mean);
+            if (is_prefill(&mean)) {
+                say_prefill(facts, finding, &mean);
+            } else {
+                say_eager(facts, finding, &mean);
+            }
             return true;
         }
     }

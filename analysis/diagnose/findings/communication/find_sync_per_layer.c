@@ -20,7 +20,8 @@ struct group {
     uint64_t count; /**< of those in which the device computes: others only copy what is there */
     uint64_t longest;
     int64_t ns, longest_ns;
-    bool is_meant; /**< often enough to be that of layers */
+    int64_t read_ns; /**< of ns: for copies to the host */
+    bool is_meant;   /**< often enough to be that of layers */
 };
 
 struct groups {
@@ -93,6 +94,23 @@ static const struct lac_blocking_call *wait_at(const struct lac_facts *facts, ui
     return lac_api_class_of(facts, name) == LAC_API_LAUNCH ? NULL : call;
 }
 
+/** Whether the call copies to the host, or waits for the copy that the call just before it made: from the
+ *  device to pageable memory is both in PyTorch. */
+static bool reads_value(const struct lac_model *model, uint64_t call)
+{
+    const struct lac_slices *slices = &model->slices;
+    const struct lac_track *track = &model->tracks[lac_model_track_of(model, call)];
+    uint32_t work = slices->link[call];
+    if (work == LAC_NONE && call > track->first && slices->kind[call - 1] == LAC_SLICE_API) {
+        work = slices->link[call - 1];
+    }
+    if (work == LAC_NONE || slices->kind[work] != LAC_SLICE_COPY) {
+        return false;
+    }
+    uint32_t row = slices->detail[work];
+    return row < model->copy_count && model->copies[row].copy_kind == LAC_COPY_DTOH;
+}
+
 /** The calls of kept steps that wait, by where they are. */
 static void collect(const struct lac_facts *facts, struct groups *groups)
 {
@@ -119,6 +137,7 @@ static void collect(const struct lac_facts *facts, struct groups *groups)
         int64_t kernels_ns = lac_spans_length_inside(kernels, call->start_ns, call->end_ns);
         group->count += kernels_ns >= LAYER_COMPUTES_MIN_NS;
         group->ns = lac_sum_ns(group->ns, ns);
+        group->read_ns = lac_sum_ns(group->read_ns, reads_value(model, call->slice) ? ns : 0);
         if (ns > group->longest_ns) {
             group->longest_ns = ns;
             group->call = lac_model_str(model, model->slices.name[call->slice]);
@@ -158,8 +177,10 @@ static struct lac_edits *edit(const struct lac_facts *facts, struct groups *grou
 /* -- in words ---------------------------------------------------------------------------------- */
 
 struct advice {
-    const char *brief, *change;
+    const char *brief, *change, *costs;
 };
+
+static const char errors_later[] = "Fixed sizes compute on padding; errors show up later.";
 
 static bool has_any(const char *text, const char *const words[])
 {
@@ -171,8 +192,35 @@ static bool has_any(const char *text, const char *const words[])
     return false;
 }
 
-/** What to write instead, by the operator that waits. */
-static struct advice advice_for(const struct group *group)
+/** Whether most of the time is for copies to the host. */
+static bool is_read(const struct group *group)
+{
+    return 2.0 * (double)group->read_ns > (double)group->ns;
+}
+
+/** " (a copy to the host, in TorchRec's wait_sparse_data_dist)" of waits for values, else "". */
+static const char *read_text(const struct lac_facts *facts, const struct group *group,
+                             const char *range)
+{
+    if (!is_read(group)) {
+        return "";
+    }
+    bool is_torchrec = strstr(range, LAC_TORCHREC_EXCHANGE) != NULL;
+    return lac_texts_add(&facts->analysis->texts, " (a copy to the host%s%s%s)",
+                         range[0] != '\0' ? ", in " : "", is_torchrec ? "TorchRec's " : "",
+                         lac_bare_range(facts, range));
+}
+
+/** Values that are read: one batch later they have arrived. */
+static struct advice advice_for_reads(const struct lac_facts *facts, const char *range)
+{
+    return (struct advice){"read values one batch later", lac_read_later_change(facts, range),
+                           "The values are known one batch later; locked memory for them."};
+}
+
+/** What to write instead, by the operator that waits and what it waits for. */
+static struct advice advice_for(const struct lac_facts *facts, const struct group *group,
+                                const char *range)
 {
     static const char *const reads[] = {
         "item", "_local_scalar_dense", "is_nonzero", "equal", "tolist", NULL};
@@ -180,29 +228,37 @@ static struct advice advice_for(const struct group *group)
                                         "repeat_interleave", "bincount", NULL};
     static const char *const copies[] = {"aten::to",     "_to_copy",   "copy_",
                                          "aten::tensor", "lift_fresh", NULL};
+    bool is_torchrec = strstr(range, LAC_TORCHREC_EXCHANGE) != NULL;
+    if (is_read(group) && (is_torchrec || has_any(group->label, copies))) {
+        return advice_for_reads(facts, range);
+    }
     if (has_any(group->label, reads)) {
         return (struct advice){
             "keep the value on the GPU",
             "counts = torch.bincount(expert, minlength=n)   # stays on the GPU\n"
             "offsets = counts.cumsum(0)                     # for a grouped GEMM\n"
-            "# no .item(), .tolist(), int(t) or `if t:` in forward()"};
+            "# no .item(), .tolist(), int(t) or `if t:` in forward()",
+            errors_later};
     }
     if (has_any(group->label, sized)) {
         return (struct advice){"keep sizes fixed",
                                "x = torch.where(mask, x, zero)     # instead of x[mask]\n"
-                               "y = x.repeat_interleave(n, output_size=total)"};
+                               "y = x.repeat_interleave(n, output_size=total)",
+                               errors_later};
     }
     if (has_any(group->label, copies)) {
         return (struct advice){
             "create the tensor on the GPU",
             "self.register_buffer('mask', mask)          # once, in __init__\n"
             "t = torch.arange(n, device=x.device)        # made where it is used\n"
-            "t = host.pin_memory().to(device, non_blocking=True)"};
+            "t = host.pin_memory().to(device, non_blocking=True)",
+            "GPU memory for what is kept there; errors show up later."};
     }
     return (struct advice){
         "do not wait after each kernel",
         "// no cudaDeviceSynchronize() after a launch: kernels of a stream run in order\n"
-        "// wait once, before the host reads a result; check errors with cudaGetLastError()"};
+        "// wait once, before the host reads a result; check errors with cudaGetLastError()",
+        "An error of a kernel shows up later, at the next wait."};
 }
 
 /** Name of a call without the version that an export adds: "cudaStreamSynchronize_v3020". */
@@ -234,7 +290,8 @@ static void say(const struct lac_facts *facts, struct lac_finding *finding,
     const char *where =
         worst->label[0] != '\0' ? lac_texts_add(&analysis->texts, "%s", worst->label) : call;
     const char *unit = lac_is_step(analysis) ? "step" : "repetition";
-    struct advice advice = advice_for(worst);
+    const char *range = lac_range_around(facts, worst->longest, LAC_TORCHREC_EXCHANGE);
+    struct advice advice = advice_for(facts, worst, range);
     bool is_once = count < WAITS_IN_GRAPH_MIN;
     finding->title = lac_texts_add(
         &analysis->texts, "%s%s%s %s the host %s per %s: %s of every %s", where,
@@ -249,15 +306,15 @@ static void say(const struct lac_facts *facts, struct lac_finding *finding,
     finding->why = lac_texts_add(
         &analysis->texts,
         "Each time, the host waits until the GPU has finished everything launched: %s in all per "
-        "%s, most of it in %s. The queue is then empty, and the GPU waits for the host's next "
+        "%s, most of it in %s%s. The queue is then empty, and the GPU waits for the host's next "
         "launch.",
-        lac_format_ns(lac_round(ns)).text, unit, call);
+        lac_format_ns(lac_round(ns)).text, unit, call, read_text(facts, worst, range));
     finding->brief = advice.brief;
     finding->change = advice.change;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s. Less where the host needs the value at once (a size, a branch).",
         lac_finding_expect(facts, finding));
-    finding->costs = "Fixed sizes compute on padding; errors show up later.";
+    finding->costs = advice.costs;
     finding->wrong_if = "another call then waits instead, and nothing gets shorter.";
     finding->check = lac_texts_add(&analysis->texts, "record again: no wait in %s, and %s per %s",
                                    where, lac_format_ns(finding->step_mid_ns).text, unit);

@@ -149,7 +149,7 @@ static int32_t workers_for_tail(const struct lac_facts *facts, int32_t wanted)
 }
 
 /** What ends the number of workers. */
-enum limit { NO_LIMIT = 0, BY_CORES, BY_MEMORY };
+enum limit { NO_LIMIT = 0, BY_CORES, BY_MEMORY, BY_PROGRAM };
 
 /** Workers wanted, as many as the allowed cores and the memory for their batches carry; -1 when
  *  their number is not known. */
@@ -171,6 +171,10 @@ static int32_t workers_wanted(const struct lac_facts *facts, enum limit *ret_lim
     if (loading_facts->workers_by_memory >= 0 && loading_facts->workers_by_memory < wanted) {
         *ret_limit = BY_MEMORY;
         wanted = loading_facts->workers_by_memory;
+    }
+    if (facts->loading->most_workers < wanted) {
+        *ret_limit = BY_PROGRAM;
+        wanted = facts->loading->most_workers;
     }
     return wanted;
 }
@@ -216,9 +220,12 @@ static void propose_count(const struct lac_facts *facts, struct lac_finding *fin
                                     : limit == BY_MEMORY ? ", capped by memory for their batches"
                                                          : "");
     if (lac_is_inference(facts) && facts->settings.loader_at[0] == '\0') {
-        finding->change = lac_texts_add(&analysis->texts,
-                                        "%s\n# with Transformers: pipeline(..., num_workers=%d)",
-                                        finding->change, (int)wanted);
+        finding->change = lac_texts_add(
+            &analysis->texts, "%s\n# with Transformers: pipeline(..., num_workers=%d)%s",
+            finding->change, (int)wanted,
+            limit == BY_PROGRAM ? "; this one cuts its inputs into\n# chunks, and "
+                                  "sets a larger number to 1 with a warning"
+                                : "");
     }
     finding->where = facts->settings.loader_at;
     finding->expect =
@@ -272,6 +279,7 @@ static bool propose_one_more(const struct lac_facts *facts, struct lac_finding *
     const struct lac_loading_facts *loading_facts = &facts->analysis->loading;
     int32_t wanted = facts->analysis->loader.num_workers + 1;
     bool is_full =
+        facts->loading->most_workers < wanted ||
         (loading_facts->workers_by_cores > 0 && loading_facts->workers_by_cores < wanted) ||
         (loading_facts->workers_by_memory >= 0 && loading_facts->workers_by_memory < wanted);
     if (wanted < 2 || is_full || facts->time->fetch_ns == NULL) {
@@ -295,7 +303,8 @@ static bool propose_room(const struct lac_facts *facts, struct lac_finding *find
     const struct lac_loader_facts *loader = &analysis->loader;
     int32_t most = analysis->loading.workers_by_memory;
     int32_t wanted = workers_for_tail(facts, loader->recommended_num_workers);
-    if (most < 0 || most > loader->num_workers || wanted <= loader->num_workers) {
+    if (most < 0 || most > loader->num_workers || wanted <= loader->num_workers ||
+        loading->most_workers < wanted) {
         return false;
     }
     struct lac_what_if_changes what_if;
@@ -333,7 +342,7 @@ static bool propose_times_as_many(const struct lac_facts *facts, struct lac_find
     double free_ns = facts->loading->free_ns;
     double times = free_ns > 0.0 ? WORKERS_MARGIN * time->step_ns / free_ns : 0.0;
     if (analysis->loader.num_workers != -1 || analysis->main_device == LAC_NONE ||
-        !(times <= WORKERS_TIMES_MAX)) {
+        facts->loading->most_workers != INT32_MAX || !(times <= WORKERS_TIMES_MAX)) {
         return false;
     }
     times = ceil(10.0 * times) / 10.0;
