@@ -293,12 +293,6 @@ static void use_others(const struct walk *walk, struct frame *frame)
     }
 }
 
-static bool is_inside(const struct lac_spans *spans, int64_t at_ns)
-{
-    uint64_t span = lac_spans_first_after(spans, at_ns);
-    return span < spans->count && spans->at[span].start_ns <= at_ns;
-}
-
 /** Whether the call is of a kept step: the host's, as it calls each of its operators in it, even
  *  where it runs ahead of the device; or else what the device did in it. */
 static bool is_summed(const struct walk *walk, const struct frame *frame)
@@ -313,9 +307,7 @@ static bool is_summed(const struct walk *walk, const struct frame *frame)
     if (analysis->step_kept_count == 0) {
         return true;
     }
-    bool has_marks = !facts->has_device_steps && facts->host_kept.count > 0;
-    return has_marks ? is_inside(&facts->host_kept, model->slices.start_ns[frame->slice])
-                     : is_inside(&facts->kept, model->slices.start_ns[frame->kernels[0]]);
+    return lac_is_of_kept_step(facts, frame->slice, frame->kernels[0]);
 }
 
 static enum lac_precision precision_of(const struct walk *walk, const struct frame *frame)

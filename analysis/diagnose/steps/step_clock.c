@@ -307,6 +307,7 @@ enum lac_status lac_steps_choose_clock(struct lac_facts *facts, int64_t *scratch
                                 .wait_sums = lac_spans_prefix(&facts->waits),
                                 .scratch = scratch};
         status = clocks.wait_sums != NULL ? compare_clocks(&clocks) : LAC_ERR_NOMEM;
+        facts->kept_shift_ns = analysis->is_paced_by_device ? pace.place_ns : 0;
         free(clocks.wait_sums);
     }
     free(pace.steps);
