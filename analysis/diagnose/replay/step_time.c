@@ -117,7 +117,7 @@ struct window {
     struct lac_facts *facts;
     struct lac_step_time *time;
     int64_t start_ns, end_ns; /**< from the first kept step to the last */
-    uint64_t gap; /**< next gap of the main device */
+    uint64_t gap;             /**< next gap of the main device */
     int64_t last_end_ns;
     double class_pinned_ns, class_pinned_bytes;
     int64_t replay_end_ns;
