@@ -173,6 +173,11 @@ START_TEST(one_step_takes_as_long_as_what_it_launched)
     mark(0.0, 9500.0, 0);
     sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->step_mean_ns, 9500000);
+    sheet_blank(); /* a mark that ends a little before its work does not cut that off */
+    issue(5.0, 50.0, 9000.0);
+    mark(0.0, 8900.0, 0);
+    sheet_diagnose(NULL, 0);
+    ck_assert_int_eq(analysis->step_mean_ns, 9049000);
 }
 END_TEST
 

@@ -22,6 +22,7 @@ static const struct {
      4},
     {"optimizer", {LAC_FAMILY_OPTIMIZER}, 1},
     {"reductions and indexing", {LAC_FAMILY_REDUCE, LAC_FAMILY_INDEX}, 2},
+    {"copies, casts and fills", {LAC_FAMILY_COPY, LAC_FAMILY_LAYOUT, LAC_FAMILY_FILL}, 3},
 };
 enum { KIND_COUNT = LAC_COUNT_OF(kinds) };
 

@@ -273,7 +273,8 @@ static enum lac_status compare_clocks(struct clocks *clocks)
     return LAC_OK;
 }
 
-/** One step: its mark, or what the device did of it where the mark ended before. */
+/** One step: its mark, up to the last operation that it launched; only what the device did of it where
+ *  the mark is too short for that. */
 static void choose_for_single(struct lac_analysis *analysis, const struct lac_paced_step *paced)
 {
     struct lac_step *step = &analysis->steps[0];
@@ -282,6 +283,9 @@ static void choose_for_single(struct lac_analysis *analysis, const struct lac_pa
         step->dur_ns = paced->dur_ns;
         step->starved_ns = paced->starved_ns;
         step->wait_ns = paced->starved_ns;
+        analysis->is_paced_by_device = true;
+    } else if (paced->end_ns > step->start_ns + step->dur_ns) {
+        step->dur_ns = paced->end_ns - step->start_ns;
         analysis->is_paced_by_device = true;
     }
 }
