@@ -348,6 +348,9 @@ START_TEST(numbers_are_said_as_people_do)
     ck_assert_str_eq(lac_format_band(0.2, 0.4).text, "0 %");
     ck_assert_str_eq(lac_format_band(-0.4, 1.2).text, "0-1 %");
     ck_assert_str_eq(lac_format_band(62.8, 63.4).text, "63 %");
+    ck_assert_str_eq(lac_format_ns(9637000000000).text, "9 640 s"); /* three digits in any unit */
+    ck_assert_str_eq(lac_format_ns(1049600000).text, "1.05 s");
+    ck_assert_str_eq(lac_format_ns(999400000).text, "999 ms");
     ck_assert_str_eq(lac_format_count(1, "worker").text, "1 worker");
     ck_assert_str_eq(lac_format_count(2, "batch").text, "2 batches");
     ck_assert_str_eq(lac_format_count(3, "process").text, "3 processes");
