@@ -28,6 +28,8 @@ struct candidate {
     struct state state;
     double gain_min;   /**< worth a step of the plan, as a part of the step */
     double confidence; /**< of the finding, where there is one */
+    enum lac_effort effort;
+    double worth; /**< what it gains times how sure that is; 0: too little for a step */
 };
 
 enum { CANDIDATES_MAX = LAC_FINDING_COUNT_ };
@@ -133,8 +135,13 @@ static void add(struct list *list, enum lac_finding_kind kind, const char *brief
     }
     struct candidate *candidate = &list->at[list->count++];
     *candidate =
-        (struct candidate){finding != NULL ? finding->brief : brief, kind, *list->state, gain_min,
-                           finding != NULL ? finding->confidence : CONFIDENCE_WITHOUT_FINDING};
+        (struct candidate){finding != NULL ? finding->brief : brief,
+                           kind,
+                           *list->state,
+                           gain_min,
+                           finding != NULL ? finding->confidence : CONFIDENCE_WITHOUT_FINDING,
+                           finding != NULL ? finding->effort : lac_finding_type(kind)->effort,
+                           0.0};
     combine(&candidate->state.change, change);
     candidate->state.is_made[kind] = true;
 }
@@ -286,6 +293,18 @@ static void play_part(void *context, uint32_t part)
     state->replayed_ns = replay(plays->facts, state);
 }
 
+/** Of those worth nearly as much as the best one, what takes least. */
+static const struct candidate *takes_least(const struct list *list, const struct candidate *best)
+{
+    const struct candidate *least = best;
+    for (int i = 0; i < list->count && best != NULL; i++) {
+        const struct candidate *next = &list->at[i];
+        bool is_near = NEAR_TIE_MIN * next->worth >= best->worth;
+        least = is_near && next->effort < least->effort ? next : least;
+    }
+    return least;
+}
+
 /** What comes next: first what the first finding proposes, then what gains most for sure. */
 static const struct candidate *choose(const struct lac_facts *facts, const struct state *state,
                                       struct list *list, double seen_min)
@@ -301,13 +320,15 @@ static const struct candidate *choose(const struct lac_facts *facts, const struc
         double gain = 1.0 - next->state.step_ns / state->step_ns;
         bool is_first = analysis->plan_count == 0 && analysis->finding_count > 0 &&
                         next->kind == analysis->findings[0].kind;
-        double worth = is_first ? HUGE_VAL : gain * next->confidence;
-        if (gain > fmax(seen_min, next->gain_min) && worth > most) {
+        if (gain > fmax(seen_min, next->gain_min)) {
+            next->worth = is_first ? HUGE_VAL : gain * next->confidence;
+        }
+        if (next->worth > most) {
             best = next;
-            most = worth;
+            most = next->worth;
         }
     }
-    return best;
+    return takes_least(list, best);
 }
 
 void lac_plan_make(const struct lac_facts *facts)
