@@ -91,6 +91,7 @@ void lac_facts_done(struct lac_facts *facts)
     free(facts->stretches);
     free(facts->kernel_row);
     free(facts->track_flags);
+    free(facts->launched_from_ns);
     lac_spans_done(&facts->kept);
     lac_spans_done(&facts->host_kept);
     lac_spans_done(&facts->steps);
@@ -134,6 +135,9 @@ static enum lac_status find_facts(struct lac_facts *facts)
     }
     if (!status) {
         status = lac_steps_filter(facts);
+    }
+    if (!status) {
+        status = lac_launched_from_collect(facts);
     }
     if (!status) {
         status = lac_loader_measure(facts);

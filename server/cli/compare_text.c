@@ -18,8 +18,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** A name in `room` columns. Two that begin alike are cut in the middle, so that they still differ. */
+static void name_text(const char *name, const char *other, int room, char *out,
+                      size_t capacity_bytes)
+{
+    int length = (int)strlen(name);
+    int same = 0;
+    while (name[same] != '\0' && name[same] == other[same]) {
+        same++;
+    }
+    if (length <= room) {
+        (void)snprintf(out, capacity_bytes, "%s", name);
+        return;
+    }
+    if (same < room - 2) {
+        (void)snprintf(out, capacity_bytes, "%.*s..", room - 2, name);
+        return;
+    }
+    int head = room / 3;
+    int tail = room - 2 - head;
+    int from = same - tail / 3 < length - tail ? same - tail / 3 : length - tail;
+    (void)snprintf(out, capacity_bytes, "%.*s..%.*s", head, name, tail, name + from);
+}
+
 static void write_side(struct lac_text_page *page, char letter, const struct lac_compare_side *side,
-                       double per_s, const char *unit)
+                       const struct lac_compare_side *other, double per_s, const char *unit)
 {
     const struct lac_analysis *analysis = side->analysis;
     const char *name = lac_model_str(side->model, side->model->info.name);
@@ -28,11 +51,10 @@ static void write_side(struct lac_text_page *page, char letter, const struct lac
         lac_text_line(page, LAC_TEXT_PLAIN, "%c  %.38s%s  no measurable step", letter, name, mark);
         return;
     }
-    int room = 36 - (int)strlen(mark);
-    bool is_long = (int)strlen(name) > room;
     char both[160];
-    (void)snprintf(both, sizeof(both), "%.*s%s%s", is_long ? room - 2 : room, name,
-                   is_long ? ".." : "", mark);
+    name_text(name, lac_model_str(other->model, other->model->info.name), 36 - (int)strlen(mark),
+              both, sizeof(both));
+    (void)snprintf(both + strlen(both), sizeof(both) - strlen(both), "%s", mark);
     char rate[48] = "";
     if (isfinite(per_s)) {
         (void)snprintf(rate, sizeof(rate), "%s %s/s", lac_format_rate(per_s).text, unit);
@@ -180,8 +202,8 @@ void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
                       const struct lac_compare_names *names, bool is_ascii)
 {
     struct lac_text_page page = {.out = out, .is_ascii = is_ascii};
-    write_side(&page, 'A', a, comparison->throughput_per_s[0], comparison->throughput_unit);
-    write_side(&page, 'B', b, comparison->throughput_per_s[1], comparison->throughput_unit);
+    write_side(&page, 'A', a, b, comparison->throughput_per_s[0], comparison->throughput_unit);
+    write_side(&page, 'B', b, a, comparison->throughput_per_s[1], comparison->throughput_unit);
     write_headline(&page, comparison);
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     lac_text_paragraph(&page, LAC_TEXT_PLAIN, "changed", comparison->changed, 11, 3);

@@ -132,6 +132,28 @@ static void write_verdict(struct lac_text_page *page, const struct lac_analysis 
 
 enum { BAR_COLUMNS = 30 };
 
+/** What the parts of a step are said in: as its length is said, so that both are one number. */
+static const struct unit {
+    double ns;
+    const char *name;
+} milliseconds = {1e6, "ms"}, seconds = {1e9, "s"};
+
+static const struct unit *unit_of_ns(int64_t step_ns)
+{
+    return step_ns >= 999500000 ? &seconds : &milliseconds;
+}
+
+/** Three digits of seconds as lac_format_ns() says them; of milliseconds as rates. */
+static struct lac_text32 in_unit(const struct unit *unit, int64_t ns)
+{
+    struct lac_text32 text = lac_format_rate((double)ns / unit->ns);
+    if (unit == &seconds) {
+        (void)snprintf(text.text, sizeof(text.text), (double)ns < 9.995e7 ? "%.2g" : "%.3g",
+                       (double)ns / unit->ns);
+    }
+    return text;
+}
+
 /** A bar of `ns` on a scale of `scale_ns`, the step's end marked. */
 static void write_need(struct lac_text_page *page, enum lac_need need, int64_t ns, int64_t step_ns,
                        int64_t scale_ns, const char *note)
@@ -155,7 +177,7 @@ static void write_need(struct lac_text_page *page, enum lac_need need, int64_t n
     bar[used] = '\0';
     lac_text_line(page, LAC_TEXT_PLAIN, "%-13s %s %s %6s  %s",
                   lac_word(LAC_WORDS_NEED, need)->label, bar, end >= BAR_COLUMNS ? "|" : " ",
-                  lac_format_rate((double)ns / 1e6).text, note);
+                  in_unit(unit_of_ns(step_ns), ns).text, note);
 }
 
 static int64_t largest(const int64_t *values, int count)
@@ -194,7 +216,8 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
     char head[32];
-    (void)snprintf(head, sizeof(head), "one %s, ms", unit_of(analysis));
+    (void)snprintf(head, sizeof(head), "one %s, %s", unit_of(analysis),
+                   unit_of_ns(analysis->step_mean_ns)->name);
     lac_text_line(page, LAC_TEXT_DIM, "%-13s the %s is %s", head, unit_of(analysis),
                   lac_format_ns(analysis->step_mean_ns).text);
     int64_t step_ns = analysis->step_mean_ns;
@@ -211,6 +234,7 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
 static void write_partition(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     const struct lac_time_partition *partition = &analysis->partition;
+    const struct unit *unit = unit_of_ns(partition->total_ns);
     char text[512] = "";
     size_t used = 0;
     int64_t left_ns = partition->total_ns;
@@ -225,21 +249,72 @@ static void write_partition(struct lac_text_page *page, const struct lac_analysi
         }
         bool is_small = partition->part_ns[most] * 100 < partition->total_ns;
         int64_t ns = is_small ? left_ns : partition->part_ns[most];
-        int length = snprintf(text + used, sizeof(text) - used, "%s%s %s", i == 0 ? "" : " + ",
-                              is_small ? "other" : lac_time_part_brief(most),
-                              lac_format_rate((double)ns / 1e6).text);
+        int length =
+            snprintf(text + used, sizeof(text) - used, "%s%s %s", i == 0 ? "" : " + ",
+                     is_small ? "other" : lac_time_part_brief(most), in_unit(unit, ns).text);
         used += length > 0 && (size_t)length < sizeof(text) - used ? (size_t)length : 0;
         said |= 1U << most;
         left_ns -= ns;
     }
     if (used > 0) {
-        (void)snprintf(text + used, sizeof(text) - used, " = %s ms per %s",
-                       lac_format_rate((double)partition->total_ns / 1e6).text, partition->per);
+        (void)snprintf(text + used, sizeof(text) - used, " = %s %s per %s",
+                       in_unit(unit, partition->total_ns).text, unit->name, partition->per);
         lac_text_paragraph(page, LAC_TEXT_PLAIN, "goes to", text, 12, 3);
     }
 }
 
-/** The first change with its band, then what still gains after it. */
+/** The table of changes: columns of what, where and the step with it. */
+struct changes {
+    int what, place; /**< widths; place 0: no column of its own */
+};
+
+/** A row of it: what does not fit its column goes on in the next line. One without a place has that
+ *  column, too. */
+static void write_change(struct lac_text_page *page, struct changes columns, const char *label,
+                         const char *brief, const char *place, int64_t step_ns, const char *gain)
+{
+    int indent = (int)strlen(label);
+    if (place[0] == '\0' && columns.place > 0) {
+        columns = (struct changes){.what = columns.what + columns.place, .place = 0};
+    }
+    int room = columns.what + 3 - indent;
+    int length = (int)strlen(brief);
+    if (length > room) {
+        for (length = room; length > 0 && brief[length] != ' '; length--) {
+        }
+        length = length > 0 ? length : room;
+    }
+    lac_text_line(page, LAC_TEXT_PLAIN, "%s%-*.*s %-*.*s%9s  %s", label, room, length, brief,
+                  columns.place, columns.place, place, lac_format_ns(step_ns).text, gain);
+    brief += length;
+    brief += strspn(brief, " ");
+    if (*brief != '\0') {
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, "", brief, indent, 2);
+    }
+}
+
+/** What gains by itself and is in no row of the plan: not played together with it. */
+static void write_also(struct lac_text_page *page, const struct lac_analysis *analysis,
+                       const struct lac_finding *first)
+{
+    char text[1024] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < analysis->finding_count && used < sizeof(text); i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        if (finding == first || !lac_finding_is_to_do(finding) ||
+            lac_plan_holds(analysis, finding) || strstr(first->brief, finding->brief) != NULL) {
+            continue;
+        }
+        int length = snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)",
+                              used > 0 ? ", " : "alone: ", finding->brief,
+                              lac_format_ns(finding->step_mid_ns).text,
+                              lac_format_band(finding->gain_mid_pct, finding->gain_mid_pct).text);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, "also", text, 12, 3);
+}
+
+/** The first change with its band, then what still gains after it, and what gains beside it. */
 static void write_findings(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     const struct lac_finding *first = lac_analysis_first_to_do(analysis);
@@ -249,27 +324,32 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
     struct lac_text32 mid = lac_format_band(first->gain_mid_pct, first->gain_mid_pct);
     struct lac_text32 band = lac_format_band(first->gain_low_pct, first->gain_high_pct);
-    bool is_wide = strcmp(mid.text, band.text) != 0;
-    /* where nothing has a place in the code, or a long one, the changes get its column */
+    char gain[80];
+    if (strcmp(mid.text, band.text) != 0) {
+        (void)snprintf(gain, sizeof(gain), "%.*s (%s)", (int)strlen(mid.text) - 2, mid.text,
+                       band.text);
+    } else {
+        (void)snprintf(gain, sizeof(gain), "%s", mid.text);
+    }
+    /* where nothing has a place in the code, or either is long, the changes get its column */
     enum { PLACE_MIN = 20, PLACE_MAX = 27, BOTH = 49 };
     int place_length = (int)strlen(first->where);
-    bool is_long = place_length > PLACE_MAX;
     int place = place_length < PLACE_MIN ? PLACE_MIN : place_length;
+    bool is_long = place_length > PLACE_MAX || (int)strlen(first->brief) > BOTH - place;
     place = place_length > 0 && !is_long ? place : 0;
-    int what = place > 0 ? BOTH - place : BOTH + 1;
-    lac_text_line(page, LAC_TEXT_DIM, "%-*s %-*s%9s  %s", what + 3, "do this", place,
+    struct changes columns = {.what = place > 0 ? BOTH - place : BOTH + 1, .place = place};
+    lac_text_line(page, LAC_TEXT_DIM, "%-*s %-*s%9s  %s", columns.what + 3, "do this", place,
                   place > 0 ? "where" : "", unit_of(analysis), "less time");
-    lac_text_line(page, LAC_TEXT_PLAIN, "1  %-*.*s %-*.*s%9s  %.*s%s%s%s", what, what, first->brief,
-                  place, place, first->where, lac_format_ns(first->step_mid_ns).text,
-                  is_wide ? (int)strlen(mid.text) - 2 : 8, mid.text, is_wide ? " (" : "",
-                  is_wide ? band.text : "", is_wide ? ")" : "");
+    write_change(page, columns, "1  ", first->brief, first->where, first->step_mid_ns, gain);
     bool follows = analysis->plan_count > 0 && strcmp(analysis->plan[0].brief, first->brief) == 0;
-    for (uint32_t i = 1; i < analysis->plan_count && i < 3 && follows; i++) {
+    for (uint32_t i = 1; i < analysis->plan_count && follows; i++) {
         const struct lac_plan_step *then = &analysis->plan[i];
-        lac_text_line(page, LAC_TEXT_PLAIN, "%u  then %-*s%9s  %s", (unsigned)i + 1,
-                      what + place - 4, then->brief, lac_format_ns(then->step_ns).text,
-                      lac_format_band(then->gain_pct, then->gain_pct).text);
+        char label[16];
+        (void)snprintf(label, sizeof(label), "%u  then ", (unsigned)i + 1);
+        write_change(page, columns, label, then->brief, "", then->step_ns,
+                     lac_format_band(then->gain_pct, then->gain_pct).text);
     }
+    write_also(page, analysis, first);
     if (is_long) {
         lac_text_paragraph(page, LAC_TEXT_PLAIN, "where", first->where, 12, 1);
     }
@@ -288,7 +368,7 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
             lac_text_paragraph(page, LAC_TEXT_PLAIN, "where", finding->where, 12, 1);
             return;
         }
-        if (is_shown) {
+        if (is_shown || lac_plan_holds(analysis, finding)) {
             continue;
         }
         char text[1024];
@@ -328,17 +408,36 @@ static void write_python(struct lac_text_page *page, const struct lac_analysis *
     }
 }
 
-static void write_list(struct lac_text_page *page, const char *label, const char *const *texts,
-                       uint32_t count, int lines_max)
+static void join_list(const char *const *texts, uint32_t count, char *out, size_t capacity_bytes)
 {
-    char text[1024] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < count && used < sizeof(text); i++) {
+    out[0] = '\0';
+    for (uint32_t i = 0; i < count && used < capacity_bytes; i++) {
         int length =
-            snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ", " : "", texts[i]);
+            snprintf(out + used, capacity_bytes - used, "%s%s", i > 0 ? ", " : "", texts[i]);
         used += length > 0 ? (size_t)length : 0;
     }
-    lac_text_paragraph(page, LAC_TEXT_DIM, label, text, 12, lines_max);
+}
+
+/** What is fine, what is not known, and what to mind: of that nothing is lost to a full page. */
+static void write_lists(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    enum { CAVEAT_LINES = 4, UNKNOWN_LINES = 5, LEAST_IN_LINE = LAC_TEXT_COLUMNS - 12 - 16 };
+    char fine[1024];
+    char unknown[1024];
+    char caveats[1024];
+    join_list(analysis->checked_fine, analysis->checked_fine_count, fine, sizeof(fine));
+    join_list(analysis->not_recorded, analysis->not_recorded_count, unknown, sizeof(unknown));
+    join_list(analysis->caveats, analysis->caveat_count, caveats, sizeof(caveats));
+    int length = (int)strlen(caveats);
+    int needed =
+        length <= LAC_TEXT_COLUMNS - 12 ? length > 0 : (length + LEAST_IN_LINE - 1) / LEAST_IN_LINE;
+    needed = needed < CAVEAT_LINES ? needed : CAVEAT_LINES;
+    lac_text_paragraph(page, LAC_TEXT_DIM, "fine", fine, 12, 3);
+    int room = LAC_TEXT_LINES - page->line_count - needed;
+    room = room < UNKNOWN_LINES ? room : UNKNOWN_LINES;
+    lac_text_paragraph(page, LAC_TEXT_DIM, "unknown", unknown, 12, room > 0 ? room : 1);
+    lac_text_paragraph(page, LAC_TEXT_DIM, "caveats", caveats, 12, CAVEAT_LINES);
 }
 
 /** @return what was printed, which the caller frees; LAC_ERR_NOMEM. */
@@ -377,9 +476,7 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     write_kinds(&page, analysis);
     write_compute(&page, analysis);
     write_python(&page, analysis);
-    write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 3);
-    write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 5);
-    write_list(&page, "caveats", analysis->caveats, analysis->caveat_count, 4);
+    write_lists(&page, analysis);
     return take(&out, ret_text);
 }
 

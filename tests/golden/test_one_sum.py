@@ -134,6 +134,8 @@ def wrong_words(analysis):
         claims, cost = finding["parts_ns"], finding["cost_ns_per_step"]
         if any(ns > parts[name] for name, ns in claims.items()) or (claims and sum(claims.values()) != cost):
             found.append(f"{finding['id']} claims {claims} for {cost}")
+        if finding["id"] == "launch-bound" and not set(claims) <= {"launch", "host"}:
+            found.append(f"launch-bound claims other waits: {claims}")
         gain = finding["gain_pct"]
         is_below = gain["mid"] is None or gain["mid"] < gain["high"] or finding["id"] in ENDS_ELSEWHERE
         if not is_below or (gain["mid"] is not None and not gain["low"] <= gain["mid"] <= gain["high"]):

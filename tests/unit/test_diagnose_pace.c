@@ -174,6 +174,11 @@ START_TEST(one_step_takes_as_long_as_what_it_launched)
     mark(0.0, 9500.0, 0);
     sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->step_mean_ns, 9500000);
+    sheet_blank(); /* a mark that ends a little before its work does not cut that off */
+    issue(5.0, 50.0, 9000.0);
+    mark(0.0, 8900.0, 0);
+    sheet_diagnose(NULL, 0);
+    ck_assert_int_eq(analysis->step_mean_ns, 9049000);
 }
 END_TEST
 
@@ -252,6 +257,41 @@ START_TEST(the_update_of_a_step_is_the_one_that_it_launched)
     sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->micro_step_count, 1);
     ck_assert(!analysis->is_step_micro);
+}
+END_TEST
+
+/** A step that begins with a copy; after the fifth kernel the device waits `hole_us` for the host. */
+static void issue_with_copy(double host_us, double device_us, double hole_us)
+{
+    sheet_corr++;
+    sheet_add("main call %.3f 1 #%u cudaMemcpyAsync\n", host_us, sheet_corr);
+    sheet_add("gpu0.7 copy %.3f 1000 #%u HtoD pageable 4000000\n", device_us, sheet_corr);
+    for (int k = 0; k < KERNELS; k++) {
+        sheet_corr++;
+        sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", host_us + 2.0 + 2.0 * k, sheet_corr);
+        sheet_add("gpu0.7 kernel %.3f 439 #%u dgrad_kernel\n",
+                  device_us + 1000.0 + k * 440.0 + (k >= 5 ? hole_us : 0.0), sheet_corr);
+    }
+}
+
+START_TEST(what_a_step_launched_is_counted_once_wherever_the_device_waited)
+{
+    /* the first step and the last kept one wait inside: by their beginnings five steps are 57 ms,
+     * by any other kernel 55 */
+    static const double marks_us[] = {0.0, 14900.0, 24900.0, 34900.0, 44900.0, 59900.0, 69900.0};
+    static const double holes_us[] = {2000.0, 0.0, 0.0, 0.0, 5000.0, 0.0};
+    sheet_blank();
+    for (int i = 0; i < 6; i++) {
+        double device_us = i == 0 ? 3000.0 : marks_us[i] + 100.0;
+        issue_with_copy(device_us - 95.0, device_us, holes_us[i]);
+        mark(marks_us[i], marks_us[i + 1], i);
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_uint_eq(analysis->step_kept_count, 5);
+    ck_assert_int_eq(analysis->step_mean_ns, 11000000);
+    ck_assert_int_eq(analysis->partition.part_ns[LAC_PART_EXPOSED_COPY], 1000000);
+    ck_assert_int_eq(analysis->partition.part_ns[LAC_PART_COMPUTE], 439000LL * KERNELS);
 }
 END_TEST
 
@@ -566,6 +606,7 @@ int main(void)
     tcase_add_test(tcase, a_first_step_that_the_recording_cut_short_is_not_in_the_mean);
     tcase_add_test(tcase, a_head_before_the_first_operation_is_in_no_step_or_in_none);
     tcase_add_test(tcase, the_update_of_a_step_is_the_one_that_it_launched);
+    tcase_add_test(tcase, what_a_step_launched_is_counted_once_wherever_the_device_waited);
     tcase_add_test(tcase, rounds_of_the_workers_are_no_noise);
     tcase_add_test(tcase, rounds_begin_where_they_come_back);
     tcase_add_test(tcase, three_long_waits_show_a_round_behind_free_batches);

@@ -45,6 +45,20 @@ static void draw_host(int steps, int wait, int work, int workers, int fetch, int
     }
 }
 
+START_TEST(who_waits_for_copies_does_not_copy)
+{
+    sheet_draw("main call 0 5 #1 cudaLaunchKernel\n"
+               "gpu0.7 kernel 10 1000 #1 sgemm\n"
+               "main call 1005 60 #2 cudaMemcpy\n"
+               "gpu0.7 copy 1050 10 #2 HtoD pageable 100000\n"
+               "main call 1070 5 #3 cudaLaunchKernel\n"
+               "gpu0.7 kernel 1080 1000 #3 sgemm\n");
+    ck_assert_ptr_null(strstr(analysis->verdict.text, "copies not overlapped"));
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "was idle for 60 us of 2.1 ms (3 %)"));
+    ck_assert_uint_eq(analysis->verdict.parts, 1U << (LAC_PART_IDLE + LAC_CAUSE_COPY_WAIT));
+}
+END_TEST
+
 START_TEST(without_a_gpu_the_training_process_is_judged)
 {
     draw_host(20, 20000, 10000, 1, 29900, 1000, true);
@@ -334,6 +348,9 @@ START_TEST(numbers_are_said_as_people_do)
     ck_assert_str_eq(lac_format_band(0.2, 0.4).text, "0 %");
     ck_assert_str_eq(lac_format_band(-0.4, 1.2).text, "0-1 %");
     ck_assert_str_eq(lac_format_band(62.8, 63.4).text, "63 %");
+    ck_assert_str_eq(lac_format_ns(9637000000000).text, "9 640 s"); /* three digits in any unit */
+    ck_assert_str_eq(lac_format_ns(1049600000).text, "1.05 s");
+    ck_assert_str_eq(lac_format_ns(999400000).text, "999 ms");
     ck_assert_str_eq(lac_format_count(1, "worker").text, "1 worker");
     ck_assert_str_eq(lac_format_count(2, "batch").text, "2 batches");
     ck_assert_str_eq(lac_format_count(3, "process").text, "3 processes");
@@ -427,6 +444,7 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, who_waits_for_copies_does_not_copy);
     tcase_add_test(tcase, without_knowing_who_launched_what_the_device_is_replayed);
     tcase_add_test(tcase, a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace);
     tcase_add_test(tcase, marks_in_less_time_than_two_steps_take_are_of_the_device_all_the_same);

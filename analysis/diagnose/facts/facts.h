@@ -194,8 +194,14 @@ struct lac_facts {
     bool repeats_inside_pass;   /**< what repeats is a part of one pass of training */
     bool has_device_steps;      /**< steps are times of the device: found by its kernels */
     struct lac_spans kept;      /**< kept steps, where devices are looked at */
+    int64_t kept_shift_ns;      /**< of these behind the steps: to the kernel that the device's pace
+                                     goes by, since between two of it each operation lies once */
     struct lac_spans host_kept; /**< the same steps between the host's marks */
-    struct lac_spans steps;     /**< union of all steps, between the host's marks */
+    int64_t
+        *launched_from_ns;  /**< by track: start of the first operation whose launch was recorded;
+                                     those before it were launched before the recording. INT64_MIN: a
+                                     track without such */
+    struct lac_spans steps; /**< union of all steps, between the host's marks */
 
     struct lac_products *products; /**< matrix products by shape (products.h) */
 

@@ -77,6 +77,9 @@ enum {
 /* ... and when no more than this part of the operations is in a precision whose peak is unknown. */
 #define UNPRICED_MAX_PCT 5.0
 
+/* A precision in which this part of the time at peak is spent is named as one that the peak is of. */
+#define BLENDED_MIN 0.01
+
 /* Executed operations are told apart from the model's from this ratio on: less is rounding. */
 #define COMPUTED_TWICE_MIN 1.02
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { DEPTH_MAX = 32, KERNELS_MAX = 24, RECIPES_MAX = 1 << 18, GROUPS_MAX = 1 << 14 };
 
@@ -293,12 +294,6 @@ static void use_others(const struct walk *walk, struct frame *frame)
     }
 }
 
-static bool is_inside(const struct lac_spans *spans, int64_t at_ns)
-{
-    uint64_t span = lac_spans_first_after(spans, at_ns);
-    return span < spans->count && spans->at[span].start_ns <= at_ns;
-}
-
 /** Whether the call is of a kept step: the host's, as it calls each of its operators in it, even
  *  where it runs ahead of the device; or else what the device did in it. */
 static bool is_summed(const struct walk *walk, const struct frame *frame)
@@ -313,9 +308,7 @@ static bool is_summed(const struct walk *walk, const struct frame *frame)
     if (analysis->step_kept_count == 0) {
         return true;
     }
-    bool has_marks = !facts->has_device_steps && facts->host_kept.count > 0;
-    return has_marks ? is_inside(&facts->host_kept, model->slices.start_ns[frame->slice])
-                     : is_inside(&facts->kept, model->slices.start_ns[frame->kernels[0]]);
+    return lac_is_of_kept_step(facts, frame->slice, frame->kernels[0]);
 }
 
 static enum lac_precision precision_of(const struct walk *walk, const struct frame *frame)
@@ -590,6 +583,11 @@ static void finish_rates(struct walk *walk, double ns, double per)
                           lac_precision_name(efficiency->precision));
         return;
     }
+    for (int p = 0; p < LAC_PRECISION_COUNT_; p++) {
+        double tflops = peak->tflops[p];
+        double at_peak_ns = tflops > 0.0 ? (double)sums->flops[p] / tflops / 1e3 : 0.0;
+        walk->products->precisions |= at_peak_ns >= BLENDED_MIN * ideal_ns ? 1U << p : 0;
+    }
     efficiency->peak_flops_per_s = (flops - unpriced) / ideal_ns * 1e9;
     efficiency->mfu_pct = 100.0 * model_ideal_ns / ns;
     efficiency->hfu_pct = 100.0 * ideal_ns / ns;
@@ -619,6 +617,47 @@ static void finish(struct walk *walk)
     }
 }
 
+/** "119", "1 310": three digits. */
+static void print_tflops(char *out, size_t capacity_bytes, double flops_per_s)
+{
+    enum { GROUPED_FROM = 1000 };
+    double tflops = flops_per_s / 1e12;
+    if (nearbyint(tflops) >= GROUPED_FROM) {
+        (void)snprintf(out, capacity_bytes, "%s", lac_format_rate(tflops).text);
+    } else {
+        (void)snprintf(out, capacity_bytes, "%.3g", tflops);
+    }
+}
+
+/** Whether the peak is one of the table, no blend of several. */
+static bool is_one_precision(const struct lac_facts *facts)
+{
+    uint32_t precisions = facts->products->precisions;
+    return facts->products->peak != NULL && (precisions & (precisions - 1)) == 0;
+}
+
+/** "bf16 peak", or of which precisions the peak is a blend. */
+static const char *peak_text(struct lac_facts *facts)
+{
+    struct lac_text **texts = &facts->analysis->texts;
+    const char *mix = "";
+    uint32_t left = facts->products->precisions;
+    for (int p = 0; p < LAC_PRECISION_COUNT_; p++) {
+        if ((left >> p & 1U) != 0) {
+            left &= ~(1U << p);
+            mix = lac_texts_add(texts, "%s%s%s", mix,
+                                mix[0] == '\0' ? ""
+                                : left == 0    ? " and "
+                                               : ", ",
+                                lac_precision_name((enum lac_precision)p));
+        }
+    }
+    return is_one_precision(facts)
+               ? lac_texts_add(texts, "%s peak",
+                               lac_precision_name(facts->analysis->efficiency.precision))
+               : lac_texts_add(texts, "peak for its mix of %s", mix);
+}
+
 /** The sentence that terminal, report and page share. */
 static const char *say(struct lac_facts *facts)
 {
@@ -631,8 +670,12 @@ static const char *say(struct lac_facts *facts)
     char again[64] = "";
     char rates[64];
     char causal[96] = "";
-    (void)snprintf(rates, sizeof(rates), "%.3g of %.4g", efficiency->achieved_flops_per_s / 1e12,
-                   efficiency->peak_flops_per_s / 1e12);
+    print_tflops(rates, sizeof(rates), efficiency->achieved_flops_per_s);
+    (void)snprintf(rates + strlen(rates), sizeof(rates) - strlen(rates), " of ");
+    print_tflops(rates + strlen(rates), sizeof(rates) - strlen(rates),
+                 is_one_precision(facts)
+                     ? facts->products->peak->tflops[efficiency->precision] * 1e12
+                     : efficiency->peak_flops_per_s);
     if (efficiency->hfu_pct >= COMPUTED_TWICE_MIN * efficiency->mfu_pct) {
         (void)snprintf(again, sizeof(again), ", %s with what is computed twice",
                        lac_format_pct(efficiency->hfu_pct).text);
@@ -641,10 +684,10 @@ static const char *say(struct lac_facts *facts)
         (void)snprintf(causal, sizeof(causal),
                        "; attention counted in full, a causal mask would halve it");
     }
-    return lac_texts_add(
-        &analysis->texts, "%s of the GPU's %s peak (%s TFLOP/s%s); %s while products run%s",
-        lac_format_pct(efficiency->mfu_pct).text, lac_precision_name(efficiency->precision), rates,
-        again, lac_format_pct(efficiency->products_pct).text, causal);
+    return lac_texts_add(&analysis->texts,
+                         "%s of the GPU's %s (%s TFLOP/s%s); %s while products run%s",
+                         lac_format_pct(efficiency->mfu_pct).text, peak_text(facts), rates, again,
+                         lac_format_pct(efficiency->products_pct).text, causal);
 }
 
 static enum lac_status walk_all(struct walk *walk)

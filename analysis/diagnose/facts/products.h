@@ -31,6 +31,7 @@ struct lac_products {
     uint32_t group_count, group_capacity;
     const struct lac_device_peak *peak; /**< of the main device, or NULL */
     double steps;                       /**< that the groups cover; 0 without steps */
+    uint32_t precisions; /**< bits: those that the peak is a blend of; one where it is of one */
 };
 
 /** Count them: efficiency of the analysis, operations of its kernels, facts->products. After the

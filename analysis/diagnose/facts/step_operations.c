@@ -26,20 +26,28 @@ struct collect {
     const struct lac_facts *facts;
     struct lac_step_operations *work;
     uint64_t capacity;
-    uint64_t kept_cursor;
     int64_t last_end_ns;
 };
 
-static bool is_kept(struct collect *collect, int64_t at_ns)
+static bool is_inside(const struct lac_spans *spans, int64_t at_ns)
 {
-    const struct lac_spans *kept = &collect->facts->kept;
-    while (collect->kept_cursor < kept->count && kept->at[collect->kept_cursor].end_ns <= at_ns) {
-        collect->kept_cursor++;
-    }
-    return collect->kept_cursor < kept->count && kept->at[collect->kept_cursor].start_ns <= at_ns;
+    uint64_t span = lac_spans_first_after(spans, at_ns);
+    return span < spans->count && spans->at[span].start_ns <= at_ns;
 }
 
-/** Take the operation if it is in a kept step; its time counts up to the start of the next one. */
+bool lac_is_of_kept_step(const struct lac_facts *facts, uint32_t host_slice, uint64_t operation)
+{
+    const int64_t *start_ns = facts->model->slices.start_ns;
+    bool has_marks = !facts->has_device_steps && facts->host_kept.count > 0;
+    if (has_marks && host_slice != LAC_NONE) {
+        return is_inside(&facts->host_kept, start_ns[host_slice]);
+    }
+    uint32_t track = lac_model_track_of(facts->model, operation);
+    bool is_from_before = has_marks && start_ns[operation] < facts->launched_from_ns[track];
+    return !is_from_before && is_inside(&facts->kept, start_ns[operation]);
+}
+
+/** Take the operation if it is of a kept step; its time counts up to the start of the next one. */
 static void take(struct collect *collect, uint64_t slice, int64_t next_start_ns)
 {
     const struct lac_slices *slices = &collect->facts->model->slices;
@@ -49,7 +57,8 @@ static void take(struct collect *collect, uint64_t slice, int64_t next_start_ns)
     int64_t to_ns = end_ns < next_start_ns ? end_ns : next_start_ns;
     int64_t exposed_ns = to_ns > from_ns ? to_ns - from_ns : 0;
     collect->last_end_ns = end_ns > collect->last_end_ns ? end_ns : collect->last_end_ns;
-    if (!is_kept(collect, start_ns) || collect->work->count == collect->capacity) {
+    bool is_kept = lac_is_of_kept_step(collect->facts, slices->link[slice], slice);
+    if (!is_kept || collect->work->count == collect->capacity) {
         return;
     }
     collect->work->ops[collect->work->count++] = (struct lac_step_operation){
@@ -218,6 +227,27 @@ static enum lac_status find_launchers(struct lac_facts *facts)
         at = next;
     }
     free(launches);
+    return LAC_OK;
+}
+
+enum lac_status lac_launched_from_collect(struct lac_facts *facts)
+{
+    const struct lac_model *model = facts->model;
+    uint32_t count = model->recorded_track_count;
+    facts->launched_from_ns = malloc((count + 1) * sizeof(*facts->launched_from_ns));
+    if (facts->launched_from_ns == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < count; t++) {
+        uint64_t i = model->tracks[t].first;
+        uint64_t end = i + model->tracks[t].count;
+        bool has_work = (facts->track_flags[t] & LAC_TRACK_HAS_GPU) != 0;
+        while (has_work && i < end &&
+               (!lac_is_gpu_work(model->slices.kind[i]) || model->slices.link[i] == LAC_NONE)) {
+            i++;
+        }
+        facts->launched_from_ns[t] = has_work && i < end ? model->slices.start_ns[i] : INT64_MIN;
+    }
     return LAC_OK;
 }
 

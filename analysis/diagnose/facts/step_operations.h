@@ -2,8 +2,9 @@
 #define LAC_ANALYSIS_DIAGNOSE_STEP_OPERATIONS_H
 
 /*
- * Private: the main device's operations inside kept steps, in order of start, each with the host
- * operator that launched it. Steps repeat: the first WORK_OPS_MAX operations stand for all.
+ * Private: the main device's operations of kept steps, in order of start, each with the host
+ * operator that launched it. An operation is of the step that launched it: the device may come to it
+ * when that step's time is over. Steps repeat: the first WORK_OPS_MAX operations stand for all.
  */
 
 #include "analysis/diagnose/facts/facts.h" // IWYU pragma: export
@@ -31,6 +32,13 @@ struct lac_step_operations {
 /** The operations, filled before any finding is looked for; empty without steps. */
 LAC_MUST_USE enum lac_status lac_step_operations_collect(struct lac_facts *facts);
 void lac_step_operations_destroy(struct lac_step_operations *work);
+
+/** Find launched_from_ns; after the steps. */
+LAC_MUST_USE enum lac_status lac_launched_from_collect(struct lac_facts *facts);
+/** Whether an operation is of a kept step: by when the host did what led to it (its launch, the
+ *  operator around that), by its own time where that is LAC_NONE or no mark of the host found steps.
+ *  What was launched before the recording is of none. */
+bool lac_is_of_kept_step(const struct lac_facts *facts, uint32_t host_slice, uint64_t operation);
 
 /** Whether it is an operator of a forward pass that no formula of a backward pass uses: inside a
  *  backward node it runs again. */

@@ -7,12 +7,24 @@
 #include <stdint.h>
 #include <string.h>
 
+static bool is_among(uint32_t part, const uint32_t *parts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (parts[i] == part) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** Parts that a kind of finding may claim, those of its cause first; then, where it is about idle time,
  *  the rest of that: what holds up the host has many names on the device. 0 ends the list. */
 static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT])
 {
 #define IDLE(cause) (LAC_PART_IDLE + (cause))
-    static const uint32_t of_copies[] = {LAC_PART_EXPOSED_COPY, IDLE(LAC_CAUSE_COPY_WAIT)};
+    /* a call that copies stops the host, which then has nothing launched ahead */
+    static const uint32_t of_copies[] = {LAC_PART_EXPOSED_COPY, IDLE(LAC_CAUSE_COPY_WAIT),
+                                         IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)};
     static const uint32_t of_comm[] = {LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)};
     static const uint32_t of_launches[] = {IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)};
     static const uint32_t of_host[] = {IDLE(LAC_CAUSE_HOST), IDLE(LAC_CAUSE_LAUNCH)};
@@ -25,13 +37,13 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
                             : cause == LAC_CAUSE_LAUNCH  ? of_launches
                             : cause == LAC_CAUSE_HOST    ? of_host
                                                          : &of_cause;
-    const uint32_t own = first == &of_cause ? 1 : 2;
+    const uint32_t own = first == &of_cause ? 1 : first == of_copies ? 4 : 2;
     uint32_t count = own;
     for (uint32_t i = 0; i < own; i++) {
         parts[i] = first[i];
     }
     for (uint32_t part = LAC_PART_IDLE; part < LAC_TIME_PART_COUNT; part++) {
-        if (part != first[0] && part != first[own - 1]) {
+        if (!is_among(part, first, own)) {
             parts[count++] = part;
         }
     }
@@ -40,9 +52,10 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
     }
 }
 
-/** Claim `cost_ns` of the partition. @return how much of it there was */
+/** Claim `cost_ns` of the partition, at most `work_ns` of it of the device's own work. @return how much
+ *  of it there was */
 static int64_t claim(const struct lac_time_partition *partition, struct lac_finding *finding,
-                     int64_t cost_ns)
+                     int64_t cost_ns, int64_t work_ns)
 {
     bool is_work = lac_finding_type(finding->kind)->cause == LAC_CAUSE_COUNT_;
     /* less work on the device may be less to launch, too */
@@ -55,6 +68,7 @@ static int64_t claim(const struct lac_time_partition *partition, struct lac_find
     }
     for (uint32_t i = 0; i < LAC_TIME_PART_COUNT && (i == 0 || parts[i] != 0); i++) {
         int64_t there_ns = partition->part_ns[parts[i]];
+        there_ns = parts[i] == LAC_PART_COMPUTE && work_ns < there_ns ? work_ns : there_ns;
         finding->part_ns[parts[i]] = left_ns < there_ns ? left_ns : there_ns;
         left_ns -= finding->part_ns[parts[i]];
     }
@@ -63,12 +77,19 @@ static int64_t claim(const struct lac_time_partition *partition, struct lac_find
 
 void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns)
 {
+    lac_finding_cost_of(facts, finding, cost_ns, HUGE_VAL);
+}
+
+void lac_finding_cost_of(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
+                         double work_ns)
+{
     /* what is spread over steps but not inside them may be more than a step */
     cost_ns = fmax(0.0, fmin(cost_ns, facts->time->step_ns));
     const struct lac_time_partition *partition = &facts->analysis->partition;
     finding->cost_ns_per_step = lac_round(cost_ns);
     if (partition->of == LAC_OF_STEP && !lac_finding_type(finding->kind)->is_fact) {
-        finding->cost_ns_per_step = claim(partition, finding, finding->cost_ns_per_step);
+        finding->cost_ns_per_step = claim(partition, finding, finding->cost_ns_per_step,
+                                          lac_round(fmin(work_ns, facts->time->step_ns)));
     }
     finding->cost_pct = lac_pct_of_step(facts, (double)finding->cost_ns_per_step);
 }

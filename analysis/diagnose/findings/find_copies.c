@@ -53,6 +53,35 @@ static bool open_finding(const struct lac_facts *facts, struct lac_finding *find
     return true;
 }
 
+/** What the step loses beside the copies: their call returns when the device is through with what was
+ *  launched before, and until then the host launches nothing. At most what goes without that. */
+static double stopped_ns(const struct lac_facts *facts, const struct lac_finding *finding)
+{
+    double gone_ns = facts->time->step_ns - (double)finding->step_low_ns;
+    double stopped = gone_ns - facts->time->class_ns[LAC_OP_COPY_PAGEABLE];
+    return stopped >= STOPPED_SAID_MIN * gone_ns ? stopped : 0.0;
+}
+
+/** "Copies from pageable memory block the kernels for 2.9 ms of every 121 ms step", and what else. */
+static const char *pageable_title(const struct lac_facts *facts, const struct lac_finding *finding,
+                                  double stopped)
+{
+    struct lac_text **texts = &facts->analysis->texts;
+    struct lac_text32 step = lac_format_ns(facts->analysis->step_mean_ns);
+    struct lac_text32 pct = lac_format_pct(finding->cost_pct);
+    int64_t copies_ns = finding->cost_ns_per_step - lac_round(stopped);
+    if (stopped <= 0.0) {
+        return lac_texts_add(
+            texts, "Copies from pageable memory block the kernels for %s of every %s step (%s)",
+            lac_format_ns(copies_ns).text, step.text, pct.text);
+    }
+    return lac_texts_add(texts,
+                         "Copies from pageable memory cost %s of every %s step (%s): they block "
+                         "the kernels for %s and stop the host, for which the GPU waits another %s",
+                         lac_format_ns(finding->cost_ns_per_step).text, step.text, pct.text,
+                         lac_format_ns(copies_ns).text, lac_format_ns(lac_round(stopped)).text);
+}
+
 bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -64,16 +93,18 @@ bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *f
         return false;
     }
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE];
-    finding->title = lac_texts_add(
-        &analysis->texts,
-        "Copies from pageable memory block the kernels for %s of every %s step (%s)",
-        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
-        lac_format_pct(finding->cost_pct).text);
+    double stopped = stopped_ns(facts, finding);
+    lac_finding_cost(facts, finding, time->class_ns[LAC_OP_COPY_PAGEABLE] + stopped);
+    finding->title = pageable_title(facts, finding, stopped);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s per step at %.1f GB/s while no kernel runs. From pinned memory: about %.0f GB/s (%s).",
+        "%s per step at %.1f GB/s while no kernel runs. From pinned memory: about %.0f GB/s "
+        "(%s).%s",
         lac_format_bytes(lac_round(bytes)).text, gb_per_s(time, LAC_OP_COPY_PAGEABLE),
-        time->pinned_gb_s, time->is_pinned_seen ? "seen in this trace" : "usual for this GPU");
+        time->pinned_gb_s, time->is_pinned_seen ? "seen in this trace" : "usual for this GPU",
+        stopped > 0.0 ? " The call returns when the GPU is through with what was launched before, "
+                        "and until then the host launches nothing."
+                      : "");
     finding->brief = "pin_memory=True";
     finding->change = "DataLoader(..., pin_memory=True)\n"
                       "images = images.to(device, non_blocking=True)";

@@ -22,6 +22,7 @@ static const struct {
      4},
     {"optimizer", {LAC_FAMILY_OPTIMIZER}, 1},
     {"reductions and indexing", {LAC_FAMILY_REDUCE, LAC_FAMILY_INDEX}, 2},
+    {"copies, casts and fills", {LAC_FAMILY_COPY, LAC_FAMILY_LAYOUT, LAC_FAMILY_FILL}, 3},
 };
 enum { KIND_COUNT = LAC_COUNT_OF(kinds) };
 
@@ -102,8 +103,9 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
     lac_finding_cost(facts, finding, time->compute_ns);
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.9;
-    finding->title = lac_texts_add(
-        &analysis->texts, "GPU-bound: compute kernels run for %.0f %% of the step", computing_pct);
+    finding->title =
+        lac_texts_add(&analysis->texts, "GPU-bound: compute kernels run for %s of the step",
+                      lac_format_pct(finding->cost_pct).text);
     finding->why =
         lac_texts_add(&analysis->texts, "%s%s", kinds_text(facts, shares), counters_text(facts));
     finding->wrong_if = "communication, copies or waiting take more than 10 % of the step.";

@@ -82,7 +82,8 @@ static void propose_recording(const struct lac_facts *facts, struct lac_finding 
 /**
  * Steps without the waiting for launches. Host work of any length that stands between launches goes
  * when nothing has to be launched one by one, so what is gained may be more than the idle time that
- * is launching by its contents; never more than all idle time.
+ * is launching by its contents; never more than all idle time. What it costs is what the step has of
+ * launches and other work of the host, and no other wait.
  *
  * @return what the device waits for it, a step
  */
@@ -109,7 +110,9 @@ static double estimate(const struct lac_facts *facts, double host_ns, double ste
         double least_ns = time->step_ns - (1.0 - left[which]) * all_idle_ns;
         steps[which] = fmax(lac_what_if_replay(facts, &change), least_ns);
     }
-    return fmax(time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns, time->step_ns - steps[LAC_CASE_BEST]);
+    double gone_ns = time->step_ns - steps[LAC_CASE_BEST];
+    return fmin(time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST],
+                fmax(time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns, gone_ns));
 }
 
 bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *finding)

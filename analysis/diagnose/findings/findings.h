@@ -25,6 +25,10 @@ void lac_views_choose(struct lac_facts *facts);
 
 /** Cost in ns of a step: what there is of it in the partition, of the parts of its cause first. */
 void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns);
+/** The same of a finding about the device's work, of which at most `work_ns` can go; the rest is idle
+ *  time that goes with its launches. */
+void lac_finding_cost_of(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
+                         double work_ns);
 /** ": launches 11 ms + host 17 ms" of a cost that several parts make up; "" of one. */
 const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_finding *finding);
 

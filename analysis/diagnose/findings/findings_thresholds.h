@@ -167,4 +167,7 @@
 /* Copies that stay this much slower than measured once they are pinned are not pinned. */
 #define PINNED_FASTER_MIN 1.1
 
+/* A copy's call that stops the host costs more than the copy where this part of what goes is beside it. */
+#define STOPPED_SAID_MIN 0.1
+
 #endif

@@ -29,6 +29,8 @@ struct candidate {
     struct state state;
     double gain_min;   /**< worth a step of the plan, as a part of the step */
     double confidence; /**< of the finding */
+    enum lac_effort effort;
+    double worth; /**< what it gains times how sure that is; 0: too little for a step */
 };
 
 enum { CANDIDATES_MAX = LAC_FINDING_COUNT_ };
@@ -142,7 +144,8 @@ static void add(struct list *list, const struct lac_finding *finding, const char
         return;
     }
     struct candidate *candidate = &list->at[list->count++];
-    *candidate = (struct candidate){brief, kind, *list->state, PLAN_GAIN_MIN, finding->confidence};
+    *candidate = (struct candidate){
+        brief, kind, *list->state, PLAN_GAIN_MIN, finding->confidence, finding->effort, 0.0};
     combine(&candidate->state.change, change);
     candidate->state.is_made[kind] = true;
 }
@@ -331,6 +334,18 @@ static void play_part(void *context, uint32_t part)
     state->replayed_ns = replay(plays->facts, state);
 }
 
+/** Of those worth nearly as much as the best one, what takes least. */
+static const struct candidate *takes_least(const struct list *list, const struct candidate *best)
+{
+    const struct candidate *least = best;
+    for (int i = 0; i < list->count && best != NULL; i++) {
+        const struct candidate *next = &list->at[i];
+        bool is_near = NEAR_TIE_MIN * next->worth >= best->worth;
+        least = is_near && next->effort < least->effort ? next : least;
+    }
+    return least;
+}
+
 /** What comes next: first what the first finding proposes, then what gains most for sure. */
 static const struct candidate *choose(const struct lac_facts *facts, const struct state *state,
                                       struct list *list, double seen_min)
@@ -346,13 +361,15 @@ static const struct candidate *choose(const struct lac_facts *facts, const struc
         double gain = 1.0 - next->state.step_ns / state->step_ns;
         bool is_first = analysis->plan_count == 0 && analysis->finding_count > 0 &&
                         next->kind == analysis->findings[0].kind;
-        double worth = is_first ? HUGE_VAL : gain * next->confidence;
-        if (gain > fmax(seen_min, next->gain_min) && worth > most) {
+        if (gain > fmax(seen_min, next->gain_min)) {
+            next->worth = is_first ? HUGE_VAL : gain * next->confidence;
+        }
+        if (next->worth > most) {
             best = next;
-            most = worth;
+            most = next->worth;
         }
     }
-    return best;
+    return takes_least(list, best);
 }
 
 /** What is only worth doing behind another limit is told by a finding, too. */

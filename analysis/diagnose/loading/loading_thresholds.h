@@ -78,4 +78,8 @@
 #define READ_SHARE        0.4
 #define READ_COMPUTES_MAX 0.5
 
+/* So many workers every host of a GPU has cores for; for more of them, cores that were not recorded are
+ * asked for. */
+#define FEW_WORKERS 4
+
 #endif

@@ -1,6 +1,7 @@
 /* The mean kept step, taken apart: what ran, what was exposed, what each part needs on its own. */
 
 #include "analysis/diagnose/facts/operations.h"
+#include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/replay/edits_private.h"
 #include "analysis/diagnose/replay/graph.h"
 #include "analysis/diagnose/replay/what_if_replay.h"
@@ -116,21 +117,11 @@ struct window {
     struct lac_facts *facts;
     struct lac_step_time *time;
     int64_t start_ns, end_ns; /**< from the first kept step to the last */
-    uint64_t kept_cursor;
-    uint64_t gap; /**< next gap of the main device */
+    uint64_t gap;             /**< next gap of the main device */
     int64_t last_end_ns;
     double class_pinned_ns, class_pinned_bytes;
     int64_t replay_end_ns;
 };
-
-static bool is_kept(struct window *window, int64_t at_ns)
-{
-    const struct lac_spans *kept = &window->facts->kept;
-    while (window->kept_cursor < kept->count && kept->at[window->kept_cursor].end_ns <= at_ns) {
-        window->kept_cursor++;
-    }
-    return window->kept_cursor < kept->count && kept->at[window->kept_cursor].start_ns <= at_ns;
-}
 
 /** Whether the gap that this operation ended held waiting for data; its length in *ret_ns. */
 static bool gap_before(struct window *window, uint64_t slice, int64_t *ret_ns)
@@ -174,7 +165,7 @@ static void add_operation(struct window *window, uint64_t slice, int64_t next_st
     }
     int64_t gap_ns = 0;
     bool is_after_data = gap_before(window, slice, &gap_ns);
-    if (is_kept(window, start_ns)) {
+    if (lac_is_of_kept_step(window->facts, slices->link[slice], slice)) {
         time->class_ns[op_class] += (double)exposed_ns;
         time->class_total_ns[op_class] += (double)(end_ns - start_ns);
         time->class_bytes[op_class] += bytes > 0 ? (double)bytes : 0.0;

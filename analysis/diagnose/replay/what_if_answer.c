@@ -146,8 +146,7 @@ static bool changes_nothing(const struct lac_facts *facts,
 
 /* -- on what an answer stands ------------------------------------------------------------------ */
 
-/** By what part an answer may be off whatever it assumes. */
-static double own_error(const struct lac_step_time *time)
+double lac_replay_error(const struct lac_step_time *time)
 {
     if (time->graph == NULL) {
         return DEVICE_ERROR_USUAL;
@@ -162,7 +161,7 @@ static const char *basis_of(struct lac_facts *facts)
 {
     const struct lac_step_time *time = facts->time;
     struct lac_text **texts = &facts->analysis->texts;
-    struct lac_text32 error = lac_format_pct(100.0 * own_error(time));
+    struct lac_text32 error = lac_format_pct(100.0 * lac_replay_error(time));
     switch (lac_graph_trust(time)) {
     case LAC_TRUST_ALL:
         return lac_texts_add(
@@ -250,7 +249,7 @@ static void answer_alone(const struct lac_facts *facts, const struct lac_what_if
     double mean_ns[LAC_CASE_COUNT_];
     alone.comm = 0.0;
     replay_cases(facts, &alone, mean_ns);
-    analysis->what_if_alone = band_of(mean_ns, own_error(facts->time));
+    analysis->what_if_alone = band_of(mean_ns, lac_replay_error(facts->time));
     lac_what_if_clear(&now);
     now.comm = 0.0;
     replay_cases(facts, &now, mean_ns);
@@ -276,7 +275,7 @@ void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_change
     double mean_ns[LAC_CASE_COUNT_];
     replay_cases(facts, what_if, mean_ns);
     bool is_exact = changes_nothing(facts, what_if);
-    analysis->what_if_step = band_of(mean_ns, is_exact ? 0.0 : own_error(facts->time));
+    analysis->what_if_step = band_of(mean_ns, is_exact ? 0.0 : lac_replay_error(facts->time));
     analysis->what_if_assumption = is_exact ? "Exact: the steps hold nothing that this changes."
                                             : assumption_of(facts, what_if);
     analysis->what_if_median_ns = median_after(facts, what_if->workers, mean_ns[LAC_CASE_MID]);

@@ -162,6 +162,9 @@ void lac_change_from_what_if(const struct lac_facts *facts,
                              const struct lac_what_if_changes *what_if, enum lac_case which,
                              struct lac_change *ret_change);
 
+/** By what part an answer may be off whatever it assumes. */
+double lac_replay_error(const struct lac_step_time *time);
+
 /** Fill what_if of the analysis. */
 void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_changes *what_if);
 

@@ -4,6 +4,7 @@
 #include "analysis/diagnose/result/analysis.h"
 
 #include "analysis/diagnose/result/texts.h"
+#include "collector/base/count_of.h"
 
 #include <assert.h>
 #include <math.h>
@@ -63,6 +64,32 @@ const struct lac_finding *lac_analysis_first_to_do(const struct lac_analysis *an
     }
     bool gains_after = analysis->finding_count > 1 && lac_finding_is_to_do(&findings[1]);
     return findings[0].kind == LAC_FINDING_GPU_BOUND && gains_after ? &findings[1] : &findings[0];
+}
+
+bool lac_plan_holds(const struct lac_analysis *analysis, const struct lac_finding *finding)
+{
+    static const struct {
+        enum lac_finding_kind kind;
+        const char *brief;
+    } without_finding[] = {
+        {LAC_FINDING_LAYOUT_CONVERSION, "channels-last"},
+        {LAC_FINDING_PAGEABLE_COPY, "pin_memory=True"},
+        {LAC_FINDING_BLOCKING_COPY, "copy one batch ahead"},
+        {LAC_FINDING_TENSOR_CORES_UNUSED, "tensor cores"},
+        {LAC_FINDING_SYNC_STALL, "synchronize less often"},
+        {LAC_FINDING_ALLOCATOR_THRASH, "no allocation in the step"},
+    };
+    assert(analysis != NULL && finding != NULL);
+    const char *brief = finding->brief;
+    for (size_t i = 0; i < LAC_COUNT_OF(without_finding) && brief[0] == '\0'; i++) {
+        brief = without_finding[i].kind == finding->kind ? without_finding[i].brief : brief;
+    }
+    for (uint32_t i = 0; i < analysis->plan_count && brief[0] != '\0'; i++) {
+        if (strstr(analysis->plan[i].brief, brief) != NULL) {
+            return true;
+        }
+    }
+    return false;
 }
 
 uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const char **ret_texts)

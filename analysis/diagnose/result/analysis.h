@@ -175,6 +175,9 @@ const struct lac_finding *lac_analysis_first_to_do(const struct lac_analysis *an
 
 /** Whether it is a change that gains: at least 1 % of the time. */
 bool lac_finding_is_to_do(const struct lac_finding *finding);
+/** Whether the plan holds its change: under its own name, as a part of a step's, or as what the plan calls
+ *  a change whose finding gains nothing yet. */
+bool lac_plan_holds(const struct lac_analysis *analysis, const struct lac_finding *finding);
 
 /** What the job did beside training, a line a kind of step: those that take a hundredth of the
  * recording or more. @return lines, at most LAC_KIND_COUNT_ */

@@ -93,6 +93,13 @@ static int print_short(char *out, size_t capacity_bytes, double value)
     return snprintf(out, capacity_bytes, "%.1f", tenths);
 }
 
+/** 9637 is 9640. */
+static double three_digits(double value)
+{
+    double unit = pow(10.0, floor(log10(value)) - 2.0);
+    return nearbyint(value / unit) * unit;
+}
+
 struct lac_text32 lac_format_ns(int64_t ns)
 {
     struct lac_text32 said;
@@ -101,7 +108,7 @@ struct lac_text32 lac_format_ns(int64_t ns)
     if (value >= 9.995e8) { /* three digits, where milliseconds would take four */
         char seconds[24];
         if (value >= 9.995e11) {
-            print_grouped(seconds, sizeof(seconds), value / 1e9);
+            print_grouped(seconds, sizeof(seconds), three_digits(value / 1e9));
         } else {
             (void)snprintf(seconds, sizeof(seconds), "%.3g", value / 1e9);
         }
@@ -142,8 +149,7 @@ struct lac_text32 lac_format_rate(double per_s)
 {
     struct lac_text32 said;
     if (per_s >= 1000.0 && per_s < 1e15) { /* three digits, as below a thousand */
-        double unit = pow(10.0, floor(log10(per_s)) - 2.0);
-        per_s = nearbyint(per_s / unit) * unit;
+        per_s = three_digits(per_s);
     }
     print_short(said.text, sizeof(said.text), per_s);
     return said;

@@ -273,7 +273,8 @@ static enum lac_status compare_clocks(struct clocks *clocks)
     return LAC_OK;
 }
 
-/** One step: its mark, or what the device did of it where the mark ended before. */
+/** One step: its mark, up to the last operation that it launched; only what the device did of it where
+ *  the mark is too short for that. */
 static void choose_for_single(struct lac_analysis *analysis, const struct lac_paced_step *paced)
 {
     struct lac_step *step = &analysis->steps[0];
@@ -282,6 +283,9 @@ static void choose_for_single(struct lac_analysis *analysis, const struct lac_pa
         step->dur_ns = paced->dur_ns;
         step->starved_ns = paced->starved_ns;
         step->wait_ns = paced->starved_ns;
+        analysis->is_paced_by_device = true;
+    } else if (paced->end_ns > step->start_ns + step->dur_ns) {
+        step->dur_ns = paced->end_ns - step->start_ns;
         analysis->is_paced_by_device = true;
     }
 }
@@ -307,6 +311,7 @@ enum lac_status lac_steps_choose_clock(struct lac_facts *facts, int64_t *scratch
                                 .wait_sums = lac_spans_prefix(&facts->waits),
                                 .scratch = scratch};
         status = clocks.wait_sums != NULL ? compare_clocks(&clocks) : LAC_ERR_NOMEM;
+        facts->kept_shift_ns = analysis->is_paced_by_device ? pace.place_ns : 0;
         free(clocks.wait_sums);
     }
     free(pace.steps);

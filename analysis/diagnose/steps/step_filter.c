@@ -300,11 +300,11 @@ enum lac_status lac_steps_filter(struct lac_facts *facts)
     free(scratch);
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        int64_t end_ns = step->start_ns + step->dur_ns;
+        int64_t start_ns = step->start_ns + facts->kept_shift_ns;
         int64_t host_end_ns = step->host_start_ns + step->host_dur_ns;
         status = lac_spans_add(&facts->steps, step->host_start_ns, host_end_ns);
         if (!status && step->left_out == LAC_STEP_KEPT) {
-            status = lac_spans_add(&facts->kept, step->start_ns, end_ns);
+            status = lac_spans_add(&facts->kept, start_ns, start_ns + step->dur_ns);
         }
         if (!status && step->left_out == LAC_STEP_KEPT) {
             status = lac_spans_add(&facts->host_kept, step->host_start_ns, host_end_ns);

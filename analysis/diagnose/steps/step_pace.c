@@ -187,11 +187,14 @@ static bool are_alike(const struct search *search, uint32_t step, uint32_t place
 }
 
 /** Steps from the first kernel of the first one on. One whose next is not to be told ends with its
- *  last kernel, one without kernels where the step before it did: neither has a length. */
-static void put_steps(const struct search *search, uint32_t place, struct lac_paced_step *steps)
+ *  last kernel, one without kernels where the step before it did: neither has a length.
+ *
+ *  @return from a step's begin to the place
+ */
+static int64_t put_steps(const struct search *search, uint32_t place, struct lac_paced_step *steps)
 {
     uint32_t count = search->facts->analysis->step_count;
-    int64_t before_ns = LAC_UNKNOWN_NS; /* from a step's begin to the place */
+    int64_t before_ns = LAC_UNKNOWN_NS;
     int64_t end_ns = LAC_UNKNOWN_NS;
     for (uint32_t s = 0; s < count; s++) {
         const struct shown *shown = &search->shown[s];
@@ -221,6 +224,7 @@ static void put_steps(const struct search *search, uint32_t place, struct lac_pa
             steps[s - 1].start_ns = steps[s - 1].end_ns = steps[s].start_ns;
         }
     }
+    return before_ns != LAC_UNKNOWN_NS ? before_ns : 0;
 }
 
 /** Time from a step's last launch to its mark's end in which it does not wait for data. */
@@ -294,7 +298,7 @@ static enum lac_status put_paced(struct search *search, struct lac_sequence sequ
     read_places(search, sequence);
     uint32_t place = 0;
     if (choose_place(search, &place)) {
-        put_steps(search, place, pace->steps);
+        pace->place_ns = put_steps(search, place, pace->steps);
     } else if (analysis->step_count == 1) { /* nothing follows its mark */
         put_single(search, pace->steps);
     } else {
@@ -321,14 +325,16 @@ static enum lac_status measure(struct search *search, struct lac_sequence sequen
 }
 
 /** Waiting for data in which the device was idle. */
-static enum lac_status measure_starved(struct lac_facts *facts, struct lac_paced_step *steps)
+static enum lac_status measure_starved(struct lac_facts *facts, const struct lac_pace *pace)
 {
     const struct lac_analysis *analysis = facts->analysis;
+    struct lac_paced_step *steps = pace->steps;
     struct lac_spans starved = {0};
     enum lac_status status = lac_spans_intersect(
         &facts->waits, &facts->device_sets[analysis->main_device].idle, &starved);
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
-        steps[s].starved_ns = lac_spans_length_inside(&starved, steps[s].start_ns, steps[s].end_ns);
+        steps[s].starved_ns = lac_spans_length_inside(&starved, steps[s].start_ns + pace->place_ns,
+                                                      steps[s].end_ns + pace->place_ns);
     }
     lac_spans_done(&starved);
     return status;
@@ -361,7 +367,7 @@ enum lac_status lac_pace_measure(struct lac_facts *facts, struct lac_pace *ret_p
         status = measure(&search, sequence, ret_pace);
     }
     if (!status && ret_pace->steps != NULL) {
-        status = measure_starved(facts, ret_pace->steps);
+        status = measure_starved(facts, ret_pace);
     }
     if (status) {
         free(ret_pace->steps);

@@ -17,6 +17,7 @@ struct lac_paced_step {
 /** Steps on the device, and what the last one's mark adds. */
 struct lac_pace {
     struct lac_paced_step *steps; /**< as many as the analysis has; NULL: not to be told */
+    int64_t place_ns;  /**< from where steps begin to the kernel that their distances go by */
     bool is_last_late; /**< after its last launch the last step waits much longer than the others:
                             the loop was left, and its mark closed later */
 };

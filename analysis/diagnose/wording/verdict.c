@@ -58,6 +58,40 @@ static const struct group *largest_group(const struct lac_time_partition *partit
     return largest;
 }
 
+/** The idle time of a group, without what its device does at work. */
+static int64_t idle_ns_of(const struct lac_time_partition *partition, const struct group *group)
+{
+    int64_t first_ns = partition->part_ns[group->parts[0]];
+    return group->parts[0] < LAC_PART_IDLE ? group_ns(partition, group) - first_ns
+                                           : group_ns(partition, group);
+}
+
+/** The largest part of a recording as a whole that is not computing. Idle time is one part, of which
+ *  the largest group is named: who waits for copies does not copy. */
+struct largest {
+    const struct group *group;
+    bool is_idle;
+};
+
+static struct largest largest_of_trace(const struct lac_time_partition *partition, int64_t idle_ns)
+{
+    const struct group *work = NULL;
+    const struct group *idle = &groups[0];
+    int64_t work_ns = 0;
+    for (size_t i = 0; i < LAC_COUNT_OF(groups); i++) {
+        uint32_t part = groups[i].parts[0];
+        if (part < LAC_PART_IDLE && partition->part_ns[part] > work_ns) {
+            work = &groups[i];
+            work_ns = partition->part_ns[part];
+        }
+        if (idle_ns_of(partition, &groups[i]) > idle_ns_of(partition, idle)) {
+            idle = &groups[i];
+        }
+    }
+    bool is_idle = work == NULL || idle_ns >= work_ns;
+    return (struct largest){is_idle ? idle : work, is_idle};
+}
+
 /** The group that has most of what a finding claims; NULL: it claims computing, or nothing. */
 static const struct group *group_of(const struct lac_finding *finding)
 {
@@ -118,6 +152,17 @@ static uint32_t parts_of(const struct lac_time_partition *partition, const struc
     return parts;
 }
 
+/** The same of the largest part of a recording: of work that alone, of idle time what is idle. */
+static uint32_t parts_of_largest(const struct lac_time_partition *partition, struct largest largest)
+{
+    uint32_t first = largest.group->parts[0];
+    uint32_t second = largest.group->parts[1];
+    if (!largest.is_idle) {
+        return 1U << first;
+    }
+    return first < LAC_PART_IDLE ? 1U << second : parts_of(partition, largest.group);
+}
+
 /** ": launches 11 ms + other work 17 ms" of a group said in one number; "" of one part. */
 static const char *say_sum(struct lac_facts *facts, const struct group *group, uint32_t parts)
 {
@@ -171,9 +216,12 @@ static const char *say_group(struct lac_facts *facts, const struct group *group)
         return say_unexplained(facts, &said);
     }
     if (group->parts[0] < LAC_PART_IDLE && (parts >> group->parts[0] & 1U) != 0) {
+        const char *copies = sum[0] != '\0'
+                                 ? "copies not overlapped with kernels and waiting for them take"
+                                 : "copies not overlapped with kernels take";
         const char *what =
             group->cause == LAC_CAUSE_COMM        ? "exposed (non-overlapped) communication takes"
-            : group->cause == LAC_CAUSE_COPY_WAIT ? "copies not overlapped with kernels take"
+            : group->cause == LAC_CAUSE_COPY_WAIT ? copies
                                                   : "memsets not overlapped with kernels take";
         return lac_texts_add(&analysis->texts, "%s %s of %s %s %s (%s)%s", what, said.part.text,
                              said.every, said.whole.text, said.per, said.pct.text, sum);
@@ -282,10 +330,11 @@ static const char *certain_facts(struct lac_facts *facts)
         say_about_step(facts);
         return analysis->verdict.text;
     }
-    const struct group *group = largest_group(partition);
     int64_t idle_ns = analysis->devices[partition->device].idle_ns;
+    struct largest largest = largest_of_trace(partition, idle_ns);
+    const struct group *group = largest.group;
     const char *gpu = gpu_label(facts);
-    struct said said = take_parts(facts, parts_of(partition, group));
+    struct said said = take_parts(facts, parts_of_largest(partition, largest));
     struct lac_text32 idle = lac_format_ns(idle_ns);
     struct lac_text32 idle_pct = lac_format_pct(lac_pct(idle_ns, partition->total_ns));
     if (said.ns <= partition->total_ns / 100) { /* too little to name */
@@ -297,7 +346,7 @@ static const char *certain_facts(struct lac_facts *facts)
     const char *work = group->cause == LAC_CAUSE_COMM ? "exposed (non-overlapped) communication"
                        : group->cause == LAC_CAUSE_COPY_WAIT ? "copies not overlapped with kernels"
                                                              : "memsets";
-    if (group->parts[0] < LAC_PART_IDLE) {
+    if (!largest.is_idle) {
         return lac_texts_add(&analysis->texts, "of %s's %s, %s took %s (%s)", gpu, said.whole.text,
                              work, said.part.text, said.pct.text);
     }
@@ -310,7 +359,10 @@ static const char *certain_facts(struct lac_facts *facts)
     return lac_texts_add(
         &analysis->texts, "%s was idle for %s of %s (%s), %s of it waiting %s (%s)", gpu, idle.text,
         said.whole.text, idle_pct.text, said.ns * 2 >= idle_ns ? "most" : "the largest part",
-        lac_waits_for(cause_of_group(partition, group)), said.part.text);
+        lac_waits_for(analysis->verdict.parts == 1U << lac_time_part_of(LAC_CAUSE_LAUNCH)
+                          ? LAC_CAUSE_LAUNCH
+                          : group->cause),
+        said.part.text);
 }
 
 static void say_cold(struct lac_facts *facts)
@@ -344,7 +396,8 @@ static void say_cold(struct lac_facts *facts)
 static const char *cause_of_trace(const struct lac_analysis *analysis)
 {
     const struct lac_time_partition *partition = &analysis->partition;
-    const struct group *group = largest_group(partition);
+    int64_t idle_ns = analysis->devices[partition->device].idle_ns;
+    const struct group *group = largest_of_trace(partition, idle_ns).group;
     if (partition->total_ns > 0 &&
         analysis->devices[partition->device].not_computing_pct <= NOT_COMPUTING_MAX_PCT) {
         return "gpu";

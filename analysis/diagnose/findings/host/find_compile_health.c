@@ -205,9 +205,10 @@ static void explain_unfused(const struct lac_facts *facts, struct lac_finding *f
 {
     struct lac_text **texts = &facts->analysis->texts;
     finding->title = lac_texts_add(
-        texts, "The compiled model runs unfused kernels: it costs %s of every %s step (%s)",
+        texts, "The compiled model runs unfused kernels: it costs %s of every %s step (%s)%s",
         lac_format_ns(finding->cost_ns_per_step).text,
-        lac_format_ns(facts->analysis->step_mean_ns).text, lac_format_pct(finding->cost_pct).text);
+        lac_format_ns(facts->analysis->step_mean_ns).text, lac_format_pct(finding->cost_pct).text,
+        lac_finding_parts(facts, finding));
     finding->why = lac_texts_add(
         texts,
         "Compiled functions launch %s kernels per step, all of them PyTorch's own and none made by "
@@ -243,7 +244,9 @@ static bool open_change(const struct lac_facts *facts, struct lac_finding *findi
     finding->confidence = are_copies ? 0.75 : 0.6;
     if (are_copies) {
         explain_copies(facts, finding, seen);
-    } else {
+    } else { /* products stay what they are: of the GPU's work only what can be fused goes */
+        lac_finding_cost_of(facts, finding, (double)finding->cost_ns_per_step,
+                            seen->fusable_ns / seen->steps);
         explain_unfused(facts, finding, seen);
     }
     finding->expect = lac_finding_expect(facts, finding);

@@ -197,10 +197,16 @@ static const char *workers_cost(const struct lac_facts *facts, int32_t all, doub
                              of, lac_format_count(ahead * (int64_t)more, "more batch").text,
                              lac_shm_budget_text(facts, all));
     }
-    return lac_texts_add(&analysis->texts, "%s%s, shared memory for %s.%s",
+    const char *unseen =
+        allowed <= 0 && all > FEW_WORKERS
+            ? lac_texts_add(&analysis->texts,
+                            " The host's cores were not recorded: it needs %d for the workers.",
+                            (int)all)
+            : "";
+    return lac_texts_add(&analysis->texts, "%s%s, shared memory for %s.%s%s",
                          lac_format_count(more, "more core").text, of,
                          lac_format_count(ahead * (int64_t)more, "more batch").text,
-                         lac_shm_budget_text(facts, all));
+                         lac_shm_budget_text(facts, all), unseen);
 }
 
 /** That many workers, already estimated. */
@@ -244,6 +250,19 @@ static void propose_count(const struct lac_facts *facts, struct lac_finding *fin
                       (int)wanted, lac_format_ns(finding->step_mid_ns).text);
 }
 
+/** As wide as --what-if answers: the replay may be off by itself. No step is shorter than the device's
+ *  work. */
+static void widen_band(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    double error = lac_replay_error(facts->time);
+    double mid_ns = (double)finding->step_mid_ns;
+    double best_ns =
+        fmin((double)finding->step_low_ns, fmax((1.0 - error) * mid_ns, facts->time->busy_ns));
+    const double steps[LAC_CASE_COUNT_] = {
+        best_ns, mid_ns, fmax((double)finding->step_high_ns, (1.0 + error) * mid_ns)};
+    lac_finding_estimate_steps(facts, finding, steps);
+}
+
 static void estimate_workers(const struct lac_facts *facts, struct lac_finding *finding,
                              int32_t workers)
 {
@@ -257,6 +276,9 @@ static void estimate_workers(const struct lac_facts *facts, struct lac_finding *
         lac_loading_estimate(facts, finding, (double)finding->step_low_ns,
                              (double)finding->step_mid_ns + first_ns,
                              (double)finding->step_high_ns + first_ns);
+    }
+    if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
+        widen_band(facts, finding);
     }
 }
 
