@@ -1,8 +1,10 @@
 /*
  * What to do after the first change: the changes that still gain when those before them are made,
- * played together. Each is that of a finding, which says where it is made and how. Gains of findings overlap; a plan never counts the same time twice. It begins with
- * the first finding, whose promise is its first step; each step behind it is as much shorter as the
- * steps, played with all changes so far, become by one more.
+ * played together. A wait's change is that of a finding, which says where it is made and how; what a
+ * word changes (workers, pinned memory, the layout) may come in before it is worth one. Gains of
+ * findings overlap; a plan never counts the same time twice. It begins with the first finding, whose
+ * promise is its first step; each step behind it is as much shorter as the steps, played with all
+ * changes so far, become by one more.
  */
 
 #include "analysis/crew/crew.h"
@@ -34,6 +36,9 @@ struct candidate {
 };
 
 enum { CANDIDATES_MAX = LAC_FINDING_COUNT_ };
+
+/* How sure a change is that no finding proposes now: what hides its gain is in the way. */
+#define CONFIDENCE_WITHOUT_FINDING 0.5
 
 static double replay(const struct lac_facts *facts, const struct state *state)
 {
@@ -136,7 +141,8 @@ struct list {
     int count;
 };
 
-/** Add a change that `finding` proposes in the words of `brief`, as that of `kind`. */
+/** Add a change that `finding` proposes, or none yet (NULL), in the words of `brief`, as that of
+ *  `kind`. */
 static void add(struct list *list, const struct lac_finding *finding, const char *brief,
                 enum lac_finding_kind kind, const struct lac_change *change)
 {
@@ -145,19 +151,25 @@ static void add(struct list *list, const struct lac_finding *finding, const char
     }
     struct candidate *candidate = &list->at[list->count++];
     *candidate = (struct candidate){
-        brief, kind, *list->state, PLAN_GAIN_MIN, finding->confidence, finding->effort, 0.0};
+        .brief = brief,
+        .kind = kind,
+        .state = *list->state,
+        .gain_min = PLAN_GAIN_MIN,
+        .confidence = finding != NULL ? finding->confidence : CONFIDENCE_WITHOUT_FINDING,
+        .effort = finding != NULL ? finding->effort : lac_finding_type(kind)->effort};
     combine(&candidate->state.change, change);
     candidate->state.is_made[kind] = true;
 }
 
-/** The change of that finding as it was estimated, else `otherwise`, which may be NULL. */
-static void add_of(struct list *list, enum lac_finding_kind kind,
+/** The change of that finding as it was estimated, else `otherwise`, which may be NULL.
+ *  @param brief the change in a word, where it stands without a finding; NULL: it needs one */
+static void add_of(struct list *list, enum lac_finding_kind kind, const char *brief,
                    const struct lac_what_if_changes *otherwise)
 {
     const struct lac_step_time *time = list->facts->time;
     const struct lac_finding *finding = proposing(list->facts->analysis, kind);
     struct lac_change change;
-    if (finding == NULL || list->state->is_made[kind]) {
+    if ((finding == NULL && brief == NULL) || list->state->is_made[kind]) {
         return;
     }
     if (time->has_mid[kind]) {
@@ -167,7 +179,7 @@ static void add_of(struct list *list, enum lac_finding_kind kind,
     } else {
         return;
     }
-    add(list, finding, finding->brief, kind, &change);
+    add(list, finding, finding != NULL ? finding->brief : brief, kind, &change);
 }
 
 /** Tensor cores: behind another limit the finding leaves their change to the plan. */
@@ -176,7 +188,7 @@ static void add_tensor_cores(struct list *list)
     const enum lac_finding_kind kind = LAC_FINDING_TENSOR_CORES_UNUSED;
     const char *behind = lac_tensor_cores_behind(list->facts);
     if (behind[0] == '\0') {
-        add_of(list, kind, NULL);
+        add_of(list, kind, NULL, NULL);
     } else if (list->facts->time->has_mid[kind] && !list->state->is_made[kind]) {
         add(list, lac_finding_of(list->facts->analysis, kind), behind, kind,
             &list->facts->time->mids[kind]);
@@ -197,7 +209,7 @@ static const struct lac_finding *proposing_workers(const struct lac_analysis *an
 static void add_workers(struct list *list)
 {
     const struct lac_finding *finding = proposing_workers(list->facts->analysis);
-    int32_t workers = finding != NULL ? workers_for(list->facts, list->state) : 0;
+    int32_t workers = workers_for(list->facts, list->state);
     struct lac_what_if_changes what_if;
     struct lac_change change;
     if (workers <= 0) {
@@ -220,7 +232,7 @@ static void list_work(struct list *list)
     add_workers(list);
     if (time->class_ns[LAC_OP_LAYOUT] > 0.0) {
         what_if.layout_nhwc = 1;
-        add_of(list, LAC_FINDING_LAYOUT_CONVERSION, &what_if);
+        add_of(list, LAC_FINDING_LAYOUT_CONVERSION, "channels-last", &what_if);
         lac_what_if_clear(&what_if);
     }
     bool pins = list->state->is_made[LAC_FINDING_PAGEABLE_COPY] ||
@@ -228,12 +240,12 @@ static void list_work(struct list *list)
                  time->mids[LAC_FINDING_SLOW_OPTIMIZER].pins_copies);
     if (time->class_ns[LAC_OP_COPY_PAGEABLE] > 0.0 && !pins) {
         what_if.pinned = 1;
-        add_of(list, LAC_FINDING_PAGEABLE_COPY, &what_if);
+        add_of(list, LAC_FINDING_PAGEABLE_COPY, "pin_memory=True", &what_if);
         lac_what_if_clear(&what_if);
     }
     if (pins || time->class_ns[LAC_OP_COPY_PINNED] > 0.0) {
         what_if.async_copies = 1;
-        add_of(list, LAC_FINDING_BLOCKING_COPY, &what_if);
+        add_of(list, LAC_FINDING_BLOCKING_COPY, "copy one batch ahead", &what_if);
     }
     if (lac_has_unused_tensor_cores(list->facts)) {
         add_tensor_cores(list);
@@ -268,11 +280,11 @@ static void list_waits(struct list *list)
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_sync = 1;
-    add_of(list, LAC_FINDING_SYNC_STALL, &what_if);
+    add_of(list, LAC_FINDING_SYNC_STALL, NULL, &what_if);
     add_hidden_wait(list, &what_if);
     lac_what_if_clear(&what_if);
     what_if.no_allocator = 1;
-    add_of(list, LAC_FINDING_ALLOCATOR_THRASH, &what_if);
+    add_of(list, LAC_FINDING_ALLOCATOR_THRASH, NULL, &what_if);
 }
 
 /** Whether a finding of that kind is listed above. */
