@@ -84,7 +84,7 @@ def discover():
         if SOAK:
             yield name, ["sh", "tests/fuzz/replay.sh", f"build/fuzz/{name}", corpus, "60"], SAN_ENV
         else:
-            yield name, [f"build/san-1/tests/{name}", corpus, "2"], FUZZ_ENV
+            yield name, [f"build/san-1/tests/{name}", corpus, "1"], FUZZ_ENV
     yield "web", ["sh", "-c", "cd web && npm run --silent typecheck && npm run --silent test"], {}
     for script in sorted(glob.glob("tests/golden/test_*.py") + glob.glob("tests/integration/test_*.py")):
         yield os.path.splitext(os.path.basename(script))[0], ["python3", script], {}
