@@ -52,9 +52,9 @@ def check_facts(name, analysis, truth):
     expect(f"{name} data wait", abs(waited - built) <= 0.01 * device["span_ns"], f"{waited} {built}")
     loader = analysis["dataloader"]
     expect(f"{name} workers", loader["num_workers"] == truth["settings"]["num_workers"], f"{loader['num_workers']}")
-    for part in ("data", "gpu", "copies"):
+    for part, error in (("data", 0.05), ("gpu", 0.01), ("copies", 0.01)):
         have, want = analysis["needs_ns"][part], truth["needs_ns"][part]
-        expect(f"{name} needs {part}", near(have, want, 0.05), f"{have} {want}")
+        expect(f"{name} needs {part}", near(have, want, error), f"{have} {want}")
     expect(f"{name} samples/s", near(analysis["throughput"]["per_s"], truth["samples_per_s"], 0.001 + 2 * jitter),
            f"{analysis['throughput']}")
     expect(f"{name} says that it is simulated", analysis["trace"]["simulated"])

@@ -119,7 +119,8 @@ struct window {
     int64_t start_ns, end_ns; /**< from the first kept step to the last */
     uint64_t gap;             /**< next gap of the main device */
     int64_t last_end_ns;
-    double class_pinned_ns, class_pinned_bytes;
+    double copies_ns; /**< of copies that kept steps launched, time with several counted once */
+    int64_t copies_end_ns;
     int64_t replay_end_ns;
 };
 
@@ -148,6 +149,16 @@ static bool gap_before(struct window *window, uint64_t slice, int64_t *ret_ns)
     return false;
 }
 
+/** Copies come in the order of their starts. */
+static void add_copy(struct window *window, int64_t start_ns, int64_t end_ns)
+{
+    const int64_t from_ns = start_ns > window->copies_end_ns ? start_ns : window->copies_end_ns;
+    if (end_ns > from_ns) {
+        window->copies_ns += (double)(end_ns - from_ns);
+        window->copies_end_ns = end_ns;
+    }
+}
+
 static void add_operation(struct window *window, uint64_t slice, int64_t next_start_ns)
 {
     struct lac_step_time *time = window->time;
@@ -166,6 +177,9 @@ static void add_operation(struct window *window, uint64_t slice, int64_t next_st
     int64_t gap_ns = 0;
     bool is_after_data = gap_before(window, slice, &gap_ns);
     if (lac_is_of_kept_step(window->facts, slices->link[slice], slice)) {
+        if (slices->kind[slice] == LAC_SLICE_COPY) {
+            add_copy(window, start_ns, end_ns);
+        }
         time->class_ns[op_class] += (double)exposed_ns;
         time->class_total_ns[op_class] += (double)(end_ns - start_ns);
         time->class_bytes[op_class] += bytes > 0 ? (double)bytes : 0.0;
@@ -254,7 +268,6 @@ static enum lac_status measure(struct lac_facts *facts, struct lac_step_time *ti
     time->host_ns = (double)NAN;
     take_partition(facts, time);
     time->comm_ns = per_step(facts, &sets->comm);
-    time->copies_ns = per_step(facts, &sets->copies);
     measure_data(facts, time);
     enum lac_status status = measure_host(facts, time);
     if (status) {
@@ -265,6 +278,7 @@ static enum lac_status measure(struct lac_facts *facts, struct lac_step_time *ti
                             .start_ns = kept->at[0].start_ns,
                             .end_ns = kept->at[kept->count - 1].end_ns};
     status = walk_operations(&window);
+    time->copies_ns = window.copies_ns / (double)analysis->step_kept_count;
     if (!time->is_pinned_seen) {
         time->pinned_gb_s = usual_pinned_gb_s(facts);
     }
