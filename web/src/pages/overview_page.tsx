@@ -355,7 +355,7 @@ function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
         {formatPct(efficiency.mfu_pct)}
       </Explain>
       <span class="stat-label">
-        of the GPU’s peak in {efficiency.peak_precision ?? ''}
+        of the GPU’s peak FLOP/s
         {unknown !== undefined && unknown >= 1 && (
           <span class="stat-more">{` · unknown kernels: ${formatPct(unknown)} of the time`}</span>
         )}
