@@ -139,6 +139,28 @@ static const char *row_of(const struct lac_model *model, const char *id)
     return said;
 }
 
+/** Time of the frame at that path of names, or -1. */
+static int64_t frame_ns(const struct lac_model *model, const struct lac_flame *flame,
+                        const char *const *path)
+{
+    uint32_t at = 0;
+
+    for (; *path != NULL; path++) {
+        const struct lac_flame_node *node = &flame->nodes[at];
+        uint32_t child = node->first_child;
+
+        while (child < node->first_child + node->child_count &&
+               strcmp(lac_model_str(model, flame->nodes[child].name), *path) != 0) {
+            child++;
+        }
+        if (child == node->first_child + node->child_count) {
+            return -1;
+        }
+        at = child;
+    }
+    return flame->nodes[at].value_ns / 1000;
+}
+
 START_TEST(functions_lie_in_the_modules_of_their_operators)
 {
     draw_net(false);
@@ -194,6 +216,49 @@ START_TEST(recomputed_modules_lie_in_the_function)
 }
 END_TEST
 
+/** Without a function of its own: the last layer's runs the block again. */
+START_TEST(a_recomputed_block_is_not_of_the_layer_that_needs_it)
+{
+    slice("python_function", "nn.Module: Net_0", 1, 0, 100);
+    slice("python_function", "nn.Module: Block_0", 1, 10, 50);
+    slice("python_function", "nn.Module: Linear_0", 1, 20, 10);
+    slice("cpu_op", "aten::linear", 1, 22, 4);
+    slice("python_function", "nn.Module: ReLU_0", 1, 40, 10);
+    slice("cpu_op", "aten::relu", 1, 42, 4);
+    slice("cpu_op", "autograd::engine::evaluate_function: ReluBackward0", 2, 200, 100);
+    slice("python_function", "nn.Module: Block_0", 2, 210, 60);
+    slice("python_function", "nn.Module: Linear_0", 2, 215, 20);
+    slice("python_function", "nn.Module: ReLU_0", 2, 240, 20);
+    launch(2, 220, 221, 5, "again");
+    launch(2, 280, 281, 7, "relu_backward");
+    slice("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 2, 310, 20);
+    arrow(1, 42, 2, 200);
+    arrow(1, 22, 2, 310);
+    const struct lac_model *model = made();
+    ck_assert_str_eq(row_of(model, "2"), "Net_0 200-330\n"
+                                         " Block_0 200-210\n"
+                                         "  ReLU_0 200-210\n"
+                                         "   backward 200-210\n"
+                                         " recomputed 210-270\n"
+                                         " Block_0 270-330\n"
+                                         "  ReLU_0 270-300\n"
+                                         "   backward 270-300\n"
+                                         "  Linear_0 310-330\n"
+                                         "   backward 310-330\n");
+    static const char NET[] = "nn.Module: Net_0";
+    static const char BLOCK[] = "nn.Module: Block_0";
+    static const char LINEAR[] = "nn.Module: Linear_0";
+    const struct lac_flame_options options = {.metric = LAC_FLAME_GPU, .by = LAC_FLAME_BY_MODULE};
+    struct lac_flame *flame = NULL;
+    ck_assert_int_eq(lac_flame_create(model, &options, &flame), LAC_OK);
+    ck_assert_int_eq(
+        frame_ns(model, flame, (const char *[]){NET, "recomputed", BLOCK, LINEAR, "again", NULL}),
+        5);
+    ck_assert_int_eq(frame_ns(model, flame, (const char *[]){NET, BLOCK, NULL}), 7);
+    lac_flame_destroy(flame);
+}
+END_TEST
+
 /** A gradient taken inside forward(): its module is open already. */
 START_TEST(modules_that_are_open_are_not_repeated)
 {
@@ -240,28 +305,6 @@ START_TEST(without_arrows_or_modules_there_is_no_row)
     ck_assert_uint_eq(model->track_count, model->recorded_track_count);
 }
 END_TEST
-
-/** Time of the frame at that path of names, or -1. */
-static int64_t frame_ns(const struct lac_model *model, const struct lac_flame *flame,
-                        const char *const *path)
-{
-    uint32_t at = 0;
-
-    for (; *path != NULL; path++) {
-        const struct lac_flame_node *node = &flame->nodes[at];
-        uint32_t child = node->first_child;
-
-        while (child < node->first_child + node->child_count &&
-               strcmp(lac_model_str(model, flame->nodes[child].name), *path) != 0) {
-            child++;
-        }
-        if (child == node->first_child + node->child_count) {
-            return -1;
-        }
-        at = child;
-    }
-    return flame->nodes[at].value_ns / 1000;
-}
 
 START_TEST(a_flame_graph_has_both_passes_under_the_module)
 {
@@ -328,6 +371,7 @@ int main(void)
     tcase_add_test(tests, functions_lie_in_the_modules_of_their_operators);
     tcase_add_test(tests, a_collective_is_of_no_module);
     tcase_add_test(tests, recomputed_modules_lie_in_the_function);
+    tcase_add_test(tests, a_recomputed_block_is_not_of_the_layer_that_needs_it);
     tcase_add_test(tests, modules_that_are_open_are_not_repeated);
     tcase_add_test(tests, each_pass_is_a_slice);
     tcase_add_test(tests, without_arrows_or_modules_there_is_no_row);

@@ -40,11 +40,11 @@ struct chain {
     uint32_t count;
 };
 
-/** A function of autograd that is under way, and what of the open slices is of it. */
+/** A function of autograd that is under way, and the open slices. */
 struct function {
     struct chain chain;
     int64_t end_ns;
-    uint32_t base, open_count; /**< of those open: [base, open_count) */
+    uint32_t open_count; /**< with its own */
 };
 
 /** Slices, ascending. */
@@ -61,7 +61,7 @@ struct walk {
     struct slice_list checkpoints; /**< forward passes that are recomputed */
     struct arrow *arrows;          /**< ascending backward */
     uint64_t arrow_count;
-    uint32_t backward_name;
+    uint32_t backward_name, recomputed_name;
     struct lac_derived_slice *slices; /**< of the track that is being made */
     uint64_t slice_count, slice_capacity;
     uint64_t open[DEPTH_MAX * NESTED_MAX + NESTED_MAX]; /**< of them, that may still be stretched */
@@ -239,26 +239,35 @@ static uint32_t operator_of(const struct walk *walk, const struct arrow *arrow)
                : arrow->forward;
 }
 
-/** The modules around a slice of that track. */
-static void find_chain(const struct walk *walk, const struct lac_track *track, uint32_t slice,
-                       struct chain *ret_chain)
+/** The first module behind a slice, or the count. */
+static uint32_t module_behind(const struct walk *walk, uint32_t slice)
 {
-    const struct lac_model *model = walk->model;
     uint32_t low = 0;
     uint32_t high = walk->module_count;
-    uint32_t depth = 0;
-    uint32_t innermost;
 
-    while (low < high) { /* the first module behind the slice */
+    while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
 
-        if (walk->modules[middle].slice < slice) {
+        if (walk->modules[middle].slice <= slice) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    innermost = low > 0 && walk->modules[low - 1].slice >= track->first ? low - 1 : LAC_NONE;
+    return low;
+}
+
+/** The modules around a slice of that track, which is none itself. */
+static void find_chain(const struct walk *walk, const struct lac_track *track, uint32_t slice,
+                       struct chain *ret_chain)
+{
+    const struct lac_model *model = walk->model;
+    const uint32_t behind = module_behind(walk, slice);
+    uint32_t depth = 0;
+    uint32_t innermost;
+
+    innermost =
+        behind > 0 && walk->modules[behind - 1].slice >= track->first ? behind - 1 : LAC_NONE;
     while (innermost != LAC_NONE &&
            end_of(model, walk->modules[innermost].slice) < end_of(model, slice)) {
         innermost = walk->modules[innermost].around;
@@ -292,11 +301,18 @@ static void leave_functions(struct walk *walk, int64_t t_ns)
     }
 }
 
-static enum lac_status open_slice(struct walk *walk, uint32_t name, uint32_t link, uint32_t slice)
-{
-    const struct lac_slices *slices = &walk->model->slices;
+/** A part of a function's time, and what the innermost slice over it says. */
+struct stretch {
+    int64_t start_ns, end_ns;
+    uint32_t depth; /**< modules of the chain that are over it */
+    uint32_t name;  /**< string id */
+    uint32_t link;  /**< of the innermost slice */
+};
 
-    if (walk->slice_count == slices->count) {
+static enum lac_status open_slice(struct walk *walk, const struct stretch *stretch, uint32_t name,
+                                  uint32_t link)
+{
+    if (walk->slice_count == walk->model->slices.count) {
         return LAC_ERR_LIMIT;
     }
     if (!LAC_RESERVE(walk->slices, walk->slice_capacity, walk->slice_count, 1)) {
@@ -304,8 +320,8 @@ static enum lac_status open_slice(struct walk *walk, uint32_t name, uint32_t lin
     }
     walk->open[walk->open_count++] = walk->slice_count;
     walk->slices[walk->slice_count++] =
-        (struct lac_derived_slice){.start_ns = slices->start_ns[slice],
-                                   .dur_ns = slices->dur_ns[slice],
+        (struct lac_derived_slice){.start_ns = stretch->start_ns,
+                                   .dur_ns = stretch->end_ns - stretch->start_ns,
                                    .name = name,
                                    .link = link,
                                    .kind = LAC_SLICE_GPU_RANGE};
@@ -318,45 +334,94 @@ static bool is_open(const struct walk *walk, uint32_t place, uint32_t module)
     return place < walk->open_count && walk->slices[walk->open[place]].link == module;
 }
 
-/** Lay the modules over a function: what is open of them is stretched, the others begin. */
-static enum lac_status enter(struct walk *walk, const struct arrow *arrow,
-                             const struct chain *chain, uint32_t skipped)
+/** Lay modules over a stretch: what is open of them is stretched, the others begin. */
+static enum lac_status lay(struct walk *walk, const struct chain *chain, uint32_t skipped,
+                           const struct stretch *stretch)
 {
-    const struct lac_model *model = walk->model;
+    const struct lac_slices *slices = &walk->model->slices;
     const uint32_t base =
         walk->function_count > 0 ? walk->functions[walk->function_count - 1].open_count : 0;
-    const int64_t end_ns = end_of(model, arrow->backward);
     enum lac_status status = LAC_OK;
     uint32_t place = base;
 
-    /* the bucket of gradients that was complete just then is not of this module */
-    if (walk->latest != LAC_NONE && is_communication_between(walk, walk->latest, arrow->backward)) {
-        walk->open_count = base;
-    }
-    walk->latest = arrow->backward;
-    for (uint32_t i = skipped; i < chain->count && is_open(walk, place, chain->at[i]); i++) {
+    for (uint32_t i = skipped; i < stretch->depth && is_open(walk, place, chain->at[i]); i++) {
         place++;
     }
     /* "backward" of just these modules goes on, too */
-    if (place - base == chain->count - skipped && place < walk->open_count &&
-        walk->slices[walk->open[place]].name == walk->backward_name) {
+    if (place - base == stretch->depth - skipped && place < walk->open_count &&
+        walk->slices[walk->open[place]].name == stretch->name) {
         place++;
     }
     walk->open_count = place;
     for (uint32_t i = base; i < place; i++) {
         struct lac_derived_slice *slice = &walk->slices[walk->open[i]];
 
-        slice->dur_ns = end_ns - slice->start_ns;
+        slice->dur_ns = stretch->end_ns - slice->start_ns;
     }
-    for (uint32_t i = skipped + (place - base); i <= chain->count && status == LAC_OK; i++) {
-        status =
-            i < chain->count
-                ? open_slice(walk, model->slices.name[chain->at[i]], chain->at[i], arrow->backward)
-                : open_slice(walk, walk->backward_name, arrow->forward, arrow->backward);
+    for (uint32_t i = skipped + (place - base); i <= stretch->depth && status == LAC_OK; i++) {
+        status = i < stretch->depth
+                     ? open_slice(walk, stretch, slices->name[chain->at[i]], chain->at[i])
+                     : open_slice(walk, stretch, stretch->name, stretch->link);
     }
-    walk->functions[walk->function_count++] = (struct function){
-        .chain = *chain, .end_ns = end_ns, .base = base, .open_count = walk->open_count};
     return status;
+}
+
+/** The place in the chain of the module that runs again; the count: of none. */
+static uint32_t place_of_recomputed(const struct walk *walk, const struct chain *chain,
+                                    uint32_t skipped, uint32_t slice)
+{
+    const struct lac_slices *slices = &walk->model->slices;
+    uint32_t place = skipped;
+
+    while (place < chain->count && slices->name[chain->at[place]] != slices->name[slice]) {
+        place++;
+    }
+    return place;
+}
+
+/**
+ * Lay the modules over a function. Where activations are recomputed without a function of their own,
+ * the first that needs them runs the forward pass of a module around it: that is the work of what is
+ * around the module, and of itself, which lies in it.
+ */
+static enum lac_status enter(struct walk *walk, const struct arrow *arrow,
+                             const struct chain *chain, uint32_t skipped)
+{
+    const struct lac_model *model = walk->model;
+    const int64_t end_ns = end_of(model, arrow->backward);
+    struct stretch stretch = {model->slices.start_ns[arrow->backward], end_ns, chain->count,
+                              walk->backward_name, arrow->forward};
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t m = module_behind(walk, arrow->backward);
+         m < walk->module_count && status == LAC_OK; m++) {
+        const uint32_t slice = walk->modules[m].slice;
+
+        if (model->slices.start_ns[slice] >= end_ns || end_of(model, slice) > end_ns ||
+            lac_model_track_of(model, slice) != lac_model_track_of(model, arrow->backward)) {
+            break;
+        }
+        const uint32_t place = place_of_recomputed(walk, chain, skipped, slice);
+
+        if (model->slices.start_ns[slice] < stretch.start_ns || place == chain->count) {
+            continue;
+        }
+        const int64_t from_ns = model->slices.start_ns[slice];
+
+        if (from_ns > stretch.start_ns) {
+            stretch.end_ns = from_ns;
+            status = lay(walk, chain, skipped, &stretch);
+        }
+        stretch = (struct stretch){from_ns, end_of(model, slice), place, walk->recomputed_name,
+                                   arrow->forward};
+        status = status == LAC_OK ? lay(walk, chain, skipped, &stretch) : status;
+        stretch = (struct stretch){end_of(model, slice), end_ns, chain->count, walk->backward_name,
+                                   arrow->forward};
+    }
+    return status == LAC_OK &&
+                   (stretch.start_ns < end_ns || model->slices.dur_ns[arrow->backward] == 0)
+               ? lay(walk, chain, skipped, &stretch)
+               : status;
 }
 
 static enum lac_status pass(struct walk *walk, const struct lac_track *track,
@@ -381,9 +446,20 @@ static enum lac_status pass(struct walk *walk, const struct lac_track *track,
         }
         skipped = common > skipped ? common : skipped;
     }
-    return chain.count == 0 || walk->function_count == NESTED_MAX
-               ? LAC_OK
-               : enter(walk, arrow, &chain, skipped);
+    if (chain.count == 0 || walk->function_count == NESTED_MAX) {
+        return LAC_OK;
+    }
+    /* the bucket of gradients that was complete just then is not of this module */
+    if (walk->latest != LAC_NONE && is_communication_between(walk, walk->latest, arrow->backward)) {
+        walk->open_count =
+            walk->function_count > 0 ? walk->functions[walk->function_count - 1].open_count : 0;
+    }
+    walk->latest = arrow->backward;
+    const enum lac_status status = enter(walk, arrow, &chain, skipped);
+
+    walk->functions[walk->function_count++] = (struct function){
+        .chain = chain, .end_ns = end_of(model, arrow->backward), .open_count = walk->open_count};
+    return status;
 }
 
 static enum lac_status append(struct walk *walk, const struct lac_track *thread)
@@ -417,9 +493,14 @@ static enum lac_status walk_thread(struct walk *walk, uint32_t t, uint64_t first
 static enum lac_status walk_threads(struct walk *walk)
 {
     const struct lac_model *model = walk->model;
-    enum lac_status status = lac_strings_intern(&walk->model->strings, LAC_BACKWARD_NAME,
+    struct lac_strings *strings = &walk->model->strings;
+    enum lac_status status = lac_strings_intern(strings, LAC_BACKWARD_NAME,
                                                 strlen(LAC_BACKWARD_NAME), &walk->backward_name);
 
+    status = status != LAC_OK
+                 ? status
+                 : lac_strings_intern(strings, LAC_RECOMPUTED_NAME, strlen(LAC_RECOMPUTED_NAME),
+                                      &walk->recomputed_name);
     for (uint64_t first = 0; first < walk->arrow_count && status == LAC_OK;) {
         const uint32_t t = lac_model_track_of(model, walk->arrows[first].backward);
         const uint64_t track_end = model->tracks[t].first + model->tracks[t].count;

@@ -6,8 +6,9 @@
 #include "analysis/model/model.h"  // IWYU pragma: export
 #include "analysis/model/status.h" // IWYU pragma: export
 
-/** Name of the innermost slice of a run: what it encloses is not the forward pass. */
-#define LAC_BACKWARD_NAME "backward"
+/** Names of the innermost slices: what they enclose is not the first forward pass. */
+#define LAC_BACKWARD_NAME   "backward"
+#define LAC_RECOMPUTED_NAME "recomputed"
 
 /**
  * Append to each thread that runs a backward pass a LAC_TRACK_BACKWARD track: for what autograd
@@ -20,8 +21,9 @@
  *
  * The two are tied by the arrows that PyTorch's profiler records ("fwdbwd"). Sequence numbers alone
  * would not do: each thread counts its own, and one that recomputes activations counts, too.
- * Modules that are open where the backward function runs (recomputed activations, a gradient taken
- * inside forward()) are not repeated. Of modules nested deeper than 64 the outer ones count. A track
+ * Modules that are open where the backward function runs (a gradient taken inside forward()) are not
+ * repeated. A module whose forward pass a function inside it runs again (activations that were not
+ * kept) lies in what is around it, under a slice LAC_RECOMPUTED_NAME. Of modules nested deeper than 64 the outer ones count. A track
  * would have at most as many slices as the trace recorded, or is left out.
  *
  * Nothing, after one pass over the threads' slices, without modules or without arrows; n log n in
