@@ -161,7 +161,8 @@ static void put_recorded_correlation(struct lac_slice_json *row,
 {
     char text[16];
     const int length = snprintf(text, sizeof(text), "%" PRIu32, ours);
-    if (member->value_length != (size_t)length || memcmp(member->value, text, (size_t)length)) {
+    if (member->value_length != (size_t)length ||
+        memcmp(member->value, text, (size_t)length) != 0) {
         lac_json_raw(&row->json, "correlation in its process", member->value, member->value_length);
     }
 }
