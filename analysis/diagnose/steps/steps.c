@@ -14,7 +14,7 @@
 
 /**
  * Steps whose marks contain each other: a range was pushed for each and never popped, so that all end
- * with the recording. Each begins a step; when the last one ended is not known.
+ * with the recording. Each begins a step; when the last one ended is not known, and it is counted.
  */
 static void take_starts(struct lac_facts *facts, uint32_t first)
 {
@@ -37,7 +37,7 @@ static void take_starts(struct lac_facts *facts, uint32_t first)
     for (uint32_t i = first; i + 1 < count; i++) {
         steps[i].dur_ns = steps[i + 1].start_ns - steps[i].start_ns;
     }
-    analysis->step_count--;
+    steps[count - 1].left_out = LAC_STEP_UNTIMED;
 }
 
 /**
