@@ -344,7 +344,7 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
     bool follows = analysis->plan_count > 0 && strcmp(analysis->plan[0].brief, first->brief) == 0;
     for (uint32_t i = 1; i < analysis->plan_count && follows; i++) {
         const struct lac_plan_step *then = &analysis->plan[i];
-        char label[16];
+        char label[24];
         (void)snprintf(label, sizeof(label), "%u  then ", (unsigned)i + 1);
         write_change(page, columns, label, then->brief, "", then->step_ns,
                      lac_format_band(then->gain_pct, then->gain_pct).text);
