@@ -11,6 +11,8 @@
 const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/healthz", OPEN, LOOP, 0, lac_api_healthz, NULL),
     LAC_ROUTE(GET, "/metrics", KEY, QUICK, 0, lac_api_metrics, NULL),
+    LAC_ROUTE(GET, "/api/v1/healthz", OPEN, LOOP, 0, lac_api_healthz, NULL),
+    LAC_ROUTE(GET, "/api/v1/metrics", KEY, QUICK, 0, lac_api_metrics, NULL),
     LAC_ROUTE(GET, "/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
     LAC_ROUTE(GET, "/api/v1/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
     LAC_ROUTE(GET, "/api/v1/schemas", OPEN, QUICK, 0, lac_api_schemas, NULL),
