@@ -4,6 +4,7 @@
 
 #include "analysis/diagnose/steps/step_kinds.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -200,8 +201,9 @@ enum lac_status lac_steps_name_kinds(struct lac_facts *facts)
     static const uint8_t of_left_out[] = {
         [LAC_STEP_KEPT] = LAC_KIND_TRAIN,          [LAC_STEP_WARM_UP] = LAC_KIND_WARM_UP,
         [LAC_STEP_TRUNCATED] = LAC_KIND_TRUNCATED, [LAC_STEP_OTHER_KIND] = LAC_KIND_OTHER,
-        [LAC_STEP_PARTIAL_CYCLE] = LAC_KIND_TRAIN,
+        [LAC_STEP_PARTIAL_CYCLE] = LAC_KIND_TRAIN, [LAC_STEP_UNTIMED] = LAC_KIND_TRAIN,
     };
+    _Static_assert(LAC_COUNT_OF(of_left_out) == LAC_STEP_LEFT_OUT_COUNT_, "a kind for each reason");
     struct lac_analysis *analysis = facts->analysis;
     struct named *named = malloc(analysis->step_count * sizeof(*named));
     if (named == NULL) {
