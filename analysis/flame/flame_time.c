@@ -104,8 +104,7 @@ enum lac_status lac_flame_time(struct lac_flame_walk *walk, uint32_t track,
     lac_flame_stack_init(&hand.stack, walk->tree);
     hand.now_ns = pieces->count > 0 ? pieces->at[0].start_ns : 0;
     hand.stack.is_flat = walk->by == LAC_FLAME_BY_KERNEL;
-    while ((slices.next < slices.end || slices.next_backward < slices.end_backward) &&
-           status == LAC_OK) {
+    while (lac_flame_has_slice(&slices) && status == LAC_OK) {
         bool is_backward;
         uint64_t i = lac_flame_next_slice(walk, &slices, &is_backward);
         int64_t start_ns = s->start_ns[i];

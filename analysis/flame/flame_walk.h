@@ -87,25 +87,32 @@ static inline bool lac_flame_is_frame(const struct lac_flame_walk *walk, uint64_
 struct lac_flame_slices {
     uint64_t next, end;                   /**< of the thread */
     uint64_t next_backward, end_backward; /**< of its LAC_TRACK_BACKWARD, which come first */
+    int64_t backward_ns;                  /**< when the next of those begins, INT64_MAX: none */
 };
 
 /** @param track LAC_NONE: no slices @return those of it, the modules only where they are frames */
 static inline struct lac_flame_slices lac_flame_slices_of(const struct lac_flame_walk *walk,
                                                           uint32_t track)
 {
-    const struct lac_track *tracks = walk->model->tracks;
+    const struct lac_model *model = walk->model;
     const bool has_modules = track != LAC_NONE && walk->by == LAC_FLAME_BY_MODULE;
-    const uint32_t backward = has_modules ? lac_model_backward_of(walk->model, track) : LAC_NONE;
-    struct lac_flame_slices slices = {0};
+    const uint32_t backward = has_modules ? lac_model_backward_of(model, track) : LAC_NONE;
+    struct lac_flame_slices slices = {.backward_ns = INT64_MAX};
     if (track != LAC_NONE) {
-        slices.next = tracks[track].first;
-        slices.end = slices.next + tracks[track].count;
+        slices.next = model->tracks[track].first;
+        slices.end = slices.next + model->tracks[track].count;
     }
-    if (backward != LAC_NONE) {
-        slices.next_backward = tracks[backward].first;
-        slices.end_backward = slices.next_backward + tracks[backward].count;
+    if (backward != LAC_NONE && model->tracks[backward].count > 0) {
+        slices.next_backward = model->tracks[backward].first;
+        slices.end_backward = slices.next_backward + model->tracks[backward].count;
+        slices.backward_ns = model->slices.start_ns[slices.next_backward];
     }
     return slices;
+}
+
+static inline bool lac_flame_has_slice(const struct lac_flame_slices *slices)
+{
+    return slices->next != slices->end || slices->backward_ns != INT64_MAX;
 }
 
 /** The next one; there is one. */
@@ -113,20 +120,28 @@ static inline uint64_t lac_flame_next_slice(const struct lac_flame_walk *walk,
                                             struct lac_flame_slices *slices, bool *ret_is_backward)
 {
     const int64_t *start_ns = walk->model->slices.start_ns;
-    *ret_is_backward =
-        slices->next_backward < slices->end_backward &&
-        (slices->next == slices->end || start_ns[slices->next_backward] <= start_ns[slices->next]);
-    return *ret_is_backward ? slices->next_backward++ : slices->next++;
+    /* mostly there are none: then the start, which not every walk needs, is not read */
+    if (slices->next != slices->end &&
+        (slices->backward_ns == INT64_MAX || start_ns[slices->next] < slices->backward_ns)) {
+        *ret_is_backward = false;
+        return slices->next++;
+    }
+    const uint64_t slice = slices->next_backward++;
+    slices->backward_ns =
+        slices->next_backward < slices->end_backward ? start_ns[slices->next_backward] : INT64_MAX;
+    *ret_is_backward = true;
+    return slice;
 }
 
 /** The kind of a frame: that of the slice, of a module the same as in the forward pass. */
 static inline uint8_t lac_flame_kind(const struct lac_flame_walk *walk, uint64_t slice,
                                      bool is_backward)
 {
+    if (!is_backward) {
+        return walk->model->slices.kind[slice];
+    }
     const uint8_t name = walk->names[walk->model->slices.name[slice]];
-    return !is_backward                          ? walk->model->slices.kind[slice]
-           : (name & LAC_FLAME_NAME_MODULE) != 0 ? LAC_SLICE_PYTHON
-                                                 : LAC_SLICE_RANGE;
+    return (name & LAC_FLAME_NAME_MODULE) != 0 ? LAC_SLICE_PYTHON : LAC_SLICE_RANGE;
 }
 
 /** Put time down to a frame. @return LAC_OK; in the order of time LAC_ERR_NOMEM, LAC_ERR_LIMIT, too */
