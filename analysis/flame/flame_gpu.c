@@ -60,31 +60,48 @@ static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint64_t 
     }
 }
 
+/* The modules whose backward pass begins by the next slice of the thread. */
+static enum lac_status push_backward(const struct lac_flame_walk *walk,
+                                     struct lac_flame_slices *slices, struct lac_flame_stack *stack)
+{
+    const struct lac_slices *s = &walk->model->slices;
+    enum lac_status status = LAC_OK;
+    while (slices->backward_ns <= s->start_ns[slices->next] && status == LAC_OK) {
+        bool is_backward;
+        uint64_t i = lac_flame_next_slice(walk, slices, &is_backward);
+        lac_flame_stack_pop(stack, s->start_ns[i]);
+        status = lac_flame_stack_push(stack, s->start_ns[i], s->start_ns[i] + s->dur_ns[i],
+                                      s->name[i], lac_flame_kind(walk, i, true));
+    }
+    return status;
+}
+
 static enum lac_status answer(struct lac_flame_walk *walk, uint32_t track, uint64_t end,
                               struct lac_flame_stack *stack, uint32_t *frame_of)
 {
     const struct lac_slices *s = &walk->model->slices;
     struct lac_flame_slices slices = lac_flame_slices_of(walk, track);
     stack->count = 0;
-    while (slices.next < end) {
-        bool is_backward;
-        uint64_t i = lac_flame_next_slice(walk, &slices, &is_backward);
-        bool is_frame = is_backward || lac_flame_is_frame(walk, i);
+    for (uint64_t i = slices.next; i < end; i++) {
+        bool is_frame = lac_flame_is_frame(walk, i);
         if (!is_frame && frame_of[i] != ASKED) {
             continue;
         }
         int64_t end_ns = s->start_ns[i] + s->dur_ns[i];
         enum lac_status status = LAC_OK;
+        if (slices.backward_ns != INT64_MAX) {
+            slices.next = i;
+            status = push_backward(walk, &slices, stack);
+        }
         lac_flame_stack_pop(stack, s->start_ns[i]);
-        if (frame_of[i] == ASKED) {
+        if (frame_of[i] == ASKED && status == LAC_OK) {
             uint32_t frame = 0;
             status =
                 lac_flame_stack_frame(stack, lac_flame_stack_enclosing(stack, end_ns), 0, &frame);
             frame_of[i] = frame + FRAME_BASE;
         }
         if (status == LAC_OK && is_frame) {
-            status = lac_flame_stack_push(stack, s->start_ns[i], end_ns, s->name[i],
-                                          lac_flame_kind(walk, i, is_backward));
+            status = lac_flame_stack_push(stack, s->start_ns[i], end_ns, s->name[i], s->kind[i]);
         }
         if (status != LAC_OK) {
             return status;
