@@ -4,8 +4,8 @@
 
 #include "analysis/diagnose/facts/recorded/backward_modules.h"
 
+#include "analysis/diagnose/names/names.h"
 #include "analysis/model/strings.h"
-#include "collector/base/count_of.h"
 #include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
@@ -28,6 +28,8 @@ enum { IS_MODULE = 1, IS_COMMUNICATION = 2, IS_CHECKPOINT = 3 };
 struct module {
     uint32_t slice;
     uint32_t around; /**< the module that it lies in, which comes before it, or LAC_NONE */
+    uint32_t depth;  /**< 1: the outermost */
+    uint32_t shown;  /**< itself, or the innermost around it that is not deeper than DEPTH_MAX */
 };
 
 struct arrow {
@@ -76,18 +78,6 @@ static int64_t end_of(const struct lac_model *model, uint32_t slice)
     return model->slices.start_ns[slice] + model->slices.dur_ns[slice];
 }
 
-static bool is_communication_name(const char *name)
-{
-    static const char *const begins[] = {"nccl:", "c10d::", "gloo:"};
-
-    for (size_t i = 0; i < LAC_COUNT_OF(begins); i++) {
-        if (strncmp(name, begins[i], strlen(begins[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /** By string id. NULL: none is the name of a module, or out of memory. */
 static uint8_t *look_at_names(const struct lac_model *model, enum lac_status *status)
 {
@@ -96,17 +86,21 @@ static uint8_t *look_at_names(const struct lac_model *model, enum lac_status *st
 
     *status = names != NULL ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t id = 1; names != NULL && id < model->strings.count; id++) {
-        const char *name = lac_model_str(model, id);
-
-        names[id] = lac_is_module_name(name)        ? IS_MODULE
-                    : is_communication_name(name)   ? IS_COMMUNICATION
-                    : strcmp(name, CHECKPOINT) == 0 ? IS_CHECKPOINT
-                                                    : 0;
+        names[id] = lac_is_module_name(lac_model_str(model, id)) ? IS_MODULE : 0;
         has_modules = has_modules || names[id] == IS_MODULE;
     }
     if (!has_modules) {
         free(names);
-        names = NULL;
+        return NULL;
+    }
+    for (uint32_t id = 1; id < model->strings.count; id++) {
+        const char *name = lac_model_str(model, id);
+        const size_t length = lac_strings_length(&model->strings, id);
+
+        names[id] = names[id] == IS_MODULE                                ? IS_MODULE
+                    : strcmp(name, CHECKPOINT) == 0                       ? IS_CHECKPOINT
+                    : lac_names_host_class(name, length) == LAC_HOST_COMM ? IS_COMMUNICATION
+                                                                          : 0;
     }
     return names;
 }
@@ -126,7 +120,10 @@ static enum lac_status note_module(struct walk *walk, uint32_t slice, uint32_t *
     if (!LAC_RESERVE(walk->modules, walk->module_capacity, walk->module_count, 1)) {
         return LAC_ERR_NOMEM;
     }
-    walk->modules[walk->module_count] = (struct module){slice, *open};
+    const uint32_t depth = *open != LAC_NONE ? walk->modules[*open].depth + 1 : 1;
+
+    walk->modules[walk->module_count] = (struct module){
+        slice, *open, depth, depth <= DEPTH_MAX ? walk->module_count : walk->modules[*open].shown};
     *open = walk->module_count++;
     return LAC_OK;
 }
@@ -263,23 +260,17 @@ static void find_chain(const struct walk *walk, const struct lac_track *track, u
 {
     const struct lac_model *model = walk->model;
     const uint32_t behind = module_behind(walk, slice);
-    uint32_t depth = 0;
-    uint32_t innermost;
-
-    innermost =
+    uint32_t m =
         behind > 0 && walk->modules[behind - 1].slice >= track->first ? behind - 1 : LAC_NONE;
-    while (innermost != LAC_NONE &&
-           end_of(model, walk->modules[innermost].slice) < end_of(model, slice)) {
-        innermost = walk->modules[innermost].around;
+
+    while (m != LAC_NONE && end_of(model, walk->modules[m].slice) < end_of(model, slice)) {
+        m = walk->modules[m].around;
     }
-    for (uint32_t m = innermost; m != LAC_NONE; m = walk->modules[m].around) {
-        depth++;
-    }
-    ret_chain->count = depth < DEPTH_MAX ? depth : DEPTH_MAX;
-    for (uint32_t m = innermost; m != LAC_NONE; m = walk->modules[m].around) {
-        if (--depth < DEPTH_MAX) {
-            ret_chain->at[depth] = walk->modules[m].slice;
-        }
+    m = m != LAC_NONE ? walk->modules[m].shown : LAC_NONE;
+    ret_chain->count = m != LAC_NONE ? walk->modules[m].depth : 0;
+    for (uint32_t i = ret_chain->count; i > 0; i--) {
+        ret_chain->at[i - 1] = walk->modules[m].slice;
+        m = walk->modules[m].around;
     }
 }
 
@@ -291,6 +282,12 @@ static uint32_t count_common(const struct chain *a, const struct chain *b)
         common++;
     }
     return common;
+}
+
+/** Open slices of the functions around: those of the next one come behind them. */
+static uint32_t count_around(const struct walk *walk)
+{
+    return walk->function_count > 0 ? walk->functions[walk->function_count - 1].open_count : 0;
 }
 
 /** Functions that have ended, and what lay inside them. Their own slices may go on in the next. */
@@ -339,8 +336,7 @@ static enum lac_status lay(struct walk *walk, const struct chain *chain, uint32_
                            const struct stretch *stretch)
 {
     const struct lac_slices *slices = &walk->model->slices;
-    const uint32_t base =
-        walk->function_count > 0 ? walk->functions[walk->function_count - 1].open_count : 0;
+    const uint32_t base = count_around(walk);
     enum lac_status status = LAC_OK;
     uint32_t place = base;
 
@@ -451,8 +447,7 @@ static enum lac_status pass(struct walk *walk, const struct lac_track *track,
     }
     /* the bucket of gradients that was complete just then is not of this module */
     if (walk->latest != LAC_NONE && is_communication_between(walk, walk->latest, arrow->backward)) {
-        walk->open_count =
-            walk->function_count > 0 ? walk->functions[walk->function_count - 1].open_count : 0;
+        walk->open_count = count_around(walk);
     }
     walk->latest = arrow->backward;
     const enum lac_status status = enter(walk, arrow, &chain, skipped);

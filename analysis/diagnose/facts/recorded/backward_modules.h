@@ -27,7 +27,7 @@
  * would have at most as many slices as the trace recorded, or is left out.
  *
  * Nothing, after one pass over the threads' slices, without modules or without arrows; n log n in
- * the arrows otherwise. 8 bytes an arrow and a module while it runs.
+ * the arrows otherwise. 8 bytes an arrow and 16 a module while it runs.
  */
 LAC_MUST_USE enum lac_status lac_backward_modules_add(struct lac_model *model);
 
