@@ -8,8 +8,8 @@ A test is a program; what it prints decides how many checks it counts for:
   otherwise   one, passed when the exit status is 0
 A line that starts with "skip:" is repeated at the end, so that nothing is skipped silently.
 
-One more than there are cores run at a time, and others beside them while a core is idle, for many wait; long ones first. What loads a server as far as
-the machine goes runs alone at the end. With --build, the programs with sanitizers are built meanwhile, and their tests begin when they are there.
+One more than there are cores run at a time, and others beside them while a core is idle, for many wait; long ones first. What loads a server for
+minutes runs alone at the end. With --build, the programs with sanitizers are built meanwhile, and their tests begin when they are there.
 
 usage: tests/run.py [--filter TEXT] [--list] [--jobs N] [--build]
 """
@@ -42,8 +42,8 @@ THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_ingest", "test_crew", "test_convert_crew")
 TIMEOUT_S = 7200 if SOAK else 600
 BUILD_TIMEOUT_S = 7200
-# these load a server as far as the machine goes
-ALONE = re.compile(r"^attack$|^test_server_load$")
+# these load a server as far as the machine goes, for minutes
+ALONE = re.compile(r"^attack$|^test_server_load$" if SOAK else r"^attack$")
 TIMES_FILE = "build/test-times.json"
 # another test begins beside the others when so much of a core was idle for so long
 IDLE_CORES = 0.5
@@ -73,10 +73,12 @@ def discover():
             yield "thread:" + name, [f"build/san-thread/tests/{name}"], THREAD_ENV
         minutes = os.environ.get("LACUNA_ATTACK_MINUTES", "60")
         yield "attack", ["python3", "tests/attack/attack.py", "--minutes", minutes], SAN_ENV
-    for build, prefix in (("build/release", ""), ("build/san-1", "san:")):
-        for source in sorted(glob.glob("tests/unit/test_*.c") + glob.glob("tests/oom/oom_*.c")):
-            name = os.path.splitext(os.path.basename(source))[0]
-            yield prefix + name, [f"{build}/tests/{name}"], SAN_ENV if prefix else {}
+    for source in sorted(glob.glob("tests/unit/test_*.c") + glob.glob("tests/oom/oom_*.c")):
+        name = os.path.splitext(os.path.basename(source))[0]
+        # `make soak` runs all of them without sanitizers as well, `make test` those that leave something out with them
+        if SOAK or names_sanitizer(source):
+            yield name, [f"build/release/tests/{name}"], {}
+        yield "san:" + name, [f"build/san-1/tests/{name}"], SAN_ENV
     for source in sorted(glob.glob("tests/fuzz/fuzz_*.c")):
         name = os.path.splitext(os.path.basename(source))[0]
         corpus = "tests/fuzz/corpus/" + name[len("fuzz_"):]
@@ -90,6 +92,11 @@ def discover():
         yield os.path.splitext(os.path.basename(script))[0], ["python3", script], {}
     for script in sorted(glob.glob("tests/browser/test_*.mjs")):
         yield "browser:" + os.path.splitext(os.path.basename(script))[0], ["node", script], {}
+
+
+def names_sanitizer(source):
+    with open(source, encoding="utf-8") as file:
+        return "__SANITIZE_ADDRESS__" in file.read()
 
 
 def count(output, status):

@@ -13,6 +13,7 @@ import postgres_harness
 import server_harness as harness
 from postgres_harness import IN_ADDRESS, PASSWORD
 
+# PLAIN_TESTS of the Makefile builds them
 UNIT = ("test_store_catalog", "test_store_lost", "test_people", "test_journal_rows", "test_ingest", "test_catalog_postgres")
 SERVER = ("test_server_reports", "test_server_runs", "test_webhooks", "test_journal", "test_labels", "test_backup")
 if harness.SOAK:  # mostly the hashes of passwords; test_people asks the same tables
@@ -40,8 +41,6 @@ class Units(unittest.TestCase):
         for name in UNIT:
             with self.subTest(name):
                 program = os.path.join(folder, name)
-                if not os.path.exists(program):
-                    self.skipTest(f"{program} is not built")
                 done = subprocess.run([program], capture_output=True, text=True, timeout=900, cwd=harness.ROOT,
                                       env={**os.environ, "LACUNA_TEST_CATALOG": f"postgresql://lacuna@/postgres?host={postgres.home}"})
                 self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-2000:])

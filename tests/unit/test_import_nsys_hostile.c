@@ -552,7 +552,7 @@ END_TEST
  * that changed places, and thousands that chance picks. */
 START_TEST(a_file_with_wrong_bytes_is_sound)
 {
-    enum { ROUNDS = 600 };
+    const int rounds = rounds_of(600);
     static const unsigned char WRONG[] = {0, 0xff, 0x80, 1};
     uint64_t random = 88172645463325252u;
     size_t size = 0;
@@ -568,7 +568,7 @@ START_TEST(a_file_with_wrong_bytes_is_sound)
         write_bytes(made.path, copy, size);
         (void)sound(made.path);
     }
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         memcpy(copy, bytes, size);
         for (int i = 0; i <= round % 8; i++) {
             random ^= random << 13;

@@ -225,7 +225,7 @@ START_TEST(test_an_area_is_what_a_plain_count_says)
     compare_with_plain(&(struct lac_area_query){.t0_ns = 0, .t1_ns = LAC_TIME_MAX_NS});
     compare_with_plain(
         &(struct lac_area_query){.t0_ns = end_ns * 7 / 10, .t1_ns = end_ns * 7 / 10 + 500});
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < rounds_of(12); round++) {
         int64_t edge[2];
 
         for (int e = 0; e < 2; e++) {
@@ -612,7 +612,6 @@ int main(void)
     tcase_add_test(area, helpers_change_nothing);
     tcase_add_test(area, test_rows_can_be_chosen);
     tcase_add_test(area, test_idle_time_of_a_device);
-    tcase_add_test(area, helpers_change_nothing);
     tcase_add_test(area, test_order_of_names);
     tcase_add_test(area, test_counters_are_what_their_samples_say);
     tcase_add_test(area, test_what_cannot_be_asked);

@@ -497,7 +497,7 @@ static void compare_in_areas(int rounds)
 
 START_TEST(test_of_a_trace_with_everything)
 {
-    for (uint32_t seed = 1; seed < 3; seed++) {
+    for (uint32_t seed = 1; seed <= (uint32_t)rounds_of(2); seed++) {
         ck_assert_int_eq(rich_model_create(seed, 40000, &model), LAC_OK);
         state = seed;
         store_diagnosed();
@@ -512,7 +512,7 @@ START_TEST(test_of_training_with_a_loader)
     ck_assert_int_eq(training_model_create(300000, &model), LAC_OK);
     state = 5;
     store_diagnosed();
-    compare_in_areas(16);
+    compare_in_areas(8);
 }
 END_TEST
 
@@ -526,11 +526,11 @@ static enum lac_status keep(void *context, struct lac_model *imported, struct la
 
 START_TEST(test_of_simulated_jobs)
 {
-    const struct lac_random_loops loops = {.dir = folder, .seed = 31, .count = 3};
+    const struct lac_random_loops loops = {.dir = folder, .seed = 31, .count = rounds_of(3)};
     struct lac_error error = {0};
 
     ck_assert_msg(lac_random_loops_write(&loops, &error) == LAC_OK, "%s", error.message);
-    for (int seed = 31; seed < 34; seed++) {
+    for (int seed = 31; seed < 31 + rounds_of(3); seed++) {
         char name[160];
         struct lac_import_options options = {0};
 
@@ -552,7 +552,7 @@ END_TEST
 /** Small ones, where all is in one chunk, and some in which a thread has several. */
 START_TEST(test_of_a_trace_in_which_anything_happens)
 {
-    for (uint64_t seed = 1; seed <= 9; seed++) {
+    for (uint64_t seed = 1; seed <= 9; seed += rounds_step() == 1 ? 1 : 2) {
         make_wild(seed, seed < 8 ? 400 : 80000, seed % 3 == 0);
         store(NULL);
         compare_in_areas(seed < 8 ? 30 : 6);
