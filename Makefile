@@ -275,14 +275,16 @@ $(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
 # ---- tests: a test program may use everything
 # with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)
 thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test_store_catalog test_ingest test_crew test_convert_crew)
-sanitized: web/dist/.stamp build/embed_assets node-side $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1
+STAND_INS  := $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1
+sanitized: web/dist/.stamp build/embed_assets node-side $(STAND_INS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 test-programs
 # of a test's own source, whose loops are short: optimized, it takes half of what compiling a test costs
 TEST_CFLAGS := -O0 -g1
 # one thread: make already keeps the cores busy
 TEST_LINKER := $(if $(shell command -v ld.lld),-fuse-ld=lld -Xlinker --threads=1)
 unit-tests: $(UNIT_TESTS) $(OOM_TESTS)
-test-programs: $(if $(SAN),unit-tests,sqlite-extension $(PLAIN_TESTS)) $(FUZZ_REPLAYS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/bench/bench_training $(BUILD)/simulator
+WHOLE_JOBS := $(BUILD)/python/.stamp $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/bench/bench_training $(BUILD)/simulator
+test-programs: $(if $(SAN),unit-tests $(FUZZ_REPLAYS),sqlite-extension $(PLAIN_TESTS) $(WHOLE_JOBS)) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(STAND_INS)
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 # random training loops with the truth beside them, for the tests of the diagnosis
