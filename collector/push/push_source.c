@@ -276,7 +276,7 @@ static const char *open_folder(struct lac_push_source *source, const char *path)
     if (!is_recording(source, path)) {
         source->tar = lac_tar_folder_open(path);
         return source->tar != NULL ? NULL
-               : errno == ENODATA  ? "the folder is empty"
+               : errno == ENODATA  ? "the folder holds no file; give the path of a recording"
                                    : strerror(errno);
     }
     source->parts = lac_push_parts_create(path);

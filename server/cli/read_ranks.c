@@ -216,7 +216,14 @@ static enum lac_status take_rank(const struct reader *reader, const struct lac_m
                                  const struct lac_analysis *analysis, struct lac_read_rank *ret)
 {
     struct lac_read_rank rank = {
-        .path = reader->source, .member = reader->member, .step_mean_ns = analysis->step_mean_ns};
+        .path = reader->source,
+        .member = reader->member,
+        .step_mean_ns = analysis->step_mean_ns,
+        .start_ns = model->info.t0_ns,
+        .end_ns = model->info.t0_ns > INT64_MAX - model->info.duration_ns
+                      ? INT64_MAX
+                      : model->info.t0_ns + model->info.duration_ns,
+    };
     enum lac_status status = lac_rank_table_create(model, analysis, &rank.table);
     if (!status && analysis->has_what_if) {
         status = take_answer(analysis, &rank);
@@ -429,6 +436,31 @@ static void put_in_order(struct lac_read_ranks *result)
     }
 }
 
+static int by_start(const void *a, const void *b)
+{
+    return LAC_ORDER(((const struct lac_read_rank *)a)->start_ns,
+                     ((const struct lac_read_rank *)b)->start_ns);
+}
+
+/** Whether no trace says its rank, all know the time of day, and no two were recorded at a time. */
+static bool are_one_after_another(const struct lac_read_ranks *result)
+{
+    enum { YEAR_2001_S = 1000000000 }; /* what is before counts from the start of the machine */
+    struct lac_read_rank *ranks = calloc(result->count, sizeof(*ranks));
+    bool are = ranks != NULL && result->count > 1;
+    if (are) {
+        memcpy(ranks, result->ranks, result->count * sizeof(*ranks));
+        qsort(ranks, result->count, sizeof(*ranks), by_start);
+    }
+    for (size_t i = 0; are && i < result->count; i++) {
+        are = lac_rank_table_rank(ranks[i].table) < 0 &&
+              ranks[i].start_ns >= YEAR_2001_S * INT64_C(1000000000) &&
+              (i == 0 || ranks[i].start_ns >= ranks[i - 1].end_ns);
+    }
+    free(ranks);
+    return are;
+}
+
 /** Say what failed; the first in the order given decides. */
 static enum lac_status judge(struct reading *reading)
 {
@@ -470,6 +502,11 @@ enum lac_status lac_read_ranks(const struct lac_read_ranks_options *options,
     reading.result.is_waiting =
         memcmp(reading.result.kept_key, reading.lowest_key, sizeof(reading.lowest_key)) != 0;
     put_in_order(&reading.result);
+    if (are_one_after_another(&reading.result)) {
+        lac_complain(options->command, options->paths[0],
+                     "traces recorded one after another are runs, not ranks of one run; "
+                     "lacuna compare A B compares two");
+    }
     *ret_ranks = reading.result;
     return LAC_OK;
 }

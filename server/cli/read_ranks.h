@@ -22,6 +22,7 @@ struct lac_read_rank {
     struct lac_rank_table *table;
     char *document; /**< its `lacuna.analysis/1`, or NULL */
     int64_t step_mean_ns;
+    int64_t start_ns, end_ns;                  /**< absolute time, as the trace says it */
     struct lac_rank_what_if what_if;           /**< of a question; its reason is the next but one */
     char *what_if_assumption, *what_if_reason; /**< NULL without a question */
     size_t path, member;                       /**< where it came from */
@@ -46,7 +47,8 @@ struct lac_read_ranks {
     bool is_waiting;     /**< it is not the lowest: it waits for data */
 };
 
-/** @return LAC_OK with one rank at least, or a failure that stderr was told */
+/** Traces that were recorded one after another, and say no rank, are told to be runs on stderr.
+ *  @return LAC_OK with one rank at least, or a failure that stderr was told */
 LAC_MUST_USE enum lac_status lac_read_ranks(const struct lac_read_ranks_options *options,
                                             struct lac_read_ranks *ret_ranks);
 

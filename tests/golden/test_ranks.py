@@ -104,6 +104,19 @@ def check_incomplete(folder, paths):
     expect("a trace that ends early is matched as far as it goes", document["late_rank"] == LATE and document["ranks"][3]["collective_wait_ns"] is not None, document["note"])
 
 
+def check_runs(folder):
+    """Traces that say no rank and were recorded one after another are several runs: said, as far as the time of day is known."""
+    for name, starts_us, told in (("after", (1.6e15, 1.6e15 + 9e6), True), ("together", (1.6e15, 1.6e15 + 9e3), False), ("boot", (1e6, 9e6), False)):
+        runs = os.path.join(folder, "runs", name)
+        os.makedirs(runs)
+        for number, start_us in enumerate(starts_us):
+            events = [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start_us + i * 1000, "dur": 900} for i in range(20)]
+            with open(os.path.join(runs, f"{number}.json"), "w", encoding="utf-8") as file:
+                json.dump({"traceEvents": events}, file)
+        done = run(runs)
+        expect(f"runs, {name}", done.returncode == 0 and ("are runs, not ranks of one run" in done.stderr) == told, done.stderr)
+
+
 def check_real():
     archive = os.path.join(TRACES, "param", "dlrm_kineto.tar.gz")
     if not os.path.exists(archive):
@@ -123,6 +136,7 @@ def check_real():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_made_up(folder)
+        check_runs(folder)
     check_real()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0

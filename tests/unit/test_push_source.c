@@ -226,7 +226,7 @@ START_TEST(what_cannot_be_sent_says_why)
 
     begin();
     ck_assert_ptr_null(lac_push_source_open(folder, problem, sizeof(problem)));
-    ck_assert_ptr_nonnull(strstr(problem, ": the folder is empty"));
+    ck_assert_ptr_nonnull(strstr(problem, ": the folder holds no file; give"));
     path_of("absent", path, sizeof(path));
     ck_assert_ptr_null(lac_push_source_open(path, problem, sizeof(problem)));
     ck_assert_ptr_nonnull(strstr(problem, "/absent: No such file or directory"));
