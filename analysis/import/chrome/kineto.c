@@ -71,7 +71,8 @@ static uint8_t memory_kind(const char *text, size_t size)
         {"Pageable", LAC_MEMORY_PAGEABLE},    {"Pinned", LAC_MEMORY_PINNED},
         {"Device", LAC_MEMORY_DEVICE},        {"Array", LAC_MEMORY_ARRAY},
         {"Managed", LAC_MEMORY_MANAGED},      {"Managed Static", LAC_MEMORY_MANAGED},
-        {"Device Static", LAC_MEMORY_DEVICE},
+        {"Device Static", LAC_MEMORY_DEVICE}, {"HOST", LAC_MEMORY_PINNED}, /* Intel's from here */
+        {"DEVICE", LAC_MEMORY_DEVICE},        {"SHARED", LAC_MEMORY_MANAGED},
     };
     for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0) {
@@ -79,6 +80,21 @@ static uint8_t memory_kind(const char *text, size_t size)
         }
     }
     return LAC_MEMORY_UNKNOWN; /* "Host" of ROCm says nothing of pinning */
+}
+
+/* "M2D", as Intel's tracer writes it: M is the system's memory, H that of the host which the
+ * runtime allocated, D the device's, S what both share and which lies on the device. */
+static uint8_t intel_copy_kind(const char *text)
+{
+    const bool is_kind = strchr("MHDS", text[0]) != NULL && text[0] != '\0' && text[1] == '2' &&
+                         strchr("MHDS", text[2]) != NULL && text[2] != '\0';
+    if (!is_kind) {
+        return LAC_COPY_UNKNOWN;
+    }
+    const bool from_host = text[0] == 'M' || text[0] == 'H';
+    const bool to_host = text[2] == 'M' || text[2] == 'H';
+    return from_host ? (to_host ? LAC_COPY_HTOH : LAC_COPY_HTOD)
+                     : (to_host ? LAC_COPY_DTOH : LAC_COPY_DTOD);
 }
 
 void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
@@ -97,6 +113,9 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
         if (strncmp(rest, kinds[i].text, 4) == 0) {
             copy->copy_kind = kinds[i].kind;
         }
+    }
+    if (rest != NULL && copy->copy_kind == LAC_COPY_UNKNOWN) {
+        copy->copy_kind = intel_copy_kind(rest);
     }
     const char *open = strchr(name, '(');
     const char *arrow = open != NULL ? strstr(open, " -> ") : NULL;
