@@ -209,6 +209,18 @@ START_TEST(operations_lie_on_the_stream_that_their_arguments_name)
 }
 END_TEST
 
+START_TEST(when_a_stream_reached_an_event_is_no_work_of_it)
+{
+    struct lac_model *model =
+        model_of("[" X("kernel", "gemm", "0", "7", "1", "1", "\"device\":0,\"stream\":7") "," X(
+            "cuda_event", "cudaEventRecord", "0", "7", "3", "9",
+            "\"device\":0,\"stream\":7,\"event_id\":4") "]");
+    expect_slice(model, "cudaEventRecord", LAC_SLICE_SYNC, 2000, 9000);
+    ck_assert_int_ne(track_of(model, "cudaEventRecord")->kind, LAC_TRACK_STREAM);
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(copies_of_intel_know_their_direction_and_memory)
 {
     static const struct {
@@ -589,6 +601,7 @@ int main(void)
     tcase_add_test(tcase, operations_lie_on_the_stream_that_their_arguments_name);
     tcase_add_test(tcase, copies_know_their_direction_memory_and_bytes);
     tcase_add_test(tcase, copies_of_intel_know_their_direction_and_memory);
+    tcase_add_test(tcase, when_a_stream_reached_an_event_is_no_work_of_it);
     tcase_add_test(tcase, ids_that_are_numbers_and_strings_are_one_thread);
     tcase_add_test(tcase, begin_and_end_nest_in_order_of_time);
     tcase_add_test(tcase, crossing_intervals_of_one_thread_end_by_name);

@@ -38,6 +38,7 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
         {"gpu_user_annotation", LAC_CLASS_GPU_RANGE},
         {"python_function", LAC_CLASS_PYTHON},
         {"cuda_sync", LAC_CLASS_SYNC},
+        {"cuda_event", LAC_CLASS_SYNC}, /* when a stream reached an event: it names the stream */
         {"overhead", LAC_CLASS_OVERHEAD},
         {"ac2g", LAC_CLASS_LAUNCH_ARROW},
         {"async", LAC_CLASS_LAUNCH_ARROW},
