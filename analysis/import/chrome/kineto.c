@@ -83,9 +83,9 @@ static uint8_t memory_kind(const char *text, size_t size)
     return LAC_MEMORY_UNKNOWN; /* "Host" of ROCm says nothing of pinning */
 }
 
-/* "M2D", as Intel's tracer writes it: M is the system's memory, H that of the host which the
- * runtime allocated, D the device's, S what both share and which lies on the device. */
-static uint8_t intel_copy_kind(const char *text)
+/* "M2D", "H2D", as Intel's tracer and XProf write it: M is the system's memory, H that of the host,
+ * D the device's, S what both share and which lies on the device. */
+static uint8_t short_copy_kind(const char *text)
 {
     const bool is_kind = strchr("MHDS", text[0]) != NULL && text[0] != '\0' && text[1] == '2' &&
                          strchr("MHDS", text[2]) != NULL && text[2] != '\0';
@@ -106,9 +106,10 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
     } kinds[] = {{"HtoD", LAC_COPY_HTOD}, {"DtoH", LAC_COPY_DTOH}, {"DtoD", LAC_COPY_DTOD},
                  {"HtoH", LAC_COPY_HTOH}, {"PtoP", LAC_COPY_PTOP}, {"HtoA", LAC_COPY_HTOD},
                  {"AtoH", LAC_COPY_DTOH}, {"AtoA", LAC_COPY_DTOD}, {"AtoD", LAC_COPY_DTOD},
-                 {"DtoA", LAC_COPY_DTOD}};
+                 {"DtoA", LAC_COPY_DTOD}, {"P2P", LAC_COPY_PTOP}};
     const char *rest = strncmp(name, "Memcpy ", 7) == 0  ? name + 7
                        : strncmp(name, "MEMCPY", 6) == 0 ? name + 6
+                       : strncmp(name, "Memcpy", 6) == 0 ? name + 6 /* XProf: "MemcpyH2D" */
                                                          : NULL;
     for (size_t i = 0; rest != NULL && i < LAC_COUNT_OF(kinds); i++) {
         if (strncmp(rest, kinds[i].text, 4) == 0) {
@@ -116,7 +117,7 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
         }
     }
     if (rest != NULL && copy->copy_kind == LAC_COPY_UNKNOWN) {
-        copy->copy_kind = intel_copy_kind(rest);
+        copy->copy_kind = short_copy_kind(rest);
     }
     const char *open = strchr(name, '(');
     const char *arrow = open != NULL ? strstr(open, " -> ") : NULL;
