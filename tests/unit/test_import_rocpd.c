@@ -85,7 +85,7 @@ static void check_job(const struct lac_model *model, const char *kernel)
     uint64_t k = find_slice(model, kernel);
     uint64_t call = find_slice(model, "hipLaunchKernel");
     uint64_t range = find_slice(model, "epoch");
-    uint64_t copy = find_slice(model, "Memcpy HtoD");
+    uint64_t copy = find_slice(model, "Memcpy HtoD (Host -> Device)");
     ck_assert(lac_model_is_valid(model));
     ck_assert_uint_eq(s->count, 4);
     ck_assert_int_eq(model->info.format, LAC_FORMAT_ROCPROF);
@@ -114,7 +114,7 @@ START_TEST(both_schemas_of_rocpd)
         ck_assert_uint_eq(config->block[0], 256);
         ck_assert_uint_eq(config->registers_per_thread, 64);
         ck_assert_str_eq(lac_model_str(model, model->devices[0].name), "AMD Instinct MI300X");
-        uint64_t copy = find_slice(model, "Memcpy HtoD");
+        uint64_t copy = find_slice(model, "Memcpy HtoD (Host -> Device)");
         ck_assert_int_eq(model->copies[model->slices.detail[copy]].bytes, 4096);
         ck_assert_uint_ne(find_track(model, LAC_TRACK_STREAM, "3"), LAC_NONE);
         imported_done(&imported);
