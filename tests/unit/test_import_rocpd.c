@@ -233,6 +233,53 @@ static struct imported import_tool(const char *from, const char *to)
     return import_text(text);
 }
 
+/* Each process numbers its agents and its calls by itself: the second one runs the same on a GPU of
+ * its own, or on the same one. */
+static struct imported import_two_tools(int second_node)
+{
+    char text[3 * sizeof(TOOL)];
+    char *to = text;
+    const char *const first = strchr(TOOL, '[') + 1;
+    const size_t size = sizeof(TOOL) - 1 - (size_t)(first - TOOL) - strlen("]}");
+    to += sprintf(to, "{'rocprofiler-sdk-tool':[");
+    for (int process = 0; process < 2; process++) {
+        static const char GPU[] = "'type':2,";
+        const char *const gpu = strstr(first, GPU);
+        const size_t before = (size_t)(gpu - first);
+        to += sprintf(to, "%.*s'node_id':%d,'logical_node_type_id':0,%.*s%s", (int)before, first,
+                      process == 0 ? 1 : second_node, (int)(size - before), gpu,
+                      process == 0 ? "," : "]}");
+    }
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    return import_text(text);
+}
+
+START_TEST(processes_in_json_keep_their_calls_and_their_gpus_apart)
+{
+    for (int node = 1; node <= 2; node++) {
+        struct imported imported = import_two_tools(node);
+        ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+        const struct lac_model *model = imported.models[0];
+        uint32_t kernel_count = 0;
+        ck_assert_uint_eq(model->slices.count, 8);
+        ck_assert_uint_eq(model->device_count, (uint32_t)node);
+        ck_assert_int_eq(model->devices[node - 1].id, node - 1);
+        for (uint64_t i = 0; i < model->slices.count; i++) {
+            if (model->slices.kind[i] == LAC_SLICE_KERNEL) {
+                const uint32_t call = model->slices.link[i];
+                kernel_count++;
+                ck_assert_uint_ne(call, LAC_NONE);
+                ck_assert_uint_eq(model->slices.link[call], i);
+            }
+        }
+        ck_assert_uint_eq(kernel_count, 2);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 START_TEST(json_of_rocprofv3)
 {
     struct imported imported = import_tool(NULL, NULL);
@@ -365,6 +412,7 @@ int main(void)
     tcase_add_test(all, sets_do_not_mix);
     tcase_add_test(all, hostile_databases);
     tcase_add_test(all, json_of_rocprofv3);
+    tcase_add_test(all, processes_in_json_keep_their_calls_and_their_gpus_apart);
     tcase_add_test(all, roctx_ranges_of_rocprofv3);
     tcase_add_test(all, hostile_json_of_rocprofv3);
     suite_add_tcase(suite, all);
