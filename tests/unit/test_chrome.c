@@ -237,7 +237,7 @@ START_TEST(copies_of_intel_know_their_direction_and_memory)
          LAC_MEMORY_PINNED},
         {"Memcpy D2", LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_UNKNOWN},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
         struct lac_copy copy = {.bytes = -1};
         lac_kineto_copy_name(rows[i].name, &copy);
         ck_assert_int_eq(copy.copy_kind, rows[i].copy_kind);

@@ -137,9 +137,10 @@ static struct lac_model *two_processes_on(struct nsys_file *m, int gpu_of_second
     char sql[256];
     *m = nsys_file_begin();
     nsys_file_tables(m);
-    nsys_file_sql(m, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(1000,1500,0,1,7,42," PID(
-                         9) ",1,2,1,1,1,128,1,1,32,0,0,NULL),(1200,1700,0,1,7,42," PID(
-                         10) ",1,2,1,1,1,128,1,1,32,0,0,NULL)");
+    nsys_file_sql(
+        m, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(1000,1500,0,1,7,42," PID(
+               9) ",1,2,1,1,1,128,1,1,32,0,0,NULL),(1200,1700,0,1,7,42," PID(10) ",1,2,1,1,1,128,1,"
+                                                                                 "1,32,0,0,NULL)");
     nsys_file_sql(m, "CREATE TABLE TARGET_INFO_CUDA_DEVICE(gpuId INTEGER, cudaId INTEGER, pid "
                      "INTEGER, uuid TEXT);"
                      "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES(1,0,8,'x'),(2,1,8,'y'),"
@@ -713,8 +714,7 @@ int main(void)
     tcase_set_timeout(made, 60);
     tcase_add_test(made, kernels_carry_their_launch_and_what_the_row_says);
     tcase_add_test(made, correlation_ids_of_two_processes_stay_apart);
-    tcase_add_test(made,
-                   processes_that_call_different_gpus_by_one_number_have_their_own_devices);
+    tcase_add_test(made, processes_that_call_different_gpus_by_one_number_have_their_own_devices);
     tcase_add_test(made, copies_say_where_and_in_what_memory);
     tcase_add_test(made, nvtx_has_text_or_its_number_and_operators_lose_their_ids);
     tcase_add_test(made, what_cannot_be_is_repaired_or_dropped_and_counted);

@@ -238,18 +238,17 @@ static struct imported import_tool(const char *from, const char *to)
 static struct imported import_two_tools(int second_node)
 {
     char text[3 * sizeof(TOOL)];
-    char *to = text;
     const char *const first = strchr(TOOL, '[') + 1;
-    const size_t size = sizeof(TOOL) - 1 - (size_t)(first - TOOL) - strlen("]}");
-    to += sprintf(to, "{'rocprofiler-sdk-tool':[");
-    for (int process = 0; process < 2; process++) {
-        static const char GPU[] = "'type':2,";
-        const char *const gpu = strstr(first, GPU);
-        const size_t before = (size_t)(gpu - first);
-        to += sprintf(to, "%.*s'node_id':%d,'logical_node_type_id':0,%.*s%s", (int)before, first,
-                      process == 0 ? 1 : second_node, (int)(size - before), gpu,
-                      process == 0 ? "," : "]}");
-    }
+    const char *const gpu = strstr(first, "'type':2,");
+    const int before = (int)(gpu - first);
+    const int behind = (int)(strlen(gpu) - strlen("]}"));
+    static const char NODE[] = "'node_id':%d,'logical_node_type_id':0,";
+    char second[sizeof(NODE) + 16];
+    char node[sizeof(NODE) + 16];
+    (void)snprintf(node, sizeof(node), NODE, 1);
+    (void)snprintf(second, sizeof(second), NODE, second_node);
+    (void)snprintf(text, sizeof(text), "{'rocprofiler-sdk-tool':[%.*s%s%.*s,%.*s%s%.*s]}", before,
+                   first, node, behind, gpu, before, first, second, behind, gpu);
     for (char *c = text; *c != '\0'; c++) {
         *c = *c == '\'' ? '"' : *c;
     }

@@ -129,8 +129,7 @@ int64_t lac_nsys_device(const struct lac_nsys *nsys, int64_t global_id, int64_t 
     if (!nsys->has_own_gpus || device < 0 || device >= LAC_NSYS_DEVICES) {
         return device;
     }
-    const uint32_t gpu =
-        lac_nsys_map_get(&nsys->own_gpu_of, own_gpu_key(global_id >> 24, device));
+    const uint32_t gpu = lac_nsys_map_get(&nsys->own_gpu_of, own_gpu_key(global_id >> 24, device));
     return gpu != LAC_NONE && gpu != 0 ? (int64_t)gpu - 1 : device;
 }
 
