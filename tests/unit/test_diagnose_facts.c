@@ -281,6 +281,7 @@ START_TEST(of_two_processes_the_one_at_the_main_device_has_the_steps)
         sheet_add("main wait %.0f 4000 batch=%u\n", first_us, i);
         sheet_add("w1 range %.0f 9900 ProfilerStep#%u\n", second_us, i);
         sheet_add("w1 wait %.0f 4000 batch=%u\n", second_us, i);
+        sheet_add("w2 range %.0f 7000 ProfilerStep#%u\n", second_us, i); /* it has no GPU */
         for (unsigned k = 0; k < 3; k++) {
             sheet_corr++;
             sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", first_us + 4100 + k * 10.0,

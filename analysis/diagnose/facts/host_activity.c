@@ -665,11 +665,13 @@ enum lac_status lac_main_host_choose(struct lac_facts *facts)
     return LAC_OK;
 }
 
-/** Whether the thread is of a process that works at a GPU beside the main host. */
-static bool is_of_another(const struct lac_facts *facts, uint32_t track)
+/** Whether the thread is of a process that trains beside the main host; at a GPU, where that is asked
+ *  for. */
+static bool is_of_another(const struct lac_facts *facts, uint32_t track, bool at_gpu)
 {
     const uint32_t host = host_of_track(facts, track);
-    return host != LAC_NONE && host != facts->main_host && facts->hosts[host].launch_count > 0;
+    return host != LAC_NONE && host != facts->main_host &&
+           (!at_gpu || facts->hosts[host].launch_count > 0);
 }
 
 static uint32_t track_of_mark(const struct lac_facts *facts, const struct lac_mark *mark)
@@ -677,8 +679,8 @@ static uint32_t track_of_mark(const struct lac_facts *facts, const struct lac_ma
     return mark->track != LAC_NONE ? mark->track : lac_model_track_of(facts->model, mark->slice);
 }
 
-/** Marks of the main host and of what works at no GPU; all, where the main host has none. */
-static void keep_own_marks(const struct lac_facts *facts, struct lac_marks *marks)
+/** Marks of the main host and of what does not train; all, where the main host has none. */
+static void keep_own_marks(const struct lac_facts *facts, struct lac_marks *marks, bool at_gpu)
 {
     bool has_own = false;
     for (uint64_t i = 0; i < marks->count && !has_own; i++) {
@@ -686,7 +688,7 @@ static void keep_own_marks(const struct lac_facts *facts, struct lac_marks *mark
     }
     uint64_t kept = 0;
     for (uint64_t i = 0; i < marks->count && has_own; i++) {
-        if (!is_of_another(facts, track_of_mark(facts, &marks->at[i]))) {
+        if (!is_of_another(facts, track_of_mark(facts, &marks->at[i]), at_gpu)) {
             marks->at[kept++] = marks->at[i];
         }
     }
@@ -695,16 +697,17 @@ static void keep_own_marks(const struct lac_facts *facts, struct lac_marks *mark
 
 enum lac_status lac_main_host_follow(struct lac_facts *facts)
 {
-    struct lac_marks *const all[] = {&facts->wait_marks,       &facts->step_marks,
-                                     &facts->step_like_marks,  &facts->optimizer_marks,
-                                     &facts->other_work_marks, &facts->alloc_marks};
+    struct lac_marks *const all[] = {&facts->wait_marks, &facts->step_like_marks,
+                                     &facts->optimizer_marks, &facts->other_work_marks,
+                                     &facts->alloc_marks};
     if (facts->host_count < 2) {
         return LAC_OK;
     }
     const uint64_t wait_count = facts->wait_marks.count;
     for (size_t i = 0; i < LAC_COUNT_OF(all); i++) {
-        keep_own_marks(facts, all[i]);
+        keep_own_marks(facts, all[i], true);
     }
+    keep_own_marks(facts, &facts->step_marks, false);
     if (facts->wait_marks.count == wait_count) {
         return LAC_OK;
     }
