@@ -118,6 +118,9 @@ static enum lac_status find_facts(struct lac_facts *facts)
         status = lac_devices_measure(facts);
     }
     if (!status) {
+        status = lac_main_host_choose(facts);
+    }
+    if (!status) {
         status = lac_before_capture_collect(facts);
     }
     if (status) {
@@ -127,6 +130,9 @@ static enum lac_status find_facts(struct lac_facts *facts)
     status = lac_copies_measure(facts);
     if (!status) {
         status = lac_gaps_attribute(facts);
+    }
+    if (!status) {
+        status = lac_main_host_follow(facts);
     }
     lac_settings_read(facts);
     lac_loader_count_workers(facts);

@@ -1,5 +1,6 @@
 /* What events of each phase and dialect become in the model. */
 
+#include "analysis/import/chrome/chrome.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
@@ -205,6 +206,44 @@ START_TEST(operations_lie_on_the_stream_that_their_arguments_name)
     expect_slice(model, "Stream Sync", LAC_SLICE_SYNC, 0, 9000);
     ck_assert_int_ne(track_of(model, "Stream Sync")->kind, LAC_TRACK_STREAM);
     lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(when_a_stream_reached_an_event_is_no_work_of_it)
+{
+    struct lac_model *model =
+        model_of("[" X("kernel", "gemm", "0", "7", "1", "1", "\"device\":0,\"stream\":7") "," X(
+            "cuda_event", "cudaEventRecord", "0", "7", "3", "9",
+            "\"device\":0,\"stream\":7,\"event_id\":4") "]");
+    expect_slice(model, "cudaEventRecord", LAC_SLICE_SYNC, 2000, 9000);
+    ck_assert_int_ne(track_of(model, "cudaEventRecord")->kind, LAC_TRACK_STREAM);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(copies_of_intel_know_their_direction_and_memory)
+{
+    static const struct {
+        const char *name;
+        int copy_kind, src, dst;
+    } rows[] = {
+        {"Memcpy M2D (MEMORY(Unknown) -> DEVICE)", LAC_COPY_HTOD, LAC_MEMORY_UNKNOWN,
+         LAC_MEMORY_DEVICE},
+        {"Memcpy D2M (DEVICE -> MEMORY(Unknown))", LAC_COPY_DTOH, LAC_MEMORY_DEVICE,
+         LAC_MEMORY_UNKNOWN},
+        {"Memcpy H2D (HOST -> DEVICE)", LAC_COPY_HTOD, LAC_MEMORY_PINNED, LAC_MEMORY_DEVICE},
+        {"Memcpy D2S (DEVICE -> SHARED)", LAC_COPY_DTOD, LAC_MEMORY_DEVICE, LAC_MEMORY_MANAGED},
+        {"Memcpy M2H (MEMORY(Unknown) -> HOST)", LAC_COPY_HTOH, LAC_MEMORY_UNKNOWN,
+         LAC_MEMORY_PINNED},
+        {"Memcpy D2", LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_UNKNOWN},
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
+        struct lac_copy copy = {.bytes = -1};
+        lac_kineto_copy_name(rows[i].name, &copy);
+        ck_assert_int_eq(copy.copy_kind, rows[i].copy_kind);
+        ck_assert_int_eq(copy.src, rows[i].src);
+        ck_assert_int_eq(copy.dst, rows[i].dst);
+    }
 }
 END_TEST
 
@@ -561,6 +600,8 @@ int main(void)
     tcase_add_test(tcase, a_node_of_a_graph_keeps_all_bits_and_its_module);
     tcase_add_test(tcase, operations_lie_on_the_stream_that_their_arguments_name);
     tcase_add_test(tcase, copies_know_their_direction_memory_and_bytes);
+    tcase_add_test(tcase, copies_of_intel_know_their_direction_and_memory);
+    tcase_add_test(tcase, when_a_stream_reached_an_event_is_no_work_of_it);
     tcase_add_test(tcase, ids_that_are_numbers_and_strings_are_one_thread);
     tcase_add_test(tcase, begin_and_end_nest_in_order_of_time);
     tcase_add_test(tcase, crossing_intervals_of_one_thread_end_by_name);

@@ -144,6 +144,39 @@ START_TEST(planes_of_xprof_are_devices)
 }
 END_TEST
 
+START_TEST(copies_of_xprof_know_direction_memory_and_bytes)
+{
+    static const char TEXT[] = "{\"traceEvents\":[" PLANE(1, "/device:GPU:0") ROW(
+        1, 14, "Stream #14(MemcpyH2D)") "{},{\"ph\":\"X\",\"name\":\"MemcpyH2D\",\"pid\":1,\"tid\":"
+                                        "14,\"ts\":1,\"dur\":2,\"args\":{"
+                                        "\"memcpy_details\":\"kind_src:pageable kind_dst:device "
+                                        "size:9437184 dest:0 async:1\"}},"
+                                        "{\"ph\":\"X\",\"name\":\"MemcpyP2P\",\"pid\":1,\"tid\":14,"
+                                        "\"ts\":4,\"dur\":2,\"args\":{"
+                                        "\"memcpy_details\":\"kind_src:device kind_dst:device "
+                                        "size:8 dest:1 async:1\"}},"
+                                        "{\"ph\":\"X\",\"name\":\"Memset\",\"pid\":1,\"tid\":14,"
+                                        "\"ts\":8,\"dur\":2,\"args\":{"
+                                        "\"memset_details\":\"kind:device size:512 async:1\"}}]}";
+    static const struct {
+        int64_t bytes;
+        int copy_kind, src, dst;
+    } rows[] = {{9437184, LAC_COPY_HTOD, LAC_MEMORY_PAGEABLE, LAC_MEMORY_DEVICE},
+                {8, LAC_COPY_PTOP, LAC_MEMORY_DEVICE, LAC_MEMORY_DEVICE},
+                {512, LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE}};
+    struct lac_model *model = model_of(TEXT);
+    ck_assert_uint_eq(model->slices.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const struct lac_copy *copy = &model->copies[model->slices.detail[i]];
+        ck_assert_int_eq(copy->bytes, rows[i].bytes);
+        ck_assert_int_eq(copy->copy_kind, rows[i].copy_kind);
+        ck_assert_int_eq(copy->src, rows[i].src);
+        ck_assert_int_eq(copy->dst, rows[i].dst);
+    }
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(names_that_only_look_like_it_are_host_rows)
 {
     struct lac_model *model = model_of(
@@ -199,6 +232,7 @@ int main(void)
     tcase_add_test(tcase, threads_may_be_named_so_by_metadata);
     tcase_add_test(tcase, a_process_of_rocprof_named_gpu2_is_device_2);
     tcase_add_test(tcase, planes_of_xprof_are_devices);
+    tcase_add_test(tcase, copies_of_xprof_know_direction_memory_and_bytes);
     tcase_add_test(tcase, names_that_only_look_like_it_are_host_rows);
     tcase_add_test(tcase, what_may_be_gpu_work_is_said_to_be_not_known);
     tcase_add_test(tcase, a_category_named_cuda_with_a_stream_is_a_kernel);

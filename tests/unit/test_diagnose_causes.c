@@ -416,6 +416,29 @@ START_TEST(tracks_hold_every_piece_of_idle_time)
 }
 END_TEST
 
+/* The last step ends after the device's last operation: its gap is one like those before it. */
+START_TEST(the_end_of_the_last_step_has_the_cause_of_the_gaps_before_it)
+{
+    sheet_blank();
+    for (unsigned i = 0; i < 8; i++) {
+        const double from_us = i * 14000.0;
+        sheet_add("main range %.0f 14000 ProfilerStep#%u\n", from_us, i);
+        sheet_corr++;
+        sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", from_us, sheet_corr);
+        sheet_add("gpu0.7 kernel %.0f 10000 #%u conv\n", from_us + 10, sheet_corr);
+        sheet_add("main call %.0f 10000 cudaStreamSynchronize\n", from_us + 20);
+    }
+    sheet_diagnose(NULL, 0);
+    const int64_t *part_ns = analysis->partition.part_ns;
+    ck_assert_uint_eq(analysis->step_kept_count, 8);
+    ck_assert_int_eq(part_ns[lac_time_part_of(LAC_CAUSE_UNATTRIBUTED)], 0);
+    ck_assert_int_ge(part_ns[lac_time_part_of(LAC_CAUSE_SYNC)], 3980000);
+    const struct lac_finding *stall = sheet_finding("sync-stall");
+    ck_assert_ptr_nonnull(stall);
+    ck_assert_double_ge(stall->cost_pct, stall->gain_mid_pct);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_causes");
@@ -449,6 +472,7 @@ int main(void)
     tcase_add_test(tcase, host_time_in_collectives_is_comm);
     tcase_add_test(tcase, like_gaps_share_a_signature);
     tcase_add_test(tcase, tracks_hold_every_piece_of_idle_time);
+    tcase_add_test(tcase, the_end_of_the_last_step_has_the_cause_of_the_gaps_before_it);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -269,6 +269,44 @@ START_TEST(a_device_with_operations_of_no_length_only)
 }
 END_TEST
 
+/* Ranks in one recording: the second has the device that computes most, the first launches more and
+ * takes its steps and its batches at other times. */
+START_TEST(of_two_processes_the_one_at_the_main_device_has_the_steps)
+{
+    sheet_blank();
+    for (unsigned i = 0; i < 8; i++) {
+        const double first_us = i * 10000.0;
+        const double second_us = first_us + 3000.0;
+        sheet_add("main range %.0f 9900 ProfilerStep#%u\n", first_us, i);
+        sheet_add("main wait %.0f 4000 batch=%u\n", first_us, i);
+        sheet_add("w1 range %.0f 9900 ProfilerStep#%u\n", second_us, i);
+        sheet_add("w1 wait %.0f 4000 batch=%u\n", second_us, i);
+        sheet_add("w2 range %.0f 7000 ProfilerStep#%u\n", second_us, i); /* it has no GPU */
+        for (unsigned k = 0; k < 3; k++) {
+            sheet_corr++;
+            sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", first_us + 4100 + k * 10.0,
+                      sheet_corr);
+            sheet_add("gpu0.7 kernel %.0f 1000 #%u volta_sgemm\n", first_us + 4110 + k * 1000.0,
+                      sheet_corr);
+        }
+        sheet_corr++;
+        sheet_add("w1 call %.0f 5 #%u cudaLaunchKernel\n", second_us + 4100, sheet_corr);
+        sheet_add("gpu1.7 kernel %.0f 5000 #%u volta_sgemm\n", second_us + 4110, sheet_corr);
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->main_device, 1);
+    ck_assert_uint_eq(analysis->step_count, 8);
+    ck_assert_int_eq(analysis->step_mean_ns, 10000000);
+    ck_assert_uint_eq(analysis->loader.batch_count, 8);
+    ck_assert_int_eq(analysis->loader.wait_ns, 8 * 4000000);
+    /* the first wait comes before the device's first operation */
+    ck_assert_int_eq(analysis->loader.starved_ns, 7 * 4000000);
+    for (uint32_t d = 0; d < 2; d++) {
+        ck_assert_int_eq(analysis->devices[d].idle_by_cause_ns[LAC_CAUSE_DATA_WAIT], 7 * 4000000);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_facts");
@@ -280,6 +318,7 @@ int main(void)
     tcase_add_test(tcase, gaps_below_ten_microseconds_are_idle_but_not_counted);
     tcase_add_test(tcase, no_gap_of_ten_microseconds_has_no_longest);
     tcase_add_test(tcase, devices_stand_apart_in_order);
+    tcase_add_test(tcase, of_two_processes_the_one_at_the_main_device_has_the_steps);
     tcase_add_test(tcase, kernels_order_by_time_then_name);
     tcase_add_test(tcase, a_graph_recorded_as_a_whole_computes_and_is_no_kernel);
     tcase_add_test(tcase, rows_that_were_left_out_are_told_by_their_other_end);

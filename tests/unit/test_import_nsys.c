@@ -130,6 +130,53 @@ START_TEST(correlation_ids_of_two_processes_stay_apart)
 }
 END_TEST
 
+/* As torchrun's ranks under CUDA_VISIBLE_DEVICES: each calls its one GPU 0. The launcher, which sees
+ * both, runs nothing on them. */
+static struct lac_model *two_processes_on(struct nsys_file *m, int gpu_of_second)
+{
+    char sql[256];
+    *m = nsys_file_begin();
+    nsys_file_tables(m);
+    nsys_file_sql(
+        m, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(1000,1500,0,1,7,42," PID(
+               9) ",1,2,1,1,1,128,1,1,32,0,0,NULL),(1200,1700,0,1,7,42," PID(10) ",1,2,1,1,1,128,1,"
+                                                                                 "1,32,0,0,NULL)");
+    nsys_file_sql(m, "CREATE TABLE TARGET_INFO_CUDA_DEVICE(gpuId INTEGER, cudaId INTEGER, pid "
+                     "INTEGER, uuid TEXT);"
+                     "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES(1,0,8,'x'),(2,1,8,'y'),"
+                     "(1,0,9,'x')");
+    (void)snprintf(sql, sizeof(sql),
+                   "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES(%d,0,10,'y');"
+                   "CREATE TABLE TARGET_INFO_GPU(id INTEGER, name TEXT);"
+                   "INSERT INTO TARGET_INFO_GPU VALUES(1,'one'),(2,'two')",
+                   gpu_of_second);
+    nsys_file_sql(m, sql);
+    nsys_file_done(m);
+    return nsys_file_import(m->path);
+}
+
+START_TEST(processes_that_call_different_gpus_by_one_number_have_their_own_devices)
+{
+    struct nsys_file m;
+    struct lac_model *model = two_processes_on(&m, 2);
+    ck_assert_uint_eq(model->device_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        ck_assert_int_eq(model->devices[i].id, i + 1);
+        ck_assert_str_eq(lac_model_str(model, model->devices[i].name), i == 0 ? "one" : "two");
+    }
+    ck_assert_uint_eq(reported(model, "devices_by_machine"), 1);
+    lac_model_destroy(model);
+    ck_assert_int_eq(unlink(m.path), 0);
+
+    model = two_processes_on(&m, 1); /* both run on one GPU: its number is the one they gave it */
+    ck_assert_uint_eq(model->device_count, 1);
+    ck_assert_int_eq(model->devices[0].id, 0);
+    ck_assert_str_eq(lac_model_str(model, model->devices[0].name), "one");
+    lac_model_destroy(model);
+    ck_assert_int_eq(unlink(m.path), 0);
+}
+END_TEST
+
 START_TEST(copies_say_where_and_in_what_memory)
 {
     struct nsys_file m = nsys_file_begin();
@@ -667,6 +714,7 @@ int main(void)
     tcase_set_timeout(made, 60);
     tcase_add_test(made, kernels_carry_their_launch_and_what_the_row_says);
     tcase_add_test(made, correlation_ids_of_two_processes_stay_apart);
+    tcase_add_test(made, processes_that_call_different_gpus_by_one_number_have_their_own_devices);
     tcase_add_test(made, copies_say_where_and_in_what_memory);
     tcase_add_test(made, nvtx_has_text_or_its_number_and_operators_lose_their_ids);
     tcase_add_test(made, what_cannot_be_is_repaired_or_dropped_and_counted);

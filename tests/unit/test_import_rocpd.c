@@ -85,7 +85,7 @@ static void check_job(const struct lac_model *model, const char *kernel)
     uint64_t k = find_slice(model, kernel);
     uint64_t call = find_slice(model, "hipLaunchKernel");
     uint64_t range = find_slice(model, "epoch");
-    uint64_t copy = find_slice(model, "Memcpy HtoD");
+    uint64_t copy = find_slice(model, "Memcpy HtoD (Host -> Device)");
     ck_assert(lac_model_is_valid(model));
     ck_assert_uint_eq(s->count, 4);
     ck_assert_int_eq(model->info.format, LAC_FORMAT_ROCPROF);
@@ -114,7 +114,7 @@ START_TEST(both_schemas_of_rocpd)
         ck_assert_uint_eq(config->block[0], 256);
         ck_assert_uint_eq(config->registers_per_thread, 64);
         ck_assert_str_eq(lac_model_str(model, model->devices[0].name), "AMD Instinct MI300X");
-        uint64_t copy = find_slice(model, "Memcpy HtoD");
+        uint64_t copy = find_slice(model, "Memcpy HtoD (Host -> Device)");
         ck_assert_int_eq(model->copies[model->slices.detail[copy]].bytes, 4096);
         ck_assert_uint_ne(find_track(model, LAC_TRACK_STREAM, "3"), LAC_NONE);
         imported_done(&imported);
@@ -232,6 +232,52 @@ static struct imported import_tool(const char *from, const char *to)
     }
     return import_text(text);
 }
+
+/* Each process numbers its agents and its calls by itself: the second one runs the same on a GPU of
+ * its own, or on the same one. */
+static struct imported import_two_tools(int second_node)
+{
+    char text[3 * sizeof(TOOL)];
+    const char *const first = strchr(TOOL, '[') + 1;
+    const char *const gpu = strstr(first, "'type':2,");
+    const int before = (int)(gpu - first);
+    const int behind = (int)(strlen(gpu) - strlen("]}"));
+    static const char NODE[] = "'node_id':%d,'logical_node_type_id':0,";
+    char second[sizeof(NODE) + 16];
+    char node[sizeof(NODE) + 16];
+    (void)snprintf(node, sizeof(node), NODE, 1);
+    (void)snprintf(second, sizeof(second), NODE, second_node);
+    (void)snprintf(text, sizeof(text), "{'rocprofiler-sdk-tool':[%.*s%s%.*s,%.*s%s%.*s]}", before,
+                   first, node, behind, gpu, before, first, second, behind, gpu);
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    return import_text(text);
+}
+
+START_TEST(processes_in_json_keep_their_calls_and_their_gpus_apart)
+{
+    for (int node = 1; node <= 2; node++) {
+        struct imported imported = import_two_tools(node);
+        ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+        const struct lac_model *model = imported.models[0];
+        uint32_t kernel_count = 0;
+        ck_assert_uint_eq(model->slices.count, 8);
+        ck_assert_uint_eq(model->device_count, (uint32_t)node);
+        ck_assert_int_eq(model->devices[node - 1].id, node - 1);
+        for (uint64_t i = 0; i < model->slices.count; i++) {
+            if (model->slices.kind[i] == LAC_SLICE_KERNEL) {
+                const uint32_t call = model->slices.link[i];
+                kernel_count++;
+                ck_assert_uint_ne(call, LAC_NONE);
+                ck_assert_uint_eq(model->slices.link[call], i);
+            }
+        }
+        ck_assert_uint_eq(kernel_count, 2);
+        imported_done(&imported);
+    }
+}
+END_TEST
 
 START_TEST(json_of_rocprofv3)
 {
@@ -365,6 +411,7 @@ int main(void)
     tcase_add_test(all, sets_do_not_mix);
     tcase_add_test(all, hostile_databases);
     tcase_add_test(all, json_of_rocprofv3);
+    tcase_add_test(all, processes_in_json_keep_their_calls_and_their_gpus_apart);
     tcase_add_test(all, roctx_ranges_of_rocprofv3);
     tcase_add_test(all, hostile_json_of_rocprofv3);
     suite_add_tcase(suite, all);

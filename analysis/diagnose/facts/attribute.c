@@ -311,6 +311,9 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
         gap->root = sync != NULL ? sync->slice : call;
         status = painter->open.count > 0 ? paint_submitted(painter, host, gap, call) : LAC_OK;
         status = status ? status : paint_before_launch(painter, host, gap, sync);
+    } else if (!status && host != NULL && gap->ended_by == LAC_NONE) {
+        /* after the last operation: what the same time has for its cause in the steps before */
+        status = paint_before_launch(painter, host, gap, sync_that_opened(host, gap));
     }
     return status ? status : paint_from(painter, gap->start_ns, LAC_CAUSE_UNATTRIBUTED);
 }

@@ -69,7 +69,6 @@ struct lac_device_sets {
     struct lac_spans idle;
     int64_t layout_exposed_ns; /**< class L, whole trace */
     int64_t strict_exposed_ns; /**< strict rule, whole trace */
-    uint32_t host;             /**< index of the host that launched most of its work, or LAC_NONE */
     uint32_t first, last;      /**< slices: its first operation, and the one that ends last */
 };
 
@@ -147,7 +146,8 @@ struct lac_facts {
     struct lac_host *hosts;
     uint32_t host_count;
     uint32_t *host_of_process; /**< by process: index into hosts, or LAC_NONE */
-    uint32_t main_host;        /**< the one that launches most, or LAC_NONE */
+    uint32_t main_host;        /**< the one that launches most on the main device (none of them:
+                                    the one that launches most), or LAC_NONE */
 
     struct lac_spans profiler;       /**< the recorder's own cost, all processes; and its pauses */
     struct lac_spans pauses;         /**< when ranges were not recorded (pauses.c) */
@@ -159,7 +159,8 @@ struct lac_facts {
         uint64_t launches, launches_alone, operations, operations_alone;
     } pairs;
     bool launches_graphs;   /**< which may hide what the device did then */
-    struct lac_spans waits; /**< waiting for a batch, all processes */
+    struct lac_spans waits; /**< waiting for a batch: of all processes, but from the detection of
+                                 steps on not of those that train beside the main host */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
     uint8_t *other_work;               /**< by string id: enum lac_step_kind, 0xff not looked up */
@@ -219,6 +220,11 @@ LAC_MUST_USE enum lac_status lac_scan_slices(struct lac_facts *facts);
 /* host_activity.c: the sets of lac_host */
 LAC_MUST_USE enum lac_status lac_host_activity_collect(struct lac_facts *facts);
 void lac_host_activity_done(struct lac_facts *facts);
+/** Choose the main host, once the main device is known. */
+LAC_MUST_USE enum lac_status lac_main_host_choose(struct lac_facts *facts);
+/** Leave marks and waits to the main host where several processes train side by side, each on its
+ *  own device: steps are its steps. Once the gaps of all devices have their causes. */
+LAC_MUST_USE enum lac_status lac_main_host_follow(struct lac_facts *facts);
 /* pauses.c: when our own recorder did not record; steps with a hole in them are no steps */
 LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_facts *facts);
 void lac_pauses_leave_out(struct lac_facts *facts);

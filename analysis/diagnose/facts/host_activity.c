@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/model/grow.h"
+#include "collector/base/count_of.h"
 #include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
@@ -604,5 +605,119 @@ enum lac_status lac_host_activity_collect(struct lac_facts *facts)
         status = hosts_finish(facts, &modules);
     }
     lac_spans_done(&modules);
+    return status;
+}
+
+/* -- several processes in one recording -------------------------------------------------------- */
+
+static uint32_t host_of_track(const struct lac_facts *facts, uint32_t track)
+{
+    const uint32_t process = facts->model->tracks[track].process;
+    return process < facts->model->process_count ? facts->host_of_process[process] : LAC_NONE;
+}
+
+/** Count for each host the operations of a device's stream that it launched. */
+static void count_launched(const struct lac_facts *facts, const struct lac_track *stream,
+                           uint64_t *counts)
+{
+    const struct lac_model *model = facts->model;
+    uint32_t track = 0; /* of the call before: mostly the next one is there, too */
+    for (uint64_t i = stream->first; i < stream->first + stream->count; i++) {
+        const uint32_t call = model->slices.link[i];
+        if (call == LAC_NONE) {
+            continue;
+        }
+        const struct lac_track *last = &model->tracks[track];
+        if (call < last->first || call >= last->first + last->count) {
+            track = lac_model_track_of(model, call);
+        }
+        const uint32_t host = host_of_track(facts, track);
+        if (host != LAC_NONE) {
+            counts[host]++;
+        }
+    }
+}
+
+enum lac_status lac_main_host_choose(struct lac_facts *facts)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_model *model = facts->model;
+    if (facts->host_count < 2 || analysis->main_device == LAC_NONE) {
+        return LAC_OK;
+    }
+    uint64_t *counts = calloc(facts->host_count, sizeof(*counts));
+    if (counts == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *stream = &model->tracks[t];
+        if ((facts->track_flags[t] & LAC_TRACK_HAS_GPU) != 0 &&
+            stream->device == analysis->devices[analysis->main_device].id) {
+            count_launched(facts, stream, counts);
+        }
+    }
+    for (uint32_t h = 0; h < facts->host_count; h++) {
+        if (counts[h] > counts[facts->main_host]) {
+            facts->main_host = h;
+        }
+    }
+    free(counts);
+    return LAC_OK;
+}
+
+/** Whether the thread is of a process that trains beside the main host; at a GPU, where that is asked
+ *  for. */
+static bool is_of_another(const struct lac_facts *facts, uint32_t track, bool at_gpu)
+{
+    const uint32_t host = host_of_track(facts, track);
+    return host != LAC_NONE && host != facts->main_host &&
+           (!at_gpu || facts->hosts[host].launch_count > 0);
+}
+
+static uint32_t track_of_mark(const struct lac_facts *facts, const struct lac_mark *mark)
+{
+    return mark->track != LAC_NONE ? mark->track : lac_model_track_of(facts->model, mark->slice);
+}
+
+/** Marks of the main host and of what does not train; all, where the main host has none. */
+static void keep_own_marks(const struct lac_facts *facts, struct lac_marks *marks, bool at_gpu)
+{
+    bool has_own = false;
+    for (uint64_t i = 0; i < marks->count && !has_own; i++) {
+        has_own = host_of_track(facts, track_of_mark(facts, &marks->at[i])) == facts->main_host;
+    }
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < marks->count && has_own; i++) {
+        if (!is_of_another(facts, track_of_mark(facts, &marks->at[i]), at_gpu)) {
+            marks->at[kept++] = marks->at[i];
+        }
+    }
+    marks->count = has_own ? kept : marks->count;
+}
+
+enum lac_status lac_main_host_follow(struct lac_facts *facts)
+{
+    struct lac_marks *const all[] = {&facts->wait_marks, &facts->step_like_marks,
+                                     &facts->optimizer_marks, &facts->other_work_marks,
+                                     &facts->alloc_marks};
+    if (facts->host_count < 2) {
+        return LAC_OK;
+    }
+    const uint64_t wait_count = facts->wait_marks.count;
+    for (size_t i = 0; i < LAC_COUNT_OF(all); i++) {
+        keep_own_marks(facts, all[i], true);
+    }
+    keep_own_marks(facts, &facts->step_marks, false);
+    if (facts->wait_marks.count == wait_count) {
+        return LAC_OK;
+    }
+    facts->waits.count = 0;
+    enum lac_status status = LAC_OK;
+    for (uint64_t i = 0; i < facts->wait_marks.count && !status; i++) {
+        const struct lac_mark *wait = &facts->wait_marks.at[i];
+        status =
+            lac_spans_add_unsorted(&facts->waits, wait->start_ns, wait->start_ns + wait->dur_ns);
+    }
+    lac_spans_normalize(&facts->waits, 0);
     return status;
 }

@@ -208,6 +208,62 @@ static void set_copy_kind(struct lac_args_recipe *recipe, const struct lac_membe
     }
 }
 
+static uint8_t detail_memory(const char *text, size_t size)
+{
+    static const struct {
+        const char *text;
+        uint8_t kind;
+    } kinds[] = {{"pageable", LAC_MEMORY_PAGEABLE},     {"pinned", LAC_MEMORY_PINNED},
+                 {"device", LAC_MEMORY_DEVICE},         {"device_static", LAC_MEMORY_DEVICE},
+                 {"array", LAC_MEMORY_ARRAY},           {"managed", LAC_MEMORY_MANAGED},
+                 {"managed_static", LAC_MEMORY_MANAGED}};
+    for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
+        if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0) {
+            return kinds[i].kind;
+        }
+    }
+    return LAC_MEMORY_UNKNOWN;
+}
+
+/* What follows `key` in a word of XProf's details, or NULL. */
+static const char *after_key(const char *word, size_t size, const char *key, size_t *ret_size)
+{
+    const size_t length = strlen(key);
+    if (size < length || memcmp(word, key, length) != 0) {
+        return NULL;
+    }
+    *ret_size = size - length;
+    return word + length;
+}
+
+/* XProf tells a copy or a memset in one text: "kind_src:pinned kind_dst:device size:4096 dest:0
+ * async:1", "kind:device size:4096 async:1". */
+static void set_details(struct lac_args_recipe *recipe, const struct lac_member *arg)
+{
+    const char *text = (const char *)arg->text;
+    for (size_t at = 0; at < arg->text_size;) {
+        const char *end = memchr(text + at, ' ', arg->text_size - at);
+        const size_t size = end != NULL ? (size_t)(end - text) - at : arg->text_size - at;
+        size_t length = 0;
+        const char *value = after_key(text + at, size, "kind_src:", &length);
+        if (value != NULL) {
+            recipe->src = detail_memory(value, length);
+        }
+        value = after_key(text + at, size, "kind_dst:", &length);
+        value = value != NULL ? value : after_key(text + at, size, "kind:", &length);
+        if (value != NULL) {
+            recipe->dst = detail_memory(value, length);
+        }
+        value = after_key(text + at, size, "size:", &length);
+        if (value != NULL) {
+            const struct lac_member bytes = {
+                .kind = LAC_MEMBER_STRING, .text = (const uint8_t *)value, .text_size = length};
+            set_field(recipe, LAC_FIELD_BYTES, &bytes);
+        }
+        at += size + 1;
+    }
+}
+
 /* The keys by which annotations of CUDA graphs name a module, the last one first. */
 static uint8_t module_rank(const struct lac_member *arg)
 {
@@ -273,6 +329,9 @@ static enum lac_status read_template(const uint8_t *text, size_t size_bytes,
             set_dimensions(recipe, LAC_FIELD_BLOCK_X, &arg);
         } else if (lac_member_is(&arg, "kind") && arg.kind == LAC_MEMBER_STRING) {
             set_copy_kind(recipe, &arg);
+        } else if (arg.kind == LAC_MEMBER_STRING && (lac_member_is(&arg, "memcpy_details") ||
+                                                     lac_member_is(&arg, "memset_details"))) {
+            set_details(recipe, &arg);
         } else if (lac_member_is(&arg, "Input Dims") || lac_member_is(&arg, "Input dims")) {
             args->has_shapes = true;
         } else if (lac_member_is(&arg, "Call stack") && arg.kind == LAC_MEMBER_STRING) {
@@ -346,7 +405,7 @@ static enum lac_status add(struct lac_args_cache *cache, struct lac_strings *str
     if (status == LAC_OK) {
         status = LAC_GROW(cache->entries, &cache->capacity, cache->count + 1);
     }
-    if (status == LAC_OK && (recipe.has || recipe.copy_kind)) {
+    if (status == LAC_OK && (recipe.has || recipe.copy_kind || recipe.src || recipe.dst)) {
         status = LAC_GROW(cache->recipes, &cache->recipe_capacity, cache->recipe_count + 1);
         args->recipe = (uint32_t)cache->recipe_count;
     }

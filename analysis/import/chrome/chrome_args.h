@@ -47,7 +47,7 @@ struct lac_args_recipe {
     uint32_t config_row; /**< row of the launch configuration when it does not vary, LAC_NONE */
     uint32_t module;   /**< string id of what PyTorch's annotations of CUDA graphs call it, or 0 */
     uint8_t copy_kind; /**< enum lac_copy_kind, from "kind" */
-    uint8_t src, dst;  /**< enum lac_memory_kind */
+    uint8_t src, dst;  /**< enum lac_memory_kind, from XProf's details of a copy or memset */
     int64_t value[LAC_FIELD_COUNT_];
 };
 

@@ -125,6 +125,10 @@ static enum lac_status copy_row(struct lac_chrome *chrome, const struct lac_inte
     } else if (recipe != NULL && copy.copy_kind == LAC_COPY_UNKNOWN) {
         copy.copy_kind = recipe->copy_kind;
     }
+    if (recipe != NULL && copy.src == LAC_MEMORY_UNKNOWN && copy.dst == LAC_MEMORY_UNKNOWN) {
+        copy.src = recipe->src;
+        copy.dst = recipe->dst;
+    }
     if (copy.bytes < 0) {
         copy.bytes = -1;
     }

@@ -38,6 +38,7 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
         {"gpu_user_annotation", LAC_CLASS_GPU_RANGE},
         {"python_function", LAC_CLASS_PYTHON},
         {"cuda_sync", LAC_CLASS_SYNC},
+        {"cuda_event", LAC_CLASS_SYNC}, /* when a stream reached an event: it names the stream */
         {"overhead", LAC_CLASS_OVERHEAD},
         {"ac2g", LAC_CLASS_LAUNCH_ARROW},
         {"async", LAC_CLASS_LAUNCH_ARROW},
@@ -71,7 +72,8 @@ static uint8_t memory_kind(const char *text, size_t size)
         {"Pageable", LAC_MEMORY_PAGEABLE},    {"Pinned", LAC_MEMORY_PINNED},
         {"Device", LAC_MEMORY_DEVICE},        {"Array", LAC_MEMORY_ARRAY},
         {"Managed", LAC_MEMORY_MANAGED},      {"Managed Static", LAC_MEMORY_MANAGED},
-        {"Device Static", LAC_MEMORY_DEVICE},
+        {"Device Static", LAC_MEMORY_DEVICE}, {"HOST", LAC_MEMORY_PINNED}, /* Intel's from here */
+        {"DEVICE", LAC_MEMORY_DEVICE},        {"SHARED", LAC_MEMORY_MANAGED},
     };
     for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0) {
@@ -79,6 +81,21 @@ static uint8_t memory_kind(const char *text, size_t size)
         }
     }
     return LAC_MEMORY_UNKNOWN; /* "Host" of ROCm says nothing of pinning */
+}
+
+/* "M2D", "H2D", as Intel's tracer and XProf write it: M is the system's memory, H that of the host,
+ * D the device's, S what both share and which lies on the device. */
+static uint8_t short_copy_kind(const char *text)
+{
+    const bool is_kind = strchr("MHDS", text[0]) != NULL && text[0] != '\0' && text[1] == '2' &&
+                         strchr("MHDS", text[2]) != NULL && text[2] != '\0';
+    if (!is_kind) {
+        return LAC_COPY_UNKNOWN;
+    }
+    const bool from_host = text[0] == 'M' || text[0] == 'H';
+    const bool to_host = text[2] == 'M' || text[2] == 'H';
+    return from_host ? (to_host ? LAC_COPY_HTOH : LAC_COPY_HTOD)
+                     : (to_host ? LAC_COPY_DTOH : LAC_COPY_DTOD);
 }
 
 void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
@@ -89,14 +106,18 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
     } kinds[] = {{"HtoD", LAC_COPY_HTOD}, {"DtoH", LAC_COPY_DTOH}, {"DtoD", LAC_COPY_DTOD},
                  {"HtoH", LAC_COPY_HTOH}, {"PtoP", LAC_COPY_PTOP}, {"HtoA", LAC_COPY_HTOD},
                  {"AtoH", LAC_COPY_DTOH}, {"AtoA", LAC_COPY_DTOD}, {"AtoD", LAC_COPY_DTOD},
-                 {"DtoA", LAC_COPY_DTOD}};
+                 {"DtoA", LAC_COPY_DTOD}, {"P2P", LAC_COPY_PTOP}};
     const char *rest = strncmp(name, "Memcpy ", 7) == 0  ? name + 7
                        : strncmp(name, "MEMCPY", 6) == 0 ? name + 6
+                       : strncmp(name, "Memcpy", 6) == 0 ? name + 6 /* XProf: "MemcpyH2D" */
                                                          : NULL;
     for (size_t i = 0; rest != NULL && i < LAC_COUNT_OF(kinds); i++) {
         if (strncmp(rest, kinds[i].text, 4) == 0) {
             copy->copy_kind = kinds[i].kind;
         }
+    }
+    if (rest != NULL && copy->copy_kind == LAC_COPY_UNKNOWN) {
+        copy->copy_kind = short_copy_kind(rest);
     }
     const char *open = strchr(name, '(');
     const char *arrow = open != NULL ? strstr(open, " -> ") : NULL;

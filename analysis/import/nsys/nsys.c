@@ -123,6 +123,7 @@ static void nsys_done(struct lac_nsys *nsys)
     lac_nsys_map_done(&nsys->stream_of);
     lac_nsys_map_done(&nsys->domain_of);
     lac_nsys_map_done(&nsys->gpu_pid_of);
+    lac_nsys_map_done(&nsys->own_gpu_of);
     lac_nsys_map_done(&nsys->metric_of);
     lac_nsys_map_done(&nsys->call_of);
     lac_nsys_map_done(&nsys->marker_of);

@@ -34,9 +34,9 @@ static enum lac_status common(struct lac_nsys *nsys, const struct lac_nsys_rows 
     if (status != LAC_OK || !*ret_is_good) {
         return status;
     }
-    int64_t device = lac_nsys_rows_integer_or(rows, DEVICE, 0);
     int64_t stream = lac_nsys_rows_integer_or(rows, STREAM, 0);
     int64_t process = lac_nsys_rows_integer_or(rows, PROCESS, nsys->own_process);
+    int64_t device = lac_nsys_device(nsys, process, lac_nsys_rows_integer_or(rows, DEVICE, 0));
     int64_t context = lac_nsys_rows_integer_or(rows, CONTEXT, 0);
     uint32_t recorded = lac_nsys_rows_u32(rows, CORRELATION, 0);
     if (device < 0 || device >= LAC_NSYS_DEVICES || stream < 0 || stream > UINT32_MAX) {
@@ -491,6 +491,9 @@ enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys)
     }
     if (status == LAC_OK && nsys->gpu_pid_count > 1) {
         status = find_processes(nsys, "CUPTI_ACTIVITY_KIND_RUNTIME");
+    }
+    if (status == LAC_OK && nsys->gpu_pid_count > 1) {
+        status = lac_nsys_find_own_gpus(nsys);
     }
     for (size_t i = 0; i < LAC_COUNT_OF(TABLES) && status == LAC_OK; i++) {
         status = lac_nsys_each(nsys, TABLES[i].table, TABLES[i].columns, true, TABLES[i].on_row);

@@ -83,6 +83,8 @@ struct lac_nsys {
     uint64_t slice_count;
     int64_t base_ns;                   /**< absolute time of the file's time 0 */
     uint16_t gpu_of[LAC_NSYS_DEVICES]; /**< by CUDA device number: GPU of the machine plus 1 */
+    struct lac_nsys_map own_gpu_of;    /**< process id and its CUDA device number -> GPU plus 1 */
+    bool has_own_gpus; /**< processes mean different GPUs by one number: devices are GPUs */
     char metadata[8192];
     size_t metadata_used;
     char unread[160];
@@ -121,6 +123,14 @@ const char *lac_nsys_column_bytes(const struct lac_nsys *nsys, const struct lac_
 LAC_MUST_USE enum lac_status lac_nsys_intern_own(struct lac_nsys *nsys, uint32_t *ret_id,
                                                  const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- nsys_target.c ---- */
+
+/** Find out whether processes that use a GPU mean different ones by the same number, as they do
+ *  where each sees only its own (CUDA_VISIBLE_DEVICES). Once gpu_pid_of is filled. */
+LAC_MUST_USE enum lac_status lac_nsys_find_own_gpus(struct lac_nsys *nsys);
+/** The device of a row: the number that its process gave it, or that of the machine. */
+int64_t lac_nsys_device(const struct lac_nsys *nsys, int64_t global_id, int64_t device);
 
 /* ---- nsys_rows.c ---- */
 

@@ -374,12 +374,16 @@ static enum lac_copy_kind copy_kind(int64_t from, int64_t to)
                               : LAC_COPY_PTOP;
 }
 
+/* As the PyTorch profiler names them on ROCm, so that traces of both compare: "Host" says nothing of
+ * pinning. */
 static const char *copy_name(enum lac_copy_kind kind)
 {
-    static const char *const NAMES[] = {
-        [LAC_COPY_UNKNOWN] = "Memcpy",   [LAC_COPY_HTOD] = "Memcpy HtoD",
-        [LAC_COPY_DTOH] = "Memcpy DtoH", [LAC_COPY_DTOD] = "Memcpy DtoD",
-        [LAC_COPY_HTOH] = "Memcpy HtoH", [LAC_COPY_PTOP] = "Memcpy PtoP"};
+    static const char *const NAMES[] = {[LAC_COPY_UNKNOWN] = "Memcpy",
+                                        [LAC_COPY_HTOD] = "Memcpy HtoD (Host -> Device)",
+                                        [LAC_COPY_DTOH] = "Memcpy DtoH (Device -> Host)",
+                                        [LAC_COPY_DTOD] = "Memcpy DtoD (Device -> Device)",
+                                        [LAC_COPY_HTOH] = "Memcpy HtoH (Host -> Host)",
+                                        [LAC_COPY_PTOP] = "Memcpy PtoP (Device -> Device)"};
     return NAMES[kind];
 }
 
@@ -396,7 +400,9 @@ static enum lac_status add_copy(struct rocm *rocm, enum lac_copy_kind kind, int6
     enum lac_status status =
         lac_nsys_pass(rocm->nsys, lac_builder_copy(rocm->nsys->builder, &copy, &slice->detail));
     if (status == LAC_OK) {
-        status = lac_nsys_intern_own(rocm->nsys, &slice->name, "%s", copy_name(kind));
+        status = lac_nsys_intern_own(rocm->nsys, &slice->name, "%s",
+                                     slice->kind == LAC_SLICE_MEMSET ? "Memset (Device)"
+                                                                     : copy_name(kind));
     }
     return status == LAC_OK ? lac_nsys_add(rocm->nsys, slice) : status;
 }

@@ -60,11 +60,84 @@ static enum lac_status on_thread(struct lac_nsys *nsys, const struct lac_nsys_ro
 
 /* ---- devices ---- */
 
+enum { PID_BITS = 0xffffff, ANY_DEVICE = LAC_NSYS_DEVICES };
+
+static uint64_t own_gpu_key(int64_t pid, int64_t device)
+{
+    return (uint64_t)(pid & PID_BITS) << 32 | (uint64_t)device;
+}
+
+/* Which processes use a GPU, by the number that the table of devices has. */
+static enum lac_status mark_processes(struct lac_nsys *nsys)
+{
+    const struct lac_nsys_map *users = &nsys->gpu_pid_of;
+    for (uint64_t i = 0; i < users->slot_count; i++) {
+        if (users->values[i] == LAC_NONE) {
+            continue;
+        }
+        uint32_t *entry =
+            lac_nsys_map_at(&nsys->own_gpu_of, own_gpu_key((int64_t)users->keys[i], ANY_DEVICE));
+        if (entry == NULL) {
+            return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
+        }
+        *entry = 1;
+    }
+    return LAC_OK;
+}
+
+/* What a process calls a GPU of the machine, and whether another one calls another GPU so. */
+static enum lac_status on_own_gpu(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    const uint32_t gpu = lac_nsys_rows_u32(rows, 0, LAC_NONE);
+    const uint32_t cuda = lac_nsys_rows_u32(rows, 1, LAC_NONE);
+    int64_t pid;
+    if (gpu >= LAC_NSYS_DEVICES || cuda >= LAC_NSYS_DEVICES ||
+        !lac_nsys_rows_integer(rows, 2, &pid)) {
+        return LAC_OK;
+    }
+    if (lac_nsys_map_get(&nsys->own_gpu_of, own_gpu_key(pid, ANY_DEVICE)) == LAC_NONE) {
+        return LAC_OK; /* who launched the others may see all of them */
+    }
+    uint32_t *entry = lac_nsys_map_at(&nsys->own_gpu_of, own_gpu_key(pid, cuda));
+    if (entry == NULL) {
+        return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
+    }
+    *entry = gpu + 1;
+    nsys->has_own_gpus =
+        nsys->has_own_gpus || (nsys->gpu_of[cuda] != 0 && nsys->gpu_of[cuda] != gpu + 1);
+    nsys->gpu_of[cuda] = (uint16_t)(gpu + 1);
+    return LAC_OK;
+}
+
+enum lac_status lac_nsys_find_own_gpus(struct lac_nsys *nsys)
+{
+    static const char *const COLUMNS[] = {"gpuId", "cudaId", "pid", NULL};
+    enum lac_status status = mark_processes(nsys);
+    if (status == LAC_OK) {
+        status = lac_nsys_each(nsys, "TARGET_INFO_CUDA_DEVICE", COLUMNS, false, on_own_gpu);
+    }
+    if (status == LAC_OK && nsys->has_own_gpus) {
+        lac_model_report(nsys->model, LAC_REPORT_INFO, "devices_by_machine", 1, 0,
+                         "Processes see GPUs of their own under the same numbers: devices have the "
+                         "machine's numbers.");
+    }
+    return status;
+}
+
+int64_t lac_nsys_device(const struct lac_nsys *nsys, int64_t global_id, int64_t device)
+{
+    if (!nsys->has_own_gpus || device < 0 || device >= LAC_NSYS_DEVICES) {
+        return device;
+    }
+    const uint32_t gpu = lac_nsys_map_get(&nsys->own_gpu_of, own_gpu_key(global_id >> 24, device));
+    return gpu != LAC_NONE && gpu != 0 ? (int64_t)gpu - 1 : device;
+}
+
 /* CUDA device number -> GPU of the machine, where the file says; else the same number. */
 static enum lac_status on_cuda_device(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
-    uint32_t gpu = lac_nsys_rows_u32(rows, 0, LAC_NONE);
-    uint32_t cuda = lac_nsys_rows_u32(rows, 1, LAC_NONE);
+    const uint32_t gpu = lac_nsys_rows_u32(rows, 0, LAC_NONE);
+    const uint32_t cuda = nsys->has_own_gpus ? gpu : lac_nsys_rows_u32(rows, 1, LAC_NONE);
     if (gpu < LAC_NSYS_DEVICES && cuda < LAC_NSYS_DEVICES) {
         nsys->gpu_of[cuda] = (uint16_t)(gpu + 1);
     }

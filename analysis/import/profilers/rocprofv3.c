@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_BYTES = 512, AGENTS_MAX = 512, SYMBOLS_NEAR = 4 };
+enum { HEAD_BYTES = 512, AGENTS_MAX = 512, GPUS_MAX = 1024, SYMBOLS_NEAR = 4 };
 
 static const char ROOT[] = "rocprofiler-sdk-tool";
 
@@ -41,7 +41,7 @@ bool lac_rocprofv3_is_its_own(const uint8_t *head, size_t size_bytes)
 
 struct agent {
     int64_t handle;
-    int64_t number; /**< of a GPU, in the order of the file; -1: no GPU */
+    int64_t number; /**< of a GPU; -1: no GPU */
     const struct lac_plain *name;
 };
 
@@ -55,7 +55,9 @@ struct reader {
     struct lac_profile_file document;
     struct agent agents[AGENTS_MAX];
     uint32_t agent_count;
-    int64_t gpu_count; /**< of all processes so far */
+    int64_t nodes[GPUS_MAX]; /**< by GPU: its node in the machine plus 1, 0: free, -1: unknown */
+    uint32_t corr_base;      /**< added to a call's number: each process counts from 1 */
+    uint32_t corr_last;      /**< the largest so far */
     const struct lac_plain *symbols;
     const struct lac_plain *kinds; /**< of records: their names and those of their operations */
     struct marker_text *markers;   /**< of the process, by call; owned */
@@ -101,6 +103,32 @@ static enum lac_status text_name(struct reader *reader, const struct lac_plain *
 
 /* -- what the records name --------------------------------------------------------------------- */
 
+/** The number of a GPU: that of its kind, where the file says it, else the next one. A node of the
+ *  machine is the same GPU in every process, whatever of it each may see; -1: too many. */
+static int64_t gpu_of(struct reader *reader, const struct lac_plain *agent)
+{
+    int64_t node = -1;
+    int64_t wanted = 0;
+    node = number(agent, "node_id", &node) && node >= 0 && node < UINT32_MAX ? node + 1 : -1;
+    for (int64_t i = 0; i < GPUS_MAX && node > 0; i++) {
+        if (reader->nodes[i] == node) {
+            return i;
+        }
+    }
+    if (!number(agent, "logical_node_type_id", &wanted) || wanted < 0 || wanted >= GPUS_MAX ||
+        reader->nodes[wanted] != 0) {
+        wanted = 0;
+    }
+    while (wanted < GPUS_MAX && reader->nodes[wanted] != 0) {
+        wanted++;
+    }
+    if (wanted == GPUS_MAX) {
+        return -1;
+    }
+    reader->nodes[wanted] = node;
+    return wanted;
+}
+
 static enum lac_status read_agents(struct reader *reader, const struct lac_plain *tool)
 {
     const struct lac_plain *agents = lac_plain_get(tool, "agents");
@@ -116,7 +144,10 @@ static enum lac_status read_agents(struct reader *reader, const struct lac_plain
         if (!number(from, "type", &type) || type != 2) {
             continue; /* a processor, or what is no agent */
         }
-        agent->number = reader->gpu_count++;
+        agent->number = gpu_of(reader, from);
+        if (agent->number < 0) {
+            continue;
+        }
         uint32_t name = 0;
         status = text_name(
             reader, lac_plain_is(product, LAC_PLAIN_TEXT) ? product : lac_plain_get(from, "name"),
@@ -388,7 +419,8 @@ static enum lac_status marker(struct reader *reader, const struct lac_plain *rec
 }
 
 /* The times of a record, and the number that a call and its operations share. */
-static bool begin_slice(const struct lac_plain *record, struct lac_slice_in *slice)
+static bool begin_slice(struct reader *reader, const struct lac_plain *record,
+                        struct lac_slice_in *slice)
 {
     int64_t end = 0;
     int64_t correlation = 0;
@@ -400,8 +432,9 @@ static bool begin_slice(const struct lac_plain *record, struct lac_slice_in *sli
     }
     slice->dur_ns = end - slice->start_ns;
     if (number(lac_plain_get(record, "correlation_id"), "internal", &correlation) &&
-        correlation > 0 && correlation < UINT32_MAX) {
-        slice->corr = (uint32_t)correlation;
+        correlation > 0 && correlation < UINT32_MAX - reader->corr_base) {
+        slice->corr = reader->corr_base + (uint32_t)correlation;
+        reader->corr_last = slice->corr > reader->corr_last ? slice->corr : reader->corr_last;
     }
     return true;
 }
@@ -416,7 +449,7 @@ read_list(struct reader *reader, const struct lac_plain *records,
     enum lac_status status = LAC_OK;
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
         struct lac_slice_in slice;
-        bool is_good = begin_slice(records->items[i], &slice);
+        bool is_good = begin_slice(reader, records->items[i], &slice);
         if (!lac_document_visit(&reader->document, 1) ||
             profile->model->info.slice_count >= reader->document.options->limits.slice_count_max ||
             profile->model->track_count > reader->document.options->limits.track_count_max) {
@@ -479,6 +512,7 @@ static enum lac_status read_root(struct reader *reader)
         status = read_process(reader, tools); /* one process, without a list around it */
     }
     for (uint32_t i = 0; lac_plain_is(tools, LAC_PLAIN_LIST) && i < tools->count && !status; i++) {
+        reader->corr_base = reader->corr_last;
         status = read_process(reader, tools->items[i]);
     }
     if (status == LAC_OK && reader->document.profile.model->info.slice_count == 0) {
