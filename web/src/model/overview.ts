@@ -137,12 +137,12 @@ export function sumOf(analysis: Analysis, device: DeviceAnalysis): TimeSum {
  */
 export function waitingOutsideNs(analysis: Analysis, device: DeviceAnalysis): number | undefined {
   const {partition, steps} = analysis;
-  if (!partition || partition.device !== device.id || partition.per === 'recording')
-    return undefined;
-  if (device.idle_ns === undefined) return undefined;
-  const parts = sumOf(analysis, device);
-  const perStep = segmentsOf(parts).reduce((sum, s) => sum + (s.cause ? s.valueNs : 0), 0);
-  const outside = perStep * (steps?.kept_count ?? 0) - device.idle_ns;
+  if (partition?.device !== device.id || partition.per === 'recording') return undefined;
+  const perStep = segmentsOf(sumOf(analysis, device)).reduce(
+    (sum, {cause, valueNs}) => sum + (cause ? valueNs : 0),
+    0,
+  );
+  const outside = perStep * (steps?.kept_count ?? 0) - (device.idle_ns ?? Infinity);
   return outside > OUTSIDE_MIN * partition.total_ns ? outside : undefined;
 }
 

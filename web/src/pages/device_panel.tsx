@@ -229,7 +229,7 @@ function Legend(props: {
       {problem !== undefined && <p class="panel-note">{problem}</p>}
       {outsideNs !== undefined && (
         <p class="panel-note">
-          {`${formatDuration(outsideNs)} of the waiting is before the GPU’s first operation or after its last: the timeline shows gaps between operations only.`}
+          {`${formatDuration(outsideNs)} of the waiting is before the GPU’s first operation or after its last, and no gap in the timeline.`}
         </p>
       )}
       <DeviceFacts device={device} />

@@ -76,8 +76,7 @@ const METRICS = [
   {
     key: 'cpu',
     label: 'Host threads',
-    definition:
-      'Time on the host’s threads, summed: it may exceed the recording. Threads that only wait are left out',
+    definition: 'Summed over threads, so it may exceed the recording; without those that only wait',
   },
 ] as const;
 
@@ -95,7 +94,7 @@ const BYS = [
     key: 'python',
     label: 'Python',
     definition:
-      'Python functions, operators and ranges. In recordings of Lacuna: samples of the stacks, each 20 ms and by the line that ran, not exact calls',
+      'Python functions, operators and ranges; in recordings of Lacuna, samples by line, each 20 ms',
   },
   {
     key: 'module',
@@ -439,31 +438,20 @@ function AreaNote(props: {
   const steps =
     reply !== undefined && reply.steps > 0 ? plural(reply.steps, props.unit) : undefined;
   if (!area) {
-    const isWhole =
-      reply !== undefined && reply.t0_ns <= 0 && reply.t1_ns >= props.trace.duration_ns;
-    const chosen = flameSteps.value;
-    const toggle = (value: string, label: string, title: string): JSX.Element => (
-      <button
-        type="button"
-        class="plain-link"
-        title={title}
-        onClick={() => show({...ANEW, flameSteps: value})}
-      >
-        {label}
-      </button>
-    );
+    const isWhole = reply && reply.t0_ns <= 0 && reply.t1_ns >= props.trace.duration_ns;
+    const isUsual = flameSteps.value === '';
     return (
       <span class="muted num flame-span">
         {isWhole ? [/* text */ 'whole trace', steps].filter(Boolean).join(', ') : steps}
-        {chosen === '' &&
-          !isWhole &&
-          steps !== undefined &&
-          toggle(
-            ALL_TIME,
-            'whole trace',
-            'Also what lies outside of the steps that the verdict measures',
-          )}
-        {chosen !== '' && toggle('', 'measured steps', 'Only the steps that the verdict measures')}
+        {(!isUsual || !isWhole) && (
+          <button
+            type="button"
+            class="plain-link"
+            onClick={() => show({...ANEW, flameSteps: isUsual ? ALL_TIME : ''})}
+          >
+            {isUsual ? 'whole trace' : 'measured steps'}
+          </button>
+        )}
       </span>
     );
   }
@@ -480,7 +468,6 @@ function AreaNote(props: {
         type="button"
         class="button button-quiet button-icon"
         title="Show the whole trace"
-        aria-label="Show the whole trace instead of the selected area"
         onClick={() => show({selection: undefined, flameFocus: 0, flameDropped: []})}
       >
         <IconClose />

@@ -23,12 +23,6 @@ export interface NameDelta {
   readonly bNs: number;
 }
 
-/** What did not change has no color. */
-function toneClass({aNs, bNs}: NameDelta): string {
-  if (Math.round(aNs) === Math.round(bNs)) return '';
-  return bNs > aNs ? 'is-slower' : 'is-faster';
-}
-
 export function FlameTable(props: {
   tree: FlameTree;
   layout: FlameLayout;
@@ -121,9 +115,7 @@ export function FlameTable(props: {
             <tr key={row.name}>
               <th scope="row">
                 <span class="flame-name">
-                  {row.name === SUMMED ? (
-                    <span class="flame-center" />
-                  ) : (
+                  {row.name !== SUMMED && (
                     <button
                       type="button"
                       class="button button-quiet button-icon flame-center"
@@ -139,7 +131,7 @@ export function FlameTable(props: {
                     class="plain-link ellipsis"
                     title={
                       row.name === SUMMED
-                        ? 'Each below 0.05 % of all: show them one by one'
+                        ? 'Show them one by one'
                         : `${row.name} (${word('slice_kinds', row.kind).label}): its widest frame in the graph`
                     }
                     onClick={() => props.onFocus(row.node)}
@@ -153,7 +145,7 @@ export function FlameTable(props: {
                   <td class="num cell-num">{formatAmount(delta.aNs, props.amount)}</td>
                   <td class="num cell-num">{formatAmount(delta.bNs, props.amount)}</td>
                   <td
-                    class={`num cell-num ${toneClass(delta)}`}
+                    class={`num cell-num tone${Math.sign(Math.round(delta.bNs - delta.aNs))}`}
                     title={exactAmount(delta.bNs - delta.aNs, props.amount)}
                   >
                     {delta.bNs > delta.aNs ? '+' : ''}

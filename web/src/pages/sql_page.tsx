@@ -191,11 +191,7 @@ interface AnswerProps {
 function AnswerView({answer, trace, query}: AnswerProps): JSX.Element {
   switch (answer.kind) {
     case 'none':
-      return (
-        <p class="muted sql-error">
-          Run shows the rows here. A question beside this fills in its query.
-        </p>
-      );
+      return <p class="muted sql-error">Run shows the rows here.</p>;
     case 'running':
       return <Loading what="the rows" />;
     case 'failed':
