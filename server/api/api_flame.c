@@ -147,8 +147,8 @@ static bool ask_measured(struct lac_trace_file *file, struct lac_response *respo
     }
     lac_trace_file_steps(file, &steps);
     asked->spans = calloc((size_t)steps.count + 1, sizeof(*asked->spans));
-    for (uint32_t s = 0;
-         asked->spans != NULL && s < facts.analysis->step_count && s < steps.count; s++) {
+    for (uint32_t s = 0; asked->spans != NULL && s < facts.analysis->step_count && s < steps.count;
+         s++) {
         if (facts.analysis->steps[s].left_out == LAC_STEP_KEPT) {
             add_step(asked, &steps, s);
         }
