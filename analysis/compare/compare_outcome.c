@@ -222,7 +222,7 @@ static void judge(struct lac_comparison *comparison, const char *metric,
 void lac_compare_outcome(const struct lac_compare_facts *a, const struct lac_compare_facts *b,
                          struct lac_comparison *comparison)
 {
-    comparison->result.text = "no loss or accuracy counter in both traces";
+    comparison->result.text = "no loss or accuracy counter that both traces have";
     comparison->result.value[0] = comparison->result.value[1] = (double)NAN;
     comparison->result.spread = (double)NAN;
     for (int metric = 0; metric < LAC_COMPARE_METRIC_COUNT && !comparison->result.is_known;

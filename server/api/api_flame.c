@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/order.h"
 #include "server/api/app.h"
+#include "server/api/kept_facts.h"
 #include "server/base/buffer.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
@@ -20,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /** Frames of a graph in full: about 8 MB of JSON. */
 enum { FULL_NODES_MAX = 100000 };
@@ -107,9 +109,10 @@ static int by_start(const void *a, const void *b)
                      ((const struct lac_flame_span *)b)->start_ns);
 }
 
-/** Those that touch or overlap are one. */
-static void join_spans(struct lac_api_flame *asked)
+/** Count only what lies in them; those that touch or overlap are one. */
+static void use_spans(struct lac_api_flame *asked)
 {
+    struct lac_flame_options *options = &asked->options;
     uint32_t kept = 0;
 
     qsort(asked->spans, asked->options.span_count, sizeof(*asked->spans), by_start);
@@ -122,7 +125,45 @@ static void join_spans(struct lac_api_flame *asked)
             last->end_ns = asked->spans[i].end_ns;
         }
     }
-    asked->options.span_count = kept + 1;
+    options->span_count = kept + 1;
+    options->spans = asked->spans;
+    options->t0_ns = asked->spans[0].start_ns;
+    options->t1_ns = asked->spans[kept].end_ns;
+}
+
+/** Time in the steps that the verdict's mean is of, so that what a step takes is told alike; without
+ *  such steps the whole trace. Of profiles without times always that. */
+static bool ask_measured(struct lac_trace_file *file, struct lac_response *response,
+                         struct lac_api_flame *asked)
+{
+    struct lac_kept_facts facts = {.analysis = NULL};
+    struct lac_trace_steps steps = {0};
+
+    if (asked->options.metric == LAC_FLAME_PROFILE) {
+        return true;
+    }
+    if (!lac_kept_facts_open(file, response, &facts)) {
+        return false;
+    }
+    lac_trace_file_steps(file, &steps);
+    asked->spans = calloc((size_t)steps.count + 1, sizeof(*asked->spans));
+    for (uint32_t s = 0; asked->spans != NULL && s < facts.analysis->step_count && s < steps.count;
+         s++) {
+        if (facts.analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            add_step(asked, &steps, s);
+        }
+    }
+    lac_kept_facts_close(file, &facts);
+    if (asked->spans == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+        return false;
+    }
+    if (asked->options.span_count == 0) {
+        asked->step_count = 0;
+    } else {
+        use_spans(asked);
+    }
+    return true;
 }
 
 /** Time in the chosen steps: those of the device, or between the host's marks. */
@@ -139,6 +180,9 @@ static bool ask_steps(struct lac_trace_file *file, const struct lac_request *req
 
     if (text == NULL) {
         return true;
+    }
+    if (strcmp(text, "measured") == 0) {
+        return ask_measured(file, response, asked);
     }
     lac_trace_file_steps(file, &steps);
     ranges = malloc(LAC_QUERY_RANGES_MAX * sizeof(*ranges));
@@ -167,10 +211,7 @@ static bool ask_steps(struct lac_trace_file *file, const struct lac_request *req
         lac_response_error(response, 400, "bad_request", "steps: these have no length");
         status = LAC_ERR_MISUSE;
     } else {
-        join_spans(asked);
-        options->spans = asked->spans;
-        options->t0_ns = asked->spans[0].start_ns;
-        options->t1_ns = asked->spans[options->span_count - 1].end_ns;
+        use_spans(asked);
     }
     return status == LAC_OK;
 }

@@ -229,8 +229,11 @@ bool lac_svg_flame(struct lac_svg *svg, const struct lac_report_source *source)
         svg->body.status = LAC_ERR_NOMEM;
         return false;
     }
-    bool has_any =
-        lac_svg_frames(svg, source, source->flame != NULL ? source->flame : made, options.metric);
+    /* of the whole trace, also of what lies outside of the steps: by their number it would be another
+     * amount per step than the verdict's */
+    struct lac_flame whole = *(source->flame != NULL ? source->flame : made);
+    whole.step_count = 0;
+    bool has_any = lac_svg_frames(svg, source, &whole, options.metric);
     lac_flame_destroy(made);
     return has_any;
 }

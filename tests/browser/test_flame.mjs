@@ -38,7 +38,7 @@ function modelTrace(longer = 1) {
   return JSON.stringify({schemaVersion: 1, deviceProperties: [{id: 0, name: 'GPU'}], traceEvents});
 }
 const drawn = {before: hostTrace(600), after: hostTrace(300), model: modelTrace(), longer: modelTrace(3)};
-const {server, page, complaints, answered, main} = await stage({files: (scratch) => Object.entries(drawn).map(([name, text]) => {
+const {server, page, complaints, answered, main} = await stage({demo: ['1-two-workers'], files: (scratch) => Object.entries(drawn).map(([name, text]) => {
   const path = join(scratch, `${name}.json`);
   writeFileSync(path, text);
   return path;
@@ -67,7 +67,7 @@ const steps = [
     await row('small').getByRole('button', {name: 'Callers and callees of small'}).click();
     const sandwich = page.getByTestId('sandwich');
     // twice in each of four steps: 50 and 60 us
-    await eventually(async () => assert.match(await sandwich.innerText(), /small: 110\sµs per step/));
+    await eventually(async () => assert.match(await sandwich.innerText(), /small\s+110\sµs per step/));
     await page.getByRole('application', {name: /^Callers of small/}).press('ArrowDown');
     await until(() => /of=small/.test(page.url()));
     await page.reload();
@@ -98,7 +98,7 @@ const steps = [
   }],
   ['what the server summed opens', async () => {
     assert.equal(await row('leaf 7').count(), 0);
-    await rows.filter({hasText: /^\.\.\. \d+ more/}).first().locator('.plain-link').click();
+    await rows.filter({hasText: /^small frames/}).first().locator('.plain-link').click();
     await until(() => /detail=full/.test(page.url()));
     await row('leaf 7').waitFor();
   }],
@@ -166,6 +166,31 @@ const steps = [
     await page.keyboard.press('Enter');
     await page.getByText('steps: the trace has 3, the first is 0').waitFor();
     assert.ok(complaints.splice(0).every((text) => /400/.test(text)), 'what was refused, and nothing else');
+  }],
+  ['a step takes here what the verdict says of it, and the whole trace is one press away', async () => {
+    const id = idOf('1-two-workers');
+    const {partition} = await (await server.api(`traces/${id}/analysis`)).json();
+    const working = Object.entries(partition.parts_ns).reduce((sum, [part, ns]) => (/^(compute|exposed_)/.test(part) ? sum + ns : sum), 0);
+    await page.goto(`${server.base}/t/${id}?view=flame&m=gpu`);
+    const all = page.locator('.crumb').first();
+    await until(async () => (await all.innerText()).replace(/\s/g, ' ') === `all ${Math.round(working / 1e6)} ms per step`);
+    await page.getByRole('button', {name: 'whole trace', exact: true}).click();
+    await until(() => /steps=all/.test(page.url()));
+    await until(async () => parseInt((await all.innerText()).slice(4)) > Math.round(working / 1e6) + 5, 'with what runs after the last step');
+    await page.getByText(/^whole trace, 28 steps/).waitFor();
+    assert.equal(await page.getByLabel('Steps').inputValue(), '');
+    await page.getByRole('button', {name: 'measured steps', exact: true}).click();
+    await until(() => !/steps=/.test(page.url()));
+  }],
+  ['a narrow window has the table below the graph, both in sight', async () => {
+    const size = page.viewportSize();
+    await page.setViewportSize({width: 768, height: 1024});
+    await page.goto(`${server.base}/t/${idOf('1-two-workers')}?view=flame&m=gpu`);
+    await rows.first().waitFor();
+    const [graph, table] = [await page.locator('.flame').boundingBox(), await page.locator('.flame-table-box').boundingBox()];
+    assert.ok(graph.height >= 240 && graph.height < 700, `graph ${graph.height}`);
+    assert.ok(table.y >= graph.y + graph.height && table.y < 900, `table at ${table.y}`);
+    await page.setViewportSize(size);
   }],
   ['what was not recorded cannot be chosen, and says how it would be', async () => {
     await open();

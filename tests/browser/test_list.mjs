@@ -12,10 +12,12 @@ const names = () => page.locator('.trace-row .row-link').allInnerTexts();
 const row = (name) => page.locator('.trace-row', {hasText: name});
 
 const steps = [
-  ['each trace is one line with its step times', async () => {
+  ['each trace is one row with its whole verdict and its step times', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
     await row(series[0]).waitFor();
     assert.ok((await row(series[0]).boundingBox()).height <= 42);
+    const verdict = row(series[0]).locator('.cell-verdict');
+    assert.ok(await verdict.evaluate((cell) => cell.scrollHeight <= cell.clientHeight + 1 && cell.scrollWidth <= cell.clientWidth), 'cut off');
     await row(series[0]).locator('.spark svg').waitFor();
     await eventually(async () => {
       assert.match(await row(series[0]).locator('.gain').innerText(), /2\.0× faster/);

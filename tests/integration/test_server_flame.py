@@ -2,10 +2,14 @@
 """Flame graphs of steps, rows and modules, and in the order of time, against a plain computation over the trace's events."""
 import collections
 import json
+import os
+import subprocess
+import tempfile
 import unittest
 
-from server_harness import Server, main
+from server_harness import ROOT, Server, main
 
+SIMULATOR = os.path.join(ROOT, "build/release/simulator")
 STEPS = 5
 STREAMS = (7, 20)
 MODULES = ("nn.Module: Net_0", "nn.Module: Conv_0", "nn.Module: Linear_0")
@@ -103,6 +107,39 @@ class Flames(unittest.TestCase):
         for (first, end), step in zip(spans, (1, 2)):
             self.assertEqual(self.flame(metric="cpu", by="python", steps=step)["total_ns"],
                              self.flame(metric="cpu", by="python", t0=first, t1=end)["total_ns"])
+
+    def test_measured_steps_are_those_of_the_verdict(self):
+        """What a step waits is the same in the graph and in the verdict, which leaves steps out."""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([SIMULATOR, folder, "--seed", "7", "--ranks"], check=True, capture_output=True)
+            with open(os.path.join(folder, "random-000007-rank1.json"), "rb") as file:
+                rank = self.server.upload(file.read(), "rank_1")
+        self.server.wait_ready(rank)
+
+        def flame(**query):
+            return self.server.api(f"/traces/{rank}/flame?" + "&".join(f"{key}={value}" for key, value in query.items()))
+
+        measured = self.server.api(f"/traces/{rank}/analysis")["steps"]
+        left_out = {row["index"] for row in measured["left_out"]}
+        kept = [s for s in range(measured["count"]) if s not in left_out]
+        self.assertTrue(0 < len(kept) < measured["count"], measured)
+        for metric in ("gpu", "waiting", "cpu"):
+            got = flame(metric=metric, steps="measured")
+            self.assertEqual(got, flame(metric=metric, steps=",".join(map(str, kept))))
+            self.assertEqual(got["steps"], measured["kept_count"])
+        parts = measured["partition_ns"]
+        idle = sum(parts.values()) - sum(parts[name] for name in ("compute", "exposed_comm", "exposed_copy", "exposed_memset"))
+        per_step = {steps: flame(metric="waiting", **asked) for steps, asked in (("measured", {"steps": "measured"}), ("whole", {}))}
+        per_step = {steps: reply["total_ns"] / reply["steps"] for steps, reply in per_step.items()}
+        self.assertAlmostEqual(per_step["measured"], idle, delta=idle / 100)
+        self.assertNotAlmostEqual(per_step["whole"], idle, delta=idle / 10)
+
+    def test_without_measured_steps_it_is_the_whole_trace(self):
+        stacks_alone = self.server.upload(b"main;work 3\nmain;rest 1\n", "folded")
+        self.server.wait_ready(stacks_alone)
+        whole, measured = (self.server.api(f"/traces/{stacks_alone}/flame?metric=cpu{rest}") for rest in ("", "&steps=measured"))
+        self.assertEqual(measured, whole)
+        self.assertGreater(whole["total_ns"], 0)
 
     def test_a_stream_is_its_own_operations(self):
         whole = [(0, 1 << 50)]

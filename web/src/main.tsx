@@ -25,6 +25,10 @@ import {
   runId,
   traceId,
 } from './model/view_state';
+// in both parts that come later: as a part of its own it compresses worse
+import './flame/flame_canvas';
+import './model/data_table';
+import './timeline/data/rows';
 import {DropZone} from './pages/drop_zone';
 import {ListPage} from './pages/list_page';
 import {TracePage} from './pages/trace_page';

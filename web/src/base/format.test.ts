@@ -168,6 +168,13 @@ test('a time has the digits that tell its start from its end', () => {
   assert.equal(plain(formatAt(0, 5)), '0 ms');
 });
 
+test('microseconds of a sentence have the sign of those beside it', () => {
+  assert.equal(
+    unbroken('launched by cuLaunchKernelEx (30 us), 4 use it'),
+    'launched by cuLaunchKernelEx (30\u00a0µs), 4 use it',
+  );
+});
+
 test('a number stays with its unit', () => {
   assert.equal(
     unbroken('The GPU waits 369 ms of 750 ms (49 %) in 28 steps, 2 hours of 3 h, 4 GB.'),

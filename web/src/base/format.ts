@@ -227,9 +227,12 @@ export function rateUnit(unit: string): string {
   return `${unit}/s`;
 }
 
-/** A text in which no line ends between a number and its unit. */
+/** A sentence of the program as the page writes it: no line ends between a number and its unit, and
+ *  microseconds have the sign that they have in every number here ("us" is for terminals). */
 export function unbroken(text: string): string {
-  return text.replace(/(\d) (?=(?:[nµm]?s|min|h|%|[kMG]i?B)(?![\p{L}\d]))/gu, '$1\u00a0');
+  return text
+    .replace(/(\d) us(?![\p{L}\d])/gu, '$1 µs')
+    .replace(/(\d) (?=(?:[nµm]?s|min|h|%|[kMG]i?B)(?![\p{L}\d]))/gu, '$1\u00a0');
 }
 
 /** What stands at the start of a line or alone on it. Names of code keep their letters. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {callersOf, calleesOf, differenceOf, foldChains, invertTree, toneOf} from './flame_shapes';
-import {buildTree, type FlameTree} from './flame_tree';
+import {buildTree, SUMMED, type FlameTree} from './flame_tree';
 
 /** A tree of stacks with their own time, such as {'a/b': 3}. */
 function treeOf(stacks: Readonly<Record<string, number>>): FlameTree {
@@ -102,4 +102,13 @@ test('a difference is by the step, and shows what is in one alone', () => {
   assert.deepEqual(sides('new'), [0, 3]);
   assert.deepEqual([toneOf(both, at('gone')), toneOf(both, at('new'))], [-1, 1]);
   assert.equal(both.tree.valueNs[0], 15);
+});
+
+test('what is summed on both sides is one frame, though each side sums another number', () => {
+  const a = {tree: treeOf({'f/x': 10, 'f/... 17 more': 4}), steps: 1};
+  const b = {tree: treeOf({'f/x': 10, 'f/... 15 more': 3}), steps: 1};
+  const both = differenceOf(a, b);
+  const at = both.tree.name.indexOf(SUMMED);
+  assert.deepEqual([both.aNs[at], both.bNs[at]], [4, 3]);
+  assert.equal(both.tree.count, 4);
 });

@@ -1,6 +1,6 @@
 // Other shapes of a flame graph: inverted, callers and callees of one name, chains folded into one
 // frame, two graphs over each other. Pure; each gives a tree of its own.
-import {buildTree, type FlameTree} from './flame_tree';
+import {buildTree, isSummed, SUMMED, type FlameTree} from './flame_tree';
 
 /** A tree while it grows: frames found by parent and name. */
 class Growing {
@@ -188,8 +188,10 @@ export function differenceOf(
     const at = new Int32Array(tree.count);
     const steps = Math.max(1, side.steps);
     for (let i = 0; i < tree.count; i++) {
-      if (i > 0)
-        at[i] = growing.child(at[tree.parent[i] ?? 0] ?? 0, tree.name[i] ?? '', tree.kind[i] ?? '');
+      // what is summed of a frame is one thing on both sides, whatever number of frames that is
+      const name = tree.name[i] ?? '';
+      const both = isSummed(name) ? SUMMED : name;
+      if (i > 0) at[i] = growing.child(at[tree.parent[i] ?? 0] ?? 0, both, tree.kind[i] ?? '');
       const own = at[i] ?? 0;
       into[own] = (into[own] ?? 0) + selfOf(tree, i) / steps;
       growing.slices[own] = (growing.slices[own] ?? 0) + (tree.slices[i] ?? 0);

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {buildTree, layoutTree, neighbor, nodeAt, pathTo, searchTree, tableOf} from './flame_tree';
+import {
+  buildTree,
+  isSummed,
+  layoutTree,
+  neighbor,
+  nodeAt,
+  pathTo,
+  searchTree,
+  SUMMED,
+  tableOf,
+} from './flame_tree';
 
 /** "name value" lines, indented by depth, as a tree in preorder. */
 function fromText(text: string) {
@@ -111,6 +121,28 @@ test('the table sums by name, recursion once', () => {
     rows.reduce((sum, r) => sum + r.selfNs, 0),
     90,
   );
+});
+
+test('what the server summed is one row, however many frames it sums in each place', () => {
+  const nodes = {
+    name: ['all', 'a', '... 5 more', 'b', '... 2 more'],
+    parent: [-1, 0, 1, 0, 3],
+    value_ns: [100, 60, 30, 40, 10],
+    self_ns: [0, 30, 30, 30, 10],
+    count: [1, 1, 5, 1, 2],
+    kind: ['other', 'op', 'op', 'op', 'op'],
+  };
+  const pruned = buildTree(nodes);
+  const rows = tableOf(pruned, layoutTree(pruned, ALL, []));
+  assert.deepEqual(
+    rows.map(row => [row.name, row.selfNs, row.slices, row.node]),
+    [
+      [SUMMED, 40, 7, 2],
+      ['a', 30, 1, 1],
+      ['b', 30, 1, 3],
+    ],
+  );
+  assert.ok(isSummed(SUMMED) && isSummed('... 12 more') && !isSummed('more'));
 });
 
 test('arrow keys walk the tree', () => {

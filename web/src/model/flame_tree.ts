@@ -151,7 +151,16 @@ export function searchTree(
   return {hit, frames, totalNs};
 }
 
+/** What frames that the server summed are called where frames of one name are one, whatever number of
+ *  them each sums. */
+export const SUMMED = /* text */ 'small frames';
+
+/** Frames that the server summed, because each was below a part in two thousand of all. */
+export const isSummed = (name: string): boolean =>
+  name === SUMMED || /^(\.\.\.|…) \d+ more/.test(name);
+
 export interface FlameRow {
+  /** {@link SUMMED}: of all frames that the server summed. */
   readonly name: string;
   readonly kind: string;
   readonly selfNs: number;
@@ -172,7 +181,8 @@ export function tableOf(tree: FlameTree, layout: FlameLayout): readonly FlameRow
   for (let i = layout.focus; i < last; i++) {
     const value = layout.valueNs[i] ?? 0;
     if (value <= 0 || i === 0) continue;
-    const name = tree.name[i] ?? '';
+    const own = tree.name[i] ?? '';
+    const name = isSummed(own) ? SUMMED : own;
     const children = childrenValue(tree, layout, i);
     const row = rows.get(name) ?? {
       kind: tree.kind[i] ?? '',

@@ -43,3 +43,9 @@ async function loadAll(traceId: string): Promise<KernelTable> {
   } while (after !== undefined && rows.length < ROWS_MAX);
   return {rows, total};
 }
+
+/** What kernels are called on screen, by their names in the trace. */
+export function shortNamesOf(table: KernelTable | undefined): ReadonlyMap<string, string> {
+  const named = table?.rows.filter(row => row.short !== '') ?? [];
+  return new Map(named.map(row => [row.name, row.short]));
+}

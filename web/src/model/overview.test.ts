@@ -13,6 +13,7 @@ import {
   segmentsOf,
   sumOf,
   settingGroups,
+  waitingOutsideNs,
 } from './overview';
 
 const analysis = (part: Record<string, unknown>) =>
@@ -163,4 +164,21 @@ test('settings of any form become groups of texts', () => {
 test('what a change takes is a word; nothing is made up where it is not said', () => {
   assert.equal(effortWords('setting'), 'efforts setting');
   assert.equal(effortWords(undefined), '');
+});
+
+test('waiting before the first operation is told, since the timeline has no gap there', () => {
+  const of = (idle_ns: number | null, kept_count: number, per = 'step') =>
+    analysis({
+      partition: {per, device: 0, total_ns: 100e6, parts_ns: {compute: 40e6, host: 60e6}},
+      steps: {kept_count},
+      devices: [{id: 0, name: 'GPU', idle_ns}],
+    });
+  const outside = (of: ReturnType<typeof analysis>) => waitingOutsideNs(of, of.devices[0]!);
+  assert.equal(outside(of(2e6, 1)), 58e6);
+  assert.equal(outside(of(290e6, 5)), 10e6);
+  // the gaps hold it all, or all but next to nothing
+  assert.equal(outside(of(310e6, 5)), undefined);
+  assert.equal(outside(of(299e6, 5)), undefined);
+  assert.equal(outside(of(2e6, 1, 'recording')), undefined);
+  assert.equal(outside(of(null, 1)), undefined);
 });

@@ -131,6 +131,24 @@ export function sumOf(analysis: Analysis, device: DeviceAnalysis): TimeSum {
   };
 }
 
+/**
+ * Waiting of the measured steps that is no gap in the timeline, because it lies before the device's
+ * first operation or after its last. Undefined where that is next to nothing.
+ */
+export function waitingOutsideNs(analysis: Analysis, device: DeviceAnalysis): number | undefined {
+  const {partition, steps} = analysis;
+  if (partition?.device !== device.id || partition.per === 'recording') return undefined;
+  const perStep = segmentsOf(sumOf(analysis, device)).reduce(
+    (sum, {cause, valueNs}) => sum + (cause ? valueNs : 0),
+    0,
+  );
+  const outside = perStep * (steps?.kept_count ?? 0) - (device.idle_ns ?? Infinity);
+  return outside > OUTSIDE_MIN * partition.total_ns ? outside : undefined;
+}
+
+/** Less than this part of a step is no reason for a line. */
+const OUTSIDE_MIN = 0.02;
+
 /** What is repeated: "step", "batch" or "iteration". */
 export function unitOf({partition}: Analysis): string {
   if (partition === undefined) return 'step';

@@ -7,7 +7,14 @@ import {causeWord} from '../base/causes';
 import {exactNs, formatDuration, formatPct, plural, sentence} from '../base/format';
 import {loadKernels} from '../model/kernel_table';
 import {shortDeviceName} from '../model/list_rows';
-import {kindShares, segmentsOf, sumOf, type Segment, type TimeSum} from '../model/overview';
+import {
+  kindShares,
+  segmentsOf,
+  sumOf,
+  waitingOutsideNs,
+  type Segment,
+  type TimeSum,
+} from '../model/overview';
 import type {ViewState} from '../model/view_state';
 import {Chip, patternUrl, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
@@ -58,7 +65,12 @@ export function DevicePanel(props: {trace: TraceInfo; analysis: Analysis}): JSX.
       {devices.length > DEVICES_SHOWN && (
         <p class="panel-note">{plural(devices.length - DEVICES_SHOWN, 'more device')} not shown</p>
       )}
-      <Legend trace={trace} sum={sum} device={device} />
+      <Legend
+        trace={trace}
+        sum={sum}
+        device={device}
+        outsideNs={waitingOutsideNs(analysis, device)}
+      />
     </section>
   );
 }
@@ -141,8 +153,14 @@ function SegmentRect({segment, start}: {segment: Segment; start: number}): JSX.E
   );
 }
 
-function Legend(props: {trace: TraceInfo; sum: TimeSum; device: DeviceAnalysis}): JSX.Element {
-  const {trace, sum, device} = props;
+function Legend(props: {
+  trace: TraceInfo;
+  sum: TimeSum;
+  device: DeviceAnalysis;
+  /** Waiting that is no gap of the timeline. */
+  outsideNs: number | undefined;
+}): JSX.Element {
+  const {trace, sum, device, outsideNs} = props;
   const [problem, setProblem] = useState<string | undefined>(undefined);
   const of =
     sum.per === 'recording'
@@ -209,6 +227,11 @@ function Legend(props: {trace: TraceInfo; sum: TimeSum; device: DeviceAnalysis})
         </tbody>
       </table>
       {problem !== undefined && <p class="panel-note">{problem}</p>}
+      {outsideNs !== undefined && (
+        <p class="panel-note">
+          {`${formatDuration(outsideNs)} of the waiting is before the GPU’s first operation or after its last, and no gap in the timeline.`}
+        </p>
+      )}
       <DeviceFacts device={device} />
     </>
   );
@@ -261,13 +284,15 @@ export function KindsPanel({
       ? kindShares(table.kind === 'ready' ? table.value.rows : [], analysis)
       : [];
   const largest = kinds[0]?.percent ?? 100;
+  const allNs = kinds.reduce((sum, kind) => sum + kind.valueNs, 0);
   return (
     <section class="panel" aria-labelledby="kinds-title">
       <header class="panel-head">
         <h2 id="kinds-title">GPU time by kind of work</h2>
-        <ViewLink class="panel-aside" view={{page: 'kernels'}}>
-          all kernels
-        </ViewLink>
+        <span class="panel-aside num">
+          {kinds.length > 0 && `${formatDuration(allNs)} in total · `}
+          <ViewLink view={{page: 'kernels'}}>all kernels</ViewLink>
+        </span>
       </header>
       {hasKernels && <StandIn of={table} what="the kernels" />}
       <table class="legend kinds">

@@ -150,7 +150,7 @@ function See({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Elemen
             title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
             onPress={() => void showEvidence(trace, evidence)}
           >
-            {evidence.text || evidence.track || 'in the timeline'} <IconArrow />
+            {unbroken(evidence.text || evidence.track) || 'in the timeline'} <IconArrow />
           </ViewLink>
         ))}
         {shown.length < all.length && (

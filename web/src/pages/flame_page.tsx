@@ -26,14 +26,15 @@ import {
 } from '../model/flame_shapes';
 import {
   buildTree,
+  isSummed,
   layoutTree,
   pathTo,
   searchTree,
   type FlameLayout,
   type FlameTree,
 } from '../model/flame_tree';
-import {loadKernels} from '../model/kernel_table';
-import {hasGpuWork} from '../model/list_rows';
+import {loadKernels, shortNamesOf} from '../model/kernel_table';
+import {hasGpuWork, loopUnit} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {traces} from '../model/traces';
 import {
@@ -75,8 +76,7 @@ const METRICS = [
   {
     key: 'cpu',
     label: 'Host threads',
-    definition:
-      'Time on the host’s threads, summed: it may exceed the recording. Threads that only wait are left out',
+    definition: 'Summed over threads, so it may exceed the recording; without those that only wait',
   },
 ] as const;
 
@@ -94,7 +94,7 @@ const BYS = [
     key: 'python',
     label: 'Python',
     definition:
-      'Python functions, operators and ranges. In recordings of Lacuna: samples of the stacks, each 20 ms and by the line that ran, not exact calls',
+      'Python functions, operators and ranges; in recordings of Lacuna, samples by line, each 20 ms',
   },
   {
     key: 'module',
@@ -106,6 +106,16 @@ const BYS = [
 /** What an address says may be anything. */
 function known(choices: readonly {key: string}[], key: string): string | undefined {
   return choices.find(choice => choice.key === key)?.key;
+}
+
+/** In the address: all of the trace, with what lies outside of the steps that the verdict measures. */
+const ALL_TIME = 'all';
+
+/** Which time is asked for: of itself, that of the measured steps, so that a step takes here what the
+ *  verdict says of it. A profile without times lies in no step. */
+function stepsAsked(steps: string, isArea: boolean, metric: string): string | undefined {
+  if (isArea || steps === ALL_TIME || metric === 'profile') return undefined;
+  return steps === '' ? 'measured' : steps;
 }
 
 export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
@@ -124,7 +134,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
     metric,
     by,
     detail: flameDetail.value === 'full' ? 'full' : undefined,
-    steps: steps === '' ? undefined : steps,
+    steps: stepsAsked(steps, area !== undefined, metric),
     tracks: flameTracks.value === '' ? undefined : flameTracks.value,
     order: flameOrder.value === 'time' && otherId === '' ? 'time' : undefined,
     ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {}),
@@ -133,7 +143,13 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const second = useResource(otherId === '' ? undefined : `${otherId}/${key}`, async signal =>
     getFlame(
       otherId,
-      {metric, by, steps: asked.steps, tracks: await sameRows(trace.id, otherId, asked, signal)},
+      {
+        metric,
+        by,
+        detail: asked.detail,
+        steps: asked.steps,
+        tracks: await sameRows(trace.id, otherId, asked, signal),
+      },
       signal,
     ),
   );
@@ -142,11 +158,9 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const kernels = useResource(`${trace.id}/${trace.generation}`, () =>
     loadKernels(trace.id, trace.generation),
   );
-  const shortNames = useMemo(() => {
-    const rows = kernels.kind === 'ready' ? kernels.value.rows : [];
-    return new Map(rows.filter(row => row.short !== '').map(row => [row.name, row.short]));
-  }, [kernels]);
+  const shortNames = useMemo(() => shortNamesOf(latest(kernels)), [kernels]);
   const reply = latest(flame);
+  const unit = loopUnit(trace.summary) ?? 'step';
   return (
     <main class="page page-full page-flame">
       <div class="tools">
@@ -164,7 +178,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
           lacking={lacking}
           onChoose={value => show({...ANEW, flameBy: value})}
         />
-        <AreaNote area={area} reply={reply} />
+        <AreaNote area={area} reply={reply} trace={trace} unit={unit} />
         <Parts trace={trace} metric={metric} />
         <span class="spacer" />
         <Search />
@@ -191,6 +205,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
             other={otherId !== '' && second.kind === 'ready' ? second.value : undefined}
             shortNames={shortNames}
             isFolded={isFolded(by)}
+            unit={unit}
             isStale={flame.kind === 'loading'}
           />
         </div>
@@ -254,19 +269,20 @@ function Parts({trace, metric}: {trace: TraceInfo; metric: string}): JSX.Element
   const info = tracks.kind === 'ready' ? tracks.value : undefined;
   const rows = info ? rowsOf(info, metric) : [];
   const count = info?.steps.start_ns.length ?? 0;
+  const typed = flameSteps.value === ALL_TIME ? '' : flameSteps.value;
   const set = (text: string): void => {
     const value = text.replace(/\s/g, '');
-    if (value !== flameSteps.value) show({...ANEW, flameSteps: value});
+    if (value !== typed) show({...ANEW, flameSteps: value});
   };
   return (
     <>
-      {(count > 1 || flameSteps.value !== '') && (
+      {(count > 1 || typed !== '') && (
         <input
           class="input flame-steps"
           aria-label="Steps"
           title={`Only time in these steps, as in 2,5-9: there are ${count}, the first is 0`}
-          placeholder="all steps"
-          value={flameSteps.value}
+          placeholder="2,5-9"
+          value={typed}
           onChange={event => set(event.currentTarget.value)}
         />
       )}
@@ -415,15 +431,30 @@ function Choice<K extends string>(props: {
 function AreaNote(props: {
   area: {readonly t0: number; readonly t1: number} | undefined;
   reply: FlameReply | undefined;
+  trace: TraceInfo;
+  unit: string;
 }): JSX.Element {
   const {area, reply} = props;
-  const steps = reply !== undefined && reply.steps > 0 ? plural(reply.steps, 'step') : undefined;
-  if (!area)
+  const steps =
+    reply !== undefined && reply.steps > 0 ? plural(reply.steps, props.unit) : undefined;
+  if (!area) {
+    const isWhole = reply && reply.t0_ns <= 0 && reply.t1_ns >= props.trace.duration_ns;
+    const isUsual = flameSteps.value === '';
     return (
-      <span class="muted num">
-        {[flameSteps.value === '' && 'whole trace', steps].filter(Boolean).join(', ')}
+      <span class="muted num flame-span">
+        {isWhole ? [/* text */ 'whole trace', steps].filter(Boolean).join(', ') : steps}
+        {(!isUsual || !isWhole) && (
+          <button
+            type="button"
+            class="plain-link"
+            onClick={() => show({...ANEW, flameSteps: isUsual ? ALL_TIME : ''})}
+          >
+            {isUsual ? 'whole trace' : 'measured steps'}
+          </button>
+        )}
       </span>
     );
+  }
   return (
     <span class="area-note num">
       <ViewLink
@@ -437,7 +468,6 @@ function AreaNote(props: {
         type="button"
         class="button button-quiet button-icon"
         title="Show the whole trace"
-        aria-label="Show the whole trace instead of the selected area"
         onClick={() => show({selection: undefined, flameFocus: 0, flameDropped: []})}
       >
         <IconClose />
@@ -493,9 +523,6 @@ function Search(): JSX.Element {
 
 const NONE: readonly number[] = [];
 
-/** Frames that the server summed, because each was below a part in two thousand of all. */
-const isSummed = (name: string): boolean => /^(\.\.\.|…) \d+ more/.test(name);
-
 /** What a folded frame is called in the graph that it was folded in. */
 const unfolded = (name: string): string => name.replace(/ \(\+\d+\)$/, '');
 
@@ -523,6 +550,8 @@ function Flame(props: {
   other: FlameReply | undefined;
   shortNames: ReadonlyMap<string, string>;
   isFolded: boolean;
+  /** What is repeated: "step", "batch" or "iteration". */
+  unit: string;
   /** A graph of another area or kind: the focused frame is not in it. */
   isStale: boolean;
 }): JSX.Element {
@@ -534,7 +563,7 @@ function Flame(props: {
   const text = query.value;
   const match = useMemo(() => searchTree(tree, layout, text), [tree, layout, text]);
   const steps = difference ? 1 : Math.max(1, reply.steps);
-  const perStep = reply.steps > 0;
+  const per = reply.steps > 0 ? ` per ${props.unit}` : '';
   const total = layout.valueNs[0] ?? 0;
   const deltas = useMemo(() => deltaByName(difference, layout), [difference, layout]);
 
@@ -548,7 +577,7 @@ function Flame(props: {
     );
 
   const labelOf = (node: number): string => frameLabel(tree, node, shortNames);
-  const words = describer(tree, layout, {steps, perStep, difference, amount: reply});
+  const words = describer(tree, layout, {steps, per, difference, amount: reply});
   const center = (name: string): void => show({flameOf: unfolded(name)});
   const open = (node: number): void => {
     if (isSummed(tree.name[node] ?? ''))
@@ -569,7 +598,7 @@ function Flame(props: {
               title={tree.name[node] ?? ''}
               onClick={() => (flameFocus.value = node)}
             >
-              {node === 0 ? `all ${words.value(0)}${perStep ? ' per step' : ''}` : labelOf(node)}
+              {node === 0 ? `all ${words.value(0)}${per}` : labelOf(node)}
             </button>
           ))}
         </nav>
@@ -597,7 +626,7 @@ function Flame(props: {
             {match.frames === 0
               ? 'no frames match'
               : `${plural(match.frames, 'frame')}: ${formatAmount(match.totalNs / steps, reply)}${
-                  perStep ? ' per step' : ''
+                  per
                 }, ${formatPct((100 * match.totalNs) / Math.max(1, total))}`}
           </span>
         )}
@@ -628,7 +657,7 @@ function Flame(props: {
               name={flameOf.value}
               shortNames={shortNames}
               steps={steps}
-              perStep={perStep}
+              per={per}
               amount={reply}
             />
           ))}
@@ -637,7 +666,7 @@ function Flame(props: {
             tree={tree}
             layout={layout}
             steps={steps}
-            perStep={perStep}
+            per={per}
             amount={reply}
             filter={text}
             labelOf={labelOf}
@@ -666,14 +695,13 @@ function describer(
   layout: FlameLayout,
   by: {
     steps: number;
-    perStep: boolean;
+    per: string;
     amount: Amount;
     difference?: FlameDifference | undefined;
   },
 ): Words {
-  const {steps, perStep, difference, amount} = by;
+  const {steps, per, difference, amount} = by;
   const total = Math.max(1, layout.valueNs[0] ?? 1);
-  const per = perStep ? ' per step' : '';
   const value = (node: number): string => {
     if (!difference) return formatAmount((layout.valueNs[node] ?? 0) / steps, amount);
     const delta = (difference.bNs[node] ?? 0) - (difference.aNs[node] ?? 0);
@@ -695,7 +723,7 @@ function describer(
         `${formatPct((100 * own) / Math.max(1, layout.valueNs[parent] ?? 1))} of its parent`,
       );
     parts.push(`${formatCount(tree.slices[node] ?? 0)} ×`);
-    if (perStep) parts.push(`${formatAmount(own, amount)} in total`);
+    if (per !== '') parts.push(`${formatAmount(own, amount)} in total`);
     return parts.join(' · ');
   };
   return {value, describe};
@@ -729,7 +757,7 @@ function Sandwich(props: {
   name: string;
   shortNames: ReadonlyMap<string, string>;
   steps: number;
-  perStep: boolean;
+  per: string;
   amount: Amount;
 }): JSX.Element {
   const {name} = props;
@@ -746,9 +774,14 @@ function Sandwich(props: {
   return (
     <div class="sandwich" data-testid="sandwich">
       <div class="flame-status">
-        <span class="ellipsis" title={name}>
-          <strong>{name}</strong>: {formatAmount(own / props.steps, props.amount)}
-          {props.perStep ? ' per step' : ''}, {formatPct((100 * own) / all)} of all
+        <span class="sandwich-name">
+          <strong class="ellipsis" title={name}>
+            {props.shortNames.get(name) ?? name}
+          </strong>
+          <span class="num">
+            {formatAmount(own / props.steps, props.amount)}
+            {props.per}, {formatPct((100 * own) / all)} of all
+          </span>
         </span>
         <button type="button" class="button button-quiet" onClick={() => show({flameOf: ''})}>
           back to the graph

@@ -3,7 +3,13 @@ import type {JSX} from 'preact';
 import {useMemo, useState} from 'preact/hooks';
 import {type Amount, exactAmount, formatCount, formatAmount, formatPct} from '../base/format';
 import {word} from '../base/vocabulary';
-import {tableOf, type FlameLayout, type FlameRow, type FlameTree} from '../model/flame_tree';
+import {
+  SUMMED,
+  tableOf,
+  type FlameLayout,
+  type FlameRow,
+  type FlameTree,
+} from '../model/flame_tree';
 import {IconSwap} from '../ui/icons';
 import {Empty} from '../ui/states';
 
@@ -21,7 +27,8 @@ export function FlameTable(props: {
   tree: FlameTree;
   layout: FlameLayout;
   steps: number;
-  perStep: boolean;
+  /** " per step", or nothing. */
+  per: string;
   amount: Amount;
   filter: string;
   labelOf: (node: number) => string;
@@ -57,7 +64,7 @@ export function FlameTable(props: {
     );
   }, [all, props.filter, order.key, order.ascending, deltas]);
   const total = Math.max(1, layout.valueNs[0] ?? 1);
-  const per = props.perStep ? ' per step' : '';
+  const {per} = props;
   const head = (key: Key, label: string, title?: string): JSX.Element => (
     <th
       scope="col"
@@ -108,22 +115,28 @@ export function FlameTable(props: {
             <tr key={row.name}>
               <th scope="row">
                 <span class="flame-name">
-                  <button
-                    type="button"
-                    class="button button-quiet button-icon flame-center"
-                    aria-label={`Callers and callees of ${row.name}`}
-                    title="Callers and callees"
-                    onClick={() => props.onCenter(row.name)}
-                  >
-                    <IconSwap />
-                  </button>
+                  {row.name !== SUMMED && (
+                    <button
+                      type="button"
+                      class="button button-quiet button-icon flame-center"
+                      aria-label={`Callers and callees of ${row.name}`}
+                      title="Callers and callees"
+                      onClick={() => props.onCenter(row.name)}
+                    >
+                      <IconSwap />
+                    </button>
+                  )}
                   <button
                     type="button"
                     class="plain-link ellipsis"
-                    title={`${row.name} (${word('slice_kinds', row.kind).label}): its widest frame in the graph`}
+                    title={
+                      row.name === SUMMED
+                        ? 'Show them one by one'
+                        : `${row.name} (${word('slice_kinds', row.kind).label}): its widest frame in the graph`
+                    }
                     onClick={() => props.onFocus(row.node)}
                   >
-                    {props.labelOf(row.node)}
+                    {row.name === SUMMED ? SUMMED : props.labelOf(row.node)}
                   </button>
                 </span>
               </th>
@@ -132,7 +145,7 @@ export function FlameTable(props: {
                   <td class="num cell-num">{formatAmount(delta.aNs, props.amount)}</td>
                   <td class="num cell-num">{formatAmount(delta.bNs, props.amount)}</td>
                   <td
-                    class={`num cell-num ${delta.bNs > delta.aNs ? 'is-slower' : 'is-faster'}`}
+                    class={`num cell-num tone${Math.sign(Math.round(delta.bNs - delta.aNs))}`}
                     title={exactAmount(delta.bNs - delta.aNs, props.amount)}
                   >
                     {delta.bNs > delta.aNs ? '+' : ''}

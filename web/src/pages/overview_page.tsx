@@ -18,7 +18,7 @@ import {
   unbroken,
 } from '../base/format';
 import {word} from '../base/vocabulary';
-import {buildTree, layoutTree, tableOf} from '../model/flame_tree';
+import {buildTree, layoutTree, SUMMED, tableOf} from '../model/flame_tree';
 import {loopUnit} from '../model/list_rows';
 import {groupFindings, hasNeeds, notComputingPct, unitOf} from '../model/overview';
 import {traces} from '../model/traces';
@@ -169,8 +169,8 @@ function HostTime({trace}: {trace: TraceInfo}): JSX.Element | null {
     const tree = buildTree(reply.nodes);
     return [...tableOf(tree, layoutTree(tree, 0, []))]
       .sort((a, b) => b.selfNs - a.selfNs)
-      .slice(0, HOST_ROWS)
-      .filter(row => row.selfNs > 0);
+      .filter(row => row.selfNs > 0 && row.name !== SUMMED)
+      .slice(0, HOST_ROWS);
   }, [reply]);
   const largest = rows[0]?.selfNs ?? 0;
   if (largest <= 0) return null;

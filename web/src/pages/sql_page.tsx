@@ -188,10 +188,10 @@ interface AnswerProps {
   readonly query: string;
 }
 
-function AnswerView({answer, trace, query}: AnswerProps): JSX.Element | null {
+function AnswerView({answer, trace, query}: AnswerProps): JSX.Element {
   switch (answer.kind) {
     case 'none':
-      return null;
+      return <p class="muted sql-error">Run shows the rows here.</p>;
     case 'running':
       return <Loading what="the rows" />;
     case 'failed':

@@ -123,7 +123,8 @@ function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
 
 function TraceTitle({trace}: {trace: TraceInfo}): JSX.Element {
   const meta = [
-    describeDevices(trace.device_names, trace.device_count),
+    // a log of counters names no device, and is of GPUs nonetheless
+    trace.slice_count === 0 ? '' : describeDevices(trace.device_names, trace.device_count),
     formatWhen(trace.created_at, new Date()),
     trace.format,
   ].filter(text => text !== '');

@@ -12,6 +12,7 @@ import {
   formatWhen,
   rateUnit,
   sentence,
+  unbroken,
 } from '../base/format';
 import {recordedAt} from '../model/list/list_order';
 import {describeDevices, loopUnit} from '../model/list_rows';
@@ -326,7 +327,7 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
   return (
     <div class="trace-row" role="row">
       <NameCell trace={trace} letter={summary?.letter ?? '~'} cause={summary?.cause ?? 'unknown'} />
-      <Verdict text={sentence(summary?.text || 'no verdict')} />
+      <Verdict text={unbroken(sentence(summary?.text || 'no verdict'))} />
       <span class="cell-spark" role="cell">
         {unit !== undefined && <Sparkline trace={trace} />}
       </span>

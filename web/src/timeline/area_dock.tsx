@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
 import {getArea, getCounter, type AreaQuery} from '../api/client';
 import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
-import {exactNs, formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
+import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
 import {word} from '../base/vocabulary';
 import {
   areaCsv,
@@ -20,6 +20,7 @@ import {latest, useResource, type Resource} from '../ui/resource';
 import {StandIn} from '../ui/states';
 import type {TimelineModel} from './data/timeline_model';
 import {DockFlame} from './dock_flame';
+import {counterText} from './draw/overlay';
 import {trackLabel} from './data/rows';
 import {CausePieces, type DetailsProps} from './details_parts';
 
@@ -198,7 +199,9 @@ function Slices(
                 </th>
               );
             })}
-            <th scope="col">kind</th>
+            <th scope="col" class="tl-dock-kind">
+              kind
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -416,7 +419,7 @@ function Steps({model, span}: DetailsProps & {span: Area}): JSX.Element {
       <p class="tl-muted tl-dock-sum" role="status">
         {inside.length === 0
           ? 'No step in this area.'
-          : `${formatCount(inside.length)} steps` +
+          : plural(inside.length, 'step') +
             (inside.length > STEPS_SHOWN ? `; the first ${STEPS_SHOWN} are shown` : '')}
         {inside[0] && (
           <>
@@ -441,6 +444,8 @@ function Steps({model, span}: DetailsProps & {span: Area}): JSX.Element {
 
 interface CounterSums {
   readonly label: string;
+  /** With the unit of its values. */
+  readonly title: string;
   readonly min: number;
   readonly max: number;
   readonly last: number;
@@ -459,7 +464,7 @@ function Counters({model, span}: {model: TimelineModel; span: Area}): JSX.Elemen
           const points = await getCounter(model.trace.id, track.index, ask, signal);
           if (points.last.length === 0) return undefined;
           return {
-            label: trackLabel(model.tracks, track).label,
+            ...trackLabel(model.tracks, track),
             min: Math.min(...points.min),
             max: Math.max(...points.max),
             last: points.last[points.last.length - 1] ?? NaN,
@@ -485,10 +490,12 @@ function Counters({model, span}: {model: TimelineModel; span: Area}): JSX.Elemen
         <tbody>
           {rows.map(row => (
             <tr key={row.label}>
-              <th scope="row">{row.label}</th>
-              <td>{formatNumber(row.min)}</td>
-              <td>{formatNumber(row.max)}</td>
-              <td>{formatNumber(row.last)}</td>
+              <th scope="row" title={row.title}>
+                {row.label}
+              </th>
+              <td>{counterText(row.title, row.min)}</td>
+              <td>{counterText(row.title, row.max)}</td>
+              <td>{counterText(row.title, row.last)}</td>
             </tr>
           ))}
         </tbody>

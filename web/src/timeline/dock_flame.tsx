@@ -1,14 +1,15 @@
 // The flame graph of an area, under the timeline: a press on a frame makes it fill the width.
 import type {JSX} from 'preact';
-import {useState} from 'preact/hooks';
+import {useMemo, useState} from 'preact/hooks';
 import {getFlame} from '../api/client';
 import type {FlameReply} from '../api/types';
 import {formatCount, formatDuration, formatPct} from '../base/format';
 import {FlameCanvas} from '../flame/flame_canvas';
 import {frameLabel} from '../flame/flame_painter';
 import {buildTree, layoutTree} from '../model/flame_tree';
+import {loadKernels, shortNamesOf} from '../model/kernel_table';
 import {ViewLink} from '../ui/link';
-import {useResource} from '../ui/resource';
+import {latest, useResource} from '../ui/resource';
 import {StandIn} from '../ui/states';
 import type {TimelineModel} from './data/timeline_model';
 
@@ -28,6 +29,11 @@ export function DockFlame(props: {model: TimelineModel; t0: number; t1: number})
     signal => getFlame(model.trace.id, {metric, by: 'op', t0, t1}, signal),
   );
   const reply = flame.kind === 'ready' ? flame.value : undefined;
+  // a kernel is called the same here as in the rows above and in the whole graph
+  const kernels = useResource(`${model.trace.id}/${model.trace.generation}`, () =>
+    loadKernels(model.trace.id, model.trace.generation),
+  );
+  const shortNames = useMemo(() => shortNamesOf(latest(kernels)), [kernels]);
   return (
     <div class="tl-dock-body">
       <div class="tl-dock-rows">
@@ -49,7 +55,7 @@ export function DockFlame(props: {model: TimelineModel; t0: number; t1: number})
       <StandIn of={flame} what="the flame graph" />
       {reply &&
         (reply.total_ns > 0 ? (
-          <Graph key={`${metric} ${t0} ${t1}`} reply={reply} />
+          <Graph key={`${metric} ${t0} ${t1}`} reply={reply} shortNames={shortNames} />
         ) : (
           <p class="tl-muted">Nothing of that in this area.</p>
         ))}
@@ -57,9 +63,13 @@ export function DockFlame(props: {model: TimelineModel; t0: number; t1: number})
   );
 }
 
-const NO_SHORT_NAMES: ReadonlyMap<string, string> = new Map();
-
-function Graph({reply}: {reply: FlameReply}): JSX.Element {
+function Graph({
+  reply,
+  shortNames,
+}: {
+  reply: FlameReply;
+  shortNames: ReadonlyMap<string, string>;
+}): JSX.Element {
   const [tree] = useState(() => buildTree(reply.nodes));
   const [focus, setFocus] = useState(0);
   const layout = layoutTree(tree, focus, []);
@@ -72,7 +82,7 @@ function Graph({reply}: {reply: FlameReply}): JSX.Element {
         layout={layout}
         match={undefined}
         name="Flame graph of the area"
-        labelOf={node => (node === 0 ? /* text */ 'all' : frameLabel(tree, node, NO_SHORT_NAMES))}
+        labelOf={node => (node === 0 ? /* text */ 'all' : frameLabel(tree, node, shortNames))}
         valueText={value}
         describe={node =>
           `${value(node)}, ${formatPct((100 * (layout.valueNs[node] ?? 0)) / Math.max(1, all))}, ` +

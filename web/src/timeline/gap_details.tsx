@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import type {GapInfo} from '../api/types';
 import {causeWord} from '../base/causes';
-import {formatCount, formatDuration, formatPct, formatPerStep} from '../base/format';
+import {formatCount, formatDuration, formatPct, formatPerStep, unbroken} from '../base/format';
 import {page, type Selection} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
@@ -42,7 +42,7 @@ export function GapDetails(
       )}
       <dl class="tl-facts">
         {gap?.root_cause !== undefined && gap.root_cause !== '' && (
-          <Fact name="why">{gap.root_cause}</Fact>
+          <Fact name="why">{unbroken(gap.root_cause)}</Fact>
         )}
         {gap?.per_step !== undefined && (
           <Fact name="how often">{howOften(gap.per_step, model.steps.all.length)}</Fact>

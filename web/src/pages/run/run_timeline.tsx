@@ -4,7 +4,7 @@ import {useEffect, useState} from 'preact/hooks';
 import {getRunCollectives, getRunStrips} from '../../api/client';
 import type {RunCollective, RunCollectives, RunStrips, TraceInfo} from '../../api/types';
 import {CAUSES} from '../../base/causes';
-import {formatCount, formatDuration, plural} from '../../base/format';
+import {formatDuration, plural} from '../../base/format';
 import {ns} from '../../base/units';
 import {
   arrivalsOf,
@@ -187,9 +187,9 @@ function Met(props: {
             : `${plural(meetings.total, 'collective')} in this window. Came last: ${worst
                 .map(
                   row =>
-                    `${nameOf(row.rank)} ${formatCount(row.count)} times, ${formatDuration(row.lateNs)} in total`,
+                    `${nameOf(row.rank)} (${plural(row.count, 'time')}, ${formatDuration(row.lateNs)} in total)`,
                 )
-                .join('; ')}.`}
+                .join(', ')}.`}
       </p>
       <div class="met-columns">
         {latest.length > 0 && (
