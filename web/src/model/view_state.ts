@@ -7,7 +7,7 @@
 //   BASE/t/ID?view=timeline&q=text&dock=hits
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=flame&shape=inverted&fold=1&of=NAME&with=ID&detail=full
-//   BASE/t/ID?view=flame&steps=2,5-9&tracks=7&order=time   without steps: the measured ones; steps=all: all time
+//   BASE/t/ID?view=flame&steps=2,5-9&tracks=7&order=time   steps=measured: the verdict's; steps=all: all time
 //   BASE/t/ID?view=kernels&table=copies&group=track&sort=-count&f=text&sel=a:T0,T1
 //   BASE/r/ID?v=START,DUR&met=12       a run: its ranks side by side, a window, a collective of it
 //   BASE/compare?a=ID&b=ID&met=3&v=... two traces, before and after, aligned at a step

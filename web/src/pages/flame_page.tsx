@@ -24,6 +24,7 @@ import {
   toneOf,
   type FlameDifference,
 } from '../model/flame_shapes';
+import {ALL_TIME, MEASURED, usualSteps} from '../model/flame_steps';
 import {
   buildTree,
   isSummed,
@@ -108,16 +109,6 @@ function known(choices: readonly {key: string}[], key: string): string | undefin
   return choices.find(choice => choice.key === key)?.key;
 }
 
-/** In the address: all of the trace, with what lies outside of the steps that the verdict measures. */
-const ALL_TIME = 'all';
-
-/** Which time is asked for: of itself, that of the measured steps, so that a step takes here what the
- *  verdict says of it. A profile without times lies in no step. */
-function stepsAsked(steps: string, isArea: boolean, metric: string): string | undefined {
-  if (isArea || steps === ALL_TIME || metric === 'profile') return undefined;
-  return steps === '' ? 'measured' : steps;
-}
-
 export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const hasProfile = trace.import_report?.lines.some(l => l.code.startsWith('joined_profile'));
   const metrics = hasProfile ? [...METRICS, PROFILE_METRIC] : METRICS;
@@ -125,6 +116,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const by = known(BYS, flameBy.value) ?? 'op';
   const chosen = selection.value;
   const steps = flameSteps.value;
+  const shown = steps === '' ? usualSteps(trace) : steps;
   const otherId = flameWith.value;
   // an area is of one trace: a difference is of all of both, or of the same steps
   const isArea =
@@ -134,7 +126,8 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
     metric,
     by,
     detail: flameDetail.value === 'full' ? 'full' : undefined,
-    steps: stepsAsked(steps, area !== undefined, metric),
+    // a profile without times lies in no step
+    steps: area || shown === ALL_TIME || metric === 'profile' ? undefined : shown,
     tracks: flameTracks.value === '' ? undefined : flameTracks.value,
     order: flameOrder.value === 'time' && otherId === '' ? 'time' : undefined,
     ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {}),
@@ -269,7 +262,7 @@ function Parts({trace, metric}: {trace: TraceInfo; metric: string}): JSX.Element
   const info = tracks.kind === 'ready' ? tracks.value : undefined;
   const rows = info ? rowsOf(info, metric) : [];
   const count = info?.steps.start_ns.length ?? 0;
-  const typed = flameSteps.value === ALL_TIME ? '' : flameSteps.value;
+  const typed = [ALL_TIME, MEASURED].includes(flameSteps.value) ? '' : flameSteps.value;
   const set = (text: string): void => {
     const value = text.replace(/\s/g, '');
     if (value !== typed) show({...ANEW, flameSteps: value});
@@ -439,17 +432,19 @@ function AreaNote(props: {
     reply !== undefined && reply.steps > 0 ? plural(reply.steps, props.unit) : undefined;
   if (!area) {
     const isWhole = reply && reply.t0_ns <= 0 && reply.t1_ns >= props.trace.duration_ns;
-    const isUsual = flameSteps.value === '';
+    const usual = usualSteps(props.trace);
+    const isMeasured = (flameSteps.value === '' ? usual : flameSteps.value) === MEASURED;
+    const next = isMeasured ? ALL_TIME : MEASURED;
     return (
       <span class="muted num flame-span">
         {isWhole ? [/* text */ 'whole trace', steps].filter(Boolean).join(', ') : steps}
-        {(!isUsual || !isWhole) && (
+        {(isMeasured ? !isWhole : steps !== undefined) && (
           <button
             type="button"
             class="plain-link"
-            onClick={() => show({...ANEW, flameSteps: isUsual ? ALL_TIME : ''})}
+            onClick={() => show({...ANEW, flameSteps: next === usual ? '' : next})}
           >
-            {isUsual ? 'whole trace' : 'measured steps'}
+            {isMeasured ? 'whole trace' : 'measured steps'}
           </button>
         )}
       </span>
