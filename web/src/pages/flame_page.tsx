@@ -462,7 +462,7 @@ function AreaNote(props: {
       <button
         type="button"
         class="button button-quiet button-icon"
-        title="Show the whole trace"
+        title="Leave the selected area"
         onClick={() => show({selection: undefined, flameFocus: 0, flameDropped: []})}
       >
         <IconClose />
