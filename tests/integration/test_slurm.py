@@ -61,11 +61,13 @@ CONFIGURATION = """
     PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
-# Steps, at least 20 and until the file is there that is named. "stubborn" goes on when it is told to end.
+# Steps, at least 20 and until the file is there that is named. "stubborn" goes on when it is told to end, once it has said so.
 JOB = textwrap.dedent("""
     import lacuna, os, signal, sys, time
     if "stubborn" in sys.argv:
-        signal.signal(signal.SIGTERM, lambda *_: print("told to end", flush=True))
+        # os.write: print() cannot be interrupted by another one
+        signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"told to end: %s\\n" % os.environb[b"SLURM_PROCID"]))
+        os.write(1, b"stubborn\\n")
     steps = 0
     while steps < 20 or (len(sys.argv) > 1 and not os.path.exists(sys.argv[1])):
         with lacuna.annotate("train_step"):
@@ -312,7 +314,7 @@ class Slurm(unittest.TestCase):
 
     def stop_launchers(self):
         """So that none of them can end its recording in the moment between the death of its job and its own."""
-        self.wait(lambda: self.log().count("told to end") >= 2)
+        self.wait(lambda: all(f"told to end: {rank}" in self.log() for rank in (0, 1)))
         for task in ("task-0", "task-1"):
             with open(os.path.join(self.work, "cut", task, ".lacuna-launcher")) as file:
                 os.kill(int(re.search(r"^pid (\d+)$", file.read(), re.M).group(1)), signal.SIGSTOP)
@@ -348,7 +350,7 @@ class Slurm(unittest.TestCase):
 
     def test_a_cancelled_job_that_does_not_end_is_killed_and_found(self):
         job = self.batch("srun -n2 " + self.run_line("--quiet", "-o", "cut", arguments=f"{self.go} stubborn"), "-n2")
-        self.wait(lambda: self.spools("cut", "task-0") and self.spools("cut", "task-1"))
+        self.wait(lambda: self.log().count("stubborn") == 2 and self.spools("cut", "task-0") and self.spools("cut", "task-1"))
         self.assertEqual(self.command("scancel", job).returncode, 0)
         self.stop_launchers()
         self.command("scancel", "--signal=KILL", job)  # what Slurm itself does after KillWait
