@@ -50,7 +50,7 @@ enum lac_status lac_recording_tar(const char *folder, const char *tar_path,
     if (tar == NULL) {
         return errno == ENODATA
                    ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0,
-                              "the folder holds no file; give the path of a recording")
+                              "the folder holds no recording of its own; give the path of one")
                    : lac_fail(reterr, LAC_ERR_IO, 0, "cannot open the folder: %s", strerror(errno));
     }
     out = open(tar_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -24,6 +24,7 @@ for step in range(100):
     print(f"step {step} loss: {loss:.4f} val_loss={loss * 1.1:.3e}")
     logging.info("accuracy %.3f%%", 100 - 10 * loss)
     sys.stderr.write(f"\\rstep {step}, {1000 + step:,} images/s")
+sys.stdout.flush()  # else the other process prints it, too
 if os.fork() == 0:  # what was begun, and what another process says
     print("loss: 1e9", flush=True)
     os._exit(0)

@@ -23,6 +23,9 @@ export interface NameDelta {
   readonly bNs: number;
 }
 
+const changeOf = (ns: number): string =>
+  Math.round(ns) === 0 ? '' : ns > 0 ? 'is-slower' : 'is-faster';
+
 export function FlameTable(props: {
   tree: FlameTree;
   layout: FlameLayout;
@@ -145,7 +148,7 @@ export function FlameTable(props: {
                   <td class="num cell-num">{formatAmount(delta.aNs, props.amount)}</td>
                   <td class="num cell-num">{formatAmount(delta.bNs, props.amount)}</td>
                   <td
-                    class={`num cell-num tone${Math.sign(Math.round(delta.bNs - delta.aNs))}`}
+                    class={`num cell-num ${changeOf(delta.bNs - delta.aNs)}`}
                     title={exactAmount(delta.bNs - delta.aNs, props.amount)}
                   >
                     {delta.bNs > delta.aNs ? '+' : ''}
