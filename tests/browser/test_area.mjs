@@ -76,8 +76,8 @@ const steps = [
   }],
   ['the table is copied whole, as CSV and as Markdown', async () => {
     const area = await counted();
-    await dock.getByRole('button', {name: 'copy as CSV'}).click();
-    await dock.getByText('names copied').waitFor();
+    // said for 2.5 s: a look that begins after the click may come too late
+    await Promise.all([dock.getByText('names copied').waitFor(), dock.getByRole('button', {name: 'copy as CSV'}).click()]);
     const csv = await page.evaluate(() => navigator.clipboard.readText());
     assert.equal(csv.trimEnd().split('\n').length, area.name_count + 1);
     assert.ok(csv.includes(`,${area.names[0].total_ns},`));
@@ -201,8 +201,7 @@ const steps = [
     const table = await served('kernels', '?by=operator&sort=p95_ns&q=conv');
     await page.getByPlaceholder('Filter by any text').fill('conv');
     await page.getByText(`${table.total} rows`, {exact: true}).waitFor();
-    await page.getByRole('button', {name: 'Copy as CSV'}).click();
-    await page.getByText('rows copied').waitFor();
+    await Promise.all([page.getByText('rows copied').waitFor(), page.getByRole('button', {name: 'Copy as CSV'}).click()]);
     const csv = await page.evaluate(() => navigator.clipboard.readText());
     assert.equal(csv.trimEnd().split('\n').length, table.total + 1);
     assert.ok(csv.startsWith(table.columns.map((c) => c.id).join(',')));

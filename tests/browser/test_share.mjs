@@ -141,8 +141,9 @@ const steps = [
     const copied = async () => {
       const before = await page.evaluate(() => navigator.clipboard.writeText(''));
       assert.equal(before, undefined);
-      await page.getByRole('button', {name: 'Copy link'}).first().click();
-      await page.getByText('Link copied').first().waitFor();
+      // it says so for 1.6 s: a look that begins after the click may come too late
+      await Promise.all([page.getByText('Link copied').first().waitFor(), page.getByRole('button', {name: 'Copy link'}).first().click()]);
+      await page.waitForFunction(async () => (await navigator.clipboard.readText()) !== '');
       return page.evaluate(() => navigator.clipboard.readText());
     };
     for (const [address, whole] of views) {
@@ -165,8 +166,8 @@ const steps = [
     assert.notEqual(zoomed, whole);
     await page.waitForFunction((to) => location.href === to, zoomed);
     await page.getByRole('button', {name: 'Share'}).click();
-    await page.getByRole('dialog').getByRole('button', {name: 'Copy link'}).click();
-    await page.getByRole('dialog').getByText('Link copied').waitFor();
+    const dialog = page.getByRole('dialog');
+    await Promise.all([dialog.getByText('Link copied').waitFor(), dialog.getByRole('button', {name: 'Copy link'}).click()]);
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), zoomed);
     if (process.env.LACUNA_PICTURES) await page.screenshot({path: join(process.env.LACUNA_PICTURES, 'copy-link.png')});
     await page.keyboard.press('Escape');
