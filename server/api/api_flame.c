@@ -1,3 +1,4 @@
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
