@@ -3,6 +3,7 @@
 #include "analysis/import/chrome/chrome.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
+#include "tests/support/expect_copy.h"
 #include "tests/support/import_text.h"
 
 #include <check.h>
@@ -225,24 +226,24 @@ START_TEST(copies_of_intel_know_their_direction_and_memory)
 {
     static const struct {
         const char *name;
-        int copy_kind, src, dst;
+        struct lac_copy copy;
     } rows[] = {
-        {"Memcpy M2D (MEMORY(Unknown) -> DEVICE)", LAC_COPY_HTOD, LAC_MEMORY_UNKNOWN,
-         LAC_MEMORY_DEVICE},
-        {"Memcpy D2M (DEVICE -> MEMORY(Unknown))", LAC_COPY_DTOH, LAC_MEMORY_DEVICE,
-         LAC_MEMORY_UNKNOWN},
-        {"Memcpy H2D (HOST -> DEVICE)", LAC_COPY_HTOD, LAC_MEMORY_PINNED, LAC_MEMORY_DEVICE},
-        {"Memcpy D2S (DEVICE -> SHARED)", LAC_COPY_DTOD, LAC_MEMORY_DEVICE, LAC_MEMORY_MANAGED},
-        {"Memcpy M2H (MEMORY(Unknown) -> HOST)", LAC_COPY_HTOH, LAC_MEMORY_UNKNOWN,
-         LAC_MEMORY_PINNED},
-        {"Memcpy D2", LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_UNKNOWN},
+        {"Memcpy M2D (MEMORY(Unknown) -> DEVICE)",
+         {-1, LAC_COPY_HTOD, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE, 0, 0, 0}},
+        {"Memcpy D2M (DEVICE -> MEMORY(Unknown))",
+         {-1, LAC_COPY_DTOH, LAC_MEMORY_DEVICE, LAC_MEMORY_UNKNOWN, 0, 0, 0}},
+        {"Memcpy H2D (HOST -> DEVICE)",
+         {-1, LAC_COPY_HTOD, LAC_MEMORY_PINNED, LAC_MEMORY_DEVICE, 0, 0, 0}},
+        {"Memcpy D2S (DEVICE -> SHARED)",
+         {-1, LAC_COPY_DTOD, LAC_MEMORY_DEVICE, LAC_MEMORY_MANAGED, 0, 0, 0}},
+        {"Memcpy M2H (MEMORY(Unknown) -> HOST)",
+         {-1, LAC_COPY_HTOH, LAC_MEMORY_UNKNOWN, LAC_MEMORY_PINNED, 0, 0, 0}},
+        {"Memcpy D2", {-1, LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_UNKNOWN, 0, 0, 0}},
     };
     for (size_t i = 0; i < LAC_COUNT_OF(rows); i++) {
         struct lac_copy copy = {.bytes = -1};
         lac_kineto_copy_name(rows[i].name, &copy);
-        ck_assert_int_eq(copy.copy_kind, rows[i].copy_kind);
-        ck_assert_int_eq(copy.src, rows[i].src);
-        ck_assert_int_eq(copy.dst, rows[i].dst);
+        expect_copy(&copy, &rows[i].copy);
     }
 }
 END_TEST
@@ -270,10 +271,7 @@ START_TEST(copies_know_their_direction_memory_and_bytes)
         {512, LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE, 2, 0, 0}};
     for (size_t i = 0; i < 5; i++) {
         const struct lac_copy *copy = &model->copies[model->slices.detail[i]];
-        ck_assert_int_eq(copy->bytes, expected[i].bytes);
-        ck_assert_int_eq(copy->copy_kind, expected[i].copy_kind);
-        ck_assert_int_eq(copy->src, expected[i].src);
-        ck_assert_int_eq(copy->dst, expected[i].dst);
+        expect_copy(copy, &expected[i]);
         ck_assert_int_eq(copy->is_async, expected[i].is_async);
     }
     lac_model_destroy(model);

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "tests/support/check_main.h"
+#include "tests/support/expect_copy.h"
 #include "tests/support/import_text.h"
 #include "tests/support/trace_draw.h"
 
@@ -158,20 +159,14 @@ START_TEST(copies_of_xprof_know_direction_memory_and_bytes)
                                         "{\"ph\":\"X\",\"name\":\"Memset\",\"pid\":1,\"tid\":14,"
                                         "\"ts\":8,\"dur\":2,\"args\":{"
                                         "\"memset_details\":\"kind:device size:512 async:1\"}}]}";
-    static const struct {
-        int64_t bytes;
-        int copy_kind, src, dst;
-    } rows[] = {{9437184, LAC_COPY_HTOD, LAC_MEMORY_PAGEABLE, LAC_MEMORY_DEVICE},
-                {8, LAC_COPY_PTOP, LAC_MEMORY_DEVICE, LAC_MEMORY_DEVICE},
-                {512, LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE}};
+    static const struct lac_copy expected[] = {
+        {9437184, LAC_COPY_HTOD, LAC_MEMORY_PAGEABLE, LAC_MEMORY_DEVICE, 0, 0, 0},
+        {8, LAC_COPY_PTOP, LAC_MEMORY_DEVICE, LAC_MEMORY_DEVICE, 0, 0, 0},
+        {512, LAC_COPY_UNKNOWN, LAC_MEMORY_UNKNOWN, LAC_MEMORY_DEVICE, 0, 0, 0}};
     struct lac_model *model = model_of(TEXT);
     ck_assert_uint_eq(model->slices.count, 3);
     for (size_t i = 0; i < 3; i++) {
-        const struct lac_copy *copy = &model->copies[model->slices.detail[i]];
-        ck_assert_int_eq(copy->bytes, rows[i].bytes);
-        ck_assert_int_eq(copy->copy_kind, rows[i].copy_kind);
-        ck_assert_int_eq(copy->src, rows[i].src);
-        ck_assert_int_eq(copy->dst, rows[i].dst);
+        expect_copy(&model->copies[model->slices.detail[i]], &expected[i]);
     }
     lac_model_destroy(model);
 }

@@ -208,21 +208,29 @@ static void set_copy_kind(struct lac_args_recipe *recipe, const struct lac_membe
     }
 }
 
-static uint8_t detail_memory(const char *text, size_t size)
+uint8_t lac_memory_kind_of(const char *text, size_t size)
 {
     static const struct {
         const char *text;
         uint8_t kind;
-    } kinds[] = {{"pageable", LAC_MEMORY_PAGEABLE},     {"pinned", LAC_MEMORY_PINNED},
-                 {"device", LAC_MEMORY_DEVICE},         {"device_static", LAC_MEMORY_DEVICE},
-                 {"array", LAC_MEMORY_ARRAY},           {"managed", LAC_MEMORY_MANAGED},
-                 {"managed_static", LAC_MEMORY_MANAGED}};
+    } kinds[] = {
+        {"Pageable", LAC_MEMORY_PAGEABLE}, /* Kineto */
+        {"Pinned", LAC_MEMORY_PINNED},        {"Device", LAC_MEMORY_DEVICE},
+        {"Device Static", LAC_MEMORY_DEVICE}, {"Array", LAC_MEMORY_ARRAY},
+        {"Managed", LAC_MEMORY_MANAGED},      {"Managed Static", LAC_MEMORY_MANAGED},
+        {"HOST", LAC_MEMORY_PINNED}, /* Kineto on Intel GPUs */
+        {"DEVICE", LAC_MEMORY_DEVICE},        {"SHARED", LAC_MEMORY_MANAGED},
+        {"pageable", LAC_MEMORY_PAGEABLE}, /* XProf */
+        {"pinned", LAC_MEMORY_PINNED},        {"device", LAC_MEMORY_DEVICE},
+        {"device_static", LAC_MEMORY_DEVICE}, {"array", LAC_MEMORY_ARRAY},
+        {"managed", LAC_MEMORY_MANAGED},      {"managed_static", LAC_MEMORY_MANAGED},
+    };
     for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0) {
             return kinds[i].kind;
         }
     }
-    return LAC_MEMORY_UNKNOWN;
+    return LAC_MEMORY_UNKNOWN; /* "Host" of ROCm says nothing of pinning */
 }
 
 /* What follows `key` in a word of XProf's details, or NULL. */
@@ -247,12 +255,12 @@ static void set_details(struct lac_args_recipe *recipe, const struct lac_member 
         size_t length = 0;
         const char *value = after_key(text + at, size, "kind_src:", &length);
         if (value != NULL) {
-            recipe->src = detail_memory(value, length);
+            recipe->src = lac_memory_kind_of(value, length);
         }
         value = after_key(text + at, size, "kind_dst:", &length);
         value = value != NULL ? value : after_key(text + at, size, "kind:", &length);
         if (value != NULL) {
-            recipe->dst = detail_memory(value, length);
+            recipe->dst = lac_memory_kind_of(value, length);
         }
         value = after_key(text + at, size, "size:", &length);
         if (value != NULL) {

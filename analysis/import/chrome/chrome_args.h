@@ -94,6 +94,10 @@ int64_t lac_args_field(const struct lac_args_recipe *recipe, const int64_t *numb
 double lac_args_field_real(const struct lac_args_recipe *recipe, const int64_t *numbers,
                            enum lac_args_field field, double absent);
 
+/** enum lac_memory_kind that a text names, as Kineto ("Pageable"), Kineto on Intel GPUs ("SHARED") or
+ *  XProf ("device_static") writes it. */
+uint8_t lac_memory_kind_of(const char *text, size_t size);
+
 /* Walking a template, member by member. */
 
 enum lac_member_kind {

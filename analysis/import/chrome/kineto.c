@@ -63,26 +63,6 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
 
 /* --- copies ------------------------------------------------------------------------------------*/
 
-static uint8_t memory_kind(const char *text, size_t size)
-{
-    static const struct {
-        const char *text;
-        uint8_t kind;
-    } kinds[] = {
-        {"Pageable", LAC_MEMORY_PAGEABLE},    {"Pinned", LAC_MEMORY_PINNED},
-        {"Device", LAC_MEMORY_DEVICE},        {"Array", LAC_MEMORY_ARRAY},
-        {"Managed", LAC_MEMORY_MANAGED},      {"Managed Static", LAC_MEMORY_MANAGED},
-        {"Device Static", LAC_MEMORY_DEVICE}, {"HOST", LAC_MEMORY_PINNED}, /* Intel's from here */
-        {"DEVICE", LAC_MEMORY_DEVICE},        {"SHARED", LAC_MEMORY_MANAGED},
-    };
-    for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
-        if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0) {
-            return kinds[i].kind;
-        }
-    }
-    return LAC_MEMORY_UNKNOWN; /* "Host" of ROCm says nothing of pinning */
-}
-
 /* "M2D", "H2D", as Intel's tracer and XProf write it: M is the system's memory, H that of the host,
  * D the device's, S what both share and which lies on the device. */
 static uint8_t short_copy_kind(const char *text)
@@ -123,10 +103,10 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
     const char *arrow = open != NULL ? strstr(open, " -> ") : NULL;
     const char *close = open != NULL ? strchr(arrow != NULL ? arrow : open, ')') : NULL;
     if (arrow != NULL && close != NULL) {
-        copy->src = memory_kind(open + 1, (size_t)(arrow - open - 1));
-        copy->dst = memory_kind(arrow + 4, (size_t)(close - arrow - 4));
+        copy->src = lac_memory_kind_of(open + 1, (size_t)(arrow - open - 1));
+        copy->dst = lac_memory_kind_of(arrow + 4, (size_t)(close - arrow - 4));
     } else if (arrow == NULL && close != NULL && strncmp(name, "Memset", 6) == 0) {
-        copy->dst = memory_kind(open + 1, (size_t)(close - open - 1));
+        copy->dst = lac_memory_kind_of(open + 1, (size_t)(close - open - 1));
     }
 }
 
