@@ -35,9 +35,12 @@ enum {
 static const char SELF[] = "/proc/self/exe";
 
 struct demo {
-    pthread_mutex_t lock; /* held while the folder is made, and from its removal on */
+    /* Held while the folder is made or a child starts that writes into it, and from the folder's
+     * removal on: all in it is written by those children, so that none is written after it. */
+    pthread_mutex_t lock;
     char folder[FOLDER_BYTES];
-    volatile pid_t importing; /* read by the thread that removes */
+    volatile pid_t
+        maker; /* writes the traces, then imports them; read by the thread that removes */
     volatile pid_t server;
     char address[ADDRESS_BYTES]; /* without the key */
     char remote[ADDRESS_BYTES];  /* the server's line on reaching it from another machine */
@@ -57,11 +60,22 @@ static void path_in(const struct demo *demo, const char *name, char *out)
 
 /* ---- children: this program's other commands, and a browser */
 
-static _Noreturn void become(const char *program, char *const *arguments, const char *output,
-                             int keep)
+/* Signals do in a child what they do in any program. */
+static void reset_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t none;
+
+    for (size_t i = 0; i < LAC_COUNT_OF(signals); i++) {
+        (void)signal(signals[i], SIG_DFL);
+    }
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void become(const char *program, char *const *arguments, const char *output,
+                             int keep)
+{
     int fd = output != NULL ? open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
 
     if (strcmp(program, SELF) == 0) {
@@ -69,11 +83,7 @@ static _Noreturn void become(const char *program, char *const *arguments, const 
     } else {
         (void)setsid(); /* a browser stays, and Ctrl-C is not for it */
     }
-    for (size_t i = 0; i < LAC_COUNT_OF(signals); i++) {
-        (void)signal(signals[i], SIG_DFL);
-    }
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    reset_signals();
     if (keep >= 0) {
         (void)fcntl(keep, F_SETFD, 0);
     }
@@ -98,6 +108,16 @@ static pid_t start(const char *program, const char *const *words, const char *ou
         become(program, arguments, output, keep);
     }
     return pid;
+}
+
+/* One that writes into the folder: none starts once the folder is being removed. As start(). */
+static bool start_writer(struct demo *demo, volatile pid_t *child, const char *const *words,
+                         const char *output, int keep)
+{
+    (void)pthread_mutex_lock(&demo->lock);
+    *child = start(SELF, words, output, keep);
+    (void)pthread_mutex_unlock(&demo->lock);
+    return *child > 0;
 }
 
 /* @return its exit status; 128 and more: a signal; 127: it is not there, or never was */
@@ -136,10 +156,10 @@ static void remove_all(void *context)
     struct demo *const demo = context;
 
     (void)pthread_mutex_lock(&demo->lock);
-    stop_child(&demo->importing);
+    stop_child(&demo->maker);
     stop_child(&demo->server);
     for (int i = 0; i < REMOVALS_MAX && access(demo->folder, F_OK) == 0; i++) {
-        /* again where the other thread has just written a file */
+        /* again where a child's own child, which ends with it, has just written a file */
         (void)nftw(demo->folder, remove_one, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
     }
 }
@@ -163,7 +183,7 @@ static bool make_folder(struct demo *demo)
     return is_made;
 }
 
-static bool write_traces(const struct demo *demo, uint64_t seed)
+static int write_traces(const struct demo *demo, uint64_t seed)
 {
     struct lac_error error = {0};
     char series[PATH_BYTES];
@@ -171,9 +191,34 @@ static bool write_traces(const struct demo *demo, uint64_t seed)
     path_in(demo, "series", series);
     if (lac_demo_write_series(series, false, seed, NULL, &error) != LAC_OK) {
         (void)fprintf(stderr, "lacuna demo: %s\n", error.message);
-        return false;
+        return 1;
     }
-    return true;
+    return 0;
+}
+
+static bool start_traces(struct demo *demo, uint64_t seed)
+{
+    pid_t pid;
+
+    (void)pthread_mutex_lock(&demo->lock);
+    pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+        reset_signals();
+        _exit(write_traces(demo, seed));
+    }
+    demo->maker = pid;
+    (void)pthread_mutex_unlock(&demo->lock);
+    return pid > 0;
+}
+
+/* @return its exit status, as wait_for() */
+static int wait_for_maker(struct demo *demo)
+{
+    const int exit_status = wait_for(demo->maker);
+
+    demo->maker = 0;
+    return exit_status;
 }
 
 /* All six into the data folder; what it says of each goes to "imported". */
@@ -193,8 +238,7 @@ static bool start_import(struct demo *demo)
                        lac_demo_stage(i)->name);
         words[count++] = paths[i];
     }
-    demo->importing = start(SELF, words, output, -1);
-    return demo->importing > 0;
+    return start_writer(demo, &demo->maker, words, output, -1);
 }
 
 static int print_report(const struct demo *demo)
@@ -280,7 +324,7 @@ static bool start_server(struct demo *demo, const char *listen)
     }
     path_in(demo, "data", data);
     (void)snprintf(fd, sizeof(fd), "%d", ends[1]);
-    demo->server = start(SELF, words, "/dev/null", ends[1]);
+    (void)start_writer(demo, &demo->server, words, "/dev/null", ends[1]);
     (void)close(ends[1]);
     read_pipe(ends[0], said, sizeof(said));
     (void)close(ends[0]);
@@ -377,7 +421,8 @@ static int run(struct demo *demo, const struct lac_demo_show *show, struct lac_e
     if (on_terminal) {
         (void)fputs("simulating a training job", stderr);
     }
-    exit_status = write_traces(demo, show->seed) ? 0 : 1;
+    exit_status = start_traces(demo, show->seed) ? wait_for_maker(demo)
+                                                 : complain("cannot start the simulation");
     if (on_terminal) {
         (void)fputs("\r\033[K", stderr);
     }
@@ -388,8 +433,7 @@ static int run(struct demo *demo, const struct lac_demo_show *show, struct lac_e
         exit_status = print_report(demo);
     }
     if (exit_status == 0) {
-        exit_status = wait_for(demo->importing);
-        demo->importing = 0;
+        exit_status = wait_for_maker(demo);
     }
     if (exit_status != 0) {
         return exit_status;

@@ -113,14 +113,26 @@ class Demo(unittest.TestCase):
         self.assertEqual(self.folders(), [])
 
     def test_ended_as_soon_as_its_folder_is_there_it_leaves_nothing(self):
-        source, library = os.path.join(self.folder, "slow.c"), os.path.join(self.folder, "slow.so")
+        self.end_once_it_has_a_folder({"LD_PRELOAD": self.slow("char *", "mkdtemp", "char *a", "a", "1", 500)})
+        self.assertEqual(self.folders(), [])
+
+    def test_what_writes_has_ended_before_its_folder_is_removed(self):
+        """Slow to make folders, what writes would do so after access() has said that the demo's is gone."""
+        late = self.slow("int ", "mkdir", "const char *a, unsigned b", "a, b", "made != 0", 300)
+        last = self.slow("int ", "access", "const char *a, int b", "a, b", "made != 0", 900)
+        self.end_once_it_has_a_folder({"LD_PRELOAD": late + ":" + last})
+        self.assertEqual(self.folders(), [])
+
+    def slow(self, returned, name, parameters, arguments, when, late_ms):
+        """A library with which that function returns late."""
+        source, library = (os.path.join(self.folder, name + kind) for kind in (".c", ".so"))
         with open(source, "w", encoding="utf-8") as file:
             file.write("#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <unistd.h>\n"
-                       "char *mkdtemp(char *name)\n{\n    char *(*real)(char *) = (char *(*)(char *))dlsym(RTLD_NEXT, \"mkdtemp\");\n"
-                       "    char *made = real(name);\n    usleep(500000);\n    return made;\n}\n")
+                       f"{returned}{name}({parameters})\n{{\n"
+                       f"    {returned}(*real)({parameters}) = ({returned}(*)({parameters}))dlsym(RTLD_NEXT, \"{name}\");\n"
+                       f"    {returned}made = real({arguments});\n    if ({when}) usleep({late_ms}000);\n    return made;\n}}\n")
         subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True, timeout=LIMIT_S)
-        self.end_once_it_has_a_folder({"LD_PRELOAD": library})
-        self.assertEqual(sorted(os.listdir(self.folder)), ["slow.c", "slow.so"])
+        return library
 
     def test_ended_while_it_works_it_leaves_nothing(self):
         self.end_once_it_has_a_folder({})
