@@ -529,7 +529,7 @@ static enum lac_status finish(struct lac_chrome_document *document, const char *
 {
     struct lac_chrome *chrome = &document->chrome;
     struct lac_trace_info *info = &chrome->model->info;
-    enum lac_status status = lac_tensorflow_flush(chrome, LAC_NONE);
+    enum lac_status status = lac_chrome_wait_finish(chrome);
     if (status == LAC_OK) {
         status = lac_chrome_pairs_finish(chrome);
     }
@@ -628,7 +628,7 @@ enum lac_status lac_chrome_import(struct lac_source *source,
     }
     lac_builder_destroy(chrome->builder);
     lac_chrome_pairs_destroy(chrome->pairs);
-    lac_chrome_pending_destroy(chrome->pending);
+    lac_chrome_wait_destroy(chrome->waiting);
     lac_chrome_tracks_done(chrome);
     lac_chrome_scratch_done(&chrome->scratch);
     lac_args_cache_done(&chrome->args);

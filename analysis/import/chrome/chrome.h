@@ -59,8 +59,6 @@ struct lac_chrome_process {
     bool has_device_rows; /**< its threads are streams ("GPU2" of rocprof) */
     int64_t device;       /**< of that row, or of those */
     int64_t stream;
-    uint32_t pending_first; /**< waiting events (tensorflow.c), LAC_NONE */
-    uint32_t pending_last;
 };
 
 enum lac_chrome_row { LAC_ROW_THREAD = 0, LAC_ROW_MARKS, LAC_ROW_COUNT_ };
@@ -80,8 +78,9 @@ struct lac_chrome_thread {
     uint32_t name;
     int32_t sort_index;
     bool is_named;
-    bool is_stream_row; /**< named "Device 0" and "Stream 7" (device_rows.c) */
-    bool is_range_row;  /**< what its device worked for, by XProf */
+    bool is_stream_row;             /**< named "Device 0" and "Stream 7" (device_rows.c) */
+    bool is_range_row;              /**< what its device worked for, by XProf */
+    uint32_t row_process, row_name; /**< the names that say so */
     int64_t row_device, row_stream;
     uint32_t track[LAC_ROW_COUNT_]; /**< or LAC_NONE */
     struct {
@@ -92,7 +91,7 @@ struct lac_chrome_thread {
 };
 
 struct lac_chrome_pairs;
-struct lac_chrome_pending;
+struct lac_chrome_waiting;
 
 /** A category that is not known and may have meant GPU work. */
 struct lac_open_category {
@@ -142,7 +141,7 @@ struct lac_chrome {
     } category_cache[64];
 
     struct lac_chrome_pairs *pairs;
-    struct lac_chrome_pending *pending;
+    struct lac_chrome_waiting *waiting;
 
     bool has_time;
     int64_t first_ns, last_ns; /**< of all timed events; last_ns: of starts */
@@ -280,24 +279,24 @@ LAC_MUST_USE enum lac_status lac_kineto_member(struct lac_chrome *chrome, const 
 /** Learn from the name of a process whether it is a device row. */
 void lac_tensorflow_process_name(struct lac_chrome *chrome, uint32_t process);
 
-/** Keep an interval until the name of its process is known. */
-LAC_MUST_USE enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
-                                                 const struct lac_interval *interval);
+/* --- chrome_wait.c -----------------------------------------------------------------------------*/
 
-/** Append what waited for the name of `process` (LAC_NONE: for any). */
-LAC_MUST_USE enum lac_status lac_tensorflow_flush(struct lac_chrome *chrome, uint32_t process);
+/** Keep an interval until all names are known. */
+LAC_MUST_USE enum lac_status lac_chrome_wait(struct lac_chrome *chrome,
+                                             const struct lac_interval *interval);
 
-void lac_chrome_pending_destroy(struct lac_chrome_pending *pending);
+/** Append what waited: after the last event. */
+LAC_MUST_USE enum lac_status lac_chrome_wait_finish(struct lac_chrome *chrome);
+
+/** NULL is allowed. */
+void lac_chrome_wait_destroy(struct lac_chrome_waiting *waiting);
 
 /* --- device_rows.c -----------------------------------------------------------------------------*/
 
-/** Whether a thread's row says what a device worked for, as XProf derives it: modules, steps, scopes.
- *  It is shown beside the device's work and is none. */
-bool lac_device_range_row_of(const char *process, const char *thread, int64_t *ret_device);
-
-/** Whether a thread's row is a stream of a device by the names of both. */
-bool lac_device_row_of(const char *process, const char *thread, int64_t *ret_device,
-                       int64_t *ret_stream);
+/** What the row of a thread is by its process's name and its own, as they are now: a stream of a
+ *  device, or what a device worked for, as XProf derives it: modules, steps, scopes. The latter is
+ *  shown beside the device's work and is none. */
+void lac_device_row_find(const struct lac_chrome *chrome, struct lac_chrome_thread *thread);
 
 /** Whether the threads of a process of that name are streams of a device. */
 bool lac_device_rows_of_process(const char *name, int64_t *ret_device);

@@ -222,6 +222,7 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
     if (is_gpu_class(interval->class) && !has_track) {
         return lac_chrome_gpu(chrome, interval);
     }
+    lac_device_row_find(chrome, &chrome->threads[interval->thread]);
     if (!has_track && chrome->threads[interval->thread].is_range_row) {
         struct lac_interval range = *interval;
         range.class = LAC_CLASS_GPU_RANGE;
@@ -353,8 +354,8 @@ static enum lac_status on_complete(struct lac_chrome *chrome, struct lac_interva
     const struct lac_chrome_thread *thread = &chrome->threads[interval->thread];
     const struct lac_chrome_process *process = &chrome->processes[thread->process];
     bool is_open = interval->class == LAC_CLASS_OTHER || interval->class == LAC_CLASS_GPU_WORD;
-    if (is_open && !process->is_named) {
-        return lac_tensorflow_wait(chrome, thread->process, interval);
+    if (is_open && !(process->is_named && thread->is_named)) {
+        return lac_chrome_wait(chrome, interval);
     }
     return lac_chrome_interval(chrome, interval);
 }

@@ -88,7 +88,7 @@ static enum lac_status on_process(struct lac_chrome *chrome, uint32_t process)
     }
     entry->is_named = true;
     lac_tensorflow_process_name(chrome, process);
-    return lac_tensorflow_flush(chrome, process);
+    return LAC_OK;
 }
 
 enum lac_status lac_chrome_meta(struct lac_chrome *chrome)
@@ -120,20 +120,7 @@ enum lac_status lac_chrome_meta(struct lac_chrome *chrome)
         return LAC_OK;
     }
     entry->is_named = true;
-    status = intern_value(chrome, &arg, &entry->name);
-    if (status == LAC_OK && !entry->is_stream_row) {
-        const struct lac_chrome_process *process = &chrome->processes[entry->process];
-        uint32_t whose = process->is_named ? process->name : process->pid_text;
-        entry->is_stream_row = lac_device_row_of(lac_model_str(chrome->model, whose),
-                                                 lac_model_str(chrome->model, entry->name),
-                                                 &entry->row_device, &entry->row_stream);
-        entry->is_range_row =
-            !entry->is_stream_row &&
-            lac_device_range_row_of(lac_model_str(chrome->model, whose),
-                                    lac_model_str(chrome->model, entry->name), &entry->row_device);
-        entry->row_stream = entry->is_range_row ? entry->tid : entry->row_stream;
-    }
-    return status;
+    return intern_value(chrome, &arg, &entry->name);
 }
 
 /* --- counters ----------------------------------------------------------------------------------*/

@@ -195,8 +195,6 @@ enum lac_status lac_chrome_find_process(struct lac_chrome *chrome, uint32_t pid_
         .pid_text = pid_text,
         .pid = pid,
         .index = LAC_NONE,
-        .pending_first = LAC_NONE,
-        .pending_last = LAC_NONE,
     };
     *ret_process = (uint32_t)chrome->process_count;
     chrome->process_slots[slot] = (uint32_t)++chrome->process_count;
@@ -273,11 +271,9 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
         .key = key,
         .process = process,
         .tid_text = tid_text,
+        .row_name = LAC_NONE,
         .tid = lac_chrome_trailing_number(chrome, tid_text),
     };
-    thread->is_stream_row = lac_device_row_of(lac_model_str(chrome->model, pid_text),
-                                              lac_model_str(chrome->model, tid_text),
-                                              &thread->row_device, &thread->row_stream);
     for (int i = 0; i < LAC_ROW_COUNT_; i++) {
         thread->track[i] = LAC_NONE;
     }

@@ -76,7 +76,7 @@ static bool plane_row_of(const char *process, const char *thread, int64_t *ret_d
     return is_tpu ? strcmp(thread, "XLA Ops") == 0 : is_stream(thread, ret_stream);
 }
 
-bool lac_device_range_row_of(const char *process, const char *thread, int64_t *ret_device)
+static bool range_row_of(const char *process, const char *thread, int64_t *ret_device)
 {
     static const char *const DERIVED[] = {"Steps",
                                           "XLA Modules",
@@ -101,8 +101,8 @@ bool lac_device_range_row_of(const char *process, const char *thread, int64_t *r
     return false;
 }
 
-bool lac_device_row_of(const char *process, const char *thread, int64_t *ret_device,
-                       int64_t *ret_stream)
+static bool device_row_of(const char *process, const char *thread, int64_t *ret_device,
+                          int64_t *ret_stream)
 {
     if (plane_row_of(process, thread, ret_device, ret_stream)) {
         return true;
@@ -117,6 +117,31 @@ bool lac_device_row_of(const char *process, const char *thread, int64_t *ret_dev
     }
     rest += strspn(rest, " /,:-");
     return is_stream(rest, ret_stream);
+}
+
+void lac_device_row_find(const struct lac_chrome *chrome, struct lac_chrome_thread *thread)
+{
+    const struct lac_chrome_process *process = &chrome->processes[thread->process];
+    const uint32_t whose = process->is_named ? process->name : process->pid_text;
+    const uint32_t own = thread->is_named ? thread->name : thread->tid_text;
+    if (thread->row_process == whose && thread->row_name == own) {
+        return;
+    }
+    const char *name = lac_model_str(chrome->model, whose);
+    thread->row_process = whose;
+    thread->row_name = own;
+    thread->is_range_row = false;
+    /* by the names, or by what stands where a number does */
+    thread->is_stream_row = device_row_of(name, lac_model_str(chrome->model, own),
+                                          &thread->row_device, &thread->row_stream) ||
+                            device_row_of(lac_model_str(chrome->model, process->pid_text),
+                                          lac_model_str(chrome->model, thread->tid_text),
+                                          &thread->row_device, &thread->row_stream);
+    if (!thread->is_stream_row &&
+        range_row_of(name, lac_model_str(chrome->model, own), &thread->row_device)) {
+        thread->is_range_row = true;
+        thread->row_stream = thread->tid;
+    }
 }
 
 bool lac_device_rows_of_process(const char *name, int64_t *ret_device)
