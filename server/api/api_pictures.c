@@ -15,7 +15,6 @@
 #include "server/http/request.h"
 #include "server/json/flame_json.h"
 #include "server/store/store.h"
-#include "server/store/trace/flame/trace_flame.h"
 #include "server/store/trace/trace_file.h"
 
 #include <stdbool.h>

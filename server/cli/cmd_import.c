@@ -1,3 +1,4 @@
+#include "analysis/crew/crew.h"
 #include "analysis/diagnose/names/names.h"
 #include "analysis/import/import.h"
 #include "analysis/import/importers.h"

@@ -111,7 +111,7 @@ static bool name_folders(struct trial *trial, const char *given)
         lac_complain("lacuna try", folder, "cannot be made: %s", strerror(errno));
         return false;
     }
-    for (int i = 0; i < trial->run_count; i++) {
+    for (int i = 0; i < RUNS_MAX; i++) {
         struct run *run = &trial->runs[i];
         (void)snprintf(run->folder, sizeof(run->folder), "%.4000s/%s", folder, names[i]);
         run->name = i == CHANGED ? "changed" : "as is";
@@ -204,10 +204,12 @@ static enum lac_status compare_all(struct trial *trial)
     enum lac_status status = LAC_OK;
     const struct run *changed = &trial->runs[CHANGED];
     const struct lac_compare_side b = {changed->read.model, changed->read.analysis, NULL};
-    for (int i = 0; i < trial->run_count - 1 && !status; i++) {
-        const struct run *run = &trial->runs[2 * i];
+    for (int i = 0; i < trial->run_count && !status; i++) {
+        const struct run *run = &trial->runs[i];
         const struct lac_compare_side a = {run->read.model, run->read.analysis, NULL};
-        status = lac_compare(&a, &b, &trial->comparison[i]);
+        if (i != CHANGED) {
+            status = lac_compare(&a, &b, &trial->comparison[i > CHANGED]);
+        }
     }
     return status;
 }

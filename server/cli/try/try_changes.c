@@ -1,8 +1,10 @@
 #include "server/cli/try/try_changes.h"
 
+#include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -96,6 +96,7 @@ static _Noreturn void become(const struct lac_try_job *job, char **arguments, pi
 static char **arguments_of(const struct lac_try_job *job, const char *folder)
 {
     static const char *const first[] = {"lacuna", "run", "--quiet", "--all", "-o"};
+    static const char *const end[] = {"--"};
     size_t count = 0, used = 0;
     while (job->command[count] != NULL) {
         count++;
@@ -109,8 +110,7 @@ static char **arguments_of(const struct lac_try_job *job, const char *folder)
                sizeof(first[i])); /* execv() leaves them as they are */
     }
     memcpy(&arguments[used++], &folder, sizeof(folder));
-    static const char *const end = "--";
-    memcpy(&arguments[used++], &end, sizeof(end));
+    memcpy(&arguments[used++], end, sizeof(end));
     memcpy(&arguments[used], job->command, count * sizeof(*arguments));
     return arguments;
 }
