@@ -445,17 +445,19 @@ static bool is_waiting(const struct recovery *recovery, const char *upload)
 }
 
 /** Files of uploads that the catalog still has as waiting go back to staging/: the upload is
- * imported once more, and a deletion until then is of all that there is. */
+ * imported once more, and a deletion until then is of all that there is. They count as not found. */
 static void take_back(struct recovery *recovery)
 {
     char from[LAC_STORE_PATH_SIZE];
     char to[LAC_STORE_PATH_SIZE];
     char name[64];
+    uint32_t kept = 0;
 
     for (uint32_t i = 0; i < recovery->found_count; i++) {
-        const struct lac_trace_facts *facts = &recovery->found[i];
+        struct lac_trace_facts *facts = &recovery->found[i];
 
         if (!is_staged(recovery, facts->upload) || !is_waiting(recovery, facts->upload)) {
+            recovery->found[kept++] = *facts;
             continue;
         }
         (void)snprintf(name, sizeof(name), "/" LAC_STAGED_TRACE_FORMAT, facts->ordinal);
@@ -469,7 +471,9 @@ static void take_back(struct recovery *recovery)
                            "/" LAC_STAGED_ORIGINAL)) {
             (void)rename(from, to);
         }
+        lac_trace_facts_done(facts);
     }
+    recovery->found_count = kept;
 }
 
 /** All rows of the files that were found, in one commit. */
@@ -554,6 +558,7 @@ static void take_upload(struct recovery *recovery, const char *id)
 {
     struct lac_store *store = recovery->store;
     struct lac_trace_facts facts = {0};
+    struct lac_object_row object;
     struct lac_staging staging;
     struct lac_error error;
     enum lac_status status;
@@ -568,9 +573,18 @@ static void take_upload(struct recovery *recovery, const char *id)
     status = lac_staged_facts_read(&staging, &facts, &error);
     if (status == LAC_OK && strcmp(facts.row.id, id) == 0) {
         facts.row.state = LAC_TRACE_IMPORTING;
+        if (lac_store_put_upload(store, id, facts.row.sha256, facts.row.size_bytes, &object,
+                                 &error) != LAC_OK) {
+            object.bytes = 0;
+            lac_store_tell(store, "staging/%s is in no object storage until it is imported: %s", id,
+                           error.message);
+        }
         status = lac_db_begin(store->catalog, true, recovery->reterr);
         if (status == LAC_OK) {
             status = lac_catalog_put_facts(store->catalog, &facts, recovery->reterr);
+            if (status == LAC_OK && object.bytes > 0) {
+                status = lac_catalog_put_object(store->catalog, &object, recovery->reterr);
+            }
             status = lac_db_end(store->catalog, status, recovery->reterr);
         }
         if (status == LAC_OK) {
@@ -616,6 +630,9 @@ enum lac_status lac_store_recover(struct lac_store *store, struct lac_error *ret
     store->sweep_is_due = false;
     finish_deletions(&recovery);
     each_entry(&recovery, "traces", take_file);
+    if (lac_store_is_shared(store)) {
+        take_back(&recovery); /* what is listed has to be in object storage, for another server */
+    }
     if (recovery.status == LAC_OK && recovery.found_count > 0) {
         each_entry(&recovery, "staging", finish_publication);
     }

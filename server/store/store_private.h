@@ -13,6 +13,8 @@
 
 enum { LAC_STORE_PATH_SIZE = 4096, LAC_STORE_FILES_KEPT = 16 };
 
+struct lac_object_row;
+
 /** A copy of a trace, and which object it was made of. */
 struct lac_known_copy {
     char id[LAC_ID_SIZE];
@@ -115,6 +117,16 @@ LAC_MUST_USE enum lac_status lac_staged_facts_write(const struct lac_staging *st
 LAC_MUST_USE enum lac_status lac_staged_facts_read(const struct lac_staging *staging,
                                                    struct lac_trace_facts *ret_facts,
                                                    struct lac_error *reterr);
+
+/** Whether another server could take the catalog over: it has to have the bytes, too. */
+bool lac_store_is_shared(const struct lac_store *store);
+
+/** Put the bytes of an upload where another server would find them; the caller commits the row with
+ *  the trace's. Nothing where the store is not shared (ret_row->bytes is 0 then). */
+LAC_MUST_USE enum lac_status lac_store_put_upload(struct lac_store *store, const char *id,
+                                                  const uint8_t *sha256, uint64_t size_bytes,
+                                                  struct lac_object_row *ret_row,
+                                                  struct lac_error *reterr);
 
 /** A commit failed because the disk is full: give up the reserve, once. @return whether to try
  * again

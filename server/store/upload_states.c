@@ -134,18 +134,24 @@ static enum lac_status keep_facts(struct lac_store *store, const char *id, const
     return status;
 }
 
-/** Where another server could take the catalog over, it has to have the bytes, too. */
-static enum lac_status put_upload(struct lac_store *store, const char *id, const uint8_t *sha256,
-                                  uint64_t size_bytes, struct lac_object_row *ret_row,
-                                  struct lac_error *reterr)
+bool lac_store_is_shared(const struct lac_store *store)
+{
+    return store->remote != NULL && store->has_shared_catalog;
+}
+
+enum lac_status lac_store_put_upload(struct lac_store *store, const char *id, const uint8_t *sha256,
+                                     uint64_t size_bytes, struct lac_object_row *ret_row,
+                                     struct lac_error *reterr)
 {
     char path[LAC_STORE_PATH_SIZE];
 
     *ret_row = (struct lac_object_row){.kind = LAC_OBJECT_UPLOAD};
-    if (store->remote == NULL || !store->has_shared_catalog ||
-        !lac_store_path(store, path, "staging", id, "/" LAC_STAGED_UPLOAD) ||
-        access(path, F_OK) != 0) {
+    if (!lac_store_is_shared(store)) {
         return LAC_OK;
+    }
+    if (!lac_store_path(store, path, "staging", id, "/" LAC_STAGED_UPLOAD) ||
+        access(path, F_OK) != 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "the uploaded bytes are not in staging/ any more");
     }
     memcpy(ret_row->id, id, LAC_ID_SIZE);
     memcpy(ret_row->sha256, sha256, LAC_SHA256_SIZE);
@@ -160,7 +166,7 @@ enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
     assert(store != NULL && id != NULL);
     struct lac_statement *update = NULL;
     struct lac_object_row object;
-    enum lac_status status = put_upload(store, id, sha256, size_bytes, &object, reterr);
+    enum lac_status status = lac_store_put_upload(store, id, sha256, size_bytes, &object, reterr);
 
     if (status != LAC_OK) {
         return status;

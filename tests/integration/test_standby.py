@@ -190,6 +190,36 @@ class InAFolder(Standby, unittest.TestCase):
     def storage_names(self):
         return [os.path.join(folder, name) for folder, _, names in os.walk(self.objects) for name in names]
 
+    def test_what_a_start_makes_good_is_in_the_storage_before_its_disk_is_lost(self):
+        """One is killed between the bytes of an upload and their row, and between the files of a trace and theirs; it starts again, and is killed with its disk."""
+        first, second = self.node("a", harness.Server), self.waiting("b")
+        published = self.hold_an_import(first, harness.make_trace(steps=200))
+        harness.wait_for(lambda: self.objects_of("uploads"))
+        (bytes_of_it,) = self.objects_of("uploads")
+        staging, kept = os.path.join(first.data, "staging", published), os.path.join(self.home, "kept")
+        shutil.copytree(staging, kept)
+        shutil.copy(bytes_of_it, kept + ".object")
+        self.sql(f"CREATE TABLE waited AS SELECT * FROM objects WHERE id = '{published}'")
+        os.kill(harness.importers(first.process.pid)[0], signal.SIGCONT)
+        self.assertEqual(first.wait_ready(published)["state"], "ready")
+        harness.wait_for(lambda: not self.objects_of("uploads"))
+        held = self.hold_an_import(first, harness.make_trace(steps=201))
+        unanswered = first.upload(harness.make_trace(steps=150), "unanswered")
+        first.kill()
+        shutil.copytree(kept, staging, dirs_exist_ok=True)
+        shutil.copy(kept + ".object", bytes_of_it)
+        self.sql(f"DELETE FROM objects WHERE id IN ('{published}', '{unanswered}'); DELETE FROM findings WHERE trace = '{published}'; INSERT INTO objects SELECT * FROM waited;"
+                 f"UPDATE traces SET state = 1 WHERE id = '{published}'; UPDATE traces SET state = 0 WHERE id = '{unanswered}'")
+        again = self.node("a", harness.Server)
+        stored = self.sql("SELECT string_agg((SELECT count(*) FROM objects WHERE objects.id = traces.id AND (kind = 0 OR state = 1)) || ' of state ' || state, ', ') FROM traces")
+        again.kill()
+        shutil.rmtree(again.data)
+        self.assertNotIn("0 of state", stored)
+        second.took_over()
+        for id in (published, held, unanswered):
+            row = second.wait_ready(id, 180)
+            self.assertEqual(row["state"], "ready", row)
+
     def add_user(self, node, name, expected, environment=None):
         password = os.path.join(self.home, "password")
         with open(password, "w") as file:

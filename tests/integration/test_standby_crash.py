@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Two servers, one catalog, one storage: uploads through either while servers are killed at random moments. Nothing acknowledged is lost or there twice."""
 import base64
+import glob
 import hashlib
 import http.client
 import os
@@ -128,6 +129,13 @@ class Crash:
         with open(f"/proc/{server.process.pid}/status") as file:
             self.largest_kb = max(self.largest_kb, int(re.search(r"VmHWM:\s+(\d+) kB", file.read()).group(1)))
 
+    def logged(self):
+        text = ""
+        for path in sorted(glob.glob(os.path.join(self.home, "*.log")), key=os.path.getmtime):
+            with open(path, errors="replace") as file:
+                text += f"-- {os.path.basename(path)}\n" + "".join(line for line in file if " msg=request " not in line)
+        return text
+
     def alive(self):
         with self.lock:
             return list(self.pair)
@@ -175,7 +183,7 @@ class Crash:
             self.assertEqual(sorted(name for name in (row["name"] for row in rows) if name in expected), sorted(expected))  # each once
             for row in rows:
                 ready = server.wait_ready(row["id"], DEADLINE_S)
-                self.assertEqual((ready["state"], ready["sha256"]), ("ready", expected[row["name"]]), ready)
+                self.assertEqual((ready["state"], ready["sha256"]), ("ready", expected[row["name"]]), f"{ready}\n{self.logged()}")
                 self.assertGreater(len(server.api(f"/traces/{row['id']}/tracks")["tracks"]), 0)
         for server in self.alive():
             self.look_at_memory(server)
@@ -183,6 +191,7 @@ class Crash:
         self.assertLessEqual(self.largest_kb, MEMORY_KB_MAX)
 
 
+@unittest.skipUnless(harness.SOAK or swift_harness.why_not(), "in make soak: Swift alone")
 class InAFolder(Crash, unittest.TestCase):
     def open_storage(self):
         self.objects = os.path.join(self.home, "bucket")
