@@ -78,7 +78,7 @@ run: deps                                  ## build, serve, record and push an e
 	$(Q)$(MAKE) --no-print-directory -j2 all kernels
 	$(Q)sh tests/tidy/run_demo.sh $(BUILD) "$(DATA)" "$(LISTEN)" $(TRACE)
 
-test: deps                                 ## all tests that need no GPU, in 25 minutes on 2 cores
+test: deps                                 ## all tests that need no GPU
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs aarch64
 	$(Q)python3 tests/run.py --build --filter "$(T)"
 

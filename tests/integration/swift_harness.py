@@ -44,11 +44,16 @@ class Swift:
     def __init__(self):
         self.home = tempfile.mkdtemp(prefix="lacuna-swift-")
         os.makedirs(os.path.join(self.home, "devices", "d1"))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.process = None
-        self.start()
+        for tries_left in range(4, -1, -1):
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self.port = probe.getsockname()[1]
+            try:
+                self.start()
+                break
+            except RuntimeError:  # another process has taken the port meanwhile
+                if not tries_left:
+                    raise
 
     def start(self):
         log_path = os.path.join(self.home, "log")
@@ -58,7 +63,10 @@ class Swift:
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return
+                time.sleep(0.05)
+                if self.process.poll() is None:
+                    return
+                raise ConnectionError("somebody else listens there")
             except OSError:
                 if self.process.poll() is not None or time.monotonic() > until:
                     raise RuntimeError(f"Swift did not start: {open(log_path).read()[-2000:]}") from None

@@ -15,9 +15,9 @@ from postgres_harness import IN_ADDRESS, PASSWORD
 
 # PLAIN_TESTS of the Makefile builds them
 UNIT = ("test_store_catalog", "test_store_lost", "test_people", "test_journal_rows", "test_ingest", "test_catalog_postgres")
-SERVER = ("test_server_reports", "test_server_runs", "test_webhooks", "test_journal", "test_labels", "test_backup")
-if harness.SOAK:  # mostly the hashes of passwords; test_people asks the same tables
-    SERVER += ("test_server_people",)
+SERVER = ("test_server_reports", "test_webhooks", "test_labels", "test_backup")
+if harness.SOAK:  # UNIT asks the same tables
+    SERVER += ("test_server_people", "test_server_runs", "test_journal")
 LAST = 0
 
 

@@ -16,12 +16,12 @@ import threading
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tests/integration"))
+sys.path[:0] = [os.path.join(ROOT, "tests/integration"), os.path.join(ROOT, "tests/support")]
 import hang_seeds  # noqa: E402
 from hang_seeds import HAVE_TORCH, NODE, TORCH_PYTHON, line_of  # noqa: E402
+from soak import in_soak  # noqa: E402
 
 LACUNA = os.path.join(ROOT, "build/release/lacuna")
-SOAK = os.environ.get("LACUNA_SOAK", "0") == "1"
 SOAK_SEEDS = 5
 NVML = os.path.join(ROOT, "build/release/stand_in/nvml")
 
@@ -54,6 +54,7 @@ class Hangs(unittest.TestCase):
             self.assertIn(word, told.group(0))
         return culprit, others
 
+    @in_soak
     def test_a_diverged_branch_names_the_rank_its_line_and_the_collective_of_the_other(self):
         _, others = self.check_hang("diverged", 1, "waits in barrier")
         self.assertIn("rank 0 waits in all_reduce at hang_jobs.py:", others)
@@ -63,6 +64,7 @@ class Hangs(unittest.TestCase):
         for rank in (0, 1):
             self.assertIn(f"rank {rank} waits in backward", others)
 
+    @in_soak
     def test_a_stuck_read_in_a_worker(self):
         self.check_hang("read", 0, "waits for a batch of its workers", "while it makes a batch")
 
@@ -142,7 +144,8 @@ class Hangs(unittest.TestCase):
             self.assertEqual(result.stdout.strip(), threads)
 
 
-@unittest.skipUnless(SOAK and HAVE_TORCH, "make soak")
+@in_soak
+@unittest.skipUnless(HAVE_TORCH, "no torch")
 class Soak(unittest.TestCase):
     def test_every_hang_is_found_within_15_s_and_no_other_job_is_said_to_hang(self):
         wanted = [(case, seed) for seed in range(SOAK_SEEDS) for case in hang_seeds.cases_here()]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Unchanged DataLoader scripts in which more workers would not help: `analyze` says why, and what it says to change does what
 it promised."""
-from advice_harness import AdviceTest, main
+from advice_harness import AdviceTest, in_soak, main
 
 # What is slow sleeps wherever that is possible, so that two cores, shared with other tests, are enough to tell.
 LOOP = """
@@ -108,6 +108,7 @@ class LoadingAdvice(AdviceTest):
             self.skip_when_crowded(before)  # processes start several times as slowly then
             raise
 
+    @in_soak
     def test_threads_beyond_the_cores(self):
         analysis = self.analyze("threads", "3", "30", "1", "go")
         first = self.first(analysis, "cpu-oversubscription")

@@ -5,7 +5,7 @@ import os
 import time
 import unittest
 
-from advice_harness import AdviceTest, main
+from advice_harness import AdviceTest, in_soak, main
 
 JOB = """
 import os
@@ -98,6 +98,7 @@ class LoadingVerdicts(AdviceTest):
         return first, analysis
 
     @unittest.skipUnless(len(os.sched_getaffinity(0)) > 1, "one core")
+    @in_soak
     def test_a_generator_that_was_recorded_is_not_to_be_recorded(self):
         analysis = self.analyze_run("train.py", JOB, "generator", "0", "60")
         if ((analysis.get("loading") or {}).get("waiting_for_core_pct") or 0.0) >= 20.0:
@@ -110,6 +111,7 @@ class LoadingVerdicts(AdviceTest):
         self.assertLessEqual(first["gain_pct"]["low"], first["gain_pct"]["high"])
         self.check_grammar(first)
 
+    @in_soak
     def test_workers_on_one_core(self):
         first, analysis = self.first("affinity", "pinned", "4", "40")
         self.assertIn("pinned to 1 core; it was started with", first["why"])
@@ -163,6 +165,7 @@ class LoadingVerdicts(AdviceTest):
         finding = found[0]
         self.assertIn("120 of 320 positions", finding["why"])
 
+    @in_soak
     def test_no_mask_no_share_of_padding(self):
         analysis = self.analyze_run("train.py", JOB, "plain", "1", "30")
         self.assertEqual((analysis["throughput"]["padding_pct"], analysis["throughput"]["unit"]), (None, "samples"))

@@ -3,7 +3,7 @@
 with that number the step takes what was predicted."""
 import os
 
-from advice_harness import AdviceTest, main
+from advice_harness import AdviceTest, in_soak, main
 
 # Loading sleeps: that it takes long costs no core, so two cores are enough for any number of workers.
 SCRIPT = """
@@ -100,6 +100,7 @@ class WorkersAdvice(AdviceTest):
         self.assertLessEqual(measured - delay_ns, 1.15 * predicted)
         self.assertGreaterEqual(measured, 0.85 * (predicted - before_delay_ns))
 
+    @in_soak
     def test_the_number_for_one_worker_holds(self):
         self.advice_holds(1)
 
