@@ -9,8 +9,7 @@ import unittest
 
 from torch_python import TORCH_PYTHON, has_torch
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))
-from soak import SOAK, in_soak  # noqa: E402,F401: they are the tests'
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "support"))  # soak.py
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LACUNA = os.path.join(ROOT, "build/release/lacuna")

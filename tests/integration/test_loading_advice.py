@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Unchanged DataLoader scripts in which more workers would not help: `analyze` says why, and what it says to change does what
 it promised."""
-from advice_harness import AdviceTest, in_soak, main
+from advice_harness import AdviceTest, main
+from soak import in_soak
 
 # What is slow sleeps wherever that is possible, so that two cores, shared with other tests, are enough to tell.
 LOOP = """

@@ -5,7 +5,8 @@ import os
 import time
 import unittest
 
-from advice_harness import AdviceTest, in_soak, main
+from advice_harness import AdviceTest, main
+from soak import in_soak
 
 JOB = """
 import os

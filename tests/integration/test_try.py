@@ -10,8 +10,9 @@ import tempfile
 import time
 import unittest
 
-from advice_harness import LACUNA, PYTHON, SOAK, AdviceTest, in_soak, main
+from advice_harness import LACUNA, PYTHON, AdviceTest, main
 from json_schema import problems
+from soak import SOAK
 
 NODE = os.path.join(os.path.dirname(LACUNA), "lacuna-node")
 

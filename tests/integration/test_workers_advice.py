@@ -3,7 +3,8 @@
 with that number the step takes what was predicted."""
 import os
 
-from advice_harness import AdviceTest, in_soak, main
+from advice_harness import AdviceTest, main
+from soak import in_soak
 
 # Loading sleeps: that it takes long costs no core, so two cores are enough for any number of workers.
 SCRIPT = """
