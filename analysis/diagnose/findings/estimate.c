@@ -206,7 +206,9 @@ bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;
     }
-    lac_finding_cost(facts, &estimated, cost_ns);
+    /* with it goes idle time of other names: of launches that it holds up */
+    double gone_ns = facts->time->step_ns - (double)estimated.step_low_ns;
+    lac_finding_cost(facts, &estimated, fmax(cost_ns, gone_ns));
     estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
     estimated.confidence = 0.75;
     *finding = estimated;

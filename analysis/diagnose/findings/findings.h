@@ -47,7 +47,7 @@ enum lac_severity lac_severity_of_gain(double gain_pct);
 
 /**
  * Estimate a finding, when both are worth saying: cost from `cost_min_pct` of the step, gain from
- * one percent.
+ * one percent. Its cost is `cost_ns`, or what the best case of the replay gains where that is more.
  *
  * @return whether they are; where not, nothing was filled
  */

@@ -125,7 +125,7 @@ bool lac_find_weights_over_pcie(const struct lac_facts *facts, struct lac_findin
     finding->title = lac_texts_add(
         &analysis->texts, "Weights come over PCIe in each layer: %s per step, %s of every %s (%s)",
         lac_format_bytes(lac_round(weights.bytes / work->steps)).text,
-        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
