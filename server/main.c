@@ -26,7 +26,11 @@ int main(int argc, char **argv)
     }
     command = find(name);
     if (command == NULL) {
-        (void)fprintf(stderr, "lacuna: no command '%s' (see lacuna help)\n", name);
+        const struct lac_command *const meant = lac_command_meant(name);
+
+        (void)fprintf(stderr, "lacuna: no command '%s' (%s%s)\n", name,
+                      meant != NULL ? "did you mean: lacuna " : "see lacuna help",
+                      meant != NULL ? meant->name : "");
         return 2;
     }
     /* a reader that goes away (`lacuna help | head`) is an error of the write, not a death; but a

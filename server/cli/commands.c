@@ -4,6 +4,7 @@
 #include "server/sql/sql_child.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* Apart from cmd_help.c, so that a test that wants a command's helpers does not link them all. */
 static const struct lac_command commands[] = {
@@ -37,4 +38,56 @@ static const struct lac_command commands[] = {
 const struct lac_command *lac_commands(void)
 {
     return commands;
+}
+
+enum { NAME_BYTES_MAX = 32, SLIPS_MAX = 2 };
+
+static unsigned least(unsigned a, unsigned b, unsigned c)
+{
+    const unsigned ab = a < b ? a : b;
+
+    return ab < c ? ab : c;
+}
+
+/* Levenshtein's distance, a row of its table at a time. Both are shorter than NAME_BYTES_MAX. */
+static unsigned slips_between(const char *typed, const char *name)
+{
+    const size_t length = strlen(name);
+    unsigned row[NAME_BYTES_MAX + 1];
+
+    for (size_t j = 0; j <= length; j++) {
+        row[j] = (unsigned)j;
+    }
+    for (size_t i = 0; typed[i] != '\0'; i++) {
+        unsigned diagonal = row[0];
+
+        row[0] = (unsigned)i + 1;
+        for (size_t j = 1; j <= length; j++) {
+            const unsigned above = row[j];
+
+            row[j] = least(above + 1, row[j - 1] + 1, diagonal + (typed[i] != name[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[length];
+}
+
+const struct lac_command *lac_command_meant(const char *name)
+{
+    const struct lac_command *meant = NULL;
+    unsigned fewest = SLIPS_MAX + 1;
+
+    if (strlen(name) >= NAME_BYTES_MAX) {
+        return NULL;
+    }
+    for (const struct lac_command *command = commands; command->name != NULL; command++) {
+        const unsigned slips = slips_between(name, command->name);
+
+        /* of a short name two slips leave nothing */
+        if (command->help != NULL && slips < fewest && strlen(command->name) > 2 * (size_t)slips) {
+            meant = command;
+            fewest = slips;
+        }
+    }
+    return meant;
 }

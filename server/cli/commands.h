@@ -37,4 +37,8 @@ struct lac_command {
 /** The table of main.c, ended by a row without name. Static storage. */
 const struct lac_command *lac_commands(void);
 
+/** The command that was meant by a name with a slip or two of the keyboard: a letter too many, too
+ *  few, or another one. @return NULL: none */
+const struct lac_command *lac_command_meant(const char *name);
+
 #endif

@@ -387,12 +387,10 @@ static void *read_some(void *context)
 /** One line on stderr: the file, the place in it, what is wrong and what to do. */
 static void complain(const struct reading *reading, const struct source *source)
 {
-    const char *what = is_no_trace(source) ? "skipped, " : "";
-    if (source->error.offset_bytes > 0) {
-        lac_complain(reading->options->command, source->path, "%sbyte %llu: %s", what,
-                     (unsigned long long)source->error.offset_bytes, source->error.message);
+    if (is_no_trace(source)) {
+        lac_complain(reading->options->command, source->path, "skipped, %s", source->error.message);
     } else {
-        lac_complain(reading->options->command, source->path, "%s%s", what, source->error.message);
+        lac_complain_error(reading->options->command, source->path, &source->error);
     }
 }
 

@@ -82,12 +82,7 @@ enum lac_status lac_read_trace(const char *command, const char *path, const stru
     }
     if (status) {
         lac_read_trace_done(&trace);
-        if (error.offset_bytes > 0) {
-            lac_complain(command, path, "byte %llu: %s", (unsigned long long)error.offset_bytes,
-                         error.message);
-        } else {
-            lac_complain(command, path, "%s", error.message);
-        }
+        lac_complain_error(command, path, &error);
         return status;
     }
     *ret_trace = trace;

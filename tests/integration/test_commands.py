@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""The program's commands as such: --help of each, and what is said of one that is none."""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build/lacuna"))
+
+
+def lacuna(*arguments):
+    return subprocess.run([LACUNA, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+
+
+class Commands(unittest.TestCase):
+    def test_each_has_help(self):
+        listed = re.findall(r"(?m)^  ([a-z]+)  +\S", lacuna("help").stdout)
+        self.assertIn("analyze", listed)
+        self.assertGreater(len(listed), 15)
+        for name in listed:
+            done = lacuna(name, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            self.assertIn(f"lacuna {name}", done.stdout)
+
+    def test_none_and_one_that_is_none_are_wrong_usage(self):
+        for arguments, said in (((), "lacuna: no command given\n"), (("frobnicate",), "lacuna: no command 'frobnicate' (see lacuna help)\n"),
+                                (("x" * 5000,), f"lacuna: no command '{'x' * 5000}' (see lacuna help)\n"), (("",), "lacuna: no command '' (see lacuna help)\n")):
+            done = lacuna(*arguments)
+            self.assertEqual((done.returncode, done.stderr), (2, said))
+
+    def test_a_slip_of_the_keyboard_gets_the_command_that_was_meant(self):
+        for typed, meant in (("anlyze", "analyze"), ("analyse", "analyze"), ("explian", "explain"), ("ru", "run"), ("improt", "import"), ("imports", "import")):
+            self.assertEqual(lacuna(typed).stderr, f"lacuna: no command '{typed}' (did you mean: lacuna {meant})\n")
+        for typed in ("r", "cat", "import-worke", "sq", "xyz"):  # too far, or of one that is not listed
+            self.assertNotIn("worker", lacuna(typed).stderr)
+        self.assertIn("see lacuna help", lacuna("xyz").stderr)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False).result
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad} passed, {bad} failed")
+    sys.exit(1 if bad else 0)
