@@ -325,7 +325,7 @@ enum lac_status lac_chrome_find_args(struct lac_chrome *chrome, const struct lac
                             raw->args_size, raw->args_hash, raw->number_count, ret_args);
     /* templates that hardly ever repeat cost more than numbers do */
     if (chrome->args.count > 4096 && !chrome->scratch.extract_all_integers &&
-        chrome->args.count * 4 > chrome->model->slices.count) {
+        chrome->args.count * 4 > chrome->model->info.slice_count) {
         chrome->scratch.extract_all_integers = true;
     }
     return lac_chrome_pass(chrome, status);
