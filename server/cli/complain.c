@@ -36,7 +36,8 @@ const char *lac_error_text(const struct lac_error *error, enum lac_status status
     return error->message[0] != '\0' ? error->message : lac_status_text(status);
 }
 
-void lac_complain_error(const char *command, const char *path, const struct lac_error *error)
+static void complain_as(const char *what, const char *command, const char *path,
+                        const struct lac_error *error)
 {
     const char *text = lac_error_text(error, error->status);
 
@@ -44,9 +45,19 @@ void lac_complain_error(const char *command, const char *path, const struct lac_
         path = NULL;
     }
     if (error->offset_bytes > 0 && strstr(text, "byte ") == NULL) {
-        lac_complain(command, path, "at byte %llu: %s", (unsigned long long)error->offset_bytes,
-                     text);
+        lac_complain(command, path, "%sat byte %llu: %s", what,
+                     (unsigned long long)error->offset_bytes, text);
     } else {
-        lac_complain(command, path, "%s", text);
+        lac_complain(command, path, "%s%s", what, text);
     }
+}
+
+void lac_complain_error(const char *command, const char *path, const struct lac_error *error)
+{
+    complain_as("", command, path, error);
+}
+
+void lac_complain_skipped(const char *command, const char *path, const struct lac_error *error)
+{
+    complain_as("skipped, ", command, path, error);
 }

@@ -16,6 +16,9 @@ void lac_complain(const char *command, const char *path, const char *fmt, ...)
  *  the status speaks. */
 void lac_complain_error(const char *command, const char *path, const struct lac_error *error);
 
+/** The same of a file that is left out for it: "skipped, " and what is wrong. */
+void lac_complain_skipped(const char *command, const char *path, const struct lac_error *error);
+
 /** A status that came without a message, in words. */
 const char *lac_status_text(enum lac_status status);
 

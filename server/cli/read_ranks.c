@@ -388,7 +388,7 @@ static void *read_some(void *context)
 static void complain(const struct reading *reading, const struct source *source)
 {
     if (is_no_trace(source)) {
-        lac_complain(reading->options->command, source->path, "skipped, %s", source->error.message);
+        lac_complain_skipped(reading->options->command, source->path, &source->error);
     } else {
         lac_complain_error(reading->options->command, source->path, &source->error);
     }

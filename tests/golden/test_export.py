@@ -22,11 +22,12 @@ import xml.etree.ElementTree
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from real_traces import real_traces  # noqa: E402
+from soak import SOAK  # noqa: E402
 
 TRACES = real_traces()
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
 REAL = ["kineto/resnet50_num_workers_0*", "nsys/nevakrien*", "tf/*02_step_0*", "hta/rank_non_gpu*"]
-if os.environ.get("LACUNA_SOAK") == "1":
+if SOAK:
     REAL += ["kineto/resnet50_num_workers_4*", "sidnb13/*.json", "nsys/nsysai_mock*", "hta/amd_trace*", "hta/nccl_parser*", "harryjmoss/*"]
 MARKUP = '<script>alert(1)</script>"\'><img src=x onerror=alert(2)>&amp;]]>--></style>`|*_[x](javascript:a)'
 

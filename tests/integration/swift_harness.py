@@ -52,6 +52,7 @@ class Swift:
                 self.start()
                 break
             except RuntimeError:  # another process has taken the port meanwhile
+                self.stop()
                 if not tries_left:
                     raise
 
@@ -63,14 +64,14 @@ class Swift:
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                time.sleep(0.05)
-                if self.process.poll() is None:
-                    return
-                raise ConnectionError("somebody else listens there")
+                is_answered = True  # by it, or by another process that has the port
             except OSError:
-                if self.process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(f"Swift did not start: {open(log_path).read()[-2000:]}") from None
-                time.sleep(0.05)
+                is_answered = False
+            time.sleep(0.05)
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"Swift did not start: {open(log_path).read()[-2000:]}")
+            if is_answered:
+                return
 
     def stop(self):
         self.process.send_signal(signal.SIGKILL)
