@@ -7,6 +7,7 @@
 
 #include "analysis/flame/flame_line.h"
 #include "analysis/flame/flame_stack.h"
+#include "collector/base/order.h"
 
 #include <stdbool.h>
 
@@ -44,15 +45,7 @@ enum lac_flame_name {
 static inline uint32_t lac_flame_span_after(const struct lac_flame_walk *walk, int64_t t_ns)
 {
     uint32_t low = 0;
-    uint32_t high = walk->span_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (walk->spans[middle].end_ns <= t_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, walk->span_count, middle, walk->spans[middle].end_ns <= t_ns);
     return low;
 }
 

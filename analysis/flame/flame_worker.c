@@ -114,15 +114,8 @@ static const struct lac_flame_fetch *wait_of(const struct lac_flame_workers *wor
     const struct lac_flame_fetch *most = NULL;
     int64_t most_ns = (end_ns - start_ns) / 2;
     uint64_t low = 0;
-    uint64_t high = workers->wait_count;
-    while (low < high) { /* the last wait that began by then */
-        uint64_t middle = low + (high - low) / 2;
-        if (workers->waits[middle].start_ns <= start_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    /* the last wait that began by then */
+    LAC_BISECT(low, workers->wait_count, middle, workers->waits[middle].start_ns <= start_ns);
     for (uint64_t w = low > 0 ? low - 1 : 0; w <= low && w < workers->wait_count; w++) {
         int64_t here_ns = overlap_ns(&workers->waits[w], start_ns, end_ns);
         if (here_ns > most_ns) {
@@ -138,20 +131,13 @@ uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t 
 {
     const struct lac_flame_fetch *wait = wait_of(workers, start_ns, end_ns);
     uint64_t low = 0;
-    uint64_t high = workers->fetch_count;
     int64_t until_ns;
     if (wait == NULL) {
         return LAC_NONE;
     }
     until_ns = wait->end_ns + LAC_FLAME_HAND_OVER_NS;
-    while (low < high) { /* the last fetch that ended by the hand-over */
-        uint64_t middle = low + (high - low) / 2;
-        if (workers->fetches[middle].end_ns <= until_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    /* the last fetch that ended by the hand-over */
+    LAC_BISECT(low, workers->fetch_count, middle, workers->fetches[middle].end_ns <= until_ns);
     return low > 0 && workers->fetches[low - 1].end_ns > start_ns ? workers->fetches[low - 1].track
                                                                   : LAC_NONE;
 }

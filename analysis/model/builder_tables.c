@@ -4,6 +4,7 @@
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -140,17 +141,8 @@ struct lac_device *lac_builder_device(struct lac_builder *builder, int64_t id)
 {
     struct lac_model *model = builder->model;
     uint32_t low = 0;
-    uint32_t high = model->device_count;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (model->devices[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, model->device_count, middle, model->devices[middle].id < id);
     if (low < model->device_count && model->devices[low].id == id) {
         return &model->devices[low];
     }

@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -169,20 +170,12 @@ static enum lac_status bind_group(struct grouping *g, const uint64_t *keys, uint
     for (uint64_t i = 0; i < count; i++) {
         uint32_t slice = (uint32_t)keys[i];
         uint64_t low = 0;
-        uint64_t high = call_count;
 
         if (slices->kind[slice] == LAC_SLICE_API) {
             continue;
         }
-        while (low < high) {
-            uint64_t middle = low + (high - low) / 2;
-
-            if (slices->start_ns[calls[middle]] <= slices->start_ns[slice]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        LAC_BISECT(low, call_count, middle,
+                   slices->start_ns[calls[middle]] <= slices->start_ns[slice]);
         bind(slices, slice, calls[low == 0 ? 0 : low - 1]);
     }
     return LAC_OK;

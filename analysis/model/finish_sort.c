@@ -1,6 +1,7 @@
 /* The two sorts of finish(): by time, adaptive; by a 32-bit key, radix. */
 
 #include "analysis/model/builder_private.h"
+#include "collector/base/order.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -41,15 +42,7 @@ static uint64_t upper_bound(const struct times *times, const uint32_t *order, ui
 {
     uint64_t low = 0;
 
-    while (low < count) {
-        uint64_t middle = low + (count - low) / 2;
-
-        if (is_before(times, slice, order[middle])) {
-            count = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    LAC_BISECT(low, count, middle, !is_before(times, slice, order[middle]));
     return low;
 }
 

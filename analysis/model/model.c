@@ -56,17 +56,9 @@ void lac_model_destroy(struct lac_model *model)
 static uint32_t end_of_slice_tracks(const struct lac_model *model)
 {
     uint32_t low = 0;
-    uint32_t high = model->recorded_track_count;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (model->tracks[middle].kind != LAC_TRACK_COUNTER) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, model->recorded_track_count, middle,
+               model->tracks[middle].kind != LAC_TRACK_COUNTER);
     return low;
 }
 
@@ -134,17 +126,9 @@ uint32_t lac_model_backward_of(const struct lac_model *model, uint32_t thread)
 uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, int64_t t_ns)
 {
     uint64_t low = model->tracks[track].first;
-    uint64_t high = low + model->tracks[track].count;
 
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (model->slices.start_ns[middle] < t_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, low + model->tracks[track].count, middle,
+               model->slices.start_ns[middle] < t_ns);
     return low;
 }
 
@@ -152,17 +136,8 @@ uint32_t lac_model_device_index(const struct lac_model *model, int64_t device_id
 {
     assert(model != NULL);
     uint32_t low = 0;
-    uint32_t high = model->device_count;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (model->devices[middle].id < device_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, model->device_count, middle, model->devices[middle].id < device_id);
     return low < model->device_count && model->devices[low].id == device_id ? low : LAC_NONE;
 }
 

@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/tile_private.h"
+#include "collector/base/order.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -96,15 +97,7 @@ struct lac_tile_item lac_tile_item_of(const struct lac_tile_source *source, uint
 uint64_t lac_tile_lower_bound(const struct lac_tile_source *source, uint64_t from, uint64_t to,
                               int64_t t_ns)
 {
-    while (from < to) {
-        uint64_t middle = from + (to - from) / 2;
-
-        if (source->start_ns[middle] < t_ns) {
-            from = middle + 1;
-        } else {
-            to = middle;
-        }
-    }
+    LAC_BISECT(from, to, middle, source->start_ns[middle] < t_ns);
     return from;
 }
 

@@ -4,6 +4,7 @@
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "server/sql/sql_trace.h"
 #include "server/store/trace/trace_columns.h"
@@ -340,17 +341,8 @@ static int by_batch(const void *left, const void *right)
 static const struct loaded *wait_for(const struct loaded_list *waits, const struct loaded *fetch)
 {
     uint32_t low = 0;
-    uint32_t high = waits->count;
 
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-
-        if (waits->all[middle].batch < fetch->batch) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, waits->count, middle, waits->all[middle].batch < fetch->batch);
     for (; low < waits->count && waits->all[low].batch == fetch->batch; low++) {
         if (waits->all[low].start_ns + waits->all[low].dur_ns >= fetch->start_ns) {
             return &waits->all[low];

@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/order.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -109,15 +110,7 @@ static bool has_same_base(const char *a, const char *b)
 static uint64_t find(const struct kernels *kernels, uint32_t name)
 {
     uint64_t low = 0;
-    uint64_t high = kernels->count;
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (kernels->at[middle].name < name) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, kernels->count, middle, kernels->at[middle].name < name);
     return low;
 }
 

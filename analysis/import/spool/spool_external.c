@@ -133,17 +133,8 @@ void lac_spool_externals_sort(struct lac_spool_process *process)
 static size_t find(const struct lac_spool_externals *externals, uint32_t correlation)
 {
     size_t low = 0;
-    size_t high = externals->count;
 
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-
-        if (externals->all[middle].correlation < correlation) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, externals->count, middle, externals->all[middle].correlation < correlation);
     return low;
 }
 

@@ -53,17 +53,9 @@ static const struct lac_spool_info *told_by(const struct finder *finder,
 {
     const struct lac_spool_info wanted = {.pid = process->pid, .start_ticks = process->start_ticks};
     size_t low = 0;
-    size_t high = finder->told_count;
 
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-
-        if (by_process(finder->infos[finder->by_process[middle]], &wanted) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, finder->told_count, middle,
+               by_process(finder->infos[finder->by_process[middle]], &wanted) < 0);
     for (; low < finder->told_count; low++) {
         const struct lac_spool_info *const info = finder->infos[finder->by_process[low]];
 

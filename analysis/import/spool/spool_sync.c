@@ -133,17 +133,9 @@ static const struct recorded_event *find_record(const struct lac_spool_syncs *sy
     const struct recorded_event wanted = {
         .context = wait->context, .event = wait->event, .correlation = (uint32_t)wait->slice.corr};
     size_t low = 0;
-    size_t high = syncs->event_count;
 
-    while (low < high) { /* the first that is not before the wait */
-        const size_t middle = low + (high - low) / 2;
-
-        if (compare(&syncs->events[middle], &wanted) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    /* the first that is not before the wait */
+    LAC_BISECT(low, syncs->event_count, middle, compare(&syncs->events[middle], &wanted) < 0);
     return low > 0 && syncs->events[low - 1].context == wait->context &&
                    syncs->events[low - 1].event == wait->event
                ? &syncs->events[low - 1]

@@ -138,17 +138,8 @@ static enum lac_status add_whole_chunk(struct counting *counting, uint32_t chunk
 struct lac_area_device *lac_area_device_of(struct lac_area *area, int64_t id)
 {
     uint32_t low = 0;
-    uint32_t high = area->device_count;
 
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-
-        if (area->devices[middle].id < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, area->device_count, middle, area->devices[middle].id < id);
     return low < area->device_count && area->devices[low].id == id ? &area->devices[low] : NULL;
 }
 

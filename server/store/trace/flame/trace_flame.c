@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/flame/flame_kept.h"
@@ -88,17 +89,8 @@ static uint64_t end_of_singles(const struct picking *picking, uint32_t track)
     const struct lac_track *of = &picking->question->file->head.tracks[track];
     const struct lac_flame_wanted *wanted = picking->wanted;
     uint64_t low = picking->next;
-    uint64_t high = wanted->count;
 
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-
-        if (wanted->ids[middle] < of->first + of->count) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, wanted->count, middle, wanted->ids[middle] < of->first + of->count);
     return low;
 }
 
@@ -206,23 +198,14 @@ static uint32_t number_of(const struct picking *picking, uint32_t id, uint64_t *
 {
     const uint64_t count = picking->ids != NULL ? picking->slices->count : 0;
     uint64_t low = 0;
-    uint64_t high = count;
 
-    for (uint64_t i = *near; i < high && i < *near + 8 && picking->ids[i] <= id; i++) {
+    for (uint64_t i = *near; i < count && i < *near + 8 && picking->ids[i] <= id; i++) {
         if (picking->ids[i] == id) {
             *near = i;
             return (uint32_t)i;
         }
     }
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-
-        if (picking->ids[middle] < id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, count, middle, picking->ids[middle] < id);
     *near = low;
     return low < count && picking->ids[low] == id ? (uint32_t)low : LAC_NONE;
 }
