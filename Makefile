@@ -278,8 +278,9 @@ thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test
 STAND_INS  := $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1
 sanitized: web/dist/.stamp build/embed_assets node-side $(STAND_INS)
 	$(Q)$(MAKE) --no-print-directory SAN=1 test-programs
-# of a test's own source, whose loops are short: optimized, it takes half of what compiling a test costs
-TEST_CFLAGS := -O0 -g1
+# of a test's own source, whose loops are short: optimized, it takes half of what compiling a test costs; undefined behavior is looked for in the product
+TEST_CFLAGS := -O0 -g1 $(if $(filter 1,$(SAN)),-fno-sanitize=undefined)
+TEST_UBSAN  := $(if $(filter 1,$(SAN)),-lubsan)
 # one thread: make already keeps the cores busy
 TEST_LINKER := $(if $(shell command -v ld.lld),-fuse-ld=lld -Xlinker --threads=1)
 unit-tests: $(UNIT_TESTS) $(OOM_TESTS)
@@ -296,10 +297,10 @@ $(BUILD)/libnode.a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/node_main.c,$(NOD
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libsimulator.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a $(BUILD)/libnode.a
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(CHECK_CFLAGS) $< $(filter %.a,$^) $(TEST_LINKER) $(CHECK_LIBS) $(SERVER_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(CHECK_CFLAGS) $< $(filter %.a,$^) $(TEST_LINKER) $(TEST_UBSAN) $(CHECK_LIBS) $(SERVER_LIBS) -o $@
 $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(filter %.c %.a,$^) $(TEST_LINKER) $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(filter %.c %.a,$^) $(TEST_LINKER) $(TEST_UBSAN) $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
 # the fuzz targets without libFuzzer, of the same objects (tests/fuzz/replay_main.c)
 $(BUILD)/tests/fuzz_%: tests/fuzz/fuzz_%.c $(BUILD)/tests/fuzz/replay_main.o $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a $(BUILD)/libnode.a
 	$(Q)mkdir -p $(@D)

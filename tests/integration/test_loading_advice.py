@@ -97,6 +97,7 @@ class LoadingAdvice(AdviceTest):
         self.assertEqual(first["id"], "input-starvation")
         self.assertIn("num_workers=", first["change"])
 
+    @in_soak
     def test_workers_started_for_every_epoch(self):
         before = self.analyze("opening", "2", "8", "10", "go")
         first = self.first(before, "worker-respawn")
