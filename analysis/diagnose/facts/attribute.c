@@ -141,15 +141,7 @@ static const struct lac_blocking_call *sync_that_opened(const struct lac_host *h
 {
     enum { LOOK_BACK = 8 }; /* threads that may be in blocking calls at once */
     uint64_t low = 0;
-    uint64_t high = host->blocking_count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (host->blocking[middle].start_ns < gap->start_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, host->blocking_count, middle, host->blocking[middle].start_ns < gap->start_ns);
     for (uint64_t back = 0; back < LOOK_BACK && back < low; back++) {
         const struct lac_blocking_call *call = &host->blocking[low - 1 - back];
         if (call->end_ns >= gap->start_ns - SYNC_RETURN_NS) {
@@ -378,15 +370,7 @@ static uint32_t wait_in_gap(const struct lac_facts *facts, const struct lac_gap 
     uint32_t wait = LAC_NONE;
     int64_t most_ns = 0;
     uint64_t low = 0;
-    uint64_t high = waits->count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (waits->at[middle].start_ns < end_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, waits->count, middle, waits->at[middle].start_ns < end_ns);
     for (uint64_t back = 1; back <= WAITS_BACK && back <= low && most_ns < gap->dur_ns; back++) {
         const struct lac_mark *mark = &waits->at[low - back];
         int64_t from_ns = mark->start_ns > gap->start_ns ? mark->start_ns : gap->start_ns;
@@ -417,14 +401,7 @@ static uint32_t late_batch(const struct lac_facts *facts, uint32_t wait)
     }
     int64_t wait_end_ns = model->slices.start_ns[wait] + model->slices.dur_ns[wait];
     uint64_t after = 0;
-    for (uint64_t high = facts->fetch_count; after < high;) {
-        uint64_t middle = after + (high - after) / 2;
-        if (facts->fetches[middle].start_ns < wait_end_ns) {
-            after = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(after, facts->fetch_count, middle, facts->fetches[middle].start_ns < wait_end_ns);
     enum { FETCHES_BACK = 256 }; /* more batches are never under way at once */
     for (uint64_t back = 0; back < FETCHES_BACK && back < after; back++) {
         const struct lac_fetch *fetch = &facts->fetches[after - 1 - back];
@@ -446,14 +423,7 @@ static uint32_t last_part(const struct lac_facts *facts, uint32_t wait)
     int64_t wait_end_ns = last_ns + model->slices.dur_ns[wait];
     uint32_t part = LAC_NONE;
     uint64_t after = 0;
-    for (uint64_t high = parts->count; after < high;) {
-        uint64_t middle = after + (high - after) / 2;
-        if (parts->at[middle].start_ns < wait_end_ns) {
-            after = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(after, parts->count, middle, parts->at[middle].start_ns < wait_end_ns);
     for (uint64_t back = 1; batch >= 0 && back <= PARTS_BACK && back <= after; back++) {
         const struct lac_mark *mark = &parts->at[after - back];
         int64_t end_ns = mark->start_ns + mark->dur_ns;

@@ -114,15 +114,7 @@ int64_t lac_spans_length(const struct lac_spans *spans)
 uint64_t lac_spans_first_after(const struct lac_spans *spans, int64_t t_ns)
 {
     uint64_t low = 0;
-    uint64_t high = spans->count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (spans->at[middle].end_ns > t_ns) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    LAC_BISECT(low, spans->count, middle, spans->at[middle].end_ns <= t_ns);
     return low;
 }
 

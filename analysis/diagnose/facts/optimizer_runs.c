@@ -7,6 +7,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -109,15 +110,8 @@ bool lac_in_inferred_optimizer(const struct lac_facts *facts, uint64_t slice)
     const struct lac_marks *marks = &facts->optimizer_marks;
     int64_t start_ns = facts->model->slices.start_ns[slice];
     uint64_t low = 0;
-    uint64_t high = facts->is_optimizer_inferred ? marks->count : 0;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (marks->at[middle].start_ns <= start_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, facts->is_optimizer_inferred ? marks->count : 0, middle,
+               marks->at[middle].start_ns <= start_ns);
     const struct lac_mark *mark = low > 0 ? &marks->at[low - 1] : NULL;
     return mark != NULL && start_ns < mark->start_ns + mark->dur_ns &&
            lac_model_track_of(facts->model, slice) == mark->track;

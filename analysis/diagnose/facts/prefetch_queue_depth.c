@@ -61,20 +61,16 @@ static void sort(struct moments *moments)
     }
 }
 
+static bool ended_by(const struct moment *it, int64_t batch, int64_t end_ns)
+{
+    return it->batch < batch || (it->batch == batch && it->end_ns <= end_ns);
+}
+
 /** The last moment of that batch that ended by `end_ns`, or NULL. */
 static struct moment *last_of(const struct moments *moments, int64_t batch, int64_t end_ns)
 {
     uint64_t low = 0;
-    uint64_t high = moments->count;
-    while (low < high) { /* the first that comes after (batch, end_ns) */
-        uint64_t middle = low + (high - low) / 2;
-        const struct moment *it = &moments->at[middle];
-        if (it->batch < batch || (it->batch == batch && it->end_ns <= end_ns)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, moments->count, middle, ended_by(&moments->at[middle], batch, end_ns));
     return low > 0 && moments->at[low - 1].batch == batch ? &moments->at[low - 1] : NULL;
 }
 

@@ -84,21 +84,18 @@ static enum lac_status collect_threads(const struct lac_facts *facts, struct lac
     return LAC_OK;
 }
 
+static bool is_thread_before(const struct lac_worker_thread *at, const struct lac_fetch *fetch)
+{
+    return at->worker < fetch->worker ||
+           (at->worker == fetch->worker && at->first_ns < fetch->start_ns);
+}
+
 /** Whether a fetch is the first of its thread: it pays for what a new worker opens. */
 static bool is_first_of_thread(const struct lac_loading *loading, const struct lac_fetch *fetch)
 {
     uint32_t low = 0;
-    uint32_t high = loading->thread_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct lac_worker_thread *at = &loading->threads[middle];
-        if (at->worker < fetch->worker ||
-            (at->worker == fetch->worker && at->first_ns < fetch->start_ns)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, loading->thread_count, middle,
+               is_thread_before(&loading->threads[middle], fetch));
     return low < loading->thread_count && loading->threads[low].worker == fetch->worker &&
            loading->threads[low].first_ns == fetch->start_ns;
 }

@@ -2,6 +2,7 @@
  * epoch, when workers that are started anew have nothing ready. */
 
 #include "analysis/diagnose/loading/loading.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -41,15 +42,7 @@ static const struct lac_fetch *fetch_of(const struct lac_facts *facts, int64_t b
 {
     enum { BACK = 512 }; /* more batches are never under way at once */
     uint64_t low = 0;
-    uint64_t high = facts->fetch_count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (facts->fetches[middle].start_ns < before_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, facts->fetch_count, middle, facts->fetches[middle].start_ns < before_ns);
     for (uint64_t back = 1; back <= BACK && back <= low; back++) {
         const struct lac_fetch *fetch = &facts->fetches[low - back];
         if (fetch->batch == batch && fetch->worker >= 0) {

@@ -86,15 +86,7 @@ static int by_number(const void *a, const void *b)
 static double since(const int64_t *times, const double *sums, uint64_t count, int64_t t_ns)
 {
     uint64_t low = 0;
-    uint64_t high = count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (times[middle] < t_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, count, middle, times[middle] < t_ns);
     return (double)low * (double)(t_ns - times[0]) - sums[low];
 }
 

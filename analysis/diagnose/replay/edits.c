@@ -286,20 +286,16 @@ void lac_edits_seal(struct lac_edits *edits)
 
 /* -- looked up --------------------------------------------------------------------------------- */
 
+static bool is_mark_before(const struct lac_edit_mark *at, uint32_t slice, enum lac_edit_kind kind)
+{
+    return at->slice < slice || (at->slice == slice && at->kind < (uint8_t)kind);
+}
+
 const struct lac_edit_mark *lac_edits_mark(const struct lac_edits *edits, uint32_t slice,
                                            enum lac_edit_kind kind)
 {
     uint32_t low = 0;
-    uint32_t high = edits->mark_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        const struct lac_edit_mark *at = &edits->marks[middle];
-        if (at->slice < slice || (at->slice == slice && at->kind < (uint8_t)kind)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, edits->mark_count, middle, is_mark_before(&edits->marks[middle], slice, kind));
     const struct lac_edit_mark *at = low < edits->mark_count ? &edits->marks[low] : NULL;
     return at != NULL && at->slice == slice && at->kind == (uint8_t)kind ? at : NULL;
 }
@@ -326,14 +322,7 @@ static uint32_t stretches_before(const struct lac_edits *edits, uint32_t near, u
             low++;
         }
     }
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (lies_before(&edits->stretches[middle], track, at_ns)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, high, middle, lies_before(&edits->stretches[middle], track, at_ns));
     return low;
 }
 

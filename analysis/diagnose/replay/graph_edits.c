@@ -71,15 +71,7 @@ static void mark_return(const struct lac_graph *graph, uint32_t n, struct lac_gr
 static uint32_t first_place(const struct lac_graph_place *places, uint32_t count, uint32_t slice)
 {
     uint32_t low = 0;
-    uint32_t high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (places[middle].slice < slice) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, count, middle, places[middle].slice < slice);
     return low;
 }
 
@@ -101,17 +93,8 @@ static uint32_t next_mark(const struct lac_edits *edits, uint32_t from, uint32_t
         low = low + step < edits->mark_count ? low + step : edits->mark_count;
         step *= 2;
     }
-    uint32_t high = low;
-    low = from;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (edits->marks[middle].slice < slice) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    LAC_BISECT(from, low, middle, edits->marks[middle].slice < slice);
+    return from;
 }
 
 /** Marks of calls: these do not wait. */

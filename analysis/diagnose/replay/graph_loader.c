@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -16,15 +17,7 @@ static const struct lac_fetch *fetch_of(const struct lac_fetch *ordered, uint64_
                                         int64_t batch)
 {
     uint64_t low = 0;
-    uint64_t high = count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (ordered[middle].batch < batch) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, count, middle, ordered[middle].batch < batch);
     return low < count && ordered[low].batch == batch && batch >= 0 ? &ordered[low] : NULL;
 }
 

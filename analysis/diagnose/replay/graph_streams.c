@@ -261,15 +261,8 @@ static void look_at_stream(const struct lac_graph_builder *builder, uint32_t op,
     const struct lac_graph *graph = builder->graph;
     int64_t start_ns = graph->ops[op].start_ns;
     uint32_t low = builder->begins[stream];
-    uint32_t high = builder->begins[stream + 1];
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (graph->ops[builder->by_stream[middle]].start_ns < start_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, builder->begins[stream + 1], middle,
+               graph->ops[builder->by_stream[middle]].start_ns < start_ns);
     for (uint32_t i = low; i > builder->begins[stream] && i + 2 > low; i--) {
         uint32_t other = builder->by_stream[i - 1];
         const struct lac_graph_op *at = &graph->ops[other];

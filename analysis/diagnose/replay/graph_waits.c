@@ -7,6 +7,7 @@
  */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -69,15 +70,8 @@ static uint32_t ended_at_return(const struct walk *walk, const struct lac_graph_
     uint32_t best = LAC_NONE;
     for (uint32_t s = 0; s < graph->stream_count; s++) {
         uint32_t low = builder->begins[s];
-        uint32_t high = builder->begins[s + 1];
-        while (low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            if (graph->ops[builder->by_stream[middle]].end_ns <= until_ns) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        LAC_BISECT(low, builder->begins[s + 1], middle,
+                   graph->ops[builder->by_stream[middle]].end_ns <= until_ns);
         if (low == builder->begins[s]) {
             continue;
         }

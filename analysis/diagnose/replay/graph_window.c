@@ -229,15 +229,7 @@ static enum lac_status collect_waits(struct lac_graph_builder *builder)
 static uint32_t call_with_slice(const struct lac_graph_builder *builder, uint32_t slice)
 {
     uint32_t low = 0;
-    uint32_t high = builder->api_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (builder->calls[middle].slice < slice) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, builder->api_count, middle, builder->calls[middle].slice < slice);
     return low < builder->api_count && builder->calls[low].slice == slice ? low : LAC_NONE;
 }
 

@@ -5,6 +5,7 @@
  */
 
 #include "analysis/diagnose/steps/step_kinds.h"
+#include "collector/base/order.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -133,15 +134,7 @@ static int64_t begin_of_writing(const struct lac_facts *facts, struct lac_span h
         begin_ns = is_in_hole ? kernels->at[after - 1].end_ns : begin_ns;
     }
     uint64_t low = 0;
-    uint64_t high = host->blocking_count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (host->blocking[middle].start_ns < begin_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, host->blocking_count, middle, host->blocking[middle].start_ns < begin_ns);
     int64_t least_ns = (hole.end_ns - hole.start_ns) / 50; /* shorter ones end what was before */
     for (; low < host->blocking_count && host->blocking[low].start_ns < hole.end_ns; low++) {
         if (host->blocking[low].end_ns - host->blocking[low].start_ns >= least_ns) {

@@ -5,6 +5,7 @@
  */
 
 #include "analysis/diagnose/steps/step_pace.h"
+#include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -111,15 +112,8 @@ static bool returns_later(const struct lac_step *step, const int64_t *later_ns, 
 {
     double length = (double)lac_step_fed_ns(step);
     uint32_t low = 0;
-    uint32_t high = count;
-    while (low < high) { /* the first that is long enough */
-        uint32_t middle = low + (high - low) / 2;
-        if ((double)later_ns[middle] > ALIKE_SHORT * length) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    /* the first that is long enough */
+    LAC_BISECT(low, count, middle, (double)later_ns[middle] <= ALIKE_SHORT * length);
     return low < count && (double)later_ns[low] < ALIKE_LONG * length;
 }
 

@@ -1,6 +1,7 @@
 /* The list of steps: adding one, finding one by its time. */
 
 #include "analysis/diagnose/steps/steps.h"
+#include "collector/base/order.h"
 #include "collector/base/reserve.h"
 
 #include <stdint.h>
@@ -32,15 +33,7 @@ static uint32_t find(const struct lac_analysis *analysis, int64_t t_ns, uint32_t
         return hint;
     }
     uint32_t low = 0;
-    uint32_t high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (begin_of(&steps[middle], by_host) <= t_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, count, middle, begin_of(&steps[middle], by_host) <= t_ns);
     return low == 0 ? LAC_NONE : low - 1;
 }
 

@@ -197,17 +197,8 @@ static enum lac_status find_arrows(struct walk *walk)
 static uint32_t place_behind(const struct slice_list *list, uint32_t slice)
 {
     uint32_t low = 0;
-    uint32_t high = list->count;
 
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-
-        if (list->at[middle] <= slice) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, list->count, middle, list->at[middle] <= slice);
     return low;
 }
 
@@ -240,17 +231,8 @@ static uint32_t operator_of(const struct walk *walk, const struct arrow *arrow)
 static uint32_t module_behind(const struct walk *walk, uint32_t slice)
 {
     uint32_t low = 0;
-    uint32_t high = walk->module_count;
 
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-
-        if (walk->modules[middle].slice <= slice) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    LAC_BISECT(low, walk->module_count, middle, walk->modules[middle].slice <= slice);
     return low;
 }
 

@@ -37,23 +37,6 @@ bool lac_host_is_loading(const struct lac_host_open *open)
     return false;
 }
 
-/** The first slice of the track that begins at `from_ns` or later. */
-static uint64_t first_from(const struct lac_slices *slices, const struct lac_track *track,
-                           int64_t from_ns)
-{
-    uint64_t low = track->first;
-    uint64_t high = track->first + track->count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (slices->start_ns[middle] < from_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 struct window {
     int64_t start_ns, end_ns;
     double steps;
@@ -109,7 +92,7 @@ double lac_host_walk(const struct lac_facts *facts,
         }
         open.track = t;
         open.depth = 0;
-        for (uint64_t i = first_from(slices, track, window.start_ns);
+        for (uint64_t i = lac_model_lower_bound(facts->model, t, window.start_ns);
              i < track->first + track->count && slices->start_ns[i] < window.end_ns &&
              visited < VISITS_MAX;
              i++) {
