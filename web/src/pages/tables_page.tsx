@@ -20,8 +20,6 @@ import {
   isNumber,
   parseTableSort,
   pressTableSort,
-  tableCsv,
-  tableMarkdown,
   tableOf,
   TABLES,
 } from '../model/data_table';
@@ -35,11 +33,12 @@ import {
   tableSort,
   type Selection,
 } from '../model/view_state';
-import {CopyButton, copyText} from '../ui/copy_button';
+import {CopyButton} from '../ui/copy_button';
 import {IconSearch} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
+import {TableCopies} from '../ui/table_copies';
 import {useVirtualRows} from '../ui/virtual_rows';
 import {showInTimeline, showSlice} from './evidence_link';
 
@@ -304,7 +303,10 @@ function Tools(props: {
         )}
         {shown && <Notes shown={shown} many={TABLES[name].many} />}
         <span class="spacer" />
-        <Copies {...props} />
+        <TableCopies
+          class="button"
+          load={() => getTable(props.trace.id, name, {...props.ask, limit: COPIED_ROWS})}
+        />
       </div>
     </>
   );
@@ -324,45 +326,6 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
         <span class="warn-text">too many durations for percentiles; select less time</span>
       )}
     </>
-  );
-}
-
-/** The whole table, not only what is loaded of it. */
-function Copies(props: {trace: TraceInfo; name: TableName; ask: TableQuery}): JSX.Element {
-  const [said, setSaid] = useState('');
-  useEffect(() => {
-    if (said === '') return undefined;
-    const timer = setTimeout(() => setSaid(''), 2500);
-    return () => clearTimeout(timer);
-  }, [said]);
-  const copy = async (
-    format: (columns: readonly TableColumn[], rows: readonly TableRow[]) => string,
-  ): Promise<void> => {
-    try {
-      const table = await getTable(props.trace.id, props.name, {...props.ask, limit: COPIED_ROWS});
-      const isDone = await copyText(format(table.columns, table.rows));
-      const of = table.rows.length < table.total ? ` of ${formatCount(table.total)}` : '';
-      setSaid(
-        isDone
-          ? `${formatCount(table.rows.length)}${of} rows copied`
-          : 'The browser did not allow the copy.',
-      );
-    } catch (error) {
-      setSaid(errorText(error));
-    }
-  };
-  return (
-    <span class="table-copies">
-      <span class="muted" role="status">
-        {said}
-      </span>
-      <button type="button" class="button" onClick={() => void copy(tableCsv)}>
-        Copy as CSV
-      </button>
-      <button type="button" class="button" onClick={() => void copy(tableMarkdown)}>
-        as Markdown
-      </button>
-    </span>
   );
 }
 
