@@ -189,6 +189,22 @@ const steps = [
     await page.getByRole('button', {name: 'measured steps', exact: true}).click();
     await until(() => !/steps=/.test(page.url()));
   }],
+  ['so it does in the tables, whose choice of steps is the same', async () => {
+    const id = idOf('1-two-workers');
+    const {partition} = await (await server.api(`traces/${id}/analysis`)).json();
+    await page.goto(`${server.base}/t/${id}?view=kernels`);
+    const perStep = page.locator('.grid-sum .col-per_step_ns');
+    const ms = async () => parseInt(await perStep.innerText());
+    await until(async () => (await ms()) === Math.round(partition.parts_ns.compute / 1e6));
+    await page.getByRole('button', {name: 'whole trace', exact: true}).click();
+    await until(async () => (await ms()) > Math.round(partition.parts_ns.compute / 1e6) + 5, 'with what runs after the last step');
+    await page.getByText(/^whole trace, 28 steps/).waitFor();
+    await page.getByRole('link', {name: 'Flame graph'}).click();
+    await page.getByText(/^whole trace, 28 steps/).waitFor();
+    await page.goto(`${server.base}/t/${id}?view=kernels&table=gaps`);
+    await page.getByTestId('table-row').first().waitFor();
+    assert.equal(await page.getByRole('button', {name: 'whole trace', exact: true}).count(), 0, 'a list is of all gaps');
+  }],
   ['a narrow window has the table below the graph, both in sight', async () => {
     const size = page.viewportSize();
     await page.setViewportSize({width: 768, height: 1024});

@@ -326,6 +326,7 @@ export const getLaunched = (id: string, slice: number, s?: AbortSignal) =>
 export interface TableQuery {
   readonly t0?: number;
   readonly t1?: number;
+  readonly steps?: string;
   readonly tracks?: string;
   readonly by?: string;
   readonly q?: string;

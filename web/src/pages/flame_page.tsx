@@ -63,6 +63,7 @@ import {ViewLink} from '../ui/link';
 import {latest, useResource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
 import {FlameTable, type NameDelta} from './flame_table';
+import {StepsNote} from './steps_note';
 
 const METRICS = [
   {
@@ -459,29 +460,16 @@ function AreaNote(props: {
   trace: TraceInfo;
   unit: string;
 }): JSX.Element {
-  const {area, reply} = props;
-  const steps =
-    reply !== undefined && reply.steps > 0 ? plural(reply.steps, props.unit) : undefined;
-  if (!area) {
-    const isWhole = reply && reply.t0_ns <= 0 && reply.t1_ns >= props.trace.duration_ns;
-    const usual = usualSteps(props.trace);
-    const isMeasured = (flameSteps.value === '' ? usual : flameSteps.value) === MEASURED;
-    const next = isMeasured ? ALL_TIME : MEASURED;
+  const {area, reply, trace} = props;
+  if (!area)
     return (
-      <span class="muted num flame-span">
-        {isWhole ? [/* text */ 'whole trace', steps].filter(Boolean).join(', ') : steps}
-        {(isMeasured ? !isWhole : steps !== undefined) && (
-          <button
-            type="button"
-            class="plain-link"
-            onClick={() => show({...ANEW, flameSteps: next === usual ? '' : next})}
-          >
-            {isMeasured ? 'whole trace' : 'measured steps'}
-          </button>
-        )}
-      </span>
+      <StepsNote
+        trace={trace}
+        steps={reply?.steps ?? 0}
+        isWhole={reply !== undefined && reply.t0_ns <= 0 && reply.t1_ns >= trace.duration_ns}
+        usual={usualSteps(trace)}
+      />
     );
-  }
   return (
     <span class="area-note num">
       <ViewLink
@@ -490,7 +478,9 @@ function AreaNote(props: {
       >
         selected {formatDuration(area.t1 - area.t0)} at {formatDuration(area.t0)}
       </ViewLink>
-      {steps !== undefined && <span class="muted">, {steps}</span>}
+      {reply !== undefined && reply.steps > 0 && (
+        <span class="muted">, {plural(reply.steps, props.unit)}</span>
+      )}
       <button
         type="button"
         class="button button-quiet button-icon"
