@@ -444,7 +444,7 @@ static int by_start(const void *a, const void *b)
 static bool are_one_after_another(const struct lac_read_ranks *result)
 {
     enum { YEAR_2001_S = 1000000000 }; /* what is before counts from the start of the machine */
-    struct lac_read_rank *ranks = calloc(result->count, sizeof(*ranks));
+    struct lac_read_rank *ranks = calloc(result->count + 1, sizeof(*ranks));
     bool are = ranks != NULL && result->count > 1;
     if (are) {
         memcpy(ranks, result->ranks, result->count * sizeof(*ranks));
