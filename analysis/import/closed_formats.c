@@ -75,6 +75,23 @@ static bool is_workspace(const uint8_t *head, size_t size_bytes)
             has(head, size_bytes, "nvprof"));
 }
 
+static bool is_web_page(const uint8_t *head, size_t size_bytes)
+{
+    static const char *const BEGINS[] = {"<!doctype html", "<html"};
+    size_t at = begins(head, size_bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
+    while (at < size_bytes && strchr(" \t\r\n", head[at]) != NULL && head[at] != '\0') {
+        at++;
+    }
+    for (size_t i = 0; i < LAC_COUNT_OF(BEGINS); i++) {
+        size_t length = strlen(BEGINS[i]);
+        if (size_bytes - at >= length &&
+            strncasecmp((const char *)head + at, BEGINS[i], length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A varint below 2^35. @return bytes it takes, 0: none */
 static size_t varint(const uint8_t *at, size_t size_bytes, uint64_t *ret_value)
 {
@@ -129,6 +146,9 @@ static const struct closed_format FORMATS[] = {
     {is_xplane, ".xplane.pb",
      "an XPlane of XProf: give the trace.json.gz beside it; where there is none, tensorboard "
      "--logdir and its trace viewer write one from %s"},
+    {is_web_page, ".html",
+     "a web page (HTML), as a sign-in or an error page that was saved under the name of a trace: "
+     "download the file itself"},
     {is_nsys_report, ".nsys-rep",
      "a report of Nsight Systems: nsys export --type sqlite %s writes what is read"},
 };

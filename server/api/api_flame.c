@@ -2,7 +2,6 @@
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
-#include "collector/base/order.h"
 #include "server/api/app.h"
 #include "server/api/kept_facts.h"
 #include "server/base/buffer.h"
@@ -10,6 +9,7 @@
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
+#include "server/export/step_spans.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/flame_json.h"
@@ -89,132 +89,104 @@ static void answer_made(struct lac_trace_file *file, const struct lac_api_flame 
     lac_flame_destroy(flame);
 }
 
-/** Append a step's time. */
-static void add_step(struct lac_api_flame *asked, const struct lac_trace_steps *steps,
-                     uint32_t step)
-{
-    const bool is_host = asked->options.metric == LAC_FLAME_CPU;
-    const int64_t start_ns = is_host ? steps->host_start_ns[step] : steps->start_ns[step];
-    const int64_t dur_ns = is_host ? steps->host_dur_ns[step] : steps->dur_ns[step];
-
-    asked->step_count++;
-    if (dur_ns > 0) {
-        asked->spans[asked->options.span_count++] =
-            (struct lac_flame_span){start_ns, start_ns + dur_ns};
-    }
-}
-
-static int by_start(const void *a, const void *b)
-{
-    return LAC_ORDER(((const struct lac_flame_span *)a)->start_ns,
-                     ((const struct lac_flame_span *)b)->start_ns);
-}
-
-/** Count only what lies in them; those that touch or overlap are one. */
-static void use_spans(struct lac_api_flame *asked)
-{
-    struct lac_flame_options *options = &asked->options;
-    uint32_t kept = 0;
-
-    qsort(asked->spans, asked->options.span_count, sizeof(*asked->spans), by_start);
-    for (uint32_t i = 1; i < asked->options.span_count; i++) {
-        struct lac_flame_span *last = &asked->spans[kept];
-
-        if (asked->spans[i].start_ns > last->end_ns) {
-            asked->spans[++kept] = asked->spans[i];
-        } else if (asked->spans[i].end_ns > last->end_ns) {
-            last->end_ns = asked->spans[i].end_ns;
-        }
-    }
-    options->span_count = kept + 1;
-    options->spans = asked->spans;
-    options->t0_ns = asked->spans[0].start_ns;
-    options->t1_ns = asked->spans[kept].end_ns;
-}
-
-/** Time in the steps that the verdict's mean is of, so that what a step takes is told alike; without
- *  such steps the whole trace. Of profiles without times always that. */
-static bool ask_measured(struct lac_trace_file *file, struct lac_response *response,
-                         struct lac_api_flame *asked)
+/** Those that the verdict measures; none is all time. */
+static bool ask_measured(struct lac_trace_file *file, struct lac_response *response, bool is_host,
+                         struct lac_step_spans *steps)
 {
     struct lac_kept_facts facts = {.analysis = NULL};
-    struct lac_trace_steps steps = {0};
 
-    if (asked->options.metric == LAC_FLAME_PROFILE) {
-        return true;
-    }
     if (!lac_kept_facts_open(file, response, &facts)) {
         return false;
     }
-    lac_trace_file_steps(file, &steps);
-    asked->spans = calloc((size_t)steps.count + 1, sizeof(*asked->spans));
-    for (uint32_t s = 0; asked->spans != NULL && s < facts.analysis->step_count && s < steps.count;
-         s++) {
-        if (facts.analysis->steps[s].left_out == LAC_STEP_KEPT) {
-            add_step(asked, &steps, s);
-        }
-    }
+    const enum lac_status status = lac_step_spans_measured(facts.analysis, is_host, steps);
+
     lac_kept_facts_close(file, &facts);
-    if (asked->spans == NULL) {
+    if (status != LAC_OK) {
         lac_response_error(response, 503, "out_of_memory", "no memory for this request");
-        return false;
     }
-    if (asked->options.span_count == 0) {
-        asked->step_count = 0;
-    } else {
-        use_spans(asked);
-    }
-    return true;
+    return status == LAC_OK;
 }
 
-/** Time in the chosen steps: those of the device, or between the host's marks. */
-static bool ask_steps(struct lac_trace_file *file, const struct lac_request *request,
-                      struct lac_response *response, struct lac_api_flame *asked)
+static enum lac_status add_ranges(const struct lac_trace_steps *all, bool is_host,
+                                  const struct lac_id_range *ranges, unsigned count,
+                                  struct lac_step_spans *steps)
+{
+    for (unsigned i = 0; i < count; i++) {
+        for (uint64_t s = ranges[i].first; s <= ranges[i].last; s++) {
+            if (s >= all->count) {
+                return LAC_ERR_NOT_FOUND;
+            }
+            lac_step_spans_add(steps, is_host ? all->host_start_ns[s] : all->start_ns[s],
+                               is_host ? all->host_dur_ns[s] : all->dur_ns[s]);
+        }
+    }
+    lac_step_spans_join(steps);
+    return LAC_OK;
+}
+
+bool lac_api_steps_asked(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response, bool is_host,
+                         struct lac_step_spans *ret_steps)
 {
     const char *text = lac_target_get(request->target, "steps");
-    struct lac_flame_options *options = &asked->options;
     struct lac_id_range *ranges = NULL;
-    struct lac_trace_steps steps = {0};
+    struct lac_trace_steps all = {0};
     struct lac_error error = {0};
-    enum lac_status status = LAC_OK;
     unsigned count = 0;
 
+    *ret_steps = (struct lac_step_spans){0};
     if (text == NULL) {
         return true;
     }
-    if (strcmp(text, "measured") == 0) {
-        return ask_measured(file, response, asked);
+    if (lac_target_get(request->target, "t0") != NULL ||
+        lac_target_get(request->target, "t1") != NULL) {
+        lac_response_error(response, 400, "bad_request", "steps, or t0 and t1");
+        return false;
     }
-    lac_trace_file_steps(file, &steps);
+    if (strcmp(text, "measured") == 0) {
+        return ask_measured(file, response, is_host, ret_steps);
+    }
+    lac_trace_file_steps(file, &all);
     ranges = malloc(LAC_QUERY_RANGES_MAX * sizeof(*ranges));
-    asked->spans = calloc((size_t)steps.count + 1, sizeof(*asked->spans));
-    if (ranges == NULL || asked->spans == NULL) {
+    if (ranges == NULL || lac_step_spans_init(ret_steps, all.count) != LAC_OK) {
         free(ranges);
         lac_response_error(response, 503, "out_of_memory", "no memory for this request");
         return false;
     }
-    status = lac_parse_ranges(text, UINT32_MAX, ranges, LAC_QUERY_RANGES_MAX, &count, &error);
-    for (unsigned i = 0; i < count && status == LAC_OK; i++) {
-        for (uint64_t s = ranges[i].first; s <= ranges[i].last && status == LAC_OK; s++) {
-            status = s < steps.count ? LAC_OK : LAC_ERR_NOT_FOUND;
-            if (status == LAC_OK) {
-                add_step(asked, &steps, (uint32_t)s);
-            }
-        }
+    enum lac_status status =
+        lac_parse_ranges(text, UINT32_MAX, ranges, LAC_QUERY_RANGES_MAX, &count, &error);
+
+    if (status == LAC_OK) {
+        status = add_ranges(&all, is_host, ranges, count, ret_steps);
     }
     free(ranges);
     if (status == LAC_ERR_NOT_FOUND) {
         lac_response_error(response, 400, "bad_request",
-                           "steps: the trace has %" PRIu32 ", the first is 0", steps.count);
+                           "steps: the trace has %" PRIu32 ", the first is 0", all.count);
     } else if (status != LAC_OK) {
         lac_response_error(response, 400, "bad_request", "steps: %s", error.message);
-    } else if (options->span_count == 0) {
+    } else if (ret_steps->span_count == 0) {
         lac_response_error(response, 400, "bad_request", "steps: these have no length");
         status = LAC_ERR_MISUSE;
-    } else {
-        use_spans(asked);
     }
     return status == LAC_OK;
+}
+
+/** Of a profile without times, which lies in no step, the measured ones are all of it. */
+static bool ask_steps(struct lac_trace_file *file, const struct lac_request *request,
+                      struct lac_response *response, struct lac_api_flame *asked)
+{
+    const char *text = lac_target_get(request->target, "steps");
+    const enum lac_flame_metric metric = asked->options.metric;
+
+    if (metric == LAC_FLAME_PROFILE && text != NULL && strcmp(text, "measured") == 0) {
+        return true;
+    }
+    if (!lac_api_steps_asked(file, request, response, metric == LAC_FLAME_CPU, &asked->steps)) {
+        return false;
+    }
+    lac_step_spans_use(&asked->steps, &asked->options);
+    return true;
 }
 
 /** Rows whose time counts; idle time is that of the devices of these rows. */
@@ -256,7 +228,6 @@ static bool ask_tracks(struct lac_trace_file *file, const struct lac_request *re
 static bool ask_area(const struct lac_request *request, struct lac_response *response,
                      struct lac_flame_options *options)
 {
-    const bool has_start = lac_target_get(request->target, "t0") != NULL;
     const bool has_end = lac_target_get(request->target, "t1") != NULL;
 
     if (!lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS, 0, &options->t0_ns) ||
@@ -265,10 +236,6 @@ static bool ask_area(const struct lac_request *request, struct lac_response *res
     }
     if (has_end && options->t1_ns <= options->t0_ns) {
         lac_response_error(response, 400, "bad_request", "t1 must be larger than t0");
-        return false;
-    }
-    if ((has_start || has_end) && lac_target_get(request->target, "steps") != NULL) {
-        lac_response_error(response, 400, "bad_request", "steps, or t0 and t1");
         return false;
     }
     if (options->t0_ns > 0 && options->t1_ns == 0) {
@@ -286,7 +253,7 @@ bool lac_api_flame_asked(struct lac_trace_file *file, const struct lac_request *
         metric < 0 ? -1 : lac_api_choice(request, response, "by", lac_flame_bys, LAC_FLAME_BY_OP);
     const int order = by < 0 ? -1 : lac_api_choice(request, response, "order", lac_flame_orders, 0);
 
-    *ret_asked = (struct lac_api_flame){.step_count = 0};
+    *ret_asked = (struct lac_api_flame){.is_chosen = NULL};
     lac_flame_default_options(&ret_asked->options);
     if (order < 0) {
         return false;
@@ -301,9 +268,9 @@ bool lac_api_flame_asked(struct lac_trace_file *file, const struct lac_request *
 
 void lac_api_flame_done(struct lac_api_flame *asked)
 {
-    free(asked->spans);
+    lac_step_spans_done(&asked->steps);
     free(asked->is_chosen);
-    *asked = (struct lac_api_flame){.step_count = 0};
+    *asked = (struct lac_api_flame){.is_chosen = NULL};
 }
 
 enum lac_status lac_api_flame_make(struct lac_trace_file *file, const struct lac_api_flame *asked,
@@ -311,8 +278,8 @@ enum lac_status lac_api_flame_make(struct lac_trace_file *file, const struct lac
 {
     const enum lac_status status = lac_trace_flame(file, &asked->options, ret_flame, reterr);
 
-    if (status == LAC_OK && asked->step_count > 0) {
-        (*ret_flame)->step_count = asked->step_count;
+    if (status == LAC_OK && asked->steps.step_count > 0) {
+        (*ret_flame)->step_count = asked->steps.step_count;
     }
     return status;
 }
@@ -324,7 +291,7 @@ static void answer_flame(struct lac_trace_file *file, const struct lac_request *
     static const char *const formats[] = {"json", "folded", NULL};
     const int detail = lac_api_choice(request, response, "detail", details, 0);
     const int format = detail < 0 ? -1 : lac_api_choice(request, response, "format", formats, 0);
-    struct lac_api_flame asked = {.step_count = 0};
+    struct lac_api_flame asked = {.is_chosen = NULL};
 
     if (format >= 0 && lac_api_flame_asked(file, request, response, &asked)) {
         if (detail == 1) { /* what is small, too, as far as a page can take it */

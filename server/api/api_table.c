@@ -4,6 +4,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
 #include "server/api/app.h"
+#include "server/export/step_spans.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/json_out.h"
@@ -21,6 +22,7 @@
 /** What is asked for: a table, and a page of it. */
 struct table_request {
     struct lac_table_query query;
+    struct lac_step_spans steps;
     uint64_t after; /**< rows before the page */
     uint64_t limit;
 };
@@ -144,6 +146,29 @@ static bool read_request(const struct lac_request *request, struct lac_response 
     return true;
 }
 
+/** The time of steps, instead of t0 to t1: what runs on a device in its steps, the host's between the
+ *  host's marks. */
+static bool read_steps(struct lac_trace_file *file, const struct lac_request *request,
+                       struct lac_response *response, struct table_request *asked)
+{
+    struct lac_table_query *query = &asked->query;
+    const bool is_of_device = query->table == LAC_TABLE_KERNELS ||
+                              query->table == LAC_TABLE_COPIES || query->table == LAC_TABLE_STEPS ||
+                              query->table == LAC_TABLE_GAPS;
+
+    if (!lac_api_steps_asked(file, request, response, !is_of_device, &asked->steps)) {
+        return false;
+    }
+    if (asked->steps.span_count > 0) {
+        query->spans = asked->steps.spans;
+        query->span_count = asked->steps.span_count;
+        query->step_count = asked->steps.step_count;
+        query->t0_ns = query->spans[0].start_ns > 0 ? query->spans[0].start_ns : 0;
+        query->t1_ns = query->spans[query->span_count - 1].end_ns;
+    }
+    return true;
+}
+
 /* -- the reply ------------------------------------------------------------------------------- */
 
 static void write_columns(struct lac_json *json, enum lac_table_name table)
@@ -236,6 +261,7 @@ static void write_table(struct lac_response *response, const struct table_reques
     lac_json_text(&json, "table", lac_table_word(name));
     lac_json_int(&json, "t0_ns", asked->query.t0_ns);
     lac_json_int(&json, "t1_ns", asked->query.t1_ns);
+    lac_json_uint(&json, "steps", table->step_count);
     write_columns(&json, name);
     lac_json_uint(&json, "total", table->count);
     lac_json_bool(&json, "is_cut", table->is_cut);
@@ -284,12 +310,14 @@ static void answer_table(struct lac_trace_file *file, const struct lac_request *
     uint32_t *tracks = NULL;
 
     if (!find_table(request, response, &asked.query.table) ||
-        !read_request(request, response, &asked)) {
+        !read_request(request, response, &asked) || !read_steps(file, request, response, &asked)) {
+        lac_step_spans_done(&asked.steps);
         return;
     }
     if (lac_target_get(request->target, "tracks") != NULL) {
         if (!lac_api_tracks_asked(request, response, head->track_count, &tracks,
                                   &asked.query.track_count)) {
+            lac_step_spans_done(&asked.steps);
             return;
         }
         asked.query.tracks = tracks;
@@ -302,6 +330,7 @@ static void answer_table(struct lac_trace_file *file, const struct lac_request *
         }
     }
     lac_table_done(&table);
+    lac_step_spans_done(&asked.steps);
     free(tracks);
 }
 

@@ -7,6 +7,7 @@
  */
 
 #include "analysis/flame/flame.h"
+#include "server/export/step_spans.h"
 #include "server/http/key.h"
 #include "server/http/request.h"
 #include "server/http/server.h"
@@ -141,10 +142,20 @@ bool lac_api_tracks_asked(const struct lac_request *request, struct lac_response
 /** What a request for a flame graph asks for. */
 struct lac_api_flame {
     struct lac_flame_options options; /**< points to what follows */
-    struct lac_flame_span *spans;
+    struct lac_step_spans steps;
     uint8_t *is_chosen;
-    uint32_t step_count; /**< 0: not of steps */
 };
+
+/**
+ * Parameter steps: "measured", or numbers such as "2,5-9". Not given, or no step is measured: none.
+ *
+ * @param is_host   between the host's marks, not on the device
+ * @param ret_steps joined; the caller gives it to lac_step_spans_done(), also after a failure
+ * @return false: the response says why
+ */
+bool lac_api_steps_asked(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response, bool is_host,
+                         struct lac_step_spans *ret_steps);
 
 /**
  * Parameters metric, by, order, t0, t1, steps and tracks of a flame graph, its size as usual.

@@ -5,7 +5,6 @@
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
-#include "collector/base/terminal_text.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
 #include "server/cli/conditions.h"
@@ -14,7 +13,7 @@
 #include "server/cli/read_ranks.h"
 #include "server/cli/report_text.h"
 #include "server/cli/sql_source.h"
-#include "server/export/text_page.h"
+#include "server/export/terminal_width.h"
 #include "server/json/analysis_json.h"
 
 #include <langinfo.h>
@@ -72,7 +71,11 @@ static enum lac_status add_rank(const struct lac_read_ranks *read,
     char name[80] = "The lowest rank alone";
     char *own = NULL, *both = NULL;
     enum lac_status status = lac_report_text(&kept, report, &own);
-    if (read->is_waiting && read->kept_key[0] != INT32_MAX) {
+    if (strcmp(report->member, "rank") != 0) {
+        (void)snprintf(name, sizeof(name), "%s",
+                       read->is_waiting ? "The one that waits the most for data, alone"
+                                        : "The first alone");
+    } else if (read->is_waiting && read->kept_key[0] != INT32_MAX) {
         (void)snprintf(name, sizeof(name), "Rank %d alone, which waits the most for data",
                        (int)read->kept_key[0]);
     } else if (read->is_waiting) {
@@ -128,6 +131,10 @@ static enum lac_status make_text(const struct answer *answer, const struct lac_o
     struct lac_report_options report = {
         .is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
         .has_color = lac_options_on(options, "color", is_terminal),
+        .columns = lac_terminal_columns(),
+        .member = read->are_runs                                                 ? "run"
+                  : read->has_rank || (run != NULL && run->collective_count > 0) ? "rank"
+                                                                                 : "trace",
     };
     if (run == NULL) {
         return lac_report_text(&only, &report, ret_text);
@@ -157,26 +164,9 @@ static enum lac_status print(const struct answer *answer, const struct lac_optio
     return LAC_OK;
 }
 
-/** A sentence in lines of the report's width, after a label of twelve columns. */
 static void print_wrapped(const char *label, const char *text)
 {
-    enum { ROOM = LAC_TEXT_COLUMNS - 12 };
-    while (*text != '\0') {
-        size_t length = strlen(text);
-        if (length > ROOM) {
-            length = ROOM;
-            while (length > 0 && text[length] != ' ') {
-                length--;
-            }
-            length = length == 0 ? ROOM : length;
-        }
-        (void)printf("%-12s", label);
-        lac_terminal_print(stdout, text, length);
-        (void)printf("\n");
-        label = "";
-        text += length;
-        text += strspn(text, " ");
-    }
+    lac_print_labeled(label, 12, text);
 }
 
 /** A step's time in three digits. */
@@ -305,6 +295,7 @@ static int analyze(const struct lac_diagnose_options *diagnose, const struct lac
         .wants_documents = lac_options_on(options, "json", false),
         .keeps_lowest = !lac_options_on(options, "json", false) || conditions->count > 0,
         .keeps_waiting = conditions->count == 0,
+        .tells_runs = !lac_options_on(options, "json", false),
     };
     struct lac_read_ranks read = {0};
     struct answer answer = {.read = &read,

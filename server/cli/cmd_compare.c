@@ -10,6 +10,7 @@
 #include "server/cli/options.h"
 #include "server/cli/own_names.h"
 #include "server/cli/read_ranks.h"
+#include "server/export/terminal_width.h"
 #include "server/json/compare_json.h"
 
 #include <langinfo.h>
@@ -53,7 +54,8 @@ static int print(const struct lac_compare_side *sides, const struct lac_comparis
         lac_buffer_puts(&out, "\n");
     } else {
         bool is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-        lac_compare_text(&out, &sides[0], &sides[1], comparison, names, is_ascii);
+        lac_compare_text(&out, &sides[0], &sides[1], comparison, names, is_ascii,
+                         lac_terminal_columns());
     }
     bool is_written = !out.status && fwrite(out.bytes, 1, out.size_bytes, stdout) == out.size_bytes;
     is_written = fflush(stdout) == 0 && is_written;

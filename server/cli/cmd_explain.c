@@ -2,6 +2,7 @@
 #include "analysis/diagnose/result/finding_types.h"
 #include "server/cli/commands.h"
 #include "server/cli/options.h"
+#include "server/export/terminal_width.h"
 
 #include <stdio.h>
 
@@ -15,8 +16,11 @@ static const char USAGE[] =
 static int list(void)
 {
     for (int kind = 0; kind < LAC_FINDING_COUNT_; kind++) {
-        printf("%-28s %s\n", lac_finding_type((enum lac_finding_kind)kind)->id,
-               lac_finding_documents[kind].title);
+        char label[40];
+
+        (void)snprintf(label, sizeof(label), "%-28s ",
+                       lac_finding_type((enum lac_finding_kind)kind)->id);
+        lac_print_row(label, 29, lac_finding_documents[kind].title);
     }
     return fflush(stdout) == 0 ? 0 : 1;
 }

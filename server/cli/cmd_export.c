@@ -22,6 +22,7 @@
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/sqlite_text.h"
+#include "server/export/step_spans.h"
 #include "server/json/flame_json.h"
 #include "server/sql/export_sqlite.h"
 #include "server/sql/result_text.h"
@@ -49,7 +50,8 @@ static const char usage[] =
     "again. perfetto is Perfetto's own format, with rows for why each GPU was idle. folded and\n"
     "speedscope are flame graphs. sqlite is plain tables: those that `lacuna sql --tables`\n"
     "describes; csv is one of them. svg and png are a picture: --view timeline of what the first\n"
-    "finding is about, or from --from to --until; --view flame of the same stretch.\n"
+    "finding is about, or from --from to --until; --view flame of all time, of that stretch, or\n"
+    "of the measured steps (--steps measured).\n"
     "Identifying data in the file (host and user names, paths, command lines, names chosen by "
     "people)\n"
     "is listed on stderr; --redact removes it by category.\n";
@@ -80,6 +82,10 @@ static const struct lac_option options_table[] = {
      .help = "of a picture: 1.5s, 20ms, 300us, 5ns",
      .flag_only = true},
     {.name = "until", .value = "TIME", .help = "of a picture", .flag_only = true},
+    {.name = "steps",
+     .value = "all|measured",
+     .help = "of --view flame: all time, or the steps that the verdict measures",
+     .flag_only = true},
     {.name = "theme", .value = "light|dark", .help = "of png", .flag_only = true},
     {.name = "table",
      .value = "NAME",
@@ -105,6 +111,7 @@ struct export_job {
     enum form form;
     int metric; /**< enum lac_flame_metric, -1 not given */
     bool is_flame;
+    bool is_measured; /**< of a flame graph: the measured steps alone */
     bool is_dark;
     int64_t from_ns, until_ns; /**< of a picture; negative: not given */
     const char *table;         /**< of csv */
@@ -180,20 +187,28 @@ static enum lac_status write_picture(const struct export_job *job,
                                      struct lac_error *reterr)
 {
     struct lac_view view;
+    struct lac_step_spans steps = {0};
     struct lac_flame *flame = NULL;
     enum lac_status status = lac_picture_view(source->analysis, source->model->info.duration_ns,
                                               job->from_ns, job->until_ns, &view, reterr);
     if (!status && !job->is_flame) {
         return lac_picture_timeline(out, source, &view, source->model, reterr);
     }
-    if (!status && lac_picture_make_flame(source->model, metric, job->from_ns, job->until_ns,
-                                          &flame) != LAC_OK) {
-        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    if (!status && job->is_measured && metric != LAC_FLAME_PROFILE) {
+        status = lac_step_spans_measured(source->analysis, metric == LAC_FLAME_CPU, &steps);
+    }
+    if (!status) {
+        status = lac_picture_make_flame(source->model, metric, job->from_ns, job->until_ns, &steps,
+                                        &flame);
+    }
+    if (status == LAC_ERR_NOMEM) {
+        (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     if (!status) {
         status = lac_picture_flame(out, source, flame, metric, reterr);
     }
     lac_flame_destroy(flame);
+    lac_step_spans_done(&steps);
     return status;
 }
 
@@ -431,10 +446,12 @@ static bool read_picture(const struct lac_options *options, struct export_job *j
 {
     static const char *const views[] = {"timeline", "flame", NULL};
     static const char *const themes[] = {"light", "dark", NULL};
-    static const char *const of_picture[] = {"view", "from", "until", "theme"};
+    static const char *const steps_words[] = {"all", "measured", NULL};
+    static const char *const of_picture[] = {"view", "from", "until", "steps", "theme"};
     const bool is_picture = job->form == FORM_SVG || job->form == FORM_PNG;
     const char *theme = lac_options_text(options, "theme", NULL);
     const char *view = lac_options_text(options, "view", NULL);
+    const char *steps = lac_options_text(options, "steps", NULL);
     job->table = lac_options_text(options, "table", NULL);
     for (size_t i = 0; i < LAC_COUNT_OF(of_picture); i++) {
         if (!is_picture && lac_options_text(options, of_picture[i], NULL) != NULL) {
@@ -454,13 +471,21 @@ static bool read_picture(const struct lac_options *options, struct export_job *j
     }
     int which = view != NULL ? choose("view", view, views) : 0;
     const int chosen = theme != NULL ? choose("theme", theme, themes) : 0;
+    const int counted = steps != NULL ? choose("steps", steps, steps_words) : 0;
     job->is_flame = which == 1;
+    job->is_measured = counted == 1;
+    if (job->is_measured && (!job->is_flame || lac_options_text(options, "from", NULL) != NULL ||
+                             lac_options_text(options, "until", NULL) != NULL)) {
+        (void)fprintf(stderr, "lacuna export: --steps goes with --view flame, without --from and "
+                              "--until\n");
+        return false;
+    }
     job->is_dark = chosen == 1;
     if (theme != NULL && job->form == FORM_SVG) {
         (void)fprintf(stderr, "lacuna export: --theme goes with --to png: svg has both\n");
         return false;
     }
-    return which >= 0 && chosen >= 0 && read_time(options, "from", &job->from_ns) &&
+    return which >= 0 && chosen >= 0 && counted >= 0 && read_time(options, "from", &job->from_ns) &&
            read_time(options, "until", &job->until_ns);
 }
 

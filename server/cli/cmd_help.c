@@ -1,4 +1,5 @@
 #include "server/cli/commands.h"
+#include "server/export/terminal_width.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +43,7 @@ int lac_cmd_help(int argc, char **argv)
     if (argc == 2 && strcmp(argv[0], "help") == 0 && strcmp(argv[1], "--help") != 0) {
         return help_for(argv[1]);
     }
-    printf(
+    lac_print_text(
         "Lacuna finds the gaps in a GPU's timeline and shows the cause of each, what to change,\n"
         "and the expected gain.\n"
         "\n"
@@ -50,11 +51,15 @@ int lac_cmd_help(int argc, char **argv)
         "\n");
     for (const struct lac_command *command = lac_commands(); command->name != NULL; command++) {
         if (command->help != NULL) {
-            printf("  %-10s %s\n", command->name, command->help);
+            char label[32];
+
+            (void)snprintf(label, sizeof(label), "  %-10s ", command->name);
+            lac_print_row(label, 13, command->help);
         }
     }
-    printf("\n"
-           "Every command answers --help. Precedence: flag, LACUNA_* variable of the same name,\n"
-           "~/.config/lacuna/config (key = value).\n");
+    printf("\n");
+    lac_print_text(
+        "Every command answers --help. Precedence: flag, LACUNA_* variable of the same name,\n"
+        "~/.config/lacuna/config (key = value).\n");
     return fflush(stdout) == 0 ? 0 : 1;
 }

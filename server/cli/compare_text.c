@@ -199,9 +199,9 @@ static void write_kinds(struct lac_text_page *page, const struct lac_comparison 
 
 void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
                       const struct lac_compare_side *b, const struct lac_comparison *comparison,
-                      const struct lac_compare_names *names, bool is_ascii)
+                      const struct lac_compare_names *names, bool is_ascii, int columns)
 {
-    struct lac_text_page page = {.out = out, .is_ascii = is_ascii};
+    struct lac_text_page page = {.out = out, .columns = columns, .is_ascii = is_ascii};
     write_side(&page, 'A', a, b, comparison->throughput_per_s[0], comparison->throughput_unit);
     write_side(&page, 'B', b, a, comparison->throughput_per_s[1], comparison->throughput_unit);
     write_headline(&page, comparison);

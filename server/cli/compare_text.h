@@ -11,9 +11,9 @@
 
 #include <stdbool.h>
 
-/** Append the text; `names` may be NULL. Failures stick in the buffer. */
+/** Append the text in so many columns (text_page.h); `names` may be NULL. Failures stick in the buffer. */
 void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
                       const struct lac_compare_side *b, const struct lac_comparison *comparison,
-                      const struct lac_compare_names *names, bool is_ascii);
+                      const struct lac_compare_names *names, bool is_ascii, int columns);
 
 #endif

@@ -3,6 +3,7 @@
 #include "collector/base/byte_size.h"
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
+#include "server/export/terminal_width.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -52,9 +53,20 @@ static int find_letter(const struct lac_option *table, char letter)
     return -1;
 }
 
+static void print_row(const char *left, const char *help)
+{
+    char label[80];
+
+    (void)snprintf(label, sizeof(label), "  %-28s ", left);
+    lac_print_row(label, 31, help);
+}
+
 static void print_help(const struct lac_option *table, const char *usage)
 {
-    printf("usage: %s\n", usage);
+    char text[4096];
+
+    (void)snprintf(text, sizeof(text), "usage: %s\n", usage);
+    lac_print_text(text);
     for (int i = 0; table[i].name != NULL; i++) {
         char left[64];
         int used = 0;
@@ -68,9 +80,9 @@ static void print_help(const struct lac_option *table, const char *usage)
         (void)snprintf(left + used, sizeof(left) - (size_t)used, "--%s%s%s", table[i].name,
                        table[i].value != NULL ? " " : "",
                        table[i].value != NULL ? table[i].value : "");
-        printf("  %-28s %s\n", left, table[i].help);
+        print_row(left, table[i].help);
     }
-    printf("  %-28s %s\n", "--help", "this text");
+    print_row("--help", "this text");
 }
 
 /** Take one flag at argv[i]. @return arguments used (1 or 2), 0 after a message */

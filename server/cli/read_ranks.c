@@ -444,7 +444,7 @@ static int by_start(const void *a, const void *b)
 static bool are_one_after_another(const struct lac_read_ranks *result)
 {
     enum { YEAR_2001_S = 1000000000 }; /* what is before counts from the start of the machine */
-    struct lac_read_rank *ranks = calloc(result->count, sizeof(*ranks));
+    struct lac_read_rank *ranks = calloc(result->count + 1, sizeof(*ranks));
     bool are = ranks != NULL && result->count > 1;
     if (are) {
         memcpy(ranks, result->ranks, result->count * sizeof(*ranks));
@@ -500,7 +500,12 @@ enum lac_status lac_read_ranks(const struct lac_read_ranks_options *options,
     reading.result.is_waiting =
         memcmp(reading.result.kept_key, reading.lowest_key, sizeof(reading.lowest_key)) != 0;
     put_in_order(&reading.result);
-    if (are_one_after_another(&reading.result)) {
+    for (size_t i = 0; i < reading.result.count; i++) {
+        reading.result.has_rank =
+            reading.result.has_rank || lac_rank_table_rank(reading.result.ranks[i].table) >= 0;
+    }
+    reading.result.are_runs = are_one_after_another(&reading.result);
+    if (reading.result.are_runs && !options->tells_runs) {
         lac_complain(options->command, options->paths[0],
                      "traces recorded one after another are runs, not ranks of one run; "
                      "lacuna compare A B compares two");

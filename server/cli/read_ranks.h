@@ -36,6 +36,7 @@ struct lac_read_ranks_options {
     bool wants_documents;                        /**< when there is more than one rank */
     bool keeps_lowest;  /**< keep model and analysis of the lowest rank, not of a single one only */
     bool keeps_waiting; /**< the same, but of a rank that waits for data for much longer */
+    bool tells_runs;    /**< the caller tells that traces are runs; else stderr is told */
 };
 
 struct lac_read_ranks {
@@ -45,10 +46,11 @@ struct lac_read_ranks {
     struct lac_analysis *analysis;
     int64_t kept_key[3]; /**< of that one: its rank, path and member */
     bool is_waiting;     /**< it is not the lowest: it waits for data */
+    bool are_runs;       /**< none says its rank, and no two were recorded at a time */
+    bool has_rank;       /**< one says its rank */
 };
 
-/** Traces that were recorded one after another, and say no rank, are told to be runs on stderr.
- *  @return LAC_OK with one rank at least, or a failure that stderr was told */
+/** @return LAC_OK with one rank at least, or a failure that stderr was told */
 LAC_MUST_USE enum lac_status lac_read_ranks(const struct lac_read_ranks_options *options,
                                             struct lac_read_ranks *ret_ranks);
 

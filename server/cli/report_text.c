@@ -105,7 +105,7 @@ static void write_head(struct lac_text_page *page, const struct lac_analysed *an
     device_text(analysed, device, sizeof(device));
     steps_text(page, analysed->analysis, steps, sizeof(steps));
     const char *mark = info->is_simulated ? " (simulated)" : "";
-    int room = LAC_TEXT_COLUMNS - 6 - lac_text_columns(device) - lac_text_columns(steps) -
+    int room = lac_text_width(page) - 6 - lac_text_columns(device) - lac_text_columns(steps) -
                lac_text_columns(mark);
     room = room < 16 ? 16 : room;
     const char *name = lac_model_str(analysed->model, info->name);
@@ -130,7 +130,15 @@ static void write_verdict(struct lac_text_page *page, const struct lac_analysis 
     }
 }
 
-enum { BAR_COLUMNS = 30 };
+enum { BAR_COLUMNS = 30, BAR_COLUMNS_MIN = 8 };
+
+/** Of a narrow page what the other columns leave over. */
+static int bar_columns(const struct lac_text_page *page)
+{
+    const int columns = BAR_COLUMNS - (LAC_TEXT_COLUMNS - lac_text_width(page));
+
+    return columns < BAR_COLUMNS_MIN ? BAR_COLUMNS_MIN : columns;
+}
 
 /** What the parts of a step are said in: as its length is said, so that both are one number. */
 static const struct unit {
@@ -163,20 +171,21 @@ static void write_need(struct lac_text_page *page, enum lac_need need, int64_t n
     }
     char bar[BAR_COLUMNS * 4 + 8] = "";
     size_t used = 0;
-    int filled = (int)lround((double)ns / (double)scale_ns * BAR_COLUMNS);
-    int end = (int)lround((double)step_ns / (double)scale_ns * BAR_COLUMNS);
+    const int columns = bar_columns(page);
+    int filled = (int)lround((double)ns / (double)scale_ns * columns);
+    int end = (int)lround((double)step_ns / (double)scale_ns * columns);
     if (ns > 0 && filled == 0) {
         filled = 1;
     }
     const char *full = page->is_ascii ? "=" : "\u2501";
-    for (int i = 0; i < BAR_COLUMNS; i++) {
+    for (int i = 0; i < columns; i++) {
         const char *mark = i < filled ? full : i == end ? "|" : " ";
         memcpy(bar + used, mark, strlen(mark));
         used += strlen(mark);
     }
     bar[used] = '\0';
     lac_text_line(page, LAC_TEXT_PLAIN, "%-13s %s %s %6s  %s",
-                  lac_word(LAC_WORDS_NEED, need)->label, bar, end >= BAR_COLUMNS ? "|" : " ",
+                  lac_word(LAC_WORDS_NEED, need)->label, bar, end >= columns ? "|" : " ",
                   in_unit(unit_of_ns(step_ns), ns).text, note);
 }
 
@@ -332,12 +341,14 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
         (void)snprintf(gain, sizeof(gain), "%s", mid.text);
     }
     /* where nothing has a place in the code, or either is long, the changes get its column */
-    enum { PLACE_MIN = 20, PLACE_MAX = 27, BOTH = 49 };
+    enum { PLACE_MIN = 20, PLACE_MAX = 27, BOTH_MIN = 14 };
+    const int narrower = LAC_TEXT_COLUMNS - lac_text_width(page);
+    const int both = 49 - narrower > BOTH_MIN ? 49 - narrower : BOTH_MIN;
     int place_length = (int)strlen(first->where);
     int place = place_length < PLACE_MIN ? PLACE_MIN : place_length;
-    bool is_long = place_length > PLACE_MAX || (int)strlen(first->brief) > BOTH - place;
+    bool is_long = place_length > PLACE_MAX || (int)strlen(first->brief) > both - place;
     place = place_length > 0 && !is_long ? place : 0;
-    struct changes columns = {.what = place > 0 ? BOTH - place : BOTH + 1, .place = place};
+    struct changes columns = {.what = place > 0 ? both - place : both + 1, .place = place};
     lac_text_line(page, LAC_TEXT_DIM, "%-*s %-*s%9s  %s", columns.what + 3, "do this", place,
                   place > 0 ? "where" : "", unit_of(analysis), "less time");
     write_change(page, columns, "1  ", first->brief, first->where, first->step_mid_ns, gain);
@@ -408,13 +419,14 @@ static void write_python(struct lac_text_page *page, const struct lac_analysis *
     }
 }
 
-static void join_list(const char *const *texts, uint32_t count, char *out, size_t capacity_bytes)
+static void join_list(const char *const *texts, uint32_t count, const char *between, char *out,
+                      size_t capacity_bytes)
 {
     size_t used = 0;
     out[0] = '\0';
     for (uint32_t i = 0; i < count && used < capacity_bytes; i++) {
         int length =
-            snprintf(out + used, capacity_bytes - used, "%s%s", i > 0 ? ", " : "", texts[i]);
+            snprintf(out + used, capacity_bytes - used, "%s%s", i > 0 ? between : "", texts[i]);
         used += length > 0 ? (size_t)length : 0;
     }
 }
@@ -422,19 +434,20 @@ static void join_list(const char *const *texts, uint32_t count, char *out, size_
 /** What is fine, what is not known, and what to mind: of that nothing is lost to a full page. */
 static void write_lists(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
-    enum { CAVEAT_LINES = 4, UNKNOWN_LINES = 5, LEAST_IN_LINE = LAC_TEXT_COLUMNS - 12 - 16 };
+    enum { CAVEAT_LINES = 4, UNKNOWN_LINES = 5 };
+    const int room_in_line = lac_text_width(page) - 12;
+    const int least_in_line = room_in_line - 16;
     char fine[1024];
     char unknown[1024];
     char caveats[1024];
-    join_list(analysis->checked_fine, analysis->checked_fine_count, fine, sizeof(fine));
-    join_list(analysis->not_recorded, analysis->not_recorded_count, unknown, sizeof(unknown));
-    join_list(analysis->caveats, analysis->caveat_count, caveats, sizeof(caveats));
+    join_list(analysis->checked_fine, analysis->checked_fine_count, ", ", fine, sizeof(fine));
+    join_list(analysis->not_recorded, analysis->not_recorded_count, ", ", unknown, sizeof(unknown));
+    join_list(analysis->caveats, analysis->caveat_count, "; ", caveats, sizeof(caveats));
     int length = (int)strlen(caveats);
-    int needed =
-        length <= LAC_TEXT_COLUMNS - 12 ? length > 0 : (length + LEAST_IN_LINE - 1) / LEAST_IN_LINE;
+    int needed = length <= room_in_line ? length > 0 : (length + least_in_line - 1) / least_in_line;
     needed = needed < CAVEAT_LINES ? needed : CAVEAT_LINES;
     lac_text_paragraph(page, LAC_TEXT_DIM, "fine", fine, 12, 3);
-    int room = LAC_TEXT_LINES - page->line_count - needed;
+    int room = lac_text_lines(page) - page->line_count - needed;
     room = room < UNKNOWN_LINES ? room : UNKNOWN_LINES;
     lac_text_paragraph(page, LAC_TEXT_DIM, "unknown", unknown, 12, room > 0 ? room : 1);
     lac_text_paragraph(page, LAC_TEXT_DIM, "caveats", caveats, 12, CAVEAT_LINES);
@@ -454,8 +467,10 @@ static enum lac_status take(struct lac_buffer *out, char **ret_text)
 static struct lac_text_page page_on(struct lac_buffer *out,
                                     const struct lac_report_options *options)
 {
-    return (struct lac_text_page){
-        .out = out, .is_ascii = options->is_ascii, .has_color = options->has_color};
+    return (struct lac_text_page){.out = out,
+                                  .columns = options->columns,
+                                  .is_ascii = options->is_ascii,
+                                  .has_color = options->has_color};
 }
 
 enum lac_status lac_report_text(const struct lac_analysed *analysed,
@@ -490,11 +505,26 @@ static const char *limit_brief(const char *cause)
     return word != NULL ? word->brief : cause;
 }
 
-static void write_rank(struct lac_text_page *page, const struct lac_rank_facts *facts)
+/** Whether the traces are ranks of one run. */
+static bool are_ranks(const struct lac_report_options *options)
+{
+    return options->member == NULL || strcmp(options->member, "rank") == 0;
+}
+
+/** Of ranks what they do together; of others, which have no number, their names. */
+static void write_rank(struct lac_text_page *page, const struct lac_rank_facts *facts,
+                       const struct lac_report_options *options)
 {
     struct lac_text32 step = {.text = "-"};
     if (facts->step_kept_count > 0) {
         step = lac_format_ns(facts->step_mean_ns);
+    }
+    if (!are_ranks(options)) {
+        const int room = lac_text_width(page) - 42;
+        lac_text_line(page, LAC_TEXT_PLAIN, "%-*.*s %10s %8s   %c %.16s", room, room, facts->name,
+                      step.text, lac_format_pct(facts->idle_pct).text, facts->letter,
+                      limit_brief(facts->cause));
+        return;
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%6d %10s %8s %14s %14s   %c %.16s", (int)facts->rank,
                   step.text, lac_format_pct(facts->idle_pct).text,
@@ -503,18 +533,34 @@ static void write_rank(struct lac_text_page *page, const struct lac_rank_facts *
                   limit_brief(facts->cause));
 }
 
+static void write_rank_heads(struct lac_text_page *page, const struct lac_report_options *options)
+{
+    if (are_ranks(options)) {
+        lac_text_line(page, LAC_TEXT_DIM, "%6s %10s %8s %14s %14s   %s", "rank", "step", "idle",
+                      "exposed comm", "waits there", "limit");
+    } else {
+        lac_text_line(page, LAC_TEXT_DIM, "%-*s %10s %8s   %s", lac_text_width(page) - 42,
+                      options->member, "step", "idle", "limit");
+    }
+}
+
 enum lac_status lac_report_run_text(const struct lac_run *run,
                                     const struct lac_report_options *options, char **ret_text)
 {
     struct lac_buffer out = {.bytes = NULL};
     struct lac_text_page page = page_on(&out, options);
     const struct lac_rank_facts *first = &run->ranks[0];
+    const bool are_runs = !are_ranks(options) && strcmp(options->member, "run") == 0;
+    const char *note = run->has_finding ? run->finding.title
+                       : are_runs       ? "recorded one after another: runs, not ranks of one run; "
+                                          "`lacuna compare A B` compares two"
+                                        : run->note;
     char text[1024];
-    lac_text_line(&page, LAC_TEXT_BOLD, "%.40s and %s   %u ranks   %.20s", first->name,
+    lac_text_line(&page, LAC_TEXT_BOLD, "%.40s and %s   %u %ss   %.20s", first->name,
                   run->rank_count == 2 ? "another" : "others", (unsigned)run->rank_count,
-                  first->device);
+                  are_ranks(options) ? "rank" : options->member, first->device);
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
-    lac_text_sentence(text, sizeof(text), run->has_finding ? run->finding.title : run->note);
+    lac_text_sentence(text, sizeof(text), note);
     lac_text_paragraph(&page, LAC_TEXT_BOLD, "", text, 0, 3);
     if (run->has_finding) {
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "", run->finding.why, 0, 7);
@@ -524,19 +570,18 @@ enum lac_status lac_report_run_text(const struct lac_run *run,
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "caveats", run->note, 12, 2);
     }
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
-    lac_text_line(&page, LAC_TEXT_DIM, "%6s %10s %8s %14s %14s   %s", "rank", "step", "idle",
-                  "exposed comm", "waits there", "limit");
+    write_rank_heads(&page, options);
     uint32_t late = run->late == LAC_NONE ? 0 : run->late;
-    write_rank(&page, &run->ranks[late]);
+    write_rank(&page, &run->ranks[late], options);
     for (uint32_t i = 0; i < run->rank_count; i++) {
-        bool is_full = page.line_count >= LAC_TEXT_LINES - 1 && i + 1 < run->rank_count;
+        bool is_full = page.line_count >= lac_text_lines(&page) - 1 && i + 1 < run->rank_count;
         if (is_full) {
             lac_text_line(&page, LAC_TEXT_DIM, "%6s %u more: lacuna analyze --json", "...",
                           (unsigned)(run->rank_count - i));
             break;
         }
         if (i != late) {
-            write_rank(&page, &run->ranks[i]);
+            write_rank(&page, &run->ranks[i], options);
         }
     }
     return take(&out, ret_text);

@@ -14,6 +14,10 @@
 struct lac_report_options {
     bool is_ascii;  /**< the locale is not UTF-8 */
     bool has_color; /**< a terminal that shows it */
+    int columns;    /**< of the page (text_page.h); 0: as usual */
+    /** What several traces are: "rank", of one run; "run", recorded one after another; or "trace",
+     *  where nothing says that they belong together. */
+    const char *member;
 };
 
 /** The report of one trace. @param ret_text the caller frees it. @return LAC_OK or LAC_ERR_NOMEM */

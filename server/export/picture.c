@@ -12,6 +12,7 @@
 #include "server/base/buffer.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
+#include "server/export/step_spans.h"
 #include "server/json/flame_json.h"
 
 #include <assert.h>
@@ -156,9 +157,18 @@ void lac_picture_flame_options(enum lac_flame_metric metric, int64_t t0_ns, int6
 }
 
 enum lac_status lac_picture_make_flame(const struct lac_model *model, enum lac_flame_metric metric,
-                                       int64_t t0_ns, int64_t t1_ns, struct lac_flame **ret_flame)
+                                       int64_t t0_ns, int64_t t1_ns,
+                                       const struct lac_step_spans *steps,
+                                       struct lac_flame **ret_flame)
 {
     struct lac_flame_options options;
     lac_picture_flame_options(metric, t0_ns, t1_ns, &options);
-    return lac_flame_create(model, &options, ret_flame);
+    if (steps != NULL) {
+        lac_step_spans_use(steps, &options);
+    }
+    const enum lac_status status = lac_flame_create(model, &options, ret_flame);
+    if (status == LAC_OK && steps != NULL && steps->step_count > 0) {
+        (*ret_flame)->step_count = steps->step_count;
+    }
+    return status;
 }

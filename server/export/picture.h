@@ -12,6 +12,7 @@
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
 #include "server/export/report.h"
+#include "server/export/step_spans.h"
 
 #include <stdint.h>
 
@@ -49,9 +50,16 @@ LAC_MUST_USE enum lac_status lac_picture_flame(struct lac_buffer *out,
 void lac_picture_flame_options(enum lac_flame_metric metric, int64_t t0_ns, int64_t t1_ns,
                                struct lac_flame_options *ret_options);
 
-/** The graph itself. @return LAC_OK or LAC_ERR_NOMEM */
+/**
+ * The graph itself.
+ *
+ * @param steps of the time of these alone, instead of a stretch; NULL, or none: not of steps
+ * @return LAC_OK or LAC_ERR_NOMEM
+ */
 LAC_MUST_USE enum lac_status lac_picture_make_flame(const struct lac_model *model,
                                                     enum lac_flame_metric metric, int64_t t0_ns,
-                                                    int64_t t1_ns, struct lac_flame **ret_flame);
+                                                    int64_t t1_ns,
+                                                    const struct lac_step_spans *steps,
+                                                    struct lac_flame **ret_flame);
 
 #endif

@@ -47,26 +47,36 @@ void lac_text_sentence(char *out, size_t capacity_bytes, const char *text)
     }
 }
 
-void lac_text_line(struct lac_text_page *page, enum lac_text_style style, const char *fmt, ...)
+int lac_text_width(const struct lac_text_page *page)
 {
-    if (page->line_count == LAC_TEXT_LINES) {
-        return;
-    }
-    char text[2048];
-    va_list list;
-    va_start(list, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, list);
-    va_end(list);
-    size_t end = strlen(text);
-    while (end > 0 && text[end - 1] == ' ') {
-        text[--end] = '\0';
-    }
-    bool is_styled = page->has_color && style != LAC_TEXT_PLAIN && text[0] != '\0';
+    return page->columns > 0 ? page->columns : LAC_TEXT_COLUMNS;
+}
+
+/** Lines of a narrow page for what takes so many of a usual one. */
+static int lines_for(const struct lac_text_page *page, int lines)
+{
+    const int width = lac_text_width(page);
+
+    return width == LAC_TEXT_COLUMNS ? lines : (lines * (LAC_TEXT_COLUMNS + width) + width) / width;
+}
+
+int lac_text_lines(const struct lac_text_page *page)
+{
+    return lines_for(page, LAC_TEXT_LINES);
+}
+
+static void put_line(struct lac_text_page *page, enum lac_text_style style, const char *text,
+                     size_t size_bytes)
+{
+    const bool is_styled = page->has_color && style != LAC_TEXT_PLAIN && size_bytes > 0;
+    const unsigned char *at = (const unsigned char *)text;
+    const unsigned char *end = at + size_bytes;
+    const int width = lac_text_width(page);
+
     if (is_styled) {
         lac_buffer_puts(page->out, style == LAC_TEXT_BOLD ? "\033[1m" : "\033[2m");
     }
-    const unsigned char *at = (const unsigned char *)text;
-    for (int column = 0; *at != '\0' && column < LAC_TEXT_COLUMNS; column++) {
+    for (int column = 0; at < end && column < width; column++) {
         size_t length = char_bytes(at);
         if (is_printable(at, length, page->is_ascii)) {
             lac_buffer_add(page->out, at, length);
@@ -79,10 +89,63 @@ void lac_text_line(struct lac_text_page *page, enum lac_text_style style, const 
     page->line_count++;
 }
 
+/** Bytes of the first `columns` columns of a text. */
+static size_t bytes_of_columns(const char *text, int columns)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    for (; *at != '\0' && columns > 0; columns--) {
+        at += char_bytes(at);
+    }
+    return (size_t)(at - (const unsigned char *)text);
+}
+
+void lac_text_line(struct lac_text_page *page, enum lac_text_style style, const char *fmt, ...)
+{
+    enum { HANGING = 4 }; /* columns that the rest of a line stands in */
+    char text[2048];
+    const char *at = text;
+    va_list list;
+    va_start(list, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, list);
+    va_end(list);
+    size_t end = strlen(text);
+    while (end > 0 && text[end - 1] == ' ') {
+        text[--end] = '\0';
+    }
+    const int width = lac_text_width(page);
+    while (page->line_count < lac_text_lines(page)) {
+        const bool goes_on = width < LAC_TEXT_COLUMNS && lac_text_columns(at) > width;
+        size_t size = goes_on ? bytes_of_columns(at, width) : strlen(at);
+        if (goes_on && at[size] != ' ') {
+            size_t blank = size;
+            while (blank > HANGING && at[blank - 1] != ' ') {
+                blank--;
+            }
+            size = blank > HANGING ? blank : size;
+        }
+        size_t shown = size;
+        while (shown > 0 && at[shown - 1] == ' ') {
+            shown--;
+        }
+        put_line(page, style, at, shown);
+        at += size;
+        at += strspn(at, " ");
+        if (!goes_on || *at == '\0') {
+            return;
+        }
+        if (at - text >= HANGING) { /* over what was printed */
+            at -= HANGING;
+            memset(text + (at - text), ' ', HANGING);
+        }
+    }
+}
+
 void lac_text_paragraph(struct lac_text_page *page, enum lac_text_style style, const char *label,
                         const char *text, int indent, int lines_max)
 {
-    size_t room = (size_t)(LAC_TEXT_COLUMNS - indent);
+    size_t room = (size_t)(lac_text_width(page) - indent);
+    lines_max = lines_for(page, lines_max);
     for (int i = 0; i < lines_max && *text != '\0'; i++) {
         size_t length = strcspn(text, "\n");
         if (length > room) {

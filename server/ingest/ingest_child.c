@@ -387,7 +387,7 @@ static void explain(const struct child *child, int wait_status, struct lac_job_o
                                         sizeof(advice));
         }
         tell(outcome, lac_status_name(outcome->status), "%.*s%s",
-             (int)(sizeof(outcome->message) - sizeof(advice)), child->error_text, advice);
+             (int)(sizeof(outcome->message) - 1 - strlen(advice)), child->error_text, advice);
     } else if (signal == SIGXCPU) {
         (void)lac_host_limit_advice(LAC_HOST_CPU, options->import_seconds_max, advice,
                                     sizeof(advice));

@@ -1,6 +1,7 @@
 #include "server/tables/count.h"
 
 #include "analysis/diagnose/names/names.h"
+#include "analysis/flame/flame.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -16,16 +17,45 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-int64_t lac_inside_ns(const struct lac_table_query *query, int64_t start_ns, int64_t dur_ns)
+static int64_t inside_ns(int64_t t0_ns, int64_t t1_ns, int64_t start_ns, int64_t dur_ns)
 {
     const int64_t end_ns = start_ns + dur_ns;
-    const int64_t from_ns = start_ns > query->t0_ns ? start_ns : query->t0_ns;
-    const int64_t to_ns = end_ns < query->t1_ns ? end_ns : query->t1_ns;
+    const int64_t from_ns = start_ns > t0_ns ? start_ns : t0_ns;
+    const int64_t to_ns = end_ns < t1_ns ? end_ns : t1_ns;
 
     if (dur_ns == 0) {
-        return start_ns >= query->t0_ns && start_ns < query->t1_ns ? 0 : -1;
+        return start_ns >= t0_ns && start_ns < t1_ns ? 0 : -1;
     }
     return to_ns > from_ns ? to_ns - from_ns : -1;
+}
+
+int64_t lac_inside_ns(const struct lac_table_query *query, int64_t start_ns, int64_t dur_ns)
+{
+    int64_t sum_ns = -1;
+    uint32_t low = 0;
+    uint32_t high = query->span_count;
+
+    if (query->spans == NULL) {
+        return inside_ns(query->t0_ns, query->t1_ns, start_ns, dur_ns);
+    }
+    while (low < high) { /* the first that ends behind the start */
+        const uint32_t middle = low + (high - low) / 2;
+
+        if (query->spans[middle].end_ns > start_ns) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    for (; low < query->span_count && query->spans[low].start_ns <= start_ns + dur_ns; low++) {
+        const int64_t part_ns =
+            inside_ns(query->spans[low].start_ns, query->spans[low].end_ns, start_ns, dur_ns);
+
+        if (part_ns >= 0) {
+            sum_ns = (sum_ns < 0 ? 0 : sum_ns) + part_ns;
+        }
+    }
+    return sum_ns;
 }
 
 unsigned lac_table_kinds(enum lac_table_name table)

@@ -301,7 +301,8 @@ static enum lac_status read_loader(struct loader *loader, struct lac_error *rete
     enum lac_status status = lac_sql_trace_details(loader->trace, &loader->details, reterr);
     uint32_t chunk;
 
-    everything.t0_ns = 0; /* the wait for a batch may lie far from its making */
+    everything.spans = NULL; /* the wait for a batch may lie far from its making */
+    everything.t0_ns = 0;
     everything.t1_ns = LAC_TIME_MAX_NS;
     everything.tracks = NULL;
     if (status == LAC_OK && loader->details->loader_info_count == 0) {

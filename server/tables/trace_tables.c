@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/vocabulary.h"
+#include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -383,9 +384,12 @@ static enum lac_status make_groups(struct lac_sql_trace *trace, const struct lac
     enum lac_status status = lac_groups_init(&groups);
 
     lac_trace_file_steps(trace->file, &steps);
-    if (query->t0_ns == 0 && query->t1_ns > trace->head->info.duration_ns) {
+    if (query->spans != NULL) {
+        making.step_count = query->step_count;
+    } else if (query->t0_ns == 0 && query->t1_ns > trace->head->info.duration_ns) {
         making.step_count = steps.count;
     }
+    table->step_count = making.step_count;
     if (status == LAC_OK && has_launches) {
         status = lac_launches_find(trace, query, lac_table_kinds(query->table), &launches, reterr);
     }
@@ -450,6 +454,11 @@ static bool is_asked_well(const struct lac_trace_file *file, const struct lac_ta
                    query->t0_ns < query->t1_ns && query->sort < LAC_TABLE_COLUMN_COUNT_ &&
                    (query->by & ~allowed) == 0;
 
+    for (uint32_t i = 0; query->spans != NULL && i < query->span_count; i++) {
+        is_well = is_well && query->spans[i].start_ns < query->spans[i].end_ns &&
+                  (i == 0 || query->spans[i - 1].end_ns <= query->spans[i].start_ns) &&
+                  query->spans[i].end_ns <= query->t1_ns;
+    }
     for (uint32_t i = 0; query->tracks != NULL && i < query->track_count; i++) {
         is_well = is_well && query->tracks[i] < track_count &&
                   (i == 0 || query->tracks[i - 1] < query->tracks[i]);
@@ -467,8 +476,9 @@ enum lac_status lac_table_make(struct lac_trace_file *file, const struct lac_tab
     enum lac_status status;
 
     if (!is_asked_well(file, query)) {
-        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "table: t0 is before t1, columns and tracks exist, tracks ascend");
+        return lac_fail(
+            reterr, LAC_ERR_MISUSE, 0,
+            "table: t0 is before t1, columns and tracks exist, tracks and spans ascend");
     }
     lac_sql_trace_init(&trace, file);
     if (query->table == LAC_TABLE_STEPS) {

@@ -7,6 +7,7 @@
  * steps, gaps and batches. A table is of a time, and times of grouped slices are those inside it.
  */
 
+#include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/store/trace/trace_file.h"
@@ -101,7 +102,11 @@ struct lac_table_row {
 
 struct lac_table_query {
     enum lac_table_name table;
-    int64_t t0_ns, t1_ns;   /**< t0 < t1 */
+    int64_t t0_ns, t1_ns; /**< t0 < t1 */
+    /** Only time in these, which ascend from t0 to t1; NULL: all of it. Numbers of one step are
+     *  of so many steps; 0: of those of the trace, if t0 to t1 is all of it. */
+    const struct lac_flame_span *spans;
+    uint32_t span_count, step_count;
     const uint32_t *tracks; /**< ascending indexes, for grouped tables; NULL: all */
     uint32_t track_count;
     unsigned by;      /**< set of enum lac_table_by, allowed for the table; 0: as usual */
@@ -115,6 +120,7 @@ struct lac_table {
     uint32_t count, capacity;
     struct lac_table_row all; /**< of all rows that match: sums, and percentiles of all values */
     bool has_all;
+    uint32_t step_count;  /**< that numbers of one step are of; 0: there are none */
     bool is_cut;          /**< more than LAC_TABLE_ROWS_MAX would match: the longest are here */
     bool has_operators;   /**< false: too many launches to look for theirs; ask for less time */
     bool has_percentiles; /**< false: too many different durations; ask for less time */

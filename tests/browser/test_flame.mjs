@@ -107,10 +107,17 @@ const steps = [
     await page.getByLabel('Difference with another trace').selectOption(idOf('before'));
     const work = row('work');
     await until(async () => /300\sµs/.test(await work.innerText()) && /600\sµs/.test(await work.innerText()));
+    const legend = page.getByTestId('flame-legend');
+    await eventually(async () => assert.match((await legend.innerText()).replace(/\s+/g, ' '), /^A before B after \(this trace\) Swap A and B slower in B faster in B$/));
+    const tones = await legend.locator('i').evaluateAll((list) => list.map((each) => getComputedStyle(each).backgroundColor));
+    assert.equal(new Set(tones).size, 2, 'a color each');
     await eventually(async () => {
       assert.match((await work.innerText()).replaceAll('\u2212', '-'), /-300\sµs/);
       assert.equal((await rows.first().innerText()).split(/\s/)[0], 'work', 'the largest difference is first, but for what holds it');
     });
+    await legend.getByRole('link', {name: 'Swap A and B'}).click();
+    await eventually(async () => assert.match((await legend.innerText()).replace(/\s+/g, ' '), /^A after B before \(this trace\)/));
+    await until(async () => /\+300\sµs/.test(await work.innerText()));
   }],
   ['a difference is of the same steps and rows of both', async () => {
     await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=kernel`);
@@ -182,6 +189,22 @@ const steps = [
     await page.getByRole('button', {name: 'measured steps', exact: true}).click();
     await until(() => !/steps=/.test(page.url()));
   }],
+  ['so it does in the tables, whose choice of steps is the same', async () => {
+    const id = idOf('1-two-workers');
+    const {partition} = await (await server.api(`traces/${id}/analysis`)).json();
+    await page.goto(`${server.base}/t/${id}?view=kernels`);
+    const perStep = page.locator('.grid-sum .col-per_step_ns');
+    const ms = async () => parseInt(await perStep.innerText());
+    await until(async () => (await ms()) === Math.round(partition.parts_ns.compute / 1e6));
+    await page.getByRole('button', {name: 'whole trace', exact: true}).click();
+    await until(async () => (await ms()) > Math.round(partition.parts_ns.compute / 1e6) + 5, 'with what runs after the last step');
+    await page.getByText(/^whole trace, 28 steps/).waitFor();
+    await page.getByRole('link', {name: 'Flame graph'}).click();
+    await page.getByText(/^whole trace, 28 steps/).waitFor();
+    await page.goto(`${server.base}/t/${id}?view=kernels&table=gaps`);
+    await page.getByTestId('table-row').first().waitFor();
+    assert.equal(await page.getByRole('button', {name: 'whole trace', exact: true}).count(), 0, 'a list is of all gaps');
+  }],
   ['a narrow window has the table below the graph, both in sight', async () => {
     const size = page.viewportSize();
     await page.setViewportSize({width: 768, height: 1024});
@@ -190,6 +213,22 @@ const steps = [
     const [graph, table] = [await page.locator('.flame').boundingBox(), await page.locator('.flame-table-box').boundingBox()];
     assert.ok(graph.height >= 240 && graph.height < 700, `graph ${graph.height}`);
     assert.ok(table.y >= graph.y + graph.height && table.y < 900, `table at ${table.y}`);
+    await page.setViewportSize(size);
+  }],
+  ['the tools take one row of a wide window, and no tool is cut in a narrow one', async () => {
+    const size = page.viewportSize();
+    const tools = page.locator('.tools');
+    await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=kernel`);
+    await page.getByLabel('Row', {exact: true}).waitFor(); // the most that there can be: steps, and several rows
+    assert.ok((await tools.boundingBox()).height < 60, 'one row');
+    for (const width of [1024, 768, 390]) {
+      await page.setViewportSize({width, height: 900});
+      await eventually(async () => assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${width}`));
+      for (const each of await page.locator('.tools > *, .flame-shapes > *').all()) {
+        const box = await each.boundingBox();
+        assert.ok(box === null || box.x + box.width <= width, `${width}: ${await each.innerText()}`);
+      }
+    }
     await page.setViewportSize(size);
   }],
   ['what was not recorded cannot be chosen, and says how it would be', async () => {

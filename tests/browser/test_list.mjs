@@ -6,7 +6,7 @@ import {eventually, until} from './harness.mjs';
 import {stage} from './stage.mjs';
 
 const series = ['1-two-workers', '2-five-workers', '3-channels-last'];
-const {scratch, server, page, complaints, main} = await stage({demo: series, importFlags: ['--project', 'series']});
+const {scratch, server, page, complaints, answered, main} = await stage({demo: series, importFlags: ['--project', 'series']});
 
 const names = () => page.locator('.trace-row .row-link').allInnerTexts();
 const row = (name) => page.locator('.trace-row', {hasText: name});
@@ -98,6 +98,15 @@ const steps = [
     await page.setInputFiles('#upload-input', path);
     await page.getByRole('heading', {name: 'It looks like a report of Nsight Compute'}).waitFor();
     await page.locator('.broken', {hasText: /lacuna run -- python train\.py/}).waitFor();
+    // its address alone, of each view: what the server does not have of it is not asked for
+    const refused = [];
+    page.on('response', (reply) => reply.status() >= 400 && refused.push(`${reply.status()} ${reply.url()}`));
+    for (const view of ['', '?view=timeline', '?view=flame']) {
+      await page.goto(page.url().replace(/\?.*/, '') + view);
+      await page.getByRole('heading', {name: 'It looks like a report of Nsight Compute'}).waitFor();
+      await answered();
+    }
+    assert.deepEqual(refused, []);
     await page.getByRole('button', {name: 'Delete it'}).click();
     await page.getByRole('button', {name: 'Delete', exact: true}).click();
     await page.getByText('There is no such trace here').waitFor();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import {writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {eventually, run} from './harness.mjs';
+import {eventually, run, until} from './harness.mjs';
 import {archiveOfRanks, demoTrace, stage} from './stage.mjs';
 
 const {scratch, data, server, page, newPage, complaints, answered, main} = await stage();
@@ -99,6 +99,18 @@ const steps = [
     await page.getByRole('link', {name: 'By week'}).click();
     await page.getByTestId('weeks-chart').waitFor();
     await page.getByText('in which no computing kernel ran').waitFor();
+  }],
+  ['runs that cannot be compared say why once, and which is A', async () => {
+    await server.api('projects', {method: 'POST', body: JSON.stringify({name: 'few'})});
+    for (const at of [1, 2]) {
+      const events = [{ph: 'X', cat: 'kernel', name: 'gemm', pid: 0, tid: 7, ts: 1.6e15 * at, dur: 900, args: {device: 0, stream: 7}}];
+      await server.api(`traces?name=few${at}&project=few`, {method: 'POST', body: JSON.stringify({schemaVersion: 1, traceEvents: events})});
+    }
+    await until(async () => (await (await server.api('traces?q=few')).json()).traces.filter((trace) => trace.state === 'ready').length === 2);
+    await page.goto(`${server.base}/p/few`);
+    const told = page.locator('.journal-changed');
+    await told.waitFor();
+    assert.match(await told.innerText(), /^Not compared with the run before it: (?!.*cannot be compared).*\. A is that run, B this one\.$/);
   }],
   ['a part that was not there is no 0 ms', async () => {
     await upload(demoTrace('1-two-workers'));

@@ -5,7 +5,7 @@ import {connect, createServer} from 'node:net';
 import {run, startServer, until} from './harness.mjs';
 import {demoTrace, stage} from './stage.mjs';
 
-const {data, page, main, server: first} = await stage({
+const {data, page, newPage, main, server: first} = await stage({
   demo: ['1-two-workers', '2-five-workers'], args: ['--use-angle=swiftshader', '--enable-unsafe-swiftshader'],
 });
 let server = first;
@@ -157,6 +157,33 @@ const steps = [
     await settled();
     await page.getByRole('link', {name: 'Overview', exact: true}).click(); // and leaves as any other
     await page.getByTestId('verdict').waitFor();
+  }],
+  ['a browser without WebGL, or whose WebGL builds no program, draws without', async () => {
+    for (const lack of ['no context', 'no program']) {
+      const other = await newPage();
+      await other.addInitScript((what) => {
+        const {getContext} = HTMLCanvasElement.prototype;
+        if (what === 'no program') WebGL2RenderingContext.prototype.getProgramParameter = () => false;
+        else
+          HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+            return kind === 'webgl2' ? null : getContext.call(this, kind, ...rest);
+          };
+      }, lack);
+      const wrong = [];
+      other.on('pageerror', (error) => wrong.push(error.message));
+      await other.goto(`${base}/#key=${server.key}`);
+      await other.locator('.trace-row').first().waitFor();
+      await other.goto(`${base}/t/${await idOf('1-two')}?view=timeline&renderer=webgl`);
+      await other.locator('.tl[data-settled=yes][data-renderer=cpu]').waitFor();
+      const colors = () => other.evaluate(() => {
+        const canvas = document.querySelector('.tl-base');
+        const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        return new Set(new Uint32Array(data.buffer)).size;
+      });
+      await until(async () => (await colors()) > 3);
+      assert.deepEqual(wrong, [], lack);
+      await other.context().close();
+    }
   }],
   ['the renderer of the last time draws first, and gives way when a try says otherwise', async () => {
     await openTimeline('1-two');

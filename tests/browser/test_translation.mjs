@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 import {join} from 'node:path';
+import {pseudo} from '../../web/tools/texts/pseudo.mjs';
 import {ROOT, eventually, run, until} from './harness.mjs';
 import {archiveOfRanks, demoTrace, stage} from './stage.mjs';
 
@@ -59,7 +60,7 @@ const textsOfPage = () => page.evaluate(() => {
 });
 
 /** Names of tools and of things that have one name everywhere. */
-const PRODUCTS = new Set(['lacuna', ...['nsight systems', 'nvprof', 'nsight compute', 'nvidia-smi', 'jax', 'rocprofv3', 'perf', 'flamegraph', 'py-spy', 'cprofile', 'callgrind', 'line_profiler', 'pytorch memory', 'scalene', 'firefox profiler', 'perf stat', 'tensorboard', 'viztracer', 'perfetto']]);
+const PRODUCTS = new Set(['lacuna', ...['nsight systems', 'nvprof', 'nsight compute', 'nvidia-smi', 'jax', 'rocprofv3', 'perf', 'flamegraph', 'py-spy', 'cprofile', 'callgrind', 'line_profiler', 'pytorch memory', 'scalene', 'firefox profiler', 'perf stat', 'tensorboard', 'viztracer', 'perfetto', 'sqlite', 'speedscope']]);
 const UNITS = /(?<![\p{L}])(?:ns|µs|ms|min|kB|[kMGTP]B|GB|px|UTC|kWh|TFLOP|FLOP|GiB|MiB|KiB)(?![\p{L}])/gu;
 const KEYS = /\b(?:shift|alt|ctrl)[+ ].$|^(?:esc|backspace)$|\b(?:shift|alt|ctrl)\+./g;
 /** As the browser writes them. */
@@ -104,6 +105,15 @@ const goTo = (address) => page.evaluate((to) => {
   history.pushState(null, '', to);
   dispatchEvent(new PopStateEvent('popstate'));
 }, `/${address}`);
+
+const press = (text, within = page) => within.getByRole('button', {name: pseudo(text), exact: true}).first().click();
+/** Looks at the dialog, or menu, that is open now, and closes it. */
+const lookAndClose = async (name, selector = 'dialog[open]') => {
+  await page.locator(selector).first().waitFor();
+  await look(name);
+  await page.keyboard.press('Escape');
+  await page.locator(selector).waitFor({state: 'detached'});
+};
 
 let traces = [];
 const idOf = (name) => traces.find((each) => each.name.startsWith(name)).id;
@@ -190,6 +200,48 @@ const steps = [
     await page.locator('[role=option]').first().waitFor();
     await look('palette');
     await page.keyboard.press('Escape');
+  }],
+  ['every dialog and menu of a trace', async () => {
+    await goTo(`t/${idOf('1-')}`);
+    await page.locator('.share-button').click();
+    await lookAndClose('share a report');
+    await page.locator('.explain').first().click();
+    await lookAndClose('what a number means', '.explanation');
+    await goTo(`t/${idOf('1-')}?view=timeline`);
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    await page.keyboard.press('g');
+    await page.locator('.tl-details .tl-title').waitFor();
+    await page.keyboard.press('Shift+M');
+    await lookAndClose('a new bookmark');
+    const rows = await page.locator('.tl-stage').boundingBox();
+    await page.mouse.click(rows.x + rows.width / 2, rows.y + 20, {button: 'right'});
+    await lookAndClose('what can be done with a slice', '[role=menu]');
+  }],
+  ['every dialog of the list, of what is offered, and of a report', async () => {
+    await goTo('');
+    await page.locator('.trace-row').nth(3).waitFor();
+    await page.locator('.row-pick').nth(1).check();
+    const bar = page.locator('.selection-bar');
+    await press('Edit', bar);
+    await page.locator('.label-editor').waitFor();
+    await look('labels of a trace');
+    await press('Delete', bar);
+    await lookAndClose('what is deleted');
+    await page.locator('.row-pick').nth(2).check();
+    await look('two selected, with labels for both');
+    await goTo(`compare?a=${idOf('1-')}&b=${idOf('2-')}`);
+    await page.locator('main h2').first().waitFor();
+    await press('Add to a report');
+    await lookAndClose('add to a report');
+    const {id} = await (await server.api('reports', {method: 'POST', body: JSON.stringify({project: '', title: 'one', from: [idOf('1-')]})})).json();
+    await goTo(`reports/${id}`);
+    await press('Share');
+    await lookAndClose('share a report that was written');
+    await press('Delete');
+    await lookAndClose('delete a report');
+    told.add('trace.json'); // its name is that of the file
+    await page.goto(`${server.base}/?url=${encodeURIComponent('https://127.0.0.1:1/trace.json')}`);
+    await lookAndClose('a trace that another page offers');
   }],
   ['nothing complains', async () => assert.deepEqual(complaints.filter((each) => !/status of 40[14]/.test(each)), [])],
 ];

@@ -113,8 +113,11 @@ def check_runs(folder):
             events = [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start_us + i * 1000, "dur": 900} for i in range(20)]
             with open(os.path.join(runs, f"{number}.json"), "w", encoding="utf-8") as file:
                 json.dump({"traceEvents": events}, file)
-        done = run(runs)
+        done = run("--json", runs)
         expect(f"runs, {name}", done.returncode == 0 and ("are runs, not ranks of one run" in done.stderr) == told, done.stderr)
+        text = run(runs).stdout
+        # runs have no number: their names stand in its place, and none is called a rank
+        expect(f"runs, {name}, in a terminal", ("   2 runs" in text) == told and ("   2 traces" in text) != told and "rank  " not in text and "0  " in text, text)
 
 
 def check_real():

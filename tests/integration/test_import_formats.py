@@ -61,6 +61,7 @@ CLOSED = (  # bytes, name, what the error says
     (b"ARROW1\0\0" + bytes(64), "r.arrow", "nsys export --type sqlite"),
     (b"<?xml version='1.0'?><com.nvidia.viper/>", "w.nvvp", "nvprof -o w.nvvp"),
     (b"\x01\0\x02QuadDCommon" + bytes(64), "r.nsys-rep", "nsys export --type sqlite r.nsys-rep"),
+    (b"<!doctype html><title>Sign in</title>", "trace.json", "a web page (HTML)"),
     (b"nothing that we know\n", "x.bin", "unknown format; what is read: "),
 )
 

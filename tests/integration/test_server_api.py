@@ -108,6 +108,11 @@ class Api(unittest.TestCase):
                 self.refused(f"/traces/{trace}/analysis", 409, "import_failed")
             self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + trace).status, 204)
 
+    def test_a_reason_is_told_to_its_end(self):
+        """As on the command line: it was cut after 96 bytes, before what to do."""
+        row = self.server.wait_ready(self.server.upload(b"no trace at all, of no format that is known", "long"))
+        self.assertRegex(row["error"]["message"], r"^unknown format; what is read: .*, and more: lacuna import --help$")
+
     def test_compressed_and_chunked_uploads_are_the_same_trace(self):
         packed = gzip.compress(self.body)
         trace = self.server.upload(packed, "packed")

@@ -134,6 +134,59 @@ class Flames(unittest.TestCase):
         self.assertAlmostEqual(per_step["measured"], idle, delta=idle / 100)
         self.assertNotAlmostEqual(per_step["whole"], idle, delta=idle / 10)
 
+    def table(self, name, rest="", trace=None):
+        """Cells of each row by its name, by column; the row of all under "all"; how many steps are counted."""
+        reply = self.server.api(f"/traces/{trace or self.id}/tables/{name}{rest}")
+        ids = [column["id"] for column in reply["columns"]]
+        cells = {row["cells"][ids.index("name")]: dict(zip(ids, row["cells"])) for row in reply["rows"]}
+        return {**cells, "all": dict(zip(ids, reply["all"]["cells"]))}, reply["steps"]
+
+    def test_tables_count_chosen_steps(self):
+        for chosen in ((0,), (1, 3), (0, 1, 2)):
+            got, steps = self.table("kernels", "?steps=" + ",".join(map(str, chosen)))
+            self.assertEqual(steps, len(chosen))
+            expected = {name: ns for (name,), ns in self.expected(self.spans(chosen), modules=False).items()}
+            self.assertEqual({name: row["total_ns"] for name, row in got.items() if name != "all"}, expected)
+            self.assertEqual(got["all"]["total_ns"], sum(expected.values()))
+            for name, ns in expected.items():
+                self.assertEqual(got[name]["per_step_ns"], ns // len(chosen))
+        spans = self.spans((1, 3), host=True)
+        got, _ = self.table("operators", "?steps=1,3")
+        parts = [self.table("operators", f"?t0={first}&t1={end}")[0] for first, end in spans]
+        for column in ("count", "total_ns", "self_ns"):
+            self.assertEqual(got["aten::op"][column], sum(part["aten::op"][column] for part in parts), column)
+        self.assertIsNone(parts[0]["aten::op"]["per_step_ns"], "a stretch is of no number of steps")
+        for wrong, says in (("steps=99", "the trace has"), ("steps=x", "steps:"), ("steps=1&t0=5", "steps, or t0 and t1")):
+            refused = self.server.get(f"/api/v1/traces/{self.id}/tables/kernels?{wrong}")
+            self.assertEqual(refused.status, 400, wrong)
+            self.assertIn(says, json.loads(refused.body)["error"]["message"])
+
+    def test_tables_and_pictures_of_the_measured_steps(self):
+        """A table, the graph and the command line take one step to be the verdict's."""
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([SIMULATOR, folder, "--seed", "7", "--ranks"], check=True, capture_output=True)
+            path = os.path.join(folder, "random-000007-rank1.json")
+            with open(path, "rb") as file:
+                rank = self.server.upload(file.read(), "rank_1_again")
+            self.server.wait_ready(rank)
+            kept = self.server.api(f"/traces/{rank}/analysis")["steps"]["kept_count"]
+            whole, all_steps = self.table("kernels", "", rank)
+            measured, steps = self.table("kernels", "?steps=measured", rank)
+            self.assertEqual(steps, kept)
+            self.assertGreater(all_steps, kept)
+            self.assertLess(measured["all"]["total_ns"], whole["all"]["total_ns"])
+            self.assertEqual(measured["all"]["per_step_ns"], measured["all"]["total_ns"] // kept)
+            for name in ("steps", "gaps", "batches"):
+                rows = {rest: self.server.api(f"/traces/{rank}/tables/{name}{rest}")["total"] for rest in ("", "?steps=measured")}
+                self.assertLessEqual(rows["?steps=measured"], rows[""])
+            for counted in ("all", "measured"):
+                done = subprocess.run([os.path.join(ROOT, "build/lacuna"), "export", path, "--to", "svg", "--view", "flame", "--metric", "gpu", "--steps", counted],
+                                      check=True, capture_output=True)
+                asked = "" if counted == "all" else "&steps=measured"
+                self.assertEqual(done.stdout, self.server.get(f"/api/v1/traces/{rank}/flame.svg?metric=gpu{asked}").body, counted)
+            for wrong in (["--steps", "measured"], ["--view", "flame", "--steps", "measured", "--from", "1ms"], ["--view", "flame", "--steps", "some"]):
+                self.assertEqual(subprocess.run([os.path.join(ROOT, "build/lacuna"), "export", path, "--to", "svg", *wrong], capture_output=True).returncode, 2, wrong)
+
     def test_without_measured_steps_it_is_the_whole_trace(self):
         stacks_alone = self.server.upload(b"main;work 3\nmain;rest 1\n", "folded")
         self.server.wait_ready(stacks_alone)

@@ -49,6 +49,9 @@ START_TEST(says_how_to_export)
         {"w.nvvp", "<?xml version=\"1.0\"?>\n<x id=\"com.nvidia.viper\"/>", 48, "nvprof -o w.nvvp"},
         {"h.xplane.pb", "\x0a\x20\x08\x02\x12\x0d/device:GPU:0\x1a\x02\x08\x01", 24,
          "write one from h.xplane.pb"},
+        {"trace.json", "\xef\xbb\xbf\n <!DOCTYPE html><title>Sign in</title>", 42,
+         "a web page (HTML)"},
+        {"report.html", "<HTML>", 6, "download the file itself"},
         {"h2.xplane.pb", "\x0a\xa0\x01\x12\x09/host:CPU\x1a\x02\x08\x01", 18, "trace.json.gz"},
     };
     char folder[] = "/tmp/lac_closed_XXXXXX";

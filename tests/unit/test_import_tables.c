@@ -599,6 +599,33 @@ START_TEST(logs_of_real_gpus_open)
 }
 END_TEST
 
+/* The number of the GPU, also when it is told twice, and the size of its memory: neither is drawn. */
+START_TEST(what_never_changes_in_a_log_is_no_counter)
+{
+    static const char *const TEXTS[] = {
+        "timestamp,gpu,index,memory.used,memory.total,power.draw,temperature.gpu\n"
+        "2025-09-08T17:26:50+08:00,0, 0, 4, 81559, 74.01, 33\n"
+        "2025-09-08T17:26:50+08:00,1, 0, 4, 81559, 73.23, 34\n"
+        "2025-09-08T17:26:51+08:00,0, 0, 4, 81559, 74.06, 33\n",
+        "timestamp, index, memory.used [MiB], memory.total [MiB], power.draw [W]\n"
+        "2025/09/08 17:26:50.000, 0, 4 MiB, 81559 MiB, 74.01 W\n"
+        "2025/09/08 17:26:50.000, 1, 4 MiB, [N/A], 73.23 W\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct imported imported = import_text(TEXTS[i]);
+        const struct lac_model *model = only(&imported);
+        for (uint32_t t = 0; t < model->track_count; t++) {
+            const char *name = lac_model_str(model, model->tracks[t].name);
+            ck_assert_msg(strstr(name, "index") == NULL && strstr(name, "total") == NULL, "%s",
+                          name);
+        }
+        ck_assert_double_eq_tol(sample(model, "GPU 1: power (W)", 0), 73.23, 1e-9);
+        ck_assert_uint_eq(model->device_count, i == 0 ? 2 : 1);
+        ck_assert_int_eq(model->devices[0].memory_bytes, INT64_C(81559) * 1048576);
+        imported_done(&imported);
+    }
+}
+END_TEST
+
 START_TEST(a_table_cut_anywhere_opens_or_says_why)
 {
     const char *text = ALL[_i];
@@ -692,6 +719,7 @@ int main(void)
 {
     Suite *suite = suite_create("import tables");
     TCase *tables = tcase_create("tables");
+    tcase_add_test(tables, what_never_changes_in_a_log_is_no_counter);
     tcase_add_test(tables, a_summary_keeps_calls_totals_and_extremes_and_has_no_time);
     tcase_add_test(tables, without_times_nothing_is_said_of_gaps_or_steps);
     tcase_add_test(tables, a_gpu_trace_in_csv_has_times_launches_and_copies);

@@ -30,63 +30,28 @@ import './flame/flame_canvas';
 import './model/data_table';
 import './timeline/data/rows';
 import {DropZone} from './pages/drop_zone';
+import {fetchPages, later} from './pages/later';
 import {ListPage} from './pages/list_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
 import {explained} from './ui/explain';
-import {fetchTheRest, lazy, lazyQuiet} from './ui/lazy';
+import {fetchTheRest, lazyQuiet} from './ui/lazy';
 import {Failed} from './ui/states';
 import './style/app.css';
 
-const ComparePage = lazy(
-  'the comparison',
-  async () => (await import('./pages/lazy_pages')).ComparePage,
-);
-const Palette = lazy(
-  'the commands',
-  async () => (await import('./pages/lazy_pages')).Palette,
-  true,
-);
-const HelpDialog = lazy(
-  'the keys',
-  async () => (await import('./pages/lazy_pages')).HelpDialog,
-  true,
-);
-const OfferDialog = lazy(
-  'the offered trace',
-  async () => (await import('./pages/lazy_pages')).OfferDialog,
-  true,
-);
-const AddDialog = lazy(
-  'the reports',
-  async () => (await import('./pages/lazy_pages')).AddDialog,
-  true,
-);
-const KeyPage = lazy('the sign-in', async () => (await import('./pages/lazy_pages')).KeyPage);
-const NotFoundPage = lazy(
-  'this page',
-  async () => (await import('./pages/lazy_pages')).NotFoundPage,
-);
-const RunPage = lazy('the run', async () => (await import('./pages/lazy_pages')).RunPage);
-const FindingsPage = lazy(
-  'the findings',
-  async () => (await import('./pages/lazy_pages')).FindingsPage,
-);
-const ReportsPage = lazy(
-  'the reports',
-  async () => (await import('./pages/lazy_pages')).ReportsPage,
-);
-const ProjectPage = lazy(
-  'the project',
-  async () => (await import('./pages/lazy_pages')).ProjectPage,
-);
-const SettingsPage = lazy(
-  'the settings',
-  async () => (await import('./pages/lazy_pages')).SettingsPage,
-);
-const ExplanationPanel = lazyQuiet(
-  async () => (await import('./pages/lazy_pages')).ExplanationPanel,
-);
+const ComparePage = later('the comparison', pages => pages.ComparePage);
+const Palette = later('the commands', pages => pages.Palette, true);
+const HelpDialog = later('the keys', pages => pages.HelpDialog, true);
+const OfferDialog = later('the offered trace', pages => pages.OfferDialog, true);
+const AddDialog = later('the reports', pages => pages.AddDialog, true);
+const KeyPage = later('the sign-in', pages => pages.KeyPage);
+const NotFoundPage = later('this page', pages => pages.NotFoundPage);
+const RunPage = later('the run', pages => pages.RunPage);
+const FindingsPage = later('the findings', pages => pages.FindingsPage);
+const ReportsPage = later('the reports', pages => pages.ReportsPage);
+const ProjectPage = later('the project', pages => pages.ProjectPage);
+const SettingsPage = later('the settings', pages => pages.SettingsPage);
+const ExplanationPanel = lazyQuiet(async () => (await fetchPages()).ExplanationPanel);
 const REST_AFTER_MS = 2000;
 
 type Access = 'asking' | 'open' | 'locked' | 'wrong_key';

@@ -256,6 +256,9 @@ static enum lac_status append_devices(struct lac_model *into, const struct lac_m
         uint32_t at = lac_model_device_index(into, device.id);
         device.name = ids[device.name];
         if (at != LAC_NONE) {
+            if (into->devices[at].memory_bytes == 0) {
+                into->devices[at].memory_bytes = device.memory_bytes;
+            }
             if (into->devices[at].name == 0) {
                 into->devices[at].name = device.name;
             } else if (device.name != 0 && device.name != into->devices[at].name) {

@@ -190,6 +190,10 @@ static void name_by_heading(struct lac_table_log *log, const struct lac_table_fi
         } else if (is_any(heading, NUMBERS) && !log->gpu_is_number) {
             log->gpu_column = (int)i; /* a log with both has put the number under "gpu" */
             log->gpu_is_number = true;
+        } else if (is_any(heading, NUMBERS)) {
+            continue; /* the number once more */
+        } else if (lac_field_is(heading, "memory.total")) {
+            log->columns[i].is_memory_size = true;
         } else if (lac_field_is(heading, "Entity")) {
             log->gpu_column = (int)i;
         } else if (is_any(heading, NAMES)) {
@@ -388,6 +392,22 @@ bool lac_table_log_value(struct lac_table_field field, double *ret_value)
     return lac_field_real(field, ret_value);
 }
 
+/* MiB, as nvidia-smi counts. What never changes is no counter: it would be a straight line. */
+static enum lac_status set_memory_size(struct lac_tables *tables, int64_t gpu,
+                                       struct lac_table_field field)
+{
+    double mebibytes = 0;
+    if (!lac_table_log_value(field, &mebibytes) || !(mebibytes > 0 && mebibytes < 1e9)) {
+        return LAC_OK;
+    }
+    struct lac_device *device = lac_builder_device(tables->builder, gpu);
+    if (device == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    device->memory_bytes = (int64_t)(mebibytes * 1048576.0);
+    return LAC_OK;
+}
+
 static enum lac_status on_values(struct lac_tables *tables)
 {
     struct lac_table_log *log = tables->log;
@@ -409,7 +429,10 @@ static enum lac_status on_values(struct lac_tables *tables)
     tables->lines.row_count++;
     for (size_t i = 0; i < tables->field_count && i < log->column_count && status == LAC_OK; i++) {
         double value = 0;
-        if (log->columns[i].name[0] != '\0' && lac_table_log_value(tables->fields[i], &value)) {
+        if (log->columns[i].is_memory_size) {
+            status = set_memory_size(tables, gpu, tables->fields[i]);
+        } else if (log->columns[i].name[0] != '\0' &&
+                   lac_table_log_value(tables->fields[i], &value)) {
             status = lac_table_log_sample(tables, gpu, log->columns[i].name,
                                           value * log->columns[i].scale);
         }

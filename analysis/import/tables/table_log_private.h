@@ -12,6 +12,7 @@ struct lac_nmon;
 struct lac_log_column {
     char name[LAC_LOG_NAME_BYTES]; /**< "" : no counter */
     double scale;
+    bool is_memory_size; /**< of the GPU: a constant, which is told of the device */
 };
 
 struct lac_table_log {

@@ -69,9 +69,14 @@ const JSON_REPLY = {headers: {Accept: 'application/json'}};
 /** Replies that were asked for before their reader was there, by address; each is read once. */
 const early = new Map<string, Promise<Response>>();
 
-function askEarly(path: string, query: Query = {}): void {
+/** @param isThere whether the server has it: else only a reader who knows better asks */
+function askEarly(path: string, query: Query = {}, isThere = Promise.resolve(true)): void {
   const url = apiUrl(path, query);
-  const reply = request(url, JSON_REPLY);
+  const reply = isThere.then(is => {
+    if (is || early.get(url) !== reply) return request(url, JSON_REPLY);
+    early.delete(url);
+    throw new Error('not asked for');
+  });
   reply.catch(() => undefined); // its reader hears of it
   early.set(url, reply);
 }
@@ -218,11 +223,15 @@ const LONGEST_KERNELS = {sort: 'total', order: 'desc', limit: 1000} as const;
 /** What the page of a trace begins with, asked for while the page is still being built. */
 export function askForTrace(id: string, isTimeline: boolean): void {
   askEarly(trace(id));
-  askEarly(`${trace(id)}/analysis`);
-  askEarly(`${trace(id)}/tracks`, TRACKS_PAGE);
+  // of a trace that failed, or is still imported, there is nothing else
+  const isReady = (early.get(apiUrl(trace(id))) as Promise<Response>)
+    .then(async reply => shapes.traceShape(await reply.clone().json(), '').state === 'ready')
+    .catch(() => false);
+  askEarly(`${trace(id)}/analysis`, {}, isReady);
+  askEarly(`${trace(id)}/tracks`, TRACKS_PAGE, isReady);
   if (!isTimeline) return;
-  askEarly(`${trace(id)}/names`, FIRST_NAMES_PAGE);
-  askEarly(`${trace(id)}/kernels`, LONGEST_KERNELS);
+  askEarly(`${trace(id)}/names`, FIRST_NAMES_PAGE, isReady);
+  askEarly(`${trace(id)}/kernels`, LONGEST_KERNELS, isReady);
 }
 
 /** All tracks: a trace with hundreds of thousands of them comes in pages. */
@@ -317,6 +326,7 @@ export const getLaunched = (id: string, slice: number, s?: AbortSignal) =>
 export interface TableQuery {
   readonly t0?: number;
   readonly t1?: number;
+  readonly steps?: string;
   readonly tracks?: string;
   readonly by?: string;
   readonly q?: string;

@@ -33,6 +33,9 @@ const tableRowShape = obj({
 });
 export type TableRow = Infer<typeof tableRowShape>;
 export const tableShape = obj({
+  t1_ns: or(num, 0),
+  /** That numbers of one step are of. */
+  steps: or(num, 0),
   columns: list(tableColumnShape),
   total: num,
   is_cut: or(bool, false),

@@ -45,7 +45,6 @@ const summaryShape = obj({
   gain_mid_pct: opt(num),
   gain_low_pct: opt(num),
   gain_high_pct: opt(num),
-  finding_id: opt(str),
 });
 
 const importReportShape = obj({
@@ -74,7 +73,6 @@ export const traceShape = obj({
   tags: or(list(str), []),
   state: str,
   created_at: or(str, ''),
-  sha256: opt(str),
   size_bytes: or(num, 0),
   run: opt(str),
   rank: opt(num),
@@ -186,14 +184,11 @@ const processShape = obj({
   name: or(str, ''),
   labels: or(str, ''),
   sort_index: or(num, 0),
-  is_gpu: or(bool, false),
 });
 
 export const tracksShape = obj({
   generation: or(num, 1),
   duration_ns: or(time, ns(0)),
-  level_max: or(num, 0),
-  cells_per_tile: or(num, 512),
   processes: or(list(processShape), []),
   tracks: or(list(trackShape), []),
   devices: or(
@@ -201,9 +196,6 @@ export const tracksShape = obj({
       obj({
         id: num,
         name: or(str, ''),
-        compute_capability: opt(str),
-        sm_count: opt(num),
-        memory_bytes: opt(num),
       }),
     ),
     [],
@@ -326,10 +318,6 @@ const kernelRowShape = obj({
   mean_ns: opt(time),
   min_ns: opt(time),
   max_ns: opt(time),
-  pct_of_kernel_time: opt(num),
-  per_step_ns: opt(time),
-  layout_class: opt(str),
-  tensor_core: opt(any),
   longest_slice: opt(num),
 });
 export type KernelRow = Infer<typeof kernelRowShape>;
@@ -484,7 +472,6 @@ const deviceAnalysisShape = obj({
       count_10us: or(num, 0),
       total_10us_ns: or(num, 0),
       longest_ns: or(num, 0),
-      longest_at_ns: opt(num),
     }),
   ),
   idle_by_cause_ns: or(dict(opt(num)), {}),
@@ -578,13 +565,7 @@ export const analysisShape = obj({
   ),
   efficiency: opt(
     obj({
-      flops_per_step: opt(num),
-      achieved_flops_per_s: opt(num),
-      peak_flops_per_s: opt(num),
-      peak_precision: opt(str),
       mfu_pct: opt(num),
-      hfu_pct: opt(num),
-      products_pct: opt(num),
       source: or(str, ''),
       why_not: or(str, ''),
       text: or(str, ''),
@@ -602,15 +583,6 @@ export const analysisShape = obj({
       held: or(list(obj({name: str, bytes: num})), []),
     }),
   ),
-  layout: opt(
-    obj({
-      kernel_count: or(num, 0),
-      total_ns: opt(num),
-      pct_of_kernel_time: opt(num),
-      exposed_ns: opt(num),
-    }),
-  ),
-  tensor_core: opt(obj({eligible_ns: opt(num), used_ns: opt(num), used_pct: opt(num)})),
   copies: or(
     list(
       obj({
@@ -620,17 +592,12 @@ export const analysisShape = obj({
         count: or(num, 0),
         bytes: opt(num),
         total_ns: opt(num),
-        exposed_ns: opt(num),
       }),
     ),
     [],
   ),
   dataloader: opt(
     obj({
-      wait_ns: opt(num),
-      starved_ns: opt(num),
-      wait_pct_of_steps: opt(num),
-      batch_count: opt(num),
       num_workers: opt(num),
       num_workers_inferred: opt(num),
       fetch_mean_ns: opt(num),
@@ -659,7 +626,6 @@ export const runAnalysisShape = obj({
         trace: opt(str),
         collective_wait_ns: opt(num),
         collective_wait_ns_per_step: opt(num),
-        collective_transfer_ns: opt(num),
         collectives_entered_last: opt(num),
       }),
     ),
@@ -749,7 +715,6 @@ export type WhereRow = Infer<typeof whereRowShape>;
 const comparedRunShape = obj({
   count: num,
   late_rank: opt(num),
-  late_ns_per_step: opt(num),
   text: or(str, ''),
 });
 export type ComparedRun = Infer<typeof comparedRunShape>;
@@ -765,17 +730,13 @@ export const comparisonShape = obj({
   text: or(str, ''),
   why_not: or(str, ''),
   refusal: opt(str),
-  relation: or(str, 'runs'),
   step: obj({
-    basis: or(str, 'step'),
     a_ns: opt(num),
     b_ns: opt(num),
     delta_ns: opt(num),
     change_pct: opt(num),
     low_pct: opt(num),
     high_pct: opt(num),
-    noise_floor_pct: opt(num),
-    steps_for_2_pct: opt(num),
   }),
   throughput: obj({
     unit: or(str, 'steps'),
@@ -804,7 +765,6 @@ export const comparisonShape = obj({
   }),
   predicted: opt(
     obj({
-      finding_id: str,
       change: or(str, ''),
       is_the_change: or(bool, false),
       step_ns: obj({low: opt(num), mid: opt(num), high: opt(num)}),
@@ -835,8 +795,6 @@ export const comparisonShape = obj({
           rank: num,
           a_step_mean_ns: opt(num),
           b_step_mean_ns: opt(num),
-          a_collective_wait_ns: opt(num),
-          b_collective_wait_ns: opt(num),
           a_collective_wait_ns_per_step: opt(num),
           b_collective_wait_ns_per_step: opt(num),
         }),

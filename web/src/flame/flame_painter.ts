@@ -26,9 +26,10 @@ export interface FlameScene {
   readonly toneOf?: ((node: number) => number) | undefined;
 }
 
-/** Slower is red, faster is blue: told apart by most eyes, and by their signs in the table. */
-const SLOWER = {light: '#d2463c', dark: '#e0645a'};
-const FASTER = {light: '#2f74d0', dark: '#5c95e6'};
+/** Slower is red, faster is blue: told apart by most eyes, and by their signs in the table. Text has
+ *  a contrast of 4.5 on both, and on all between them and gray. */
+const SLOWER = {light: '#e5695e', dark: '#b0423a'};
+const FASTER = {light: '#5c95e6', dark: '#3967ae'};
 
 /** Neighbors too narrow to be seen, as one. */
 interface Rest {
@@ -50,24 +51,36 @@ interface Tints {
 }
 
 /** Working is gray: muted, with a hint of color to tell frames apart. */
-const LIGHT: Tints = {
+export const LIGHT: Tints = {
   frames: ['#dfe2e6', '#d8dde3', '#e3e1e6', '#dbe2e0', '#e5e2dc', '#d9dbe5'],
   work: ['#c3ccd6', '#c9cfd2', '#bfcacd', '#cbc9d3', '#ccccc2', '#c2cbc4'],
   ancestor: '#ecebe7',
   text: '#1a1c1f',
-  faintText: '#5d636b',
+  faintText: '#4a5058',
   outline: '#1a1c1f',
   ground: '#ffffff',
 };
-const DARK: Tints = {
+export const DARK: Tints = {
   frames: ['#3d444c', '#373f48', '#42404a', '#384442', '#44423b', '#3b3d4a'],
   work: ['#56616d', '#596268', '#516064', '#5e5b69', '#5f5e55', '#536058'],
   ancestor: '#262b30',
   text: '#eceded',
-  faintText: '#a4abb3',
+  faintText: '#dadde1',
   outline: '#ffffff',
   ground: '#15181b',
 };
+
+/** The color of a frame of a difference: from -1, faster, over gray to 1, slower. */
+export function toneColor(tone: number, isDark: boolean): string {
+  const end = (tone > 0 ? SLOWER : FASTER)[isDark ? 'dark' : 'light'];
+  return mix((isDark ? DARK : LIGHT).frames[0] ?? end, end, Math.min(1, Math.abs(tone)));
+}
+
+/** The color of a frame below that of a cause. */
+export function underCause(cause: Cause, isDark: boolean): string {
+  const style = CAUSE_STYLES[cause];
+  return isDark ? mix(style.dark, DARK.ground, 0.7) : mix(style.light, LIGHT.ground, 0.76);
+}
 
 const GPU_WORK = new Set(['kernel', 'copy', 'memset']);
 
@@ -192,16 +205,11 @@ export class FlamePainter {
     isAncestor: boolean,
   ): string {
     const {tree} = scene;
-    if (scene.toneOf && !isAncestor) {
-      const tone = scene.toneOf(node);
-      const end = (tone > 0 ? SLOWER : FASTER)[scene.isDark ? 'dark' : 'light'];
-      return mix(tints.frames[0] ?? end, end, Math.min(1, Math.abs(tone)));
-    }
-    if (cause !== undefined) {
-      const color = scene.isDark ? CAUSE_STYLES[cause].dark : CAUSE_STYLES[cause].light;
-      if (tree.depth[node] === 1) return color;
-      return mix(color, tints.ground, scene.isDark ? 0.7 : 0.76);
-    }
+    if (scene.toneOf && !isAncestor) return toneColor(scene.toneOf(node), scene.isDark);
+    if (cause !== undefined)
+      return tree.depth[node] === 1
+        ? CAUSE_STYLES[cause][scene.isDark ? 'dark' : 'light']
+        : underCause(cause, scene.isDark);
     if (isAncestor) return tints.ancestor;
     const name = tree.name[node] ?? '';
     const list = GPU_WORK.has(tree.kind[node] ?? '') ? tints.work : tints.frames;
@@ -244,7 +252,7 @@ export class FlamePainter {
       c.fillStyle = scene.isDark ? style.dark : style.light;
       c.fillRect(left + nameWidth + 3, y + 3, valueWidth + 10, ROW_PX - GAP_PX - 6);
     }
-    c.fillStyle = onColor ?? tints.faintText;
+    c.fillStyle = onColor ?? (scene.toneOf ? tints.text : tints.faintText);
     c.fillText(value, left + nameWidth + 8, middle);
   }
 

@@ -38,17 +38,13 @@ function made(change: Partial<Comparison> = {}): Comparison {
     text: '',
     why_not: '',
     refusal: undefined,
-    relation: 'runs',
     step: {
-      basis: 'step',
       a_ns: 1e8,
       b_ns: 8e7,
       delta_ns: -2e7,
       change_pct: -20,
       low_pct: -21,
       high_pct: -19,
-      noise_floor_pct: 1,
-      steps_for_2_pct: undefined,
     },
     throughput: {
       unit: 'steps',

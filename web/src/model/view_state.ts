@@ -18,7 +18,7 @@
 //   anything else                     a line that says so
 //
 // Selecting, zooming and changing the page make a history entry; moving the window does not.
-import {batch, signal} from '@preact/signals';
+import {batch, signal, type Signal} from '@preact/signals';
 import {ns, type Ns} from '../base/units';
 
 const PAGES = [
@@ -165,131 +165,67 @@ export const DEFAULT_VIEW: ViewState = {
   settingsTab: '',
 };
 
-export const page = signal<Page>(DEFAULT_VIEW.page);
-export const traceId = signal<string | undefined>(undefined);
-/** Visible time of the timeline; undefined: the whole trace. */
-export const timeWindow = signal<TimeWindow | undefined>(undefined);
-export const selection = signal<Selection>(undefined);
-/** Text of the search field: of the list, or of all pages of a trace. */
-export const query = signal('');
-export const flameMetric = signal(DEFAULT_VIEW.flameMetric);
-export const flameBy = signal(DEFAULT_VIEW.flameBy);
-export const flameFocus = signal(0);
-export const flameDropped = signal<readonly number[]>([]);
-export const flameForm = signal<'both' | 'graph' | 'table'>('both');
-export const flameShape = signal('');
-export const flameFold = signal('');
-export const flameOf = signal('');
-export const flameWith = signal('');
-export const flameDetail = signal('');
-export const flameSteps = signal('');
-export const flameTracks = signal('');
-export const flameOrder = signal('');
-export const tableName = signal('');
-export const tableGroup = signal('');
-export const tableSort = signal('');
-export const tableFilter = signal('');
-export const rowsShown = signal('');
-export const areaTab = signal<AreaTab>('slices');
-export const dockTab = signal<DockTab>('');
-export const hideSimulated = signal(false);
-export const listSort = signal('');
-export const listGroup = signal('');
-export const compareA = signal('');
-export const compareB = signal('');
-export const runId = signal('');
-export const met = signal('');
-export const findingId = signal('');
-export const reportId = signal('');
-export const projectName = signal('');
-export const projectQuery = signal('');
-export const settingsTab = signal('');
+type Signals = {readonly [K in keyof ViewState]: Signal<ViewState[K]>};
+const MEMBERS = Object.keys(DEFAULT_VIEW) as readonly (keyof ViewState)[];
+const signals = Object.fromEntries(
+  MEMBERS.map(member => [member, signal<unknown>(DEFAULT_VIEW[member])]),
+) as unknown as Signals;
+
+export const {
+  page,
+  traceId,
+  /** Visible time of the timeline; undefined: the whole trace. */
+  window: timeWindow,
+  selection,
+  /** Text of the search field: of the list, or of all pages of a trace. */
+  query,
+  flameMetric,
+  flameBy,
+  flameFocus,
+  flameDropped,
+  flameForm,
+  flameShape,
+  flameFold,
+  flameOf,
+  flameWith,
+  flameDetail,
+  flameSteps,
+  flameTracks,
+  flameOrder,
+  tableName,
+  tableGroup,
+  tableSort,
+  tableFilter,
+  rows: rowsShown,
+  areaTab,
+  dockTab,
+  hideSimulated,
+  listSort,
+  listGroup,
+  compareA,
+  compareB,
+  runId,
+  met,
+  findingId,
+  reportId,
+  projectName,
+  projectQuery,
+  settingsTab,
+} = signals;
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
 export function currentView(): ViewState {
-  return {
-    page: page.value,
-    traceId: traceId.value,
-    window: timeWindow.value,
-    selection: selection.value,
-    query: query.value,
-    flameMetric: flameMetric.value,
-    flameBy: flameBy.value,
-    flameFocus: flameFocus.value,
-    flameDropped: flameDropped.value,
-    flameForm: flameForm.value,
-    flameShape: flameShape.value,
-    flameFold: flameFold.value,
-    flameOf: flameOf.value,
-    flameWith: flameWith.value,
-    flameDetail: flameDetail.value,
-    flameSteps: flameSteps.value,
-    flameTracks: flameTracks.value,
-    flameOrder: flameOrder.value,
-    tableName: tableName.value,
-    tableGroup: tableGroup.value,
-    tableSort: tableSort.value,
-    tableFilter: tableFilter.value,
-    rows: rowsShown.value,
-    areaTab: areaTab.value,
-    dockTab: dockTab.value,
-    hideSimulated: hideSimulated.value,
-    listSort: listSort.value,
-    listGroup: listGroup.value,
-    compareA: compareA.value,
-    compareB: compareB.value,
-    runId: runId.value,
-    met: met.value,
-    findingId: findingId.value,
-    reportId: reportId.value,
-    projectName: projectName.value,
-    projectQuery: projectQuery.value,
-    settingsTab: settingsTab.value,
-  };
+  const entries = MEMBERS.map(member => [member, signals[member].value]);
+  return Object.fromEntries(entries) as unknown as ViewState;
 }
 
 /** Set several parts of the view at once: one entry in the history. */
 export function show(change: Partial<ViewState>): void {
-  const next = {...currentView(), ...change};
   batch(() => {
-    page.value = next.page;
-    traceId.value = next.traceId;
-    timeWindow.value = next.window;
-    if (!sameSelection(selection.value, next.selection)) selection.value = next.selection;
-    query.value = next.query;
-    flameMetric.value = next.flameMetric;
-    flameBy.value = next.flameBy;
-    flameFocus.value = next.flameFocus;
-    flameDropped.value = next.flameDropped;
-    flameForm.value = next.flameForm;
-    flameShape.value = next.flameShape;
-    flameFold.value = next.flameFold;
-    flameOf.value = next.flameOf;
-    flameWith.value = next.flameWith;
-    flameDetail.value = next.flameDetail;
-    flameSteps.value = next.flameSteps;
-    flameTracks.value = next.flameTracks;
-    flameOrder.value = next.flameOrder;
-    tableName.value = next.tableName;
-    tableGroup.value = next.tableGroup;
-    tableSort.value = next.tableSort;
-    tableFilter.value = next.tableFilter;
-    rowsShown.value = next.rows;
-    areaTab.value = next.areaTab;
-    dockTab.value = next.dockTab;
-    hideSimulated.value = next.hideSimulated;
-    listSort.value = next.listSort;
-    listGroup.value = next.listGroup;
-    compareA.value = next.compareA;
-    compareB.value = next.compareB;
-    runId.value = next.runId;
-    met.value = next.met;
-    findingId.value = next.findingId;
-    reportId.value = next.reportId;
-    projectName.value = next.projectName;
-    projectQuery.value = next.projectQuery;
-    settingsTab.value = next.settingsTab;
+    for (const member of Object.keys(change) as (keyof ViewState)[])
+      if (member !== 'selection' || !sameSelection(selection.value, change[member]))
+        (signals[member] as Signal<unknown>).value = change[member];
   });
 }
 
@@ -318,6 +254,29 @@ export function sameSelection(a: Selection, b: Selection): boolean {
 }
 
 // ---- address <-> state
+
+/** What the address of a trace says as it is, by its key there. */
+const TRACE_TEXTS = /* no text */ [
+  ['q', 'query'],
+  ['m', 'flameMetric'],
+  ['by', 'flameBy'],
+  ['as', 'flameForm'],
+  ['shape', 'flameShape'],
+  ['fold', 'flameFold'],
+  ['of', 'flameOf'],
+  ['with', 'flameWith'],
+  ['detail', 'flameDetail'],
+  ['steps', 'flameSteps'],
+  ['tracks', 'flameTracks'],
+  ['order', 'flameOrder'],
+  ['table', 'tableName'],
+  ['group', 'tableGroup'],
+  ['sort', 'tableSort'],
+  ['f', 'tableFilter'],
+  ['rows', 'rows'],
+  ['tab', 'areaTab'],
+  ['dock', 'dockTab'],
+] as const;
 
 /** Path and query relative to the page's base, without a slash before it. */
 export function formatLocation(view: ViewState): string {
@@ -364,55 +323,22 @@ export function formatLocation(view: ViewState): string {
   put('view', view.page, 'overview');
   putWindow();
   put('sel', formatSelection(view.selection), '');
-  put('q', view.query, '');
-  put('m', view.flameMetric, DEFAULT_VIEW.flameMetric);
-  put('by', view.flameBy, DEFAULT_VIEW.flameBy);
+  for (const [key, member] of TRACE_TEXTS) put(key, String(view[member]), DEFAULT_VIEW[member]);
   put('focus', String(view.flameFocus), '0');
   put('drop', view.flameDropped.join(','), '');
-  put('as', view.flameForm, DEFAULT_VIEW.flameForm);
-  put('shape', view.flameShape, '');
-  put('fold', view.flameFold, '');
-  put('of', view.flameOf, '');
-  put('with', view.flameWith, '');
-  put('detail', view.flameDetail, '');
-  put('steps', view.flameSteps, '');
-  put('tracks', view.flameTracks, '');
-  put('order', view.flameOrder, '');
-  put('table', view.tableName, '');
-  put('group', view.tableGroup, '');
-  put('sort', view.tableSort, '');
-  put('f', view.tableFilter, '');
-  put('rows', view.rows, '');
-  put('tab', view.areaTab, DEFAULT_VIEW.areaTab);
-  put('dock', view.dockTab, '');
   return withParams(`t/${encodeURIComponent(view.traceId)}`);
 }
 
 /** What an address says; what cannot be read is as if it were not there. */
 export function parseLocation(path: string, search: string): ViewState {
-  if (/^\/?compare\/?$/.test(path)) {
-    const both = new URLSearchParams(search);
-    return {
-      ...DEFAULT_VIEW,
-      page: 'compare',
-      compareA: both.get('a') ?? '',
-      compareB: both.get('b') ?? '',
-      window: parseWindow(both.get('v') ?? ''),
-      met: parseNumber(both.get('met')),
-    };
-  }
-  const run = /^\/?r\/([^/]+)\/?$/.exec(path)?.[1];
-  const ofRun = run === undefined ? undefined : decode(run);
-  if (ofRun !== undefined && ofRun !== '') {
-    const shown = new URLSearchParams(search);
-    return {
-      ...DEFAULT_VIEW,
-      page: 'run',
-      runId: ofRun,
-      window: parseWindow(shown.get('v') ?? ''),
-      met: parseNumber(shown.get('met')),
-    };
-  }
+  const params = new URLSearchParams(search);
+  const get = (key: string): string => params.get(key) ?? '';
+  const window = parseWindow(get('v'));
+  const aligned = {...DEFAULT_VIEW, window, met: /^\d{1,15}$/.exec(get('met'))?.[0] ?? ''};
+  if (/^\/?compare\/?$/.test(path))
+    return {...aligned, page: 'compare', compareA: get('a'), compareB: get('b')};
+  const run = decode(/^\/?r\/([^/]+)\/?$/.exec(path)?.[1] ?? '');
+  if (run) return {...aligned, page: 'run', runId: run};
   const finding = /^\/?findings(?:\/([^/]*))?\/?$/.exec(path);
   if (finding)
     return {...DEFAULT_VIEW, page: 'findings', findingId: decode(finding[1] ?? '') ?? ''};
@@ -428,45 +354,30 @@ export function parseLocation(path: string, search: string): ViewState {
     };
   const settings = /^\/?settings(?:\/([a-z]*))?\/?$/.exec(path);
   if (settings) return {...DEFAULT_VIEW, page: 'settings', settingsTab: settings[1] ?? ''};
-  const match = /^\/?t\/([^/]+)\/?$/.exec(path);
-  const id = match?.[1] === undefined ? undefined : decode(match[1]);
-  const params = new URLSearchParams(search);
-  if ((id === undefined || id === '') && !/^\/?(index\.html)?$/.test(path))
-    return {...DEFAULT_VIEW, page: 'not_found'};
-  if (id === undefined || id === '')
+  const id = decode(/^\/?t\/([^/]+)\/?$/.exec(path)?.[1] ?? '');
+  if (!id && !/^\/?(index\.html)?$/.test(path)) return {...DEFAULT_VIEW, page: 'not_found'};
+  if (!id)
     return {
       ...DEFAULT_VIEW,
-      query: params.get('q') ?? '',
-      hideSimulated: params.get('sim') === '0',
-      listSort: params.get('sort') ?? '',
-      listGroup: params.get('group') ?? '',
+      query: get('q'),
+      hideSimulated: get('sim') === '0',
+      listSort: get('sort'),
+      listGroup: get('group'),
     };
-  const view = params.get('view') ?? 'overview';
+  const view = get('view');
+  const texts = Object.fromEntries(
+    TRACE_TEXTS.map(([key, member]) => [member, params.get(key) ?? DEFAULT_VIEW[member]]),
+  );
   return {
     ...DEFAULT_VIEW,
     page: isTracePage(view) ? view : 'overview',
     traceId: id,
-    window: parseWindow(params.get('v') ?? ''),
-    selection: parseSelection(params.get('sel') ?? ''),
-    query: params.get('q') ?? '',
-    flameMetric: params.get('m') ?? DEFAULT_VIEW.flameMetric,
-    flameBy: params.get('by') ?? DEFAULT_VIEW.flameBy,
-    flameFocus: parseIndices(params.get('focus') ?? '')[0] ?? 0,
-    flameDropped: parseIndices(params.get('drop') ?? ''),
+    window,
+    selection: parseSelection(get('sel')),
+    ...texts,
+    flameFocus: parseIndices(get('focus'))[0] ?? 0,
+    flameDropped: parseIndices(get('drop')),
     flameForm: (['graph', 'table'] as const).find(form => form === params.get('as')) ?? 'both',
-    flameShape: params.get('shape') ?? '',
-    flameFold: params.get('fold') ?? '',
-    flameOf: params.get('of') ?? '',
-    flameWith: params.get('with') ?? '',
-    flameDetail: params.get('detail') ?? '',
-    flameSteps: params.get('steps') ?? '',
-    flameTracks: params.get('tracks') ?? '',
-    flameOrder: params.get('order') ?? '',
-    tableName: params.get('table') ?? '',
-    tableGroup: params.get('group') ?? '',
-    tableSort: params.get('sort') ?? '',
-    tableFilter: params.get('f') ?? '',
-    rows: params.get('rows') ?? '',
     areaTab: AREA_TABS.find(tab => tab === params.get('tab')) ?? DEFAULT_VIEW.areaTab,
     dockTab: DOCK_TABS.find(tab => tab === params.get('dock')) ?? '',
   };
@@ -522,11 +433,6 @@ export function parseSelection(text: string): Selection {
   if (match[1] === 'g' && a !== undefined && b !== undefined && c !== undefined && b < c)
     return {kind: 'gap', device: a, t0: ns(b), t1: ns(c)};
   return undefined;
-}
-
-/** A whole number as text, or ''. */
-function parseNumber(text: string | null): string {
-  return /^\d{1,15}$/.exec(text ?? '')?.[0] ?? '';
 }
 
 /** "START,DUR" in ns; fractions are allowed, for a window may end between two nanoseconds. */

@@ -5,6 +5,7 @@ import {errorText} from '../api/client';
 import type {Analysis, DeviceAnalysis, TraceInfo} from '../api/types';
 import {causeWord} from '../base/causes';
 import {exactNs, formatDuration, formatPct, plural, sentence} from '../base/format';
+import {ALL_TIME} from '../model/flame_steps';
 import {loadKernels} from '../model/kernel_table';
 import {shortDeviceName} from '../model/list_rows';
 import {
@@ -28,9 +29,10 @@ const DEVICES_SHOWN = 16;
 /** A segment narrower than this has no room for its letter. */
 const LETTER_MIN_PERCENT = 5;
 
-/** A table with the rows that the text is in. */
+/** A table with the rows that the text is in; of all time, as what leads there. */
 const listOf = (tableName: string, tableFilter: string): Partial<ViewState> => ({
   page: 'kernels',
+  flameSteps: ALL_TIME,
   tableName,
   tableFilter,
   tableSort: '',
@@ -291,7 +293,7 @@ export function KindsPanel({
         <h2 id="kinds-title">GPU time by kind of work</h2>
         <span class="panel-aside num">
           {kinds.length > 0 && `${formatDuration(allNs)} in total · `}
-          <ViewLink view={{page: 'kernels'}}>all kernels</ViewLink>
+          <ViewLink view={listOf('', '')}>all kernels</ViewLink>
         </span>
       </header>
       {hasKernels && <StandIn of={table} what="the kernels" />}

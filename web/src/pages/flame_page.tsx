@@ -14,7 +14,7 @@ import {
   plural,
 } from '../base/format';
 import {FlameCanvas} from '../flame/flame_canvas';
-import {frameLabel} from '../flame/flame_painter';
+import {frameLabel, toneColor} from '../flame/flame_painter';
 import {
   callersOf,
   calleesOf,
@@ -37,7 +37,8 @@ import {
 import {loadKernels, shortNamesOf} from '../model/kernel_table';
 import {hasGpuWork, loopUnit} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
-import {traces} from '../model/traces';
+import {resolvedTheme} from '../model/theme';
+import {traceById, traces} from '../model/traces';
 import {
   flameBy,
   flameDetail,
@@ -62,6 +63,7 @@ import {ViewLink} from '../ui/link';
 import {latest, useResource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
 import {FlameTable, type NameDelta} from './flame_table';
+import {StepsNote} from './steps_note';
 
 const METRICS = [
   {
@@ -175,15 +177,6 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
         <Parts trace={trace} metric={metric} />
         <span class="spacer" />
         <Search />
-        <Shapes by={by} other={otherId} trace={trace} />
-        <a
-          class="button button-quiet"
-          href={foldedUrl(trace.id, {...asked, order: undefined})}
-          download={`${trace.name}.folded.txt`}
-          title="This graph as folded stacks, which other tools read"
-        >
-          Download
-        </a>
       </div>
       <StandIn keeps of={flame} what="the flame graph" />
       {reply && flame.kind !== 'error' && (
@@ -193,9 +186,23 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
               The other trace cannot be shown: {second.text}
             </p>
           )}
+          {otherId !== '' && <Legend trace={trace} other={otherId} />}
           <Flame
             reply={reply}
             other={otherId !== '' && second.kind === 'ready' ? second.value : undefined}
+            shapes={
+              <div class="flame-shapes">
+                <Shapes by={by} other={otherId} trace={trace} />
+                <a
+                  class="button button-quiet"
+                  href={foldedUrl(trace.id, {...asked, order: undefined})}
+                  download={`${trace.name}.folded.txt`}
+                  title="This graph as folded stacks, which other tools read"
+                >
+                  Download
+                </a>
+              </div>
+            }
             shortNames={shortNames}
             isFolded={isFolded(by)}
             unit={unit}
@@ -209,6 +216,32 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
 
 /** A frame has another number in another graph. */
 const ANEW = {flameFocus: 0, flameDropped: [] as readonly number[]} as const;
+
+/** Of a difference: which trace is A, which is B, and what the colors mean. */
+function Legend({trace, other}: {trace: TraceInfo; other: string}): JSX.Element {
+  const isDark = resolvedTheme.value === 'dark';
+  const name = traceById(other)?.name ?? other;
+  return (
+    <div class="flame-legend" data-testid="flame-legend">
+      <span class="ellipsis" title={name}>
+        <b>A</b> {name}
+      </span>
+      <span class="ellipsis" title={trace.name}>
+        <b>B</b> {trace.name} (this trace)
+      </span>
+      <ViewLink view={{...ANEW, traceId: other, flameWith: trace.id, flameTracks: ''}}>
+        Swap A and B
+      </ViewLink>
+      <span class="spacer" />
+      <span class="flame-tone">
+        <i style={{background: toneColor(1, isDark)}} /> slower in B
+      </span>
+      <span class="flame-tone">
+        <i style={{background: toneColor(-1, isDark)}} /> faster in B
+      </span>
+    </div>
+  );
+}
 
 /** Why frames of a kind cannot be had. */
 function useLacking(trace: TraceInfo): Readonly<Record<string, string>> {
@@ -427,29 +460,16 @@ function AreaNote(props: {
   trace: TraceInfo;
   unit: string;
 }): JSX.Element {
-  const {area, reply} = props;
-  const steps =
-    reply !== undefined && reply.steps > 0 ? plural(reply.steps, props.unit) : undefined;
-  if (!area) {
-    const isWhole = reply && reply.t0_ns <= 0 && reply.t1_ns >= props.trace.duration_ns;
-    const usual = usualSteps(props.trace);
-    const isMeasured = (flameSteps.value === '' ? usual : flameSteps.value) === MEASURED;
-    const next = isMeasured ? ALL_TIME : MEASURED;
+  const {area, reply, trace} = props;
+  if (!area)
     return (
-      <span class="muted num flame-span">
-        {isWhole ? [/* text */ 'whole trace', steps].filter(Boolean).join(', ') : steps}
-        {(isMeasured ? !isWhole : steps !== undefined) && (
-          <button
-            type="button"
-            class="plain-link"
-            onClick={() => show({...ANEW, flameSteps: next === usual ? '' : next})}
-          >
-            {isMeasured ? 'whole trace' : 'measured steps'}
-          </button>
-        )}
-      </span>
+      <StepsNote
+        trace={trace}
+        steps={reply?.steps ?? 0}
+        isWhole={reply !== undefined && reply.t0_ns <= 0 && reply.t1_ns >= trace.duration_ns}
+        usual={usualSteps(trace)}
+      />
     );
-  }
   return (
     <span class="area-note num">
       <ViewLink
@@ -458,7 +478,9 @@ function AreaNote(props: {
       >
         selected {formatDuration(area.t1 - area.t0)} at {formatDuration(area.t0)}
       </ViewLink>
-      {steps !== undefined && <span class="muted">, {steps}</span>}
+      {reply !== undefined && reply.steps > 0 && (
+        <span class="muted">, {plural(reply.steps, props.unit)}</span>
+      )}
       <button
         type="button"
         class="button button-quiet button-icon"
@@ -547,6 +569,8 @@ function Flame(props: {
   isFolded: boolean;
   /** What is repeated: "step", "batch" or "iteration". */
   unit: string;
+  /** Buttons for another form of it. */
+  shapes: JSX.Element;
   /** A graph of another area or kind: the focused frame is not in it. */
   isStale: boolean;
 }): JSX.Element {
@@ -564,11 +588,14 @@ function Flame(props: {
 
   if (tree.count === 0 || (tree.valueNs[0] ?? 0) <= 0)
     return (
-      <Empty title={emptyTitle(reply.metric)}>
-        {reply.metric === 'waiting'
-          ? 'The GPU was never idle in this interval, or no GPU was recorded. For the host, choose Host threads above.'
-          : 'Choose another metric above, or a larger area in the timeline.'}
-      </Empty>
+      <>
+        <div class="flame-status">{props.shapes}</div>
+        <Empty title={emptyTitle(reply.metric)}>
+          {reply.metric === 'waiting'
+            ? 'The GPU was never idle in this interval, or no GPU was recorded. For the host, choose Host threads above.'
+            : 'Choose another metric above, or a larger area in the timeline.'}
+        </Empty>
+      </>
     );
 
   const labelOf = (node: number): string => frameLabel(tree, node, shortNames);
@@ -612,9 +639,7 @@ function Flame(props: {
           </button>
         )}
         {!match && layout.focus === 0 && dropped.length === 0 && flameForm.value !== 'table' && (
-          <span class="faint flame-hint">
-            {difference ? 'red: slower in B, blue: faster' : 'click: focus · Shift + click: drop'}
-          </span>
+          <span class="faint flame-hint">click: focus · Shift + click: drop</span>
         )}
         {match && (
           <span role="status" data-testid="flame-match">
@@ -625,6 +650,7 @@ function Flame(props: {
                 }, ${formatPct((100 * match.totalNs) / Math.max(1, total))}`}
           </span>
         )}
+        {props.shapes}
       </div>
       <div class={`flame-both flame-form-${flameForm.value}`}>
         {flameForm.value !== 'table' &&

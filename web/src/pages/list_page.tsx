@@ -26,29 +26,17 @@ import {DEFAULT_VIEW, hideSimulated, listGroup, listSort, query, show} from '../
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Header} from '../ui/header';
 import {IconClose, IconSearch} from '../ui/icons';
-import {lazy} from '../ui/lazy';
 import {ViewLink} from '../ui/link';
 import {ProgressLine} from '../ui/progress_line';
 import {Empty, Failed, Loading} from '../ui/states';
+import {later} from './later';
 import {UploadButton} from './drop_zone';
 import {RunRows, TraceRow, picked, setPicked, toDelete} from './trace_rows';
 
-const DeleteDialog = lazy(
-  'the question',
-  async () => (await import('./lazy_pages')).DeleteDialog,
-  true,
-);
-const GettingStarted = lazy(
-  'how to begin',
-  async () => (await import('./lazy_pages')).GettingStarted,
-  true,
-);
+const DeleteDialog = later('the question', pages => pages.DeleteDialog, true);
+const GettingStarted = later('how to begin', pages => pages.GettingStarted, true);
 const HANGS_MS = 15_000;
-const SelectionBar = lazy(
-  'the selection',
-  async () => (await import('./lazy_pages')).SelectionBar,
-  true,
-);
+const SelectionBar = later('the selection', pages => pages.SelectionBar, true);
 
 export function ListPage(): JSX.Element {
   const field = useRef<HTMLInputElement>(null);

@@ -26,10 +26,10 @@ import {DEFAULT_VIEW} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {IconCheck, IconWarning} from '../ui/icons';
-import {lazy} from '../ui/lazy';
 import {ViewLink} from '../ui/link';
 import {latest, useResource, type Resource} from '../ui/resource';
 import {StandIn} from '../ui/states';
+import {later} from './later';
 import {DevicePanel, KindsPanel} from './device_panel';
 import {FindingCard, FurtherFindings} from './finding_card';
 import {Ladder} from './ladder';
@@ -37,11 +37,7 @@ import {NeedsPanel} from './needs_panel';
 import {PhasesPanel} from './phases_panel';
 import {ImportPanel, SettingsPanel} from './settings_panel';
 
-const OverviewCharts = lazy(
-  'the charts',
-  async () => (await import('./lazy_pages')).OverviewCharts,
-  true,
-);
+const OverviewCharts = later('the charts', pages => pages.OverviewCharts, true);
 
 export function OverviewPage(props: {
   trace: TraceInfo;

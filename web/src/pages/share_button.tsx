@@ -3,13 +3,9 @@ import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import type {TraceInfo} from '../api/types';
 import {IconUpload} from '../ui/icons';
-import {lazy} from '../ui/lazy';
+import {later} from './later';
 
-const ShareDialog = lazy(
-  'the report',
-  async () => (await import('./lazy_pages')).ShareDialog,
-  true,
-);
+const ShareDialog = later('the report', pages => pages.ShareDialog, true);
 
 export function ShareButton({trace}: {trace: TraceInfo}): JSX.Element {
   const [isOpen, setOpen] = useState(false);

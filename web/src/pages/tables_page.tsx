@@ -20,13 +20,14 @@ import {
   isNumber,
   parseTableSort,
   pressTableSort,
-  tableCsv,
-  tableMarkdown,
   tableOf,
   TABLES,
 } from '../model/data_table';
+import {ALL_TIME, MEASURED} from '../model/flame_steps';
+import {loadKernels, type KernelTable} from '../model/kernel_table';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {
+  flameSteps,
   selection,
   show,
   tableFilter,
@@ -35,13 +36,15 @@ import {
   tableSort,
   type Selection,
 } from '../model/view_state';
-import {CopyButton, copyText} from '../ui/copy_button';
+import {CopyButton} from '../ui/copy_button';
 import {IconSearch} from '../ui/icons';
 import {ViewLink} from '../ui/link';
-import {useResource} from '../ui/resource';
+import {latest, useResource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
+import {TableCopies} from '../ui/table_copies';
 import {useVirtualRows} from '../ui/virtual_rows';
 import {showInTimeline, showSlice} from './evidence_link';
+import {StepsNote} from './steps_note';
 
 const ROW_PX = 32;
 const HEAD_PX = 34;
@@ -78,8 +81,12 @@ export function TablesPage({
   const time = timeOf(selection.value);
   const filter = usePaused(tableFilter.value);
   const sort = parseTableSort(tableSort.value);
+  // sums are of the steps that the verdict measures, as in flame graphs; a list is of all there is
+  const counted = flameSteps.value === '' ? MEASURED : flameSteps.value;
+  const isOfSteps = group !== undefined && time === undefined;
   const ask: TableQuery = {
     ...time,
+    ...(isOfSteps && counted !== ALL_TIME && {steps: counted}),
     ...(group === undefined ? {} : {by: group.by}),
     ...(filter === '' ? {} : {q: filter}),
     ...(sort === undefined ? {} : {sort: sort.column, order: sort.ascending ? 'asc' : 'desc'}),
@@ -89,11 +96,22 @@ export function TablesPage({
     getTable(trace.id, name, {...ask, limit: PAGE_ROWS}, signal),
   );
   const shown = table.kind === 'ready' ? table.value : undefined;
-  const speeds =
-    name === 'kernels' && group?.by === 'name' && time === undefined ? analysis : undefined;
+  const hasSpeeds = name === 'kernels' && group?.by === 'name' && time === undefined;
+  const all = useResource(hasSpeeds ? `${trace.id}/${trace.generation}` : undefined, () =>
+    loadKernels(trace.id, trace.generation),
+  );
+  const speeds = hasSpeeds ? speedsOf(analysis, latest(all)) : undefined;
   return (
     <main class="page page-full page-tables">
-      <Tools trace={trace} name={name} group={group?.by} time={time} ask={ask} shown={shown} />
+      <Tools
+        trace={trace}
+        name={name}
+        group={group?.by}
+        time={time}
+        ask={ask}
+        shown={shown}
+        isOfSteps={isOfSteps}
+      />
       <StandIn of={table} what={`the ${kind.many}`} title="The table cannot be shown" />
       {shown && shown.total > 0 && (
         <Rows
@@ -140,24 +158,28 @@ function Nothing(props: {name: TableName; isFiltered: boolean; isArea: boolean})
   );
 }
 
-/** Speeds that the analysis counted for names of kernels, as columns more. */
-function withSpeed(table: TableInfo, analysis: Analysis | undefined): TableInfo {
-  const speeds = new Map((analysis?.efficiency?.kernels ?? []).map(k => [k.name, k]));
-  if (speeds.size === 0) return table;
+type Speeds = ReadonlyMap<string, {readonly tflops: number; readonly pct: number | undefined}>;
+
+/** How fast kernels computed, by name: the analysis counted the operations of all of them. */
+function speedsOf(analysis: Analysis | undefined, all: KernelTable | undefined): Speeds {
+  const totals = new Map(all?.rows.map(row => [row.name, row.total_ns]));
+  return new Map(
+    analysis?.efficiency?.kernels.flatMap(({name, flops, pct_of_peak: pct}) => {
+      const totalNs = totals.get(name) ?? 0;
+      return flops !== undefined && totalNs > 0
+        ? [[name, {tflops: flops / totalNs / 1e3, pct}] as const]
+        : [];
+    }),
+  );
+}
+
+/** With the speeds of names of kernels as columns more. */
+function withSpeed(table: TableInfo, speeds: Speeds | undefined): TableInfo {
+  if (!speeds || speeds.size === 0) return table;
   const at = table.columns.findIndex(c => c.id === 'name');
-  const total = table.columns.findIndex(c => c.id === 'total_ns');
   const add = (row: TableRow): TableRow => {
     const speed = speeds.get(String(row.cells[at] ?? ''));
-    const totalNs = Number(row.cells[total] ?? 0);
-    const isKnown = speed?.flops !== undefined && totalNs > 0;
-    return {
-      ...row,
-      cells: [
-        ...row.cells,
-        isKnown ? (speed.flops ?? 0) / totalNs / 1e3 : undefined,
-        isKnown ? speed.pct_of_peak : undefined,
-      ],
-    };
+    return {...row, cells: [...row.cells, speed?.tflops, speed?.pct]};
   };
   return {
     ...table,
@@ -184,12 +206,8 @@ function withSpeed(table: TableInfo, analysis: Analysis | undefined): TableInfo 
 }
 
 /** As it is shown: what rows are grouped by comes first, the spread behind the largest. */
-function arrange(
-  table: TableInfo,
-  analysis: Analysis | undefined,
-  by: string | undefined,
-): TableInfo {
-  const all = withSpeed(table, analysis);
+function arrange(table: TableInfo, speeds: Speeds | undefined, by: string | undefined): TableInfo {
+  const all = withSpeed(table, speeds);
   const key = by?.split(',')[0] ?? '';
   const order = all.columns.map((_, i) => i);
   const first = all.columns.findIndex(c => c.id === key);
@@ -222,8 +240,9 @@ function Tools(props: {
   time: {t0: number; t1: number} | undefined;
   ask: TableQuery;
   shown: TableInfo | undefined;
+  isOfSteps: boolean;
 }): JSX.Element {
-  const {name, shown, time} = props;
+  const {name, shown, time, trace} = props;
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -302,9 +321,20 @@ function Tools(props: {
             in the selected {formatDuration(time.t1 - time.t0)} ✕
           </ViewLink>
         )}
+        {shown && props.isOfSteps && (
+          <StepsNote
+            trace={trace}
+            steps={shown.steps}
+            isWhole={shown.t1_ns > trace.duration_ns}
+            usual={MEASURED}
+          />
+        )}
         {shown && <Notes shown={shown} many={TABLES[name].many} />}
         <span class="spacer" />
-        <Copies {...props} />
+        <TableCopies
+          class="button"
+          load={() => getTable(trace.id, name, {...props.ask, limit: COPIED_ROWS})}
+        />
       </div>
     </>
   );
@@ -324,45 +354,6 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
         <span class="warn-text">too many durations for percentiles; select less time</span>
       )}
     </>
-  );
-}
-
-/** The whole table, not only what is loaded of it. */
-function Copies(props: {trace: TraceInfo; name: TableName; ask: TableQuery}): JSX.Element {
-  const [said, setSaid] = useState('');
-  useEffect(() => {
-    if (said === '') return undefined;
-    const timer = setTimeout(() => setSaid(''), 2500);
-    return () => clearTimeout(timer);
-  }, [said]);
-  const copy = async (
-    format: (columns: readonly TableColumn[], rows: readonly TableRow[]) => string,
-  ): Promise<void> => {
-    try {
-      const table = await getTable(props.trace.id, props.name, {...props.ask, limit: COPIED_ROWS});
-      const isDone = await copyText(format(table.columns, table.rows));
-      const of = table.rows.length < table.total ? ` of ${formatCount(table.total)}` : '';
-      setSaid(
-        isDone
-          ? `${formatCount(table.rows.length)}${of} rows copied`
-          : 'The browser did not allow the copy.',
-      );
-    } catch (error) {
-      setSaid(errorText(error));
-    }
-  };
-  return (
-    <span class="table-copies">
-      <span class="muted" role="status">
-        {said}
-      </span>
-      <button type="button" class="button" onClick={() => void copy(tableCsv)}>
-        Copy as CSV
-      </button>
-      <button type="button" class="button" onClick={() => void copy(tableMarkdown)}>
-        as Markdown
-      </button>
-    </span>
   );
 }
 

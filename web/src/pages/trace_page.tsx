@@ -18,19 +18,20 @@ import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
+import {later} from './later';
 import {OverviewPage} from './overview_page';
 import {showEvidence} from './evidence_link';
 import {ShareButton} from './share_button';
 
-const Broken = lazy('what went wrong', async () => (await import('./lazy_pages')).Broken, true);
-const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
-const SqlPage = lazy('the query', async () => (await import('./lazy_pages')).SqlPage);
-const SqlStrip = lazy('the rows', async () => (await import('./lazy_pages')).SqlStrip, true);
+const Broken = later('what went wrong', pages => pages.Broken, true);
+const FlamePage = later('the flame graph', pages => pages.FlamePage);
+const SqlPage = later('the query', pages => pages.SqlPage);
+const SqlStrip = later('the rows', pages => pages.SqlStrip, true);
 const TimelinePanel = lazy(
   'the timeline',
   async () => (await import('../timeline/timeline_panel')).TimelinePanel,
 );
-const TablesPage = lazy('the table', async () => (await import('./lazy_pages')).TablesPage);
+const TablesPage = later('the table', pages => pages.TablesPage);
 
 const TABS: readonly {page: Page; label: string}[] = [
   {page: 'overview', label: 'Overview'},

@@ -21,9 +21,9 @@ import {isUnderWay} from '../model/traces';
 import {DEFAULT_VIEW, listGroup} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {IconChevron, IconNote, IconPencil, IconTrash} from '../ui/icons';
-import {lazy} from '../ui/lazy';
 import {ViewLink} from '../ui/link';
 import {ProgressLine} from '../ui/progress_line';
+import {later} from './later';
 import {RetryButton} from './retry_button';
 import {Sparkline} from './sparkline';
 
@@ -38,11 +38,7 @@ const openRuns = signal<ReadonlySet<string>>(new Set());
 /** Ids of the traces that are selected. */
 export const picked = signal<readonly string[]>([]);
 
-const LabelEditor = lazy(
-  'the labels',
-  async () => (await import('./lazy_pages')).LabelEditor,
-  true,
-);
+const LabelEditor = later('the labels', pages => pages.LabelEditor, true);
 
 export function setPicked(ids: readonly string[], isPicked: boolean): void {
   const rest = picked.value.filter(id => !ids.includes(id));

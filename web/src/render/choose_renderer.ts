@@ -81,7 +81,8 @@ class ChosenRenderer implements Renderer {
       if (isLost) this.giveUp = setTimeout(() => this.replace('cpu'), RESTORED_WITHIN_MS);
       this.onLost(isLost);
     });
-    return made ?? new CpuRenderer(canvas);
+    if (!made) this.renew(); // it may have a context of WebGL that can do nothing
+    return made ?? new CpuRenderer(this.canvas);
   }
 
   private choose(): void {
@@ -90,13 +91,17 @@ class ChosenRenderer implements Renderer {
     if (best !== this.drawing.name) this.replace(best);
   }
 
-  /** In a canvas of its own: one that had WebGL can never have a 2D context, nor the other way round. */
-  private replace(kind: RendererKind): void {
-    clearTimeout(this.giveUp);
-    const before = this.drawing;
+  /** A canvas of its own: one that had WebGL can never have a 2D context, nor the other way round. */
+  private renew(): void {
     const fresh = this.canvas.cloneNode() as HTMLCanvasElement;
     this.canvas.replaceWith(fresh);
     this.canvas = fresh;
+  }
+
+  private replace(kind: RendererKind): void {
+    clearTimeout(this.giveUp);
+    const before = this.drawing;
+    this.renew();
     before.dispose();
     this.drawing = this.create(kind);
     this.onLost(false);

@@ -17,16 +17,18 @@ import {walkTiles, type TileVisitor} from './tile_walk';
 const INSTANCE_BYTES = 16;
 const BUFFERS_BYTES_MAX = 96 * 1024 * 1024;
 
+// place: px of the tile's start, px a cell. clipPx: what this draw may touch. row: top px, lane height
+// px, lanes, the first lane; -1 when merged. exact: 1 of natives, 0 of cells.
 const RECT_VERTEX = `#version 300 es
 layout(location = 0) in vec2 corner;
 layout(location = 1) in vec2 span;
 layout(location = 2) in float lane;
 layout(location = 3) in vec4 color;
-uniform vec2 place;      // px of the tile's start, px a cell
-uniform vec2 clipPx;     // what this draw may touch
-uniform vec4 row;        // top px, lane height px, lanes, the first lane; -1 when merged
+uniform vec2 place;
+uniform vec2 clipPx;
+uniform vec4 row;
 uniform vec2 viewport;
-uniform float exact;     // 1: natives, 0: cells
+uniform float exact;
 out vec2 edges;
 out vec4 tint;
 void main() {
@@ -54,6 +56,7 @@ void main() {
   gl_Position = hidden ? vec4(2.0, 2.0, 0.0, 1.0) : vec4(ndc, 0.0, 1.0);
 }`;
 
+// A lone slice far below a pixel leaves the smallest trace that eight bits can hold.
 const RECT_FRAGMENT = `#version 300 es
 precision highp float;
 in vec2 edges;
@@ -62,7 +65,6 @@ out vec4 sum;
 void main() {
   float x = floor(gl_FragCoord.x);
   float cover = min(x + 1.0, edges.y) - max(x, edges.x);
-  // A lone slice far below a pixel leaves the smallest trace that eight bits can hold.
   cover = max(cover * tint.a, 1.0 / 255.0);
   sum = vec4(tint.rgb * cover, cover);
 }`;

@@ -1,25 +1,20 @@
 // What lies in a selected area: its slices by name, the GPUs, why they were idle, steps, counters.
 import type {JSX} from 'preact';
-import {useEffect, useState} from 'preact/hooks';
+import {useState} from 'preact/hooks';
 import {getArea, getCounter, type AreaQuery} from '../api/client';
 import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
-import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
+import {exactNs, formatCount, formatDuration, formatPct} from '../base/format';
 import {word} from '../base/vocabulary';
-import {
-  areaCsv,
-  areaMarkdown,
-  pressAreaSort,
-  type AreaColumn,
-  type AreaSort,
-} from '../model/area_table';
+import {areaTable, pressAreaSort, type AreaColumn, type AreaSort} from '../model/area_table';
 import {areaTab, AREA_TABS, query as searchText, type AreaTab} from '../model/view_state';
 import {formatIndexSet} from '../render/tile_plan';
-import {copyText} from '../ui/copy_button';
 import {ViewLink} from '../ui/link';
 import {latest, useResource, type Resource} from '../ui/resource';
 import {StandIn} from '../ui/states';
+import {TableCopies} from '../ui/table_copies';
 import type {TimelineModel} from './data/timeline_model';
 import {DockFlame} from './dock_flame';
+import {DockList} from './dock_list';
 import {counterText} from './draw/overlay';
 import {trackLabel} from './data/rows';
 import {CausePieces, type DetailsProps} from './details_parts';
@@ -27,8 +22,7 @@ import {CausePieces, type DetailsProps} from './details_parts';
 /** Names shown; a copy takes more. */
 const NAMES_SHOWN = 200;
 const NAMES_COPIED = 10000;
-/** A step or counter beyond these is one too many to read. */
-const STEPS_SHOWN = 200;
+/** A counter beyond these is one too many to read. */
 const COUNTERS_SHOWN = 24;
 const COUNTER_POINTS = 512;
 const STREAMS_SHOWN = 32;
@@ -85,7 +79,13 @@ export function AreaDock({model, navigator, t0, t1}: DetailsProps & Area): JSX.E
               />
               only the rows shown
             </label>
-            <Copies model={model} ask={ask} />
+            <TableCopies
+              class="tl-button"
+              load={async () => {
+                const all = await getArea(model.trace.id, {...ask, limit: NAMES_COPIED});
+                return {...areaTable(all.names), total: all.name_count};
+              }}
+            />
           </>
         )}
       </div>
@@ -252,42 +252,6 @@ function NameRow({row, navigator}: {row: AreaName} & Pick<DetailsProps, 'navigat
 
 const Time = ({ns}: {ns: number}): JSX.Element => <td title={exactNs(ns)}>{formatDuration(ns)}</td>;
 
-/** The whole table, not only what is shown of it. */
-function Copies({model, ask}: {model: TimelineModel; ask: AreaQuery}): JSX.Element {
-  const [said, setSaid] = useState('');
-  useEffect(() => {
-    if (said === '') return undefined;
-    const timer = setTimeout(() => setSaid(''), 2500);
-    return () => clearTimeout(timer);
-  }, [said]);
-  const copy = async (format: (rows: readonly AreaName[]) => string): Promise<void> => {
-    try {
-      const {names, name_count} = await getArea(model.trace.id, {...ask, limit: NAMES_COPIED});
-      const isDone = await copyText(format(names));
-      setSaid(
-        !isDone
-          ? 'The browser did not allow the copy.'
-          : `${formatCount(names.length)}${names.length < name_count ? ` of ${formatCount(name_count)}` : ''} names copied`,
-      );
-    } catch {
-      setSaid('The area could not be loaded.');
-    }
-  };
-  return (
-    <span class="tl-dock-copies">
-      <button type="button" class="tl-button" onClick={() => void copy(areaCsv)}>
-        copy as CSV
-      </button>
-      <button type="button" class="tl-button" onClick={() => void copy(areaMarkdown)}>
-        copy as Markdown
-      </button>
-      <span class="tl-muted" role="status">
-        {said}
-      </span>
-    </span>
-  );
-}
-
 // ---- devices
 
 function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
@@ -376,69 +340,20 @@ function Idle({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Elemen
 
 function Steps({model, span}: DetailsProps & {span: Area}): JSX.Element {
   const inside = model.steps.all.filter(s => s.start < span.t1 && s.start + s.dur > span.t0);
+  const [first, last] = [inside[0]?.index, inside[inside.length - 1]?.index];
+  if (first === undefined) return <p class="tl-muted">No step in this area.</p>;
   return (
-    <div class="tl-dock-body">
-      <table class="tl-dock-table">
-        <thead>
-          <tr>
-            <th scope="col">step</th>
-            <th scope="col">starts at</th>
-            <th scope="col">duration</th>
-            <th scope="col">in the area</th>
-          </tr>
-        </thead>
-        <tbody>
-          {inside.slice(0, STEPS_SHOWN).map(step => {
-            const part = Math.min(step.start + step.dur, span.t1) - Math.max(step.start, span.t0);
-            const t0 = Math.floor(step.start);
-            const t1 = Math.max(t0 + 1, Math.ceil(step.start + step.dur));
-            return (
-              <tr key={step.index}>
-                <th scope="row">
-                  <ViewLink
-                    view={{
-                      selection: {
-                        kind: 'area',
-                        t0: t0 as typeof model.trace.duration_ns,
-                        t1: t1 as typeof model.trace.duration_ns,
-                      },
-                    }}
-                    title="Select this step"
-                  >
-                    {step.name || `step ${step.index}`}
-                  </ViewLink>
-                </th>
-                <Time ns={step.start} />
-                <Time ns={step.dur} />
-                <td>{step.dur > 0 ? formatPct((100 * part) / step.dur) : ''}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
-      <p class="tl-muted tl-dock-sum" role="status">
-        {inside.length === 0
-          ? 'No step in this area.'
-          : plural(inside.length, 'step') +
-            (inside.length > STEPS_SHOWN ? `; the first ${STEPS_SHOWN} are shown` : '')}
-        {inside[0] && (
-          <>
-            {' · '}
-            <ViewLink
-              view={{
-                page: 'flame',
-                flameSteps:
-                  inside.length === 1
-                    ? `${inside[0].index}`
-                    : `${inside[0].index}-${inside[inside.length - 1]?.index}`,
-              }}
-            >
-              flame graph of these steps
-            </ViewLink>
-          </>
-        )}
-      </p>
-    </div>
+    <DockList
+      model={model}
+      name="steps"
+      span={{t0: Math.max(0, Math.floor(span.t0)), t1: Math.ceil(span.t1)}}
+    >
+      <ViewLink
+        view={{page: 'flame', flameSteps: first === last ? `${first}` : `${first}-${last}`}}
+      >
+        flame graph of these steps
+      </ViewLink>
+    </DockList>
   );
 }
 

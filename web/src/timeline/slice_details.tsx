@@ -224,8 +224,8 @@ function linkText(kind: SliceInfo['kind'], isBackward: boolean): string {
 }
 
 const HOST_SIDE: ReadonlyMap<string, string> = new Map([
-  ['gpu_range', 'range on the host'],
-  ['step', 'mark on the host'],
+  ['gpu_range', /* text */ 'range on the host'],
+  ['step', /* text */ 'mark on the host'],
 ]);
 
 /** The other end of a launch, or what a projection or a step is of on the host, and how long the GPU

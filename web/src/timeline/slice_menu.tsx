@@ -9,9 +9,9 @@ import type {Navigator} from './input/navigate';
 const ITEMS: readonly (readonly [Command, string, string])[] = [
   ['fit', 'Zoom to it', 'F'],
   ['mark', 'Select its time', 'M'],
-  ['bookmark', 'Bookmark', 'Shift M'],
+  ['bookmark', /* text */ 'Bookmark', 'Shift M'],
   ['link', 'Go to launch, or to what it launched', 'L'],
-  ['slice-up', 'Parent', 'Up'],
+  ['slice-up', /* text */ 'Parent', 'Up'],
 ];
 
 export function SliceMenu(props: {model: TimelineModel; navigator: Navigator}): JSX.Element | null {

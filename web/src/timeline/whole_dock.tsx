@@ -1,14 +1,10 @@
 // Under the timeline while nothing is selected: findings, what is in view, gaps, steps, search hits.
 import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
-import {getTable, searchSlices} from '../api/client';
-import type {TableName, TableRow} from '../api/table_types';
+import {searchSlices} from '../api/client';
 import type {SearchReply} from '../api/types';
 import {exactNs, formatCount, formatDuration} from '../base/format';
-import {ns} from '../base/units';
-import {exactCell, formatRowCell, isNumber} from '../model/data_table';
-import {query, timeWindow, type DockTab, type Selection} from '../model/view_state';
-import {ViewLink} from '../ui/link';
+import {query, timeWindow, type DockTab} from '../model/view_state';
 import {useResource} from '../ui/resource';
 import {StandIn} from '../ui/states';
 import {AreaDock} from './area_dock';
@@ -16,8 +12,8 @@ import {BookmarkList} from './bookmarks_panel';
 import {trackLabel} from './data/rows';
 import type {Span} from './data/view_math';
 import type {DetailsProps} from './details_parts';
+import {DockList, ROWS_SHOWN} from './dock_list';
 
-const ROWS_SHOWN = 200;
 /** Hits read to order them by length: a page of the server at a time. */
 const HITS_A_PAGE = 1000;
 const HITS_READ = 10000;
@@ -40,7 +36,7 @@ export function WholeDock({model, navigator, tab}: DetailsProps & {tab: DockTab}
       );
     case 'gaps':
     case 'steps':
-      return <List model={model} navigator={navigator} name={tab} />;
+      return <DockList model={model} name={tab} />;
     case 'hits':
       return <Hits model={model} navigator={navigator} text={query.value.trim()} />;
     case 'bookmarks':
@@ -80,87 +76,6 @@ function Findings({model, navigator}: DetailsProps): JSX.Element {
       ))}
     </ol>
   );
-}
-
-// ---- gaps and steps
-
-function selectionOf(row: TableRow): Selection {
-  const t0 = row.start_ns ?? ns(0);
-  const t1 = ns(t0 + Math.max(1, row.dur_ns ?? 0));
-  return row.device === undefined
-    ? {kind: 'area', t0, t1}
-    : {kind: 'gap', device: row.device, t0, t1};
-}
-
-function List({model, name}: DetailsProps & {name: TableName & DockTab}): JSX.Element {
-  const table = useResource(`${model.trace.id}/${model.trace.generation} ${name}`, signal =>
-    getTable(model.trace.id, name, {limit: ROWS_SHOWN}, signal),
-  );
-  if (table.kind !== 'ready')
-    return <StandIn of={table} what={`the ${name}`} title="The table cannot be shown" />;
-  const {columns, rows, total} = table.value;
-  return (
-    <div class="tl-dock-body">
-      <table class="tl-dock-table tl-dock-list-table">
-        <thead>
-          <tr>
-            {columns.map(column => (
-              <th
-                key={column.id}
-                scope="col"
-                class={isNumber(column) ? '' : 'is-text'}
-                title={column.definition}
-              >
-                {column.label}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, index) => (
-            <tr key={index}>
-              {columns.map((column, i) => {
-                const text = formatRowCell(columns, row, i);
-                return (
-                  <td
-                    key={column.id}
-                    class={isNumber(column) ? '' : 'is-text'}
-                    title={exactCell(column, row.cells[i])}
-                  >
-                    {i === 0 ? (
-                      <ViewLink
-                        view={{
-                          selection: selectionOf(row),
-                          window: model.asWindow(around(row)),
-                        }}
-                      >
-                        {text}
-                      </ViewLink>
-                    ) : (
-                      text
-                    )}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <p class="tl-muted tl-dock-sum">
-        {rows.length < total && `${formatCount(rows.length)} of ${formatCount(total)}; `}
-        <ViewLink view={{page: 'kernels', tableName: name, selection: undefined}}>
-          all in Tables
-        </ViewLink>
-      </p>
-    </div>
-  );
-}
-
-/** A row with half of its length to each side. */
-function around(row: TableRow): Span {
-  const t0 = row.start_ns ?? 0;
-  const dur = Math.max(1000, row.dur_ns ?? 0);
-  return {t0: t0 - dur / 2, t1: t0 + dur * 1.5};
 }
 
 // ---- search hits

@@ -1,8 +1,8 @@
 import type {JSX} from 'preact';
-import {useEffect, useState} from 'preact/hooks';
 import {IconCheck, IconCopy} from './icons';
+import {useSaid} from './said';
 
-const SHOWN_MS = 1600;
+const COPIED = /* text */ 'copied';
 
 /** Typographic spaces become plain spaces. */
 function pasteable(text: string): string {
@@ -27,12 +27,7 @@ export async function copyText(text: string): Promise<boolean> {
 }
 
 export function CopyButton({text, label = 'Copy'}: {text: string; label?: string}): JSX.Element {
-  const [state, setState] = useState<'idle' | 'done' | 'failed'>('idle');
-  useEffect(() => {
-    if (state === 'idle') return undefined;
-    const timer = setTimeout(() => setState('idle'), SHOWN_MS);
-    return () => clearTimeout(timer);
-  }, [state]);
+  const [said, setSaid] = useSaid();
   return (
     <button
       type="button"
@@ -41,12 +36,14 @@ export function CopyButton({text, label = 'Copy'}: {text: string; label?: string
       title={label}
       onClick={event => {
         event.stopPropagation();
-        void copyText(pasteable(text)).then(done => setState(done ? 'done' : 'failed'));
+        void copyText(pasteable(text)).then(done =>
+          setSaid(done ? COPIED : 'select the text and copy it'),
+        );
       }}
     >
-      {state === 'done' ? <IconCheck /> : <IconCopy />}
+      {said === COPIED ? <IconCheck /> : <IconCopy />}
       <span class="copy-word" role="status">
-        {state === 'done' ? 'copied' : state === 'failed' ? 'select the text and copy it' : ''}
+        {said}
       </span>
     </button>
   );

@@ -62,7 +62,7 @@ export function likenessOf(name: string, code: string): Likeness | undefined {
   if (kind) return {what: kind.what, advice: kind.advice, command: kind.command?.(quoted(name))};
   if (/\.json(\.gz|\.zst)?$/i.test(name))
     return {
-      what: 'JSON',
+      what: 'JSON, by its name',
       advice:
         code === 'limit'
           ? 'It is larger, or deeper, than the limits of this server.'

@@ -388,6 +388,12 @@ function Changed({run}: {run: JournalRun}): JSX.Element {
   if (!compared) return <p class="muted">Not compared with the run before it yet.</p>;
   const {prediction, result} = compared;
   const several = compared.change_count > 1 && !compared.is_one_change;
+  if (compared.verdict === 'unknown')
+    return (
+      <p class="journal-changed">
+        {`Not compared with the run before it: ${compared.why_not}. A is that run, B this one.`}
+      </p>
+    );
   return (
     <div class="journal-changed">
       <p class={several ? 'journal-several' : ''}>

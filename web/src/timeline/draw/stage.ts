@@ -91,10 +91,6 @@ export class Stage {
     this.observe();
   }
 
-  get rendererName(): string {
-    return this.renderer.name;
-  }
-
   close(): void {
     for (const dispose of this.disposers) dispose();
     cancelAnimationFrame(this.frameHandle);
