@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/result/vocabulary.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -18,8 +19,9 @@ static bool is_among(uint32_t part, const uint32_t *parts, uint32_t count)
 }
 
 /** Parts that a kind of finding may claim, those of its cause first; then, where it is about idle time,
- *  the rest of that: what holds up the host has many names on the device. 0 ends the list. */
-static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT])
+ *  the rest of that: what holds up the host has many names on the device. */
+static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT],
+                       uint32_t *ret_count)
 {
 #define IDLE(cause) (LAC_PART_IDLE + (cause))
     /* a call that copies stops the host, which then has nothing launched ahead */
@@ -28,6 +30,9 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
     static const uint32_t of_comm[] = {LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)};
     static const uint32_t of_launches[] = {IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)};
     static const uint32_t of_host[] = {IDLE(LAC_CAUSE_HOST), IDLE(LAC_CAUSE_LAUNCH)};
+    /* operations that are not launched any more do not run either */
+    static const uint32_t work[] = {LAC_PART_EXPOSED_MEMSET, LAC_PART_EXPOSED_COPY,
+                                    LAC_PART_COMPUTE};
 #undef IDLE
     const struct lac_finding_type *type = lac_finding_type(kind);
     enum lac_cause cause = type->is_about_loading ? LAC_CAUSE_DATA_WAIT : type->cause;
@@ -47,9 +52,11 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
             parts[count++] = part;
         }
     }
-    if (count < LAC_TIME_PART_COUNT) {
-        parts[count] = 0;
+    if (kind == LAC_FINDING_SLOW_OPTIMIZER || kind == LAC_FINDING_ZERO_GRAD_FILLS) {
+        memcpy(parts + count, work, sizeof(work));
+        count += LAC_COUNT_OF(work);
     }
+    *ret_count = count;
 }
 
 /** Claim `cost_ns` of the partition, at most `work_ns` of it of the device's own work. @return how much
@@ -61,12 +68,13 @@ static int64_t claim(const struct lac_time_partition *partition, struct lac_find
     /* less work on the device may be less to launch, too */
     uint32_t parts[LAC_TIME_PART_COUNT] = {LAC_PART_COMPUTE, LAC_PART_IDLE + LAC_CAUSE_LAUNCH,
                                            LAC_PART_IDLE + LAC_CAUSE_HOST};
+    uint32_t count = 3;
     int64_t left_ns = cost_ns;
     memset(finding->part_ns, 0, sizeof(finding->part_ns));
     if (!is_work) {
-        list_parts(finding->kind, parts);
+        list_parts(finding->kind, parts, &count);
     }
-    for (uint32_t i = 0; i < LAC_TIME_PART_COUNT && (i == 0 || parts[i] != 0); i++) {
+    for (uint32_t i = 0; i < count; i++) {
         int64_t there_ns = partition->part_ns[parts[i]];
         there_ns = parts[i] == LAC_PART_COMPUTE && work_ns < there_ns ? work_ns : there_ns;
         finding->part_ns[parts[i]] = left_ns < there_ns ? left_ns : there_ns;
