@@ -238,17 +238,6 @@ static void weigh_few_steps(struct lac_analysis *analysis)
     }
 }
 
-/** What proposes no change has no gain. */
-static void drop_gains_of_facts(struct lac_analysis *analysis)
-{
-    for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        struct lac_finding *finding = &analysis->findings[i];
-        if (finding->change[0] == '\0') {
-            lac_finding_forget_gain(finding);
-        }
-    }
-}
-
 /** What to do first: by what the change gains times how sure that is; of a wait whose gain is not known,
  *  what it costs stands for it. What every step pays before what is paid once; "the GPU is the
  *  limit" before what gains less than a percent. */
@@ -371,7 +360,9 @@ void lac_findings_make(struct lac_facts *facts)
     }
     weigh_data_wait(analysis);
     weigh_few_steps(analysis);
-    drop_gains_of_facts(analysis);
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        lac_finding_settle(facts, &analysis->findings[i]);
+    }
     put_in_order(analysis);
     tell_alternatives(analysis);
     if ((subjects & FOR_BATCHES) != 0) {

@@ -8,7 +8,8 @@
 
 /* -- of all findings -- */
 
-/* What gains less is no change to propose: steps of one run differ by as much. */
+/* What gains less is no change to propose: steps of one run differ by as much. Nor is idle time under other
+ * names counted that goes with a finding's own. */
 #define GAIN_MIN_PCT 1.0
 /* What is expected to be left of waits that a change takes away. */
 #define WAITS_LEFT_MID 0.05
