@@ -6,7 +6,7 @@ For every shipped trace, the demonstration's series and simulated jobs (random l
 - cost and gain are percent of one number, the mean step;
 - of the GPU's own work no case takes more than the cost claims of it;
 - what the cost holds beside the number in the title is said in the title, a percent of the step or more;
-- what proposes no change has no gain and no effort.
+- what proposes no change has no gain and no effort; the plan does not save what no finding may take.
 
 LACUNA names the program (default build/lacuna). LACUNA_TABLE=1 lists each finding's cost and gain. 20 loops and a
 job of each kind; with LACUNA_SOAK=1 200 loops and 20 jobs.
@@ -102,6 +102,19 @@ def wrong_findings(analysis):
         yield from (f"{name} gains {gain['low']} to {gain['high']} %: {wrong}" for wrong in wrongs)
 
 
+def wrong_plan(analysis):
+    """A plan, each step of which a finding proposes, that takes more than all findings claim."""
+    partition, plan = analysis.get("partition"), analysis.get("plan") or []
+    gaining = [finding for finding in analysis["findings"] if finding["gain_pct"]["mid"] is not None]
+    is_of_findings = {step["brief"] for step in plan} <= {finding["brief"] for finding in gaining}
+    if not plan or not is_of_findings or not partition or partition["per"] == "recording":
+        return
+    can_ns = sum(min(ns, sum(finding["parts_ns"].get(part, 0) for finding in gaining))
+                 for part, ns in partition["parts_ns"].items())
+    if partition["total_ns"] - plan[-1]["step_ns"] > can_ns + SLACK_NS:
+        yield f"the plan ends at {plan[-1]['step_ns']} ns, of which no finding takes {partition['total_ns'] - can_ns}"
+
+
 def table(where, analysis):
     for finding in analysis["findings"]:
         gain = finding["gain_pct"]
@@ -115,7 +128,7 @@ def examine(name, paths):
     for where, analysis in some:
         table(name + where, analysis)
     return [f"{name}{where}: {wrong}" for where, analysis in some
-            for wrong in wrong_findings(analysis)], sum(len(a["findings"]) for _, a in some)
+            for wrong in (*wrong_findings(analysis), *wrong_plan(analysis))], sum(len(a["findings"]) for _, a in some)
 
 
 def examine_kind(job):
