@@ -41,6 +41,48 @@ static uint32_t count_left_out(enum lac_step_left_out why)
     return count;
 }
 
+/** Ten steps of 400 kernels. A launch takes the host `launch_us`, and 5 us pass between two; where 512 are
+ *  ahead of the device, it waits until that has taken one. */
+static void draw_queue(double launch_us, double kernel_us)
+{
+    enum { LAUNCHES = 400, STEPS = 10, ROOM = 512 };
+    static double begun_us[LAUNCHES * STEPS];
+    double host_us = 0.0;
+    double free_us = 0.0;
+    double mark_us = 0.0;
+    sheet_blank();
+    for (uint32_t i = 0; i < LAUNCHES * STEPS; i++) {
+        double end_us = host_us + launch_us;
+        if (i >= ROOM) {
+            end_us = fmax(end_us, begun_us[i - ROOM]);
+        }
+        begun_us[i] = fmax(end_us, free_us);
+        free_us = begun_us[i] + kernel_us;
+        sheet_corr++;
+        sheet_add("main call %.3f %.3f #%u cudaLaunchKernel\n", host_us, end_us - host_us,
+                  sheet_corr);
+        sheet_add("gpu0.7 kernel %.3f %.3f #%u dgrad_kernel\n", begun_us[i], kernel_us, sheet_corr);
+        host_us = end_us + 5.0;
+        if ((i + 1) % LAUNCHES == 0) {
+            mark(mark_us, host_us, (int)(i / LAUNCHES));
+            mark_us = host_us;
+        }
+    }
+}
+
+START_TEST(a_launch_that_a_full_queue_holds_up_is_no_work_of_the_host)
+{
+    draw_queue(5.0, 50.0); /* each for less than 100 us: 10 us a kernel are the host's, not 50 */
+    sheet_diagnose(NULL, 0);
+    ck_assert_int_eq(analysis->step_mean_ns, 20000000);
+    ck_assert(analysis->needs.host_ns > 3800000 && analysis->needs.host_ns < 4200000);
+    draw_queue(45.0, 30.0); /* launches that are as slow themselves */
+    sheet_diagnose(NULL, 0);
+    ck_assert_int_eq(analysis->step_mean_ns, 20000000);
+    ck_assert(analysis->needs.host_ns > 19000000);
+}
+END_TEST
+
 /** Ten steps of 1 ms on the device, two of them before a validation; the first mark waits for work from
  *  before the recording. */
 static void draw_with_validation(void)
@@ -596,6 +638,7 @@ int main(void)
     Suite *suite = suite_create("diagnose_pace");
     TCase *tcase = tcase_create("pace");
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
+    tcase_add_test(tcase, a_launch_that_a_full_queue_holds_up_is_no_work_of_the_host);
     tcase_add_test(tcase, a_step_before_a_validation_is_a_training_step_without_a_length);
     tcase_add_test(tcase, phases_are_what_the_host_was_at);
     tcase_add_test(tcase, what_the_host_does_is_counted_between_its_marks);

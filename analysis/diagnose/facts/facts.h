@@ -225,6 +225,10 @@ LAC_MUST_USE enum lac_status lac_main_host_choose(struct lac_facts *facts);
 /** Leave marks and waits to the main host where several processes train side by side, each on its
  *  own device: steps are its steps. Once the gaps of all devices have their causes. */
 LAC_MUST_USE enum lac_status lac_main_host_follow(struct lac_facts *facts);
+/** held_launches.c: add what a full queue holds up launches of the main host by, however short.
+ *  O(launches) of one thread and stream, else n log n; 24 bytes each. */
+LAC_MUST_USE enum lac_status lac_held_launches_collect(const struct lac_facts *facts,
+                                                       struct lac_spans *held);
 /* pauses.c: when our own recorder did not record; steps with a hole in them are no steps */
 LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_facts *facts);
 void lac_pauses_leave_out(struct lac_facts *facts);

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/result/vocabulary.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -18,8 +19,9 @@ static bool is_among(uint32_t part, const uint32_t *parts, uint32_t count)
 }
 
 /** Parts that a kind of finding may claim, those of its cause first; then, where it is about idle time,
- *  the rest of that: what holds up the host has many names on the device. 0 ends the list. */
-static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT])
+ *  the rest of that: what holds up the host has many names on the device. */
+static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT],
+                       uint32_t *ret_count)
 {
 #define IDLE(cause) (LAC_PART_IDLE + (cause))
     /* a call that copies stops the host, which then has nothing launched ahead */
@@ -28,6 +30,9 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
     static const uint32_t of_comm[] = {LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)};
     static const uint32_t of_launches[] = {IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)};
     static const uint32_t of_host[] = {IDLE(LAC_CAUSE_HOST), IDLE(LAC_CAUSE_LAUNCH)};
+    /* operations that are not launched any more do not run either */
+    static const uint32_t work[] = {LAC_PART_EXPOSED_MEMSET, LAC_PART_EXPOSED_COPY,
+                                    LAC_PART_COMPUTE};
 #undef IDLE
     const struct lac_finding_type *type = lac_finding_type(kind);
     enum lac_cause cause = type->is_about_loading ? LAC_CAUSE_DATA_WAIT : type->cause;
@@ -47,9 +52,11 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
             parts[count++] = part;
         }
     }
-    if (count < LAC_TIME_PART_COUNT) {
-        parts[count] = 0;
+    if (kind == LAC_FINDING_SLOW_OPTIMIZER || kind == LAC_FINDING_ZERO_GRAD_FILLS) {
+        memcpy(parts + count, work, sizeof(work));
+        count += LAC_COUNT_OF(work);
     }
+    *ret_count = count;
 }
 
 /** Claim `cost_ns` of the partition, at most `work_ns` of it of the device's own work. @return how much
@@ -61,18 +68,87 @@ static int64_t claim(const struct lac_time_partition *partition, struct lac_find
     /* less work on the device may be less to launch, too */
     uint32_t parts[LAC_TIME_PART_COUNT] = {LAC_PART_COMPUTE, LAC_PART_IDLE + LAC_CAUSE_LAUNCH,
                                            LAC_PART_IDLE + LAC_CAUSE_HOST};
+    uint32_t count = 3;
     int64_t left_ns = cost_ns;
     memset(finding->part_ns, 0, sizeof(finding->part_ns));
     if (!is_work) {
-        list_parts(finding->kind, parts);
+        list_parts(finding->kind, parts, &count);
     }
-    for (uint32_t i = 0; i < LAC_TIME_PART_COUNT && (i == 0 || parts[i] != 0); i++) {
+    for (uint32_t i = 0; i < count; i++) {
         int64_t there_ns = partition->part_ns[parts[i]];
         there_ns = parts[i] == LAC_PART_COMPUTE && work_ns < there_ns ? work_ns : there_ns;
         finding->part_ns[parts[i]] = left_ns < there_ns ? left_ns : there_ns;
         left_ns -= finding->part_ns[parts[i]];
     }
     return cost_ns - left_ns;
+}
+
+static void fill_steps(const struct lac_facts *facts, struct lac_finding *finding,
+                       const double step_ns[LAC_CASE_COUNT_])
+{
+    double now_ns = facts->time->step_ns;
+    double best_ns = fmin(now_ns, fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]));
+    double worst_ns = fmin(now_ns, fmax(step_ns[LAC_CASE_WORST], step_ns[LAC_CASE_MID]));
+    double mid_ns = fmin(now_ns, step_ns[LAC_CASE_MID]);
+    finding->step_low_ns = lac_round(best_ns);
+    finding->step_mid_ns = lac_round(mid_ns);
+    finding->step_high_ns = lac_round(worst_ns);
+    finding->gain_low_pct = 100.0 * (now_ns - worst_ns) / now_ns;
+    finding->gain_mid_pct = 100.0 * (now_ns - mid_ns) / now_ns;
+    finding->gain_high_pct = 100.0 * (now_ns - best_ns) / now_ns;
+}
+
+/** Whether its cost is told by parts of the partition. */
+static bool claims_parts(const struct lac_finding *finding)
+{
+    bool claims = false;
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        claims = claims || finding->part_ns[part] > 0;
+    }
+    return claims;
+}
+
+/** Idle time of a step that the finding does not claim. */
+static double other_idle_ns(const struct lac_facts *facts, const struct lac_finding *finding)
+{
+    bool is_of_idle = lac_finding_type(finding->kind)->cause != LAC_CAUSE_COUNT_;
+    double left_ns = 0.0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        left_ns += facts->time->idle_ns[cause] -
+                   (double)finding->part_ns[lac_time_part_of((enum lac_cause)cause)];
+    }
+    if (is_of_idle && !claims_parts(finding)) { /* the partition is not of a step */
+        left_ns -= (double)finding->cost_ns_per_step;
+    }
+    return fmax(0.0, left_ns);
+}
+
+/**
+ * No case takes more of the step than there is to take: what the finding costs and, where that is
+ * enough to be said beside it, idle time under other names that goes with it. The device's own work
+ * stays what it is, as far as the cost is not of that.
+ */
+static void keep_within_cost(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    if (finding->cost_ns_per_step == LAC_UNKNOWN_NS || finding->step_low_ns == LAC_UNKNOWN_NS) {
+        return;
+    }
+    double now_ns = facts->time->step_ns;
+    double most_ns = (double)finding->cost_ns_per_step;
+    double best_ns = now_ns - (double)finding->step_low_ns;
+    double mid_ns = now_ns - (double)finding->step_mid_ns;
+    double worst_ns = now_ns - (double)finding->step_high_ns;
+    double beside_ns = fmin(best_ns - most_ns, other_idle_ns(facts, finding));
+    if (lac_pct_of_step(facts, beside_ns) >= GAIN_MIN_PCT) {
+        most_ns += beside_ns;
+    }
+    if (best_ns <= most_ns) {
+        return;
+    }
+    double part = mid_ns > most_ns ? most_ns / best_ns : 1.0;
+    const double steps[LAC_CASE_COUNT_] = {now_ns - most_ns, now_ns - part * mid_ns,
+                                           now_ns - part * worst_ns};
+    fill_steps(facts, finding, steps);
 }
 
 void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns)
@@ -92,6 +168,7 @@ void lac_finding_cost_of(const struct lac_facts *facts, struct lac_finding *find
                                           lac_round(fmin(work_ns, facts->time->step_ns)));
     }
     finding->cost_pct = lac_pct_of_step(facts, (double)finding->cost_ns_per_step);
+    keep_within_cost(facts, finding);
 }
 
 const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_finding *finding)
@@ -113,16 +190,8 @@ const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_fi
 void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_finding *finding,
                                 const double step_ns[LAC_CASE_COUNT_])
 {
-    double now_ns = facts->time->step_ns;
-    double best_ns = fmin(now_ns, fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]));
-    double worst_ns = fmin(now_ns, fmax(step_ns[LAC_CASE_WORST], step_ns[LAC_CASE_MID]));
-    double mid_ns = fmin(now_ns, step_ns[LAC_CASE_MID]);
-    finding->step_low_ns = lac_round(best_ns);
-    finding->step_mid_ns = lac_round(mid_ns);
-    finding->step_high_ns = lac_round(worst_ns);
-    finding->gain_low_pct = 100.0 * (now_ns - worst_ns) / now_ns;
-    finding->gain_mid_pct = 100.0 * (now_ns - mid_ns) / now_ns;
-    finding->gain_high_pct = 100.0 * (now_ns - best_ns) / now_ns;
+    fill_steps(facts, finding, step_ns);
+    keep_within_cost(facts, finding);
 }
 
 void lac_finding_note(const struct lac_facts *facts, enum lac_finding_kind kind,
@@ -130,13 +199,6 @@ void lac_finding_note(const struct lac_facts *facts, enum lac_finding_kind kind,
 {
     facts->time->mids[kind] = *mid;
     facts->time->has_mid[kind] = true;
-}
-
-/** Whether the change leaves the device's work as it is: then a step takes that long at least. */
-static bool keeps_device_work(const struct lac_what_if_changes *what_if)
-{
-    return what_if->layout_nhwc <= 0 && what_if->pinned <= 0 && what_if->async_copies <= 0 &&
-           what_if->comm < 0.0 && what_if->kernels < 0.0;
 }
 
 /** Whether the step with the change would be shorter yet if every batch were there in time. */
@@ -166,7 +228,6 @@ void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *fin
                           const struct lac_what_if_changes *what_if)
 {
     double step_ns[LAC_CASE_COUNT_];
-    double least_ns = keeps_device_work(what_if) ? facts->time->busy_ns : 0.0;
     bool takes_waits = false;
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
@@ -175,9 +236,6 @@ void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *fin
     takes_waits = leave_a_rest(&changes[LAC_CASE_MID]);
     lac_finding_note(facts, finding->kind, &changes[LAC_CASE_MID]);
     lac_what_if_replays(facts, changes, LAC_CASE_COUNT_, step_ns);
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        step_ns[which] = fmax(least_ns, step_ns[which]);
-    }
     if (takes_waits) { /* also where the device's own work is what is left: it never runs without a gap */
         double best_ns = step_ns[LAC_CASE_BEST];
         step_ns[LAC_CASE_MID] = fmax(step_ns[LAC_CASE_MID],
@@ -203,12 +261,10 @@ bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding
         return false;
     }
     lac_finding_estimate(facts, &estimated, what_if);
+    lac_finding_cost(facts, &estimated, cost_ns);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;
     }
-    /* with it goes idle time of other names: of launches that it holds up */
-    double gone_ns = facts->time->step_ns - (double)estimated.step_low_ns;
-    lac_finding_cost(facts, &estimated, fmax(cost_ns, gone_ns));
     estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
     estimated.confidence = 0.75;
     *finding = estimated;
@@ -249,10 +305,10 @@ bool lac_finding_open_changes(const struct lac_facts *facts, struct lac_finding 
     lac_what_if_replays(facts, changes, LAC_CASE_COUNT_, steps);
     lac_finding_note(facts, finding->kind, &changes[LAC_CASE_MID]);
     lac_finding_estimate_steps(facts, &estimated, steps);
+    lac_finding_cost(facts, &estimated, cost_ns);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something else hides it: nothing to propose */
         return false;
     }
-    lac_finding_cost(facts, &estimated, cost_ns);
     estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
     estimated.confidence = 0.6;
     *finding = estimated;
@@ -269,6 +325,34 @@ void lac_finding_forget_gain(struct lac_finding *finding)
 {
     finding->gain_low_pct = finding->gain_mid_pct = finding->gain_high_pct = (double)NAN;
     finding->step_low_ns = finding->step_mid_ns = finding->step_high_ns = LAC_UNKNOWN_NS;
+}
+
+void lac_finding_settle(const struct lac_facts *facts, struct lac_finding *finding)
+{
+    if (finding->change[0] == '\0') { /* what proposes no change has no gain */
+        lac_finding_forget_gain(finding);
+    }
+    if (finding->cost_ns_per_step == LAC_UNKNOWN_NS || finding->step_low_ns == LAC_UNKNOWN_NS) {
+        return;
+    }
+    const struct lac_time_partition *partition = &facts->analysis->partition;
+    int64_t gone_ns = lac_round(facts->time->step_ns) - finding->step_low_ns;
+    int64_t rest_ns = gone_ns - finding->cost_ns_per_step;
+    if (rest_ns <= 0) {
+        return;
+    }
+    struct lac_text **texts = &facts->analysis->texts;
+    finding->title = lac_texts_add(texts, "%s; the change can also remove %s of other idle time",
+                                   finding->title, lac_format_ns(rest_ns).text);
+    bool claims = claims_parts(finding);
+    for (uint32_t part = LAC_PART_IDLE; part < LAC_TIME_PART_COUNT && claims; part++) {
+        int64_t there_ns = partition->part_ns[part] - finding->part_ns[part];
+        int64_t taken_ns = there_ns < rest_ns ? there_ns : rest_ns;
+        finding->part_ns[part] += taken_ns;
+        rest_ns -= taken_ns;
+    }
+    finding->cost_ns_per_step = gone_ns;
+    finding->cost_pct = lac_pct_of_step(facts, (double)gone_ns);
 }
 
 /* -- in words -- */

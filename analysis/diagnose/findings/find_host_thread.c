@@ -115,36 +115,25 @@ bool lac_find_host_single_thread(const struct lac_facts *facts, struct lac_findi
 /* -- collections of garbage -------------------------------------------------------------------- */
 
 struct collections {
-    double idle_ns[LAC_CAUSE_COUNT_]; /**< the device idle meanwhile, all kept steps */
+    struct lac_edits *edits; /**< the steps without them */
+    double idle_ns;          /**< the device idle meanwhile, all kept steps */
     uint64_t count;
     uint32_t longest;
     int64_t longest_ns;
 };
 
-/** Idle time of the main device inside [start, end), by cause. */
-static void add_idle(const struct lac_facts *facts, int64_t start_ns, int64_t end_ns,
-                     double idle_ns[LAC_CAUSE_COUNT_])
+/** Idle time of the main device inside [start, end), also behind its last operation. */
+static double idle_inside(const struct lac_facts *facts, int64_t start_ns, int64_t end_ns)
 {
-    const struct lac_analysis *analysis = facts->analysis;
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    uint64_t low = device->first_gap;
-    uint64_t end = device->first_gap + device->gap_count;
-    for (uint64_t high = end; low < high;) { /* the first gap that ends behind the start */
-        uint64_t mid = low + (high - low) / 2;
-        bool is_before = analysis->gaps[mid].start_ns + analysis->gaps[mid].dur_ns <= start_ns;
-        low = is_before ? mid + 1 : low;
-        high = is_before ? high : mid;
+    const struct lac_spans *idle = &facts->device_sets[facts->analysis->main_device].idle;
+    int64_t idle_ns = lac_spans_length_inside(idle, start_ns, end_ns);
+    for (uint64_t i = 0; i < facts->outside_count; i++) {
+        const struct lac_idle_piece *piece = &facts->outside[i];
+        int64_t from_ns = piece->start_ns > start_ns ? piece->start_ns : start_ns;
+        int64_t to_ns = piece->end_ns < end_ns ? piece->end_ns : end_ns;
+        idle_ns += to_ns > from_ns ? lac_spans_length_inside(&facts->kept, from_ns, to_ns) : 0;
     }
-    for (uint64_t g = low; g < end && analysis->gaps[g].start_ns < end_ns; g++) {
-        const struct lac_gap *gap = &analysis->gaps[g];
-        for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
-            int64_t from_ns = analysis->pieces[p].start_ns;
-            int64_t to_ns = from_ns + lac_gap_piece_dur_ns(analysis, p);
-            from_ns = from_ns > start_ns ? from_ns : start_ns;
-            to_ns = to_ns < end_ns ? to_ns : end_ns;
-            idle_ns[analysis->pieces[p].cause] += to_ns > from_ns ? (double)(to_ns - from_ns) : 0.0;
-        }
-    }
+    return (double)idle_ns;
 }
 
 /** Ranges named "gc" on threads of the main host, in kept steps. */
@@ -164,8 +153,10 @@ static void collect(const struct lac_facts *facts, uint32_t name, struct collect
                 lac_spans_length_inside(&facts->host_kept, start_ns, start_ns + 1) == 0) {
                 continue;
             }
+            int64_t end_ns = start_ns + slices->dur_ns[i];
             collections->count++;
-            add_idle(facts, start_ns, start_ns + slices->dur_ns[i], collections->idle_ns);
+            collections->idle_ns += idle_inside(facts, start_ns, end_ns);
+            lac_edits_host_time(collections->edits, t, start_ns, end_ns, 0.0);
             if (slices->dur_ns[i] > collections->longest_ns) {
                 collections->longest_ns = slices->dur_ns[i];
                 collections->longest = (uint32_t)i;
@@ -178,26 +169,18 @@ bool lac_find_gc_pauses(const struct lac_facts *facts, struct lac_finding *findi
 {
     static const double left[LAC_CASE_COUNT_] = {0.0, 0.1, 0.5};
     struct lac_analysis *analysis = facts->analysis;
-    const struct lac_step_time *time = facts->time;
     uint32_t name = lac_strings_find(&facts->model->strings, "gc", 2);
     if (name == 0 || name == LAC_NONE || facts->main_host == LAC_NONE) {
         return false;
     }
-    struct collections collections = {.longest = LAC_NONE};
+    struct collections collections = {.edits = lac_edits_begin(facts, finding->kind),
+                                      .longest = LAC_NONE};
     collect(facts, name, &collections);
-    double steps = (double)analysis->step_kept_count;
-    double cost_ns = 0.0;
+    double cost_ns = collections.idle_ns / (double)analysis->step_kept_count;
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         lac_change_clear(&changes[which]);
-    }
-    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        double idle_ns = collections.idle_ns[cause] / steps;
-        cost_ns += idle_ns;
-        for (int which = 0; which < LAC_CASE_COUNT_ && time->idle_ns[cause] > 0.0; which++) {
-            double share = fmin(1.0, idle_ns / time->idle_ns[cause]);
-            changes[which].idle_factor[cause] = 1.0 - share * (1.0 - left[which]);
-        }
+        lac_change_edit(&changes[which], collections.edits, 1.0 - left[which]);
     }
     if (!lac_finding_open_changes(facts, finding, cost_ns, COST_MIN_PCT, changes)) {
         return false;

@@ -180,8 +180,7 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
     double steps = facts->step_operations->steps;
     finding->title = lac_texts_add(
         &analysis->texts,
-        "The optimizer updates parameters one by one: the GPU waits %s "
-        "of every %s step for it (%s)%s",
+        "The optimizer updates parameters one by one: it costs %s of every %s step (%s)%s",
         lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text, lac_finding_parts(facts, finding));
     finding->why = lac_texts_add(
@@ -248,10 +247,11 @@ bool lac_find_slow_optimizer(const struct lac_facts *facts, struct lac_finding *
         lac_change_optimizer(facts, host_saved[which], cost_ns, &changes[which]);
     }
     bool pins_first = needs_pinned(facts, changes);
-    /* what the device waits for it is what goes without it: other waits may take its place */
+    /* what goes without it: other waits may take its place */
     double gone_ns = facts->time->step_ns - lac_what_if_replay(facts, &changes[LAC_CASE_BEST]);
-    cost_ns = fmin(cost_ns, fmax(0.0, gone_ns));
-    if (!lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
+    if (lac_pct_of_step(facts, cost_ns) < COST_OF_WORK_MIN_PCT ||
+        !lac_finding_open_changes(facts, finding, fmax(0.0, gone_ns), COST_OF_WORK_MIN_PCT,
+                                  changes)) {
         return false;
     }
     finding->confidence = 0.7;

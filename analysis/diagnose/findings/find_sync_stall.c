@@ -289,12 +289,11 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
         return false;
     }
     lac_finding_estimate(facts, finding, what_if);
+    lac_finding_cost(facts, finding, (double)(analysis->step_mean_ns - finding->step_low_ns));
     if (finding->gain_mid_pct < BEHIND_GAIN_PCT ||
         is_said_already(analysis, SAID_ALREADY_MIN * finding->gain_mid_pct)) {
         return false;
     }
-    double gain_ns = (double)(analysis->step_mean_ns - finding->step_mid_ns);
-    lac_finding_cost(facts, finding, gain_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->title = lac_texts_add(
         &analysis->texts,

@@ -238,20 +238,9 @@ static void weigh_few_steps(struct lac_analysis *analysis)
     }
 }
 
-/** What proposes no change has no gain. */
-static void drop_gains_of_facts(struct lac_analysis *analysis)
-{
-    for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        struct lac_finding *finding = &analysis->findings[i];
-        if (finding->change[0] == '\0') {
-            lac_finding_forget_gain(finding);
-        }
-    }
-}
-
 /** What to do first: by what the change gains times how sure that is; of a wait whose gain is not known,
- *  what it costs stands for it. What every step pays before what is paid once; "the GPU is the
- *  limit" before what gains less than a percent. */
+ *  what it costs stands for it. What every step pays before what is paid once. "The GPU is the limit" has
+ *  no gain: it stands where one percent would. */
 static double rank_of(const struct lac_finding *finding)
 {
     if (lac_finding_says_it_all(finding)) {
@@ -270,9 +259,6 @@ static double rank_of(const struct lac_finding *finding)
         return RANK_OF_FACTS;
     }
     double rank = finding->confidence * finding->gain_mid_pct;
-    if (type->place == LAC_PLACE_UNSURE && finding->severity == LAC_SEVERITY_INFO) {
-        return fmin(RANK_OF_UNSURE, rank);
-    }
     return finding->is_one_time_cost ? fmin(RANK_OF_ONCE, rank) : rank;
 }
 
@@ -291,6 +277,25 @@ static bool comes_before(const struct lac_finding *a, const struct lac_finding *
     double rank_a = rank_of(a);
     double rank_b = rank_of(b);
     return rank_a > rank_b || (rank_a == rank_b && strcmp(a->id, b->id) < 0);
+}
+
+/** "The GPU is the limit" is no remark, and comes before those. */
+static void put_limit_before_remarks(struct lac_analysis *analysis)
+{
+    uint32_t first = 0;
+    while (first < analysis->finding_count &&
+           analysis->findings[first].severity > LAC_SEVERITY_INFO) {
+        first++;
+    }
+    for (uint32_t i = first + 1; i < analysis->finding_count; i++) {
+        struct lac_finding finding = analysis->findings[i];
+        if (lac_finding_type(finding.kind)->place == LAC_PLACE_LIMIT) {
+            memmove(&analysis->findings[first + 1], &analysis->findings[first],
+                    (i - first) * sizeof(finding));
+            analysis->findings[first] = finding;
+            return;
+        }
+    }
 }
 
 /** By rank, then id; those of one id stay as they were found. Then, once from the top, what takes less
@@ -371,8 +376,11 @@ void lac_findings_make(struct lac_facts *facts)
     }
     weigh_data_wait(analysis);
     weigh_few_steps(analysis);
-    drop_gains_of_facts(analysis);
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        lac_finding_settle(facts, &analysis->findings[i]);
+    }
     put_in_order(analysis);
+    put_limit_before_remarks(analysis);
     tell_alternatives(analysis);
     if ((subjects & FOR_BATCHES) != 0) {
         lac_plan_make(facts);

@@ -23,7 +23,11 @@ void lac_views_choose(struct lac_facts *facts);
 
 /* -- for finders ------------------------------------------------------------------------------ */
 
-/** Cost in ns of a step: what there is of it in the partition, of the parts of its cause first. */
+/**
+ * Cost in ns of a step: what there is of it in the partition, of the parts of its cause first. It is what
+ * the title says. Of the step no case of the gain takes more than that and, where the replay shows
+ * it, idle time under other names that goes with it (lac_finding_settle() adds and says it).
+ */
 void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns);
 /** The same of a finding about the device's work, of which at most `work_ns` can go; the rest is idle
  *  time that goes with its launches. */
@@ -39,6 +43,12 @@ void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *fin
 void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_finding *finding,
                                 const double step_ns[LAC_CASE_COUNT_]);
 
+/**
+ * Cost and gain of a finding that is complete, in one: it has no gain where it proposes no change, and
+ * its cost is at least what the best case gains. What is more than the title says is said behind it.
+ */
+void lac_finding_settle(const struct lac_facts *facts, struct lac_finding *finding);
+
 /** Whether it makes everything else that the trace shows beside the point. */
 bool lac_finding_says_it_all(const struct lac_finding *finding);
 
@@ -47,7 +57,7 @@ enum lac_severity lac_severity_of_gain(double gain_pct);
 
 /**
  * Estimate a finding, when both are worth saying: cost from `cost_min_pct` of the step, gain from
- * one percent. Its cost is `cost_ns`, or what the best case of the replay gains where that is more.
+ * one percent.
  *
  * @return whether they are; where not, nothing was filled
  */

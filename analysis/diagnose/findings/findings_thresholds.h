@@ -8,7 +8,8 @@
 
 /* -- of all findings -- */
 
-/* What gains less is no change to propose: steps of one run differ by as much. */
+/* What gains less is no change to propose: steps of one run differ by as much. Nor is idle time under other
+ * names counted that goes with a finding's own. */
 #define GAIN_MIN_PCT 1.0
 /* What is expected to be left of waits that a change takes away. */
 #define WAITS_LEFT_MID 0.05
@@ -27,14 +28,13 @@
 #define WARNING_GAIN_PCT  3.0
 /* Part of what a finding costs that one before it claims as well, from which on they are alternatives. */
 #define SAME_TIME_MIN 0.8
-/* Ranks are percent gained times confidence. "GPU-bound" stands where one percent would; a remark that
- * the trace cannot confirm right behind it, then what is paid once, what has no gain last. Of two within a third of each other the one that takes less
- * comes first. */
-#define NEAR_TIE_MIN   1.5
-#define RANK_OF_LIMIT  1.0
-#define RANK_OF_UNSURE 0.9
-#define RANK_OF_ONCE   0.5
-#define RANK_OF_FACTS  (-1.0)
+/* Ranks are percent gained times confidence. "GPU-bound" stands where one percent would, and before all
+ * remarks; then what is paid once, what has no gain last. Of two within a third of each other the one that
+ * takes less comes first. */
+#define NEAR_TIE_MIN  1.5
+#define RANK_OF_LIMIT 1.0
+#define RANK_OF_ONCE  0.5
+#define RANK_OF_FACTS (-1.0)
 /* What repeats without a name is spoken of where its mean is known this well (percent); and steps of
  * inference, where there are two. */
 #define REPETITION_UNCERTAIN_MAX_PCT 10.0

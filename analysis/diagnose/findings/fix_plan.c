@@ -4,7 +4,7 @@
  * word changes (workers, pinned memory, the layout) may come in before it is worth one. Gains of
  * findings overlap; a plan never counts the same time twice. It begins with the first finding, whose
  * promise is its first step; each step behind it is as much shorter as the steps, played with all
- * changes so far, become by one more.
+ * changes so far, become by one more, and never shorter than the device's work that they leave.
  */
 
 #include "analysis/crew/crew.h"
@@ -22,6 +22,7 @@ struct state {
     bool is_made[LAC_FINDING_COUNT_]; /**< the change of that finding */
     double replayed_ns;               /**< the steps played with them */
     double step_ns;                   /**< the step that is promised */
+    double work_ns;                   /**< of the device's own work, what they can take */
 };
 
 /** A change that may come next: everything made so far, and this. */
@@ -134,6 +135,27 @@ static const struct lac_finding *proposing(const struct lac_analysis *analysis,
     return proposes ? finding : NULL;
 }
 
+/** Of the device's own work in a step, what the change can take: what its finding claims, else all that
+ *  it shortens or moves. */
+static double work_of(const struct lac_facts *facts, enum lac_finding_kind kind,
+                      const struct lac_change *change)
+{
+    const struct lac_finding *finding = lac_finding_of(facts->analysis, kind);
+    const double *class_ns = facts->time->class_ns;
+    double claimed_ns = 0.0;
+    double work_ns = 0.0;
+    for (int part = 0; part < LAC_PART_IDLE && finding != NULL; part++) {
+        claimed_ns += (double)finding->part_ns[part];
+    }
+    for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
+        work_ns += fmax(0.0, 1.0 - change->factor[op_class]) * class_ns[op_class];
+    }
+    if (change->copies_ahead) {
+        work_ns += class_ns[LAC_OP_COPY_PINNED] + class_ns[LAC_OP_COPY_PAGEABLE];
+    }
+    return fmax(claimed_ns, work_ns);
+}
+
 struct list {
     const struct lac_facts *facts;
     const struct state *state; /**< what was made so far */
@@ -159,6 +181,7 @@ static void add(struct list *list, const struct lac_finding *finding, const char
         .effort = finding != NULL ? finding->effort : lac_finding_type(kind)->effort};
     combine(&candidate->state.change, change);
     candidate->state.is_made[kind] = true;
+    candidate->state.work_ns += work_of(list->facts, kind, change);
 }
 
 /** The change of that finding as it was estimated, else `otherwise`, which may be NULL.
@@ -331,7 +354,8 @@ static double promise_of(const struct lac_facts *facts, const struct state *stat
         strcmp(finding->brief, next->brief) == 0) {
         return (double)finding->step_mid_ns;
     }
-    return state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns);
+    return fmax(facts->time->busy_ns - next->state.work_ns,
+                state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns));
 }
 
 struct plays {

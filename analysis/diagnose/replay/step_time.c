@@ -72,10 +72,18 @@ static enum lac_status measure_host(const struct lac_facts *facts, struct lac_st
     const struct lac_analysis *analysis = facts->analysis;
     const struct lac_host *host = &facts->hosts[facts->main_host];
     const struct lac_spans *busy = &facts->device_sets[analysis->main_device].busy;
+    struct lac_spans held = {0};
+    struct lac_spans waits = {0};
     struct lac_spans full = {0};
     struct lac_spans some = {0};
     struct lac_spans all = {0};
-    enum lac_status status = lac_spans_intersect(&host->queue_full, busy, &full);
+    enum lac_status status = lac_held_launches_collect(facts, &held);
+    if (!status) {
+        status = lac_spans_unite(&host->queue_full, &held, &waits);
+    }
+    if (!status) {
+        status = lac_spans_intersect(&waits, busy, &full);
+    }
     if (!status) {
         status = lac_spans_unite(&host->blocked, &full, &some);
     }
@@ -89,6 +97,8 @@ static enum lac_status measure_host(const struct lac_facts *facts, struct lac_st
             analysis->is_paced_by_device ? (double)analysis->step_host_ns : time->step_ns;
         time->host_ns = fmin(time->step_ns, fmax(0.0, marks_ns - blocked_ns));
     }
+    lac_spans_done(&held);
+    lac_spans_done(&waits);
     lac_spans_done(&full);
     lac_spans_done(&some);
     lac_spans_done(&all);

@@ -18,7 +18,7 @@
  *  (5) the parts of the partition sum to its total, which is the mean kept step or the device's span;
  *      a finding claims no more of a part than there is, and all it claims is its cost;
  *  (6) numbers are possible: lengths within the recording, costs and gains within 0 and 100 percent
- *      of the step, sums within what JSON carries exactly, nothing infinite.
+ *      of the step, no gain above the cost, sums within what JSON carries exactly, nothing infinite.
  */
 
 #include "analysis/diagnose/names/device_peaks.h"   // IWYU pragma: export

@@ -1,5 +1,5 @@
-/* Whether what is said of a trace can be true of any trace: no cost beyond the step, no length
- * beyond the recording, nothing that JSON does not carry. */
+/* Whether what is said of a trace can be true of any trace: no cost beyond the step, no gain beyond the
+ * cost, no length beyond the recording, nothing that JSON does not carry. */
 
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/saturate.h"
@@ -111,6 +111,14 @@ static bool is_band(int64_t low_ns, int64_t mid_ns, int64_t high_ns)
            (is_number(low_ns) && low_ns <= mid_ns && mid_ns <= high_ns && is_number(high_ns));
 }
 
+/** No change saves more of the step than its finding costs. */
+static bool is_paid_for(const struct lac_analysis *analysis, const struct lac_finding *finding)
+{
+    enum { ROUNDED_NS = 1 };
+    return finding->step_low_ns == LAC_UNKNOWN_NS ||
+           analysis->step_mean_ns - finding->step_low_ns <= finding->cost_ns_per_step + ROUNDED_NS;
+}
+
 static bool findings_are_sane(const struct lac_analysis *analysis)
 {
     bool is_sane = true;
@@ -119,7 +127,7 @@ static bool findings_are_sane(const struct lac_analysis *analysis)
         is_sane = is_inside(analysis, finding->cost_ns_per_step) && is_pct(finding->cost_pct) &&
                   is_pct(finding->gain_low_pct) && is_pct(finding->gain_mid_pct) &&
                   is_pct(finding->gain_high_pct) && finding->confidence >= 0.0 &&
-                  finding->confidence <= 1.0 &&
+                  finding->confidence <= 1.0 && is_paid_for(analysis, finding) &&
                   is_band(finding->step_low_ns, finding->step_mid_ns, finding->step_high_ns);
     }
     for (uint32_t i = 0; i < analysis->plan_count && is_sane; i++) {

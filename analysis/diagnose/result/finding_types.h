@@ -42,9 +42,8 @@ const char *lac_change_kind_name(enum lac_change_kind kind);
 /** Where a finding stands among the others. */
 enum lac_finding_place {
     LAC_PLACE_BY_GAIN = 0,
-    LAC_PLACE_FIRST,  /**< when it is critical: then it makes all else beside the point */
-    LAC_PLACE_LIMIT,  /**< before what gains less than a percent */
-    LAC_PLACE_UNSURE, /**< while it is a remark right behind that: the trace cannot confirm it */
+    LAC_PLACE_FIRST, /**< when it is critical: then it makes all else beside the point */
+    LAC_PLACE_LIMIT, /**< before remarks and what gains less than a percent */
 };
 
 struct lac_finding_type {

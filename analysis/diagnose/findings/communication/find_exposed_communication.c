@@ -43,7 +43,9 @@ static void estimate(const struct lac_facts *facts, struct lac_finding *finding,
     struct lac_change change;
     lac_change_clear(&change);
     change.hides_comm = true;
-    double hidden_ns = now_ns - part * fmax(0.0, now_ns - lac_what_if_replay(facts, &change));
+    double least_ns = facts->time->busy_ns - facts->time->exposed_comm_ns; /* what hides it stays */
+    double replayed_ns = fmax(least_ns, lac_what_if_replay(facts, &change));
+    double hidden_ns = now_ns - part * fmax(0.0, now_ns - replayed_ns);
     const double steps[LAC_CASE_COUNT_] = {hidden_ns, 0.5 * (hidden_ns + now_ns), now_ns};
     lac_finding_estimate_steps(facts, finding, steps);
 }

@@ -7,7 +7,6 @@
 
 #include "analysis/diagnose/findings/communication/communication.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -363,13 +362,13 @@ bool lac_find_sync_per_layer(const struct lac_facts *facts, struct lac_finding *
         struct lac_change change;
         lac_change_clear(&change);
         lac_change_edit(&change, edits, share[which]);
-        steps[which] = fmax(facts->time->busy_ns, lac_what_if_replay(facts, &change));
+        steps[which] = lac_what_if_replay(facts, &change);
     }
     lac_finding_estimate_steps(facts, finding, steps);
+    lac_finding_cost(facts, finding, facts->time->step_ns - steps[LAC_CASE_BEST]);
     if (finding->gain_mid_pct < LAYER_SYNC_GAIN_PCT) {
         return false;
     }
-    lac_finding_cost(facts, finding, facts->time->step_ns - steps[LAC_CASE_BEST]);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.7;
     say(facts, finding, &groups, worst);

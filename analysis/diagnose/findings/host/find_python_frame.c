@@ -82,7 +82,7 @@ static bool estimate(const struct lac_facts *facts, const struct lac_python_fram
     double steps[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         double saved_ns = (1.0 - left[which]) * idle_ns;
-        steps[which] = fmax(facts->time->busy_ns, facts->time->step_ns - saved_ns);
+        steps[which] = facts->time->step_ns - saved_ns;
         if (is_played) {
             struct lac_change change;
             lac_change_clear(&change);

@@ -250,16 +250,14 @@ static void propose_count(const struct lac_facts *facts, struct lac_finding *fin
                       (int)wanted, lac_format_ns(finding->step_mid_ns).text);
 }
 
-/** As wide as --what-if answers: the replay may be off by itself. No step is shorter than the device's
- *  work. */
+/** As wide as --what-if answers: the replay may be off by itself. */
 static void widen_band(const struct lac_facts *facts, struct lac_finding *finding)
 {
     double error = lac_replay_error(facts->time);
     double mid_ns = (double)finding->step_mid_ns;
-    double best_ns =
-        fmin((double)finding->step_low_ns, fmax((1.0 - error) * mid_ns, facts->time->busy_ns));
     const double steps[LAC_CASE_COUNT_] = {
-        best_ns, mid_ns, fmax((double)finding->step_high_ns, (1.0 + error) * mid_ns)};
+        fmin((double)finding->step_low_ns, (1.0 - error) * mid_ns), mid_ns,
+        fmax((double)finding->step_high_ns, (1.0 + error) * mid_ns)};
     lac_finding_estimate_steps(facts, finding, steps);
 }
 
