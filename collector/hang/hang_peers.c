@@ -38,6 +38,7 @@ struct peer {
     uint64_t
         seen_ns; /* when what it says changed last; 0: it has not, so it may be of another time */
     uint64_t progress_ns;
+    uint64_t life_ns;
     struct lac_hang_said *said; /* NULL: nothing that is any good */
 };
 
@@ -283,6 +284,14 @@ static bool read_said(int folder, const char *name, struct lac_hang_said *said)
     return length > 0 && lac_hang_said_parse(said, (size_t)length);
 }
 
+/* At the earliest: what is read now was written a look ago. */
+static uint64_t ago(const struct lac_hang_peers *peers, uint64_t now_ns, uint64_t ms)
+{
+    const uint64_t ago_ns = ms * UINT64_C(1000000) + scaled_ns(peers, LOOK_MS);
+
+    return now_ns > ago_ns ? now_ns - ago_ns : 0;
+}
+
 static void take(struct lac_hang_peers *peers, int folder, const char *name, uint32_t number,
                  uint64_t now_ns)
 {
@@ -300,11 +309,9 @@ static void take(struct lac_hang_peers *peers, int folder, const char *name, uin
         return; /* as we know it */
     }
     if (before != NULL) {
-        const uint64_t ago_ns =
-            peers->spare->report.quiet_ms * UINT64_C(1000000) + scaled_ns(peers, LOOK_MS);
-
         peer->seen_ns = now_ns;
-        peer->progress_ns = now_ns > ago_ns ? now_ns - ago_ns : 0;
+        peer->progress_ns = ago(peers, now_ns, peers->spare->report.quiet_ms);
+        peer->life_ns = ago(peers, now_ns, peers->spare->report.alive_ms);
     }
     peer->said = peers->spare;
     peers->spare = before;
@@ -471,6 +478,21 @@ uint64_t lac_hang_peers_progress_ns(const struct lac_hang_peers *peers)
             const uint64_t progress_ns = peer->progress_ns + later_ms * UINT64_C(1000000);
 
             latest_ns = progress_ns > latest_ns ? progress_ns : latest_ns;
+        }
+    }
+    return latest_ns;
+}
+
+uint64_t lac_hang_peers_life_ns(const struct lac_hang_peers *peers)
+{
+    assert(peers != NULL);
+    uint64_t latest_ns = 0;
+
+    for (uint32_t i = 0; i < peers->count; i++) {
+        const struct peer *const peer = &peers->peers[i];
+
+        if (is_fresh(peers, peer) && peer->life_ns > latest_ns) {
+            latest_ns = peer->life_ns;
         }
     }
     return latest_ns;

@@ -65,6 +65,9 @@ const struct lac_hang_said *lac_hang_peers_at(const struct lac_hang_peers *peers
 /** When the last progress in processes of the others was, at the earliest; 0: not known. */
 uint64_t lac_hang_peers_progress_ns(const struct lac_hang_peers *peers);
 
+/** The same of their last sign of life, which may be no progress. */
+uint64_t lac_hang_peers_life_ns(const struct lac_hang_peers *peers);
+
 /** What the one that judges says of the whole job; NULL: that is up to us. */
 const struct lac_hang_said *lac_hang_peers_judge(const struct lac_hang_peers *peers);
 

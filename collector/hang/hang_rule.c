@@ -126,7 +126,7 @@ static enum lac_hang_wish note_progress(struct lac_hang_rule *rule, uint64_t now
     while (new_steps >= STEPS_MIN && rule->gap_count < GAPS_MIN) {
         add_gap(rule, now_ns - rule->looked_ns);
     }
-    rule->progress_ns = rule->active_ns = now_ns;
+    rule->progress_ns = rule->active_ns = rule->life_ns = now_ns;
     rule->asked_ns = 0;
     rule->kind = LAC_HANG_UNKNOWN;
     rule->is_alarmed = false;
@@ -149,7 +149,7 @@ static void note_life(struct lac_hang_rule *rule, uint64_t now_ns, const struct 
         rule->active_ns = rule->progress_ns = now_ns;
     } else if (is_alive) {
         if (lac_hang_rule_quiet_ns(rule, now_ns) < scaled(rule, OTHER_LIFE_S)) {
-            rule->active_ns = now_ns;
+            rule->active_ns = rule->life_ns = now_ns;
         }
         rule->last.births = look->births;
         rule->last.io_bytes = look->io_bytes;
@@ -166,7 +166,7 @@ enum lac_hang_wish lac_hang_rule_next(struct lac_hang_rule *rule, uint64_t now_n
     if (!rule->has_looked) {
         rule->has_looked = true;
         rule->last = *look;
-        rule->progress_ns = rule->active_ns = rule->looked_ns = now_ns;
+        rule->progress_ns = rule->active_ns = rule->life_ns = rule->looked_ns = now_ns;
         return LAC_HANG_GO_ON;
     }
     if (look->steps < rule->last.steps) { /* a rank has ended: that is no progress */
@@ -212,7 +212,7 @@ void lac_hang_rule_learn(struct lac_hang_rule *rule, enum lac_hang_kind kind)
     rule->kind = kind;
 }
 
-void lac_hang_rule_elsewhere(struct lac_hang_rule *rule, uint64_t progress_ns)
+void lac_hang_rule_elsewhere(struct lac_hang_rule *rule, uint64_t progress_ns, uint64_t life_ns)
 {
     assert(rule != NULL);
     if (rule->is_alarmed) { /* what has been said is taken back when our own part goes on */
@@ -220,6 +220,9 @@ void lac_hang_rule_elsewhere(struct lac_hang_rule *rule, uint64_t progress_ns)
     }
     rule->progress_ns = largest(rule->progress_ns, progress_ns);
     rule->active_ns = largest(rule->active_ns, progress_ns);
+    if (life_ns < rule->progress_ns + scaled(rule, OTHER_LIFE_S)) {
+        rule->active_ns = largest(rule->active_ns, life_ns);
+    }
 }
 
 void lac_hang_rule_not_stopped(struct lac_hang_rule *rule, uint64_t progress_ns)

@@ -49,6 +49,7 @@ struct lac_hang_rule {
     uint64_t looked_ns;   /**< the last look */
     uint64_t progress_ns; /**< when there was progress last */
     uint64_t active_ns;   /**< the same, or other signs of life */
+    uint64_t life_ns;     /**< the same, of what is looked at here alone */
     uint64_t asked_ns;    /**< 0: not in this quiet time */
     enum lac_hang_kind kind;
     bool is_alarmed;
@@ -72,8 +73,10 @@ void lac_hang_rule_answer(struct lac_hang_rule *rule, uint64_t now_ns, enum lac_
 void lac_hang_rule_learn(struct lac_hang_rule *rule, enum lac_hang_kind kind);
 
 /** Another part of the job, which is not looked at here, had progress then: the quiet time begins there,
- * if that is later. It says nothing of the pace. */
-void lac_hang_rule_elsewhere(struct lac_hang_rule *rule, uint64_t progress_ns);
+ * if that is later. It says nothing of the pace.
+ *
+ * @param life_ns when it had a sign of life, which counts as long as one of ours; 0: not known */
+void lac_hang_rule_elsewhere(struct lac_hang_rule *rule, uint64_t progress_ns, uint64_t life_ns);
 
 /** The job was taken for stopped as a whole, and is not: the quiet time began then. */
 void lac_hang_rule_not_stopped(struct lac_hang_rule *rule, uint64_t progress_ns);

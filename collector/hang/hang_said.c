@@ -138,7 +138,7 @@ size_t lac_hang_said_write(const struct lac_hang_report *report,
 
     put(&out, "%slauncher %" PRIu64 " %" PRIu64 " %d\n", head, report->number, report->quiet_ms,
         report->has_asked);
-    put(&out, "host %s\n", report->host);
+    put(&out, "host %s\nalive %" PRIu64 "\n", report->host, report->alive_ms);
     if (report->has_verdict) {
         put_verdict(&out, report);
     }
@@ -185,8 +185,19 @@ static void take_launcher(struct lac_hang_report *report, const char *words)
     report->number = (uint64_t)next_number(&numbers, 0, INT64_MAX);
     report->quiet_ms = (uint64_t)next_number(&numbers, 0, INT64_MAX / 1000000);
     report->has_asked = next_number(&numbers, 0, 1) != 0;
+    report->alive_ms = report->quiet_ms;
     if (numbers.is_wrong) {
         report->number = 0; /* the first one has number 1 */
+    }
+}
+
+static void take_alive(struct lac_hang_report *report, const char *words)
+{
+    struct numbers numbers = {.at = words};
+    const uint64_t alive_ms = (uint64_t)next_number(&numbers, 0, INT64_MAX / 1000000);
+
+    if (!numbers.is_wrong && alive_ms < report->quiet_ms) {
+        report->alive_ms = alive_ms;
     }
 }
 
@@ -262,6 +273,8 @@ static void take_of_all(struct lac_hang_report *report, const char *line)
         take_launcher(report, line + 9);
     } else if (begins(line, "host ")) {
         copy(report->host, sizeof(report->host), line + 5);
+    } else if (begins(line, "alive ")) {
+        take_alive(report, line + 6);
     } else if (begins(line, "verdict ")) {
         take_verdict(report, line + 8);
     } else if (begins(line, "doing ")) {

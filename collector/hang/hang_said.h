@@ -7,6 +7,7 @@
  *   lacuna-hang 1
  *   launcher NUMBER QUIET_MS HAS_ASKED
  *   host NAME
+ *   alive MS                          since a sign of life; not told by an older launcher
  *   verdict KIND RANK QUIET_MS        of the whole job, by the launcher that judges a large one;
  *   doing|where|source|others TEXT    its words
  *   process PID PARENT RANK WORLD TID IS_RANK STEPS IS_BUSY HAS_ENDED STATE SYNCS SLEEPS FOR_CHILD
@@ -37,6 +38,8 @@ enum {
 struct lac_hang_report {
     uint64_t number;   /**< of this text among the launcher's: another one is news */
     uint64_t quiet_ms; /**< since there was progress in its own processes */
+    uint64_t alive_ms; /**< since a sign of life in them: progress, or bytes read or written; of the
+                            whole job where the launcher judges all of it */
     bool has_asked;    /**< whoever of them can has answered */
     char host[LAC_HANG_HOST_BYTES];
     bool has_verdict;

@@ -525,10 +525,20 @@ static void judge(struct lac_hang_watch *watch, uint64_t now_ns)
 
 /* ---- other launchers */
 
+/* What others hear of our processes is of these alone: what we heard of others would go round. */
+static uint64_t told_life_ns(const struct lac_hang_watch *watch)
+{
+    const uint64_t others_ns =
+        lac_hang_peers_judges_all(watch->peers) ? lac_hang_peers_life_ns(watch->peers) : 0;
+
+    return others_ns > watch->rule.life_ns ? others_ns : watch->rule.life_ns;
+}
+
 static void tell_others(struct lac_hang_watch *watch, bool is_asking, uint64_t now_ns)
 {
     struct lac_hang_report report = {
         .quiet_ms = (now_ns - watch->own_progress_ns) / 1000000,
+        .alive_ms = (now_ns - told_life_ns(watch)) / 1000000,
         .has_asked = watch->has_answers,
         .has_verdict = watch->has_answers && lac_hang_peers_judges_all(watch->peers),
         .verdict_quiet_ms = lac_hang_rule_quiet_ns(&watch->rule, now_ns) / 1000000,
@@ -568,7 +578,8 @@ static void share(struct lac_hang_watch *watch, struct lac_drain *drain, uint64_
     find_verdict(watch);
     tell_others(watch, is_asking, now_ns);
     if (is_quiet) {
-        lac_hang_rule_elsewhere(&watch->rule, lac_hang_peers_progress_ns(watch->peers));
+        lac_hang_rule_elsewhere(&watch->rule, lac_hang_peers_progress_ns(watch->peers),
+                                lac_hang_peers_life_ns(watch->peers));
     }
     if (watch->rule.asked_ns != 0) {
         lac_hang_rule_learn(&watch->rule, watch->verdict.kind);

@@ -22,7 +22,7 @@ PACE_S = float(os.environ.get("HANG_PACE", "0.02"))
 LONG_S = float(os.environ.get("HANG_LONG", "6"))  # of what only looks like a hang
 NODES = int(os.environ.get("HANG_NODES", "300000"))  # of the heap that is collected
 MANY = int(os.environ.get("HANG_RANKS", "2"))
-RANKS = dict.fromkeys(("diverged", "dead", "stopped", "uneven", "swallowed", "compile", "evaluation", "checkpoint"), MANY) | {"nccl": 2}
+RANKS = dict.fromkeys(("diverged", "dead", "stopped", "uneven", "swallowed", "compile", "evaluation", "checkpoint", "streamed"), MANY) | {"nccl": 2}
 CULPRIT = int(os.environ.get("HANG_CULPRIT", "1"))
 
 
@@ -308,6 +308,26 @@ class Job:
                             file.flush()
                             os.fsync(file.fileno())
                             time.sleep(0.3)
+                self.dist.barrier()
+            self.train(x)
+
+    def run_streamed(self):
+        """A checkpoint to a slow receiver: nearly all of the time inside of one call of write."""
+        def receive(reader):
+            while os.read(reader, 1 << 16):
+                time.sleep(0.2)
+
+        for x in self.batches(2 * STEPS):
+            if self.step == STEPS:
+                if self.is_there():
+                    reader, writer = os.pipe()
+                    receiver = threading.Thread(target=receive, args=(reader,))
+                    receiver.start()
+                    end = time.monotonic() + LONG_S
+                    while time.monotonic() < end:
+                        os.write(writer, bytes(1 << 18))
+                    os.close(writer)
+                    receiver.join()
                 self.dist.barrier()
             self.train(x)
 

@@ -89,13 +89,19 @@ class Launchers(unittest.TestCase):
             self.assertIn("rank 0 waits in all_reduce at hang_jobs.py:", others)
         self.end_all()
 
-    def test_a_checkpoint_of_another_launcher_s_rank_is_no_hang(self):
-        self.start("checkpoint", HANG_LONG="10")
+    def is_no_hang(self, case):
+        self.start(case, HANG_LONG="10")
         for rank, launcher in enumerate(self.launchers):
             self.assertEqual(launcher.wait(LIMIT_S), 0, self.said(rank))
         for rank in range(2):
             self.assertNotIn("no progress", self.said(rank))
         self.assertFalse(os.path.exists(os.path.join(self.base, ".lacuna-hang")))
+
+    def test_a_checkpoint_of_another_launcher_s_rank_is_no_hang(self):
+        self.is_no_hang("checkpoint")
+
+    def test_another_launcher_s_rank_that_stands_in_a_write_is_no_hang_while_bytes_go(self):
+        self.is_no_hang("streamed")
 
     def test_a_launcher_that_says_nothing_is_unknown_and_not_at_fault(self):
         self.start("diverged", ranks=3)

@@ -76,6 +76,7 @@ START_TEST(what_is_told_is_what_is_heard)
 {
     struct lac_hang_report report = {.number = 7,
                                      .quiet_ms = 4100,
+                                     .alive_ms = 300,
                                      .has_asked = true,
                                      .host = "nid002",
                                      .has_verdict = true,
@@ -87,6 +88,7 @@ START_TEST(what_is_told_is_what_is_heard)
     ck_assert(parse(text, write_rank(&report, 3)));
     ck_assert_uint_eq(said.report.number, 7);
     ck_assert_uint_eq(said.report.quiet_ms, 4100);
+    ck_assert_uint_eq(said.report.alive_ms, 300);
     ck_assert_uint_eq(said.report.verdict_quiet_ms, 3900);
     ck_assert(said.report.has_asked && said.report.has_verdict);
     ck_assert_str_eq(said.report.verdict.doing, "rank 3 waits");
@@ -121,6 +123,20 @@ START_TEST(a_text_that_is_cut_off_or_wrong_is_none)
 END_TEST
 
 /* Processes whose line is wrong are left out, and what they answer with them. */
+/* A launcher that does not tell it is one of before; nothing is alive for longer than it is quiet. */
+START_TEST(life_that_is_not_told_or_wrong_is_progress)
+{
+    static const char *const lines[] = {"", "alive\n", "alive -1\n", "alive x\n", "alive 9000\n"};
+
+    for (size_t i = 0; i < LAC_COUNT_OF(lines); i++) {
+        (void)snprintf(text, sizeof(text), "lacuna-hang 1\nlauncher 3 5000 1\nhost a\n%send\n",
+                       lines[i]);
+        ck_assert(parse_text(text));
+        ck_assert_uint_eq(said.report.alive_ms, 5000);
+    }
+}
+END_TEST
+
 START_TEST(wrong_lines_make_no_process)
 {
     static const char *const wrong[] = {"process",
@@ -279,6 +295,7 @@ START_TEST(a_question_is_answered_and_nothing_is_left)
     ck_assert_ptr_null(lac_hang_peers_at(asks, 1));
     ck_assert_uint_eq(lac_hang_peers_progress_ns(asks),
                       0); /* 5 s before the clock's begin: as early */
+    ck_assert_uint_eq(lac_hang_peers_life_ns(asks), 3 * SECOND + 3); /* now, told a second ago */
     /* it writes no more: after 5 s it is as if it had never spoken */
     lac_hang_peers_look(asks, 8 * SECOND, true);
     ck_assert_ptr_nonnull(lac_hang_peers_at(asks, 0));
@@ -439,6 +456,7 @@ int main(void)
 
     tcase_add_test(tests, what_is_told_is_what_is_heard);
     tcase_add_test(tests, a_text_that_is_cut_off_or_wrong_is_none);
+    tcase_add_test(tests, life_that_is_not_told_or_wrong_is_progress);
     tcase_add_test(tests, wrong_lines_make_no_process);
     tcase_add_test(tests, more_than_there_is_room_for_and_control_characters);
     tcase_add_test(tests, ranks_are_told_before_workers);

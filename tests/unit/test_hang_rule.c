@@ -346,7 +346,7 @@ START_TEST(progress_elsewhere_counts_and_is_no_pace)
     }
     pace_ns = lac_hang_rule_pace_ns(&rule);
     for (int i = 0; i < 240; i++, now_ns += 250000000) { /* a minute of another one's evaluation */
-        lac_hang_rule_elsewhere(&rule, now_ns - 1000000000);
+        lac_hang_rule_elsewhere(&rule, now_ns - 1000000000, 0);
         ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_GO_ON);
     }
     ck_assert_uint_eq(lac_hang_rule_pace_ns(&rule), pace_ns);
@@ -360,9 +360,38 @@ START_TEST(progress_elsewhere_counts_and_is_no_pace)
     }
     ck_assert_int_eq((int)wish, (int)LAC_HANG_ALARM);
     ck_assert_uint_lt(lac_hang_rule_quiet_ns(&rule, now_ns), UINT64_C(9000000000));
-    lac_hang_rule_elsewhere(&rule, now_ns); /* what was said is not taken back */
+    lac_hang_rule_elsewhere(&rule, now_ns, now_ns); /* what was said is not taken back */
     ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_GO_ON);
     ck_assert(rule.is_alarmed);
+}
+END_TEST
+
+/* Another launcher's rank writes: no progress, and a sign of life for a quarter of an hour. */
+START_TEST(life_elsewhere_counts_as_long_as_ours)
+{
+    struct lac_hang_rule rule;
+    struct lac_hang_look look = {0};
+    uint64_t now_ns = 1000000000;
+    uint64_t last_ns = 0;
+    enum lac_hang_wish wish = LAC_HANG_GO_ON;
+
+    lac_hang_rule_begin(&rule, 1);
+    for (int i = 0; i < 100; i++, now_ns += 100000000) {
+        look.progress++;
+        look.steps++;
+        last_ns = now_ns;
+        ck_assert_int_eq((int)lac_hang_rule_next(&rule, now_ns, &look), (int)LAC_HANG_GO_ON);
+    }
+    for (int i = 0; i < 8000 && wish != LAC_HANG_ALARM; i++, now_ns += 250000000) {
+        lac_hang_rule_elsewhere(&rule, last_ns, now_ns - 1000000000);
+        wish = lac_hang_rule_next(&rule, now_ns, &look);
+        if (wish == LAC_HANG_ASK) {
+            lac_hang_rule_answer(&rule, now_ns, LAC_HANG_BLOCKED);
+        }
+    }
+    ck_assert_int_eq((int)wish, (int)LAC_HANG_ALARM);
+    ck_assert_uint_ge(lac_hang_rule_quiet_ns(&rule, now_ns), UINT64_C(900000000000));
+    ck_assert_uint_lt(lac_hang_rule_quiet_ns(&rule, now_ns), UINT64_C(920000000000));
 }
 END_TEST
 
@@ -407,6 +436,7 @@ int main(void)
     tcase_add_test(tests, a_slow_pace_is_a_pace);
     tcase_add_test(tests, a_job_that_only_writes_hangs_in_the_end);
     tcase_add_test(tests, progress_elsewhere_counts_and_is_no_pace);
+    tcase_add_test(tests, life_elsewhere_counts_as_long_as_ours);
     tcase_add_test(tests, what_was_taken_for_a_pause_counts_from_its_beginning);
     suite_add_tcase(suite, tests);
     return check_main(suite);
