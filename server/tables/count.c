@@ -5,6 +5,7 @@
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "server/sql/sql_trace.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/trace_columns.h"
@@ -33,20 +34,12 @@ int64_t lac_inside_ns(const struct lac_table_query *query, int64_t start_ns, int
 {
     int64_t sum_ns = -1;
     uint32_t low = 0;
-    uint32_t high = query->span_count;
 
     if (query->spans == NULL) {
         return inside_ns(query->t0_ns, query->t1_ns, start_ns, dur_ns);
     }
-    while (low < high) { /* the first that ends behind the start */
-        const uint32_t middle = low + (high - low) / 2;
-
-        if (query->spans[middle].end_ns > start_ns) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
+    /* the first that ends behind the start */
+    LAC_BISECT(low, query->span_count, middle, query->spans[middle].end_ns <= start_ns);
     for (; low < query->span_count && query->spans[low].start_ns <= start_ns + dur_ns; low++) {
         const int64_t part_ns =
             inside_ns(query->spans[low].start_ns, query->spans[low].end_ns, start_ns, dur_ns);
