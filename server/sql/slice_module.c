@@ -10,6 +10,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/order.h"
 #include "server/sql/slice_columns.h"
 #include "server/sql/sql_register.h"
 #include "server/sql/sql_trace.h"
@@ -450,16 +451,7 @@ static bool may_match(const struct cursor *cursor, uint32_t number)
 /** The first row from `low` on, before `end`, that does not start before `start_ns`; starts ascend. */
 static uint32_t row_from(const int64_t *starts_ns, uint32_t low, uint32_t end, int64_t start_ns)
 {
-    uint32_t count = low < end ? end - low : 0;
-    while (count > 0) {
-        uint32_t half = count / 2;
-        if (starts_ns[low + half] < start_ns) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
+    LAC_BISECT(low, end, row, starts_ns[row] < start_ns);
     return low;
 }
 

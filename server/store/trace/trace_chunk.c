@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/count_of.h"
+#include "collector/base/order.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_private.h"
@@ -222,16 +223,7 @@ uint32_t lac_lower_bound_ns(const int64_t *start_ns, uint32_t count, int64_t t_n
 {
     uint32_t low = 0;
 
-    while (count > 0) {
-        uint32_t half = count / 2;
-
-        if (start_ns[low + half] < t_ns) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
+    LAC_BISECT(low, count, row, start_ns[row] < t_ns);
     return low;
 }
 

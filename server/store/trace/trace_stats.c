@@ -2,6 +2,7 @@
 
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_private.h"
@@ -179,22 +180,13 @@ enum lac_status lac_trace_find_stat(struct lac_trace_file *file, uint8_t kind, u
     const struct lac_name_stat *stats = NULL;
     uint32_t low = 0;
     uint32_t count = 0;
-    uint32_t total;
     enum lac_status status = lac_trace_stats(file, &stats, &count, reterr);
 
     *ret_stat = NULL;
-    total = count;
-    while (status == LAC_OK && count > 0) {
-        uint32_t half = count / 2;
-
-        if (compare_key(&stats[low + half], kind, name) < 0) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
+    if (status == LAC_OK) {
+        LAC_BISECT(low, count, row, compare_key(&stats[row], kind, name) < 0);
     }
-    if (status == LAC_OK && low < total && compare_key(&stats[low], kind, name) == 0) {
+    if (status == LAC_OK && low < count && compare_key(&stats[low], kind, name) == 0) {
         *ret_stat = &stats[low];
     }
     return status;

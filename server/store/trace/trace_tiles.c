@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/tile.h"
+#include "collector/base/order.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/trace_file.h"
@@ -52,18 +53,8 @@ static void write_u32(uint8_t *at, uint32_t value)
 static uint32_t find_stored(const struct lac_trace_file *file, uint64_t key)
 {
     uint32_t low = 0;
-    uint32_t count = file->tile_count;
 
-    while (count > 0) {
-        uint32_t half = count / 2;
-
-        if (file->tile_keys[low + half] < key) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
+    LAC_BISECT(low, file->tile_count, row, file->tile_keys[row] < key);
     return low < file->tile_count && file->tile_keys[low] == key ? low : file->tile_count;
 }
 
@@ -233,18 +224,8 @@ static enum lac_status build_from_many(struct batch *batch, uint32_t first_chunk
 static uint32_t chunk_from(const struct lac_trace_file *file, uint32_t track, int64_t t_ns)
 {
     uint32_t low = file->track_chunk[track];
-    uint32_t count = file->track_chunk[track + 1] - low;
 
-    while (count > 0) {
-        uint32_t half = count / 2;
-
-        if (file->chunks[low + half].start_last < t_ns) {
-            low += half + 1;
-            count -= half + 1;
-        } else {
-            count = half;
-        }
-    }
+    LAC_BISECT(low, file->track_chunk[track + 1], chunk, file->chunks[chunk].start_last < t_ns);
     return low;
 }
 
