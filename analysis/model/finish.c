@@ -71,8 +71,14 @@ static enum lac_status lay_all_lanes(struct lac_model *model)
     struct lac_slices *slices = &model->slices;
     struct lac_lane_set set;
     uint64_t overflow_count = 0;
+    uint64_t most = 0;
 
-    if (lac_lane_set_init(&set) != LAC_OK) {
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *const track = &model->tracks[t];
+
+        most = track->kind != LAC_TRACK_COUNTER && track->count > most ? track->count : most;
+    }
+    if (lac_lane_set_init(&set, most) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t t = 0; t < model->track_count; t++) {

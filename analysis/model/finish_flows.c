@@ -165,8 +165,9 @@ static enum lac_status find_all_slices(struct lac_builder *builder)
     struct lac_flow_end *ends = builder->flow_ends;
     uint64_t count = builder->flow_end_count;
     struct lac_lane_set lanes;
-    uint32_t *open = malloc(((size_t)LAC_LANE_MAX + 1) * sizeof(*open));
-    enum lac_status status = lac_lane_set_init(&lanes);
+    const uint32_t most = lac_lanes_most(builder->model);
+    uint32_t *open = malloc(((size_t)most + 1) * sizeof(*open));
+    enum lac_status status = lac_lane_set_init(&lanes, most);
 
     if (open == NULL || status != LAC_OK) {
         free(open);

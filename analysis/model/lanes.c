@@ -3,13 +3,15 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-enum lac_status lac_lane_set_init(struct lac_lane_set *set)
+enum lac_status lac_lane_set_init(struct lac_lane_set *set, uint64_t lanes_max)
 {
     *set = (struct lac_lane_set){0};
-    set->end_ns = calloc((size_t)LAC_LANE_MAX + 1, sizeof(*set->end_ns));
+    set->capacity = lanes_max > LAC_LANE_MAX ? LAC_LANE_MAX + 1 : (uint32_t)lanes_max + 1;
+    set->end_ns = calloc(set->capacity, sizeof(*set->end_ns));
     return set->end_ns == NULL ? LAC_ERR_NOMEM : LAC_OK;
 }
 
@@ -68,6 +70,7 @@ void lac_lane_set_put(struct lac_lane_set *set, uint32_t lane, int64_t end_ns)
     uint32_t end = first + LAC_LANE_BLOCK;
     int64_t old_ns;
 
+    assert(lane < set->capacity);
     while (set->count <= lane) { /* new lanes are free from the start of time */
         if (set->count % LAC_LANE_BLOCK == 0) {
             set->block_max_ns[set->count / LAC_LANE_BLOCK] = INT64_MIN;
@@ -114,6 +117,18 @@ uint32_t lac_lane_set_place(struct lac_lane_set *set, int64_t start_ns, int64_t 
     }
     lac_lane_set_put(set, lane, end_ns);
     return lane;
+}
+
+uint32_t lac_lanes_most(const struct lac_model *model)
+{
+    uint32_t most = 0;
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *const track = &model->tracks[t];
+
+        most = track->lane_count > most ? track->lane_count : most;
+    }
+    return most;
 }
 
 bool lac_lanes_are_nested(enum lac_track_kind kind)

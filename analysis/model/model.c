@@ -255,7 +255,7 @@ enum lac_status lac_model_add_track(struct lac_model *model, const struct lac_tr
     }
     model->tracks = tracks;
     if (resize_columns(columns, first + slice_count) != LAC_OK ||
-        lac_lane_set_init(&set) != LAC_OK) {
+        lac_lane_set_init(&set, slice_count) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     for (uint64_t i = 0; i < slice_count; i++) {

@@ -171,7 +171,7 @@ bool lac_model_is_valid(const struct lac_model *model)
     struct lac_lane_set set;
     bool valid = tracks_cover(model) && configs_hold(model);
 
-    if (!valid || lac_lane_set_init(&set) != LAC_OK) {
+    if (!valid || lac_lane_set_init(&set, lac_lanes_most(model)) != LAC_OK) {
         return false;
     }
     for (uint32_t t = 0; t < model->track_count && valid; t++) {

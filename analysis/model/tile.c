@@ -46,13 +46,6 @@ uint8_t lac_tile_level_min(int64_t duration_ns)
     return level;
 }
 
-enum lac_status lac_tile_scratch_init(struct lac_tile_scratch *scratch)
-{
-    *scratch = (struct lac_tile_scratch){0};
-    scratch->bucket = malloc(((size_t)LAC_LANE_MAX + 2) * sizeof(*scratch->bucket));
-    return scratch->bucket == NULL ? LAC_ERR_NOMEM : LAC_OK;
-}
-
 void lac_tile_scratch_done(struct lac_tile_scratch *scratch)
 {
     free(scratch->bucket);
@@ -106,10 +99,23 @@ static uint32_t digit(uint32_t key, bool lanes)
     return lanes ? key >> 9 : key & (LAC_TILE_CELLS - 1);
 }
 
-/* One stable pass of a counting sort, by cell or by lane. */
-static void sort_pass(uint32_t *bucket, const struct lac_tile_item *from, struct lac_tile_item *to,
-                      uint64_t count, bool lanes)
+/* Empty buckets for 0 to `largest`. */
+static enum lac_status clear_buckets(struct lac_tile_scratch *scratch, uint32_t largest)
 {
+    const uint64_t count = (uint64_t)largest + 1;
+
+    if (LAC_GROW(scratch->bucket, &scratch->bucket_capacity, count) != LAC_OK) {
+        return LAC_ERR_NOMEM;
+    }
+    memset(scratch->bucket, 0, count * sizeof(*scratch->bucket));
+    return LAC_OK;
+}
+
+/* One stable pass of a counting sort, by cell or by lane. */
+static enum lac_status sort_pass(struct lac_tile_scratch *scratch, const struct lac_tile_item *from,
+                                 struct lac_tile_item *to, uint64_t count, bool lanes)
+{
+    uint32_t *bucket;
     uint32_t largest = 0;
     uint32_t sum = 0;
 
@@ -118,7 +124,10 @@ static void sort_pass(uint32_t *bucket, const struct lac_tile_item *from, struct
 
         largest = d > largest ? d : largest;
     }
-    memset(bucket, 0, ((size_t)largest + 1) * sizeof(*bucket));
+    if (clear_buckets(scratch, largest) != LAC_OK) {
+        return LAC_ERR_NOMEM;
+    }
+    bucket = scratch->bucket;
     for (uint64_t i = 0; i < count; i++) {
         bucket[digit(from[i].key, lanes)]++;
     }
@@ -131,6 +140,7 @@ static void sort_pass(uint32_t *bucket, const struct lac_tile_item *from, struct
     for (uint64_t i = 0; i < count; i++) {
         to[bucket[digit(from[i].key, lanes)]++] = from[i];
     }
+    return LAC_OK;
 }
 
 /* Neither order nor grouping matters to the result: the pyramid merges in another order. */
@@ -154,11 +164,11 @@ enum lac_status lac_tile_merge_items(const struct lac_tile_source *source,
 {
     uint64_t out = 0;
 
-    if (LAC_GROW(scratch->sorted.at, &scratch->sorted.capacity, items->count) != LAC_OK) {
+    if (LAC_GROW(scratch->sorted.at, &scratch->sorted.capacity, items->count) != LAC_OK ||
+        sort_pass(scratch, items->at, scratch->sorted.at, items->count, false) != LAC_OK ||
+        sort_pass(scratch, scratch->sorted.at, items->at, items->count, true) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
-    sort_pass(scratch->bucket, items->at, scratch->sorted.at, items->count, false);
-    sort_pass(scratch->bucket, scratch->sorted.at, items->at, items->count, true);
     for (uint64_t i = 0; i < items->count; i++) {
         if (out != 0 && items->at[out - 1].key == items->at[i].key) {
             merge_into(source, &items->at[out - 1], &items->at[i]);
@@ -175,7 +185,7 @@ static enum lac_status sort_natives(const struct lac_tile_source *source,
                                     struct lac_tile_scratch *scratch,
                                     const struct lac_tile_indices *natives)
 {
-    uint32_t *bucket = scratch->bucket;
+    uint32_t *bucket;
     uint32_t largest = 0;
     uint32_t sum = 0;
 
@@ -187,7 +197,10 @@ static enum lac_status sort_natives(const struct lac_tile_source *source,
 
         largest = lane > largest ? lane : largest;
     }
-    memset(bucket, 0, ((size_t)largest + 1) * sizeof(*bucket));
+    if (clear_buckets(scratch, largest) != LAC_OK) {
+        return LAC_ERR_NOMEM;
+    }
+    bucket = scratch->bucket;
     for (uint64_t i = 0; i < natives->count; i++) {
         bucket[source->lane[natives->at[i]]]++;
     }
@@ -291,15 +304,13 @@ enum lac_status lac_tile_build(const struct lac_tile_source *source, uint32_t tr
 {
     assert(source != NULL && ret_tile != NULL);
     struct lac_tile tile = {.track = track, .level = level, .index = index};
-    struct lac_tile_scratch scratch;
+    struct lac_tile_scratch scratch = {0};
     struct lac_tile_indices natives = {0};
     struct lac_tile_items items = {0};
-    enum lac_status status = lac_tile_scratch_init(&scratch);
+    enum lac_status status;
 
     assert(level < LAC_TILE_LEVEL_COUNT);
-    if (status == LAC_OK) {
-        status = deal(source, level, index, &natives, &items);
-    }
+    status = deal(source, level, index, &natives, &items);
     if (status == LAC_OK) {
         status = lac_tile_merge_items(source, &scratch, &items);
     }

@@ -27,9 +27,10 @@ struct lac_tile_indices {
     uint64_t capacity;
 };
 
-/** Memory that is used from tile to tile. */
+/** Memory that is used from tile to tile. Zeroed is empty. */
 struct lac_tile_scratch {
-    uint32_t *bucket; /**< for counting sorts: LAC_LANE_MAX + 2 entries */
+    uint32_t *bucket; /**< for counting sorts */
+    uint64_t bucket_capacity;
     struct lac_tile_items sorted;
     struct lac_tile_indices order;
     struct lac_tile_native *natives;
@@ -38,7 +39,6 @@ struct lac_tile_scratch {
     uint64_t cell_capacity;
 };
 
-LAC_MUST_USE enum lac_status lac_tile_scratch_init(struct lac_tile_scratch *scratch);
 void lac_tile_scratch_done(struct lac_tile_scratch *scratch);
 
 LAC_MUST_USE enum lac_status lac_tile_add_item(struct lac_tile_items *items,

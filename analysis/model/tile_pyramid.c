@@ -164,12 +164,9 @@ enum lac_status lac_tile_pyramid(const struct lac_tile_source *source, uint32_t 
                               .sink = sink,
                               .context = context};
     struct node root = {.level = LAC_TILE_LEVEL_COUNT - 1};
-    enum lac_status status = lac_tile_scratch_init(&pyramid.scratch);
     bool built = false;
+    const enum lac_status status = build_node(&pyramid, 0, source->count, &root, &built);
 
-    if (status == LAC_OK) {
-        status = build_node(&pyramid, 0, source->count, &root, &built);
-    }
     node_done(&root);
     free(pyramid.natives.at);
     lac_tile_scratch_done(&pyramid.scratch);

@@ -18,6 +18,7 @@
 #include "analysis/import/stacks/stack_samples.h"
 #include "analysis/import/text/training_result.h"
 #include "analysis/model/builder.h"
+#include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
@@ -83,7 +84,8 @@ struct reader {
     uint32_t tag_count;
     struct tag tags[TAGS_MAX];
     uint32_t crc_table[256];
-    uint8_t record[SCALARS_BYTES_MAX];
+    uint8_t *record; /* read_record() */
+    uint64_t record_capacity;
 };
 
 /* -- checksums --------------------------------------------------------------------------------- */
@@ -395,12 +397,13 @@ static enum lac_status read_bytes(struct reader *reader, uint8_t *out, size_t wa
 static enum lac_status skip_bytes(struct reader *reader, uint64_t want, bool *ret_is_whole)
 {
     enum lac_status status = LAC_OK;
+    uint8_t skipped[16384];
     size_t size = 1;
 
     while (status == LAC_OK && want > 0 && size > 0) {
-        const size_t most = want < sizeof(reader->record) ? (size_t)want : sizeof(reader->record);
+        const size_t most = want < sizeof(skipped) ? (size_t)want : sizeof(skipped);
 
-        status = read_bytes(reader, reader->record, most, &size);
+        status = read_bytes(reader, skipped, most, &size);
         want -= size;
     }
     *ret_is_whole = want == 0;
@@ -439,9 +442,11 @@ static enum lac_status read_record(struct reader *reader, bool *ret_more)
                          "The length of a record is damaged: what follows it was left out.");
         return LAC_OK;
     }
-    if (length > sizeof(reader->record)) { /* pictures, a graph */
+    if (length > SCALARS_BYTES_MAX) { /* pictures, a graph */
         status = skip_bytes(reader, length, &is_whole);
         reader->others += is_whole;
+    } else if (LAC_GROW(reader->record, &reader->record_capacity, length + 1) != LAC_OK) {
+        status = lac_profile_failed(&reader->profile, LAC_ERR_NOMEM);
     } else {
         status = read_bytes(reader, reader->record, (size_t)length, &size);
         is_whole = size == length;
@@ -458,7 +463,7 @@ static enum lac_status read_record(struct reader *reader, bool *ret_more)
     }
     *ret_more = true;
     reader->record_count++;
-    if (length > sizeof(reader->record)) {
+    if (length > SCALARS_BYTES_MAX) {
         return LAC_OK;
     }
     if (masked(crc32c(reader->crc_table, reader->record, (size_t)length)) !=
@@ -587,6 +592,7 @@ enum lac_status lac_tensorboard_import(struct lac_source *source,
     status = status == LAC_OK ? finish(reader, ret_model) : status;
     lac_stacks_close(reader->profile.stacks);
     lac_builder_destroy(reader->profile.builder);
+    free(reader->record);
     free(reader);
     return status;
 }

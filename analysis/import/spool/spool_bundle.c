@@ -26,7 +26,8 @@ struct bundle {
     uint32_t *number_of; /* by string id: the spool of that name, plus 1; 0: none yet */
     uint64_t number_capacity;
     uint64_t received_bytes;
-    uint8_t *data;
+    uint8_t *data; /* of a part */
+    uint64_t data_capacity;
 };
 
 bool lac_spool_archive_is_bundle(const uint8_t *head, size_t size_bytes)
@@ -123,7 +124,10 @@ static enum lac_status read_part(struct bundle *bundle, const struct lac_bundle_
     enum lac_status status = read_whole(bundle, name, part->name_bytes, ret_whole);
 
     if (status == LAC_OK && *ret_whole) {
-        status = read_whole(bundle, bundle->data, part->data_bytes, ret_whole);
+        status =
+            LAC_GROW(bundle->data, &bundle->data_capacity, (uint64_t)part->data_bytes + 1) == LAC_OK
+                ? read_whole(bundle, bundle->data, part->data_bytes, ret_whole)
+                : lac_fail(bundle->reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     if (status == LAC_OK && *ret_whole) {
         status = find_file(bundle, name, strnlen(name, part->name_bytes), &number);
@@ -164,11 +168,8 @@ static enum lac_status read_parts(struct bundle *bundle)
 enum lac_status lac_spool_archive_add_bundle(struct lac_spool_archive *archive,
                                              struct lac_source *source, struct lac_error *reterr)
 {
-    struct bundle bundle = {.archive = archive,
-                            .source = source,
-                            .reterr = reterr,
-                            .data = malloc(LAC_BUNDLE_DATA_BYTES)};
-    enum lac_status status = bundle.data != NULL && lac_strings_init(&bundle.names) == LAC_OK
+    struct bundle bundle = {.archive = archive, .source = source, .reterr = reterr};
+    enum lac_status status = lac_strings_init(&bundle.names) == LAC_OK
                                  ? read_parts(&bundle)
                                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
 

@@ -67,12 +67,14 @@ struct lac_spool_thread {
     int64_t last_ns;
     int64_t clock_ns; /* of the last push or pop: as read, and as it is shown */
     int64_t shown_ns;
-    struct open_range open[OPEN_RANGES_MAX + 1]; /* a list: a pop of any domain is one step */
+    struct open_range *open; /* from place 1 on a list: a pop of any domain is one step */
+    uint32_t open_capacity;
     uint32_t open_count;
     uint16_t open_used; /* places that were ever taken */
     uint16_t open_free; /* the first free one of these, 0 none */
     uint16_t open_top;
-    uint16_t top_of_domain[UINT16_MAX + 1];
+    uint16_t *top_of_domain; /* top_in() */
+    uint32_t domain_capacity;
     /* of the segment being read: where both clocks are known, ascending */
     struct lac_sync_point syncs[SYNCS_MAX];
     size_t sync_count;
@@ -195,6 +197,8 @@ void lac_spool_thread_destroy(struct lac_spool_thread *thread)
     }
     if (thread != NULL) {
         lac_spool_members_destroy(thread->mark.members);
+        free(thread->open);
+        free(thread->top_of_domain);
     }
     free(thread);
 }
@@ -401,13 +405,36 @@ static struct open_range *top_of(struct lac_spool_thread *thread)
     return thread->open_top != 0 ? &thread->open[thread->open_top] : NULL;
 }
 
-/* Put `range` on top. False: too many are open */
-static bool put_in(struct lac_spool_thread *thread, const struct open_range *range)
+/* The place of the last range of that domain, 0: none is open. */
+static uint16_t top_in(const struct lac_spool_thread *thread, uint16_t domain)
 {
+    return domain < thread->domain_capacity ? thread->top_of_domain[domain] : 0;
+}
+
+static enum lac_status make_room(struct lac_spool_thread *thread, uint16_t domain)
+{
+    const uint32_t before = thread->domain_capacity;
+    enum lac_status status =
+        LAC_GROW(thread->open, &thread->open_capacity, (uint64_t)thread->open_used + 2);
+
+    if (status == LAC_OK) {
+        status = LAC_GROW(thread->top_of_domain, &thread->domain_capacity, (uint64_t)domain + 1);
+    }
+    if (thread->domain_capacity > before) {
+        memset(thread->top_of_domain + before, 0,
+               (size_t)(thread->domain_capacity - before) * sizeof(*thread->top_of_domain));
+    }
+    return status;
+}
+
+/* Put `range` on top of those that are open, of which there are fewer than OPEN_RANGES_MAX. */
+static enum lac_status put_in(struct lac_spool_thread *thread, const struct open_range *range)
+{
+    const enum lac_status status = make_room(thread, range->domain);
     uint16_t at = thread->open_free;
 
-    if (thread->open_count == OPEN_RANGES_MAX) {
-        return false;
+    if (status != LAC_OK) {
+        return status;
     }
     if (at != 0) {
         thread->open_free = thread->open[at].below;
@@ -424,7 +451,7 @@ static bool put_in(struct lac_spool_thread *thread, const struct open_range *ran
     thread->open_top = at;
     thread->top_of_domain[range->domain] = at;
     thread->open_count++;
-    return true;
+    return LAC_OK;
 }
 
 /* Take out the last one of its domain. */
@@ -451,7 +478,7 @@ static void take_out(struct lac_spool_thread *thread, uint16_t at)
 static enum lac_status on_pop(struct lac_spool_thread *thread, const struct lac_event *event,
                               int64_t now_ns)
 {
-    const uint16_t at = thread->top_of_domain[event->domain];
+    const uint16_t at = top_in(thread, event->domain);
     enum lac_status status;
 
     if (at == 0) {
@@ -542,7 +569,7 @@ static struct open_range *owner_of_data(struct lac_spool_thread *thread)
     switch (thread->data.owner) {
     case LAC_EVENT_PUSH:
     case LAC_EVENT_POP:
-        at = thread->top_of_domain[thread->data.domain];
+        at = top_in(thread, thread->data.domain);
         return at != 0 ? &thread->open[at] : NULL;
     case LAC_EVENT_MARK:
         return thread->has_mark ? &thread->mark : NULL;
@@ -596,20 +623,18 @@ static enum lac_status on_data(struct lac_spool_thread *thread, const struct lac
     return decode_data(thread, range);
 }
 
-static void on_push(struct lac_spool_thread *thread, const struct lac_event *event, int64_t now_ns)
+static enum lac_status on_push(struct lac_spool_thread *thread, const struct lac_event *event,
+                               int64_t now_ns)
 {
-    const struct open_range range = {.start_ns = now_ns,
-                                     .name = thread->open_count < OPEN_RANGES_MAX
-                                                 ? lac_spool_name_of(thread->process, event->name)
-                                                 : 0,
-                                     .domain = event->domain,
-                                     .batch = -1,
-                                     .cpu_ns = -1,
-                                     .worker = -1};
+    struct open_range range = {
+        .start_ns = now_ns, .domain = event->domain, .batch = -1, .cpu_ns = -1, .worker = -1};
 
-    if (!put_in(thread, &range)) {
+    if (thread->open_count == OPEN_RANGES_MAX) {
         thread->process->open_ranges++;
+        return LAC_OK;
     }
+    range.name = lac_spool_name_of(thread->process, event->name);
+    return put_in(thread, &range);
 }
 
 static enum lac_status on_start_end(struct lac_spool_thread *thread, const struct lac_event *event,
@@ -667,8 +692,7 @@ static enum lac_status on_range(struct lac_spool_thread *thread, const struct la
     thread->last_start = 0;
     thread->last_ns = now_ns > thread->last_ns ? now_ns : thread->last_ns;
     if (event->type == LAC_EVENT_PUSH) {
-        on_push(thread, event, now_ns);
-        return LAC_OK;
+        return on_push(thread, event, now_ns);
     }
     if (event->type == LAC_EVENT_MARK) {
         thread->mark = (struct open_range){.start_ns = now_ns,

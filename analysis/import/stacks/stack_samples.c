@@ -361,12 +361,14 @@ static int by_length(const void *left, const void *right)
 static enum lac_status find_period(const struct lac_stacks *stacks, int64_t *ret_period_ns)
 {
     enum { LOOKED_AT_MAX = 1 << 16 };
-    int64_t *const lengths = malloc(LOOKED_AT_MAX * sizeof(*lengths));
+    const uint64_t most =
+        stacks->sample_count < LOOKED_AT_MAX ? stacks->sample_count : LOOKED_AT_MAX;
+    int64_t *const lengths = malloc((size_t)(most + 1) * sizeof(*lengths));
     size_t count = 0;
     if (lengths == NULL) {
         return LAC_ERR_NOMEM;
     }
-    for (uint64_t i = 1; i < stacks->sample_count && count < LOOKED_AT_MAX; i++) {
+    for (uint64_t i = 1; i < stacks->sample_count && count < most; i++) {
         const int64_t length = stacks->samples[i].time_ns - stacks->samples[i - 1].time_ns;
         if (stacks->samples[i].track == stacks->samples[i - 1].track && length > 0) {
             lengths[count++] = length;
