@@ -12,16 +12,16 @@ LACUNA names the program (default build/lacuna); the loops need build/release/si
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")  # make build/release/simulator
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+import kept  # noqa: E402
+
 SAYS = {"title", "why", "change", "expect", "costs", "wrong_if", "check", "brief", "text", "detail", "checked_fine", "not_recorded",
         "caveats", "headline", "changed", "why_not", "note", "method", "assumption"}
 NUMBER = re.compile(r"(?<![A-Za-z_])-?\d[\d ]*(?<! )(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -43,7 +43,7 @@ def walk(value, key, texts):
 
 
 def run(*args):
-    done = subprocess.run([LACUNA, *args], capture_output=True, text=True, timeout=300)
+    done = kept.ask(*args)
     if done.returncode < 0:
         raise SystemExit(f"lacuna {' '.join(args)}: ended by signal {-done.returncode}")
     return done
@@ -57,7 +57,7 @@ def lines(kind, text, texts):
 
 def of_trace(path):
     texts = collections.Counter()
-    done = run("analyze", path, "--json")
+    done = run("analyze", "--json", path)
     lines("error", done.stderr.replace(path, "PATH"), texts)
     if done.returncode == 0:
         walk(json.loads(done.stdout), "", texts)
@@ -84,20 +84,14 @@ def traces_in(paths):
             yield path
 
 
-def collect(traces, loops, seed, folder):
-    """Texts by (where they stand, text), each with how often it was met. `folder` is for the simulated traces."""
+def collect(traces, loops):
+    """Texts by (where they stand, text), each with how often it was met; `loops` are seeds of simulated ones."""
     texts = collections.Counter()
-    if not os.path.exists(SIMULATOR):
-        raise SystemExit(f"{SIMULATOR} is not built: make build/release/simulator")
-    subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True, timeout=300)
-    series = sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.endswith(".truth.json"))
-    made = []
-    for number in range(seed, seed + loops):
-        where = os.path.join(folder, f"loop-{number}")
-        subprocess.run([SIMULATOR, where, "--seed", str(number)], check=True, capture_output=True, timeout=300)
-        made += [os.path.join(where, name) for name in sorted(os.listdir(where)) if not name.endswith("truth.json")]
-    pairs = [*zip(series, series[1:]), *zip(made, made[1:20])]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    series, made = kept.demo(), []
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for seed in loops:
+            made += stack.enter_context(kept.loop(seed))[0]
+        pairs = [*zip(series, series[1:]), *zip(made, made[1:20])]
         found = [pool.submit(of_trace, path) for path in [*traces_in(traces), *series, *made]]
         found += [pool.submit(of_pair, a, b) for a, b in pairs]
         for job in found:
@@ -112,8 +106,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("-o", "--output", default=os.path.join(ROOT, "build", "texts.txt"))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        texts = collect(options.traces, options.random, options.seed, folder)
+    texts = collect(options.traces, range(options.seed, options.seed + options.random))
     with open(options.output, "w", encoding="utf-8") as out:
         for (kind, text), count in sorted(texts.items()):
             out.write(f"{count:6} {kind:12} {text}\n")

@@ -20,13 +20,12 @@ LACUNA names the program (default build/lacuna). Exit status 1 when the goals (9
 import argparse
 import json
 import os
-import subprocess
+import shutil
 import sys
-import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")  # make build/release/simulator
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+import kept  # noqa: E402
 
 # Which findings propose which change. All that is said of loading is one family: which of them is right is in `why`.
 LOADING = ["input-starvation", "cpu-oversubscription", "workers-serialized", "storage-latency", "small-files",
@@ -44,16 +43,10 @@ GOALS = {"first": 95.0, "predicted": 90.0, "middle": 90.0, "quiet": 100.0, "idle
 
 
 def lacuna(*args):
-    done = subprocess.run([LACUNA, *args], capture_output=True, text=True, timeout=300)
+    done = kept.ask(*args)
     if done.returncode != 0:
         raise SystemExit(f"lacuna {' '.join(args)}: {done.stderr.strip()}")
     return done.stdout
-
-
-def simulate(*args):
-    if not os.path.exists(SIMULATOR):
-        raise SystemExit(f"{SIMULATOR} is not built: make build/release/simulator")
-    subprocess.run([SIMULATOR, *args], check=True, timeout=300)
 
 
 def near(have, want, part):
@@ -144,16 +137,13 @@ def judge_what_if(path, truth):
     return out
 
 
-def examine(count, seed, causes=None, what_if=False, keep=None):
-    """A row for each loop: seed, causes, scores, facts, what-ifs. Files are made and removed one by one."""
+def examine(seeds, causes=None, what_if=False, keep=None):
+    """A row for each loop: seed, causes, scores, facts, what-ifs."""
     rows = []
-    for s in range(seed, seed + count):
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = keep or scratch
-            simulate(folder, "--seed", str(s), *(["--causes", causes] if causes else []))
-            path = os.path.join(folder, f"random-{s:06d}.json")
-            with open(path.replace(".json", ".truth.json")) as file:
-                truth = json.load(file)
+    for s in seeds:
+        with kept.loop(s, *(["--causes", causes] if causes else [])) as ((path,), truth):
+            if keep:
+                shutil.copytree(os.path.dirname(path), keep, dirs_exist_ok=True)
             analysis = json.loads(lacuna("analyze", path, "--json"))
             scores, facts = judge(truth, analysis)
             rows.append({"seed": s, "causes": truth["causes"], "best": truth["best"], "scores": scores, "facts": facts,
@@ -167,15 +157,11 @@ LATE_WHY = {"host": ["its host works longer", "its host launches more slowly"], 
             "compute": ["its GPU works longer"]}
 
 
-def examine_ranks(count, seed, causes="one"):
+def examine_ranks(seeds, causes="one"):
     """Runs of several ranks: the late one named where it costs 3 %, none where it costs nothing, why, and the gain in its band."""
     rows = []
-    for s in range(seed, seed + count):
-        with tempfile.TemporaryDirectory() as folder:
-            simulate(folder, "--seed", str(s), "--causes", causes, "--ranks")
-            with open(os.path.join(folder, f"random-{s:06d}.truth.json")) as file:
-                truth = json.load(file)
-            paths = [os.path.join(folder, f"random-{s:06d}-rank{r}.json") for r in range(truth["rank_count"])]
+    for s in seeds:
+        with kept.loop(s, "--causes", causes, "--ranks") as (paths, truth):
             findings = json.loads(lacuna("analyze", "--json", *paths))["findings"]
             rows.append({"seed": s, "causes": truth["causes"], "late": truth["late_rank"], "by": truth["late_by"],
                          "ranks": truth["rank_count"], **judge_ranks(truth, findings)})
@@ -279,10 +265,10 @@ def main():
     parser.add_argument("--ranks", action="store_true", help="runs of several ranks instead: the late one, why, what it gains")
     args = parser.parse_args()
     if args.ranks:
-        ranks = examine_ranks(args.count, args.seed, args.causes or "one")
+        ranks = examine_ranks(range(args.seed, args.seed + args.count), args.causes or "one")
         show_ranks(ranks)
         return 0 if all(r.get(key) is not False for r in ranks for key in ("named", "why", "in_band")) else 1
-    rows = examine(args.count, args.seed, args.causes, args.what_if, args.keep)
+    rows = examine(range(args.seed, args.seed + args.count), args.causes, args.what_if, args.keep)
     show(rows)
     if args.json:
         with open(args.json, "w") as file:

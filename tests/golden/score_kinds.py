@@ -25,17 +25,14 @@ import concurrent.futures
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tests", "simulator", "kinds"))
-import simulate  # noqa: E402
-from kinds import KINDS  # noqa: E402
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+import kept  # noqa: E402
+from kinds import KINDS  # noqa: E402  (kept knows where the simulator is)
 
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
 SCORES = ("first", "step", "after", "quiet", "workload", "headline", "workers")
 # a validation and a server without gradients may be called what they are in general
 CALLED = {"training": ("training",), "inference": ("inference",), "evaluation": ("evaluation", "inference"),
@@ -46,7 +43,7 @@ STEP_PART, AFTER_PART, GAIN_POINTS, SURE = 0.03, 0.10, 5.0, 0.8
 
 
 def analyze(paths):
-    done = subprocess.run([LACUNA, "analyze", "--json", *paths], capture_output=True, text=True, timeout=300)
+    done = kept.ask("analyze", "--json", *paths)
     if done.returncode != 0:
         raise SystemExit(f"lacuna analyze {' '.join(paths)}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -126,8 +123,7 @@ def judge(truth, answer):
 
 def examine_one(job):
     kind, seed = job
-    with tempfile.TemporaryDirectory() as folder:
-        paths, truth = simulate.write(folder, kind, seed)
+    with kept.job(kind, seed) as (paths, truth):
         answer = analyze(paths)
         for trace in [rank["analysis"]["trace"] for rank in answer.get("ranks", [])] or [answer["trace"]]:
             if trace["format"] != truth["format"] or trace["dropped_count"] or trace["repaired_count"]:
@@ -136,9 +132,9 @@ def examine_one(job):
     return {"kind": kind, "seed": seed, "scores": scores, "alarms": alarms, "facts": facts}
 
 
-def examine(kinds, count, seed, jobs=2):
+def examine(kinds, seeds, jobs=2):
     """A row for each job, in order."""
-    wanted = [(kind, s) for kind in kinds for s in range(seed, seed + count)]
+    wanted = [(kind, seed) for kind in kinds for seed in seeds]
     if jobs == 1:
         return [examine_one(job) for job in wanted]
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
@@ -197,7 +193,7 @@ def main():
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--json", help="write all rows to this file")
     args = parser.parse_args()
-    rows = examine([args.kind] if args.kind else list(KINDS), args.count, args.seed, args.jobs)
+    rows = examine([args.kind] if args.kind else list(KINDS), range(args.seed, args.seed + args.count), args.jobs)
     show(table(rows), args.markdown)
     print()
     show(alarm_table(rows), args.markdown)

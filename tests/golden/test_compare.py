@@ -6,17 +6,14 @@ LACUNA names the program (default build/lacuna).
 import glob
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import kept  # noqa: E402
 from real_traces import real_traces  # noqa: E402
 
 TRACES = real_traces()
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")
 
 passed = failed = 0
 
@@ -31,8 +28,7 @@ def expect(what, holds, detail=""):
 
 
 def run(*args):
-    return subprocess.run([LACUNA, "compare", *args], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "LC_ALL": "C.UTF-8"})
+    return kept.ask("compare", *args)
 
 
 def compare(a, b):
@@ -57,19 +53,19 @@ def check_sums(what, document):
             expect(f"{what} difference", row["delta_ns"] == row["b_ns"] - row["a_ns"], row)
 
 
-def check_text(what, a, b):
-    done = run(a, b)
+def check_text(what, *asked):
+    done = run(*asked)
     lines = done.stdout.splitlines()
     expect(f"{what} text", done.returncode == 0 and 0 < len(lines) <= 32, done.stdout + done.stderr)
     expect(f"{what} columns", all(len(line) <= 80 for line in lines), done.stdout)
+    return done
 
 
 def change(document, part, name):
     return next((row["delta_ns"] for row in document["where"][part] if row["name"] == name), 0) / 1e6
 
 
-def check_series(folder):
-    stages = sorted(path for path in glob.glob(os.path.join(folder, "*.json")) if not path.endswith(".truth.json"))
+def check_series(stages):
     truths = [json.load(open(path[:-5] + ".truth.json", encoding="utf-8")) for path in stages]
     documents = []
     for i in range(len(stages) - 1):
@@ -107,21 +103,24 @@ def check_series(folder):
     expect("itself", same["verdict"] == "same" and same["step"]["delta_ns"] == 0 and same["predicted"] is None, same["text"])
     expect("nothing changed", same["changed"]["count"] == 0, same["changed"])
     check_text("itself", stages[0], stages[0])
-    expect("same bytes", run(stages[1], stages[2], "--json").stdout == run(stages[1], stages[2], "--json").stdout)
     check_conditions(stages)
 
 
 def check_conditions(stages):
-    cases = [("step_time>+3%", (0, 1), 0), ("step_time>+3%", (1, 0), 3), ("step_time<-50%", (0, 1), 3),
-             ("step_time>+0%", (0, 0), 0), ("throughput<-5%", (1, 0), 3), ("throughput>500", (0, 1), 3),
-             ("step_time>300ms", (0, 1), 3), ("step_time>0.4s", (0, 1), 0), ("idle>+2%", (0, 1), 0),
-             ("idle>+2%", (1, 0), 3), ("data_wait>=40", (1, 0), 3), ("idle<20,step_time>1s", (0, 1), 3)]
-    for text, (a, b), want in cases:
-        done = run(stages[a], stages[b], "--fail-if", text)
-        expect(f"{text} {a}{b}", done.returncode == want, f"{done.returncode} {done.stderr}")
-        expect(f"{text} {a}{b} said", ("holds" in done.stderr) == (want == 3), done.stderr)
-    document = json.loads(run(stages[1], stages[0], "--json", "--fail-if", "step_time>+3%,idle<1").stdout)
-    expect("conditions in the document", [c["holds"] for c in document["conditions"]] == ["yes", "no"], document["conditions"])
+    cases = [((0, 1), [], ["step_time>+3%", "step_time>0.4s", "idle>+2%", "step_time>1s"]),
+             ((0, 1), ["step_time<-50%", "throughput>500", "step_time>300ms", "idle<20"], ["step_time>1s"]),
+             ((1, 0), ["step_time>+3%", "throughput<-5%", "idle>+2%", "data_wait>=40"], ["idle<1"]),
+             ((0, 0), [], ["step_time>+0%"])]
+    # several in one, which tells of each: none of them holds, or the first ones do
+    for (a, b), holding, others in cases:
+        asked = holding + others
+        done = run(stages[a], stages[b], "--json", "--fail-if", ",".join(asked))
+        expect(f"{asked} {a}{b}", done.returncode == (3 if holding else 0), f"{done.returncode} {done.stderr}")
+        expect(f"{asked} {a}{b} said", ("holds" in done.stderr) == bool(holding), done.stderr)
+        answers = [condition["holds"] for condition in json.loads(done.stdout)["conditions"]]
+        expect(f"{asked} {a}{b} each", answers == ["yes" if text in holding else "no" for text in asked], answers)
+    done = run(stages[1], stages[0], "--fail-if", "step_time>+3%")
+    expect("a condition of the report", done.returncode == 3 and "holds" in done.stderr, done.stderr)
     for text in ("", "step_time", "step_time>3", "speed>3%", "idle>abc", "step_time>+3%x", "step_time>3%,", ">3%", "idle>nan", "step_time>" + "9" * 80):
         done = run(stages[0], stages[1], "--fail-if", text)
         expect(f"usage '{text[:20]}'", done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, f"{done.returncode} {done.stderr}")
@@ -133,10 +132,10 @@ def check_conditions(stages):
 def check_one_trace(path):
     """The same conditions of one trace."""
     def analyze(*args):
-        return subprocess.run([LACUNA, "analyze", path, *args], capture_output=True, text=True, timeout=300)
+        return kept.ask("analyze", path, *args)
 
     plain = analyze()
-    for text, want in (("data_wait>=40", 3), ("data_wait>90", 0), ("step_time>300ms,idle>99", 3), ("throughput<1", 0),
+    for text, want in (("data_wait>=40", 3), ("data_wait>90,throughput<1", 0), ("idle>99,step_time>300ms", 3),
                        ("step_time>+3%", 2), ("idle>+2%", 2), ("speed>3", 2)):
         done = analyze("--fail-if", text)
         expect(f"analyze {text}", done.returncode == want, f"{done.returncode} {done.stderr}")
@@ -167,12 +166,10 @@ def check_real():
     expect("one order of steps", document["step"]["rank_test_p"] < 0.02, document["step"])
     expect("one program", document["refusal"] is None and document["relation"] == "runs" and document["common"]["kernels_pct"] > 80, document["common"])
     check_sums("workers 0 -> 4", document)
-    check_text("workers 0 -> 4", none, four)
     same = compare(four, four)
     expect("four against itself", same["verdict"] == "same", same["text"])
     expect("what it could show", same["step"]["steps_for_2_pct"] is not None and "would resolve 2 %" in same["text"], same["text"])
-    done = run(none, four, "--fail-if", "step_time>+3%")
-    expect("no regression", done.returncode == 0, done.stderr)
+    expect("no regression", check_text("workers 0 -> 4", none, four, "--fail-if", "step_time>+3%").returncode == 0)
 
     check_unlike(find, none)
 
@@ -192,8 +189,8 @@ def check_real():
     expect("rank by rank", [row["rank"] for row in document["ranks"]["shared"]] == list(range(8)), document["ranks"])
     expect("their lowest rank", document["a"]["name"].startswith("worker0"), document["a"])
     check_text("runs", ranks, ranks)
-    expect("a run and a trace", compare(ranks, none)["ranks"] is None)
-    expect("no such file", run(none, "/nonexistent/x.json").returncode == 1)
+    expect("a run and a trace", compare(ranks, no_steps)["ranks"] is None)
+    expect("no such file", run(no_steps, "/nonexistent/x.json").returncode == 1)
 
 
 def check_unlike(find, none):
@@ -231,29 +228,22 @@ def check_unlike(find, none):
 
 def check_simulated():
     """Loops that never were: each is the same as itself, and two ranks of one are said as such."""
-    if not os.path.exists(SIMULATOR):
-        print("skip: build/release/simulator is not built")
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([SIMULATOR, folder, "--count", "3", "--seed", "7100"], check=True, capture_output=True, timeout=300)
-        subprocess.run([SIMULATOR, folder, "--count", "2", "--seed", "7200", "--ranks"], check=True, capture_output=True, timeout=300)
-        traces = sorted(path for path in glob.glob(os.path.join(folder, "*.json")) if not path.endswith(".truth.json"))
-        for path in (path for path in traces if "-rank" not in path):
+    for seed in kept.LOOP_SEEDS[:3]:
+        with kept.loop(seed) as ((path,), _):
             same = compare(path, path)
-            expect("a loop is itself", same["verdict"] in ("same", "too_few") and same["predicted"] is None and same["refusal"] is None, same["text"])
-            expect("and the order says so", same["step"]["rank_test_p"] in (1, None), same["step"])
-        ranks = [path for path in traces if "-rank" in path]
-        expect("two loops of ranks", len(ranks) >= 4, traces)
-        for first in (path for path in ranks if "-rank0." in path):
-            pair = compare(first, first.replace("-rank0.", "-rank1."))
-            expect("ranks of one run", pair["relation"] == "ranks" and not pair["changed"]["one_change"] and pair["predicted"] is None, pair["changed"])
-            expect("of one program", pair["refusal"] != "different_programs" and pair["common"]["kernels_pct"] > 50, pair["common"])
+            if seed == kept.LOOP_SEEDS[0]:
+                expect("same bytes", kept.ask_anew("compare", path, path, "--json").stdout == run(path, path, "--json").stdout)
+        expect("a loop is itself", same["verdict"] in ("same", "too_few") and same["predicted"] is None and same["refusal"] is None, same["text"])
+        expect("and the order says so", same["step"]["rank_test_p"] in (1, None), same["step"])
+    for seed in (40001, 40002):  # of those of test_random.py
+        with kept.loop(seed, "--causes", "one", "--ranks") as (ranks, _):
+            pair = compare(*ranks[:2])
+        expect("ranks of one run", pair["relation"] == "ranks" and not pair["changed"]["one_change"] and pair["predicted"] is None, pair["changed"])
+        expect("of one program", pair["refusal"] != "different_programs" and pair["common"]["kernels_pct"] > 50, pair["common"])
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True, timeout=300)
-        check_series(folder)
+    check_series(kept.demo())
     check_simulated()
     check_real()
     print(f"{passed} passed, {failed} failed")

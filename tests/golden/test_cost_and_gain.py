@@ -8,47 +8,30 @@ For every shipped trace, the demonstration's series and simulated jobs (random l
 - what the cost holds beside the number in the title is said in the title, a percent of the step or more;
 - what proposes no change has no gain and no effort; the plan does not save what no finding may take.
 
-LACUNA names the program (default build/lacuna). LACUNA_TABLE=1 lists each finding's cost and gain. 20 loops and a
-job of each kind; with LACUNA_SOAK=1 200 loops and 20 jobs.
+LACUNA names the program (default build/lacuna). LACUNA_TABLE=1 lists each finding's cost and gain. 8 loops and
+a job of each kind; with LACUNA_SOAK=1 200 loops and 20 jobs.
 """
 import concurrent.futures
 import glob
-import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "simulator", "kinds"))
-import simulate  # noqa: E402
-from kinds import KINDS  # noqa: E402
+import kept  # noqa: E402
+from kinds import KINDS  # noqa: E402  (kept knows where the simulator is)
 from real_traces import NONE, real_traces  # noqa: E402
+from soak import SOAK  # noqa: E402
 
 TRACES = real_traces()
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")  # make build/release/simulator
-SOAK = os.environ.get("LACUNA_SOAK") == "1"
 TABLE = os.environ.get("LACUNA_TABLE") == "1"
 WORK = ("compute", "exposed_comm", "exposed_copy", "exposed_memset")
 SLACK_PCT, SLACK_NS = 2e-4, 1.0  # printed to four decimals, rounded to a nanosecond
 BESIDE_MIN_PCT = 1.0
 BESIDE = re.compile(r"; the change can also remove ([\d.]+) (ns|us|ms|s) of other idle time$")
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
-
-
-def analyses(paths):
-    """(where, analysis) of one trace or of each rank, then that of all ranks; none of what is no trace."""
-    done = subprocess.run([LACUNA, "analyze", "--json", *paths], capture_output=True, text=True, timeout=300)
-    if done.returncode != 0:
-        return []
-    answer = json.loads(done.stdout)
-    if "ranks" not in answer:
-        return [("", answer)]
-    return [*((f" rank {rank['rank']}", rank["analysis"]) for rank in answer["ranks"]), (" all ranks", answer)]
 
 
 def is_near(have, want, slack):
@@ -124,7 +107,7 @@ def table(where, analysis):
 
 
 def examine(name, paths):
-    some = analyses(paths)
+    some = kept.analyses(paths)
     for where, analysis in some:
         table(name + where, analysis)
     return [f"{name}{where}: {wrong}" for where, analysis in some
@@ -133,9 +116,14 @@ def examine(name, paths):
 
 def examine_kind(job):
     kind, seed = job
-    with tempfile.TemporaryDirectory() as folder:
-        paths, _ = simulate.write(folder, kind, seed)
-        return examine(f"{kind} seed {seed}", [paths] if isinstance(paths, str) else paths)
+    with kept.job(kind, seed) as (paths, _):
+        return examine(f"{kind} seed {seed}", paths)
+
+
+def examine_loop(loop):
+    seed, *causes = loop
+    with kept.loop(seed, *causes) as (paths, _):
+        return examine(f"loop {seed} {causes[-1]}", paths)
 
 
 def examine_file(path):
@@ -151,15 +139,11 @@ def main():
     failures, count = [], 0
     if not os.path.isdir(TRACES):
         print(f"skip: {NONE}")
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ProcessPoolExecutor(2) as pool:
-        subprocess.run([LACUNA, "demo", os.path.join(folder, "demo")], check=True, capture_output=True)
-        for causes in ("one", "several"):
-            loops = [SIMULATOR, os.path.join(folder, causes), "--count", "100" if SOAK else "10", "--seed", "500", "--causes", causes]
-            os.mkdir(loops[1])
-            subprocess.run(loops, check=True, timeout=300)
-        made = sorted(path for path in glob.glob(os.path.join(folder, "*", "*.json")) if "truth" not in path)
-        jobs = [(kind, seed) for kind in KINDS for seed in range(2600, 2620 if SOAK else 2601)]
-        for some, seen in (*pool.map(examine_file, real_paths() + made), *pool.map(examine_kind, jobs)):
+    series = kept.demo()
+    loops = [(seed, "--causes", causes) for causes in ("one", "several") for seed in range(500, 600 if SOAK else 504)]
+    jobs = [(kind, seed) for kind in KINDS for seed in (range(2600, 2620) if SOAK else kept.JOB_SEEDS)]
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
+        for some, seen in (*pool.map(examine_file, real_paths() + series), *pool.map(examine_loop, loops), *pool.map(examine_kind, jobs)):
             failures += some
             count += seen
     for failure in failures:

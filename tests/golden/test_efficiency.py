@@ -13,9 +13,10 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import kept  # noqa: E402
+from kept import LACUNA  # noqa: E402
 from real_traces import NONE, real_traces  # noqa: E402
 
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
 TRACES = real_traces()
 
 
@@ -70,8 +71,7 @@ ROWS = (
 
 
 def check(path, flops, low, high, precision):
-    out = subprocess.run([LACUNA, "analyze", "--json", os.path.join(TRACES, path)], check=True, capture_output=True)
-    got = json.loads(out.stdout)["efficiency"]
+    got = json.loads(kept.ask("analyze", "--json", os.path.join(TRACES, path)).stdout)["efficiency"]
     wrong = []
     if got["peak_precision"] != precision:
         wrong.append(f"precision {got['peak_precision']}, not {precision}")

@@ -10,16 +10,15 @@ import fnmatch
 import glob
 import json
 import os
-import subprocess
 import sys
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import kept  # noqa: E402
 from real_traces import NONE, real_traces  # noqa: E402
 
 TRACES = real_traces()
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
 BESIDE = ("README.md", "truth.py")  # no traces
 
 # pattern: format, whether it has times, whether a GPU works in it
@@ -52,10 +51,6 @@ def files():
     return sorted(name for name in found if not name.startswith(("truth/", "tests/")) and name not in BESIDE)
 
 
-def lacuna(*args):
-    return subprocess.run([LACUNA, *args], capture_output=True, text=True, timeout=300, check=False)
-
-
 def expected(name):
     return next(row[1:] for row in OPENS if fnmatch.fnmatch(name, row[0]))
 
@@ -67,7 +62,7 @@ class EveryTrace(unittest.TestCase):
         self.assertGreater(len(names), 40)
         for name in names:
             with self.subTest(name=name):
-                done = lacuna("analyze", "--json", os.path.join(TRACES, name))
+                done = kept.ask("analyze", "--json", os.path.join(TRACES, name))
                 if name in FAILS:
                     self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
                     self.assertIn(FAILS[name], done.stderr)
@@ -100,7 +95,7 @@ class EveryTrace(unittest.TestCase):
             with open(os.path.join(TRACES, folded), encoding="utf-8") as file:
                 wanted = lines(file.read())
             for source in (samples, folded):
-                done = lacuna("export", os.path.join(TRACES, source), "--to", "folded")
+                done = kept.ask("export", os.path.join(TRACES, source), "--to", "folded")
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(lines(done.stdout), wanted, source)
 

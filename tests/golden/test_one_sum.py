@@ -5,29 +5,23 @@ For every shipped trace, jobs of each kind (tests/simulator/kinds) and the demon
 partition are none below zero and sum to the mean step to the nanosecond; without steps to the device's span, by the
 same numbers as the device has. The headline's number is a part of it, or a sum of parts that it names; no finding
 claims more of a part than there is, all that it claims is its cost, and no share is of anything else. What is
-expected of a change lies below the symptom gone. 26 jobs and the
-series; with LACUNA_SOAK=1 1,000 jobs.
+expected of a change lies below the symptom gone. A job of each kind and the series; with LACUNA_SOAK=1 39 jobs of each.
 """
 import concurrent.futures
 import glob
-import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "simulator", "kinds"))
-import simulate  # noqa: E402
-from kinds import KINDS  # noqa: E402
+import kept  # noqa: E402
+from kinds import KINDS  # noqa: E402  (kept knows where the simulator is)
 from real_traces import real_traces  # noqa: E402
+from soak import SOAK  # noqa: E402
 
 TRACES = real_traces()
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-JOBS_EACH = 39 if os.environ.get("LACUNA_SOAK") == "1" else 1
 WORK = ["compute", "exposed_comm", "exposed_copy", "exposed_memset"]
 IDLE = ["data_wait", "sync", "launch", "copy_wait", "allocator", "module_load", "comm", "dependency", "host", "profiler",
         "unattributed"]
@@ -61,14 +55,9 @@ def wrong_readings(path, analysis):
             if os.path.basename(path).startswith(start) and (verdict["cause"] not in causes or words not in text)]
 
 
-def analyses(path):
+def analyses(paths):
     """Of one trace, or of each rank; none where the file cannot be read as a trace."""
-    done = subprocess.run([LACUNA, "analyze", "--json", *([path] if isinstance(path, str) else path)], capture_output=True,
-                          text=True, timeout=300)
-    if done.returncode != 0:
-        return []
-    answer = json.loads(done.stdout)
-    return [rank["analysis"] for rank in answer["ranks"]] if "ranks" in answer else [answer]
+    return [analysis for _, analysis in kept.analyses(paths) if "ranks" not in analysis]
 
 
 def wrongs(analysis):
@@ -155,14 +144,13 @@ def wrong_words(analysis):
 
 
 def examine_trace(path):
-    return [f"{os.path.basename(path)}: {wrong}" for analysis in analyses(path)
+    return [f"{os.path.basename(path)}: {wrong}" for analysis in analyses([path])
             for wrong in wrongs(analysis) + wrong_readings(path, analysis)], 1
 
 
 def examine_job(job):
     kind, seed = job
-    with tempfile.TemporaryDirectory() as folder:
-        paths, _ = simulate.write(folder, kind, seed)
+    with kept.job(kind, seed) as (paths, _):
         some = analyses(paths)
     return [f"{kind} seed {seed}: {wrong}" for analysis in some for wrong in wrongs(analysis)], len(some)
 
@@ -177,10 +165,9 @@ def real_paths():
 
 def main():
     failures, count = [], 0
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ProcessPoolExecutor(2) as pool:
-        subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True)
-        series = sorted(path for path in glob.glob(os.path.join(folder, "*.json")) if "truth" not in path)
-        jobs = [(kind, seed) for kind in KINDS for seed in range(2600, 2600 + JOBS_EACH)]
+    series = kept.demo()
+    jobs = [(kind, seed) for kind in KINDS for seed in (range(2600, 2639) if SOAK else kept.JOB_SEEDS)]
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
         for some, seen in (*pool.map(examine_trace, real_paths() + series), *pool.map(examine_job, jobs)):
             failures += some
             count += seen

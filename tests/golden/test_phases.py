@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Phases that the diagnosis finds in simulated jobs (tests/simulator, --phases), against when they were.
 
-  test_phases.py [--count 40] [--seed 3000] [--verbose]
+  test_phases.py [--count 16] [--seed 3000] [--verbose]       with LACUNA_SOAK=1 --count 40
 
 Of each kind (validation, checkpoint, epoch_end, recompilation): the time that is found and was (recall), and the time
 found that was none (noise). What the trace cannot show is not asked for: it is listed in `can_show`. What is said must
@@ -13,6 +13,9 @@ import os
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from soak import SOAK  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
@@ -80,7 +83,7 @@ def examine(path, truth):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--count", type=int, default=40 if SOAK else 16)
     parser.add_argument("--seed", type=int, default=3000)
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()

@@ -12,15 +12,14 @@ import collections
 import json
 import os
 import re
-import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import kept  # noqa: E402
 from real_traces import NONE, real_traces  # noqa: E402
 
 TRACES = real_traces()
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
 NEAR = 0.03
 NO_STEP = 0.0  # the pace of a trace that shows no whole step: none may be said
 
@@ -140,8 +139,7 @@ MISSES = {
 
 
 def analyze(path):
-    done = subprocess.run([LACUNA, "analyze", "--json", os.path.join(TRACES, path)], capture_output=True, text=True,
-                          timeout=120)
+    done = kept.ask("analyze", "--json", os.path.join(TRACES, path))
     if done.returncode != 0:
         raise SystemExit(f"FAIL {path}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -217,7 +215,7 @@ def check_costs(analysis):
 
 def check_terminal(row, analysis):
     """The report names each change that gains, whatever there is to mind, and no number in more than three digits."""
-    done = subprocess.run([LACUNA, "analyze", os.path.join(TRACES, row.path)], capture_output=True, text=True, timeout=120)
+    done = kept.ask("analyze", os.path.join(TRACES, row.path))
     text = " ".join(done.stdout.split())
     planned = [step["brief"] for step in analysis["plan"]]
     for finding in analysis["findings"]:
@@ -236,7 +234,7 @@ def check_terminal(row, analysis):
 def check_names():
     """Two files whose names begin alike differ in what a comparison calls them."""
     paths = [os.path.join(TRACES, row.path) for row in ROWS if "num_workers_4" in row.path]
-    done = subprocess.run([LACUNA, "compare", *paths], capture_output=True, text=True, timeout=120)
+    done = kept.ask("compare", *paths)
     names = [line.split()[1] for line in done.stdout.splitlines()[:2]]
     return len(set(names)) == 2 and all("worker" in name for name in names), names
 

@@ -3,30 +3,24 @@
 
 All shipped real traces with steps, and simulated jobs of every kind (tests/simulator/kinds), as a table: how far off the median and the
 95th percentile are, and the worst. Half of all replays must be 2 % off or less, 95 of 100 5 %; one that is off by more than 5 % says so
-in the analysis, one that is not never does. Two jobs of each kind; with LACUNA_SOAK=1 ten of each.
+in the analysis, one that is not never does. A job of each kind; with LACUNA_SOAK=1 ten of each.
 
 LACUNA names the program (default build/lacuna).
 """
 import collections
 import json
 import os
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
-sys.path.insert(0, os.path.join(ROOT, "tests", "simulator", "kinds"))
-import kineto_file  # noqa: E402
-import simulate  # noqa: E402
-import truth  # noqa: E402
-from kinds import KINDS  # noqa: E402
+import kept  # noqa: E402
+from kinds import KINDS  # noqa: E402  (kept knows where the simulator is)
 from real_traces import NONE, real_traces  # noqa: E402
+from soak import SOAK  # noqa: E402
 
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-SOAK = os.environ.get("LACUNA_SOAK") == "1"
-JOBS, SEED = (10 if SOAK else 2), 50000
+SEEDS = range(50000, 50010) if SOAK else kept.JOB_SEEDS
 MEDIAN_MAX, P95_MAX, SAID_FROM = 2.0, 5.0, 5.0  # percent of the step
 CAVEAT = "the replay of the unchanged steps is"
 TRACE_ENDINGS = (".json", ".json.gz", ".sqlite")
@@ -48,13 +42,12 @@ WHAT_IFS = (
 
 def analyze(path, *options):
     """The analysis, or None: not a timeline."""
-    done = subprocess.run([LACUNA, "analyze", "--json", *options, path], capture_output=True, text=True, timeout=120)
+    done = kept.ask("analyze", "--json", *options, path)
     answer = json.loads(done.stdout) if done.returncode == 0 else {}
     return answer if answer.get("schema") == "lacuna.analysis/1" and "replay" in answer else None
 
 
-def examine(group, name, path, rows):
-    analysis = analyze(path)
+def examine(group, name, analysis, rows):
     if analysis is not None and analysis["steps"]["kept_count"]:
         says = any(CAVEAT in text for text in analysis["caveats"])
         rows.append((group, name, analysis["replay"]["method"], analysis["replay"]["error_pct"], says))
@@ -67,32 +60,27 @@ def real_rows():
         for name in sorted(names):
             path = os.path.relpath(os.path.join(folder, name), traces)
             if name.endswith(TRACE_ENDINGS) and not path.startswith("truth"):
-                examine("real", path, os.path.join(traces, path), rows)
+                examine("real", path, analyze(os.path.join(traces, path)), rows)
     return rows
 
 
 def simulated_rows():
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "job.json")
-        for name, kind in KINDS.items():
-            for seed in range(SEED, SEED + JOBS):
-                _, _, documents = truth.record(kind, seed)
-                for rank, document in enumerate(documents):
-                    kineto_file.write(path, document)
-                    examine(name, f"{name} seed {seed} rank {rank}", path, rows)
+    for name in KINDS:
+        for seed in SEEDS:
+            with kept.job(name, seed) as (paths, _):
+                for where, analysis in kept.analyses(paths):
+                    if "ranks" not in analysis:
+                        examine(name, f"{name} seed {seed}{where}", analysis, rows)
     return rows
 
 
 def check_ranks(check):
     """Several ranks: what the run takes where collectives take no time, and what is not known of it."""
-    def ask(kind, change, seed=SEED):
-        with tempfile.TemporaryDirectory() as folder:
-            paths, true = simulate.write(folder, kind, seed)
-            command = [LACUNA, "analyze", "--json", "--what-if", change, *paths]
-            run = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
-            text = subprocess.run([LACUNA, "analyze", *command[3:]], capture_output=True, text=True, timeout=120, check=True).stdout
-            return run, true, text
+    def ask(kind, change):
+        with kept.job(kind, SEEDS[0]) as (paths, true):
+            command = ["--what-if", change, *paths]
+            return json.loads(kept.ask("analyze", "--json", *command).stdout), true, kept.ask("analyze", *command).stdout
     run, true, text = ask("sharded", "comm=0")
     want, have = true["changes"]["free"]["step_ns"], run["what_if"]
     check(have["why_not"] is None and abs(have["step_mean_ns"] - want) <= 0.05 * want, f"sharded comm=0: {have}, wanted {want}")

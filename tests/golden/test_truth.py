@@ -9,17 +9,15 @@ LACUNA names the program (default build/lacuna).
 import glob
 import json
 import os
-import subprocess
 import sys
 from decimal import Decimal
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import kept  # noqa: E402
 from real_traces import NONE, real_traces  # noqa: E402
 
 TRACES = real_traces()
-LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-SOAK = os.environ.get("LACUNA_SOAK") == "1"
 
 passed = failed = 0
 
@@ -42,7 +40,7 @@ def ns(us):
 
 
 def analyze(path, *args):
-    done = subprocess.run([LACUNA, "analyze", path, "--json", *args], capture_output=True, text=True, timeout=120)
+    done = kept.ask("analyze", "--json", path, *args)
     if done.returncode != 0:
         check(f"{os.path.basename(path)} exit status", done.stderr.strip(), "")
         return None

@@ -3,6 +3,7 @@
 A host that launches, streams that run in order, a loader, all on one clock; what is written down of it is a Kineto
 trace. Shares nothing with `tests/simulator` nor with the engine.
 """
+import collections
 import json
 import random
 
@@ -36,7 +37,7 @@ class Loop:
         self.events, self.step_ns = [], []
         self.now, self.ids, self.records = 0, 0, False
         self.free = {COMPUTE: 0, COPIES: 0, COLLECTIVES: 0}
-        self.queue = {COMPUTE: [], COPIES: [], COLLECTIVES: []}
+        self.queue = {stream: collections.deque() for stream in (COMPUTE, COPIES, COLLECTIVES)}
         self.ready, self.taken, self.worker_free, self.copied_ns = [], {}, {}, 0
         for step in range(self.is_["warm_up"] + self.is_["steps"]):
             self.records = step >= self.is_["warm_up"]
@@ -69,7 +70,7 @@ class Loop:
         document["traceEvents"] = [{"ph": "M", "name": "process_name", "pid": 1000, "args": {"name": "python"}}]
         document["traceEvents"] += self.events
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(document, file)
+            file.write(json.dumps(document))  # json.dump() encodes in Python, not in C
 
     # -- host and device --------------------------------------------------------------------------
 
@@ -81,7 +82,9 @@ class Loop:
         """The device's operation, and the call that asks for it."""
         self.ids += 1
         called_ns = self.now
-        queue = self.queue[stream] = [start for start in self.queue[stream] if start > self.now]
+        queue = self.queue[stream]
+        while queue and queue[0] <= self.now:  # a stream's operations start in order
+            queue.popleft()
         if len(queue) >= QUEUE:
             self.now = queue[-QUEUE]
         self.now += 5000

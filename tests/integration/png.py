@@ -24,12 +24,15 @@ def read(data):
     if len(raw) != height * (row_bytes + 1):
         raise ValueError(len(raw))
     rows, above = [], bytes(row_bytes)
+    # all bytes of a row are added at once, as one number each: the lower seven bits carry into the eighth, and that is added without a carry
+    low, high = (int.from_bytes(bytes([bits]) * row_bytes, "big") for bits in (127, 128))
     for at in range(0, len(raw), row_bytes + 1):
         row = raw[at + 1:at + 1 + row_bytes]
         if raw[at] == 2:
-            row = bytes((a + b) & 255 for a, b in zip(row, above))
+            a, b = int.from_bytes(row, "big"), int.from_bytes(above, "big")
+            row = (((a & low) + (b & low)) ^ ((a ^ b) & high)).to_bytes(row_bytes, "big")
         elif raw[at] != 0:
             raise ValueError(f"filter {raw[at]}")
-        rows.append([tuple(row[i:i + 3]) for i in range(0, row_bytes, 3)])
+        rows.append(list(zip(row[0::3], row[1::3], row[2::3])))
         above = row
     return width, height, rows

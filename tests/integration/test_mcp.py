@@ -14,6 +14,9 @@ import unittest
 import png
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import kept  # noqa: E402
+
 PROGRAM = os.path.join(ROOT, "build/release/lacuna")
 META = "io.modelcontextprotocol/"
 
@@ -60,9 +63,14 @@ class Mcp(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
         cls.traces = os.path.join(cls.folder, "traces")
-        subprocess.run([PROGRAM, "demo", cls.traces], check=True, stdout=subprocess.DEVNULL)
-        names = sorted(name for name in os.listdir(cls.traces) if name.endswith(".json") and "truth" not in name)
-        cls.first, cls.second = (f"traces/{name}" for name in names[:2])
+        os.mkdir(cls.traces)
+        cls.series = kept.demo()[:2]
+        for path in cls.series:
+            shutil.copy(path, cls.traces)
+        cls.first, cls.second = (f"traces/{os.path.basename(path)}" for path in cls.series)
+        cls.small = "traces/small.json"
+        with kept.loop(kept.LOOP_SEEDS[2]) as ((path,), _):
+            shutil.copy(path, os.path.join(cls.folder, cls.small))
         with open(os.path.join(cls.folder, "secret.json"), "w", encoding="utf-8") as secret:
             secret.write('{"traceEvents": []}')
         os.symlink(os.path.join(cls.folder, "secret.json"), os.path.join(cls.traces, "link.json"))
@@ -131,12 +139,10 @@ class Mcp(unittest.TestCase):
     def test_the_answers_are_those_of_the_commands(self):
         listed = json.loads(self.client.text("list_traces"))["traces"]
         self.assertIn(self.first, [row["trace"] for row in listed])
-        path = os.path.join(self.folder, self.first)
-        printed = subprocess.run([PROGRAM, "analyze", "--no-color", path], capture_output=True, text=True, check=True,
-                                 env={**os.environ, "LC_ALL": "C.UTF-8"})
+        path = self.series[0]
+        printed = kept.ask("analyze", path)
         self.assertEqual(self.client.text("analyze", trace=self.first), printed.stdout)
-        whole = json.loads(subprocess.run([PROGRAM, "analyze", "--json", "--what-if", "workers=5", path],
-                                          capture_output=True, check=True).stdout)
+        whole = json.loads(kept.ask("analyze", path, "--json", "--what-if", "workers=5").stdout)
         found = json.loads(self.client.text("findings", trace=self.first))
         self.assertEqual([row["id"] for row in found["findings"]], [row["id"] for row in whole["findings"]])
         self.assertEqual(found["verdict"], whole["verdict"])
@@ -149,25 +155,24 @@ class Mcp(unittest.TestCase):
         self.assertIn("more than noise", self.client.text("compare", before=self.first, after=self.second))
 
     def test_pictures_are_svg(self):
-        for arguments, word in (({}, "why idle"), ({"from_ms": "1000", "to_ms": "1500.5"}, "501 ms of the trace, from 1 s on"), ({"view": "flame"}, "GPU time")):
-            text = self.client.text("picture", trace=self.first, **arguments)
+        for arguments, word in (({}, "why idle"), ({"from_ms": "100", "to_ms": "200.5"}, "101 ms of the trace, from 100 ms on"), ({"view": "flame"}, "GPU time")):
+            text = self.client.text("picture", trace=self.small, **arguments)
             self.assertTrue(text.startswith("<svg "), text[:80])
             self.assertIn(word, text)
         for arguments in ({"from_ms": "soon"}, {"view": "pie"}, {"from_ms": "5", "to_ms": "5"}, {"view": "--output=/tmp/x"}):
-            self.assertTrue(self.client.call("picture", trace=self.first, **arguments)["isError"], arguments)
+            self.assertTrue(self.client.call("picture", trace=self.small, **arguments)["isError"], arguments)
 
     def test_pictures_are_images_where_asked(self):
         for arguments in ({}, {"view": "flame"}):
-            content = self.client.call("picture", trace=self.first, form="png", **arguments)["content"]
+            content = self.client.call("picture", trace=self.small, form="png", **arguments)["content"]
             self.assertEqual([(item["type"], item["mimeType"]) for item in content], [("image", "image/png")])
             width, height, pixels = png.read(base64.b64decode(content[0]["data"], validate=True))
             self.assertEqual((width, len(pixels)), (1688, height))
-        self.assertTrue(self.client.call("picture", trace=self.first, form="html")["isError"])
+        self.assertTrue(self.client.call("picture", trace=self.small, form="html")["isError"])
 
     def test_sql_and_the_timeline_answer_from_the_trace(self):
         answer = json.loads(self.client.text("sql", trace=self.first, query="SELECT count(*) AS n FROM kernels"))
-        whole = subprocess.run([PROGRAM, "analyze", "--json", os.path.join(self.folder, self.first)],
-                               capture_output=True, check=True)
+        whole = kept.ask("analyze", "--json", self.series[0])
         self.assertEqual(answer["rows"], [[json.loads(whole.stdout)["kernels"]["count"]]])
         self.assertIn("start_ns", self.client.text("sql_tables", table="slices"))
         self.assertIn("SELECT", self.client.text("sql_examples"))
@@ -177,9 +182,9 @@ class Mcp(unittest.TestCase):
             start, length = float(row["start_ms"]), float(row["dur_ms"])
             self.assertTrue(start < 1500.5 and start + length > 1000 and length >= 1, row)
         for query in ("DELETE FROM slices", "ATTACH '/etc/passwd' AS x", "SELECT load_extension('x')", "nonsense"):
-            self.assertTrue(self.client.call("sql", trace=self.first, query=query)["isError"], query)
+            self.assertTrue(self.client.call("sql", trace=self.small, query=query)["isError"], query)
         for window in (("5", "5"), ("9", "1"), ("-1", "1"), ("0", "1e99"), ("0; DROP", "1"), ("nan", "1"), ("", "1")):
-            self.assertTrue(self.client.call("timeline", trace=self.first, from_ms=window[0], to_ms=window[1])["isError"])
+            self.assertTrue(self.client.call("timeline", trace=self.small, from_ms=window[0], to_ms=window[1])["isError"])
 
     def test_a_long_answer_comes_in_pages_that_join_to_the_whole(self):
         whole = subprocess.run([PROGRAM, "explain", "input-starvation"], capture_output=True, text=True, check=True)
@@ -254,7 +259,7 @@ class Mcp(unittest.TestCase):
         client = Client(self.traces)
         for _ in range(200):
             client.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                                    "params": {"name": "analyze", "arguments": {"trace": self.first}}}) + "\n")
+                                    "params": {"name": "analyze", "arguments": {"trace": self.small}}}) + "\n")
         client.reply()
         client.process.stdout.close()
         self.assertIn(client.process.wait(120), (0, 1))

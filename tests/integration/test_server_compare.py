@@ -1,15 +1,30 @@
 #!/usr/bin/env python3
-"""Comparisons and reports over HTTP: what they say, who may ask, under which policy a report comes."""
+"""Comparisons and reports over HTTP: what they say, who may ask, under which policy a report comes.
+
+Two pairs of the simulated series are compared; with LACUNA_SOAK=1 two more.
+"""
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from server_harness import PROGRAM, Server, main, make_trace
-from test_server_runs import archive, simulated_ranks
+from server_harness import PROGRAM, ROOT, SOAK, Server, main, make_trace
+from test_server_runs import archive
+
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+import kept  # noqa: E402
+
+RANK_SEEDS = (40001, 40002)  # of two ranks each
+
+
+def simulated_ranks(seed):
+    """(name, content) of the file of each rank."""
+    with kept.loop(seed, "--causes", "one", "--ranks") as (paths, _):
+        return [(os.path.basename(path), Path(path).read_bytes()) for path in paths]
 
 
 class Compare(unittest.TestCase):
@@ -17,8 +32,8 @@ class Compare(unittest.TestCase):
     def setUpClass(cls):
         cls.server = Server("--log-level", "warn")
         cls.folder = tempfile.TemporaryDirectory()
-        subprocess.run([PROGRAM, "demo", cls.folder.name], check=True, capture_output=True, timeout=120)
-        cls.files = [Path(cls.folder.name) / name for name in ("1-two-workers.json", "2-five-workers.json")]
+        cls.series = [Path(path) for path in kept.demo()]
+        cls.files = cls.series[:2]
         cls.ids = [cls.server.upload(path.read_bytes(), path.stem) for path in cls.files]
         for trace in cls.ids:
             cls.server.wait_ready(trace)
@@ -31,7 +46,7 @@ class Compare(unittest.TestCase):
     def test_a_comparison_says_what_the_command_says(self):
         a, b = self.ids
         document = self.server.api(f"/compare?a={a}&b={b}")
-        done = subprocess.run([PROGRAM, "compare", *map(str, self.files), "--json"], capture_output=True, check=True, timeout=120)
+        done = kept.ask("compare", *map(str, self.files), "--json")
         printed = json.loads(done.stdout)
         self.assertEqual([document["a"]["id"], document["b"]["id"]], [a, b])
         for side in "ab":
@@ -44,14 +59,13 @@ class Compare(unittest.TestCase):
         # another number of workers than was advised: its prediction is not the one of the advice
         other = Path(self.folder.name) / "four-workers.json"
         other.write_text(self.files[1].read_text().replace('"num_workers":5', '"num_workers":4', 1))
-        later = (f"{name}.json" for name in ("3-channels-last", "5-pinned-memory", "6-async-copies"))
-        files = [Path(self.folder.name) / name for name in later] + [self.files[0], other]
-        ids = [self.server.upload(path.read_bytes(), path.stem) for path in files]
+        files = [*(self.series[2:5:2] if SOAK else ()), self.series[5], self.files[0], other]
+        ids = [self.ids[0] if path == self.files[0] else self.server.upload(path.read_bytes(), path.stem) for path in files]
         for trace in ids:
             self.server.wait_ready(trace)
         for i in range(len(files) - 1):
             document = self.server.api(f"/compare?a={ids[i]}&b={ids[i + 1]}")
-            done = subprocess.run([PROGRAM, "compare", str(files[i]), str(files[i + 1]), "--json"], capture_output=True, check=True, timeout=120)
+            done = kept.ask("compare", str(files[i]), str(files[i + 1]), "--json")
             for side in "ab":
                 document[side]["id"] = None
             self.assertEqual(document, json.loads(done.stdout), files[i])
@@ -116,8 +130,7 @@ class Compare(unittest.TestCase):
 
     def test_a_report_is_what_the_command_writes_under_a_policy_of_its_own(self):
         reply = self.server.get(f"/api/v1/traces/{self.ids[0]}/report?format=html", headers={"Accept-Encoding": "identity"})
-        done = subprocess.run([PROGRAM, "export", str(self.files[0]), "--to", "html"], capture_output=True, check=True, timeout=120)
-        self.assertEqual(reply.body, done.stdout)
+        self.assertEqual(reply.body.decode(), kept.ask("export", str(self.files[0]), "--to", "html").stdout)
         policies = [value for name, value in reply.headers.items() if name.lower() == "content-security-policy"]
         self.assertEqual(len(policies), 1)
         self.assertTrue(policies[0].startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:"), policies)
@@ -149,8 +162,8 @@ class Compare(unittest.TestCase):
         return self.server.wait_ready(first)["run"]
 
     def test_runs_compare_as_the_command_compares_their_folders(self):
-        both = [simulated_ranks(seed) for seed in (40, 41)]
-        ids = [self.run_of(seed, ranks) for seed, ranks in zip((40, 41), both)]
+        both = [simulated_ranks(seed) for seed in RANK_SEEDS]
+        ids = [self.run_of(seed, ranks) for seed, ranks in zip(RANK_SEEDS, both)]
         path = f"/compare?a={ids[0]}&b={ids[1]}"
         document = self.server.api(path)
         with tempfile.TemporaryDirectory() as scratch:
@@ -186,7 +199,7 @@ class Compare(unittest.TestCase):
         return total
 
     def test_a_comparison_is_made_once_until_a_trace_goes(self):
-        runs = [self.run_of(seed, simulated_ranks(seed)) for seed in (41, 40)]
+        runs = [self.run_of(seed, simulated_ranks(seed)) for seed in reversed(RANK_SEEDS)]
         path = f"/compare?a={runs[0]}&b={runs[1]}"
         before = self.cpu_ns()
         first = self.server.api(path)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """kill -9 of the server at random moments of upload and import: it starts again at once, shows no half trace, and what it had acknowledged is there.
 
-10 moments; 500 with LACUNA_SOAK=1. LACUNA_SEED repeats a run.
+6 moments; 500 with LACUNA_SOAK=1. LACUNA_SEED repeats a run.
 """
 import os
 import random
@@ -12,7 +12,7 @@ import unittest
 
 from server_harness import SOAK, Server, main, make_trace, status_of
 
-MOMENTS = int(os.environ.get("LACUNA_MOMENTS", "500" if SOAK else "10"))
+MOMENTS = int(os.environ.get("LACUNA_MOMENTS", "500" if SOAK else "6"))
 SEED = int(os.environ.get("LACUNA_SEED", str(random.SystemRandom().randrange(1 << 30))))
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -26,6 +27,18 @@ def workers(pid):
         except OSError:
             pass
     return found
+
+
+def worked_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[11]) / os.sysconf("SC_CLK_TCK")
+
+
+def stop(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
 
 
 class ServerSql(unittest.TestCase):
@@ -156,7 +169,7 @@ class ServerSql(unittest.TestCase):
                 self.assertGreater(seen, 1)
                 # letters are there: pixels of the ink beside the labels
                 ink = color["ink"] if path == "/window" else color["muted"]
-                self.assertGreater(sum(pixel == ink for row in rows for pixel in row), 20, path)
+                self.assertGreater(sum(row.count(ink) for row in rows), 20, path)
             self.assertEqual(self.server.get(f"{base}{path}.png?theme=dark&{query}").body, reply.body)
             self.assertEqual(self.server.get(f"{base}{path}.png?theme=dark&{query}", headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
         for path, status in (("/window.png?t0=5&t1=5", 400), ("/window.png?theme=x", 400), ("/flame.png?metric=x", 400), ("/flame.png?redact=x", 400)):
@@ -185,11 +198,17 @@ class ServerSql(unittest.TestCase):
         for thread in threads:
             thread.start()
         wait_for(lambda: len(workers(self.server.process.pid)) == 2 or replies)
+        busy = workers(self.server.process.pid)
+        for worker in busy:  # they would work until their time is over
+            stop(worker, signal.SIGSTOP)
         if not replies:  # both still run
             reply = self.post("SELECT 1")
             if reply.status != 200:
                 self.assertEqual((reply.status, reply.json()["error"]["code"]), (503, "busy"))
                 self.assertEqual(reply.headers["Retry-After"], "2")
+        time.sleep(2.5)
+        for worker in busy:
+            stop(worker, signal.SIGCONT)
         for thread in threads:
             thread.join()
         self.assertEqual([reply.status for reply in replies], [400, 400])
@@ -211,7 +230,8 @@ class Ending(unittest.TestCase):
 
         thread = threading.Thread(target=ask)
         thread.start()
-        found = wait_for(lambda: workers(server.process.pid))
+        # one that works: before, it has not yet asked to end with its server
+        found = wait_for(lambda: [pid for pid in workers(server.process.pid) if worked_s(pid) > 0.1])
         os.kill(server.process.pid, signal.SIGKILL)
         server.process.wait()
         thread.join()
@@ -223,7 +243,7 @@ class Ending(unittest.TestCase):
             except OSError:
                 return True
 
-        wait_for(is_gone)
+        wait_for(is_gone, 15)  # a query that nobody ends works for 20 s
 
 
 if __name__ == "__main__":

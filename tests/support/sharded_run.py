@@ -33,7 +33,7 @@ def write(folder, ranks, late=None, steps=5):
                 event["ts"] = round(event["ts"] + rank * CLOCKS_APART_US, 3)
         paths.append(os.path.join(folder, f"rank{rank}.json"))
         with open(paths[-1], "w", encoding="utf-8") as file:
-            json.dump(document, file, separators=(",", ":"))
+            file.write(json.dumps(document, separators=(",", ":")))
     return paths
 
 

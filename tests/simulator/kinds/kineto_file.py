@@ -61,6 +61,10 @@ def trace_of(name, machine, rows, device="A100", ranks=1):
     return document
 
 
+def text_of(document):
+    return json.dumps(document, separators=(",", ":"))  # json.dump() would encode in Python, not in C
+
+
 def write(path, document):
     with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file, separators=(",", ":"))
+        file.write(text_of(document))
