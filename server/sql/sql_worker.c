@@ -13,6 +13,7 @@
 #include "server/store/trace/trace_file.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -50,11 +51,21 @@ struct sources {
     unsigned count;
 };
 
+/** Asks to end with the server. @return false where it has ended already: nobody reads the answer */
+static bool end_with_server(void)
+{
+    struct pollfd answer = {.fd = STDOUT_FILENO};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    return poll(&answer, 1, 0) == 0 || (answer.revents & POLLERR) == 0;
+}
+
 /** Before the first byte of a trace or the query. */
 static bool limit_self(const struct words *words, const struct lac_sql_limits *limits)
 {
     uint64_t size_bytes = 0;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (!end_with_server()) {
+        return false;
+    }
     (void)setpriority(PRIO_PROCESS, 0, 5);
     if (syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0) != 0) {
         for (int fd = STDERR_FILENO + 1; fd < 4096; fd++) {

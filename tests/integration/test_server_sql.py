@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """POST /api/v1/traces/{id}/sql: rows as `lacuna sql` gives them, and queries that would harm a server do not harm this one."""
+import glob
 import json
 import os
 import re
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -244,6 +246,24 @@ class Ending(unittest.TestCase):
                 return True
 
         wait_for(is_gone, 15)  # a query that nobody ends works for 20 s
+
+    def test_a_worker_that_starts_after_its_server_ended_does_not_work(self):
+        server = Server()
+        self.addCleanup(server.close)
+        self.assertEqual(server.wait_ready(server.upload(make_trace()))["state"], "ready")
+        stored = glob.glob(os.path.join(server.data, "traces", "*.db"))
+        nobody_reads, answer = os.pipe()
+        os.close(nobody_reads)
+        with tempfile.TemporaryFile() as words:
+            words.write(f"{stored[0]}\0{FOREVER}".encode())
+            words.seek(0)
+            limits = [str(number) for number in (256 << 20, 20, 1000, 1 << 20, 1, 0)]
+            worker = subprocess.Popen([PROGRAM, "sql-worker", *limits], stdin=words, stdout=answer, stderr=subprocess.DEVNULL)
+        os.close(answer)
+        _, status, used = os.wait4(worker.pid, 0)
+        worker.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(worker.returncode, 1)
+        self.assertLess(used.ru_utime + used.ru_stime, 5)  # of the 20 s that it would have
 
 
 if __name__ == "__main__":
