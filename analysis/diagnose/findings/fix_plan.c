@@ -345,6 +345,40 @@ static void list_findings(struct list *list)
     }
 }
 
+/** The shortest step that the findings leave whose changes are made: no plan takes more than they claim
+ *  together, each part once. 0 where a change is of no finding. */
+static double claims_leave(const struct lac_facts *facts, const struct state *state)
+{
+    const struct lac_time_partition *partition = &facts->analysis->partition;
+    double left_ns = facts->time->step_ns;
+    int64_t claimed_ns[LAC_TIME_PART_COUNT] = {0};
+    if (partition->of != LAC_OF_STEP) {
+        return 0.0;
+    }
+    for (int k = 0; k < LAC_FINDING_COUNT_; k++) {
+        const struct lac_finding *finding =
+            state->is_made[k] ? lac_finding_of(facts->analysis, (enum lac_finding_kind)k) : NULL;
+        if (!state->is_made[k]) {
+            continue;
+        }
+        if (finding == NULL || finding->step_low_ns == LAC_UNKNOWN_NS) {
+            return 0.0;
+        }
+        /* idle time under other names, which its title tells of */
+        double beside_ns = facts->time->step_ns - (double)finding->step_low_ns;
+        for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+            claimed_ns[part] = lac_sum_ns(claimed_ns[part], finding->part_ns[part]);
+            beside_ns -= (double)finding->part_ns[part];
+        }
+        left_ns -= fmax(0.0, beside_ns);
+    }
+    for (uint32_t part = 0; part < LAC_TIME_PART_COUNT; part++) {
+        int64_t ns = partition->part_ns[part];
+        left_ns -= (double)(claimed_ns[part] < ns ? claimed_ns[part] : ns);
+    }
+    return left_ns;
+}
+
 /** The step that a candidate promises: alone what its finding does. */
 static double promise_of(const struct lac_facts *facts, const struct state *state,
                          const struct candidate *next)
@@ -354,8 +388,9 @@ static double promise_of(const struct lac_facts *facts, const struct state *stat
         strcmp(finding->brief, next->brief) == 0) {
         return (double)finding->step_mid_ns;
     }
-    return fmax(facts->time->busy_ns - next->state.work_ns,
-                state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns));
+    double least_ns =
+        fmax(facts->time->busy_ns - next->state.work_ns, claims_leave(facts, &next->state));
+    return fmax(least_ns, state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns));
 }
 
 struct plays {

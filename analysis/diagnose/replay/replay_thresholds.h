@@ -7,6 +7,11 @@
  * it a gain of the usual size (a tenth) would be a third error. */
 #define REPLAY_ERROR_MAX 0.03
 
+/* The waits for data of the steps played have to be this part of those of the mean step, or the
+ * steps without waits are played and the loader is put beside them: a loader with few slow batches
+ * has many steps in a row that wait for none. */
+#define WAITS_SEEN_MIN 0.5
+
 /* Steps that can be played as a cycle. */
 enum { GRAPH_STEPS_MIN = 1 };
 

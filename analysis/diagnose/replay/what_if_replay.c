@@ -256,12 +256,16 @@ enum lac_trust lac_graph_trust(const struct lac_step_time *time)
     if (graph == NULL) {
         return LAC_TRUST_NONE;
     }
-    if (fabs(graph->base_error) <= REPLAY_ERROR_MAX) {
-        return LAC_TRUST_ALL;
-    }
     double free_ns = graph->base_free_ns / graph->step_count;
     bool is_near =
         graph->workers != 0 && fabs(free_ns - time->s_ns) <= REPLAY_ERROR_MAX * time->s_ns;
+    /* the waits of a few slow batches can all lie outside of the window */
+    bool has_waits =
+        !time->is_starving || graph->base_ns - graph->base_free_ns >=
+                                  WAITS_SEEN_MIN * time->starved_ns * graph->step_count;
+    if (fabs(graph->base_error) <= REPLAY_ERROR_MAX && (has_waits || !is_near)) {
+        return LAC_TRUST_ALL;
+    }
     return is_near ? LAC_TRUST_DEVICE : LAC_TRUST_NONE;
 }
 
