@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """lacuna compare on the simulated series pair by pair, on real traces, and on what cannot be compared.
 
+Conditions of --fail-if are asked together, and that the same bytes come again is asked of a simulated loop.
+
 LACUNA names the program (default build/lacuna).
 """
 import glob

@@ -2,6 +2,9 @@
 """lacuna export: reports that hold what was found and nothing that runs, what is left out, and files
 that other tools (and we ourselves) read again.
 
+An imported trace gives the same as its file: every form of a small one, Chrome JSON of the larger ones. With LACUNA_SOAK=1 every
+form of a larger one too, more real traces, and SQLite of a second one.
+
 LACUNA names the program (default build/lacuna). --update writes the reports under tests/golden/reports anew: read them before
 they are committed.
 """
@@ -380,7 +383,8 @@ def main():
             check_stacks(path)
         small = os.path.join(folder, "small.json")
         json.dump(hostile_trace("a_model"), open(small, "w", encoding="utf-8"))
-        check_stored(small)
+        for path in (small, stages[0]) if SOAK else (small,):
+            check_stored(path)
         for path in [*real[:1], stages[0]] if SOAK else [*real, stages[0]][:1]:
             check_sqlite(path, folder)
     print(f"{passed} passed, {failed} failed")

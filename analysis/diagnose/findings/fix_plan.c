@@ -356,11 +356,11 @@ static double claims_leave(const struct lac_facts *facts, const struct state *st
         return 0.0;
     }
     for (int k = 0; k < LAC_FINDING_COUNT_; k++) {
-        const struct lac_finding *finding =
-            state->is_made[k] ? lac_finding_of(facts->analysis, (enum lac_finding_kind)k) : NULL;
         if (!state->is_made[k]) {
             continue;
         }
+        const struct lac_finding *finding =
+            lac_finding_of(facts->analysis, (enum lac_finding_kind)k);
         if (finding == NULL || finding->step_low_ns == LAC_UNKNOWN_NS) {
             return 0.0;
         }
