@@ -79,7 +79,8 @@ export function TablesPage({
   const kind = TABLES[name];
   const group = kind.groups.find(g => g.by === tableGroup.value) ?? kind.groups[0];
   const time = timeOf(selection.value);
-  const filter = usePaused(tableFilter.value);
+  const typed = tableFilter.value;
+  const filter = usePaused(typed);
   const sort = parseTableSort(tableSort.value);
   // sums are of the steps that the verdict measures, as in flame graphs; a list is of all there is
   const counted = flameSteps.value === '' ? MEASURED : flameSteps.value;
@@ -91,16 +92,24 @@ export function TablesPage({
     ...(filter === '' ? {} : {q: filter}),
     ...(sort === undefined ? {} : {sort: sort.column, order: sort.ascending ? 'asc' : 'desc'}),
   };
-  const key = `${trace.id}/${trace.generation}/${name} ${JSON.stringify(ask)}`;
-  const table = useResource(key, signal =>
-    getTable(trace.id, name, {...ask, limit: PAGE_ROWS}, signal),
-  );
-  const shown = table.kind === 'ready' ? table.value : undefined;
+  const of = `${trace.id}/${trace.generation}/${name}`;
+  const key = `${of} ${JSON.stringify(ask)}`;
+  const table = useResource(key, async signal => ({
+    of,
+    key,
+    ask,
+    rows: await getTable(trace.id, name, {...ask, limit: PAGE_ROWS}, signal),
+  }));
+  // while it is sorted or filtered anew, the rows before stay
+  const kept = latest(table);
+  const answer = kept?.of === of ? kept : undefined;
+  const shown = answer?.rows;
   const hasSpeeds = name === 'kernels' && group?.by === 'name' && time === undefined;
   const all = useResource(hasSpeeds ? `${trace.id}/${trace.generation}` : undefined, () =>
     loadKernels(trace.id, trace.generation),
   );
-  const speeds = hasSpeeds ? speedsOf(analysis, latest(all)) : undefined;
+  const speeds =
+    hasSpeeds && answer?.ask.by === 'name' ? speedsOf(analysis, latest(all)) : undefined;
   return (
     <main class="page page-full page-tables">
       <Tools
@@ -112,24 +121,34 @@ export function TablesPage({
         shown={shown}
         isOfSteps={isOfSteps}
       />
-      <StandIn of={table} what={`the ${kind.many}`} title="The table cannot be shown" />
-      {shown && shown.total > 0 && (
+      <StandIn
+        of={table}
+        what={`the ${kind.many}`}
+        title="The table cannot be shown"
+        keeps={shown !== undefined}
+      />
+      {answer && answer.rows.total > 0 && (
         <Rows
-          key={key}
+          key={answer.key}
           trace={trace}
           name={name}
-          first={arrange(shown, speeds, group?.by)}
+          isBusy={table.kind === 'loading' || typed !== filter}
+          first={arrange(answer.rows, speeds, answer.ask.by)}
           more={async after =>
             arrange(
-              await getTable(trace.id, name, {...ask, limit: PAGE_ROWS, after}),
+              await getTable(trace.id, name, {...answer.ask, limit: PAGE_ROWS, after}),
               speeds,
-              group?.by,
+              answer.ask.by,
             )
           }
         />
       )}
-      {shown?.total === 0 && (
-        <Nothing name={name} isFiltered={filter !== ''} isArea={time !== undefined} />
+      {answer?.rows.total === 0 && (
+        <Nothing
+          name={name}
+          isFiltered={answer.ask.q !== undefined}
+          isArea={answer.ask.t0 !== undefined}
+        />
       )}
     </main>
   );
@@ -344,7 +363,7 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
   return (
     <>
       <span class="muted num" role="status">
-        {formatCount(shown.total)} {shown.all ? 'rows' : many}
+        {shown.total === 1 ? '1 row' : `${formatCount(shown.total)} ${shown.all ? 'rows' : many}`}
       </span>
       {shown.is_cut && <span class="warn-text">the longest of them; select less time for all</span>}
       {!shown.has_operators && (
@@ -396,6 +415,8 @@ interface RowStyle {
 function Rows(props: {
   trace: TraceInfo;
   name: TableName;
+  /** Others are about to take the place of these rows. */
+  isBusy: boolean;
   first: TableInfo;
   more: (after: string) => Promise<TableInfo>;
 }): JSX.Element {
@@ -457,6 +478,7 @@ function Rows(props: {
         class="grid"
         role="grid"
         aria-label={TABLES[props.name].label}
+        aria-busy={props.isBusy}
         aria-rowcount={first.total + 1}
         {...(rows.length > 0 ? {'aria-activedescendant': `table-row-${active}`} : {})}
         tabIndex={0}
@@ -473,7 +495,6 @@ function Rows(props: {
               table={first}
               row={row}
               style={style}
-
               index={from + offset}
               isActive={from + offset === active}
               onOpen={() => {
