@@ -5,7 +5,7 @@ import {tmpdir} from 'node:os';
 import {basename, dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {fully, shortly} from './failures.mjs';
-import {slowAnswers, slowScripts} from './slow_page.mjs';
+import {slowAnswers, slowPresses, slowScripts} from './slow_page.mjs';
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
 export const LACUNA = join(ROOT, 'build/release/lacuna');
@@ -114,6 +114,7 @@ export async function startBrowser(options = {}, args = []) {
     await slowAnswers(context);
     const made = await context.newPage();
     await slowScripts(made);
+    slowPresses(made);
     return made;
   };
   const page = await newPage(options);

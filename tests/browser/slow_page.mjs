@@ -1,8 +1,10 @@
-// LACUNA_SLOW_PAGE=12: scripts of the page take 12 times longer, and what the server answers comes up to 600 ms late, not in the
-// order in which it was asked. A step that holds only on a quick machine fails with it.
+// LACUNA_SLOW_PAGE=12: scripts of the page take 12 times longer, what the server answers comes up to 600 ms late, not in the order in
+// which it was asked, and the mouse is held down for 240 ms. A step that holds only on a quick machine fails with it.
 const SLOW = Number(process.env.LACUNA_SLOW_PAGE ?? 0);
 /** The most that an answer is late by, for each time that the page is slower. */
 const LATE_MS = 50;
+/** How long the mouse is held down, for each time that the page is slower: what is replaced meanwhile is not clicked. */
+const PRESS_MS = 20;
 
 /** The same delays in each run. */
 let state = 1;
@@ -27,4 +29,13 @@ export async function slowAnswers(context) {
 /** Scripts of this page, until it is closed. */
 export async function slowScripts(page) {
   if (SLOW) await (await page.context().newCDPSession(page)).send('Emulation.setCPUThrottlingRate', {rate: SLOW});
+}
+
+/** Clicks on all pages of the browser. */
+export function slowPresses(page) {
+  if (!SLOW) return;
+  const locator = Object.getPrototypeOf(page.locator('body'));
+  if (locator.isSlow) return;
+  const {click} = locator;
+  Object.assign(locator, {isSlow: true, click(options) { return click.call(this, {delay: SLOW * PRESS_MS, ...options}); }});
 }
