@@ -175,9 +175,9 @@ enum { LAC_COMPARE_DIFFERENCES_MAX = 64 };
 
 struct lac_compare_prediction {
     const struct lac_finding *finding; /**< of A; NULL: nothing was predicted for this change */
-    const char *change;                /**< in a few words: "num_workers=7" */
+    const char *change; /**< in a few words: "num_workers=7", or several of the plan */
     int64_t low_ns, mid_ns, high_ns;
-    bool is_matched; /**< the change is the one that differs; else it is A's first finding */
+    bool is_matched; /**< its change, or several of A's plan together, are all that differs */
     bool is_within;  /**< the mean step of B reaches into the band, widened by 1 % */
     const char *text;
 };

@@ -5,6 +5,7 @@
 #include "analysis/compare/compare_thresholds.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/saturate.h"
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/diagnose/result/vocabulary.h"
 
@@ -178,6 +179,12 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
     struct lac_compare_prediction *it = &comparison->prediction;
     char missed[160] = "";
     char band[128];
+    if (!it->is_matched) {
+        say_band(it, band, sizeof(band));
+        return lac_texts_add(&comparison->texts,
+                             "predicted %s for this change alone, achieved %s with %u changes", band,
+                             lac_format_ns(achieved_ns).text, comparison->change_count);
+    }
     int64_t grown_ns = 0;
     const char *grown = what_grew(comparison, &grown_ns);
     bool is_explained = comparison->steps[0].is_known && comparison->steps[1].is_known &&
@@ -193,6 +200,76 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
                          : achieved_ns < it->low_ns ? "better than the band"
                                                     : "missed",
                          missed);
+}
+
+/** How many changes of A's plan were made, from its first on; 0 where anything else was changed
+ *  too. */
+static uint32_t planned(const struct lac_analysis *a, const struct lac_comparison *comparison)
+{
+    bool is_covered[LAC_COMPARE_DIFFERENCES_MAX] = {false};
+    uint32_t made = 0;
+    for (bool is_made = true; is_made && made < a->plan_count; made += is_made) {
+        const struct lac_plan_step *step = &a->plan[made];
+        is_made = false;
+        for (uint32_t d = 0; d < comparison->difference_count; d++) {
+            const struct lac_compare_difference *difference = &comparison->differences[d];
+            bool is_too_few = strcmp(difference->key, "num_workers") == 0 &&
+                              strtol(difference->b, NULL, 10) < step->workers;
+            if (difference->is_setting && difference->is_known && !is_vague(difference) &&
+                !is_too_few && lac_finding_advises(step->kind, difference->key)) {
+                is_covered[d] = is_made = true;
+            }
+        }
+    }
+    for (uint32_t d = 0; d < comparison->difference_count; d++) {
+        if (comparison->differences[d].is_known && !is_covered[d]) {
+            return 0;
+        }
+    }
+    return comparison->differences_beyond == 0 ? made : 0;
+}
+
+/** "channels-last, num_workers=7": of several changes of one finding, the last. */
+static const char *plan_changes(const struct lac_analysis *a, uint32_t count,
+                                struct lac_text **texts)
+{
+    const char *changes = "";
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_last = true;
+        for (uint32_t j = i + 1; j < count; j++) {
+            is_last = is_last && a->plan[j].kind != a->plan[i].kind;
+        }
+        if (is_last) {
+            changes = lac_texts_add(texts, "%s%s%s", changes, changes[0] != '\0' ? ", " : "",
+                                    a->plan[i].brief);
+        }
+    }
+    return changes;
+}
+
+/** The step with several changes of the plan; its band is as wide as those of their findings
+ *  together. */
+static void retime_plan(const struct lac_analysis *a, uint32_t count,
+                        struct lac_comparison *comparison)
+{
+    struct lac_compare_prediction *it = &comparison->prediction;
+    double low = (double)a->plan[count - 1].step_ns;
+    double high = low;
+    for (uint32_t f = 0; f < a->finding_count; f++) {
+        const struct lac_finding *finding = &a->findings[f];
+        bool is_made = false;
+        for (uint32_t i = 0; i < count; i++) {
+            is_made = is_made || a->plan[i].kind == finding->kind;
+        }
+        if (is_made && finding->step_mid_ns != LAC_UNKNOWN_NS && finding->step_mid_ns > 0) {
+            low *= (double)finding->step_low_ns / (double)finding->step_mid_ns;
+            high *= (double)finding->step_high_ns / (double)finding->step_mid_ns;
+        }
+    }
+    it->change = plan_changes(a, count, &comparison->texts);
+    it->low_ns = lac_round(low);
+    it->mid_ns = a->plan[count - 1].step_ns;
+    it->high_ns = lac_round(high);
 }
 
 /** Whether all that differs is what the finding advised. */
@@ -251,9 +328,14 @@ static void predict(const struct lac_compare_side *a, const struct lac_compare_s
     if (!retime(a->analysis, difference, comparison)) {
         return;
     }
+    bool is_several = !comparison->is_one_change && comparison->change_count > 1;
+    uint32_t made = is_several ? planned(a->analysis, comparison) : 0;
+    if (made > 0) {
+        retime_plan(a->analysis, made, comparison);
+    }
     double achieved = (double)achieved_ns;
     it->finding = finding;
-    it->is_matched = true;
+    it->is_matched = !is_several || made > 0;
     it->is_within = achieved >= 0.99 * (double)it->low_ns && achieved <= 1.01 * (double)it->high_ns;
     it->text = prediction_text(comparison, achieved_ns);
 }

@@ -8,6 +8,7 @@ LACUNA names the program (default build/lacuna).
 import glob
 import json
 import os
+import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -67,6 +68,21 @@ def change(document, part, name):
     return next((row["delta_ns"] for row in document["where"][part] if row["name"] == name), 0) / 1e6
 
 
+def check_plans(stages):
+    """Several changes at once are the plan of A, or more than any of its predictions is of."""
+    for a, b, changes in ((0, 2, "num_workers=5, channels-last"), (0, 3, "channels-last, num_workers=7"), (2, 4, "num_workers=7, pin_memory=True"),
+                          (2, 5, "num_workers=7, pin_memory=True, copy one batch ahead")):
+        document = compare(stages[a], stages[b])
+        predicted = document["predicted"]
+        expect(f"{a + 1}->{b + 1} its plan", predicted["change"] == changes and predicted["is_the_change"], predicted)
+        expect(f"{a + 1}->{b + 1} came true", predicted["within_band"] and "came true" in predicted["text"], predicted)
+        expect(f"{a + 1}->{b + 1} are several", not document["changed"]["one_change"], document["changed"])
+    document = compare(stages[1], stages[5])  # its plan has a change between that was not made
+    expect("2->6 not the plan", not document["predicted"]["is_the_change"], document["predicted"])
+    expect("2->6 of one change", document["predicted"]["change"] == "channels-last", document["predicted"])
+    expect("2->6 says so", re.search(r"for this change alone, achieved 230 ms with \d changes$", document["predicted"]["text"]), document["predicted"])
+
+
 def check_series(stages):
     truths = [json.load(open(path[:-5] + ".truth.json", encoding="utf-8")) for path in stages]
     documents = []
@@ -98,6 +114,7 @@ def check_series(stages):
     expect("2->3 data comes", change(documents[1], "idle_by_cause", "data_wait") > 25, documents[1]["where"])
     expect("4->5 copies", -25 < change(documents[3], "partition", "exposed_copy") < -23, documents[3]["where"])
 
+    check_plans(stages)
     back = compare(stages[2], stages[0])
     expect("back is slower", back["verdict"] == "slower" and back["step"]["change_pct"] > 140, back["step"])
     expect("back has several changes", not back["changed"]["one_change"] and back["changed"]["count"] == 2, back["changed"])

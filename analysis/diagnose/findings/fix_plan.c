@@ -481,6 +481,8 @@ void lac_plan_make(const struct lac_facts *facts)
         }
         analysis->plan[analysis->plan_count++] = (struct lac_plan_step){
             .brief = best->brief,
+            .kind = best->kind,
+            .workers = best->state.change.workers > 0 ? best->state.change.workers : 0,
             .step_ns = lac_round(best->state.step_ns),
             .gain_pct = 100.0 * (state.step_ns - best->state.step_ns) / state.step_ns};
         tell(facts, best);

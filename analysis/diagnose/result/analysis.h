@@ -438,6 +438,8 @@ enum { LAC_VIEW_COUNT = 4 };
 /** One change of a plan, made after those before it. */
 struct lac_plan_step {
     const char *brief;
+    enum lac_finding_kind kind; /**< whose change it is */
+    int32_t workers;            /**< of the loader behind it; 0: as many as there are */
     int64_t step_ns; /**< predicted mean step with this change and those before it */
     double gain_pct; /**< of the step before it */
 };

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 
 struct packing {
     struct lac_pack pack;
@@ -302,9 +302,9 @@ static void pack_loading(struct packing *p, struct lac_loading_facts *loading)
 }
 
 /** Kinds are known by id: their order is the program's. */
-static void pack_kind(struct packing *p, struct lac_finding *finding)
+static void pack_kind(struct packing *p, enum lac_finding_kind *ref_kind)
 {
-    const char *id = p->pack.is_reading ? "" : finding->id;
+    const char *id = p->pack.is_reading ? "" : lac_finding_type(*ref_kind)->id;
     text(p, &id);
     if (!p->pack.is_reading) {
         return;
@@ -318,13 +318,13 @@ static void pack_kind(struct packing *p, struct lac_finding *finding)
         lac_pack_refuse(&p->pack);
         kind = 0;
     }
-    finding->kind = (enum lac_finding_kind)kind;
-    finding->id = lac_finding_type(finding->kind)->id;
+    *ref_kind = (enum lac_finding_kind)kind;
 }
 
 static void pack_finding(struct packing *p, struct lac_finding *finding)
 {
-    pack_kind(p, finding);
+    pack_kind(p, &finding->kind);
+    finding->id = lac_finding_type(finding->kind)->id;
     COUNT(p, finding->severity, LAC_SEVERITY_CRITICAL);
     COUNT(p, finding->effort, LAC_EFFORT_HARDWARE);
     COUNT(p, finding->change_kind, LAC_CHANGE_TEXT);
@@ -449,6 +449,8 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     COUNT(p, analysis->plan_count, LAC_PLAN_MAX);
     for (uint32_t i = 0; i < analysis->plan_count; i++) {
         text(p, &analysis->plan[i].brief);
+        pack_kind(p, &analysis->plan[i].kind);
+        LAC_PACK_INT(&p->pack, analysis->plan[i].workers, 0, INT32_MAX);
         known(p, &analysis->plan[i].step_ns);
         real(p, &analysis->plan[i].gain_pct);
     }

@@ -274,10 +274,12 @@ function Predicted({comparison}: {comparison: Comparison}): JSX.Element | null {
     <section class="panel">
       <header class="panel-head">
         <h2>Predicted and achieved</h2>
-        <span class={`panel-aside ${predicted.within_band ? 'faint' : 'warn-text'}`}>
-          {predicted.within_band ? <IconCheck /> : <IconWarning />}{' '}
-          {predicted.within_band ? 'within the band' : 'outside the band'}
-        </span>
+        {predicted.is_the_change && (
+          <span class={`panel-aside ${predicted.within_band ? 'faint' : 'warn-text'}`}>
+            {predicted.within_band ? <IconCheck /> : <IconWarning />}{' '}
+            {predicted.within_band ? 'within the band' : 'outside the band'}
+          </span>
+        )}
       </header>
       <dl class="facts">
         <dt>
