@@ -231,20 +231,20 @@ class Run(unittest.TestCase):
             w = torch.ones(1, requires_grad=True)
             optimizer = torch.optim.SGD([w], lr=0.1)
             end = time.time() + 2.4
+            steps = 0
             while time.time() < end:
                 (w * w).sum().backward()
                 optimizer.step()
                 time.sleep(0.01)
+                steps += 1
+            print(steps)
         ''')) if HAVE_TORCH else self.skipTest("no torch")
-        run = subprocess.run([NODE, "run", "-o", self.out, "--all", "--", TORCH_PYTHON, script], timeout=60, stderr=subprocess.DEVNULL)
-        self.assertEqual(run.returncode, 0)
-        whole = self.counted("ranges opened")
-        shutil.rmtree(self.out)
         run = subprocess.run([NODE, "run", "-o", self.out, "--duration", "1", "--", TORCH_PYTHON, script], timeout=60,
-                             stderr=subprocess.PIPE, text=True)
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(run.returncode, 0)
         self.assertIn("as planned", run.stderr)
-        self.assertLess(self.counted("ranges opened"), whole * 0.7)
+        self.assertGreater(self.counted("ranges opened"), 0)
+        self.assertLess(self.counted("ranges opened"), 2 * int(run.stdout) * 0.7)  # backward and step of each
 
     @unittest.skipUnless(HAVE_TORCH, "no torch")
     def test_steps_asked_for_are_those_recorded(self):
@@ -272,9 +272,9 @@ class Run(unittest.TestCase):
                              timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.assertIn("no training step was seen", run.stderr)
 
-    def recorded(self, *options, **environment):
+    def recorded(self, *options, steps=8, **environment):
         environment = {**os.environ, **environment}
-        return subprocess.Popen([NODE, "run", "--quiet", *options, "--", WORKLOAD, "--cpu", "--steps", "8", "--workers", "1"], cwd=self.folder,
+        return subprocess.Popen([NODE, "run", "--quiet", *options, "--", WORKLOAD, "--cpu", "--steps", str(steps), "--workers", "1"], cwd=self.folder,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
 
     def test_a_folder_holds_one_recording(self):
@@ -307,7 +307,7 @@ class Run(unittest.TestCase):
     def test_tasks_of_a_batch_system_are_ranks_of_one_run(self):
         for job in ("77", "78"):
             for options in ((), ("-o", "r")):
-                tasks = [self.recorded(*options, SLURM_JOB_ID=job, SLURM_STEP_ID="0", SLURM_PROCID=str(task), SLURM_NTASKS="2") for task in range(2)]
+                tasks = [self.recorded(*options, steps=2, SLURM_JOB_ID=job, SLURM_STEP_ID="0", SLURM_PROCID=str(task), SLURM_NTASKS="2") for task in range(2)]
                 for node in tasks:
                     node.communicate(timeout=60)
         self.assertEqual(sorted(os.listdir(self.folder)), ["r", "r.old", "workload-cpu-slurm-77.0.lacuna", "workload-cpu-slurm-78.0.lacuna"])
