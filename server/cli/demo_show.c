@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "server/cli/ending.h"
 #include "server/demo/series.h"
+#include "server/http/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -449,12 +450,30 @@ static int run(struct demo *demo, const struct lac_demo_show *show, struct lac_e
     return serve(demo, &open);
 }
 
+/** What cannot be listened on is said before anything is made for it. */
+static bool can_listen(const char *address)
+{
+    struct lac_error error = {0};
+    unsigned port;
+    int fd;
+
+    if (lac_http_listen(address, false, &fd, &port, &error) != LAC_OK) {
+        (void)fprintf(stderr, "lacuna demo: %s\n", error.message);
+        return false;
+    }
+    (void)close(fd);
+    return true;
+}
+
 int lac_demo_show(const struct lac_demo_show *show)
 {
     struct demo demo = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct lac_ending ending;
     int exit_status;
 
+    if (!can_listen(show->listen)) {
+        return 1;
+    }
     lac_ending_begin(&ending, remove_all, &demo);
     exit_status =
         make_folder(&demo) ? run(&demo, show, &ending) : complain("cannot make a temporary folder");
