@@ -47,11 +47,11 @@ static const char usage[] =
     "\n"
     "html and markdown are reports to share: verdict, findings in full, settings, and in html\n"
     "pictures; one file, no scripts. chrome is JSON that other viewers open, and that imports\n"
-    "again. perfetto is Perfetto's own format, with rows for why each GPU was idle. folded and\n"
-    "speedscope are flame graphs. sqlite is plain tables: those that `lacuna sql --tables`\n"
-    "describes; csv is one of them. svg and png are a picture: --view timeline of what the first\n"
-    "finding is about, or from --from to --until; --view flame of all time, of that stretch, or\n"
-    "of the measured steps (--steps measured).\n"
+    "again. perfetto is Perfetto's own format, with rows for why each GPU was idle. sqlite is\n"
+    "plain tables: those that `lacuna sql --tables` describes; csv is one of them. folded and\n"
+    "speedscope are flame graphs of all time, or of the measured steps (--steps measured). svg\n"
+    "and png are a picture: --view timeline of what the first finding is about, or from --from\n"
+    "to --until; --view flame as above, or of that stretch.\n"
     "Identifying data in the file (host and user names, paths, command lines, names chosen by "
     "people)\n"
     "is listed on stderr; --redact removes it by category.\n";
@@ -84,7 +84,7 @@ static const struct lac_option options_table[] = {
     {.name = "until", .value = "TIME", .help = "of a picture", .flag_only = true},
     {.name = "steps",
      .value = "all|measured",
-     .help = "of --view flame: all time, or the steps that the verdict measures",
+     .help = "of flame graphs: all time, or the steps that the verdict measures",
      .flag_only = true},
     {.name = "theme", .value = "light|dark", .help = "of png", .flag_only = true},
     {.name = "table",
@@ -240,7 +240,8 @@ static enum lac_status write_form(const struct export_job *job,
     case FORM_PERFETTO:
     case FORM_FOLDED:
     case FORM_SPEEDSCOPE:
-        lac_export_form((enum lac_export_form)job->form, metric, &out, source);
+        lac_export_form((enum lac_export_form)job->form,
+                        &(struct lac_export_flame){metric, job->is_measured}, &out, source);
         break;
     case FORM_HTML:
         lac_report_html(&out.buffer, source);
@@ -447,7 +448,7 @@ static bool read_picture(const struct lac_options *options, struct export_job *j
     static const char *const views[] = {"timeline", "flame", NULL};
     static const char *const themes[] = {"light", "dark", NULL};
     static const char *const steps_words[] = {"all", "measured", NULL};
-    static const char *const of_picture[] = {"view", "from", "until", "steps", "theme"};
+    static const char *const of_picture[] = {"view", "from", "until", "theme"};
     const bool is_picture = job->form == FORM_SVG || job->form == FORM_PNG;
     const char *theme = lac_options_text(options, "theme", NULL);
     const char *view = lac_options_text(options, "view", NULL);
@@ -474,10 +475,14 @@ static bool read_picture(const struct lac_options *options, struct export_job *j
     const int counted = steps != NULL ? choose("steps", steps, steps_words) : 0;
     job->is_flame = which == 1;
     job->is_measured = counted == 1;
-    if (job->is_measured && (!job->is_flame || lac_options_text(options, "from", NULL) != NULL ||
-                             lac_options_text(options, "until", NULL) != NULL)) {
-        (void)fprintf(stderr, "lacuna export: --steps goes with --view flame, without --from and "
-                              "--until\n");
+    const bool is_stacks = job->form == FORM_FOLDED || job->form == FORM_SPEEDSCOPE;
+    const bool is_stretch = lac_options_text(options, "from", NULL) != NULL ||
+                            lac_options_text(options, "until", NULL) != NULL;
+    const bool is_of_steps = is_stacks || (is_picture && !job->is_measured) ||
+                             (is_picture && job->is_flame && !is_stretch);
+    if (steps != NULL && !is_of_steps) {
+        (void)fprintf(stderr, "lacuna export: --steps goes with folded, speedscope and --view "
+                              "flame, without --from and --until\n");
         return false;
     }
     job->is_dark = chosen == 1;

@@ -76,8 +76,10 @@ static enum lac_status write_model(const struct download *download, struct lac_e
     if (status == LAC_OK) {
         const struct lac_report_source source = {.model = model, .redactor = download->redactor};
 
-        lac_export_form((enum lac_export_form)download->form,
-                        (enum lac_flame_metric)download->metric, &out, &source);
+        lac_export_form(
+            (enum lac_export_form)download->form,
+            &(struct lac_export_flame){.metric = (enum lac_flame_metric)download->metric}, &out,
+            &source);
         status = lac_export_finish(&out);
         if (status == LAC_ERR_IO) {
             status = fail_writing(reterr);

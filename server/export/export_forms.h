@@ -9,6 +9,8 @@
 #include "server/export/export_out.h"
 #include "server/export/report.h"
 
+#include <stdbool.h>
+
 /**
  * Chrome JSON as PyTorch's profiler writes it: every recorded slice, mark and sample with its
  * arguments, rows, devices and settings. Imported again it gives the same kernels, copies, devices
@@ -23,16 +25,24 @@ void lac_export_chrome(struct lac_export_out *out, const struct lac_report_sourc
  */
 void lac_export_perfetto(struct lac_export_out *out, const struct lac_report_source *source);
 
+/** What a file with flame graphs is of. */
+struct lac_export_flame {
+    enum lac_flame_metric metric; /**< of folded stacks; a speedscope file has all */
+    bool is_measured;             /**< of the steps that the verdict measures, where it has any:
+                                       the source needs its analysis */
+};
+
 /** Folded stacks, "a;b;c 123" with ns, of one metric. LAC_ERR_NOMEM sticks in the output. */
 void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
-                       enum lac_flame_metric metric);
+                       const struct lac_export_flame *of);
 
 /** The same of a graph, however it was made. */
 void lac_export_folded_graph(struct lac_export_out *out, const struct lac_report_source *source,
                              const struct lac_flame *flame);
 
 /** A speedscope file with the metrics that the trace has, one profile each. */
-void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source);
+void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source,
+                           const struct lac_export_flame *of);
 
 /** The forms that are made of the whole model. */
 enum lac_export_form {
@@ -45,8 +55,8 @@ enum lac_export_form {
 /** What a flame graph of that trace is of, unless somebody says: the host's time without a GPU. */
 enum lac_flame_metric lac_export_metric(const struct lac_model *model);
 
-/** Write one of them. `metric` is of folded stacks. */
-void lac_export_form(enum lac_export_form form, enum lac_flame_metric metric,
+/** Write one of them. */
+void lac_export_form(enum lac_export_form form, const struct lac_export_flame *of,
                      struct lac_export_out *out, const struct lac_report_source *source);
 
 #endif

@@ -10,6 +10,7 @@
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
+#include "server/export/step_spans.h"
 #include "server/json/json_out.h"
 
 #include <assert.h>
@@ -36,15 +37,24 @@ static const char *frame_name(const struct lac_report_source *source,
 }
 
 static struct lac_flame *create(struct lac_export_out *out, const struct lac_report_source *source,
-                                enum lac_flame_metric metric)
+                                enum lac_flame_metric metric, bool is_measured)
 {
-    const struct lac_flame_options options = {
+    struct lac_flame_options options = {
         .metric = metric, .by = LAC_FLAME_BY_PYTHON, .node_count_max = 1000000};
+    struct lac_step_spans steps = {0};
     struct lac_flame *flame = NULL;
-    if (lac_flame_create(source->model, &options, &flame) != LAC_OK) {
-        out->buffer.status = LAC_ERR_NOMEM;
-        return NULL;
+    enum lac_status status = LAC_OK;
+    if (is_measured && metric != LAC_FLAME_PROFILE) {
+        status = lac_step_spans_measured(source->analysis, metric == LAC_FLAME_CPU, &steps);
+        lac_step_spans_use(&steps, &options);
     }
+    if (!status) {
+        status = lac_flame_create(source->model, &options, &flame);
+    }
+    if (status) {
+        out->buffer.status = LAC_ERR_NOMEM;
+    }
+    lac_step_spans_done(&steps);
     return flame;
 }
 
@@ -122,10 +132,10 @@ void lac_export_folded_graph(struct lac_export_out *out, const struct lac_report
 }
 
 void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
-                       enum lac_flame_metric metric)
+                       const struct lac_export_flame *of)
 {
-    assert(out != NULL && source != NULL);
-    struct lac_flame *flame = create(out, source, metric);
+    assert(out != NULL && source != NULL && of != NULL);
+    struct lac_flame *flame = create(out, source, of->metric, of->is_measured);
     if (flame != NULL) {
         lac_export_folded_graph(out, source, flame);
     }
@@ -189,9 +199,10 @@ static void put_profile(struct lac_export_out *out, struct lac_json *json,
     lac_json_close(json, '}');
 }
 
-void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source)
+void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source,
+                           const struct lac_export_flame *of)
 {
-    assert(out != NULL && source != NULL);
+    assert(out != NULL && source != NULL && of != NULL);
     static const char *const names[] = {"GPU time", "GPU waiting", "time on host threads"};
     enum { METRICS = 3 };
     struct lac_flame *flames[METRICS] = {0};
@@ -211,7 +222,7 @@ void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_s
     lac_json_open(&json, "shared", '{');
     lac_json_open(&json, "frames", '[');
     for (int m = 0; m < METRICS; m++) {
-        flames[m] = create(out, source, (enum lac_flame_metric)m);
+        flames[m] = create(out, source, (enum lac_flame_metric)m, of->is_measured);
         for (uint32_t n = 0; flames[m] != NULL && n < flames[m]->node_count; n++) {
             lac_json_line(&json);
             lac_json_open(&json, NULL, '{');

@@ -184,6 +184,15 @@ class Flames(unittest.TestCase):
                                       check=True, capture_output=True)
                 asked = "" if counted == "all" else "&steps=measured"
                 self.assertEqual(done.stdout, self.server.get(f"/api/v1/traces/{rank}/flame.svg?metric=gpu{asked}").body, counted)
+            total = self.server.api(f"/traces/{rank}/flame?metric=gpu&by=python&steps=measured&detail=full")["total_ns"]
+            done = subprocess.run([os.path.join(ROOT, "build/lacuna"), "export", path, "--to", "folded", "--metric", "gpu", "--steps", "measured"],
+                                  check=True, capture_output=True, text=True)
+            self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines()), total)
+            done = subprocess.run([os.path.join(ROOT, "build/lacuna"), "export", path, "--to", "speedscope", "--steps", "measured"],
+                                  check=True, capture_output=True, text=True)
+            self.assertEqual(sum(json.loads(done.stdout)["profiles"][0]["weights"]), total)
+            self.assertEqual(subprocess.run([os.path.join(ROOT, "build/lacuna"), "export", path, "--to", "chrome", "--steps", "measured"],
+                                            capture_output=True).returncode, 2)
             for wrong in (["--steps", "measured"], ["--view", "flame", "--steps", "measured", "--from", "1ms"], ["--view", "flame", "--steps", "some"]):
                 self.assertEqual(subprocess.run([os.path.join(ROOT, "build/lacuna"), "export", path, "--to", "svg", *wrong], capture_output=True).returncode, 2, wrong)
 
