@@ -182,8 +182,8 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
     if (!it->is_matched) {
         say_band(it, band, sizeof(band));
         return lac_texts_add(&comparison->texts,
-                             "predicted %s for this change alone, achieved %s with %u changes", band,
-                             lac_format_ns(achieved_ns).text, comparison->change_count);
+                             "predicted %s for this change alone, achieved %s with %u changes",
+                             band, lac_format_ns(achieved_ns).text, comparison->change_count);
     }
     int64_t grown_ns = 0;
     const char *grown = what_grew(comparison, &grown_ns);

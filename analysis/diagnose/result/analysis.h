@@ -440,8 +440,8 @@ struct lac_plan_step {
     const char *brief;
     enum lac_finding_kind kind; /**< whose change it is */
     int32_t workers;            /**< of the loader behind it; 0: as many as there are */
-    int64_t step_ns; /**< predicted mean step with this change and those before it */
-    double gain_pct; /**< of the step before it */
+    int64_t step_ns;            /**< predicted mean step with this change and those before it */
+    double gain_pct;            /**< of the step before it */
 };
 
 enum { LAC_PLAN_MAX = 5 };

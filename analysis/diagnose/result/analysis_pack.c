@@ -321,6 +321,19 @@ static void pack_kind(struct packing *p, enum lac_finding_kind *ref_kind)
     *ref_kind = (enum lac_finding_kind)kind;
 }
 
+static void pack_plan(struct packing *p, struct lac_analysis *analysis)
+{
+    COUNT(p, analysis->plan_count, LAC_PLAN_MAX);
+    for (uint32_t i = 0; i < analysis->plan_count; i++) {
+        struct lac_plan_step *step = &analysis->plan[i];
+        text(p, &step->brief);
+        pack_kind(p, &step->kind);
+        LAC_PACK_INT(&p->pack, step->workers, 0, INT32_MAX);
+        known(p, &step->step_ns);
+        real(p, &step->gain_pct);
+    }
+}
+
 static void pack_finding(struct packing *p, struct lac_finding *finding)
 {
     pack_kind(p, &finding->kind);
@@ -446,14 +459,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         pack_finding(p, &analysis->findings[i]);
     }
-    COUNT(p, analysis->plan_count, LAC_PLAN_MAX);
-    for (uint32_t i = 0; i < analysis->plan_count; i++) {
-        text(p, &analysis->plan[i].brief);
-        pack_kind(p, &analysis->plan[i].kind);
-        LAC_PACK_INT(&p->pack, analysis->plan[i].workers, 0, INT32_MAX);
-        known(p, &analysis->plan[i].step_ns);
-        real(p, &analysis->plan[i].gain_pct);
-    }
+    pack_plan(p, analysis);
     pack_notes(p, analysis->checked_fine, &analysis->checked_fine_count, LAC_CHECKED_COUNT_);
     pack_notes(p, analysis->not_recorded, &analysis->not_recorded_count, LAC_MISSING_COUNT_);
     pack_notes(p, analysis->caveats, &analysis->caveat_count, LAC_CAVEAT_COUNT_);
