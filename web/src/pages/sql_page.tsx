@@ -4,7 +4,7 @@ import {useRef, useState} from 'preact/hooks';
 import {errorText} from '../api/client';
 import {askSql, getSqlReference, type SqlReference, type SqlResult} from '../api/sql';
 import type {TraceInfo} from '../api/types';
-import {formatCount, formatDuration} from '../base/format';
+import {formatDuration, plural} from '../base/format';
 import {
   cellText,
   isNumeric,
@@ -222,8 +222,8 @@ function Rows({
     <>
       <p class="sql-summary muted">
         {result.cut === undefined
-          ? `${formatCount(result.row_count)} rows`
-          : `the first ${formatCount(result.row_count)} rows`}
+          ? plural(result.row_count, 'row')
+          : `the first ${plural(result.row_count, 'row')}`}
         {`, ${formatDuration(ms * 1e6)}`}
         <CopyButton text={resultCsv(result)} label="Copy as CSV" />
         <button
