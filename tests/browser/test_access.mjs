@@ -60,7 +60,7 @@ const failed = traces.find(({state}) => state === 'failed').id;
 const report = await api('reports', {method: 'POST', body: JSON.stringify({project: 'default', title: 'What was learned', markdown: '# Loading\n\n```lacuna-ladder\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n'}), headers: {'Content-Type': 'application/json'}});
 await api('tokens', {method: 'POST', body: JSON.stringify({name: 'nodes', scope: 'upload'}), headers: {'Content-Type': 'application/json'}});
 
-/** Address, and what is on the screen when it is whole. */
+/** Address, what is on the screen when it is whole, and what is done there first. */
 const SCREENS = {
   list: ['', '.trace-row'],
   overview: [`t/${one}`, '[data-testid=workers-chart]'],
@@ -72,9 +72,13 @@ const SCREENS = {
   tables: [`t/${one}?view=kernels`, '.grid-row, [role=row]'],
   flame: [`t/${one}?view=flame`, '.flame-table, [role=row], canvas'],
   difference: [`t/${one}?view=flame&with=${two}`, '.flame-table .is-faster'],
-  callers: [`t/${one}?view=flame&of=aten%3A%3Acopy_`, '.flame-box'],
+  callers: [`t/${one}?view=flame&of=loader.fetch`, '.flame-box'],
   sql: [`t/${one}?view=sql`, 'textarea, [role=textbox]'],
-  answer: [`t/${one}?view=sql&q=${encodeURIComponent('SELECT name, count(*) AS n FROM slices GROUP BY name ORDER BY n DESC LIMIT 20')}`, 'text=Rows'],
+  answer: [`t/${one}?view=sql`, '.sql-questions button', async () => {
+    await page.locator('.sql-questions button').first().click();
+    await page.getByRole('button', {name: 'Run', exact: true}).click();
+    await page.locator('.sql-rows td').first().waitFor();
+  }],
   failed: [`t/${failed}`, 'main h1, main h2'],
   compare: [`compare?a=${one}&b=${two}`, '[data-testid=waterfall], h2'],
   run: [`r/${rank?.run ?? ''}`, '.ranks'],
@@ -94,12 +98,13 @@ const SCREENS = {
 };
 
 /** Another address without a reload, as a link on the page would go there. */
-async function goTo([address, whole]) {
+async function goTo([address, whole, act]) {
   await page.evaluate((to) => {
     history.pushState(null, '', to);
     dispatchEvent(new PopStateEvent('popstate'));
   }, `/${address}`);
   await page.locator(whole).first().waitFor();
+  await act?.();
   await answered();
 }
 
@@ -109,6 +114,8 @@ const SIZES = [[1024, 768], [768, 1024], [720, 450], [390, 844]];
 /** At each size, 720x450 being 1440x900 at 200 %: how far the page leaves the screen sideways. */
 async function overflows(name) {
   const wide = [];
+  const columns = name === 'tables' ? await page.locator('.grid').evaluate((grid) => grid.scrollWidth - grid.clientWidth) : 0;
+  if (columns > 0) wide.push(`the table of kernels, at 1440, by ${columns}`);
   for (const [width, height] of SIZES) {
     await page.setViewportSize({width, height});
     const fits = () => document.documentElement.scrollWidth <= innerWidth;

@@ -270,6 +270,21 @@ const steps = [
     await label('why idle').waitFor();
     await eventually(async () => assert.ok(await top('launch queue') < await top('why idle')));
   }],
+  ['a row is one stop of the Tab key, the arrows lead to its buttons and to other rows', async () => {
+    await page.locator('.tl-filter').focus();
+    const focused = () => page.evaluate(() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent);
+    const walk = [['Tab', 'Move steps up'], ['ArrowRight', 'Move steps down'], ['ArrowDown', 'Move GPU busy up'], ['Tab', 'GPU 0'], ['ArrowRight', 'Move GPU 0 up'], ['ArrowUp', 'Move GPU busy up']];
+    for (const [key, name] of walk) {
+      await page.keyboard.press(key);
+      await eventually(async () => assert.equal(await focused(), name));
+    }
+    // after a press with the pointer the arrows are the timeline's
+    await page.locator('.tl-fold', {hasText: 'GPU 0'}).click();
+    await page.locator('.tl-fold[aria-expanded=false]', {hasText: 'GPU 0'}).click();
+    await page.keyboard.press('ArrowRight');
+    await page.waitForFunction(() => new URL(location.href).searchParams.get('sel')?.startsWith('s:'));
+    await page.keyboard.press('Escape');
+  }],
   ['a drag goes from edge to edge, and a press with Shift measures from one slice to another', async () => {
     const {start_ns: starts} = await page.evaluate(async () => (await (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json()).steps);
     const [t0, width] = [starts[2] - 10e6, starts[6] - starts[2] + 20e6];
@@ -345,6 +360,14 @@ const steps = [
     await page.getByRole('button', {name: 'Delete'}).click();
     await until(async () => (await marks()).length === 1);
     await page.locator('.tl-bookmark-note').waitFor({state: 'detached'});
+    // opened again, it asks for them once
+    let asked = 0;
+    page.on('request', (request) => (asked += Number(request.url().endsWith('/bookmarks'))));
+    await page.getByRole('link', {name: 'All traces'}).last().click();
+    await page.locator('.trace-row .row-link').first().click();
+    await page.getByRole('link', {name: 'Timeline', exact: true}).click();
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    await eventually(async () => assert.equal(asked, 1));
   }],
   ['a step says what the GPU waited for in it, beside the mean step, and leads to the next and the slowest', async () => {
     const {tracks, steps} = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json());

@@ -37,9 +37,10 @@ function modelTrace(longer = 1) {
   }
   return JSON.stringify({schemaVersion: 1, deviceProperties: [{id: 0, name: 'GPU'}], traceEvents});
 }
-const drawn = {before: hostTrace(600), after: hostTrace(300), model: modelTrace(), longer: modelTrace(3)};
+const log = `timestamp,gpu,index,memory.used,power.draw\n${[0, 1, 2].map((s) => `2025-09-08T17:26:5${s}+08:00,0, 0, 4, 74.01`).join('\n')}\n`;
+const drawn = {'before.json': hostTrace(600), 'after.json': hostTrace(300), 'model.json': modelTrace(), 'longer.json': modelTrace(3), 'log.csv': log};
 const {server, page, complaints, answered, main} = await stage({demo: ['1-two-workers'], files: (scratch) => Object.entries(drawn).map(([name, text]) => {
-  const path = join(scratch, `${name}.json`);
+  const path = join(scratch, name);
   writeFileSync(path, text);
   return path;
 })});
@@ -104,7 +105,9 @@ const steps = [
   }],
   ['two traces over each other show what each frame gained, by the step', async () => {
     await open();
-    await page.getByLabel('Difference with another trace').selectOption(idOf('before'));
+    const offered = page.getByLabel('Difference with another trace');
+    await offered.selectOption(idOf('before'));
+    assert.doesNotMatch(await offered.innerText(), /log/, 'counters have no flame graph');
     const work = row('work');
     await until(async () => /300\sµs/.test(await work.innerText()) && /600\sµs/.test(await work.innerText()));
     const legend = page.getByTestId('flame-legend');

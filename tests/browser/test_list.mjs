@@ -70,6 +70,26 @@ const steps = [
     await page.locator('.group-head', {hasText: /V100\s+1/}).waitFor();
     await page.getByLabel('Groups').selectOption('');
   }],
+  ['what closes gives the focus back to what opened it', async () => {
+    assert.equal(await page.title(), 'Traces · Lacuna');
+    const isBack = (opener) => eventually(async () => assert.ok(await opener.evaluate((button) => button === document.activeElement)));
+    const press = async (name) => {
+      const opener = page.getByRole('button', {name});
+      await opener.focus();
+      await page.keyboard.press('Enter');
+      return opener;
+    };
+    for (const close of [() => page.keyboard.press('Escape'), () => page.getByRole('dialog').getByRole('button', {name: 'Close'}).click()]) {
+      const opener = await press('Shortcuts and legend');
+      await page.getByRole('dialog').waitFor();
+      await close();
+      await page.getByRole('dialog').waitFor({state: 'detached'});
+      await isBack(opener);
+    }
+    const opener = await press('Edit channels last, best so far');
+    await page.getByRole('form', {name: /^Labels of/}).getByLabel('Name').press('Escape');
+    await isBack(opener);
+  }],
   ['the bar at the bottom labels what is selected, and compares two either way', async () => {
     await page.getByLabel('Select all').check();
     await page.getByLabel('Tag or project for 3 traces').fill('week 12');

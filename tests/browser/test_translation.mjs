@@ -9,7 +9,7 @@ import {pseudo} from '../../web/tools/texts/pseudo.mjs';
 import {ROOT, eventually, run, until} from './harness.mjs';
 import {archiveOfRanks, demoTrace, stage} from './stage.mjs';
 
-const {scratch, data, server, page, complaints, answered, main} = await stage();
+const {scratch, data, server, page, complaints, answered, main} = await stage({flags: ['--webhook-allow', '127.0.0.0/8']});
 const dist = join(scratch, 'dist');
 
 /** What the server said, as people may read it: names, verdicts, findings. */
@@ -242,6 +242,23 @@ const steps = [
     told.add('trace.json'); // its name is that of the file
     await page.goto(`${server.base}/?url=${encodeURIComponent('https://127.0.0.1:1/trace.json')}`);
     await lookAndClose('a trace that another page offers');
+  }],
+  ['the settings of a project, and what is shown once: a webhook and a token', async () => {
+    const json = (value) => ({method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(value)});
+    await server.api('projects', json({name: 'a1'}));
+    await server.api('users', json({name: 'u1', password: 'correct horse'}));
+    await page.goto(`${server.base}/p/a1?tab=settings`);
+    await page.locator('[data-testid=quota]').waitFor();
+    const hooks = page.locator('[data-testid=webhooks]');
+    await hooks.locator('input:not([type=checkbox])').first().fill('https://127.0.0.1:1/x1');
+    await press('Add', hooks);
+    await page.locator('.people-secret').waitFor();
+    await look('a webhook');
+    await goTo('settings/tokens');
+    await page.locator('form input').first().fill('t1');
+    await press('Make a token');
+    await page.locator('.people-secret').waitFor();
+    await look('a token');
   }],
   ['nothing complains', async () => assert.deepEqual(complaints.filter((each) => !/status of 40[14]/.test(each)), [])],
 ];

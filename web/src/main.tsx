@@ -35,6 +35,7 @@ import {ListPage} from './pages/list_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
 import {explained} from './ui/explain';
+import {title} from './ui/header';
 import {fetchTheRest, lazyQuiet} from './ui/lazy';
 import {Failed} from './ui/states';
 import './style/app.css';
@@ -101,6 +102,9 @@ function App(): JSX.Element {
       {page.value === 'settings' && <SettingsPage />}
       {page.value === 'not_found' && <NotFoundPage />}
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
+      <p class="off-screen" role="status">
+        {title.value}
+      </p>
       <DropZone />
       {explained.value && <ExplanationPanel />}
       {offer.value && <OfferDialog />}

@@ -337,7 +337,7 @@ export function frameLabel(
   shortNames: ReadonlyMap<string, string>,
 ): string {
   const name = tree.name[node] ?? '';
-  if (tree.depth[node] === 1 && isCause(name)) {
+  if (tree.kind[node] === 'gap' && isCause(name)) {
     const {letter, label} = causeWord(name);
     return `${letter}  ${label}`;
   }

@@ -110,8 +110,10 @@ function forget(id: string): void {
 /** Takes in a reply. Without events nothing can have overtaken it: then the reply holds. */
 export function takeReply(reply: TraceInfo): void {
   if (deletedIds.has(reply.id)) return;
-  const trace = isLive.value ? laterOf(traceById(reply.id), reply) : reply;
-  traces.value = mergeTrace(traces.value, trace);
+  const known = traceById(reply.id);
+  const trace = isLive.value ? laterOf(known, reply) : reply;
+  // one that is as it was is the same object still: nothing that hangs on it is asked again
+  if (!known || !isSame(trace)(known)) traces.value = mergeTrace(traces.value, trace);
 }
 
 export function traceById(id: string | undefined): TraceInfo | undefined {

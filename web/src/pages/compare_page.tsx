@@ -1,6 +1,5 @@
 // Two traces or two runs, before and after: is it faster, what was changed, where did the milliseconds go.
 import {Fragment, type JSX} from 'preact';
-import {useEffect} from 'preact/hooks';
 import {ApiError, getComparison} from '../api/client';
 import type {Compared, ComparedFinding, Comparison} from '../api/types';
 import {
@@ -26,7 +25,7 @@ import {
 } from '../model/comparison';
 import {DEFAULT_VIEW, compareA, compareB} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
-import {Header} from '../ui/header';
+import {Header, useTitle} from '../ui/header';
 import {IconCheck, IconWarning} from '../ui/icons';
 import {BackToTraces, ViewLink} from '../ui/link';
 import {BothTimelines} from './run/both_timelines';
@@ -51,9 +50,7 @@ export function ComparePage(): JSX.Element {
       throw error;
     }
   });
-  useEffect(() => {
-    document.title = 'Compare: Lacuna';
-  }, []);
+  useTitle('Compare');
   return (
     <>
       <Header>

@@ -3,13 +3,14 @@ import type {JSX} from 'preact';
 import {getFinding, listFindings} from '../api/client';
 import {findingId} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
-import {Header} from '../ui/header';
+import {Header, useTitle} from '../ui/header';
 import {ViewLink} from '../ui/link';
 import {Markdown} from '../ui/markdown';
 import {useResource, type Resource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
 
 export function FindingsPage(): JSX.Element {
+  useTitle(findingId.value || 'Findings');
   return (
     <>
       <Header />

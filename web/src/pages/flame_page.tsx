@@ -353,7 +353,10 @@ const FORMS = [
 /** How the same graph is shown. */
 function Shapes(props: {by: string; other: string; trace: TraceInfo}): JSX.Element {
   const others = traces.value
-    .filter(each => each.id !== props.trace.id && each.state === 'ready')
+    .filter(
+      // a log of counters has no flame graph
+      each => each.id !== props.trace.id && each.state === 'ready' && each.slice_count > 0,
+    )
     .slice(0, OTHERS_MAX);
   const anew = {...ANEW, flameOf: ''};
   const folded = isFolded(props.by);
@@ -797,7 +800,7 @@ function Sandwich(props: {
       <div class="flame-status">
         <span class="sandwich-name">
           <strong class="ellipsis" title={name}>
-            {props.shortNames.get(name) ?? name}
+            {parts[0] && frameLabel(parts[0].tree, 0, props.shortNames)}
           </strong>
           <span class="num">
             {formatAmount(own / props.steps, props.amount)}
@@ -808,7 +811,9 @@ function Sandwich(props: {
           back to the graph
         </button>
       </div>
+      {own === 0 && <Empty title="No frames match" />}
       {parts.map(part => {
+        if (own === 0) return null;
         const words = describer(part.tree, part.layout, props);
         return (
           <section

@@ -1,7 +1,14 @@
 // The frames of a flame graph as a table: one row per name, beside the graph.
 import type {JSX} from 'preact';
 import {useMemo, useState} from 'preact/hooks';
-import {type Amount, exactAmount, formatCount, formatAmount, formatPct} from '../base/format';
+import {
+  exactAmount,
+  formatAmount,
+  formatCount,
+  formatPct,
+  plural,
+  type Amount,
+} from '../base/format';
 import {word} from '../base/vocabulary';
 import {
   SUMMED,
@@ -122,7 +129,7 @@ export function FlameTable(props: {
                     <button
                       type="button"
                       class="button button-quiet button-icon flame-center"
-                      aria-label={`Callers and callees of ${row.name}`}
+                      aria-label={`Callers and callees of ${props.labelOf(row.node)}`}
                       title="Callers and callees"
                       onClick={() => props.onCenter(row.name)}
                     >
@@ -173,8 +180,8 @@ export function FlameTable(props: {
       </table>
       {rows.length > TABLE_ROWS_MAX && (
         <p class="muted">
-          {formatCount(rows.length - TABLE_ROWS_MAX)} names with less time are not shown; use Find
-          to narrow the list.
+          {plural(rows.length - TABLE_ROWS_MAX, 'more name')} with less time; use Find to narrow the
+          list.
         </p>
       )}
       {rows.length === 0 && <Empty title="No frames match" />}

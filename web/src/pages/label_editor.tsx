@@ -5,6 +5,7 @@ import {errorText} from '../api/client';
 import type {TraceInfo} from '../api/types';
 import {sentence} from '../base/format';
 import {setLabels, traces} from '../model/traces';
+import {returnFocus} from '../ui/dialog';
 import {edited} from './trace_rows';
 
 /** "a, b" as tags: each once, without the empty ones. */
@@ -20,7 +21,11 @@ export function LabelEditor({trace}: {trace: TraceInfo}): JSX.Element {
   const [problem, setProblem] = useState('');
   const field = useRef<HTMLInputElement>(null);
   const busy = useRef(false);
-  useEffect(() => field.current?.select(), []);
+  useEffect(() => {
+    const back = returnFocus();
+    field.current?.select();
+    return back;
+  }, []);
   const close = (): void => {
     edited.value = undefined;
   };

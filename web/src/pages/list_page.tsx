@@ -24,7 +24,7 @@ import {listState, loadMoreTraces, loadTraces, traces} from '../model/traces';
 import {dismiss, uploads, type Upload} from '../model/uploads';
 import {DEFAULT_VIEW, hideSimulated, listGroup, listSort, query, show} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
-import {Header} from '../ui/header';
+import {Header, useTitle} from '../ui/header';
 import {IconClose, IconSearch} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {ProgressLine} from '../ui/progress_line';
@@ -40,8 +40,8 @@ const SelectionBar = later('the selection', pages => pages.SelectionBar, true);
 
 export function ListPage(): JSX.Element {
   const field = useRef<HTMLInputElement>(null);
+  useTitle('Traces');
   useEffect(() => {
-    document.title = 'Lacuna: traces';
     const onKey = (event: KeyboardEvent): void => {
       if (event.key !== '/' || event.ctrlKey || event.metaKey || isTyping(event)) return;
       event.preventDefault();

@@ -1,11 +1,12 @@
 // An address that does not exist: an old link, or a typo.
 import type {JSX} from 'preact';
 import {DEFAULT_VIEW} from '../model/view_state';
-import {Header} from '../ui/header';
+import {Header, useTitle} from '../ui/header';
 import {ViewLink} from '../ui/link';
 import {Empty} from '../ui/states';
 
 export function NotFoundPage(): JSX.Element {
+  useTitle('');
   return (
     <>
       <Header />

@@ -1,7 +1,6 @@
 // A run: its ranks side by side, the one that the others wait for, and what one rank alone cannot
 // tell.
 import type {JSX} from 'preact';
-import {useEffect} from 'preact/hooks';
 import {ApiError, getRun, getRunAnalysis, listTraces} from '../api/client';
 import type {Finding, RunAnalysis, RunInfo, TraceInfo} from '../api/types';
 import {
@@ -20,7 +19,7 @@ import {isUnderWay, takeReply, traces} from '../model/traces';
 import {DEFAULT_VIEW, runId} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
-import {Header} from '../ui/header';
+import {Header, useTitle} from '../ui/header';
 import {BackToTraces, ViewLink} from '../ui/link';
 import {latest, useResource, type Resource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
@@ -54,9 +53,7 @@ export function RunPage(): JSX.Element {
   const members = inOrder(traces.value.filter(trace => trace.run === id));
   const name = run === undefined ? '' : runName(run.info.name);
 
-  useEffect(() => {
-    document.title = name === '' ? 'Run: Lacuna' : `${name}: Lacuna`;
-  }, [name]);
+  useTitle(name || 'Run');
 
   return (
     <div class="trace-page">

@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import type {SqlResult} from '../api/sql';
-import {formatDuration, formatNumber} from '../base/format';
+import {formatDuration, formatNumber, plural} from '../base/format';
 import {chartOf, LINES_MAX, usualChoice, type ChartChoice, type SqlChart} from '../model/sql/chart';
 import {isNumeric} from '../model/sql_query';
 import {Axis, AXIS_PX, useWidth} from '../ui/chart_frame';
@@ -46,7 +46,9 @@ export function SqlChartView({result}: {result: SqlResult}): JSX.Element {
               </label>
             ),
         )}
-        {chart.left > 0 && <span class="muted">{`the first ${chart.labels.length} rows`}</span>}
+        {chart.left > 0 && (
+          <span class="muted">{`the first ${plural(chart.labels.length, 'row')}`}</span>
+        )}
       </p>
       <div ref={box.ref} class="sql-drawing">
         {box.width > 0 && chart.series.length > 0 && (

@@ -4,7 +4,7 @@ import {useRef, useState} from 'preact/hooks';
 import {errorText} from '../api/client';
 import {askSql, getSqlReference, type SqlReference, type SqlResult} from '../api/sql';
 import type {TraceInfo} from '../api/types';
-import {formatCount, formatNumber} from '../base/format';
+import {formatDuration, plural} from '../base/format';
 import {
   cellText,
   isNumeric,
@@ -163,7 +163,7 @@ function History({
   if (history.length === 0) return null;
   return (
     <select
-      class="sql-history"
+      class="input list-choice sql-history"
       aria-label="Recent queries"
       value=""
       onChange={event => {
@@ -222,9 +222,9 @@ function Rows({
     <>
       <p class="sql-summary muted">
         {result.cut === undefined
-          ? `${formatCount(result.row_count)} rows`
-          : `the first ${formatCount(result.row_count)} rows`}
-        {`, ${formatNumber(ms)} ms`}
+          ? plural(result.row_count, 'row')
+          : `the first ${plural(result.row_count, 'row')}`}
+        {`, ${formatDuration(ms * 1e6)}`}
         <CopyButton text={resultCsv(result)} label="Copy as CSV" />
         <button
           type="button"

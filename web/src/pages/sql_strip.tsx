@@ -1,7 +1,7 @@
 // Rows of a query over the timeline: what the SQL page was asked to show.
 import type {JSX} from 'preact';
 import type {TraceInfo} from '../api/types';
-import {formatCount, formatDuration} from '../base/format';
+import {formatDuration, plural} from '../base/format';
 import {ns} from '../base/units';
 import {sqlTrack, type SqlSlice} from '../model/sql/shown_track';
 import {leapTo, show, timeWindow} from '../model/view_state';
@@ -23,7 +23,7 @@ export function SqlStrip({trace}: {trace: TraceInfo}): JSX.Element | null {
   return (
     <section class="sql-strip" aria-label="Rows of a query">
       <div class="sql-strip-label">
-        <span title={track.query}>{`query: ${formatCount(track.slices.length)} rows`}</span>
+        <span title={track.query}>{`query: ${plural(track.slices.length, 'row')}`}</span>
         <button
           type="button"
           class="button button-quiet"

@@ -381,26 +381,29 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
 /** Width of a column in px, and its share of what is left over. */
 const WIDTHS: Readonly<Record<string, readonly [number, number]>> = {
   name: [190, 3],
-  operator: [144, 1.2],
-  track: [134, 0.4],
-  direction: [200, 0.5],
-  family: [118, 0],
-  layout: [140, 0],
+  operator: [120, 1.2],
+  track: [114, 0.4],
+  direction: [170, 0.5],
+  family: [108, 0.3],
+  layout: [84, 0.3],
   root_cause: [260, 2],
   step: [150, 1],
   start_ns: [128, 0],
   bytes_per_s: [104, 0],
   cause: [170, 0],
-  bins: [120, 0],
-  count: [76, 0],
-  share_pct: [74, 0],
-  tensor_cores: [104, 0],
+  bins: [108, 0],
+  count: [62, 0],
+  share_pct: [62, 0],
+  tensor_cores: [90, 0],
 };
 const WIDTH: readonly [number, number] = [82, 0];
+const WIDTH_OF_TIME: readonly [number, number] = [71, 0];
 
 /** The same for all rows, whatever they hold. */
 function rowStyle(columns: readonly TableColumn[]): RowStyle {
-  const widths = columns.map(column => WIDTHS[column.id] ?? WIDTH);
+  const widths = columns.map(
+    ({id, label}) => WIDTHS[id] ?? (id.endsWith('_ns') && label.length < 9 ? WIDTH_OF_TIME : WIDTH),
+  );
   const texts = widths.map(([px, share]) =>
     share === 0 ? `${px}px` : `minmax(${px}px, ${share}fr)`,
   );

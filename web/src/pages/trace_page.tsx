@@ -12,7 +12,7 @@ import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/
 import {DEFAULT_VIEW, page, show, traceId, type Page} from '../model/view_state';
 import {sqlTrack} from '../model/sql/shown_track';
 import {Boundary} from '../ui/boundary';
-import {Header} from '../ui/header';
+import {Header, useTitle} from '../ui/header';
 import {BackToTraces, ViewLink} from '../ui/link';
 import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
@@ -59,11 +59,9 @@ export function TracePage(): JSX.Element {
   });
   const trace = known ?? (first.kind === 'ready' ? first.value : undefined);
 
-  useEffect(() => {
-    // what tells tabs of one trace apart comes first
-    const tab = TABS.find(each => each.page === page.value)?.label ?? 'Trace';
-    document.title = trace ? `${tab} · ${trace.name || 'trace'} · Lacuna` : 'Lacuna';
-  }, [trace?.name, page.value]);
+  // what tells tabs of one trace apart comes first
+  const tab = TABS.find(each => each.page === page.value)?.label ?? 'Trace';
+  useTitle(trace ? `${tab} · ${trace.name || 'trace'}` : '');
 
   if (trace) return <KnownTrace trace={trace} />;
   return (

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {getArea, getCounter, type AreaQuery} from '../api/client';
 import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
-import {exactNs, formatCount, formatDuration, formatPct} from '../base/format';
+import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
 import {word} from '../base/vocabulary';
 import {areaTable, pressAreaSort, type AreaColumn, type AreaSort} from '../model/area_table';
 import {areaTab, AREA_TABS, query as searchText, type AreaTab} from '../model/view_state';
@@ -213,7 +213,7 @@ function Slices(
       <p class="tl-muted tl-dock-sum" role="status">
         {info.slice_count === 0
           ? 'No slices in this area.'
-          : `${formatCount(info.slice_count)} slices, ${formatCount(info.name_count)} names` +
+          : `${plural(info.slice_count, 'slice')}, ${plural(info.name_count, 'name')}` +
             (info.names.length < info.name_count
               ? `; the first ${formatCount(info.names.length)} are shown`
               : '')}
@@ -310,7 +310,7 @@ function Streams(props: {model: TimelineModel; info: AreaInfo; device: number}):
         </li>
       ))}
       {streams.length > STREAMS_SHOWN && (
-        <li class="tl-muted">{formatCount(streams.length - STREAMS_SHOWN)} more streams</li>
+        <li class="tl-muted">{plural(streams.length - STREAMS_SHOWN, 'more stream')}</li>
       )}
     </ul>
   );

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {useMemo, useState} from 'preact/hooks';
 import {getFlame} from '../api/client';
 import type {FlameReply} from '../api/types';
-import {formatCount, formatDuration, formatPct} from '../base/format';
+import {formatDuration, formatPct, plural} from '../base/format';
 import {FlameCanvas} from '../flame/flame_canvas';
 import {frameLabel} from '../flame/flame_painter';
 import {buildTree, layoutTree} from '../model/flame_tree';
@@ -86,7 +86,7 @@ function Graph({
         valueText={value}
         describe={node =>
           `${value(node)}, ${formatPct((100 * (layout.valueNs[node] ?? 0)) / Math.max(1, all))}, ` +
-          `${formatCount(tree.slices[node] ?? 0)} times`
+          plural(tree.slices[node] ?? 0, 'time')
         }
         onFocus={setFocus}
         onDrop={() => undefined}

@@ -2,7 +2,14 @@
 import type {JSX} from 'preact';
 import type {GapInfo} from '../api/types';
 import {causeWord} from '../base/causes';
-import {formatCount, formatDuration, formatPct, formatPerStep, unbroken} from '../base/format';
+import {
+  formatCount,
+  formatDuration,
+  formatPct,
+  formatPerStep,
+  plural,
+  unbroken,
+} from '../base/format';
 import {page, type Selection} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
@@ -117,5 +124,5 @@ function GapActions({
 /** A wait that some steps have and others do not: how many of them. */
 const howOften = (perStep: number, steps: number): string =>
   perStep >= 0.5 && perStep < 1 && steps > 0
-    ? `${formatCount(Math.round(perStep * steps))} of ${formatCount(steps)} steps`
+    ? `${formatCount(Math.round(perStep * steps))} of ${plural(steps, 'step')}`
     : formatPerStep(perStep);

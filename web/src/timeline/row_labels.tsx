@@ -6,6 +6,23 @@ import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {isMovable, movedOrder, visibleRows, type Row} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 
+/** A row is one stop of the Tab key: the arrows lead to its other buttons, and to the rows beside. */
+function moveFocus(event: KeyboardEvent): void {
+  const button = event.target as HTMLButtonElement;
+  const row = button.closest('.tl-label');
+  const buttons = [...(row?.querySelectorAll('button') ?? [])];
+  const at = buttons.indexOf(button);
+  const next = {
+    ArrowRight: buttons[at + 1],
+    ArrowLeft: buttons[at - 1],
+    ArrowDown: row?.nextElementSibling?.querySelector('button'),
+    ArrowUp: row?.previousElementSibling?.querySelector('button'),
+  }[event.key];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
 /** Rows beyond the edges of the screen that exist already. */
 const AHEAD_PX = 400;
 
@@ -52,6 +69,12 @@ export function RowLabels({model}: {model: TimelineModel}): JSX.Element {
       role="list"
       aria-label="Rows"
       style={{height: `${tops[tops.length - 1] ?? 0}px`}}
+      onKeyDown={moveFocus}
+      onMouseDown={event => {
+        // the keys stay the timeline's, as after a press on a slice
+        event.preventDefault();
+        box.current?.closest<HTMLElement>('.tl')?.focus({preventScroll: true});
+      }}
     >
       {rows.slice(first, last).map((row, i) => (
         <Label key={row.key} model={model} row={row} top={tops[first + i] ?? 0} />
@@ -84,6 +107,7 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
     );
   }
   const hidden = row.lanesTotal - row.lanes;
+  const behindFold = row.canCollapse ? -1 : 0;
   return (
     <div
       class={`tl-label tl-label-${row.kind}${row.depth > 0 ? ' tl-label-inner' : ''}`}
@@ -108,6 +132,7 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
         <button
           type="button"
           class="tl-outer"
+          tabIndex={behindFold}
           aria-pressed={row.laneFirst === 0}
           title="Frames open for the whole trace"
           onClick={() => model.toggle('unfolded', row.key)}
@@ -121,6 +146,7 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
           <button
             type="button"
             class="tl-tool"
+            tabIndex={behindFold}
             title={hidden > 0 ? `show ${hidden} deeper lanes` : 'show fewer lanes'}
             onClick={() => model.toggle('expanded', row.key)}
           >
@@ -131,6 +157,7 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
         <button
           type="button"
           class={`tl-tool tl-pin${row.isPinned ? ' tl-pinned' : ''}`}
+          tabIndex={isMovable(row) ? -1 : behindFold}
           aria-pressed={row.isPinned}
           aria-label={`Keep ${row.label} at the top`}
           title={row.isPinned ? 'unpin' : 'keep at the top'}
@@ -156,11 +183,12 @@ function RowPlaceTools({model, row}: {model: TimelineModel; row: Row}): JSX.Elem
   ] as const;
   return (
     <>
-      {tools.map(([text, title, run]) => (
+      {tools.map(([text, title, run], i) => (
         <button
           key={text}
           type="button"
           class="tl-tool tl-place"
+          tabIndex={i > 0 || row.canCollapse ? -1 : 0}
           aria-label={title}
           title={title}
           onClick={run}

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {getLaunched} from '../api/client';
 import type {LaunchedRow} from '../api/table_types';
 import type {SliceInfo} from '../api/types';
-import {exactNs, formatCount, formatDuration} from '../base/format';
+import {exactNs, formatCount, formatDuration, plural} from '../base/format';
 import {ns} from '../base/units';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
@@ -42,8 +42,7 @@ export function SliceAround(props: {model: TimelineModel; slice: SliceInfo}): JS
       {count > 0 && (
         <Fact name="launched on GPUs">
           <span title={exactNs(total_ns)}>
-            {count === 1 ? '1 operation' : `${formatCount(count)} operations`},{' '}
-            {formatDuration(total_ns)}
+            {plural(count, 'operation')}, {formatDuration(total_ns)}
           </span>
           {is_cut && ' of the first calls'}:{' '}
           <ViewLink

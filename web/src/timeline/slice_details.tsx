@@ -5,12 +5,13 @@ import {
   NO_TIME,
   exactNs,
   formatAt,
-  formatClock,
   formatBytes,
+  formatClock,
   formatCount,
   formatNumber,
   formatPct,
   formatPerStep,
+  plural,
 } from '../base/format';
 import {word} from '../base/vocabulary';
 import {CopyButton} from '../ui/copy_button';
@@ -140,11 +141,7 @@ function SliceDetails(
         {link && <LinkFact model={model} slice={slice} link={link} />}
         <SliceAround model={model} slice={slice} />
         {slice.corr !== 0 && <Fact name="correlation">{slice.corr}</Fact>}
-        {slice.children > 0 && (
-          <Fact name="inside it">
-            {slice.children === 1 ? '1 slice' : `${formatCount(slice.children)} slices`}
-          </Fact>
-        )}
+        {slice.children > 0 && <Fact name="inside it">{plural(slice.children, 'slice')}</Fact>}
       </dl>
       <Args slice={slice} />
     </>
@@ -290,7 +287,7 @@ function Args({slice}: {slice: SliceInfo}): JSX.Element | null {
   return (
     <details class="tl-args" open={entries.length <= 12}>
       <summary>
-        {formatCount(entries.length)} more {entries.length === 1 ? 'field' : 'fields'}, as recorded{' '}
+        {plural(entries.length, 'more field')}, as recorded{' '}
         <CopyButton text={JSON.stringify(args, undefined, 2)} label="Copy all as JSON" />
       </summary>
       <dl class="tl-facts">

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
 import {searchSlices} from '../api/client';
 import type {SearchReply} from '../api/types';
-import {exactNs, formatCount, formatDuration} from '../base/format';
+import {exactNs, formatCount, formatDuration, plural} from '../base/format';
 import {query, timeWindow, type DockTab} from '../model/view_state';
 import {useResource} from '../ui/resource';
 import {StandIn} from '../ui/states';
@@ -133,7 +133,7 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
           </label>
         ))}
         <span class="tl-muted" role="status">
-          {formatCount(total)} hits
+          {plural(total, 'hit')}
           {hits.length < total && `; sorted: the first ${formatCount(hits.length)} in time`}
         </span>
       </div>

@@ -2,6 +2,14 @@ import type {ComponentChildren, JSX} from 'preact';
 import {useEffect, useRef} from 'preact/hooks';
 import {IconClose} from './icons';
 
+/** @return brings the focus back to what has it now */
+export function returnFocus(): () => void {
+  const opener = document.activeElement;
+  return () => {
+    if (opener instanceof HTMLElement) opener.focus();
+  };
+}
+
 /** A modal dialog, open as long as it is mounted. */
 export function Dialog(props: {
   title: string;
@@ -10,7 +18,9 @@ export function Dialog(props: {
 }): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
+    const back = returnFocus();
     ref.current?.showModal();
+    return back;
   }, []);
   return (
     <dialog

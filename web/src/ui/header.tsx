@@ -1,11 +1,22 @@
 // The bar at the top of every page.
+import {signal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
+import {useEffect} from 'preact/hooks';
 import {helpIsOpen} from '../model/shortcuts';
 import {THEME_WORDS, nextTheme} from '../model/theme';
 import {DEFAULT_VIEW, theme} from '../model/view_state';
 import {CopyLink} from './copy_link';
 import {IconAuto, IconHelp, IconMoon, IconPerson, IconSun, Mark} from './icons';
 import {ViewLink} from './link';
+
+/** What the page is: the title of its tab, said when another page takes its place. */
+export const title = signal('');
+
+export function useTitle(text: string): void {
+  useEffect(() => {
+    document.title = title.value = text === '' ? 'Lacuna' : `${text} · Lacuna`;
+  }, [text]);
+}
 
 export function Header({children}: {children?: ComponentChildren}): JSX.Element {
   return (

@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import {errorText} from '../api/client';
 import type {TableColumn, TableRow} from '../api/table_types';
-import {formatCount} from '../base/format';
+import {formatCount, plural} from '../base/format';
 import {tableCsv, tableMarkdown} from '../model/data_table';
 import {copyText} from './copy_button';
 import {useSaid} from './said';
@@ -23,10 +23,10 @@ export function TableCopies(props: {
   const copy = async (format: typeof tableCsv): Promise<void> => {
     try {
       const {columns, rows, total} = await props.load();
-      const of = rows.length < total ? ` of ${formatCount(total)}` : '';
+      const of = rows.length < total ? `${formatCount(rows.length)} of ` : '';
       setSaid(
         (await copyText(format(columns, rows)))
-          ? `${formatCount(rows.length)}${of} rows copied`
+          ? `${of}${plural(total, 'row')} copied`
           : 'The browser did not allow the copy.',
       );
     } catch (error) {

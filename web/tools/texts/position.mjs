@@ -33,6 +33,7 @@ const OTHER_NAMES =
 /** Functions whose arguments are texts, and which of them; `plural` has its own rule. */
 const TEXT_CALLS = new Map([
   ['lazy', [0]],
+  ['useTitle', [0]],
   ['confirm', [0]],
   ['say', undefined],
   ['unbroken', [0]],

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {getWho} from '../../api/people';
 import {DEFAULT_VIEW, settingsTab} from '../../model/view_state';
 import {BackToTraces, ViewLink} from '../../ui/link';
-import {Header} from '../../ui/header';
+import {Header, useTitle} from '../../ui/header';
 import {useResource} from '../../ui/resource';
 import {StandIn} from '../../ui/states';
 import {AccountTab} from './account_tab';
@@ -22,6 +22,7 @@ export function SettingsPage(): JSX.Element {
   const tab = settingsTab.value;
   const reply = useResource('who', getWho);
   const who = reply.kind === 'ready' ? reply.value : undefined;
+  useTitle('Settings');
   return (
     <>
       <Header>

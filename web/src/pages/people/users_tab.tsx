@@ -20,7 +20,9 @@ export function UsersTab(): JSX.Element {
       </p>
       <UserForm title="Add a user" button="Add" changed={again} />
       <StandIn keeps of={reply} what="the users" />
-      {rows && rows.length === 0 && <Empty title="No users">Only the server’s key opens it.</Empty>}
+      {rows && rows.length === 0 && (
+        <Empty title="No users">Only the server’s key gives access.</Empty>
+      )}
       {rows && rows.length > 0 && (
         <div class="people-scroll">
           <table class="people-table" data-testid="users">

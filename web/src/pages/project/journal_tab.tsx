@@ -422,7 +422,7 @@ function Numbers({run}: {run: JournalRun}): JSX.Element {
       'throughput',
       run.throughput_per_s === undefined
         ? undefined
-        : `${formatNumber(run.throughput_per_s, 4)} ${rateUnit(unit)}`,
+        : `${formatNumber(run.throughput_per_s)} ${rateUnit(unit)}`,
     ],
     ['step', run.step_mean_ns === undefined ? undefined : formatDuration(run.step_mean_ns)],
     [

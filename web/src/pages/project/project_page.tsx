@@ -1,7 +1,7 @@
 // A project: its runs in a row, by week, and against one setting.
 import type {JSX} from 'preact';
 import {projectName, projectQuery, show} from '../../model/view_state';
-import {Header} from '../../ui/header';
+import {Header, useTitle} from '../../ui/header';
 import {ViewLink} from '../../ui/link';
 import {MembersTab} from '../people/members_tab';
 import {WebhooksPanel} from '../people/webhooks_panel';
@@ -32,11 +32,13 @@ export function ProjectPage(): JSX.Element {
   const job = query.get('job') ?? undefined;
   const choose = (parts: Readonly<Record<string, string>>): void =>
     show({projectQuery: queryWith(parts)});
+  const title = name === '-' ? 'Runs without a project' : name;
+  useTitle(title);
   return (
     <>
       <Header />
       <main class="page project">
-        <h1>{name === '-' ? 'Runs without a project' : name}</h1>
+        <h1>{title}</h1>
         <nav class="project-tabs" aria-label="Runs over time">
           {TABS.map(each => (
             <ViewLink

@@ -1,6 +1,6 @@
 // One report: read, written, talked about, shared.
 import type {JSX} from 'preact';
-import {useEffect, useState} from 'preact/hooks';
+import {useState} from 'preact/hooks';
 import {ApiError, errorText} from '../../api/client';
 import {
   deleteReport,
@@ -14,7 +14,7 @@ import {formatWhen, sentence} from '../../base/format';
 import {fileName} from '../../model/share/share';
 import {DEFAULT_VIEW, show} from '../../model/view_state';
 import {Dialog} from '../../ui/dialog';
-import {Header} from '../../ui/header';
+import {Header, useTitle} from '../../ui/header';
 import {BackToTraces, ViewLink} from '../../ui/link';
 import {latest, useResource} from '../../ui/resource';
 import {Empty, StandIn} from '../../ui/states';
@@ -36,9 +36,7 @@ export function ReportPage({id}: {id: string}): JSX.Element {
     }
   });
   const report = latest(resource);
-  useEffect(() => {
-    document.title = report ? `${report.title}: Lacuna` : 'Lacuna';
-  }, [report?.title]);
+  useTitle(report?.title ?? '');
   return (
     <>
       <Header>

@@ -1,11 +1,11 @@
 // Reports: their list, or one of them.
 import type {JSX} from 'preact';
-import {useEffect, useRef, useState} from 'preact/hooks';
+import {useRef, useState} from 'preact/hooks';
 import {errorText} from '../../api/client';
 import {createReport, listReports, type ReportRow} from '../../api/reports';
 import {formatWhen, plural, sentence} from '../../base/format';
 import {DEFAULT_VIEW, reportId, show} from '../../model/view_state';
-import {Header} from '../../ui/header';
+import {Header, useTitle} from '../../ui/header';
 import {BackToTraces, ViewLink} from '../../ui/link';
 import {latest, useResource} from '../../ui/resource';
 import {Empty, StandIn} from '../../ui/states';
@@ -25,9 +25,7 @@ function Index(): JSX.Element {
     setNext(found.next);
     return found.reports;
   });
-  useEffect(() => {
-    document.title = 'Lacuna: reports';
-  }, []);
+  useTitle('Reports');
   const loadMore = async (): Promise<void> => {
     if (next === undefined) return;
     const found = await listReports({q: filter, limit: 50, after: next});

@@ -101,6 +101,7 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: ['Enter'], text: 'next hit'},
       {keys: ['Shift', 'Enter'], text: 'previous hit'},
       {keys: ['R'], text: 'essential rows or all rows'},
+      {keys: ['Tab', 'arrows'], text: 'the buttons of the rows'},
     ],
   },
 ];

@@ -413,8 +413,7 @@ export class StageInput {
     // Enter on a button presses it; arrows and Backspace elsewhere belong to what has the focus.
     if (event.key === 'Enter' && target.closest('button, a, summary, [role=button]')) return;
     // Moving keys belong to what has the focus: a panel that scrolls, the browser's page.
-    const {root, scroller} = this.stage.elements;
-    const isOurs = target === document.body || target === root || scroller.contains(target);
+    const isOurs = target === document.body || target === this.stage.elements.root;
     if (MOVING_KEYS.test(event.key) && !isOurs) return;
     event.preventDefault();
     event.stopPropagation();
