@@ -267,14 +267,19 @@ function Predicted({comparison}: {comparison: Comparison}): JSX.Element | null {
     low === undefined || high === undefined || formatDuration(low) === formatDuration(high)
       ? ''
       : ` (${formatDuration(low)}–${formatDuration(high)})`;
+  const isMissed = !predicted.within_band && predicted.achieved_ns > (high ?? mid);
   return (
     <section class="panel">
       <header class="panel-head">
         <h2>Predicted and achieved</h2>
         {predicted.is_the_change && (
-          <span class={`panel-aside ${predicted.within_band ? 'faint' : 'warn-text'}`}>
-            {predicted.within_band ? <IconCheck /> : <IconWarning />}{' '}
-            {predicted.within_band ? 'within the band' : 'outside the band'}
+          <span class={`panel-aside ${isMissed ? 'warn-text' : 'faint'}`}>
+            {isMissed ? <IconWarning /> : <IconCheck />}{' '}
+            {isMissed
+              ? 'missed'
+              : predicted.within_band
+                ? 'within the band'
+                : 'better than the band'}
           </span>
         )}
       </header>
