@@ -202,24 +202,31 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
                          missed);
 }
 
+/** Whether that change of A's plan was made; the differences that it covers are marked. */
+static bool is_made(const struct lac_plan_step *step, const struct lac_comparison *comparison,
+                    bool *is_covered)
+{
+    bool found = false;
+    for (uint32_t d = 0; d < comparison->difference_count; d++) {
+        const struct lac_compare_difference *difference = &comparison->differences[d];
+        bool is_too_few = strcmp(difference->key, "num_workers") == 0 &&
+                          strtol(difference->b, NULL, 10) < step->workers;
+        if (difference->is_setting && difference->is_known && !is_vague(difference) &&
+            !is_too_few && lac_finding_advises(step->kind, difference->key)) {
+            is_covered[d] = found = true;
+        }
+    }
+    return found;
+}
+
 /** How many changes of A's plan were made, from its first on; 0 where anything else was changed
  *  too. */
 static uint32_t planned(const struct lac_analysis *a, const struct lac_comparison *comparison)
 {
     bool is_covered[LAC_COMPARE_DIFFERENCES_MAX] = {false};
     uint32_t made = 0;
-    for (bool is_made = true; is_made && made < a->plan_count; made += is_made) {
-        const struct lac_plan_step *step = &a->plan[made];
-        is_made = false;
-        for (uint32_t d = 0; d < comparison->difference_count; d++) {
-            const struct lac_compare_difference *difference = &comparison->differences[d];
-            bool is_too_few = strcmp(difference->key, "num_workers") == 0 &&
-                              strtol(difference->b, NULL, 10) < step->workers;
-            if (difference->is_setting && difference->is_known && !is_vague(difference) &&
-                !is_too_few && lac_finding_advises(step->kind, difference->key)) {
-                is_covered[d] = is_made = true;
-            }
-        }
+    while (made < a->plan_count && is_made(&a->plan[made], comparison, is_covered)) {
+        made++;
     }
     for (uint32_t d = 0; d < comparison->difference_count; d++) {
         if (comparison->differences[d].is_known && !is_covered[d]) {
@@ -229,44 +236,39 @@ static uint32_t planned(const struct lac_analysis *a, const struct lac_compariso
     return comparison->differences_beyond == 0 ? made : 0;
 }
 
-/** "channels-last, num_workers=7": of several changes of one finding, the last. */
-static const char *plan_changes(const struct lac_analysis *a, uint32_t count,
-                                struct lac_text **texts)
+/** Whether none of the first `count` changes of the plan behind that one is of the same finding. */
+static bool is_last_of_kind(const struct lac_analysis *a, uint32_t step, uint32_t count)
 {
-    const char *changes = "";
-    for (uint32_t i = 0; i < count; i++) {
-        bool is_last = true;
-        for (uint32_t j = i + 1; j < count; j++) {
-            is_last = is_last && a->plan[j].kind != a->plan[i].kind;
-        }
-        if (is_last) {
-            changes = lac_texts_add(texts, "%s%s%s", changes, changes[0] != '\0' ? ", " : "",
-                                    a->plan[i].brief);
+    for (uint32_t i = step + 1; i < count; i++) {
+        if (a->plan[i].kind == a->plan[step].kind) {
+            return false;
         }
     }
-    return changes;
+    return true;
 }
 
-/** The step with several changes of the plan; its band is as wide as those of their findings
- *  together. */
+/** The step with the first `count` changes of the plan, of several of one finding the last:
+ *  "channels-last, num_workers=7". Its band is as wide as those of their findings together. */
 static void retime_plan(const struct lac_analysis *a, uint32_t count,
                         struct lac_comparison *comparison)
 {
     struct lac_compare_prediction *it = &comparison->prediction;
+    const char *changes = "";
     double low = (double)a->plan[count - 1].step_ns;
     double high = low;
-    for (uint32_t f = 0; f < a->finding_count; f++) {
-        const struct lac_finding *finding = &a->findings[f];
-        bool is_made = false;
-        for (uint32_t i = 0; i < count; i++) {
-            is_made = is_made || a->plan[i].kind == finding->kind;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_last_of_kind(a, i, count)) {
+            continue;
         }
-        if (is_made && finding->step_mid_ns != LAC_UNKNOWN_NS && finding->step_mid_ns > 0) {
+        changes = lac_texts_add(&comparison->texts, "%s%s%s", changes,
+                                changes[0] != '\0' ? ", " : "", a->plan[i].brief);
+        const struct lac_finding *finding = lac_finding_of(a, a->plan[i].kind);
+        if (finding != NULL && finding->step_mid_ns != LAC_UNKNOWN_NS && finding->step_mid_ns > 0) {
             low *= (double)finding->step_low_ns / (double)finding->step_mid_ns;
             high *= (double)finding->step_high_ns / (double)finding->step_mid_ns;
         }
     }
-    it->change = plan_changes(a, count, &comparison->texts);
+    it->change = changes;
     it->low_ns = lac_round(low);
     it->mid_ns = a->plan[count - 1].step_ns;
     it->high_ns = lac_round(high);

@@ -9,6 +9,7 @@ import tempfile
 import time
 
 START_S = 60
+CONTROL = "\ue009"
 PROGRAM = shutil.which("firefox-esr") or shutil.which("firefox")
 # it asks nobody anything, and what scripts complain of is on its standard output
 PREFERENCES = {"app.update.enabled": False, "browser.shell.checkDefaultBrowser": False, "datareporting.policy.dataSubmissionEnabled": False,
@@ -91,8 +92,11 @@ class Firefox:
         self._perform("pointer", [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}],
                       parameters={"pointerType": "mouse"})
 
-    def scroll(self, x, y, delta_y):
-        self._perform("wheel", [{"type": "scroll", "x": round(x), "y": round(y), "deltaX": 0, "deltaY": delta_y, "duration": 0, "origin": "viewport"}])
+    def zoom(self, x, y):
+        """The wheel turned away from the person while Control is down."""
+        self._perform("key", [{"type": "keyDown", "value": CONTROL}])
+        self._perform("wheel", [{"type": "scroll", "x": round(x), "y": round(y), "deltaX": 0, "deltaY": -240, "duration": 0, "origin": "viewport"}])
+        self._perform("key", [{"type": "keyUp", "value": CONTROL}])
 
     def picture(self, path):
         with open(path, "wb") as file:

@@ -22,10 +22,17 @@ addEventListener('unhandledrejection', event => complaints.push(String(event.rea
 ESCAPE = "\ue00c"
 
 
+def span(view):
+    """How much time a view shows, from its place in the address: "START,END"."""
+    start, end = map(float, view.split(","))
+    return end - start
+
+
 class InFirefox(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.server = Server()
+        cls.addClassCleanup(cls.server.close)
         cls.ids = []
         for path in kept.demo()[:2]:
             with open(path, "rb") as file:
@@ -33,15 +40,10 @@ class InFirefox(unittest.TestCase):
         for trace in cls.ids:
             cls.server.wait_ready(trace)
         cls.browser = Firefox()
+        cls.addClassCleanup(cls.browser.close)
         cls.browser.go(f"http://127.0.0.1:{cls.server.port}/#key={cls.server.key}")
         cls.browser.script(WATCH)
         cls.see(".trace-row", "list")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-        cls.server.terminate()
-        cls.server.close()
 
     @classmethod
     def see(cls, selector, name):
@@ -81,11 +83,11 @@ class InFirefox(unittest.TestCase):
         self.browser.until(chosen, "g:0,")
         self.browser.until("return /waits .* for data/.test(document.querySelector('.tl-details .tl-title')?.textContent ?? '')")
         self.see(".tl[data-settled=yes]", "gap")
-        before = self.browser.script(view)
-        self.browser.press("ww")
-        nearer = self.browser.until("const v = new URL(location.href).searchParams.get('v'); return v !== arguments[0] && v", before)
-        span = lambda text: (lambda ends: float(ends[1]) - float(ends[0]))(text.split(","))  # noqa: E731
-        self.assertLess(span(nearer), span(before))
+        for zoom in (lambda: self.browser.press("ww"), lambda: self.browser.zoom(*middle)):
+            before = self.browser.script(view)
+            zoom()
+            nearer = self.browser.until("const v = new URL(location.href).searchParams.get('v'); return v !== arguments[0] && v", before)
+            self.assertLess(span(nearer), span(before))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ PYTHONS = pythons()
 
 
 def is_whole(python):
-    """Whether all ways to start a process are tried with it: the newest one's, which change from version to version, in make soak all."""
+    """Whether every way to start a process is tried with it: with the newest, and in make soak with all; else fork alone."""
     return SOAK or python == list(PYTHONS.values())[-1]
 
 

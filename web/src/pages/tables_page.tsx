@@ -11,7 +11,7 @@ import {
   type TableRow,
 } from '../api/table_types';
 import {type Analysis, type TraceInfo} from '../api/types';
-import {formatCount, formatDuration} from '../base/format';
+import {formatCount, formatDuration, plural} from '../base/format';
 import {ns} from '../base/units';
 import {
   exactCell,
@@ -363,7 +363,9 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
   return (
     <>
       <span class="muted num" role="status">
-        {shown.total === 1 ? '1 row' : `${formatCount(shown.total)} ${shown.all ? 'rows' : many}`}
+        {shown.all || shown.total === 1
+          ? plural(shown.total, 'row')
+          : `${formatCount(shown.total)} ${many}`}
       </span>
       {shown.is_cut && <span class="warn-text">the longest of them; select less time for all</span>}
       {!shown.has_operators && (
