@@ -146,14 +146,16 @@ static void look_at_maps(struct lac_why_empty *why, const char *name, const char
     }
 }
 
-/* Whether the process sees a file where its variable says that it is. */
-static bool sees(int32_t pid, const char *path)
+/* Whether a file is missing where the process looks for it. Of a process that has ended the root
+ * itself is missing. */
+static bool lacks(int32_t pid, const char *path)
 {
+    char root[32];
     char inside[4200];
 
-    return (size_t)snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, path) >=
-               sizeof(inside) ||
-           access(inside, F_OK) == 0;
+    (void)snprintf(root, sizeof(root), "/proc/%d/root/", (int)pid);
+    return (size_t)snprintf(inside, sizeof(inside), "%s%s", root, path) < sizeof(inside) &&
+           access(inside, F_OK) != 0 && access(root, F_OK) == 0;
 }
 
 static void look_at_variables(struct lac_why_empty *why, int32_t pid, const char *name,
@@ -169,7 +171,7 @@ static void look_at_variables(struct lac_why_empty *why, int32_t pid, const char
         keep_name(why->lost_name, name);
         return;
     }
-    if (library != NULL && !sees(pid, library)) {
+    if (library != NULL && lacks(pid, library)) {
         keep_name(why->blind_name, name);
         (void)lac_terminal_string(library, why->library, sizeof(why->library));
     }
