@@ -79,8 +79,8 @@ enum lac_status lac_http_listen(const char *address, bool allow_remote, int *ret
     if (!lac_address_is_loopback(found->ai_addr) && !allow_remote) {
         freeaddrinfo(found);
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "--listen %s: others could reach this address: use ssh -L, or add "
-                        "--allow-remote (and --allow-host)",
+                        "--listen %s: others could reach this address: use ssh -L, or "
+                        "`lacuna serve` with --allow-remote (and --allow-host)",
                         address);
     }
     status = open_socket(found, address, ret_fd, reterr);

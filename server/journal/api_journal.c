@@ -350,10 +350,14 @@ static void write_calibration(struct lac_json *json, const struct lac_calibratio
         (void)snprintf(text, sizeof(text),
                        "on this team's %u %s nothing of what was predicted came", it->count,
                        it->count == 1 ? "try" : "tries");
+    } else if (it->count == 1) {
+        (void)snprintf(text, sizeof(text),
+                       "on this team's one try, the prediction was %.2f of what it achieved",
+                       it->ratio);
     } else {
         (void)snprintf(text, sizeof(text),
-                       "on this team's %u %s, predictions were %.2f of achieved", it->count,
-                       it->count == 1 ? "try" : "tries", it->ratio);
+                       "on this team's %u tries, predictions were %.2f of achieved", it->count,
+                       it->ratio);
     }
     lac_json_open(json, "calibration", '{');
     lac_json_uint(json, "count", it->count);
