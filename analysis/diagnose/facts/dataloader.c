@@ -23,19 +23,67 @@ static int32_t workers_seen(const struct lac_facts *facts)
     return most + 1;
 }
 
+static bool is_in(const struct lac_spans *spans, int64_t t_ns)
+{
+    return lac_spans_length_inside(spans, t_ns, t_ns + 1) > 0;
+}
+
+/** Which iterator of PyTorch's a wait is for, by its name. */
+enum iterator_kind { ITERATOR_UNKNOWN, ITERATOR_IN_PROCESS, ITERATOR_WITH_WORKERS };
+
+static enum iterator_kind iterator_of(const struct lac_facts *facts, const struct lac_mark *wait)
+{
+    const struct lac_model *model = facts->model;
+    const char *name = lac_model_str(model, model->slices.name[wait->slice]);
+    if (strstr(name, "#_SingleProcess") != NULL) {
+        return ITERATOR_IN_PROCESS;
+    }
+    return strstr(name, "#_MultiProcess") != NULL ? ITERATOR_WITH_WORKERS : ITERATOR_UNKNOWN;
+}
+
+/** The iterator that the training asks, where a validation asks another kind: the one that was asked
+ *  last before most updates of the parameters; without these the one that is asked most. */
+static enum iterator_kind training_iterator(const struct lac_facts *facts)
+{
+    const struct lac_marks *waits = &facts->wait_marks;
+    const struct lac_marks *updates = &facts->optimizer_marks;
+    uint64_t asked[] = {0, 0, 0};
+    uint64_t trained[] = {0, 0, 0};
+    enum iterator_kind last = ITERATOR_UNKNOWN;
+    uint64_t update = 0;
+    for (uint64_t i = 0; i < waits->count; i++) {
+        for (; update < updates->count && updates->at[update].start_ns < waits->at[i].start_ns;
+             update++) {
+            trained[last]++;
+        }
+        last = iterator_of(facts, &waits->at[i]);
+        asked[last]++;
+    }
+    trained[last] += updates->count - update;
+    const uint64_t *by =
+        trained[ITERATOR_IN_PROCESS] != trained[ITERATOR_WITH_WORKERS] ? trained : asked;
+    if (by[ITERATOR_WITH_WORKERS] > by[ITERATOR_IN_PROCESS]) {
+        return ITERATOR_WITH_WORKERS;
+    }
+    return by[ITERATOR_IN_PROCESS] > 0 ? ITERATOR_IN_PROCESS : ITERATOR_UNKNOWN;
+}
+
 void lac_loader_count_workers(struct lac_facts *facts)
 {
     struct lac_loader_facts *loader = &facts->analysis->loader;
     loader->is_present = facts->wait_marks.count > 0 || facts->fetch_count > 0;
-    int32_t seen = workers_seen(facts);
+    facts->batches_per_step = 1.0;
     if (!loader->is_present) {
         return;
     }
+    int32_t seen = workers_seen(facts);
+    enum iterator_kind kind = training_iterator(facts);
     if (facts->settings.num_workers >= 0) {
         loader->num_workers = facts->settings.num_workers;
     } else if (seen > 0) {
         loader->num_workers = seen;
-    } else if (facts->has_single_process_wait || facts->fetch_count > 0) {
+    } else if (kind == ITERATOR_IN_PROCESS ||
+               (kind == ITERATOR_UNKNOWN && facts->fetch_count > 0)) {
         loader->num_workers = 0; /* whoever fetches also waits: there are no workers */
     }
     lac_loader_infer_workers(facts);
@@ -54,6 +102,100 @@ static int by_duration(const void *a, const void *b)
     int64_t x = *(const int64_t *)a;
     int64_t y = *(const int64_t *)b;
     return LAC_ORDER(x, y);
+}
+
+/* -- batches of the training, and of a validation beside it ------------------------------------ */
+
+/** A stretch outside of the marked steps is no training when it takes batches: more than the one that
+ *  a mark may leave out. */
+static enum lac_status add_unmarked(const struct lac_facts *facts, int64_t start_ns, int64_t end_ns,
+                                    struct lac_spans *others)
+{
+    const struct lac_marks *waits = &facts->wait_marks;
+    uint64_t first = 0;
+    uint64_t behind = 0;
+    LAC_BISECT(first, waits->count, middle, waits->at[middle].start_ns < start_ns);
+    LAC_BISECT(behind, waits->count, middle, waits->at[middle].start_ns < end_ns);
+    return behind > first + 1 ? lac_spans_add_unsorted(others, start_ns, end_ns) : LAC_OK;
+}
+
+/** What the host did beside training: stretches and steps of other work, and where marks say what a
+ *  step is, batches between them, before the first and after the last. */
+static enum lac_status collect_others(const struct lac_facts *facts, bool has_names,
+                                      struct lac_spans *others)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    enum lac_status status = LAC_OK;
+    for (uint32_t i = 0; i < facts->stretch_count && !status; i++) {
+        const struct lac_stretch *at = &facts->stretches[i];
+        if (at->kind == LAC_KIND_VALIDATION || at->kind == LAC_KIND_OTHER) {
+            status = lac_spans_add_unsorted(others, at->start_ns, at->end_ns);
+        }
+    }
+    int64_t end_ns = 0;
+    for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        int64_t start_ns = step->host_start_ns;
+        if (has_names && start_ns > end_ns) {
+            status = add_unmarked(facts, end_ns, start_ns, others);
+        }
+        end_ns = start_ns + step->host_dur_ns;
+        if (!status && step->left_out == LAC_STEP_OTHER_KIND) {
+            status = lac_spans_add_unsorted(others, start_ns, end_ns);
+        }
+    }
+    if (!status && has_names) {
+        status = add_unmarked(facts, end_ns, analysis->duration_ns + 1, others);
+    }
+    lac_spans_normalize(others, 0);
+    return status;
+}
+
+/** Forgets the fetches of a validation's batches: the time and the number of workers are those of the
+ *  training's. Where all are, nothing is known of a training. */
+static void leave_out_fetches(struct lac_facts *facts, const struct lac_spans *others)
+{
+    struct lac_loader_facts *loader = &facts->analysis->loader;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        const struct lac_fetch *fetch = &facts->fetches[i];
+        kept += !is_in(others, fetch->start_ns + fetch->dur_ns / 2);
+    }
+    if (kept == 0 || kept == facts->fetch_count) {
+        return;
+    }
+    kept = 0;
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        const struct lac_fetch fetch = facts->fetches[i];
+        if (!is_in(others, fetch.start_ns + fetch.dur_ns / 2)) {
+            facts->fetches[kept++] = fetch;
+        }
+    }
+    facts->fetch_count = kept;
+    int32_t seen = workers_seen(facts);
+    if (facts->settings.num_workers < 0 && seen > 0) {
+        loader->num_workers = seen;
+    }
+}
+
+/** How many batches the thread that waits for them takes in a kept step: gradients of several are
+ *  summed up, or two loaders take turns. */
+static void count_batches_per_step(struct lac_facts *facts)
+{
+    const struct lac_marks *waits = &facts->wait_marks;
+    uint32_t track = lac_marks_majority_track(waits);
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < waits->count; i++) {
+        const struct lac_mark *wait = &waits->at[i];
+        count += wait->track == track && is_in(&facts->host_kept, wait->start_ns);
+    }
+    double per_step = (double)count / fmax(1.0, facts->analysis->step_kept_count);
+    facts->batches_per_step = fmax(1.0, floor(per_step + 0.5));
+}
+
+double lac_fetch_per_step_ns(const struct lac_facts *facts)
+{
+    return (double)facts->analysis->loader.fetch_mean_ns * facts->batches_per_step;
 }
 
 /** Mean, 95th percentile and CPU time of a fetch. */
@@ -109,12 +251,10 @@ static void measure_worker_load(struct lac_facts *facts)
 }
 
 /** Union of waits, inside steps when they have names; starved while the main device was idle. */
-static enum lac_status measure_waits(struct lac_facts *facts)
+static enum lac_status measure_waits(struct lac_facts *facts, bool has_names)
 {
     struct lac_analysis *analysis = facts->analysis;
     struct lac_loader_facts *loader = &analysis->loader;
-    bool has_names = strcmp(analysis->step_method, "profiler_step") == 0 ||
-                     strcmp(analysis->step_method, "nvtx") == 0;
     struct lac_spans inside = {0};
     enum lac_status status = LAC_OK;
     if (has_names) {
@@ -150,7 +290,7 @@ static bool asks_in_vain(const struct lac_facts *facts)
 }
 
 /** A single process loads inside its waits: what they take is what a batch takes. */
-static void fetch_from_waits(struct lac_facts *facts)
+static void fetch_from_waits(struct lac_facts *facts, const struct lac_spans *others)
 {
     struct lac_loader_facts *loader = &facts->analysis->loader;
     if (loader->fetch_count > 0 || loader->num_workers != 0 || loader->batch_count == 0) {
@@ -158,14 +298,20 @@ static void fetch_from_waits(struct lac_facts *facts)
     }
     int64_t longest_ns = 0;
     double sum = 0.0;
+    uint64_t count = 0;
     for (uint64_t i = 0; i < loader->batch_count; i++) {
-        int64_t dur_ns = facts->wait_marks.at[i].dur_ns;
-        sum += (double)dur_ns;
-        longest_ns = dur_ns > longest_ns ? dur_ns : longest_ns;
+        const struct lac_mark *wait = &facts->wait_marks.at[i];
+        if (!is_in(others, wait->start_ns) && iterator_of(facts, wait) != ITERATOR_WITH_WORKERS) {
+            sum += (double)wait->dur_ns;
+            longest_ns = wait->dur_ns > longest_ns ? wait->dur_ns : longest_ns;
+            count++;
+        }
     }
-    loader->fetch_mean_ns = lac_round(sum / (double)loader->batch_count);
-    loader->fetch_p95_ns = longest_ns;
-    loader->is_fetch_from_wait = true;
+    if (count > 0) {
+        loader->fetch_mean_ns = lac_round(sum / (double)count);
+        loader->fetch_p95_ns = longest_ns;
+        loader->is_fetch_from_wait = true;
+    }
 }
 
 /** Workers that nobody recorded: as their waits say. */
@@ -195,7 +341,7 @@ static void recommend(struct lac_facts *facts)
     if (starved < STARVING_MIN) {
         return;
     }
-    double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / (double)s_ns);
+    double wanted = ceil(WORKERS_MARGIN * lac_fetch_per_step_ns(facts) / (double)s_ns);
     if (wanted >= 1.0 && wanted <= WORKERS_MAX) {
         loader->recommended_num_workers = (int32_t)wanted;
     }
@@ -208,18 +354,27 @@ enum lac_status lac_loader_measure(struct lac_facts *facts)
     if (!loader->is_present) {
         return LAC_OK;
     }
+    bool has_names = strcmp(analysis->step_method, "profiler_step") == 0 ||
+                     strcmp(analysis->step_method, "nvtx") == 0;
+    struct lac_spans others = {0};
     loader->batch_count =
         facts->wait_marks.count > 0 ? facts->wait_marks.count : facts->fetch_count;
     loader->batch_count -= asks_in_vain(facts);
-    enum lac_status status = measure_waits(facts);
+    enum lac_status status = collect_others(facts, has_names, &others);
+    if (!status) {
+        leave_out_fetches(facts, &others);
+        count_batches_per_step(facts);
+        status = measure_waits(facts, has_names);
+    }
     if (!status) {
         status = measure_fetches(facts);
     }
     if (!status) {
         measure_worker_load(facts);
         take_inferred(facts);
-        fetch_from_waits(facts);
+        fetch_from_waits(facts, &others);
         recommend(facts);
     }
+    lac_spans_done(&others);
     return status;
 }

@@ -170,7 +170,8 @@ struct lac_facts {
     struct lac_marks alloc_marks;          /**< calls that allocate or release */
     struct lac_fetch *fetches;             /**< by start */
     uint64_t fetch_count, fetch_capacity;
-    bool has_api, has_backward, has_single_process_wait;
+    bool has_api, has_backward;
+    double batches_per_step; /**< that a kept step waits for; 1 where that is not known */
     bool has_module_work, has_python, has_operators;
     bool is_optimizer_inferred; /**< optimizer_marks are rows of updates (optimizer_runs.c) */
     uint32_t profiler_count;
@@ -263,6 +264,8 @@ void lac_loader_count_workers(struct lac_facts *facts);
 /* loader_from_waits.c: how many workers, and their time for a batch, where only waits are known;
  * before steps are chosen */
 void lac_loader_infer_workers(struct lac_facts *facts);
+/** Fetching the batches of one step, one after the other; the mean fetch has to be known. */
+double lac_fetch_per_step_ns(const struct lac_facts *facts);
 /** Order of struct lac_fetch for qsort: by batch, then slice. */
 int lac_fetch_by_batch(const void *a, const void *b);
 LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_facts *facts);
@@ -300,6 +303,8 @@ int32_t lac_setting_cores(const struct lac_facts *facts, const char *key);
 bool lac_setting_cores_apart(const struct lac_facts *facts, const char *key, const char *other);
 /** By start. */
 void lac_marks_sort(struct lac_marks *marks);
+/** The track that has most of the marks, when one has more than half; else that of the last. */
+uint32_t lac_marks_majority_track(const struct lac_marks *marks);
 /** Where no range names the optimizer: mark the rows of its updates (optimizer_runs.c). O(slices) */
 LAC_MUST_USE enum lac_status lac_optimizer_infer(struct lac_facts *facts);
 /** Whether a host slice begins in such a row. O(log rows) */

@@ -247,9 +247,6 @@ static enum lac_status add_range(struct lac_facts *facts, struct lac_host *host,
     enum lac_status status;
     switch (lac_host_class_of(facts, slices->name[slice])) {
     case LAC_HOST_LOADER_WAIT:
-        if (strstr(lac_model_str(facts->model, slices->name[slice]), "#_SingleProcess") != NULL) {
-            facts->has_single_process_wait = true;
-        }
         status = mark(facts, &facts->wait_marks, slice, track);
         if (status) {
             return status;
@@ -461,6 +458,19 @@ void lac_marks_sort(struct lac_marks *marks)
     if (marks->count > 1) {
         qsort(marks->at, marks->count, sizeof(*marks->at), by_mark_start);
     }
+}
+
+uint32_t lac_marks_majority_track(const struct lac_marks *marks)
+{
+    uint32_t track = LAC_NONE;
+    uint64_t lead = 0;
+    for (uint64_t i = 0; i < marks->count; i++) {
+        if (lead == 0) {
+            track = marks->at[i].track;
+        }
+        lead = marks->at[i].track == track ? lead + 1 : lead - 1;
+    }
+    return track;
 }
 
 /** One wait seen twice, by the framework and by a range inside it, is one wait for one batch: the

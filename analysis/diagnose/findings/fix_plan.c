@@ -110,7 +110,7 @@ static int32_t workers_for(const struct lac_facts *facts, const struct state *st
     combine(&plenty.change, &change);
     int32_t now = state->change.workers > 0 ? state->change.workers : loader->num_workers;
     double s_ns = replay(facts, &plenty);
-    double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
+    double wanted = ceil(WORKERS_MARGIN * lac_fetch_per_step_ns(facts) / fmax(s_ns, 1.0));
     if (facts->loading != NULL) {
         wanted = fmin(wanted, (double)facts->loading->most_workers);
     }

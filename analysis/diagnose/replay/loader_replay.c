@@ -25,6 +25,7 @@ double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, i
     uint64_t total = time->fetch_count * ROUNDS;
     total = total < BATCHES_MIN ? BATCHES_MIN : total;
     uint64_t skipped = window < total / 4 ? window : total / 4;
+    double batch_ns = s_ns / time->batches; /* between two batches, while none is late */
     double now_ns = 0.0;
     double begin_ns = 0.0;
     for (uint64_t i = 0; i < total; i++) {
@@ -39,9 +40,9 @@ double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, i
         if (i == skipped) {
             begin_ns = now_ns;
         }
-        now_ns += s_ns;
+        now_ns += batch_ns;
     }
-    return (now_ns - s_ns - begin_ns) / (double)(total - 1 - skipped);
+    return time->batches * (now_ns - batch_ns - begin_ns) / (double)(total - 1 - skipped);
 }
 
 double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t workers,

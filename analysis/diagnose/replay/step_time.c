@@ -114,7 +114,7 @@ static void measure_data(const struct lac_facts *facts, struct lac_step_time *ti
     time->is_starving = time->starved_ns >= STARVING_MIN * time->step_ns;
     if (loader->fetch_mean_ns != LAC_UNKNOWN_NS && loader->num_workers >= 0) {
         int32_t workers = loader->num_workers > 0 ? loader->num_workers : 1;
-        time->data_ns = (double)loader->fetch_mean_ns / workers;
+        time->data_ns = lac_fetch_per_step_ns(facts) / workers;
     } else if (time->is_starving) {
         time->data_ns = time->step_ns; /* it delivers as fast as it is consumed */
     }
@@ -303,7 +303,7 @@ static enum lac_status collect_fetches(const struct lac_facts *facts, struct lac
     const struct lac_loader_facts *loader = &facts->analysis->loader;
     int32_t cores = facts->settings.allowed_cores;
     if (cores > 0 && loader->fetch_cpu_mean_ns > 0) {
-        time->cores_ns = (double)loader->fetch_cpu_mean_ns / cores;
+        time->cores_ns = (double)loader->fetch_cpu_mean_ns * time->batches / cores;
     }
     uint64_t count = facts->fetch_count < FETCHES_MAX ? facts->fetch_count : FETCHES_MAX;
     if (count < FETCHES_MIN) {
@@ -424,6 +424,7 @@ enum lac_status lac_step_time_measure(struct lac_facts *facts)
         return LAC_ERR_NOMEM;
     }
     facts->time = time;
+    time->batches = facts->batches_per_step;
     enum lac_status status = collect_fetches(facts, time);
     if (!status && analysis->main_device == LAC_NONE) {
         measure_host_only(facts, time);

@@ -130,7 +130,7 @@ static double data_after(const struct lac_facts *facts, const struct lac_change 
     const struct lac_step_time *time = facts->time;
     const struct lac_loader_facts *loader = &facts->analysis->loader;
     if (change->workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        return change->fetch_factor * (double)loader->fetch_mean_ns / change->workers;
+        return change->fetch_factor * lac_fetch_per_step_ns(facts) / change->workers;
     }
     if (change->workers > 0 && loader->num_workers > 0) {
         return time->data_ns * loader->num_workers / change->workers;
@@ -235,7 +235,7 @@ static double with_loader(const struct lac_facts *facts, const struct lac_change
     }
     if (change->workers == 0 && !time->is_in_process && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
         double host_ns = isnan(time->host_ns) ? 0.0 : time->host_ns;
-        return fmax(s_ns, host_ns + (double)loader->fetch_mean_ns);
+        return fmax(s_ns, host_ns + lac_fetch_per_step_ns(facts));
     }
     if (change->workers > 0 && time->fetch_ns != NULL && loader->num_workers > 0) {
         double queue_ns = lac_loader_step(time, s_ns, change->workers, change->fetch_factor);

@@ -73,7 +73,8 @@ struct lac_step_time {
     double idle_ns[LAC_CAUSE_COUNT_];
     double host_ns; /**< the launching threads' own work; NaN unknown */
     double copies_ns, comm_ns;
-    double data_ns;     /**< one batch every so many ns; NaN unknown */
+    double batches;     /**< that a step takes from the loader: 1 or more */
+    double data_ns;     /**< those of one step every so many ns; NaN unknown */
     bool is_in_process; /**< loading is in series with launching: num_workers 0 */
     bool is_starving;   /**< 5 % of the step or more */
 
@@ -86,7 +87,8 @@ struct lac_step_time {
 
     double *fetch_ns; /**< fetches in the order of their batches, NULL when too few */
     uint64_t fetch_count;
-    double cores_ns; /**< CPU time of a batch shared by the cores that the job may use; 0 unknown */
+    double
+        cores_ns; /**< CPU time of a step's batches shared by the cores that the job may use; 0 unknown */
 
     struct lac_replay_op *ops;
     uint64_t op_count;

@@ -46,16 +46,3 @@ uint32_t lac_step_of_host_at(const struct lac_analysis *analysis, int64_t t_ns, 
 {
     return find(analysis, t_ns, hint, true);
 }
-
-uint32_t lac_marks_majority_track(const struct lac_marks *marks)
-{
-    uint32_t track = LAC_NONE;
-    uint64_t lead = 0;
-    for (uint64_t i = 0; i < marks->count; i++) {
-        if (lead == 0) {
-            track = marks->at[i].track;
-        }
-        lead = marks->at[i].track == track ? lead + 1 : lead - 1;
-    }
-    return track;
-}

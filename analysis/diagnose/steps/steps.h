@@ -27,8 +27,6 @@ LAC_MUST_USE enum lac_status lac_phases_measure(struct lac_facts *facts);
 uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint);
 /** The same by the host's marks: the step that something which the host does belongs to. */
 uint32_t lac_step_of_host_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint);
-/** The track that has most of the marks, when one has more than half; else that of the last. */
-uint32_t lac_marks_majority_track(const struct lac_marks *marks);
 /** Append a step; used by the three ways to find them. */
 LAC_MUST_USE enum lac_status lac_steps_add(struct lac_facts *facts, int64_t start_ns,
                                            int64_t dur_ns, uint32_t name, uint32_t slice);

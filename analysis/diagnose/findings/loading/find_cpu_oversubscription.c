@@ -113,9 +113,9 @@ static void propose_cores(const struct lac_facts *facts, struct lac_finding *fin
                                         : "");
     finding->costs = "More cores on the node. Downscaled or re-encoded images may affect accuracy.";
     finding->wrong_if = "cores are idle while training waits (top: less than 90 % in use).";
-    finding->check =
-        lac_texts_add(&analysis->texts, "time one worker alone: a batch must take less than %s",
-                      lac_format_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers))).text);
+    finding->check = lac_texts_add(
+        &analysis->texts, "time one worker alone: a batch must take less than %s",
+        lac_format_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers) / time->batches)).text);
 }
 
 bool lac_find_cpu_oversubscription(const struct lac_facts *facts, struct lac_finding *finding)

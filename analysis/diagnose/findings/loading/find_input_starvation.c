@@ -104,14 +104,18 @@ static const char *why_workers(const struct lac_facts *facts)
         load = lac_texts_add(&analysis->texts, " The workers are busy %.0f %% of the time.",
                              loader->worker_busy_pct);
     }
+    const char *ready =
+        time->batches > 1.0
+            ? lac_texts_add(&analysis->texts, "the %.0f batches of a step are ready", time->batches)
+            : "one is ready";
     return lac_texts_add(
-        &analysis->texts,
-        "%s%d worker%s %s for each batch, so one is ready every %s; %s %s per step.%s%s%s",
+        &analysis->texts, "%s%d worker%s %s for each batch, so %s every %s; %s %s per step.%s%s%s",
         loader->are_workers_inferred
             ? "The waits for batches recur as they do with several workers: "
             : "",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
-        lac_format_ns(loader->fetch_mean_ns).text, lac_format_ns(lac_round(time->data_ns)).text,
+        lac_format_ns(loader->fetch_mean_ns).text, ready,
+        lac_format_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
                                           : "copying, computing and launching take",
         lac_format_ns(lac_round(time->s_ns)).text, load, waits, lac_fetch_breakdown_text(facts));
@@ -160,7 +164,7 @@ static int32_t workers_wanted(const struct lac_facts *facts, enum limit *ret_lim
     int32_t wanted = workers_for_tail(facts, loader->recommended_num_workers);
     double free_ns = facts->loading->free_ns;
     if (loader->are_workers_inferred && wanted > 0 && free_ns > 0.0) { /* no queue was recorded */
-        double keeps_up = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / free_ns);
+        double keeps_up = ceil(WORKERS_MARGIN * lac_fetch_per_step_ns(facts) / free_ns);
         wanted = keeps_up > wanted ? (int32_t)fmin(keeps_up, INT16_MAX) : wanted;
     }
     *ret_limit = NO_LIMIT;
@@ -465,9 +469,9 @@ static void propose_cheaper_batch(const struct lac_facts *facts, struct lac_find
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_REWRITE;
     finding->costs = "Work on the pipeline. Downscaled or re-encoded images may affect accuracy.";
-    finding->check =
-        lac_texts_add(&analysis->texts, "time one worker alone: a batch must take less than %s",
-                      lac_format_ns(lac_round(best_ns * fmax(1.0, loader->num_workers))).text);
+    finding->check = lac_texts_add(
+        &analysis->texts, "time one worker alone: a batch must take less than %s",
+        lac_format_ns(lac_round(best_ns * fmax(1.0, loader->num_workers) / time->batches)).text);
     finding->expect =
         lac_texts_add(&analysis->texts,
                       "%s. Assumes that per-batch CPU time falls halfway to the target; everything "

@@ -87,10 +87,9 @@ static double fetch_without_waits(const struct lac_facts *facts)
 static void propose_faster_reads(const struct lac_facts *facts, struct lac_finding *finding)
 {
     const struct lac_step_time *time = facts->time;
-    double best_ns = time->is_in_process
-                         ? time->step_ns - (double)facts->analysis->loader.fetch_mean_ns +
-                               fetch_without_waits(facts)
-                         : lac_loading_step(facts, fetch_without_waits(facts));
+    double best_ns = time->is_in_process ? time->step_ns - lac_fetch_per_step_ns(facts) +
+                                               time->batches * fetch_without_waits(facts)
+                                         : lac_loading_step(facts, fetch_without_waits(facts));
     best_ns = fmin(fmax(best_ns, 0.0), time->step_ns);
     lac_loading_estimate(facts, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->expect = lac_texts_add(&facts->analysis->texts,

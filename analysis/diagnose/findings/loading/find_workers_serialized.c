@@ -90,8 +90,8 @@ bool lac_find_workers_serialized(const struct lac_facts *facts, struct lac_findi
     }
     lac_loading_open(facts, finding);
     /* what one worker alone would take for a batch */
-    double alone_ns =
-        sign == LAC_SERIAL_ONE_AT_A_TIME ? (double)analysis->loader.fetch_mean_ns : time->data_ns;
+    double alone_ns = sign == LAC_SERIAL_ONE_AT_A_TIME ? (double)analysis->loader.fetch_mean_ns
+                                                       : time->data_ns / time->batches;
     double best_ns = fmin(time->step_ns, lac_loading_step(facts, alone_ns));
     lac_loading_estimate(facts, finding, best_ns, best_ns, time->step_ns);
     finding->why = lac_texts_add(&analysis->texts, "%s%s", say_sign(facts, sign),

@@ -1,0 +1,130 @@
+/* Which batches feed the training where a validation takes some as well, and steps that take several. */
+#include "tests/support/check_main.h"
+#include "tests/support/trace_sheet.h"
+
+#include <check.h>
+#include <string.h>
+
+#define IN_PROCESS   "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+#define WITH_WORKERS "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+
+/** Forward, and for a step of training backward and the update; 4 ms of the device. */
+static void compute(double at, bool trains)
+{
+    sheet_add("main op %.0f 200 aten::conv2d\n", at);
+    sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", at + 20, ++sheet_corr);
+    sheet_add("gpu0.7 kernel %.0f %d #%u sgemm\n", at + 40, trains ? 2000 : 4000, sheet_corr);
+    if (trains) {
+        sheet_add("main op %.0f 200 ConvolutionBackward0\n", at + 300);
+        sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", at + 320, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %.0f 2000 #%u dgrad\n", at + 2040, sheet_corr);
+        sheet_add("main range %.0f 100 Optimizer.step#SGD.step\n", at + 600);
+    }
+    sheet_add("main call %.0f %.0f cudaDeviceSynchronize\n", at + 800, 3300.0);
+}
+
+/** 24 marked steps that wait `train` us for a batch and compute 5 ms; after each 12 of them a validation
+ *  of 30 batches, outside of marks. */
+static void draw(const char *train_name, int train, const char *val_name, int val)
+{
+    double at = 0.0;
+    sheet_blank();
+    for (int step = 0; step < 24; step++) {
+        sheet_add("main range %.0f %d ProfilerStep#%d\n", at, train + 5000, step);
+        sheet_add("main range %.0f %d %s\n", at, train, train_name);
+        compute(at + train, true);
+        at += train + 5000;
+        for (int batch = 0; step % 12 == 11 && batch < 30; batch++) {
+            sheet_add("main range %.0f %d %s\n", at, val, val_name);
+            compute(at + val, false);
+            at += val + 5000;
+        }
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(a_batch_takes_what_the_trainings_take)
+{
+    draw(IN_PROCESS, 10000, IN_PROCESS, 500);
+    ck_assert_int_eq(analysis->loader.num_workers, 0);
+    ck_assert_uint_eq(analysis->loader.batch_count, 24 + 60);
+    ck_assert_int_eq(analysis->loader.fetch_mean_ns, 10000000);
+    ck_assert_int_eq(analysis->needs.data_ns, 10000000);
+    ck_assert_int_eq(analysis->loader.recommended_num_workers, 3); /* 1.15 x 10 ms / 5 ms */
+}
+END_TEST
+
+START_TEST(the_loader_of_the_training_has_the_workers)
+{
+    draw(WITH_WORKERS, 10000, IN_PROCESS, 500);
+    ck_assert_int_eq(analysis->loader.num_workers, -1);
+    ck_assert_int_eq(analysis->loader.fetch_mean_ns, LAC_UNKNOWN_NS);
+    ck_assert_ptr_null(strstr(analysis->findings[0].change, "now 0"));
+    draw(IN_PROCESS, 10000, WITH_WORKERS, 500);
+    ck_assert_int_eq(analysis->loader.num_workers, 0);
+    ck_assert_int_eq(analysis->loader.fetch_mean_ns, 10000000);
+}
+END_TEST
+
+START_TEST(fetches_of_a_validation_are_not_averaged_in)
+{
+    double at = 0.0;
+    sheet_blank();
+    for (int step = 0; step < 24;
+         step++) { /* two workers of 20 ms, a step of 5 ms: 10 ms a batch */
+        sheet_add("main range %.0f 10000 ProfilerStep#%d\n", at, step);
+        sheet_add("main wait %.0f 5000 batch=%d\n", at, step);
+        sheet_add("w%d fetch %.0f 20000 batch=%d worker=%d\n", step % 2, at, step + 2, step % 2);
+        compute(at + 5000, true);
+        at += 10000;
+        for (int batch = 0; step == 11 && batch < 30; batch++) {
+            sheet_add("main wait %.0f 500 batch=%d\n", at, batch);
+            sheet_add("w%d fetch %.0f 1000 batch=%d worker=%d\n", 4 + batch % 4, at, batch,
+                      batch % 4);
+            compute(at + 500, false);
+            at += 5500;
+        }
+        at += step == 11 ? 20000 : 0; /* the workers have made two batches meanwhile */
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_int_eq(analysis->loader.fetch_mean_ns, 20000000);
+    ck_assert_uint_eq(analysis->loader.fetch_count, 23); /* one is half in the validation */
+    ck_assert_int_eq(analysis->loader.num_workers, 2);
+    ck_assert_int_eq(analysis->needs.data_ns, 10000000);
+}
+END_TEST
+
+/** Four batches a step, in the training process: 8 ms each, of 13 ms. */
+START_TEST(a_step_needs_all_its_batches)
+{
+    double at = 0.0;
+    sheet_blank();
+    for (int step = 0; step < 12; step++) {
+        sheet_add("main range %.0f %d ProfilerStep#%d\n", at, 4 * 13000, step);
+        for (int batch = 0; batch < 4; batch++) {
+            sheet_add("main range %.0f 8000 %s\n", at, IN_PROCESS);
+            compute(at + 8000, batch == 3);
+            at += 13000;
+        }
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_int_eq(analysis->loader.fetch_mean_ns, 8000000);
+    ck_assert_int_eq(analysis->needs.data_ns, 32000000);
+    ck_assert_int_eq(analysis->loader.recommended_num_workers, 2); /* 1.15 x 32 ms / 20 ms */
+    ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "num_workers=2"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *const suite = suite_create("diagnose_batches");
+    TCase *const tests = tcase_create("batches");
+
+    tcase_add_checked_fixture(tests, NULL, sheet_wipe);
+    tcase_add_test(tests, a_batch_takes_what_the_trainings_take);
+    tcase_add_test(tests, the_loader_of_the_training_has_the_workers);
+    tcase_add_test(tests, fetches_of_a_validation_are_not_averaged_in);
+    tcase_add_test(tests, a_step_needs_all_its_batches);
+    suite_add_tcase(suite, tests);
+    return check_main(suite);
+}
