@@ -115,6 +115,60 @@ START_TEST(a_step_needs_all_its_batches)
 }
 END_TEST
 
+/** A recording that begins with a wait: ten marked steps of 10 ms, half of them waiting. */
+START_TEST(a_wait_before_the_first_operation_is_no_part_of_the_step_without)
+{
+    sheet_blank();
+    for (int step = 0; step < 10; step++) {
+        const double at = step * 10000.0 + (step % 3) * 400.0; /* no pace of the device */
+        sheet_add("main range %.0f 9000 ProfilerStep#%d\n", at, step);
+        sheet_add("main range %.0f 4000 %s\n", at, WITH_WORKERS);
+        compute(at + 4000, true);
+    }
+    sheet_diagnose(NULL, 8);
+    const int64_t waits_ns = analysis->step_mean_ns - analysis->step_without_starvation_ns;
+    ck_assert_int_eq(waits_ns, analysis->partition.part_ns[lac_time_part_of(LAC_CAUSE_DATA_WAIT)]);
+}
+END_TEST
+
+/** Steps without marks ask two loaders, one after the other. */
+START_TEST(a_step_may_ask_two_loaders)
+{
+    sheet_blank();
+    for (int step = 0; step < 24; step++) {
+        const double at = step * 20000.0;
+        sheet_add("main range %.0f 10000 %s\n", at, IN_PROCESS);
+        sheet_add("main range %.0f 4000 %s\n", at + 10100, IN_PROCESS);
+        compute(at + 14200, true);
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_str_eq(analysis->step_method, "dataloader");
+    ck_assert_int_eq(analysis->step_mean_ns, 20000000);
+    ck_assert(!analysis->is_step_micro);
+    ck_assert_int_eq(analysis->needs.data_ns, 14000000);
+}
+END_TEST
+
+/** Without marks: 12 steps of 15 ms train, then 30 batches of 7 ms validate, three times. */
+START_TEST(a_validation_may_take_more_batches_than_the_training)
+{
+    double at = 0.0;
+    sheet_blank();
+    for (int epoch = 0; epoch < 3; epoch++) {
+        for (int batch = 0; batch < 42; batch++) {
+            const int wait = batch < 12 ? 10000 : 2000;
+            sheet_add("main range %.0f %d %s\n", at, wait, WITH_WORKERS);
+            compute(at + wait, batch < 12);
+            at += wait + 5000;
+        }
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_str_eq(analysis->step_method, "dataloader");
+    ck_assert_int_eq(analysis->steps[20].kind, LAC_KIND_VALIDATION);
+    ck_assert_int_eq(analysis->step_mean_ns, 15000000);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("diagnose_batches");
@@ -125,6 +179,9 @@ int main(void)
     tcase_add_test(tests, the_loader_of_the_training_has_the_workers);
     tcase_add_test(tests, fetches_of_a_validation_are_not_averaged_in);
     tcase_add_test(tests, a_step_needs_all_its_batches);
+    tcase_add_test(tests, a_wait_before_the_first_operation_is_no_part_of_the_step_without);
+    tcase_add_test(tests, a_step_may_ask_two_loaders);
+    tcase_add_test(tests, a_validation_may_take_more_batches_than_the_training);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -68,6 +68,27 @@ static enum iterator_kind training_iterator(const struct lac_facts *facts)
     return by[ITERATOR_IN_PROCESS] > 0 ? ITERATOR_IN_PROCESS : ITERATOR_UNKNOWN;
 }
 
+bool lac_wait_follows_at_once(const struct lac_facts *facts, uint64_t wait)
+{
+    const struct lac_mark *at = &facts->wait_marks.at[wait];
+    if (wait == 0 || at->track != at[-1].track || facts->main_host == LAC_NONE) {
+        return false;
+    }
+    const struct lac_spans *launches = &facts->hosts[facts->main_host].sets[LAC_SET_LAUNCH];
+    return lac_spans_length_inside(launches, at[-1].start_ns + at[-1].dur_ns, at->start_ns) == 0;
+}
+
+/** A loader that is asked once more than it has batches makes a row now and then, too: that is a step in
+ *  which nothing is done. */
+static bool asks_in_rows(const struct lac_facts *facts)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < facts->wait_marks.count && facts->has_api; i++) {
+        count += lac_wait_follows_at_once(facts, i);
+    }
+    return (double)count > ROWS_OF_WAITS_MIN * (double)facts->wait_marks.count;
+}
+
 void lac_loader_count_workers(struct lac_facts *facts)
 {
     struct lac_loader_facts *loader = &facts->analysis->loader;
@@ -76,6 +97,7 @@ void lac_loader_count_workers(struct lac_facts *facts)
     if (!loader->is_present) {
         return;
     }
+    facts->asks_in_rows = asks_in_rows(facts);
     int32_t seen = workers_seen(facts);
     enum iterator_kind kind = training_iterator(facts);
     if (facts->settings.num_workers >= 0) {

@@ -171,6 +171,7 @@ struct lac_facts {
     struct lac_fetch *fetches;             /**< by start */
     uint64_t fetch_count, fetch_capacity;
     bool has_api, has_backward;
+    bool asks_in_rows;       /**< a step takes batches of several loaders, one after the other */
     double batches_per_step; /**< that a kept step waits for; 1 where that is not known */
     bool has_module_work, has_python, has_operators;
     bool is_optimizer_inferred; /**< optimizer_marks are rows of updates (optimizer_runs.c) */
@@ -261,6 +262,8 @@ int64_t lac_slice_integer(const struct lac_model *model, uint64_t slice, const c
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */
 void lac_loader_count_workers(struct lac_facts *facts);
+/** Whether nothing was launched between that wait and the one before it. */
+bool lac_wait_follows_at_once(const struct lac_facts *facts, uint64_t wait);
 /* loader_from_waits.c: how many workers, and their time for a batch, where only waits are known;
  * before steps are chosen */
 void lac_loader_infer_workers(struct lac_facts *facts);

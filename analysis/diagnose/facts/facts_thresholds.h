@@ -48,6 +48,10 @@ enum {
  * in periods. */
 #define BURSTS_MIN        0.2
 #define OWN_OF_BURSTS_MAX 0.5
+/* Waits that follow one another with nothing launched between them are one step's where more than this
+ * part of all waits does: half of them where a step asks two loaders. */
+#define ROWS_OF_WAITS_MIN 0.4
+
 /* Times over n batches are one worker's fetches: they deviate by this part of their mean at most, by
  * this part of what independent times would, and by this part of what times over one batch more or
  * less do. */

@@ -116,7 +116,7 @@ void lac_loader_infer_workers(struct lac_facts *facts)
 {
     struct batches batches = {facts->wait_marks.at, facts->wait_marks.count};
     if (facts->analysis->loader.num_workers != -1 || facts->fetch_count > 0 || batches.count < 8 ||
-        !is_one_loop(&batches)) {
+        facts->asks_in_rows || !is_one_loop(&batches)) {
         return;
     }
     uint64_t ready = 0;

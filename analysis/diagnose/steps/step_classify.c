@@ -66,7 +66,7 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
         all += length;
         s += length > 0 ? length - 1 : 0;
     }
-    if (all * 2 > analysis->step_count) {
+    if (all * 2 > analysis->step_count && !search->usual.validates_longer) {
         return LAC_OK;
     }
     const char *why = search->usual.trains_by_host

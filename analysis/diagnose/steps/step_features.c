@@ -195,17 +195,47 @@ static int64_t median_of(struct lac_kind_search *search, enum what what)
     const struct lac_analysis *analysis = search->facts->analysis;
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
-        if (analysis->steps[s].kind == LAC_KIND_TRAIN) {
+        if (analysis->steps[s].kind == LAC_KIND_TRAIN &&
+            (!search->usual.validates_longer || search->works[s].backward > 0)) {
             search->scratch[count++] = value_of(&analysis->steps[s], &search->works[s], what);
         }
     }
     return median(search->scratch, count);
 }
 
+/** Whether most steps are of validations that take more batches than the training between them: runs of
+ *  steps that have a backward pass and an update, and runs that have neither. What alternates step by
+ *  step is one kind of work in several steps. */
+static bool validates_longer(const struct lac_kind_search *search)
+{
+    const struct lac_analysis *analysis = search->facts->analysis;
+    uint32_t count = 0;
+    uint32_t trains = 0;
+    uint32_t runs = 0;
+    bool trained = false;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step_features *work = &search->works[s];
+        if (analysis->steps[s].kind != LAC_KIND_TRAIN || work->operators == 0) {
+            continue;
+        }
+        bool has_backward = work->backward > 0;
+        if (has_backward != (work->optimizer > 0)) {
+            return false;
+        }
+        runs += count == 0 || has_backward != trained;
+        trained = has_backward;
+        trains += has_backward;
+        count++;
+    }
+    return trains * 2 < count && trains >= VALIDATED_STEPS_MIN * count &&
+           count >= RUN_OF_STEPS_MIN * runs && runs > 1;
+}
+
 static void find_usual(struct lac_kind_search *search)
 {
     const struct lac_analysis *analysis = search->facts->analysis;
     struct lac_step_usual *usual = &search->usual;
+    usual->validates_longer = validates_longer(search);
     usual->ops = median_of(search, OF_OPS);
     usual->operators = median_of(search, OF_OPERATORS);
     usual->own_ns = median_of(search, OF_OWN);
@@ -228,7 +258,7 @@ static void find_usual(struct lac_kind_search *search)
         optimizer += search->works[s].optimizer > 0;
     }
     usual->are_alike = (uint64_t)alike * 3 >= (uint64_t)count * 2;
-    usual->trains_by_host = count > 0 && backward * 2 >= count;
+    usual->trains_by_host = count > 0 && (backward * 2 >= count || usual->validates_longer);
     usual->trains_by_kernels = count > 0 && optimizer * 2 >= count && !analysis->is_step_micro;
 }
 

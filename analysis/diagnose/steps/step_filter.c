@@ -46,14 +46,15 @@ static void count_operations(struct lac_facts *facts)
     }
 }
 
+/** A wait before the device's first operation counts as well: it is a part of the step's length. */
 static enum lac_status measure_waits(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     struct lac_spans starved = {0};
     enum lac_status status = LAC_OK;
     if (analysis->main_device != LAC_NONE) {
-        status = lac_spans_intersect(&facts->waits, &facts->device_sets[analysis->main_device].idle,
-                                     &starved);
+        status = lac_spans_subtract(&facts->waits, &facts->device_sets[analysis->main_device].busy,
+                                    &starved);
     }
     /* where no device was recorded it is the training process itself that starves */
     const struct lac_spans *starving = analysis->main_device == LAC_NONE ? &facts->waits : &starved;

@@ -24,7 +24,8 @@ struct lac_step_features {
 struct lac_step_usual {
     int64_t ops, operators, own_ns, backward, waits, wait_ns, to_host_bytes;
     bool trains_by_host, trains_by_kernels; /**< what shows that half of the steps train */
-    bool are_alike;                         /**< two thirds launch as many operations, within 5 % */
+    bool validates_longer; /**< most steps are a validation's: the others are what is usual */
+    bool are_alike;        /**< two thirds launch as many operations, within 5 % */
 };
 
 struct lac_kind_search {

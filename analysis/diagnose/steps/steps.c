@@ -238,6 +238,28 @@ static enum lac_status between_marks(struct lac_facts *facts, const struct lac_m
     return LAC_OK;
 }
 
+/** Steps from one wait for a batch to the next; from the first of each row to that of the next where a
+ *  step asks several loaders. */
+static enum lac_status between_waits(struct lac_facts *facts)
+{
+    const struct lac_marks *waits = &facts->wait_marks;
+    if (!facts->asks_in_rows) {
+        return between_marks(facts, waits, false);
+    }
+    struct lac_marks firsts = {.at = malloc(waits->count * sizeof(*firsts.at))};
+    if (firsts.at == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < waits->count; i++) {
+        if (!lac_wait_follows_at_once(facts, i)) {
+            firsts.at[firsts.count++] = waits->at[i];
+        }
+    }
+    enum lac_status status = between_marks(facts, &firsts, false);
+    free(firsts.at);
+    return status;
+}
+
 /** Whether what repeats takes as different a time as parts of one pass do: prompts, masks, blocks. */
 static enum lac_status differ_like_parts(const struct lac_analysis *analysis, bool *ret_differ)
 {
@@ -314,7 +336,7 @@ enum lac_status lac_steps_detect(struct lac_facts *facts)
     if (facts->wait_marks.count >= STEPS_MIN) {
         analysis->step_method = "dataloader";
         analysis->step_confidence = 0.8;
-        return between_marks(facts, &facts->wait_marks, false);
+        return between_waits(facts);
     }
     if (facts->optimizer_marks.count > 1) {
         analysis->step_method = "optimizer";

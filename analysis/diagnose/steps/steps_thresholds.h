@@ -9,6 +9,11 @@
 #define WARM_UP_SHORT 0.8
 #define WARM_UP_LONG  1.2
 
+/* Validations may take more batches than the training between them: a fifth of all steps trains at least
+ * (less is a service that learns now and then), and steps of a kind come this many in a row. */
+#define VALIDATED_STEPS_MIN 0.2
+#define RUN_OF_STEPS_MIN    4
+
 /* A later step is like it when neither is a quarter longer than the other: then it
  * was no warm-up. */
 #define ALIKE_SHORT 0.8
