@@ -169,6 +169,44 @@ START_TEST(a_validation_may_take_more_batches_than_the_training)
 }
 END_TEST
 
+/** Three epochs of ten steps of 15 ms; each ends in a request in vain, and begins with a wait of `first`
+ *  us. */
+static void draw_epochs(const char *name, int first)
+{
+    double at = 0.0;
+    sheet_blank();
+    for (int step = 0; step < 30; step++) {
+        const int wait = step % 10 == 0 ? first : 100;
+        sheet_add("main range %.0f %d ProfilerStep#%d\n", at, wait + 15000, step);
+        sheet_add("main range %.0f %d %s\n", at, wait, name);
+        compute(at + wait, true);
+        compute(at + wait + 5000, true);
+        compute(at + wait + 10000, true);
+        at += wait + 15000;
+        if (step % 10 == 9) {
+            sheet_add("main range %.0f 3000 %s\n", at, name);
+            at += 3100;
+        }
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(workers_that_start_for_every_epoch_show_without_batch_numbers)
+{
+    draw_epochs(WITH_WORKERS, 400000);
+    const struct lac_finding *finding = sheet_finding("worker-respawn");
+    ck_assert_ptr_nonnull(finding);
+    sheet_check_grammar(finding);
+    ck_assert_ptr_null(sheet_finding("input-starvation"));
+    /* two starts in 30 steps of 55 ms; eight steps of 15 are left of each */
+    ck_assert_double_eq_tol(finding->gain_mid_pct, 100.0 * 2 * (400 - 120) / 1650, 3.0);
+    draw_epochs(WITH_WORKERS, 150000); /* may be what a batch takes */
+    ck_assert_ptr_null(sheet_finding("worker-respawn"));
+    draw_epochs(IN_PROCESS, 400000);
+    ck_assert_ptr_null(sheet_finding("worker-respawn"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("diagnose_batches");
@@ -182,6 +220,7 @@ int main(void)
     tcase_add_test(tests, a_wait_before_the_first_operation_is_no_part_of_the_step_without);
     tcase_add_test(tests, a_step_may_ask_two_loaders);
     tcase_add_test(tests, a_validation_may_take_more_batches_than_the_training);
+    tcase_add_test(tests, workers_that_start_for_every_epoch_show_without_batch_numbers);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -68,6 +68,11 @@ static enum iterator_kind training_iterator(const struct lac_facts *facts)
     return by[ITERATOR_IN_PROCESS] > 0 ? ITERATOR_IN_PROCESS : ITERATOR_UNKNOWN;
 }
 
+bool lac_loader_names_workers(const struct lac_facts *facts)
+{
+    return training_iterator(facts) == ITERATOR_WITH_WORKERS;
+}
+
 bool lac_wait_follows_at_once(const struct lac_facts *facts, uint64_t wait)
 {
     const struct lac_mark *at = &facts->wait_marks.at[wait];

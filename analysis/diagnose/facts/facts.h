@@ -262,6 +262,8 @@ int64_t lac_slice_integer(const struct lac_model *model, uint64_t slice, const c
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */
 void lac_loader_count_workers(struct lac_facts *facts);
+/** Whether the training asks PyTorch's iterator with worker processes, by the name of its waits. */
+bool lac_loader_names_workers(const struct lac_facts *facts);
 /** Whether nothing was launched between that wait and the one before it. */
 bool lac_wait_follows_at_once(const struct lac_facts *facts, uint64_t wait);
 /* loader_from_waits.c: how many workers, and their time for a batch, where only waits are known;

@@ -103,6 +103,11 @@
  * this part of the wait is what to change. */
 #define BUSY_PCT_MAX 85.0
 #define PACKING_MIN  0.1
+/* Without batch numbers, the first batch of an epoch is late for its workers' start when it takes as long
+ * as this many steps: one fetch by one of so many workers that keep up takes less. What it takes is
+ * expected to be half of that. */
+#define FIRST_OF_STEPS_MIN 16.0
+#define FETCH_OF_STEPS     8.0
 /* At worst new workers still cost 0.4 of what they save. */
 #define RESPAWN_WORST 0.6
 

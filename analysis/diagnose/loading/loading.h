@@ -61,6 +61,7 @@ struct lac_late_batches {
     double first_ns; /**< for the first batch of an epoch that began inside the trace */
     double first_saved_ns; /**< of that: what a batch by workers that are ready would not take */
     uint32_t epochs;       /**< such epochs */
+    bool is_by_signs;      /**< batches have no numbers: one that did not come ended an epoch */
     double begin_ns; /**< for the first batch of the recording, whose workers have just started */
     uint32_t longest_first, longest_done; /**< slices of such waits, or LAC_NONE */
 };

@@ -24,7 +24,8 @@ static double felt_ns(const struct lac_facts *facts, int64_t start_ns, int64_t e
          k < kept->count && kept->at[k].start_ns < end_ns; k++) {
         int64_t from_ns = kept->at[k].start_ns > start_ns ? kept->at[k].start_ns : start_ns;
         int64_t to_ns = kept->at[k].end_ns < end_ns ? kept->at[k].end_ns : end_ns;
-        sum_ns += (double)lac_spans_length_inside(&facts->device_sets[device].idle, from_ns, to_ns);
+        const struct lac_spans *busy = &facts->device_sets[device].busy;
+        sum_ns += (double)(to_ns - from_ns - lac_spans_length_inside(busy, from_ns, to_ns));
     }
     return sum_ns;
 }
@@ -59,13 +60,18 @@ void lac_loading_late(const struct lac_facts *facts, double median_ns,
     double longest_first = 0.0;
     double longest_done = 0.0;
     int64_t batch_before = -1;
+    bool has_signs = facts->has_api && !facts->asks_in_rows && lac_loader_names_workers(facts);
     for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
         const struct lac_mark *wait = &facts->wait_marks.at[i];
         int64_t batch = batch_of(facts, wait);
         int64_t end_ns = wait->start_ns + wait->dur_ns;
         double felt = felt_ns(facts, wait->start_ns, end_ns);
         bool is_first = batch == 0 && batch_before > 0;
-        if (batch == 0 && i == 0) {
+        if (batch < 0 && has_signs && lac_wait_follows_at_once(facts, i)) {
+            is_first = true; /* the one before it was in vain */
+            ret_late->is_by_signs = true;
+        }
+        if (i == 0 && (batch == 0 || (batch < 0 && has_signs))) {
             ret_late->begin_ns = felt;
         }
         batch_before = batch;
