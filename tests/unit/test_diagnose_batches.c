@@ -3,6 +3,7 @@
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
+#include <math.h>
 #include <string.h>
 
 #define IN_PROCESS   "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -207,6 +208,30 @@ START_TEST(workers_that_start_for_every_epoch_show_without_batch_numbers)
 }
 END_TEST
 
+/** Eight workers of 40 ms keep up with a step of 5 ms; the thread that pins takes 9 ms a batch. A value
+ *  is read in each step. */
+START_TEST(one_thread_that_pins_is_the_pace)
+{
+    sheet_blank();
+    for (int step = 0; step < 40; step++) {
+        const double at = step * 9000.0;
+        sheet_add("w%d fetch %.0f 40000 batch=%d worker=%d cpu=30000\n", step % 8, at + 1000, step,
+                  step % 8);
+        sheet_add("pin part %.0f 9000 loader.pin batch=%d\n", at + 100000, step);
+        sheet_add("main range %.0f 9000 ProfilerStep#%d\n", at + 105000, step);
+        sheet_add("main wait %.0f 4010 batch=%d\n", at + 105000, step);
+        compute(at + 109020, true);
+    }
+    sheet_diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":8}}}", 8);
+    ck_assert_int_eq(analysis->step_mean_ns, 9000000);
+    ck_assert_int_eq(analysis->needs.data_ns, 9000000);
+    ck_assert_str_eq(analysis->findings[0].id, "worker-hand-over");
+    ck_assert_double_gt(analysis->findings[0].gain_mid_pct, 35.0); /* of 4 / 9 */
+    const struct lac_finding *sync = sheet_finding("sync-stall");
+    ck_assert(sync == NULL || isnan(sync->gain_mid_pct) || sync->gain_mid_pct < 3.0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("diagnose_batches");
@@ -221,6 +246,7 @@ int main(void)
     tcase_add_test(tests, a_step_may_ask_two_loaders);
     tcase_add_test(tests, a_validation_may_take_more_batches_than_the_training);
     tcase_add_test(tests, workers_that_start_for_every_epoch_show_without_batch_numbers);
+    tcase_add_test(tests, one_thread_that_pins_is_the_pace);
     suite_add_tcase(suite, tests);
     return check_main(suite);
 }

@@ -220,6 +220,32 @@ static void count_batches_per_step(struct lac_facts *facts)
     facts->batches_per_step = fmax(1.0, floor(per_step + 0.5));
 }
 
+/** Mean time to pin a batch, where one thread does it for all workers: they go through it one by one. */
+static void measure_pinning(struct lac_facts *facts, const struct lac_spans *others)
+{
+    const struct lac_model *model = facts->model;
+    const struct lac_marks *parts = &facts->loader_parts;
+    uint32_t waits = lac_marks_majority_track(&facts->wait_marks);
+    uint32_t track = LAC_NONE;
+    double sum_ns = 0.0;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < parts->count && facts->analysis->loader.num_workers > 0; i++) {
+        const struct lac_mark *part = &parts->at[i];
+        const char *name = lac_model_str(model, model->slices.name[part->slice]);
+        if (part->track == waits || strcmp(name, "loader.pin") != 0 ||
+            is_in(others, part->start_ns)) {
+            continue;
+        }
+        if (track != LAC_NONE && track != part->track) {
+            return; /* loaders pin side by side */
+        }
+        track = part->track;
+        sum_ns += (double)part->dur_ns;
+        count++;
+    }
+    facts->pin_ns = count > 0 ? sum_ns / (double)count : 0.0;
+}
+
 double lac_fetch_per_step_ns(const struct lac_facts *facts)
 {
     return (double)facts->analysis->loader.fetch_mean_ns * facts->batches_per_step;
@@ -391,6 +417,7 @@ enum lac_status lac_loader_measure(struct lac_facts *facts)
     if (!status) {
         leave_out_fetches(facts, &others);
         count_batches_per_step(facts);
+        measure_pinning(facts, &others);
         status = measure_waits(facts, has_names);
     }
     if (!status) {

@@ -206,6 +206,8 @@ struct lac_facts {
                                      track without such */
     struct lac_spans steps; /**< union of all steps, between the host's marks */
 
+    double pin_ns; /**< a batch in the one thread that pins those of all workers; 0 not recorded */
+
     struct lac_products *products; /**< matrix products by shape (products.h) */
 
     struct lac_step_time *time; /**< the mean kept step, taken apart (what_if_replay.h) */

@@ -119,6 +119,7 @@ struct lac_graph {
     uint32_t batch_count;
     int32_t workers;          /**< as recorded; 0: in the training process */
     uint32_t prefetch_factor; /**< batches asked of each in advance */
+    double pin_ns;            /**< a batch in the thread that pins those of all workers; 0 none */
     bool has_fetches;         /**< fetch_ns is a worker's time, not a pace */
     double hand_over_ns;      /**< from the end of a fetch to the training process */
     double take_ns;           /**< taking a batch that is there */

@@ -4,11 +4,13 @@
  */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "analysis/model/grow.h"
 #include "collector/base/order.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WAITED_MIN_NS = 200000 }; /* a shorter wait only took the batch over */
 
@@ -50,6 +52,46 @@ static void find_fetches(struct lac_graph_builder *builder, const struct lac_fet
         }
     }
     graph->has_fetches = count > 0;
+}
+
+/** Where one thread pins the batches of all workers, a batch is there when that one has done with it. */
+static enum lac_status find_pinned(struct lac_graph_builder *builder)
+{
+    const struct lac_facts *facts = builder->facts;
+    const struct lac_model *model = facts->model;
+    const struct lac_marks *parts = &facts->loader_parts;
+    struct lac_graph *graph = builder->graph;
+    struct lac_fetch *pinned = NULL;
+    uint64_t capacity = 0;
+    uint64_t count = 0;
+    graph->pin_ns = facts->pin_ns;
+    for (uint64_t i = 0; i < parts->count && graph->pin_ns > 0.0; i++) {
+        const struct lac_mark *part = &parts->at[i];
+        if (strcmp(lac_model_str(model, model->slices.name[part->slice]), "loader.pin") != 0) {
+            continue;
+        }
+        if (LAC_GROW(pinned, &capacity, count + 1) != LAC_OK) {
+            free(pinned);
+            return LAC_ERR_NOMEM;
+        }
+        pinned[count++] = (struct lac_fetch){.start_ns = part->start_ns,
+                                             .dur_ns = part->dur_ns,
+                                             .batch = batch_of(model, part->slice),
+                                             .slice = part->slice};
+    }
+    if (count > 1) {
+        qsort(pinned, count, sizeof(*pinned), lac_fetch_by_batch);
+    }
+    for (uint32_t c = builder->api_count; c < builder->call_count && count > 0; c++) {
+        const struct lac_graph_call *wait = &builder->calls[c];
+        const struct lac_fetch *pin = fetch_of(pinned, count, batch_of(model, wait->slice));
+        if (pin != NULL) {
+            graph->batches[wait->batch].ready_ns =
+                (double)(pin->start_ns + pin->dur_ns - graph->start_ns);
+        }
+    }
+    free(pinned);
+    return LAC_OK;
 }
 
 static bool has_waited(const struct lac_graph *graph, const struct lac_graph_batch *batch)
@@ -138,7 +180,10 @@ enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
             qsort(ordered, facts->fetch_count, sizeof(*ordered), lac_fetch_by_batch);
         }
         find_fetches(builder, ordered, facts->fetch_count);
-        status = graph->batch_count > 0 ? measure_hand_over(graph) : LAC_OK;
+        status = find_pinned(builder);
+    }
+    if (!status && graph->batch_count > 0) {
+        status = measure_hand_over(graph);
     }
     free(ordered);
     /* waits that the device hardly felt are for handing over, not for the loader's pace */

@@ -35,6 +35,7 @@ struct replay {
 
     /* the loader */
     double *fetched, *taken; /**< by batch, modulo ring */
+    double pinned_ns;        /**< the last batch, by the thread that pins */
     uint32_t ring;
     uint64_t batches;
     uint32_t workers, ahead;
@@ -121,6 +122,9 @@ static double fetch(struct replay *replay, const struct lac_graph_batch *batch)
     }
     double ready_ns = begin_ns + fetch_ns(replay, batch) * replay->pace;
     replay->fetched[number % ring] = ready_ns;
+    if (replay->graph->pin_ns > 0.0) {
+        ready_ns = replay->pinned_ns = later(ready_ns, replay->pinned_ns) + replay->graph->pin_ns;
+    }
     return ready_ns + (replay->graph->has_fetches ? replay->graph->hand_over_ns : 0.0);
 }
 

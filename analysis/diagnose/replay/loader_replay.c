@@ -1,6 +1,6 @@
 /*
  * The loader's queue, played again: workers take batches in turn, two ahead each (unless told
- * otherwise), and deliver in order. With fetches that all take as long this is max(s, fetch /
+ * otherwise), and deliver in order; where one thread pins their batches, through it one by one. With fetches that all take as long this is max(s, fetch /
  * workers); a slow one among them holds up all that come after it.
  */
 
@@ -26,6 +26,7 @@ double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, i
     total = total < BATCHES_MIN ? BATCHES_MIN : total;
     uint64_t skipped = window < total / 4 ? window : total / 4;
     double batch_ns = s_ns / time->batches; /* between two batches, while none is late */
+    double pinned_ns = 0.0;
     double now_ns = 0.0;
     double begin_ns = 0.0;
     for (uint64_t i = 0; i < total; i++) {
@@ -35,7 +36,8 @@ double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, i
         double ready_ns =
             fmax(asked_ns, free_at[worker]) + factor * time->fetch_ns[i % time->fetch_count];
         free_at[worker] = ready_ns;
-        now_ns = fmax(now_ns, ready_ns);
+        pinned_ns = fmax(pinned_ns, ready_ns) + time->pin_ns;
+        now_ns = fmax(now_ns, pinned_ns);
         taken_at[i % window] = now_ns;
         if (i == skipped) {
             begin_ns = now_ns;

@@ -114,7 +114,7 @@ static void measure_data(const struct lac_facts *facts, struct lac_step_time *ti
     time->is_starving = time->starved_ns >= STARVING_MIN * time->step_ns;
     if (loader->fetch_mean_ns != LAC_UNKNOWN_NS && loader->num_workers >= 0) {
         int32_t workers = loader->num_workers > 0 ? loader->num_workers : 1;
-        time->data_ns = lac_fetch_per_step_ns(facts) / workers;
+        time->data_ns = fmax(lac_fetch_per_step_ns(facts) / workers, time->batches * time->pin_ns);
     } else if (time->is_starving) {
         time->data_ns = time->step_ns; /* it delivers as fast as it is consumed */
     }
@@ -425,6 +425,7 @@ enum lac_status lac_step_time_measure(struct lac_facts *facts)
     }
     facts->time = time;
     time->batches = facts->batches_per_step;
+    time->pin_ns = facts->pin_ns;
     enum lac_status status = collect_fetches(facts, time);
     if (!status && analysis->main_device == LAC_NONE) {
         measure_host_only(facts, time);

@@ -130,7 +130,8 @@ static double data_after(const struct lac_facts *facts, const struct lac_change 
     const struct lac_step_time *time = facts->time;
     const struct lac_loader_facts *loader = &facts->analysis->loader;
     if (change->workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        return change->fetch_factor * lac_fetch_per_step_ns(facts) / change->workers;
+        return fmax(change->fetch_factor * lac_fetch_per_step_ns(facts) / change->workers,
+                    time->batches * time->pin_ns);
     }
     if (change->workers > 0 && loader->num_workers > 0) {
         return time->data_ns * loader->num_workers / change->workers;

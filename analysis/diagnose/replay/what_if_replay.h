@@ -73,8 +73,9 @@ struct lac_step_time {
     double idle_ns[LAC_CAUSE_COUNT_];
     double host_ns; /**< the launching threads' own work; NaN unknown */
     double copies_ns, comm_ns;
-    double batches;     /**< that a step takes from the loader: 1 or more */
-    double data_ns;     /**< those of one step every so many ns; NaN unknown */
+    double batches; /**< that a step takes from the loader: 1 or more */
+    double pin_ns;  /**< a batch in the one thread that pins those of all workers; 0 none does */
+    double data_ns; /**< those of one step every so many ns; NaN unknown */
     bool is_in_process; /**< loading is in series with launching: num_workers 0 */
     bool is_starving;   /**< 5 % of the step or more */
 

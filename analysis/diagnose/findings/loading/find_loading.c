@@ -44,7 +44,8 @@ double lac_loading_step(const struct lac_facts *facts, double fetch_ns)
     const struct lac_step_time *time = facts->time;
     int32_t workers = facts->analysis->loader.num_workers;
     workers = workers > 0 ? workers : 1;
-    return fmax(fmax(facts->loading->free_ns, time->batches * fetch_ns / workers), time->cores_ns);
+    double data_ns = time->batches * fmax(fetch_ns / workers, time->pin_ns);
+    return fmax(fmax(facts->loading->free_ns, data_ns), time->cores_ns);
 }
 
 /** Which of the longest gaps come after those already taken. */

@@ -99,6 +99,16 @@ static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing
     }
 }
 
+/** A step in which pinning takes that part of its time now, and workers take what they take. */
+static double step_of_pinning(const struct lac_facts *facts, double part)
+{
+    const struct lac_step_time *time = facts->time;
+    int32_t workers = facts->analysis->loader.num_workers;
+    double fetch_ns = lac_fetch_per_step_ns(facts) / (workers > 0 ? workers : 1);
+    double pin_ns = time->batches * part * time->pin_ns;
+    return fmin(time->step_ns, fmax(fmax(facts->loading->free_ns, fetch_ns), pin_ns));
+}
+
 bool lac_find_worker_hand_over(const struct lac_facts *facts, struct lac_finding *finding)
 {
     const struct lac_loading *loading = facts->loading;
@@ -109,12 +119,18 @@ bool lac_find_worker_hand_over(const struct lac_facts *facts, struct lac_finding
     lac_loading_open(facts, finding);
     double done_ns = loading->late.done_ns;
     double best_ns = fmax(loading->free_ns, time->step_ns - done_ns);
-    lac_loading_estimate(facts, finding, best_ns, 0.5 * (time->step_ns + best_ns), time->step_ns);
+    double mid_ns = 0.5 * (time->step_ns + best_ns);
     const struct way way = {.put_ns = part_ns(facts, "loader.put"),
                             .unpack_ns = part_ns(facts, "loader.unpack"),
                             .pin_ns = part_ns(facts, "loader.pin")};
+    bool is_pin = way.pin_ns >= MAIN_PART_MIN * done_ns;
+    if (is_pin && time->pin_ns > 0.0) { /* bytes are a quarter of floats; half of it is expected */
+        best_ns = step_of_pinning(facts, 0.25);
+        mid_ns = step_of_pinning(facts, 0.5);
+    }
+    lac_loading_estimate(facts, finding, best_ns, mid_ns, time->step_ns);
     say_why(facts, finding, &way);
-    say_change(finding, way.pin_ns >= MAIN_PART_MIN * done_ns,
+    say_change(finding, is_pin,
                way.put_ns + way.unpack_ns >= PACKING_MIN * done_ns ||
                    loading->batch_bytes >= LARGE_BYTES);
     finding->expect = lac_texts_add(&facts->analysis->texts,
