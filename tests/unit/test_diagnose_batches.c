@@ -52,6 +52,9 @@ START_TEST(a_batch_takes_what_the_trainings_take)
     ck_assert_int_eq(analysis->loader.fetch_mean_ns, 10000000);
     ck_assert_int_eq(analysis->needs.data_ns, 10000000);
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 3); /* 1.15 x 10 ms / 5 ms */
+    ck_assert_uint_eq(analysis->phase_count, 4);
+    ck_assert_uint_eq(analysis->phases[1].kind, LAC_PHASE_VALIDATION);
+    ck_assert_int_eq(analysis->phases[1].dur_ns, 30 * 5500000);
 }
 END_TEST
 
