@@ -322,7 +322,7 @@ static enum lac_status write_all(const struct export_job *job,
     struct lac_error error = {0};
     enum lac_status status = job->output != NULL ? write_file(job, source, &error)
                                                  : write_form(job, source, stdout, &error);
-    if (status) {
+    if (status && (job->output != NULL || !ferror(stdout))) {
         bool is_said = error.message[0] != '\0' || status == LAC_ERR_NOMEM;
         bool is_ours = status == LAC_ERR_NOT_FOUND || status == LAC_ERR_MISUSE;
         lac_complain("lacuna export",

@@ -103,6 +103,7 @@ static void announce(const struct service *service, const char *does)
                  service->data_dir, addresses.open);
     (void)printf("  stop     Ctrl-C\n");
     (void)fflush(stdout);
+    clearerr(stdout); /* a server that is not seen to start still serves */
 }
 
 static void write_place(const struct service *service, char out[LAC_NODE_ADDRESS_BYTES])
