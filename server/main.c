@@ -1,7 +1,9 @@
 #include "server/cli/commands.h"
+#include "server/cli/complain.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct lac_command *find(const char *name)
@@ -12,6 +14,20 @@ static const struct lac_command *find(const char *name)
         }
     }
     return NULL;
+}
+
+/* What a command prints may be its whole answer: that it was not written is said here, for all of
+ * them. @return the exit status */
+static int finish(const struct lac_command *command, int exit_status)
+{
+    char name[64];
+
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return exit_status;
+    }
+    (void)snprintf(name, sizeof(name), "lacuna %s", command->name);
+    lac_complain(name, "stdout", "writing failed");
+    return exit_status != EXIT_SUCCESS ? exit_status : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
@@ -39,7 +55,7 @@ int main(int argc, char **argv)
         (void)signal(SIGPIPE, SIG_IGN);
     }
     if (argc > 1) {
-        return command->run(argc - 1, argv + 1);
+        return finish(command, command->run(argc - 1, argv + 1));
     }
     (void)command->run(argc, argv);
     (void)fprintf(stderr, "lacuna: no command given\n");

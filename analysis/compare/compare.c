@@ -109,6 +109,10 @@ static void compare_throughput(const struct lac_analysis *a, const struct lac_an
         comparison->throughput_per_s[i] = is_same_unit ? sides[i]->throughput_per_s
                                           : has_steps  ? 1e9 / (double)sides[i]->step_mean_ns
                                                        : (double)NAN;
+        if (strcmp(comparison->throughput_unit, "samples") == 0 &&
+            lac_compare_batches_differ(a, b)) {
+            comparison->throughput_per_s[i] *= lac_compare_batches(sides[i]);
+        }
     }
 }
 

@@ -42,7 +42,7 @@ enum lac_compare_refusal {
     LAC_COMPARE_COLD_START,
     LAC_COMPARE_PART_OF_STEP,
     LAC_COMPARE_UNKNOWN_PERIOD, /**< something repeats; what it is is not known */
-    LAC_COMPARE_DIFFERENT_WORK, /**< one trains, the other does not */
+    LAC_COMPARE_DIFFERENT_WORK, /**< one trains, the other does not; unlike batches in a step */
     LAC_COMPARE_DIFFERENT_PROGRAMS,
 };
 /** "" (comparable), "no_steps", "cold_start", "part_of_step", "unknown_period", "different_work",

@@ -250,19 +250,26 @@ static enum lac_status judge(const struct sample *a, const struct sample *b,
     return status;
 }
 
+/** Below 0 unknown. How many batches a step takes counts where the other's takes more or fewer. */
+static double samples_of_step(const struct lac_analysis *analysis, const struct lac_analysis *other)
+{
+    uint32_t batches =
+        lac_compare_batches_differ(analysis, other) ? lac_compare_batches(analysis) : 1;
+    return (double)analysis->batch_size * batches;
+}
+
 enum lac_status lac_compare_noise(const struct lac_compare_side *a,
                                   const struct lac_compare_side *b,
                                   struct lac_comparison *comparison)
 {
-    int64_t batch_a = a->analysis->batch_size;
-    int64_t batch_b = b->analysis->batch_size;
-    bool is_per_sample = batch_a > 0 && batch_b > 0 && batch_a != batch_b;
+    double batch_a = samples_of_step(a->analysis, b->analysis);
+    double batch_b = samples_of_step(b->analysis, a->analysis);
+    bool is_per_sample = batch_a > 0.0 && batch_b > 0.0 && batch_a != batch_b;
     comparison->basis = is_per_sample ? LAC_COMPARE_PER_SAMPLE : LAC_COMPARE_PER_STEP;
     struct sample samples[2] = {0};
-    enum lac_status status =
-        sample_init(&samples[0], a->analysis, is_per_sample ? (double)batch_a : 1.0);
+    enum lac_status status = sample_init(&samples[0], a->analysis, is_per_sample ? batch_a : 1.0);
     if (!status) {
-        status = sample_init(&samples[1], b->analysis, is_per_sample ? (double)batch_b : 1.0);
+        status = sample_init(&samples[1], b->analysis, is_per_sample ? batch_b : 1.0);
     }
     const struct lac_compare_change none = {(double)NAN, (double)NAN, (double)NAN};
     comparison->step = comparison->throughput = none;

@@ -123,6 +123,26 @@ static void add_traits(const struct lac_compare_side sides[2], struct pairs *a, 
     }
 }
 
+/** How many batches make an update, where both traces tell and nobody wrote it down. */
+static void add_accumulation(const struct lac_compare_side sides[2], struct pairs *a,
+                             struct pairs *b)
+{
+    struct pairs *const both[] = {a, b};
+    uint32_t counts[2];
+    for (int i = 0; i < 2; i++) {
+        counts[i] = sides[i].analysis->micro_step_count;
+        for (uint32_t k = 0; k < both[i]->count; k++) {
+            if (strstr(both[i]->at[k].key, "accumul") != NULL) {
+                return;
+            }
+        }
+    }
+    if (counts[0] > 0 && counts[1] > 0) {
+        add(a, true, "gradient accumulation", "%u", (unsigned)counts[0]);
+        add(b, true, "gradient accumulation", "%u", (unsigned)counts[1]);
+    }
+}
+
 static enum lac_status pairs_init(struct pairs *pairs, const struct lac_compare_side *side)
 {
     *pairs = (struct pairs){.at = calloc(PAIRS_MAX, sizeof(*pairs->at))};
@@ -242,6 +262,7 @@ enum lac_status lac_compare_differences(const struct lac_compare_side *a,
     if (!status) {
         const struct lac_compare_side sides[] = {*a, *b};
         add_traits(sides, &of_a, &of_b);
+        add_accumulation(sides, &of_a, &of_b);
         compare_pairs(comparison, &of_a, &of_b);
     }
     free(of_a.at);

@@ -88,6 +88,7 @@ void lac_facts_done(struct lac_facts *facts)
     free(facts->api_class);
     free(facts->host_class);
     free(facts->other_work);
+    free(facts->step_numbers);
     free(facts->stretches);
     free(facts->kernel_row);
     free(facts->track_flags);

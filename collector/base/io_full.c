@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,6 +12,8 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+enum { LINKS_MAX = 40 }; /* as the kernel */
 
 /* At its place, or on from where the file is: offset -1. */
 static int64_t read_all(int fd, char *out, size_t size_bytes, int64_t offset)
@@ -161,4 +165,45 @@ int64_t lac_path_changed_ns(const char *path)
     struct stat status = {0};
 
     return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 ? changed_ns(&status) : -1;
+}
+
+/* `path`, a link to `to`, becomes where it leads. */
+static bool follow(char *path, size_t capacity, const char *to)
+{
+    char *const slash = to[0] == '/' ? NULL : strrchr(path, '/');
+    char *const end = slash != NULL ? slash + 1 : path;
+
+    if (strlen(to) >= capacity - (size_t)(end - path)) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(end, to, strlen(to) + 1);
+    return true;
+}
+
+bool lac_path_to_write(const char *path, char *out, size_t capacity, bool *ret_in_place)
+{
+    struct stat status = {0};
+    const bool is_there = syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0;
+
+    *ret_in_place = is_there && !S_ISREG(status.st_mode);
+    if ((!is_there && errno != ENOENT) || strlen(path) >= capacity) {
+        errno = strlen(path) >= capacity ? ENAMETOOLONG : errno;
+        return false;
+    }
+    memcpy(out, path, strlen(path) + 1);
+    for (int links = 0; !*ret_in_place && links < LINKS_MAX; links++) {
+        char to[PATH_MAX];
+        const ssize_t length = readlink(out, to, sizeof(to) - 1);
+
+        if (length < 0) { /* no link, or nothing there */
+            return errno == EINVAL || errno == ENOENT;
+        }
+        to[length] = '\0';
+        if (!follow(out, capacity, to)) {
+            return false;
+        }
+    }
+    errno = ELOOP;
+    return *ret_in_place;
 }

@@ -52,4 +52,13 @@ int64_t lac_file_changed_ns(int fd);
 /** The same by its path, followed. */
 int64_t lac_path_changed_ns(const char *path);
 
+/**
+ * What a path that somebody named leads to, for writing: links are followed, also to where nothing
+ * is yet.
+ *
+ * @param ret_in_place whether no fresh file may be renamed over it: a device, a pipe, a folder
+ * @return false: it leads nowhere (ELOOP, ENAMETOOLONG, ENOTDIR, ...)
+ */
+bool lac_path_to_write(const char *path, char *out, size_t capacity, bool *ret_in_place);
+
 #endif

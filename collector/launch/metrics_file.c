@@ -23,7 +23,7 @@ enum { PATH_BYTES = 4096, TEXT_BYTES = 16384, LABELS_BYTES = 2048 };
 static const uint64_t EVERY_NS = UINT64_C(10000000000);
 
 struct lac_metrics_file {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES];       /* links followed */
     char fresh[PATH_BYTES + 32]; /* beside it, with an ending that nobody collects */
     char labels[LABELS_BYTES];
     uint64_t written_ns; /* 0: not yet */
@@ -107,17 +107,33 @@ static bool tell_apart(char *path, size_t capacity, const char *rank)
            capacity - length;
 }
 
-static bool find_place(struct lac_metrics_file *file, const char *path, const char *rank)
+/* @return NULL, or why the file cannot be written there */
+static const char *find_place(struct lac_metrics_file *file, const char *path, const char *rank)
 {
+    char named[PATH_BYTES];
     bool tells_ranks_apart = false;
+    bool is_in_place = false;
 
-    if (!lac_output_name_fill(path, file->path, sizeof(file->path), &tells_ranks_apart) ||
-        (rank[0] != '\0' && !tells_ranks_apart &&
-         !tell_apart(file->path, sizeof(file->path), rank))) {
-        return false;
+    if (!lac_output_name_fill(path, named, sizeof(named), &tells_ranks_apart)) {
+        return "its name is too long";
+    }
+    /* before the rank's name: /dev/null-rank-0 is not what anybody meant */
+    if (lac_path_to_write(named, file->path, sizeof(file->path), &is_in_place) && is_in_place) {
+        return "it is no regular file, and would be replaced by one";
+    }
+    if (rank[0] != '\0' && !tells_ranks_apart && !tell_apart(named, sizeof(named), rank)) {
+        return "its name is too long";
+    }
+    if (!lac_path_to_write(named, file->path, sizeof(file->path), &is_in_place)) {
+        return strerror(errno);
+    }
+    if (is_in_place) {
+        return "it is no regular file, and would be replaced by one";
     }
     return (size_t)snprintf(file->fresh, sizeof(file->fresh), "%s.%d.new", file->path,
-                            (int)getpid()) < sizeof(file->fresh);
+                            (int)getpid()) < sizeof(file->fresh)
+               ? NULL
+               : "its name is too long";
 }
 
 struct lac_metrics_file *lac_metrics_file_begin(const char *path, const char *output)
@@ -133,8 +149,10 @@ struct lac_metrics_file *lac_metrics_file_begin(const char *path, const char *ou
     }
     file = calloc(1, sizeof(*file));
     lac_output_name_rank(rank, sizeof(rank));
-    if (file == NULL || !find_place(file, path, rank)) {
-        (void)fprintf(stderr, "lacuna: no metrics are written: the name of %s is too long\n", path);
+    const char *const why = file != NULL ? find_place(file, path, rank) : "out of memory";
+
+    if (why != NULL) {
+        (void)fprintf(stderr, "lacuna: no metrics are written to %s: %s\n", path, why);
         free(file);
         return NULL;
     }

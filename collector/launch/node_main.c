@@ -25,11 +25,8 @@ static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
                            "Every command answers --help. LACUNA_DEBUG=1, 2 or 3 prints what it\n"
                            "does.\n";
 
-int main(int argc, char **argv)
+static int command(int argc, char **argv)
 {
-    if (!lac_debug_begin(getenv("LACUNA_DEBUG"))) {
-        (void)unsetenv("LACUNA_DEBUG"); /* told once, not by each process of a job again */
-    }
     if (argc >= 2 && strcmp(argv[1], "run") == 0) {
         return lac_run_command(argc - 1, argv + 1);
     }
@@ -61,4 +58,19 @@ int main(int argc, char **argv)
     }
     (void)fputs(argc >= 2 ? "lacuna-node: unknown command (lacuna-node --help)\n" : help, stderr);
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    if (!lac_debug_begin(getenv("LACUNA_DEBUG"))) {
+        (void)unsetenv("LACUNA_DEBUG"); /* told once, not by each process of a job again */
+    }
+    const int status = command(argc, argv);
+
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return status;
+    }
+    /* of `run` this is its help: the job writes by itself */
+    (void)fprintf(stderr, "lacuna %s: stdout: writing failed\n", argv[1]);
+    return status != 0 ? status : 1;
 }

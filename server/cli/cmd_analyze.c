@@ -157,11 +157,7 @@ static enum lac_status print(const struct answer *answer, const struct lac_optio
         is_written = fputs("\n", stdout) != EOF && is_written;
     }
     free(text);
-    if (fflush(stdout) != 0 || !is_written) {
-        (void)fprintf(stderr, "lacuna analyze: writing the report failed\n");
-        return LAC_ERR_IO;
-    }
-    return LAC_OK;
+    return fflush(stdout) == 0 && is_written ? LAC_OK : LAC_ERR_IO;
 }
 
 static void print_wrapped(const char *label, const char *text)

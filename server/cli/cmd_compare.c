@@ -57,14 +57,15 @@ static int print(const struct lac_compare_side *sides, const struct lac_comparis
         lac_compare_text(&out, &sides[0], &sides[1], comparison, names, is_ascii,
                          lac_terminal_columns());
     }
-    bool is_written = !out.status && fwrite(out.bytes, 1, out.size_bytes, stdout) == out.size_bytes;
-    is_written = fflush(stdout) == 0 && is_written;
-    lac_buffer_done(&out);
-    if (!is_written) {
-        (void)fprintf(stderr, "lacuna compare: writing the comparison failed\n");
+    if (out.status) {
+        lac_complain("lacuna compare", NULL, "%s", lac_status_text(out.status));
+        lac_buffer_done(&out);
         return EXIT_FAILURE;
     }
-    return EXIT_SUCCESS;
+    bool is_written = fwrite(out.bytes, 1, out.size_bytes, stdout) == out.size_bytes;
+    is_written = fflush(stdout) == 0 && is_written;
+    lac_buffer_done(&out);
+    return is_written ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /** A side as it was read: one trace, or the ranks of a run. */

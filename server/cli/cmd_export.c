@@ -8,6 +8,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/terminal_text.h"
 #include "server/base/buffer.h"
+#include "server/base/output_file.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
 #include "server/cli/ending.h"
@@ -268,53 +269,48 @@ static enum lac_status write_form(const struct export_job *job,
     return lac_export_finish(&out);
 }
 
-static void remove_staged(void *path)
+/** Write to `fd`, or by name what SQLite insists on opening itself. */
+static enum lac_status write_opened(const struct export_job *job,
+                                    const struct lac_report_source *source, int fd,
+                                    const char *staged, struct lac_error *reterr)
 {
-    (void)unlink(path);
-}
-
-/** Write to a file beside the final one, which appears when it is complete. */
-static enum lac_status write_file(const struct export_job *job,
-                                  const struct lac_report_source *source, struct lac_error *reterr)
-{
-    char staged[4200];
-    int length = snprintf(staged, sizeof(staged), "%s.XXXXXX", job->output);
-    if (length < 0 || (size_t)length >= sizeof(staged)) {
-        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the path is too long");
-    }
-    struct lac_ending ending;
-    lac_ending_begin(&ending, remove_staged, staged);
-    int fd = mkostemp(staged, O_CLOEXEC);
-    if (fd < 0) {
-        lac_ending_over(&ending);
-        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot be written: %s", strerror(errno));
-    }
-    enum lac_status status = LAC_OK;
-    mode_t mask = umask(0);
-    (void)umask(mask);
-    (void)fchmod(fd, 0666 & ~mask);
     if (job->form == FORM_SQLITE) {
         const struct lac_export_sqlite sqlite = {job->file, lac_export_sqlite_text,
                                                  source->redactor};
         (void)close(fd);
-        status = lac_export_sqlite(&sqlite, staged, reterr);
-    } else {
-        FILE *file = fdopen(fd, "w");
-        status = file != NULL ? write_form(job, source, file, reterr) : LAC_ERR_IO;
-        if (file != NULL ? fclose(file) != 0 : close(fd) != 0) {
-            status = status ? status : LAC_ERR_IO;
-        }
-        if (status && reterr->message[0] == '\0') {
-            (void)lac_fail(reterr, status, 0,
-                           status == LAC_ERR_NOMEM ? "out of memory" : "writing failed: %s",
-                           strerror(errno));
-        }
+        return staged[0] != '\0'
+                   ? lac_export_sqlite(&sqlite, staged, reterr)
+                   : lac_fail(reterr, LAC_ERR_IO, 0, "is no regular file, which --to sqlite needs");
     }
-    if (!status && rename(staged, job->output) != 0) {
-        status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot be written: %s", strerror(errno));
+    FILE *file = fdopen(fd, "w");
+    enum lac_status status = file != NULL ? write_form(job, source, file, reterr) : LAC_ERR_IO;
+    if (file != NULL ? fclose(file) != 0 : close(fd) != 0) {
+        status = status ? status : LAC_ERR_IO;
     }
+    if (status && reterr->message[0] == '\0') {
+        (void)lac_fail(reterr, status, 0,
+                       status == LAC_ERR_NOMEM ? "out of memory" : "writing failed: %s",
+                       strerror(errno));
+    }
+    return status;
+}
+
+static enum lac_status write_file(const struct export_job *job,
+                                  const struct lac_report_source *source, struct lac_error *reterr)
+{
+    struct lac_output_file output;
+    enum lac_status status = lac_output_file_find(&output, job->output, reterr);
     if (status) {
-        (void)unlink(staged);
+        return status;
+    }
+    struct lac_ending ending;
+    lac_ending_begin(&ending, lac_output_file_remove, &output);
+    int fd = lac_output_file_open(&output, reterr);
+    status = fd >= 0 ? write_opened(job, source, fd, output.staged, reterr) : LAC_ERR_IO;
+    if (!status) {
+        status = lac_output_file_publish(&output, reterr);
+    } else {
+        lac_output_file_remove(&output);
     }
     lac_ending_over(&ending);
     return status;
@@ -326,7 +322,7 @@ static enum lac_status write_all(const struct export_job *job,
     struct lac_error error = {0};
     enum lac_status status = job->output != NULL ? write_file(job, source, &error)
                                                  : write_form(job, source, stdout, &error);
-    if (status) {
+    if (status && (job->output != NULL || !ferror(stdout))) {
         bool is_said = error.message[0] != '\0' || status == LAC_ERR_NOMEM;
         bool is_ours = status == LAC_ERR_NOT_FOUND || status == LAC_ERR_MISUSE;
         lac_complain("lacuna export",

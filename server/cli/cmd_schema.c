@@ -54,7 +54,6 @@ int lac_cmd_schema(int argc, char **argv)
         (void)fprintf(stderr, "lacuna schema: %s\n", error.message);
     } else if (fwrite(out.bytes, 1, out.size_bytes, stdout) != out.size_bytes ||
                putchar('\n') == EOF || fflush(stdout) != 0) {
-        (void)fputs("lacuna schema: cannot write to stdout\n", stderr);
         exit_status = 1;
     }
     lac_buffer_done(&out);

@@ -1,7 +1,9 @@
 /* lacuna skill: teach a coding agent the loop. */
 
+#include "analysis/model/status.h"
 #include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
+#include "server/base/output_file.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
 #include "server/cli/options.h"
@@ -61,9 +63,23 @@ static bool is_ours(const char *path)
     return access(path, F_OK) != 0 || (size == sizeof(head) - 1 && strcmp(found, head) == 0);
 }
 
+static bool write_skill(struct lac_output_file *output, struct lac_error *reterr)
+{
+    const int fd = lac_output_file_open(output, reterr);
+    bool is_written = fd >= 0 && lac_write_full(fd, lac_skill_begin, skill_bytes());
+    if (fd >= 0 && (close(fd) != 0 || !is_written)) {
+        (void)lac_fail(reterr, LAC_ERR_IO, 0, "cannot be written: %s", strerror(errno));
+        is_written = false;
+        lac_output_file_remove(output);
+    }
+    return is_written && lac_output_file_publish(output, reterr) == LAC_OK;
+}
+
 static int install(const char *folder)
 {
-    char path[PATH_MAX], new[PATH_MAX + 8];
+    char path[PATH_MAX];
+    struct lac_output_file output;
+    struct lac_error error = {0};
     if (snprintf(path, sizeof(path), "%s/lacuna/SKILL.md", folder) >= (int)sizeof(path)) {
         lac_complain("lacuna skill", folder, "the path is too long");
         return EXIT_FAILURE;
@@ -76,16 +92,8 @@ static int install(const char *folder)
         lac_complain("lacuna skill", path, "not written by lacuna: move it away first");
         return EXIT_FAILURE;
     }
-    (void)snprintf(new, sizeof(new), "%s.XXXXXX", path);
-    const int fd = mkstemp(new);
-    bool is_written =
-        fd >= 0 && lac_write_full(fd, lac_skill_begin, skill_bytes()) && fchmod(fd, 0644) == 0;
-    is_written = (fd < 0 || close(fd) == 0) && is_written && rename(new, path) == 0;
-    if (!is_written) {
-        lac_complain("lacuna skill", path, "%s", strerror(errno));
-        if (fd >= 0) {
-            (void)unlink(new);
-        }
+    if (lac_output_file_find(&output, path, &error) || !write_skill(&output, &error)) {
+        lac_complain("lacuna skill", path, "%s", error.message);
         return EXIT_FAILURE;
     }
     char shown[4 * PATH_MAX + 1];

@@ -261,8 +261,10 @@ static int answer(struct lac_sql_job *job, struct sources *sources)
         return EXIT_FAILURE;
     }
     status = lac_sql_result_finish(&job->result);
+    if (status && !ferror(stdout)) {
+        lac_complain(job->command, NULL, "%s", lac_status_text(status));
+    }
     if (fflush(stdout) != 0 || status) {
-        lac_complain(job->command, NULL, "writing the result failed");
         return EXIT_FAILURE;
     }
     if (job->result.cut != NULL && job->result.form != LAC_SQL_FORM_JSON) {

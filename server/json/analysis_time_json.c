@@ -150,8 +150,10 @@ void lac_document_steps(struct lac_analysis_out *document)
     lac_json_ns(json, "without_starvation_ns", analysis->step_without_starvation_ns);
     lac_json_decimals(json, "spread_pct", analysis->step_spread_pct);
     lac_json_decimals(json, "uncertain_pct", analysis->step_uncertain_pct);
+    /* of one step there is no distance: it lasts to the end of what it launched */
     lac_json_ns(json, "device_mean_ns",
-                analysis->is_paced_by_device ? analysis->step_mean_ns : LAC_UNKNOWN_NS);
+                analysis->is_paced_by_device && analysis->step_count > 1 ? analysis->step_mean_ns
+                                                                         : LAC_UNKNOWN_NS);
     lac_json_ns(json, "host_mean_ns", analysis->step_host_ns);
     if (analysis->partition.of == LAC_OF_STEP) {
         write_parts(json, "partition_ns", &analysis->partition);

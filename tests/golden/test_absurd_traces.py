@@ -76,6 +76,16 @@ class Absurd(unittest.TestCase):
                     damage[kind](drawn, self.document, self.document["traceEvents"])
                 self.analysis()
 
+    def test_one_step_is_no_distance_on_the_device(self):
+        """Of a single step the end of what it launched is known, not when the next one would begin there."""
+        self.document = made.kineto(random.Random(1), steps=1)
+        mark = [event for event in self.events("user_annotation") if event["name"] == "ProfilerStep#0"][0]
+        mark["dur"] = max(event["ts"] + event["dur"] for event in self.events("kernel")) - mark["ts"] - 25
+        one = self.analysis()["steps"]
+        self.assertEqual(one["count"], 1)
+        self.assertGreater(one["mean_ns"], one["host_mean_ns"])
+        self.assertIsNone(one["device_mean_ns"])
+
     def test_copies_over_all_kernels_cost_no_more_than_short_ones(self):
         """In CPU time: looking through all kernels for each copy takes twenty times that of the short ones."""
         seconds = []

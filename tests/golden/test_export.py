@@ -18,6 +18,7 @@ import json
 import os
 import re
 import sqlite3
+import stat
 import shutil
 import subprocess
 import sys
@@ -345,6 +346,53 @@ def check_usage(folder, path):
     expect("full disk", done.returncode == 1 and b"failed" in done.stderr, done.stderr)
 
 
+def check_output(folder, path):
+    """-o puts a file beside the name and renames it; a link stays a link, and what is no file is written as it is."""
+    folder = os.path.join(folder, "output")
+    os.mkdir(folder)
+    pipe, file, link, nothing, full, loop = (os.path.join(folder, name) for name in ("pipe", "file", "link", "nothing", "full", "loop"))
+    text = run("export", path, "--to", "folded").stdout
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        done = run("export", path, "--to", "folded", "-o", pipe)
+        if not stat.S_ISFIFO(os.stat(pipe).st_mode):
+            reader.kill()
+        expect("a named pipe's reader gets it", done.returncode == 0 and reader.stdout.read() == text and stat.S_ISFIFO(os.stat(pipe).st_mode), done.stderr)
+    with open(file, "w", encoding="utf-8") as old:
+        old.write("old")
+    os.symlink("file", link)
+    os.symlink(os.path.join(folder, "later"), nothing)
+    os.symlink("loop", loop)
+    for each in (link, nothing):
+        done = run("export", path, "--to", "folded", "-o", each)
+        with open(each, "rb") as made:
+            expect("a link is followed", done.returncode == 0 and os.path.islink(each) and made.read() == text, done.stderr)
+    done = run("export", path, "--to", "folded", "-o", loop)
+    expect("a link to itself", done.returncode == 1 and done.stderr.count(b"\n") == 1, done.stderr)
+    for stream, name in ((1, "stdout"), (2, "stderr")):
+        with open(file, "wb") as log:
+            log.write(b"before\n")
+        with open(file, "ab") as log:
+            done = subprocess.run([LACUNA, "export", path, "--to", "folded", "-o", f"/proc/self/fd/{stream}"],
+                                  **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, name: log}, timeout=300)
+        with open(file, "rb") as log:
+            kept_text = log.read()
+        expect(f"what is in {name} already stays", done.returncode == 0 and kept_text.startswith(b"before\n" + text), kept_text[:100])
+    try:  # the machine's own nodes are never named: a mistake would cost them
+        os.mknod(full, stat.S_IFCHR | 0o600, os.makedev(1, 7))
+        with open(full, "wb"):
+            pass
+    except OSError:
+        print("skip: no device can be made here")
+        os.path.exists(full) and os.remove(full)
+    else:
+        for form in ("folded", "csv", "chrome"):
+            done = run("export", path, "--to", form, *(("--table", "kernels") if form == "csv" else ()), "-o", full)
+            expect(f"a full device, {form}", done.returncode == 1 and done.stderr.count(b"\n") == 1 and stat.S_ISCHR(os.stat(full).st_mode), done.stderr)
+        os.remove(full)
+    expect("nothing is left", sorted(os.listdir(folder)) == ["file", "later", "link", "loop", "nothing", "pipe"], os.listdir(folder))
+
+
 def check_stored(path):
     """A trace of a data folder leaves as the file that was imported does, by its id and by its file."""
     file, identity, data = stored(path)
@@ -374,6 +422,7 @@ def main():
         check_hostile(folder)
         check_redaction(folder)
         check_usage(folder, stages[5])
+        check_output(folder, stages[5])
         real = [path for pattern in REAL for path in sorted(glob.glob(os.path.join(TRACES, pattern)))[:1]]
         if not real:
             print("skip: real traces are not beside the repository")

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The program's commands as such: --help of each, and what is said of one that is none."""
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -23,6 +25,22 @@ class Commands(unittest.TestCase):
             done = lacuna(name, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""), name)
             self.assertIn(f"lacuna {name}", done.stdout)
+
+    def test_each_says_that_it_cannot_write(self):
+        listed = re.findall(r"(?m)^  ([a-z]+)  +\S", lacuna("help").stdout)
+        with tempfile.TemporaryDirectory() as folder, open("/dev/full", "w") as full:
+            trace = os.path.join(folder, "trace.json")
+            with open(trace, "w") as file:
+                json.dump({"traceEvents": [{"ph": "X", "name": "k", "cat": "kernel", "ts": 0, "dur": 5, "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7}}]}, file)
+            asked = [*((name, "--help") for name in listed), ("--help",), ("help", "run"), ("help", "analyze"), ("--version",), ("explain",), ("explain", "gpu-bound"), ("skill",),
+                     ("doctor",), ("doctor", "--json"), ("schema",), ("schema", "Analysis"), ("analyze", trace), ("analyze", trace, "--json"), ("compare", trace, trace),
+                     ("export", trace, "--to", "chrome"), ("export", trace, "--to", "csv", "--table", "kernels"), ("sql", trace, "SELECT 1"), ("sql", "--tables"),
+                     ("import", trace, "--data", os.path.join(folder, "data")), ("admin", "verify", "--data", os.path.join(folder, "data"))]
+            for arguments in asked:
+                with self.subTest(arguments):
+                    done = subprocess.run([LACUNA, *arguments], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                    self.assertEqual(done.returncode, 1)
+                    self.assertRegex(done.stderr, r"\Alacuna [a-z]+: stdout: writing failed\n\Z")
 
     def test_none_and_one_that_is_none_are_wrong_usage(self):
         for arguments, said in (((), "lacuna: no command given\n"), (("frobnicate",), "lacuna: no command 'frobnicate' (see lacuna help)\n"),

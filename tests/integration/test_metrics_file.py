@@ -169,6 +169,25 @@ class Metrics(unittest.TestCase):
         for bad in ("%x.prom", "%"):
             self.assertEqual(subprocess.run([NODE, "run", "--metrics-file", bad, "--", "true"], stderr=subprocess.DEVNULL).returncode, 2)
 
+    def test_what_is_no_file_stays_what_it_is(self):
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        link = os.path.join(self.folder, "link")
+        os.symlink(pipe, link)
+        for place in (pipe, link):
+            said = self.finish(self.start("--metrics-file", place, LACUNA_METRICS_FILE=""))
+            self.assertEqual(said.count("no regular file"), 1, said)
+            self.assertTrue(stat.S_ISFIFO(os.stat(place).st_mode))
+        self.assertTrue(os.path.islink(link))
+
+    def test_a_link_is_followed(self):
+        place, link = os.path.join(self.collected, "lacuna.prom"), os.path.join(self.folder, "link")
+        os.symlink("textfile/lacuna.prom", link)
+        process = self.start("--metrics-file", link)
+        self.wait_for(lambda: os.path.exists(place))
+        self.assertTrue(os.path.islink(link) and not os.path.islink(place))
+        self.finish(process)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -239,6 +239,64 @@ END_TEST
 
 /* -- arrays -------------------------------------------------------------------------------------*/
 
+static void leads(const char *path, const char *expected, bool is_in_place)
+{
+    char from[256], to[256], out[256];
+    bool is = !is_in_place;
+
+    (void)snprintf(from, sizeof(from), "%s/%s", root, path);
+    (void)snprintf(to, sizeof(to), "%s/%s", root, expected);
+    ck_assert(lac_path_to_write(from, out, sizeof(out), &is));
+    ck_assert_str_eq(out, to);
+    ck_assert(is == is_in_place);
+}
+
+static void link_to(const char *target, const char *path)
+{
+    char full[256];
+
+    (void)snprintf(full, sizeof(full), "%s/%s", root, path);
+    ck_assert_int_eq(symlink(target, full), 0);
+}
+
+START_TEST(a_path_to_write_is_where_its_links_lead)
+{
+    char out[256];
+    bool is_in_place;
+
+    put("/file", "text");
+    (void)snprintf(out, sizeof(out), "%s/pipe", root);
+    ck_assert_int_eq(mkfifo(out, 0600), 0);
+    link_to("file", "one");
+    link_to("./one", "two");
+    link_to("new", "to_nothing");
+    link_to("pipe", "to_pipe");
+    link_to("round", "round");
+    leads("file", "file", false);
+    leads("new", "new", false);
+    leads("two", "./file", false);
+    leads("to_nothing", "new", false);
+    leads("pipe", "pipe", true);
+    leads("to_pipe", "to_pipe", true);
+    leads(".", ".", true);
+    (void)snprintf(out, sizeof(out), "%s/to_absolute", root);
+    ck_assert_int_eq(symlink("/dev/null", out), 0);
+    leads("to_absolute", "to_absolute", true);
+    (void)snprintf(out, sizeof(out), "%s/round", root);
+    char small[8];
+    ck_assert(!lac_path_to_write(out, small, sizeof(small), &is_in_place));
+    char back[256];
+    ck_assert(!lac_path_to_write(out, back, sizeof(back), &is_in_place));
+    ck_assert_int_eq(errno, ELOOP);
+    (void)snprintf(out, sizeof(out), "%s/file/below", root);
+    ck_assert(!lac_path_to_write(out, back, sizeof(back), &is_in_place));
+    ck_assert_int_eq(errno, ENOTDIR);
+    (void)snprintf(out, sizeof(out), "%s/one", root);
+    ck_assert(!lac_path_to_write(out, small, sizeof(small), &is_in_place));
+    ck_assert_int_eq(errno, ENAMETOOLONG);
+}
+END_TEST
+
 START_TEST(an_array_grows_and_keeps_what_it_has)
 {
     uint64_t *wide = NULL;
@@ -326,6 +384,7 @@ int main(void)
     tcase_add_test(tcase, all_of_it_is_read_and_written_whatever_comes_between);
     tcase_add_test(tcase, what_cannot_be_read_or_written_says_so);
     tcase_add_test(tcase, a_small_file_is_text);
+    tcase_add_test(tcase, a_path_to_write_is_where_its_links_lead);
     tcase_add_test(tcase, an_array_grows_and_keeps_what_it_has);
     tcase_add_test(tcase, a_large_array_still_moves_without_a_copy);
     tcase_add_test(tcase, an_array_that_cannot_grow_stays_as_it_was);

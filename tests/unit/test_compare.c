@@ -124,6 +124,48 @@ START_TEST(other_batch_sizes_compare_samples)
 }
 END_TEST
 
+START_TEST(other_numbers_of_batches_are_other_work)
+{
+    static const int longer[] = {3800, 3810, 3790, 3800, 3805, 3795, 3800, 3802, 3798, 3800};
+    struct lac_compare_condition condition;
+    uint32_t count = 0;
+    struct lac_error error = {0};
+    ck_assert_int_eq(lac_compare_conditions_parse("step_time>+3%", &condition, &count, &error),
+                     LAC_OK);
+    for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
+        const char *settings = is_recorded ? "{\"batch_size\":32}" : "{}";
+        struct drawn a = draw(steady, 10, settings);
+        struct drawn b = draw(longer, 10, settings);
+        a.analysis->micro_step_count = 1;
+        b.analysis->micro_step_count = 4;
+        struct lac_comparison *it = compared(&a, &b);
+        const struct lac_compare_side side = {b.model, b.analysis, NULL};
+        ck_assert_ptr_nonnull(strstr(it->changed, "gradient accumulation 1 -> 4"));
+        if (is_recorded) {
+            ck_assert_int_eq(it->basis, LAC_COMPARE_PER_SAMPLE);
+            ck_assert_int_eq(it->verdict, LAC_COMPARE_FASTER);
+            ck_assert_double_lt(fabs(it->step.pct + 5.0), 0.5);
+            ck_assert_double_gt(it->throughput_per_s[1], it->throughput_per_s[0]);
+        } else {
+            ck_assert_int_eq(it->verdict, LAC_COMPARE_UNKNOWN);
+            ck_assert_int_eq(it->refusal, LAC_COMPARE_DIFFERENT_WORK);
+            ck_assert_ptr_nonnull(strstr(it->why_not, "a step of A takes 1 batch, of B 4"));
+        }
+        ck_assert_int_ne(lac_compare_condition_holds(&condition, it, &side), LAC_COMPARE_HOLDS);
+        lac_comparison_destroy(it);
+        /* where a step is one of four, a step is a batch in both */
+        b.analysis->is_step_micro = true;
+        it = compared(&a, &b);
+        ck_assert_int_eq(it->basis, LAC_COMPARE_PER_STEP);
+        ck_assert_int_eq(it->verdict, LAC_COMPARE_SLOWER);
+        ck_assert_ptr_nonnull(strstr(it->changed, "gradient accumulation 1 -> 4"));
+        lac_comparison_destroy(it);
+        erase(&a);
+        erase(&b);
+    }
+}
+END_TEST
+
 START_TEST(tokens_are_not_divided_by_samples)
 {
     struct drawn a = draw(steady, 10, "{\"batch_size\":32}");
@@ -515,6 +557,7 @@ int main(void)
     tcase_add_test(cases, jumping_steps_show_no_small_difference);
     tcase_add_test(cases, two_steps_are_too_few);
     tcase_add_test(cases, other_batch_sizes_compare_samples);
+    tcase_add_test(cases, other_numbers_of_batches_are_other_work);
     tcase_add_test(cases, tokens_are_not_divided_by_samples);
     tcase_add_test(cases, differences_are_named);
     tcase_add_test(cases, settings_that_are_no_json_end_quietly);

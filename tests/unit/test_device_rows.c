@@ -8,6 +8,7 @@
 #include "tests/support/trace_draw.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct lac_model *model_of(const char *text)
@@ -164,6 +165,39 @@ START_TEST(planes_of_xprof_are_devices)
 }
 END_TEST
 
+/* StepTraceAnnotation of JAX and TensorFlow names its range as it likes and numbers it; what XProf
+ * derives of that for a device stands beside. */
+START_TEST(steps_of_xprof_are_the_ranges_that_are_numbered)
+{
+    static const char *const before[] = {"\"group_id\":\"", "\"step_num\":\"",
+                                         "\"group_id\":1,\"step_num\":"};
+    static const char *const after[] = {"\"", "\"", ""};
+    for (size_t n = 0; n < LAC_COUNT_OF(before); n++) {
+        char text[16384];
+        size_t used = (size_t)snprintf(text, sizeof(text),
+                                       "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" PLANES ROWS);
+        for (int step = 0; step < 12; step++) {
+            used += (size_t)snprintf(
+                text + used, sizeof(text) - used,
+                "{\"ph\":\"X\",\"name\":\"train\",\"pid\":701,\"tid\":9,\"ts\":%d,\"dur\":9900,"
+                "\"args\":{%s%d%s}},"
+                "{\"ph\":\"X\",\"name\":\"gemm\",\"pid\":1,\"tid\":13,\"ts\":%d,\"dur\":6000},",
+                step * 10000, before[n], step, after[n], step * 10000 + 3000);
+        }
+        (void)snprintf(text + used, sizeof(text) - used, "{}]}");
+        struct lac_model *model = model_of(text);
+        struct lac_analysis *analysis = trace_diagnose(model);
+        ck_assert((strcmp(analysis->step_method, "nvtx") == 0) == (n > 0));
+        if (n > 0) {
+            ck_assert_uint_eq(analysis->step_count, 12);
+            ck_assert_int_eq(analysis->step_median_ns, 10000000);
+        }
+        lac_analysis_destroy(analysis);
+        lac_model_destroy(model);
+    }
+}
+END_TEST
+
 START_TEST(copies_of_xprof_know_direction_memory_and_bytes)
 {
     static const char TEXT[] = "{\"traceEvents\":[" PLANE(1, "/device:GPU:0") ROW(
@@ -246,6 +280,7 @@ int main(void)
     tcase_add_test(tcase, threads_may_be_named_so_by_metadata);
     tcase_add_test(tcase, a_process_of_rocprof_named_gpu2_is_device_2);
     tcase_add_loop_test(tcase, planes_of_xprof_are_devices, 0, LAC_COUNT_OF(ORDERS));
+    tcase_add_test(tcase, steps_of_xprof_are_the_ranges_that_are_numbered);
     tcase_add_test(tcase, copies_of_xprof_know_direction_memory_and_bytes);
     tcase_add_test(tcase, names_that_only_look_like_it_are_host_rows);
     tcase_add_test(tcase, what_may_be_gpu_work_is_said_to_be_not_known);

@@ -34,6 +34,15 @@ struct habits {
     const char *kernel;
 };
 
+static void keep_rank(int32_t number)
+{
+    ck_assert_uint_lt(drawn, RANKS);
+    models[drawn] = trace_draw_with(sheet_text(), NULL, 7);
+    models[drawn]->info.rank = number;
+    analyses[drawn] = trace_diagnose(models[drawn]);
+    drawn++;
+}
+
 /** Steps of about 10 ms: a wait for data, computing, collectives that end together on all ranks. */
 static void draw_rank(int32_t number, const struct habits *habits)
 {
@@ -60,11 +69,33 @@ static void draw_rank(int32_t number, const struct habits *habits)
         }
         sheet_add("main op %d 20 Optimizer.step#SGD.step\n", end + 50);
     }
-    ck_assert_uint_lt(drawn, RANKS);
-    models[drawn] = trace_draw_with(sheet_text(), NULL, 7);
-    models[drawn]->info.rank = number;
-    analyses[drawn] = trace_diagnose(models[drawn]);
-    drawn++;
+    keep_rank(number);
+}
+
+/** Two kernels a step: a collective of 1 ms beside the second, one of 0.5 ms behind it. */
+static void draw_hiding_rank(int32_t number, int compute)
+{
+    unsigned corr = 0;
+    sheet_blank();
+    for (int i = 0; i < STEPS; i++) {
+        const int begin = i * 8700;
+        const struct {
+            const char *stream, *name;
+            int from, to;
+        } work[] = {
+            {"7", "dgrad_s884cudnn", 100, 100 + compute},
+            {"20", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 100 + compute, 5100},
+            {"7", "dgrad_s884cudnn", 100 + compute, 100 + 2 * compute},
+            {"20", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)", 100 + 2 * compute, 8600}};
+        sheet_add("main range %d 8700 ProfilerStep#%d\n", begin, i);
+        for (size_t k = 0; k < LAC_COUNT_OF(work); k++) {
+            sheet_add("main call %d 1 #%u cudaLaunchKernel\n", begin + 10 + 2 * (int)k, ++corr);
+            sheet_add("gpu0.%s kernel %d %d #%u %s\n", work[k].stream, begin + work[k].from,
+                      work[k].to - work[k].from, corr, work[k].name);
+        }
+        sheet_add("main op %d 20 Optimizer.step#SGD.step\n", begin + 8650);
+    }
+    keep_rank(number);
 }
 
 static void wipe(void)
@@ -230,6 +261,21 @@ START_TEST(slower_kernels_are_told_from_more_kernels)
     ck_assert_uint_eq(run->late, 2);
     ck_assert_ptr_nonnull(strstr(run->finding.why, "its GPU works longer"));
     ck_assert_ptr_nonnull(strstr(run->finding.why, "1.60 times as long"));
+    wipe();
+}
+END_TEST
+
+START_TEST(a_transfer_that_stays_exposed_is_no_gain)
+{
+    draw_hiding_rank(0, 3000);
+    draw_hiding_rank(1, 3000);
+    draw_hiding_rank(2, 4000);
+    compare();
+    ck_assert(run->has_finding);
+    ck_assert_uint_eq(run->late, 2);
+    /* the others stand still for 2.5 ms of 8.7; without the lateness for the last 0.5 ms still */
+    ck_assert_double_le(run->finding.gain_high_pct, 100.0 * 2.0 / 8.7 + 0.1);
+    ck_assert_double_ge(run->finding.gain_high_pct, 100.0 * 2.0 / 8.7 - 1.0);
     wipe();
 }
 END_TEST
@@ -710,6 +756,7 @@ int main(void)
     tcase_add_test(tcase, the_rank_with_the_shortest_collectives_is_late);
     tcase_add_test(tcase, made_up_tables_are_refused_or_harmless);
     tcase_add_test(tcase, slower_kernels_are_told_from_more_kernels);
+    tcase_add_test(tcase, a_transfer_that_stays_exposed_is_no_gain);
     tcase_add_test(tcase, ranks_that_are_alike_are_not_blamed);
     tcase_add_test(tcase, a_rank_that_does_not_match_is_said);
     tcase_add_test(tcase, ranks_without_collectives_tell_nothing);

@@ -4,6 +4,7 @@
 #include "analysis/diagnose/result/texts.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
+#include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
@@ -193,6 +194,47 @@ START_TEST(a_read_that_drains_the_queue_costs_what_follows_it)
     finding = sheet_finding("sync-stall");
     check_grammar(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "logging_nan_inf_filter=False"));
+}
+END_TEST
+
+/* Of a program without a framework, ten kernels a step: one wait, and one behind each kernel. */
+START_TEST(one_wait_of_a_step_is_not_one_after_each_kernel)
+{
+    for (int is_each = 0; is_each < 2; is_each++) {
+        sheet_blank();
+        for (int i = 0; i < 12; i++) {
+            const int begin = i * 10000;
+            sheet_add("main range %d 10000 step %d\n", begin, i);
+            for (int k = 0; k < 10; k++) {
+                const int at = begin + 10 + k * (is_each ? 900 : 600);
+                const int launched = is_each ? at : begin + 10 + k;
+                sheet_add("main call %d 1 #%u cudaLaunchKernel\n", launched, ++sheet_corr);
+                sheet_add("gpu0.7 kernel %d 600 #%u solve\n", at + 5, sheet_corr);
+                if (is_each) {
+                    sheet_add("main call %d 603 cudaStreamSynchronize_v3020\n", at + 3);
+                }
+            }
+            if (!is_each) {
+                sheet_add("main call %d 5990 cudaStreamSynchronize_v3020\n", begin + 30);
+            }
+        }
+        diagnose(NULL);
+        lac_analysis_destroy(analysis);
+        model->info.format = LAC_FORMAT_NSYS;
+        analysis = trace_diagnose(model);
+        const struct lac_finding *finding = sheet_finding("sync-stall");
+        if (is_each) { /* what stops the host at each layer has a finding of its own */
+            ck_assert(finding != NULL || sheet_finding("sync-per-layer") != NULL);
+            ck_assert(finding == NULL ||
+                      strstr(finding->change, "() after each kernel can go") != NULL);
+            continue;
+        }
+        ck_assert_ptr_nonnull(finding);
+        check_grammar(finding);
+        ck_assert_ptr_nonnull(strstr(finding->change, "move cudaStreamSynchronize() out of"));
+        ck_assert_ptr_null(strstr(finding->change, "after each kernel"));
+        ck_assert_ptr_null(strstr(finding->why, " in step"));
+    }
 }
 END_TEST
 
@@ -455,6 +497,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, data_in_time_is_said_to_be);
     tcase_add_test(tcase, no_more_workers_than_the_job_may_have_cores);
     tcase_add_test(tcase, a_read_that_drains_the_queue_costs_what_follows_it);
+    tcase_add_test(tcase, one_wait_of_a_step_is_not_one_after_each_kernel);
     tcase_add_test(tcase, a_read_before_a_full_queue_costs_nothing);
     tcase_add_test(tcase, launches_are_blamed_only_when_the_host_can_be_trusted);
     tcase_add_test(tcase, a_full_queue_is_no_launch_problem);

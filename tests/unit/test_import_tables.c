@@ -46,7 +46,7 @@ static const char GPU_TRACE_TEXT[] =
     "308.42ms  1.1840us                    -               -         -         -         -      "
     "112B  90.205MB/s    Pageable      Device  Tesla K40m (0)         1         7  [CUDA memcpy "
     "HtoD]\n"
-    "308.50ms  2.0000us            (10 2 1)       (128 1 1)        32        0B       64B         "
+    "308.50ms  2.0000us            (10 2 1)       (128 1 1)        32  1.0000KB       64B         "
     "-           -           -           -  Tesla K40m (0)         1         7  mul(float*, int) "
     "[117]\n"
     "\n"
@@ -273,8 +273,9 @@ START_TEST(a_gpu_trace_in_csv_has_times_launches_and_copies)
     ck_assert_uint_eq(config->grid[1], 4);
     ck_assert_uint_eq(config->block[0], 256);
     ck_assert_uint_eq(config->registers_per_thread, 40);
-    ck_assert_uint_eq(config->shared_memory_bytes, 2016);
-    ck_assert_int_eq(model->copies[model->slices.detail[copy]].bytes, 4000000);
+    ck_assert_uint_eq(config->shared_memory_bytes, 2048 + 16);
+    ck_assert_int_eq(model->copies[model->slices.detail[copy]].bytes,
+                     4 << 20); /* as nvprof counts */
     ck_assert_int_eq(model->copies[model->slices.detail[copy]].src, LAC_MEMORY_PAGEABLE);
     ck_assert_int_eq(model->devices[0].id, 1);
     ck_assert_str_eq(lac_model_str(model, model->devices[0].name), "Tesla K40m");
@@ -293,7 +294,8 @@ START_TEST(a_gpu_trace_in_text_reads_the_same)
     ck_assert_int_eq(model->slices.dur_ns[mul], 2000);
     ck_assert_uint_eq(model->slices.corr[mul], 117);
     ck_assert_uint_eq(model->kernel_configs[model->slices.detail[mul]].grid[1], 2);
-    ck_assert_uint_eq(model->kernel_configs[model->slices.detail[mul]].shared_memory_bytes, 64);
+    ck_assert_uint_eq(model->kernel_configs[model->slices.detail[mul]].shared_memory_bytes,
+                      1024 + 64);
     ck_assert_int_eq(model->copies[model->slices.detail[copy]].bytes, 112);
     ck_assert_uint_eq(model->info.dropped_count, 0);
     imported_done(&imported);

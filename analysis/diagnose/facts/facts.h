@@ -164,7 +164,9 @@ struct lac_facts {
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
     uint8_t *other_work;               /**< by string id: enum lac_step_kind, 0xff not looked up */
-    struct lac_stretch *stretches;     /**< step_kinds.c; by start, disjoint */
+    uint8_t *
+        step_numbers; /**< by string id of arguments: whether they number a step; 0 not looked up */
+    struct lac_stretch *stretches; /**< step_kinds.c; by start, disjoint */
     uint32_t stretch_count, stretch_capacity;
     const char *why_kind[LAC_KIND_COUNT_]; /**< what shows the first step of a kind; or NULL */
     struct lac_marks alloc_marks;          /**< calls that allocate or release */

@@ -238,6 +238,19 @@ static bool is_other_work(struct lac_facts *facts, uint32_t id)
     return *known != LAC_KIND_TRAIN;
 }
 
+/** Whether a range says which step it is, as StepTraceAnnotation of JAX and TensorFlow does: in its
+ *  arguments. Looked up once for arguments of one kind. */
+static bool has_step_number(struct lac_facts *facts, uint32_t args)
+{
+    enum { NOT_LOOKED_UP, NONE, NUMBERED };
+    uint8_t *known = &facts->step_numbers[args];
+    if (*known == NOT_LOOKED_UP) {
+        bool is_there = strstr(lac_model_str(facts->model, args), "\"step_num\"") != NULL;
+        *known = is_there ? NUMBERED : NONE;
+    }
+    return *known == NUMBERED;
+}
+
 static enum lac_status add_range(struct lac_facts *facts, struct lac_host *host, uint64_t slice,
                                  uint32_t track)
 {
@@ -281,6 +294,9 @@ static enum lac_status add_range(struct lac_facts *facts, struct lac_host *host,
         if (slices->kind[slice] != LAC_SLICE_OP && /* of old profilers no kind is known */
             is_other_work(facts, slices->name[slice])) {
             return mark(facts, &facts->other_work_marks, slice, track);
+        }
+        if (has_step_number(facts, slices->args[slice])) {
+            return mark(facts, &facts->step_like_marks, slice, track);
         }
         break;
     case LAC_HOST_PROFILER:

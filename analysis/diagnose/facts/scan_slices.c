@@ -170,10 +170,11 @@ enum lac_status lac_scan_slices(struct lac_facts *facts)
     facts->api_class = malloc(name_count);
     facts->host_class = malloc(name_count);
     facts->other_work = malloc(name_count);
+    facts->step_numbers = calloc(name_count, 1);
     facts->kernel_row = malloc(name_count * sizeof(*facts->kernel_row));
     facts->track_flags = calloc(track_count, 1);
     if (facts->api_class == NULL || facts->host_class == NULL || facts->other_work == NULL ||
-        facts->kernel_row == NULL || facts->track_flags == NULL) {
+        facts->step_numbers == NULL || facts->kernel_row == NULL || facts->track_flags == NULL) {
         return LAC_ERR_NOMEM;
     }
     memset(facts->api_class, NOT_LOOKED_UP, name_count);

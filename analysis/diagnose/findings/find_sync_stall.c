@@ -8,6 +8,7 @@
 
 #include "analysis/diagnose/facts/recorded/python_frames.h"
 #include "analysis/diagnose/findings/findings.h"
+#include "analysis/diagnose/steps/steps.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -66,6 +67,19 @@ static int64_t sync_inside(const struct lac_facts *facts, const struct lac_gap *
     return sum_ns;
 }
 
+/** The operator or range around a call; "" of the step itself, whose name has a number. */
+static const char *part_around(const struct lac_facts *facts, uint64_t call)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_model *model = facts->model;
+    const char *name = lac_enclosing_name(model, call);
+    uint32_t step = lac_step_of_host_at(analysis, model->slices.start_ns[call], 0);
+    bool is_step = lac_names_host_class(name, strlen(name)) == LAC_HOST_STEP ||
+                   (step != LAC_NONE && analysis->steps[step].name != 0 &&
+                    strcmp(name, lac_model_str(model, analysis->steps[step].name)) == 0);
+    return is_step ? "" : name;
+}
+
 /** Idle time of kept steps by the call that opened it; the most costly in *ret_worst. */
 static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_worst)
 {
@@ -80,19 +94,17 @@ static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_wors
         if (ns == 0) {
             continue;
         }
-        add_to(model, culprits, &count, gap->root, lac_enclosing_name(model, gap->root), ns);
+        add_to(model, culprits, &count, gap->root, part_around(facts, gap->root), ns);
     }
     return worst_of(culprits, count, ret_worst);
 }
 
-/** What stands around a call that waits: lac_enclosing_name() or as that. */
-typedef const char *name_around(const struct lac_model *model, uint64_t call);
+/** What stands around a call that waits. */
+typedef const char *name_around(const struct lac_facts *facts, uint64_t call);
 
-/** The operator or range around a call; "" of the step itself, whose name has a number. */
-static const char *part_around(const struct lac_model *model, uint64_t call)
+static const char *range_around(const struct lac_facts *facts, uint64_t call)
 {
-    const char *name = lac_enclosing_name(model, call);
-    return lac_names_host_class(name, strlen(name)) == LAC_HOST_STEP ? "" : name;
+    return lac_enclosing_name(facts->model, call);
 }
 
 /** Calls of kept steps that wait, by how long they do; the longest kind in *ret_worst. */
@@ -106,7 +118,7 @@ static bool find_waiter(const struct lac_facts *facts, name_around *around,
     for (uint64_t i = 0; i < host->blocking_count; i++) {
         const struct lac_blocking_call *call = &host->blocking[i];
         int64_t ns = lac_spans_length_inside(&facts->host_kept, call->start_ns, call->end_ns);
-        add_to(model, culprits, &count, call->slice, ns > 0 ? around(model, call->slice) : "", ns);
+        add_to(model, culprits, &count, call->slice, ns > 0 ? around(facts, call->slice) : "", ns);
     }
     return worst_of(culprits, count, ret_worst);
 }
@@ -132,16 +144,33 @@ static const char *change_of_spin(const struct lac_facts *facts, const struct cu
            "# no `while not event.query(): ...`: it waits, and keeps a core busy";
 }
 
+/** Whether there is about one of the calls for each kernel. */
+static bool is_after_each_kernel(const struct lac_facts *facts, const struct culprit *culprit)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    double kernels = (double)analysis->kernel_count * (double)analysis->step_kept_count /
+                     (double)(analysis->step_count > 0 ? analysis->step_count : 1);
+    return kernels > 0.0 && (double)culprit->count >= CALLS_PER_KERNEL_MIN * kernels;
+}
+
 /** Without a framework: the calls of the runtime are the program's own. */
 static const char *change_of_runtime(const struct lac_facts *facts, const struct culprit *culprit)
 {
-    bool is_hip = strncmp(culprit->call, "hip", 3) == 0;
+    const char *prefix = strncmp(culprit->call, "hip", 3) == 0 ? "hip" : "cuda";
+    int length = (int)strcspn(culprit->call, "_");
+    if (is_after_each_kernel(facts, culprit)) {
+        return lac_texts_add(
+            &facts->analysis->texts,
+            "// %.*s() after each kernel can go: kernels of a stream run in order.\n"
+            "// Keep one where the host reads a result:\n"
+            "%sStreamSynchronize(stream);",
+            length, culprit->call, prefix);
+    }
     return lac_texts_add(&facts->analysis->texts,
-                         "// %.*s() after each kernel can go: kernels of a stream run in order.\n"
-                         "// Keep one where the host reads a result:\n"
-                         "%s(stream);",
-                         (int)strcspn(culprit->call, "_"), culprit->call,
-                         is_hip ? "hipStreamSynchronize" : "cudaStreamSynchronize");
+                         "// move %.*s() out of the loop, or wait only where the result is used:\n"
+                         "%sEventRecord(done, stream);   // behind the last kernel of the step\n"
+                         "%sEventSynchronize(done);      // before the host reads it, a step later",
+                         length, culprit->call, prefix, prefix);
 }
 
 /** Values that a loop of batches reads. */
@@ -280,7 +309,7 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     struct lac_analysis *analysis = facts->analysis;
     struct culprit worst = {.call = "", .around = ""};
     if (lac_graph_trust(facts->time) != LAC_TRUST_ALL || facts->main_host == LAC_NONE ||
-        !find_waiter(facts, lac_enclosing_name, &worst)) {
+        !find_waiter(facts, range_around, &worst)) {
         return false;
     }
     double steps = (double)analysis->step_kept_count;

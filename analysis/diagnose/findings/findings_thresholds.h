@@ -153,6 +153,8 @@
 #define EVERY_STEP_MIN   0.5
 #define BEHIND_GAIN_PCT  3.0
 #define SAID_ALREADY_MIN 0.8
+/* Waits for each kernel from which on they stand behind each: some kernels are launched in pairs. */
+#define CALLS_PER_KERNEL_MIN 0.5
 
 /* -- beside the steps -- */
 

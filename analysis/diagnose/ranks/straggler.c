@@ -487,9 +487,24 @@ static void add_evidence(struct lateness *l)
 
 /* -- what it gains ---------------------------------------------------------------------------- */
 
+static int64_t smaller(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/** What of the transfers stays exposed though nobody is late: as on the late rank, which waits for
+ *  no one and has more to hide them behind. */
+static int64_t exposed_transfer(const struct lateness *l)
+{
+    const struct lac_rank_facts *late = &l->run->ranks[l->run->late];
+    int64_t exposed_ns = l->tables[l->run->late]->partition_ns[LAC_PART_EXPOSED_COMM];
+    return exposed_ns > late->wait_ns ? smaller(exposed_ns - late->wait_ns, late->transfer_ns) : 0;
+}
+
 /** What the median of the other ranks waits with nothing else running: at least, and at most. */
 static void exposed_wait(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_high_ns)
 {
+    int64_t stays_ns = exposed_transfer(l);
     for (int is_high = 0; is_high < 2; is_high++) {
         uint32_t count = 0;
         for (uint32_t r = 0; r < l->run->rank_count; r++) {
@@ -500,16 +515,11 @@ static void exposed_wait(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_h
             int64_t exposed_ns = l->tables[r]->partition_ns[LAC_PART_EXPOSED_COMM];
             int64_t low_ns =
                 exposed_ns > rank_facts->transfer_ns ? exposed_ns - rank_facts->transfer_ns : 0;
-            int64_t high_ns = exposed_ns < rank_facts->wait_ns ? exposed_ns : rank_facts->wait_ns;
+            int64_t high_ns = smaller(exposed_ns - stays_ns, rank_facts->wait_ns);
             l->scratch[count++] = is_high ? high_ns : low_ns;
         }
         *(is_high ? ret_high_ns : ret_low_ns) = lac_median_ns(l->scratch, count);
     }
-}
-
-static int64_t smaller(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns < b_ns ? a_ns : b_ns;
 }
 
 /** What is left of the steps when every other rank takes only what it needs by itself: while they

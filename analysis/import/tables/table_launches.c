@@ -102,7 +102,8 @@ static double bytes_per_second(struct lac_table_field unit)
     }
     struct lac_table_field time = {bar + 1, (size_t)(unit.text + unit.size - bar - 1)};
     int power = 0;
-    double bytes = lac_unit_of_size((struct lac_table_field){unit.text, (size_t)(bar - unit.text)});
+    double bytes = lac_unit_of_size((struct lac_table_field){unit.text, (size_t)(bar - unit.text)},
+                                    LAC_SIZE_DECIMAL);
     return lac_unit_of_time(time, &power) ? bytes * pow(10, 9 - power) : 0;
 }
 
@@ -147,7 +148,7 @@ static void apply(struct lac_table_launch *launch, enum metric metric, struct la
         return;
     }
     if (metric == BYTES) {
-        scale = unit.size == 0 ? 1 : lac_unit_of_size(unit);
+        scale = unit.size == 0 ? 1 : lac_unit_of_size(unit, LAC_SIZE_DECIMAL);
     } else if (metric == BYTES_PER_TIME) {
         scale = bytes_per_second(unit);
     } else if (metric == CYCLES_PER_TIME) {

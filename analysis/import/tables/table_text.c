@@ -346,20 +346,33 @@ bool lac_unit_of_time(struct lac_table_field unit, int *ret_power)
     return false;
 }
 
-double lac_unit_of_size(struct lac_table_field unit)
+double lac_unit_of_size(struct lac_table_field unit, enum lac_size_base base)
 {
     static const struct {
         const char *name;
-        double bytes;
+        double decimal;
+        double binary;
     } UNITS[] = {
-        {"B", 1},       {"byte", 1},     {"bytes", 1},       {"KB", 1e3},
-        {"kB", 1e3},    {"Kb", 1e3},     {"Kbyte", 1e3},     {"MB", 1e6},
-        {"Mb", 1e6},    {"Mbyte", 1e6},  {"GB", 1e9},        {"Gb", 1e9},
-        {"Gbyte", 1e9}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+        {"B", 1, 1},
+        {"byte", 1, 1},
+        {"bytes", 1, 1},
+        {"KB", 1e3, 0x1p10},
+        {"kB", 1e3, 0x1p10},
+        {"Kb", 1e3, 0x1p10},
+        {"Kbyte", 1e3, 0x1p10},
+        {"MB", 1e6, 0x1p20},
+        {"Mb", 1e6, 0x1p20},
+        {"Mbyte", 1e6, 0x1p20},
+        {"GB", 1e9, 0x1p30},
+        {"Gb", 1e9, 0x1p30},
+        {"Gbyte", 1e9, 0x1p30},
+        {"KiB", 0x1p10, 0x1p10},
+        {"MiB", 0x1p20, 0x1p20},
+        {"GiB", 0x1p30, 0x1p30},
     };
     for (size_t i = 0; i < LAC_COUNT_OF(UNITS); i++) {
         if (lac_field_is(unit, UNITS[i].name)) {
-            return UNITS[i].bytes;
+            return base == LAC_SIZE_BINARY ? UNITS[i].binary : UNITS[i].decimal;
         }
     }
     return 0;
@@ -381,7 +394,8 @@ bool lac_field_ns(struct lac_table_field field, struct lac_table_field unit, int
            *ret_ns < far_ns;
 }
 
-bool lac_field_bytes(struct lac_table_field field, struct lac_table_field unit, int64_t *ret_bytes)
+bool lac_field_bytes(struct lac_table_field field, struct lac_table_field unit,
+                     enum lac_size_base base, int64_t *ret_bytes)
 {
     struct lac_table_field number;
     struct lac_table_field own;
@@ -389,7 +403,7 @@ bool lac_field_bytes(struct lac_table_field field, struct lac_table_field unit, 
     if (!lac_field_number(field, &number, &own) || !lac_field_real(number, &value)) {
         return false;
     }
-    double size = lac_unit_of_size(own.size > 0 ? own : unit);
+    double size = lac_unit_of_size(own.size > 0 ? own : unit, base);
     double bytes = value * size;
     if (size == 0 || !(bytes >= 0 && bytes < 9e15)) {
         return false;

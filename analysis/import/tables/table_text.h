@@ -87,13 +87,17 @@ bool lac_field_real(struct lac_table_field field, double *ret_value);
 
 /** What a unit says: powers of ten to nanoseconds. False: not a unit of time. */
 bool lac_unit_of_time(struct lac_table_field unit, int *ret_power);
-/** Bytes of one of the unit ("KB" is 1000, "KiB" 1024, "MB", ...); 0: not a unit of size. */
-double lac_unit_of_size(struct lac_table_field unit);
+/** What a tool means by KB, MB and GB. KiB is 1024 in any case. */
+enum lac_size_base { LAC_SIZE_DECIMAL, LAC_SIZE_BINARY };
+
+/** Bytes of one of the unit ("KB", "KiB", "MB", ...); 0: not a unit of size. */
+double lac_unit_of_size(struct lac_table_field unit, enum lac_size_base base);
 
 /** A duration or time in ns; `unit` counts where the field brings none. */
 bool lac_field_ns(struct lac_table_field field, struct lac_table_field unit, int64_t *ret_ns);
 /** A size in bytes; the same rule. */
-bool lac_field_bytes(struct lac_table_field field, struct lac_table_field unit, int64_t *ret_bytes);
+bool lac_field_bytes(struct lac_table_field field, struct lac_table_field unit,
+                     enum lac_size_base base, int64_t *ret_bytes);
 
 /** What a date says of its zone. */
 enum lac_date_zone { LAC_DATE_LOCAL, LAC_DATE_UTC };

@@ -1,5 +1,6 @@
 /* What `lacuna serve` says of itself: on its terminal, and to other servers. */
 #include "analysis/model/status.h"
+#include "server/base/output_file.h"
 #include "server/cli/options.h"
 #include "server/cli/serve/serve.h"
 #include "server/http/guard.h"
@@ -18,21 +19,24 @@
 
 static enum lac_status write_port_file(const char *path, unsigned port, struct lac_error *reterr)
 {
-    char temporary[PATH_MAX];
-    FILE *file;
-    int length;
+    struct lac_output_file output;
+    struct lac_error error = {0};
+    enum lac_status status = lac_output_file_find(&output, path, &error);
+    const int fd = status == LAC_OK ? lac_output_file_open(&output, &error) : -1;
 
-    length = snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
-    file = (length < 0 || (size_t)length >= sizeof(temporary)) ? NULL : fopen(temporary, "we");
-    if (file == NULL) {
-        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", path, strerror(errno));
+    if (fd >= 0) {
+        const bool is_written = dprintf(fd, "%u\n", port) > 0;
+
+        if (close(fd) != 0 || !is_written) {
+            status = lac_fail(&error, LAC_ERR_IO, 0, "cannot be written: %s", strerror(errno));
+            lac_output_file_remove(&output);
+        } else {
+            status = lac_output_file_publish(&output, &error);
+        }
     }
-    const bool written = fprintf(file, "%u\n", port) > 0;
-    if (fclose(file) != 0 || !written || rename(temporary, path) != 0) {
-        (void)unlink(temporary);
-        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", path, strerror(errno));
-    }
-    return LAC_OK;
+    return fd >= 0 && status == LAC_OK
+               ? LAC_OK
+               : lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s", path, error.message);
 }
 
 /* The host that a browser on this machine would use for the address that is listened on. */
@@ -99,6 +103,7 @@ static void announce(const struct service *service, const char *does)
                  service->data_dir, addresses.open);
     (void)printf("  stop     Ctrl-C\n");
     (void)fflush(stdout);
+    clearerr(stdout); /* a server that is not seen to start still serves */
 }
 
 static void write_place(const struct service *service, char out[LAC_NODE_ADDRESS_BYTES])

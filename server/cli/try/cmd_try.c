@@ -346,19 +346,19 @@ static void write_json(struct lac_buffer *out, const struct trial *trial)
 static bool say(const struct trial *trial, bool is_json)
 {
     struct lac_buffer out = {0};
-    bool is_said = true;
+    enum lac_status status = LAC_OK;
     if (is_json) {
         write_json(&out, trial);
-        is_said = !out.status && fwrite(out.bytes, 1, out.size_bytes, stdout) == out.size_bytes;
+        status = out.status;
+        (void)fwrite(out.bytes, 1, out.size_bytes, stdout);
     } else {
         print_text(trial);
     }
-    is_said = fflush(stdout) == 0 && is_said;
     lac_buffer_done(&out);
-    if (!is_said) {
-        lac_complain("lacuna try", NULL, "writing the result failed");
+    if (status) {
+        lac_complain("lacuna try", NULL, "%s", lac_status_text(status));
     }
-    return is_said;
+    return fflush(stdout) == 0 && !ferror(stdout) && status == LAC_OK;
 }
 
 /* -- the command ------------------------------------------------------------------------------ */
