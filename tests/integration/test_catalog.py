@@ -225,6 +225,25 @@ class Serve(unittest.TestCase):
         harness.wait_for(lambda: sorted(row["name"] for row in server.api("/traces")["traces"]) == ["a", "made1", "made2"])
         self.assertEqual(postgres.sql("SELECT count(*) FROM catalog_commits", self.name), "1")
 
+    def test_an_upload_whose_row_is_lost_is_to_be_sent_again(self):
+        server = self.serve("--catalog", self.url)
+        # a sequence counts on when its transaction is undone: the first acknowledgment finds no row, and that is no answer to the client's request
+        postgres.sql("CREATE SEQUENCE losses; GRANT USAGE ON SEQUENCE losses TO team; CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS "
+                     "'BEGIN IF nextval(''losses'') % 2 = 1 THEN RETURN NULL; END IF; RETURN NEW; END';"
+                     "CREATE TRIGGER lose BEFORE UPDATE ON traces FOR EACH ROW WHEN (OLD.state = 0 AND NEW.state = 1) EXECUTE FUNCTION lose()", self.name)
+        reply = self.post("a", 4)
+        self.assertEqual((reply.status, reply.headers["Retry-After"]), (503, "5"), reply.body)
+        self.assertEqual(self.post("a", 4).status, 201)
+        body = harness.make_trace(steps=5)
+        tus = {"Tus-Resumable": "1.0.0", "Upload-Length": str(len(body))}
+        place = server.request("POST", "/api/v1/uploads", headers=tus).headers["Location"]
+        piece = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+        reply = server.request("PATCH", place, body=body, headers=piece)
+        self.assertEqual(reply.status, 503, reply.body)
+        reply = server.request("PATCH", place, body=b"", headers={**piece, "Upload-Offset": str(len(body))})
+        self.assertEqual((reply.status, len(reply.headers["Lacuna-Trace-Id"])), (204, 26), reply.body)
+        harness.wait_for(lambda: [row["state"] for row in server.api("/traces")["traces"]] == ["ready", "ready"])
+
     def test_an_import_outlives_a_connection_lost_while_it_is_listed(self):
         server = self.serve("--catalog", self.url)
         # a sequence counts on when its transaction is undone: the first three are cut
