@@ -96,9 +96,9 @@ class Wire:
         self.listener.listen()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def expect(self, which, keeps_question=False):
+    def expect(self, which, keeps_question=False, meanwhile=lambda: None):
         """Cut at the commit of that number from now, 1 the next: when PostgreSQL has made it; or before it hears of it, and it sees that only after let_go."""
-        self.commits, self.keeps_question = 0, keeps_question
+        self.commits, self.keeps_question, self.meanwhile = 0, keeps_question, meanwhile
         self.cut.clear()
         self.let_go.clear()
         self.cut_at = which
@@ -143,6 +143,7 @@ class Wire:
                 if state["is_cut"]:
                     answer += data
                     if b"COMMIT\0" in answer:
+                        self.meanwhile()
                         self.cut.set()
                         break
                     continue

@@ -225,6 +225,20 @@ class Serve(unittest.TestCase):
         harness.wait_for(lambda: sorted(row["name"] for row in server.api("/traces")["traces"]) == ["a", "made1", "made2"])
         self.assertEqual(postgres.sql("SELECT count(*) FROM catalog_commits", self.name), "1")
 
+    def test_a_trace_keeps_its_file_while_nobody_can_tell_whether_it_was_listed(self):
+        wire = postgres_harness.Wire(postgres)
+        self.addCleanup(wire.close)
+        server = self.serve("--catalog", self.url.replace(postgres.home, wire.folder))
+        # of an upload the third commit lists its trace; its answer is lost, and then what would tell of it cannot be read
+        wire.expect(3, meanwhile=lambda: postgres.sql("ALTER TABLE catalog_commits RENAME TO hidden", self.name))
+        trace = self.post("a", 4).json()["id"]
+        self.assertTrue(wire.cut.wait(60))
+        self.assertEqual(server.wait_ready(trace)["state"], "ready")
+        harness.wait_for(lambda: not os.listdir(os.path.join(self.data, "staging")))
+        postgres.sql("ALTER TABLE hidden RENAME TO catalog_commits", self.name)
+        self.assertGreater(len(server.api(f"/traces/{trace}/tracks")["tracks"]), 0)
+        self.assertEqual(lacuna("admin", "verify", "--data", self.data).returncode, 0)
+
     def test_an_upload_whose_row_is_lost_is_to_be_sent_again(self):
         server = self.serve("--catalog", self.url)
         # a sequence counts on when its transaction is undone: the first acknowledgment finds no row, and that is no answer to the client's request

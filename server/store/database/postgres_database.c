@@ -333,7 +333,9 @@ static enum lac_status ask_for_commit(struct postgres_db *db, struct lac_error *
         look_for_commit(db, "", &is_made, &ignored) == LAC_OK && is_made) {
         return LAC_OK; /* it has ended, and another one holds the lock for long */
     }
-    if (status == LAC_OK && !is_made) {
+    if (status != LAC_OK && reterr != NULL) {
+        reterr->sys_errno = ECONNRESET; /* it may have been made */
+    } else if (status == LAC_OK && !is_made) {
         errno = ECONNRESET; /* as of a change that was lost before its end */
         status = lac_fail(reterr, LAC_ERR_IO, 0,
                           "the connection to the catalog was lost, and the change was not made: "
