@@ -297,7 +297,7 @@ static bool finish(void *sink, struct lac_upload_state *state, struct lac_respon
         return false;
     }
     if (status != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
     }
     return status == LAC_OK;
 }

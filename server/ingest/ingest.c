@@ -255,6 +255,11 @@ static bool is_cancelled(struct lac_ingest *ingest, const struct lac_import_job 
     return cancelled;
 }
 
+static bool is_ending(void *ingest)
+{
+    return is_stopping(ingest);
+}
+
 static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
                     struct lac_job_outcome *outcome)
 {
@@ -263,7 +268,9 @@ static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
                                                 .name = job->name[0] != '\0' ? job->name : NULL,
                                                 .size_bytes = job->size_bytes,
                                                 .has_original = outcome->has_original,
-                                                .has_row = true};
+                                                .has_row = true,
+                                                .is_ending = is_ending,
+                                                .context = ingest};
     char(*ids)[LAC_ID_SIZE] = calloc(outcome->trace_count, sizeof(*ids));
     struct lac_error error = {0};
     bool is_lost = ids != NULL; /* the connection to the catalog */

@@ -127,7 +127,8 @@ LAC_MUST_USE enum lac_status lac_upload_adopt(struct lac_upload *upload, const c
  * @param ret_id      LAC_ID_SIZE bytes; with reuse_existing perhaps an older trace's
  * @param ret_existed may be NULL
  * @return LAC_OK (it survives a crash from now on); LAC_ERR_MISUSE (empty, or fewer bytes than
- *         total_bytes), LAC_ERR_NO_SPACE, LAC_ERR_IO, LAC_ERR_NOMEM. After a failure nothing is
+ *         total_bytes), LAC_ERR_NO_SPACE, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_BUSY (its row or its
+ *         folder was lost here: to be sent again; never LAC_ERR_NOT_FOUND). After a failure nothing is
  *         left of it; where the disk is so full that its row cannot go, that goes later.
  */
 LAC_MUST_USE enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id,

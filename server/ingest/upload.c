@@ -54,6 +54,17 @@ static enum lac_status too_large(const struct lac_ingest *ingest, struct lac_err
                     (unsigned long long)(ingest->options.upload_bytes_max >> 20));
 }
 
+/** What is not there (any more) of an upload under way was lost here. Its client must not take it for
+ *  an answer to what it asked for: it has done nothing wrong, and is to try again. */
+static enum lac_status sort_loss(enum lac_status status, struct lac_error *reterr)
+{
+    status = lac_ingest_sort_io(status, reterr);
+    return status != LAC_ERR_NOT_FOUND
+               ? status
+               : lac_fail(reterr, LAC_ERR_BUSY, 0,
+                          "the server has lost what it knew of this upload: try again");
+}
+
 static void free_upload(struct lac_upload *upload)
 {
     if (upload->fd >= 0) {
@@ -183,7 +194,7 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
                  ? claim(upload, options->token, options->total_bytes, reterr)
                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     if (status == LAC_OK) {
-        status = lac_ingest_sort_io(open_staged(upload, options, reterr), reterr);
+        status = sort_loss(open_staged(upload, options, reterr), reterr);
     }
     if (status != LAC_OK) {
         lac_staging_remove(&upload->staging);
@@ -366,7 +377,7 @@ static enum lac_status acknowledge(struct lac_upload *upload, const uint8_t *sha
         status = lac_store_acknowledge(ingest->options.store, upload->staging.id, sha256,
                                        upload->received_bytes, reterr);
     }
-    status = lac_ingest_sort_io(status, reterr);
+    status = sort_loss(status, reterr);
     if (status == LAC_OK) {
         /* no descriptor is held while it waits; its row keeps the folder from being swept */
         lac_staging_close(&upload->staging);

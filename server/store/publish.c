@@ -26,7 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+/** How often it is asked what became of a commit, each time with the patience of a connection. */
+enum { UNSURE_TRIES = 30, UNSURE_PAUSE_MS = 100 };
 
 /** A trace on its way: the row that it will have. */
 struct arrival {
@@ -517,6 +521,74 @@ static void take_back(struct lac_store *store, const struct lac_publication *wha
     }
 }
 
+/** Whether PostgreSQL went away: with the answer to a commit, it may have been made. */
+static bool is_unsure(enum lac_status status, const struct lac_error *error)
+{
+    return status == LAC_ERR_IO && error->sys_errno == ECONNRESET;
+}
+
+/** Whether the commit was made. @return LAC_OK when it was; LAC_ERR_IO when it cannot be told, or,
+ *          with *ret_is_sure, when it was not */
+static enum lac_status look_for_rows(struct lac_store *store, const char *id, bool *ret_is_sure,
+                                     struct lac_error *reterr)
+{
+    struct lac_trace_row row;
+    struct lac_error ignored;
+    bool is_made = false;
+    /* waits for PostgreSQL, and for the end of the connection that was lost */
+    enum lac_status status = lac_db_begin(store->catalog, true, reterr);
+
+    *ret_is_sure = false;
+    if (status != LAC_OK) {
+        return status;
+    }
+    status = lac_catalog_get(store->catalog, id, false, &row, reterr);
+    *ret_is_sure = status == LAC_OK || status == LAC_ERR_NOT_FOUND;
+    if (status == LAC_OK) {
+        is_made = row.state == LAC_TRACE_READY;
+        lac_trace_row_done(&row);
+    }
+    (void)!lac_db_end(store->catalog, LAC_ERR_NOT_FOUND, &ignored); /* nothing to commit */
+    if (*ret_is_sure && !is_made) {
+        errno = ECONNRESET;
+        return lac_fail(reterr, LAC_ERR_IO, 0, "the connection to the catalog was lost: try again");
+    }
+    return status;
+}
+
+/** The rows in one commit. Taking the files of one back that was made would lose them: one whose
+ *  answer was lost is looked for until it is known. @param ret_is_sure whether it is */
+static enum lac_status list_all(struct lac_store *store, const struct lac_publication *what,
+                                struct arrival *arrivals, const struct lac_object_row *original,
+                                const struct lac_object_row *upload, bool *ret_is_sure,
+                                struct lac_error *reterr)
+{
+    struct lac_error own = {0};
+    enum lac_status status = lac_db_begin(store->catalog, true, &own);
+
+    *ret_is_sure = status != LAC_OK; /* nothing was begun */
+    if (status == LAC_OK) {
+        status = commit_rows(store, what, arrivals, original, upload, &own);
+        status = lac_db_end(store->catalog, status, &own);
+        *ret_is_sure = !is_unsure(status, &own);
+    }
+    for (int i = 0; i < UNSURE_TRIES && !*ret_is_sure; i++) {
+        (void)pthread_mutex_unlock(&store->lock); /* others may have something to ask, too */
+        const bool is_ending = what->is_ending != NULL && what->is_ending(what->context);
+
+        (void)nanosleep(&(struct timespec){.tv_nsec = UNSURE_PAUSE_MS * 1000000L}, NULL);
+        (void)pthread_mutex_lock(&store->lock);
+        if (is_ending) {
+            break;
+        }
+        status = look_for_rows(store, arrivals[0].facts.row.id, ret_is_sure, &own);
+    }
+    if (status != LAC_OK && reterr != NULL) {
+        *reterr = own;
+    }
+    return status;
+}
+
 enum lac_status lac_store_publish(struct lac_store *store,
                                   const struct lac_publication *publication,
                                   char (*ret_ids)[LAC_ID_SIZE], struct lac_error *reterr)
@@ -527,6 +599,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
     struct lac_object_row original = {0};
     struct lac_object_row upload = {0};
     bool original_moved = false;
+    bool is_sure = true;
     int folder = -1;
 
     if (status == LAC_OK) {
@@ -547,14 +620,10 @@ enum lac_status lac_store_publish(struct lac_store *store,
         if (status == LAC_OK) {
             (void)pthread_mutex_lock(&store->lock);
             find_upload(store, publication->staging->id, &upload);
-            status = lac_db_begin(store->catalog, true, reterr);
-            if (status == LAC_OK) {
-                status = commit_rows(store, publication, arrivals, &original, &upload, reterr);
-                status = lac_db_end(store->catalog, status, reterr);
-            }
+            status = list_all(store, publication, arrivals, &original, &upload, &is_sure, reterr);
             (void)pthread_mutex_unlock(&store->lock);
         }
-        if (status != LAC_OK) {
+        if (status != LAC_OK && is_sure) {
             take_back(store, publication, arrivals, original_moved);
         }
         lac_folder_unlock(folder);

@@ -127,6 +127,8 @@ struct lac_publication {
     uint64_t size_bytes;
     bool has_original;
     bool has_row; /**< an acknowledged upload: its id becomes the first trace's */
+    bool (*is_ending)(void *context); /**< whether nobody can wait any more; NULL: for a while */
+    void *context;
 };
 
 /**
@@ -135,7 +137,8 @@ struct lac_publication {
  * @param ret_ids room for trace_count ids
  * @return LAC_OK; LAC_ERR_NOT_FOUND when the row was deleted meanwhile; LAC_ERR_CORRUPT when a
  *         staged file is not a trace file; LAC_ERR_IO, LAC_ERR_NOMEM. After a failure nothing
- *         is visible.
+ *         is visible. But where PostgreSQL went away with the answer to the commit, and is not back
+ *         before all ends, nobody knows: then the files are left where a start looks for them.
  */
 LAC_MUST_USE enum lac_status lac_store_publish(struct lac_store *store,
                                                const struct lac_publication *publication,

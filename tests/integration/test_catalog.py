@@ -170,6 +170,94 @@ class Serve(unittest.TestCase):
         for name, _ in acknowledged:
             self.assertEqual(names.count(name), 1, name)
 
+    def test_a_commit_that_a_crash_undid_is_not_taken_for_another_of_its_number(self):
+        """PostgreSQL gives the id of a transaction whose log was lost in a crash to the next one."""
+        server = self.serve("--catalog", self.url)
+        server.wait_ready(server.upload(harness.make_trace(), "a"))
+        for state in (0, 1):  # the row that is begun, and the one that is acknowledged
+            with self.subTest(state):
+                # a commit that waits in a trigger of its end: nothing of it is on the disk
+                postgres.sql("CREATE OR REPLACE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NULL; END';"
+                             "CREATE CONSTRAINT TRIGGER hold_up AFTER INSERT OR UPDATE ON traces DEFERRABLE INITIALLY DEFERRED"
+                             f" FOR EACH ROW WHEN (NEW.state = {state}) EXECUTE FUNCTION hold_up()", self.name)
+                postgres.sql(f"ALTER DATABASE {self.name} CONNECTION LIMIT 0")  # of new ones, and never of the tests' user
+                replies = []
+                asked = threading.Thread(target=lambda state=state: replies.append(self.post(f"lost{state}", 5 + state)))
+                asked.start()
+                number = int(harness.wait_for(lambda: postgres.sql("SELECT backend_xid FROM pg_stat_activity WHERE wait_event = 'PgSleep'")))
+                self.is_stopped = True
+                postgres.stop("immediate")
+                self.start_postgres()
+                while int(postgres.sql("SELECT txid_current()")) < number:
+                    pass
+                postgres.sql("DROP TRIGGER hold_up ON traces", self.name)
+                postgres.sql(f"ALTER DATABASE {self.name} CONNECTION LIMIT -1")
+                asked.join(120)
+                self.assertEqual(replies[0].status, 500, replies[0].body)
+                self.assertIn("the change was not made", replies[0].json()["error"]["message"])
+        harness.wait_for(lambda: len(server.api("/traces")["traces"]) == 1)
+        self.assertEqual(server.wait_ready(server.upload(harness.make_trace(steps=6), "lost1"))["state"], "ready")
+
+    def post(self, name, steps):
+        return self.server.request("POST", f"/api/v1/traces?name={name}", body=harness.make_trace(steps=steps), timeout=120)
+
+    def test_a_commit_whose_answer_is_lost_is_said_to_be_made_where_it_was(self):
+        wire = postgres_harness.Wire(postgres)
+        self.addCleanup(wire.close)
+        server = self.serve("--catalog", self.url.replace(postgres.home, wire.folder))
+        server.wait_ready(server.upload(harness.make_trace(), "a"))
+        for which in (1, 2):  # the row that is begun, and the one that is acknowledged
+            wire.expect(which)
+            reply = self.post(f"made{which}", 4 + which)
+            self.assertTrue(wire.cut.is_set())
+            self.assertEqual(reply.status, 201, reply.body)
+            self.assertEqual(server.wait_ready(reply.json()["id"])["state"], "ready")
+            wire.expect(which, keeps_question=True)
+            replies = []
+            asked = threading.Thread(target=lambda which=which: replies.append(self.post(f"not{which}", 6 + which)))
+            asked.start()
+            self.assertTrue(wire.cut.wait(60))
+            asked.join(0.3)  # who still holds the lock may still make it
+            self.assertEqual(replies, [])
+            wire.let_go.set()
+            asked.join(60)
+            self.assertEqual(replies[0].status, 500, replies[0].body)
+        harness.wait_for(lambda: sorted(row["name"] for row in server.api("/traces")["traces"]) == ["a", "made1", "made2"])
+        self.assertEqual(postgres.sql("SELECT count(*) FROM catalog_commits", self.name), "1")
+
+    def test_a_trace_keeps_its_file_while_nobody_can_tell_whether_it_was_listed(self):
+        wire = postgres_harness.Wire(postgres)
+        self.addCleanup(wire.close)
+        server = self.serve("--catalog", self.url.replace(postgres.home, wire.folder))
+        # of an upload the third commit lists its trace; its answer is lost, and then what would tell of it cannot be read
+        wire.expect(3, meanwhile=lambda: postgres.sql("ALTER TABLE catalog_commits RENAME TO hidden", self.name))
+        trace = self.post("a", 4).json()["id"]
+        self.assertTrue(wire.cut.wait(60))
+        self.assertEqual(server.wait_ready(trace)["state"], "ready")
+        harness.wait_for(lambda: not os.listdir(os.path.join(self.data, "staging")))
+        postgres.sql("ALTER TABLE hidden RENAME TO catalog_commits", self.name)
+        self.assertGreater(len(server.api(f"/traces/{trace}/tracks")["tracks"]), 0)
+        self.assertEqual(lacuna("admin", "verify", "--data", self.data).returncode, 0)
+
+    def test_an_upload_whose_row_is_lost_is_to_be_sent_again(self):
+        server = self.serve("--catalog", self.url)
+        # a sequence counts on when its transaction is undone: the first acknowledgment finds no row, and that is no answer to the client's request
+        postgres.sql("CREATE SEQUENCE losses; GRANT USAGE ON SEQUENCE losses TO team; CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS "
+                     "'BEGIN IF nextval(''losses'') % 2 = 1 THEN RETURN NULL; END IF; RETURN NEW; END';"
+                     "CREATE TRIGGER lose BEFORE UPDATE ON traces FOR EACH ROW WHEN (OLD.state = 0 AND NEW.state = 1) EXECUTE FUNCTION lose()", self.name)
+        reply = self.post("a", 4)
+        self.assertEqual((reply.status, reply.headers["Retry-After"]), (503, "5"), reply.body)
+        self.assertEqual(self.post("a", 4).status, 201)
+        body = harness.make_trace(steps=5)
+        tus = {"Tus-Resumable": "1.0.0", "Upload-Length": str(len(body))}
+        place = server.request("POST", "/api/v1/uploads", headers=tus).headers["Location"]
+        piece = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+        reply = server.request("PATCH", place, body=body, headers=piece)
+        self.assertEqual(reply.status, 503, reply.body)
+        reply = server.request("PATCH", place, body=b"", headers={**piece, "Upload-Offset": str(len(body))})
+        self.assertEqual((reply.status, len(reply.headers["Lacuna-Trace-Id"])), (204, 26), reply.body)
+        harness.wait_for(lambda: [row["state"] for row in server.api("/traces")["traces"]] == ["ready", "ready"])
+
     def test_an_import_outlives_a_connection_lost_while_it_is_listed(self):
         server = self.serve("--catalog", self.url)
         # a sequence counts on when its transaction is undone: the first three are cut

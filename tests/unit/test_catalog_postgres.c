@@ -221,6 +221,37 @@ START_TEST(a_lost_connection_is_made_again)
 }
 END_TEST
 
+START_TEST(each_connection_keeps_the_number_of_its_last_commit_and_old_ones_are_forgotten)
+{
+    struct lac_store *store = open_store();
+    struct lac_store *other = NULL;
+    struct lac_error error = {0};
+    struct lac_statement *get = NULL;
+
+    ck_assert_int_eq(lac_db_run_postgres(
+                         store->catalog,
+                         "INSERT INTO catalog_commits VALUES('old', 1, now() - INTERVAL '31 days'),"
+                         " ('young', 1, now() - INTERVAL '29 days')",
+                         &error),
+                     LAC_OK);
+    other = open_store();
+    ck_assert_int_eq(lac_store_audit(other, "a", "x", "", &error), LAC_OK);
+    ck_assert_int_eq(lac_store_audit(other, "a", "y", "", &error), LAC_OK);
+    ck_assert_int_eq(lac_db_prepare(store->catalog,
+                                    "SELECT count(*), min(CASE connection WHEN 'old' THEN 0 ELSE 1"
+                                    " END), max(number) FROM catalog_commits",
+                                    &get, &error),
+                     LAC_OK);
+    ck_assert_msg(lac_db_step_row(get, "catalog", &error) == LAC_OK, "%s", error.message);
+    ck_assert_int_eq(lac_db_int(get, 0), 3); /* the young one's, the store's, the other's */
+    ck_assert_int_eq(lac_db_int(get, 1), 1);
+    ck_assert_int_ge(lac_db_int(get, 2), 3);
+    lac_db_finalize(get);
+    lac_store_close(other);
+    lac_store_close(store);
+}
+END_TEST
+
 START_TEST(a_newer_catalog_and_a_strange_one_are_refused)
 {
     static const struct {
@@ -392,6 +423,8 @@ int main(void)
     tcase_add_test(cases, a_place_that_is_none_is_an_error);
     if (!catalog_is_file()) {
         tcase_add_test(cases, a_lost_connection_is_made_again);
+        tcase_add_test(
+            cases, each_connection_keeps_the_number_of_its_last_commit_and_old_ones_are_forgotten);
         tcase_add_test(cases, a_newer_catalog_and_a_strange_one_are_refused);
         tcase_add_test(cases, one_server_holds_a_catalog_and_is_fenced_off_when_another_takes_it);
         tcase_add_test(cases, a_server_hears_that_it_was_overtaken);

@@ -182,6 +182,20 @@ START_TEST(what_is_no_trace_fails_with_a_code)
 }
 END_TEST
 
+START_TEST(an_upload_whose_row_was_lost_is_to_be_sent_again)
+{
+    struct lac_upload *upload = begin("x", 5, false);
+    char id[LAC_ID_SIZE];
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_upload_write(upload, "12345", 5, &error), LAC_OK);
+    ck_assert_int_eq(lac_store_drop(store, lac_upload_id(upload), &error), LAC_OK);
+    ck_assert_int_eq(lac_upload_commit(upload, id, NULL, &error), LAC_ERR_BUSY);
+    ck_assert_msg(strstr(error.message, "try again") != NULL, "%s", error.message);
+    ck_assert_int_eq(count_files("staging"), 0);
+}
+END_TEST
+
 START_TEST(uploads_of_a_wrong_length_leave_nothing)
 {
     struct lac_upload *upload = begin("x", 10, false);
@@ -709,6 +723,7 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, an_upload_becomes_a_trace);
     tcase_add_test(tcase, what_is_no_trace_fails_with_a_code);
+    tcase_add_test(tcase, an_upload_whose_row_was_lost_is_to_be_sent_again);
     tcase_add_test(tcase, uploads_of_a_wrong_length_leave_nothing);
     tcase_add_test(tcase, what_is_larger_than_allowed_is_refused_at_once);
     tcase_add_test(tcase, the_same_content_is_recognised_when_asked);

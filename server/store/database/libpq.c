@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,4 +60,23 @@ enum lac_status lac_libpq_load(struct lac_libpq *ret_libpq, struct lac_error *re
                : lac_fail(reterr, LAC_ERR_IO, 0,
                           "a catalog in PostgreSQL needs libpq, which cannot be loaded: install it "
                           "(libpq5 on Debian and Ubuntu, libpq on Fedora)");
+}
+
+bool lac_libpq_reads(const struct lac_libpq *pq, const char *address)
+{
+    struct lac_pq_option *const options = pq->parse(address, NULL);
+    bool readable = options != NULL;
+
+    for (const struct lac_pq_option *at = options; at != NULL && at->keyword != NULL; at++) {
+        if (at->value != NULL &&
+            ((strcmp(at->keyword, "port") == 0 &&
+              strspn(at->value, "0123456789,") < strlen(at->value)) ||
+             (strcmp(at->keyword, "dbname") == 0 && strchr(at->value, '@') != NULL))) {
+            readable = false;
+        }
+    }
+    if (options != NULL) {
+        pq->parse_free(options);
+    }
+    return readable;
 }

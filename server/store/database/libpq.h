@@ -6,6 +6,8 @@
 
 #include "analysis/model/status.h"
 
+#include <stdbool.h>
+
 struct pg_conn;
 struct pg_result;
 
@@ -69,5 +71,8 @@ struct lac_libpq {
 /** Load it; LACUNA_LIBPQ names another file than libpq.so.5. It stays loaded.
  *  @return LAC_OK, LAC_ERR_IO with a sentence that says what to install */
 LAC_MUST_USE enum lac_status lac_libpq_load(struct lac_libpq *ret_libpq, struct lac_error *reterr);
+
+/** Whether it can read an address. What it would say of one that it cannot may quote a password. */
+bool lac_libpq_reads(const struct lac_libpq *pq, const char *address);
 
 #endif

@@ -1,6 +1,8 @@
 #include "server/store/database/postgres_database.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
+#include "collector/base/monotonic.h"
 #include "collector/base/utf8.h"
 #include "server/store/database/database_private.h"
 #include "server/store/database/dialect.h"
@@ -17,21 +19,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/types.h>
 #include <time.h>
 
-enum { NUMBER_BYTES = 32, RETRY_MS = 100, SQLSTATE_LENGTH = 5 };
+enum { NUMBER_BYTES = 32, RETRY_MS = 100, SQLSTATE_LENGTH = 5, RANDOM_BYTES = 16 };
+
+#define BEGIN_LOCKED                                                                               \
+    "BEGIN ISOLATION LEVEL READ COMMITTED; LOCK TABLE catalog_version IN EXCLUSIVE MODE;"
 
 struct postgres_db {
     struct lac_db base;
     struct lac_libpq pq;
     struct pg_conn *conn;
     bool is_in_transaction;
-    char transaction[NUMBER_BYTES]; /**< its number, while one is open */
-    char owner[LAC_OWNER_BYTES];    /**< who has to be the owner to write; "": nobody */
-    bool only_reads;                /**< another server writes */
-    bool hears_traces;              /**< listens to LAC_DB_TRACE_CHANNEL, too */
-    int changed_rows;               /**< by the last statement that changes */
-    int64_t version;                /**< counts the changes of others that were heard of */
+    char identity[LAC_BASE32_TEXT_BYTES(
+        RANDOM_BYTES)];          /**< by which the catalog knows its commits */
+    int64_t commit_count;        /**< the number of the one that was tried last */
+    char owner[LAC_OWNER_BYTES]; /**< who has to be the owner to write; "": nobody */
+    bool only_reads;             /**< another server writes */
+    bool hears_traces;           /**< listens to LAC_DB_TRACE_CHANNEL, too */
+    int changed_rows;            /**< by the last statement that changes */
+    int64_t version;             /**< counts the changes of others that were heard of */
 };
 
 struct parameter {
@@ -70,10 +79,7 @@ static struct postgres_statement *inner(struct lac_statement *statement)
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)(lac_monotonic_ns() / 1000000);
 }
 
 static void pause_ms(int64_t ms)
@@ -265,13 +271,9 @@ static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error
     }
     /* all are durable: it may crash while this process goes on and counts on what it has written */
     (void)durable;
-    status = run_patiently(db,
-                           "BEGIN ISOLATION LEVEL READ COMMITTED;"
-                           "LOCK TABLE catalog_version IN EXCLUSIVE MODE;"
-                           "SELECT txid_current(), owner FROM catalog_version",
-                           &result, reterr);
+    status = run_patiently(db, BEGIN_LOCKED "SELECT owner FROM catalog_version", &result, reterr);
     if (status == LAC_OK && db->owner[0] != '\0' &&
-        (db->pq.row_count(result) != 1 || strcmp(db->pq.value(result, 0, 1), db->owner) != 0)) {
+        (db->pq.row_count(result) != 1 || strcmp(db->pq.value(result, 0, 0), db->owner) != 0)) {
         db->pq.clear(result);
         status = lac_fail(reterr, LAC_ERR_IO, 0,
                           "another server has taken the catalog over: nothing is changed here");
@@ -280,7 +282,6 @@ static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error
         db->pq.clear(db->pq.exec(db->conn, "ROLLBACK"));
         return status;
     }
-    (void)snprintf(db->transaction, sizeof(db->transaction), "%s", db->pq.value(result, 0, 0));
     db->pq.clear(result);
     db->is_in_transaction = true;
     return LAC_OK;
@@ -299,39 +300,71 @@ void lac_db_only_read(struct lac_db *db)
     postgres_of(db)->only_reads = true;
 }
 
-/** What became of a commit whose answer was lost. */
+static enum lac_status look_for_commit(struct postgres_db *db, const char *before, bool *ret_is,
+                                       struct lac_error *reterr)
+{
+    char sql[sizeof(BEGIN_LOCKED) + 160];
+    struct pg_result *result = NULL;
+    enum lac_status status;
+
+    (void)snprintf(sql, sizeof(sql),
+                   "%sSELECT 1 FROM catalog_commits WHERE connection = '%s' AND number = %" PRId64,
+                   before, db->identity, db->commit_count);
+    status = run_patiently(db, sql, &result, reterr);
+    *ret_is = status == LAC_OK && db->pq.row_count(result) == 1;
+    db->pq.clear(result);
+    db->pq.clear(db->pq.exec(db->conn, "ROLLBACK"));
+    return status;
+}
+
+/**
+ * What became of a commit whose answer was lost. Its number in the catalog tells, and not the id of
+ * its transaction: where PostgreSQL crashed before the log of that was on its disk, the next
+ * transaction has the same id, and txid_status() tells of that one. Whose connection was lost may
+ * still be at it: it holds the lock until it has ended.
+ */
 static enum lac_status ask_for_commit(struct postgres_db *db, struct lac_error *reterr)
 {
-    const int64_t until_ms = now_ms() + LAC_POSTGRES_PATIENCE_MS;
-    char sql[80];
+    struct lac_error ignored;
+    bool is_made = false;
+    enum lac_status status = look_for_commit(db, BEGIN_LOCKED, &is_made, reterr);
 
-    (void)snprintf(sql, sizeof(sql), "SELECT txid_status(%s)", db->transaction);
-    for (;;) {
-        struct pg_result *result = NULL;
-        const enum lac_status status = run_patiently(db, sql, &result, reterr);
-        char word[16] = "";
-
-        if (status != LAC_OK) {
-            return status;
-        }
-        (void)snprintf(word, sizeof(word), "%s", db->pq.value(result, 0, 0));
-        db->pq.clear(result);
-        if (strcmp(word, "committed") == 0) {
-            return LAC_OK;
-        }
-        if (strcmp(word, "in progress") != 0 || now_ms() >= until_ms) {
-            return lac_fail(reterr, LAC_ERR_IO, 0,
-                            "the connection to the catalog was lost, and the change was not made: "
-                            "try again");
-        }
-        pause_ms(RETRY_MS);
+    if (status != LAC_OK && is_connected(db) &&
+        look_for_commit(db, "", &is_made, &ignored) == LAC_OK && is_made) {
+        return LAC_OK; /* it has ended, and another one holds the lock for long */
     }
+    if (status != LAC_OK && reterr != NULL) {
+        reterr->sys_errno = ECONNRESET; /* it may have been made */
+    } else if (status == LAC_OK && !is_made) {
+        errno = ECONNRESET; /* as of a change that was lost before its end */
+        status = lac_fail(reterr, LAC_ERR_IO, 0,
+                          "the connection to the catalog was lost, and the change was not made: "
+                          "try again");
+    }
+    return status;
+}
+
+/** Write down within the transaction that it was made, and end it. */
+static struct pg_result *send_commit(struct postgres_db *db)
+{
+    char sql[480];
+
+    db->commit_count++;
+    (void)snprintf(sql, sizeof(sql),
+                   "%sINSERT INTO catalog_commits VALUES('%s', %" PRId64 ", clock_timestamp())"
+                   " ON CONFLICT(connection) DO UPDATE SET number = excluded.number,"
+                   " made = excluded.made; NOTIFY lacuna_catalog; COMMIT",
+                   db->commit_count > 1 ? ""
+                                        : "DELETE FROM catalog_commits WHERE made <"
+                                          " clock_timestamp() - INTERVAL '30 days';",
+                   db->identity, db->commit_count);
+    return db->pq.exec(db->conn, sql);
 }
 
 static enum lac_status commit(struct lac_db *base, struct lac_error *reterr)
 {
     struct postgres_db *const db = postgres_of(base);
-    struct pg_result *const result = db->pq.exec(db->conn, "NOTIFY lacuna_catalog; COMMIT");
+    struct pg_result *const result = send_commit(db);
     enum lac_status status = LAC_OK;
 
     if (!is_done(db, result)) {
@@ -652,11 +685,6 @@ static const char *column_text(struct lac_statement *base, int column)
     return value_of(base, column);
 }
 
-static uint8_t nibble(char c)
-{
-    return (uint8_t)(c >= 'a' ? c - 'a' + 10 : c - '0');
-}
-
 /** The bytes of "\x0aff...", which PostgreSQL writes in pairs of lower-case digits. */
 static const void *column_blob(struct lac_statement *base, int column)
 {
@@ -693,7 +721,8 @@ static const void *column_blob(struct lac_statement *base, int column)
     size_bytes = (strlen(value) - 2) / 2;
     bytes = malloc(size_bytes + 1);
     for (size_t i = 0; i < size_bytes && bytes != NULL; i++) {
-        bytes[i] = (uint8_t)(nibble(value[2 + 2 * i]) << 4 | nibble(value[3 + 2 * i]));
+        bytes[i] = (uint8_t)((unsigned)lac_hex_digit(value[2 + 2 * i]) << 4 |
+                             (unsigned)lac_hex_digit(value[3 + 2 * i]));
     }
     statement->blobs[column] = bytes;
     statement->blob_sizes[column] = bytes != NULL ? size_bytes : 0;
@@ -768,26 +797,6 @@ bool lac_db_is_postgres(const char *address)
            (strchr(address, '=') != NULL && strcspn(address, "=") < strcspn(address, ":/"));
 }
 
-/** Whether libpq can read it. What it would say of one that it cannot may quote a password. */
-static bool is_readable(const struct lac_libpq *pq, const char *address)
-{
-    struct lac_pq_option *const options = pq->parse(address, NULL);
-    bool readable = options != NULL;
-
-    for (const struct lac_pq_option *at = options; at != NULL && at->keyword != NULL; at++) {
-        if (at->value != NULL &&
-            ((strcmp(at->keyword, "port") == 0 &&
-              strspn(at->value, "0123456789,") < strlen(at->value)) ||
-             (strcmp(at->keyword, "dbname") == 0 && strchr(at->value, '@') != NULL))) {
-            readable = false;
-        }
-    }
-    if (options != NULL) {
-        pq->parse_free(options);
-    }
-    return readable;
-}
-
 /** Refuse what cannot hold the catalog; make what is missing. */
 static enum lac_status make_place(struct postgres_db *db, struct lac_error *reterr)
 {
@@ -818,14 +827,29 @@ static enum lac_status make_place(struct postgres_db *db, struct lac_error *rete
     return status == LAC_OK
                ? lac_db_run_postgres(
                      &db->base,
+                     /* two that find nothing there would make it twice, of which one fails */
+                     "SELECT pg_advisory_xact_lock(8102736455);"
                      "CREATE TABLE IF NOT EXISTS catalog_version(one INT PRIMARY KEY CHECK(one = 1)"
                      ", version BIGINT NOT NULL, owner TEXT NOT NULL);"
                      "INSERT INTO catalog_version VALUES(1, 0, '') ON CONFLICT DO NOTHING;"
                      "CREATE TABLE IF NOT EXISTS catalog_holder(one INT PRIMARY KEY CHECK(one = 1)"
                      ", node TEXT NOT NULL, held TIMESTAMPTZ,"
-                     " is_arriving BIGINT NOT NULL DEFAULT 0)",
+                     " is_arriving BIGINT NOT NULL DEFAULT 0);"
+                     "CREATE TABLE IF NOT EXISTS catalog_commits(connection TEXT PRIMARY KEY,"
+                     " number BIGINT NOT NULL, made TIMESTAMPTZ NOT NULL)",
                      reterr)
                : status;
+}
+
+static enum lac_status name_connection(struct postgres_db *db, struct lac_error *reterr)
+{
+    uint8_t random[RANDOM_BYTES];
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "no random numbers: %s", strerror(errno));
+    }
+    lac_base32_encode(random, sizeof(random), db->identity);
+    return LAC_OK;
 }
 
 enum lac_status lac_db_connect(const char *address, struct lac_db **ret_db,
@@ -844,7 +868,10 @@ enum lac_status lac_db_connect(const char *address, struct lac_db **ret_db,
     db->base.driver = &driver;
     db->version = 1;
     status = lac_libpq_load(&db->pq, reterr);
-    if (status == LAC_OK && !is_readable(&db->pq, address)) {
+    if (status == LAC_OK) {
+        status = name_connection(db, reterr);
+    }
+    if (status == LAC_OK && !lac_libpq_reads(&db->pq, address)) {
         status = lac_fail(reterr, LAC_ERR_IO, 0,
                           "the catalog's address cannot be read: it is "
                           "postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE, with characters "

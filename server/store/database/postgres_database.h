@@ -8,8 +8,9 @@
  * fails for what another did at the same time. A connection that is lost is made again: queries
  * outside of a transaction and the beginning of one wait for it for LAC_POSTGRES_PATIENCE_MS. Within
  * a transaction they fail with LAC_ERR_IO (as does what waited in vain; sys_errno is ECONNRESET), and
- * nothing of it stays; but a commit whose answer was
- * lost is asked for, so that it is never said to have failed when it has not.
+ * nothing of it stays. Each commit writes its number into the table catalog_commits: one whose answer
+ * was lost is looked for there, so that it is never said to have failed when it has not, nor to have
+ * been made when it was not.
  */
 
 #include "server/store/database/database.h"
@@ -23,8 +24,8 @@ enum { LAC_POSTGRES_PATIENCE_MS = 20000, LAC_OWNER_BYTES = 32 };
 bool lac_db_is_postgres(const char *address);
 
 /**
- * Connect once, without patience, and make the schema and the tables catalog_version and
- * catalog_holder when they are not there. No message contains the address.
+ * Connect once, without patience, and make the schema and the tables catalog_version, catalog_holder
+ * and catalog_commits when they are not there. No message contains the address.
  * @return LAC_OK, LAC_ERR_IO (no libpq, nobody answers, it does not let us in), LAC_ERR_NOMEM
  */
 LAC_MUST_USE enum lac_status lac_db_connect(const char *address, struct lac_db **ret_db,
