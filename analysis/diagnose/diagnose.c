@@ -61,6 +61,8 @@ static void set_unknown(struct lac_analysis *analysis)
                                                  .recommended_num_workers = -1,
                                                  .fetch_mean_ns = LAC_UNKNOWN_NS,
                                                  .fetch_p95_ns = LAC_UNKNOWN_NS,
+                                                 .pin_mean_ns = LAC_UNKNOWN_NS,
+                                                 .batches_per_step = -1,
                                                  .fetch_cpu_mean_ns = LAC_UNKNOWN_NS,
                                                  .worker_busy_pct = (double)NAN,
                                                  .fetch_spread = (double)NAN};

@@ -214,11 +214,21 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
     int64_t scale_ns = largest(values, 6);
     const struct lac_loader_facts *loader = &analysis->loader;
     char data[96] = "";
-    if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof(data), "%s%s x %s",
-                       loader->are_workers_inferred ? "about " : "",
-                       lac_format_count(loader->num_workers, "worker").text,
-                       lac_format_ns(loader->fetch_mean_ns).text);
+    if (loader->pin_mean_ns > 0 && loader->num_workers > 0 &&
+        loader->pin_mean_ns * loader->num_workers > loader->fetch_mean_ns) {
+        (void)snprintf(data, sizeof(data), "one thread pins: %s",
+                       lac_format_ns(loader->pin_mean_ns).text);
+    } else if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
+        const char *about = loader->are_workers_inferred ? "about " : "";
+        if (loader->batches_per_step > 1) {
+            (void)snprintf(data, sizeof(data), "%s%d x %s, %s", about,
+                           (int)loader->batches_per_step, lac_format_ns(loader->fetch_mean_ns).text,
+                           lac_format_count(loader->num_workers, "worker").text);
+        } else {
+            (void)snprintf(data, sizeof(data), "%s%s x %s", about,
+                           lac_format_count(loader->num_workers, "worker").text,
+                           lac_format_ns(loader->fetch_mean_ns).text);
+        }
     } else if (loader->num_workers == 0) {
         bool trains = analysis->workload != LAC_WORKLOAD_INFERENCE;
         (void)snprintf(data, sizeof(data), "in the %s process", trains ? "training" : "main");

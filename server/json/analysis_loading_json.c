@@ -24,6 +24,8 @@ void lac_document_dataloader(struct lac_analysis_out *document)
     lac_json_ns(json, "fetch_ns_inferred", is_inferred ? loader->fetch_mean_ns : LAC_UNKNOWN_NS);
     lac_json_ns(json, "fetch_p95_ns", loader->fetch_p95_ns);
     lac_json_ns(json, "fetch_cpu_mean_ns", loader->fetch_cpu_mean_ns);
+    lac_json_ns(json, "pin_mean_ns", loader->pin_mean_ns);
+    lac_json_optional(json, "batches_per_step", loader->batches_per_step);
     lac_json_decimals(json, "worker_busy_pct", loader->worker_busy_pct);
     lac_json_close(json, '}');
 }

@@ -113,6 +113,7 @@ START_TEST(a_step_needs_all_its_batches)
     }
     sheet_diagnose(NULL, 8);
     ck_assert_int_eq(analysis->loader.fetch_mean_ns, 8000000);
+    ck_assert_int_eq(analysis->loader.batches_per_step, 4);
     ck_assert_int_eq(analysis->needs.data_ns, 32000000);
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 2); /* 1.15 x 32 ms / 20 ms */
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "num_workers=2"));
@@ -227,6 +228,8 @@ START_TEST(one_thread_that_pins_is_the_pace)
     }
     sheet_diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":8}}}", 8);
     ck_assert_int_eq(analysis->step_mean_ns, 9000000);
+    ck_assert_int_eq(analysis->loader.pin_mean_ns, 9000000);
+    ck_assert_int_eq(analysis->loader.batches_per_step, 1);
     ck_assert_int_eq(analysis->needs.data_ns, 9000000);
     ck_assert_str_eq(analysis->findings[0].id, "worker-hand-over");
     ck_assert_double_gt(analysis->findings[0].gain_mid_pct, 35.0); /* of 4 / 9 */

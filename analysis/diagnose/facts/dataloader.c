@@ -98,7 +98,6 @@ void lac_loader_count_workers(struct lac_facts *facts)
 {
     struct lac_loader_facts *loader = &facts->analysis->loader;
     loader->is_present = facts->wait_marks.count > 0 || facts->fetch_count > 0;
-    facts->batches_per_step = 1.0;
     if (!loader->is_present) {
         return;
     }
@@ -207,7 +206,7 @@ static void leave_out_fetches(struct lac_facts *facts, const struct lac_spans *o
 
 /** How many batches the thread that waits for them takes in a kept step: gradients of several are
  *  summed up, or two loaders take turns. */
-static void count_batches_per_step(struct lac_facts *facts)
+static void count_batches_per_step(const struct lac_facts *facts)
 {
     const struct lac_marks *waits = &facts->wait_marks;
     uint32_t track = lac_marks_majority_track(waits);
@@ -216,12 +215,19 @@ static void count_batches_per_step(struct lac_facts *facts)
         const struct lac_mark *wait = &waits->at[i];
         count += wait->track == track && is_in(&facts->host_kept, wait->start_ns);
     }
-    double per_step = (double)count / fmax(1.0, facts->analysis->step_kept_count);
-    facts->batches_per_step = fmax(1.0, floor(per_step + 0.5));
+    if (count > 0) {
+        double per_step = (double)count / facts->analysis->step_kept_count;
+        facts->analysis->loader.batches_per_step = (int32_t)fmax(1.0, floor(per_step + 0.5));
+    }
+}
+
+double lac_batches_per_step(const struct lac_facts *facts)
+{
+    return fmax(1.0, facts->analysis->loader.batches_per_step);
 }
 
 /** Mean time to pin a batch, where one thread does it for all workers: they go through it one by one. */
-static void measure_pinning(struct lac_facts *facts, const struct lac_spans *others)
+static void measure_pinning(const struct lac_facts *facts, const struct lac_spans *others)
 {
     const struct lac_model *model = facts->model;
     const struct lac_marks *parts = &facts->loader_parts;
@@ -243,12 +249,14 @@ static void measure_pinning(struct lac_facts *facts, const struct lac_spans *oth
         sum_ns += (double)part->dur_ns;
         count++;
     }
-    facts->pin_ns = count > 0 ? sum_ns / (double)count : 0.0;
+    if (count > 0) {
+        facts->analysis->loader.pin_mean_ns = lac_round(sum_ns / (double)count);
+    }
 }
 
 double lac_fetch_per_step_ns(const struct lac_facts *facts)
 {
-    return (double)facts->analysis->loader.fetch_mean_ns * facts->batches_per_step;
+    return (double)facts->analysis->loader.fetch_mean_ns * lac_batches_per_step(facts);
 }
 
 /** Mean, 95th percentile and CPU time of a fetch. */

@@ -173,8 +173,7 @@ struct lac_facts {
     struct lac_fetch *fetches;             /**< by start */
     uint64_t fetch_count, fetch_capacity;
     bool has_api, has_backward;
-    bool asks_in_rows;       /**< a step takes batches of several loaders, one after the other */
-    double batches_per_step; /**< that a kept step waits for; 1 where that is not known */
+    bool asks_in_rows; /**< a step takes batches of several loaders, one after the other */
     bool has_module_work, has_python, has_operators;
     bool is_optimizer_inferred; /**< optimizer_marks are rows of updates (optimizer_runs.c) */
     uint32_t profiler_count;
@@ -207,8 +206,6 @@ struct lac_facts {
                                      those before it were launched before the recording. INT64_MIN: a
                                      track without such */
     struct lac_spans steps; /**< union of all steps, between the host's marks */
-
-    double pin_ns; /**< a batch in the one thread that pins those of all workers; 0 not recorded */
 
     struct lac_products *products; /**< matrix products by shape (products.h) */
 
@@ -273,6 +270,8 @@ bool lac_wait_follows_at_once(const struct lac_facts *facts, uint64_t wait);
 /* loader_from_waits.c: how many workers, and their time for a batch, where only waits are known;
  * before steps are chosen */
 void lac_loader_infer_workers(struct lac_facts *facts);
+/** That a kept step waits for: 1 or more, 1 where it is not known. */
+double lac_batches_per_step(const struct lac_facts *facts);
 /** Fetching the batches of one step, one after the other; the mean fetch has to be known. */
 double lac_fetch_per_step_ns(const struct lac_facts *facts);
 /** Order of struct lac_fetch for qsort: by batch, then slice. */

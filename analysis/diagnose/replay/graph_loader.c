@@ -64,7 +64,7 @@ static enum lac_status find_pinned(struct lac_graph_builder *builder)
     struct lac_fetch *pinned = NULL;
     uint64_t capacity = 0;
     uint64_t count = 0;
-    graph->pin_ns = facts->pin_ns;
+    graph->pin_ns = fmax(0.0, (double)facts->analysis->loader.pin_mean_ns);
     for (uint64_t i = 0; i < parts->count && graph->pin_ns > 0.0; i++) {
         const struct lac_mark *part = &parts->at[i];
         if (strcmp(lac_model_str(model, model->slices.name[part->slice]), "loader.pin") != 0) {

@@ -424,8 +424,8 @@ enum lac_status lac_step_time_measure(struct lac_facts *facts)
         return LAC_ERR_NOMEM;
     }
     facts->time = time;
-    time->batches = facts->batches_per_step;
-    time->pin_ns = facts->pin_ns;
+    time->batches = lac_batches_per_step(facts);
+    time->pin_ns = fmax(0.0, (double)analysis->loader.pin_mean_ns);
     enum lac_status status = collect_fetches(facts, time);
     if (!status && analysis->main_device == LAC_NONE) {
         measure_host_only(facts, time);

@@ -357,9 +357,12 @@ struct lac_loader_facts {
     int32_t recommended_num_workers; /**< -1: none to recommend */
     uint64_t fetch_count;
     int64_t fetch_mean_ns, fetch_p95_ns, fetch_cpu_mean_ns; /**< LAC_UNKNOWN_NS when not recorded */
-    double worker_busy_pct;  /**< share of their time that the workers fetched; NaN unknown */
-    bool is_fetch_from_wait; /**< no fetch recorded: taken from waits in the training process */
-    double fetch_spread;     /**< their deviation by their mean where they are inferred; NaN */
+    int64_t
+        pin_mean_ns; /**< a batch in the one thread that pins those of all workers; LAC_UNKNOWN_NS */
+    int32_t batches_per_step; /**< that a kept step waits for, rounded; -1 unknown */
+    double worker_busy_pct;   /**< share of their time that the workers fetched; NaN unknown */
+    bool is_fetch_from_wait;  /**< no fetch recorded: taken from waits in the training process */
+    double fetch_spread;      /**< their deviation by their mean where they are inferred; NaN */
 };
 
 enum { LAC_LOADING_PARTS_MAX = 16 };

@@ -83,11 +83,11 @@ static bool loader_is_sane(const struct lac_analysis *analysis)
 {
     const struct lac_loader_facts *loader = &analysis->loader;
     const struct lac_loading_facts *loading = &analysis->loading;
-    bool is_sane = is_known_number(loader->wait_ns) && is_known_number(loader->starved_ns) &&
-                   is_known_number(loader->fetch_mean_ns) &&
-                   is_known_number(loader->fetch_p95_ns) &&
-                   is_known_number(loader->fetch_cpu_mean_ns) &&
-                   is_pct(loader->wait_pct_of_steps) && is_pct(loader->worker_busy_pct);
+    bool is_sane =
+        is_known_number(loader->wait_ns) && is_known_number(loader->starved_ns) &&
+        is_known_number(loader->fetch_mean_ns) && is_known_number(loader->fetch_p95_ns) &&
+        is_known_number(loader->fetch_cpu_mean_ns) && is_known_number(loader->pin_mean_ns) &&
+        is_pct(loader->wait_pct_of_steps) && is_pct(loader->worker_busy_pct);
     for (uint32_t p = 0; p < loading->part_count && is_sane; p++) {
         is_sane = is_number(loading->parts[p].own_ns) &&
                   is_known_number(loading->parts[p].cpu_ns) &&

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 5 };
+enum { VERSION = 6 };
 
 struct packing {
     struct lac_pack pack;
@@ -270,6 +270,8 @@ static void pack_loader(struct packing *p, struct lac_loader_facts *loader)
     known(p, &loader->fetch_mean_ns);
     known(p, &loader->fetch_p95_ns);
     known(p, &loader->fetch_cpu_mean_ns);
+    known(p, &loader->pin_mean_ns);
+    LAC_PACK_INT(&p->pack, loader->batches_per_step, -1, INT32_MAX);
     real(p, &loader->worker_busy_pct);
     FLAG(p, loader->is_fetch_from_wait);
     FLAG(p, loader->are_workers_inferred);

@@ -604,6 +604,8 @@ export const analysisShape = obj({
       fetch_p95_ns: opt(num),
       fetch_ns_inferred: opt(num),
       recommended_num_workers: opt(num),
+      batches_per_step: opt(num),
+      pin_mean_ns: opt(num),
     }),
   ),
   settings: or(dict(any), {}),

@@ -65,6 +65,19 @@ test('more workers help until the rest of the step is the limit', () => {
   assert.equal(workersChart(analysis({})), undefined);
 });
 
+test('a step may take several batches, and one thread may pin them', () => {
+  const chart = workersChart(
+    analysis({
+      steps: {mean_ns: 800, without_starvation_ns: 300},
+      dataloader: {num_workers: 2, fetch_mean_ns: 400, batches_per_step: 4, pin_mean_ns: 100},
+    }),
+  );
+  assert.deepEqual(
+    chart?.points.map(point => Math.round(point.stepNs)),
+    [1600, 800, 533, 400, 400, 400],
+  );
+});
+
 test('each rung of the ladder begins where the one before ended', () => {
   const rungs = ladderOf(
     analysis({

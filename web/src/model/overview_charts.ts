@@ -89,21 +89,23 @@ export interface WorkersChart {
 
 const WORKERS_MAX = 64;
 
-/** Step time by the number of workers: a batch is ready every fetch / workers, and no step is
- *  shorter than what it does besides. Undefined where the loader was not recorded. */
+/** Step time by the number of workers: a batch is ready every fetch / workers, one thread may pin all of
+ *  them, a step takes one or several, and none is shorter than what it does besides. Undefined where the loader was not recorded. */
 export function workersChart(analysis: Analysis): WorkersChart | undefined {
   const loader = analysis.dataloader;
   const today = loader?.num_workers ?? loader?.num_workers_inferred;
-  const fetchNs = loader?.fetch_mean_ns ?? loader?.fetch_ns_inferred;
-  const floorNs = analysis.steps.without_starvation_ns;
-  if (!loader || !today || !fetchNs || floorNs === undefined || floorNs <= 0 || today > WORKERS_MAX)
+  const batches = loader?.batches_per_step ?? 1;
+  const fetchNs = batches * (loader?.fetch_mean_ns ?? loader?.fetch_ns_inferred ?? 0);
+  const ownNs = analysis.steps.without_starvation_ns;
+  if (!loader || !today || !fetchNs || !ownNs || ownNs <= 0 || today > WORKERS_MAX)
     return undefined;
+  const floorNs = Math.max(ownNs, batches * (loader.pin_mean_ns ?? 0));
   const advised = loader?.recommended_num_workers;
   const last = Math.min(
     WORKERS_MAX,
     Math.max(today, advised ?? 0, Math.ceil(fetchNs / floorNs)) + 2,
   );
-  const slow = Math.max(fetchNs, loader.fetch_p95_ns ?? 0);
+  const slow = Math.max(fetchNs, batches * (loader.fetch_p95_ns ?? 0));
   const points = Array.from({length: last}, (_, i) => ({
     workers: i + 1,
     stepNs: Math.max(floorNs, fetchNs / (i + 1)),
