@@ -153,7 +153,7 @@ static bool lacks(int32_t pid, const char *path)
     char root[32];
     char inside[4200];
 
-    (void)snprintf(root, sizeof(root), "/proc/%d/root/", (int)pid);
+    (void)snprintf(root, sizeof(root), "/proc/%d/root", (int)pid);
     return (size_t)snprintf(inside, sizeof(inside), "%s%s", root, path) < sizeof(inside) &&
            access(inside, F_OK) != 0 && access(root, F_OK) == 0;
 }

@@ -29,7 +29,7 @@ static void end_job(void)
 /* In place of the C library's: the job's last moment is before its file system is looked at. */
 int access(const char *path, int mode)
 {
-    if (job != 0 && ends_when_looked_at && strstr(path, "/root/") != NULL) {
+    if (job != 0 && ends_when_looked_at && strstr(path, "/root") != NULL) {
         end_job();
     }
     return faccessat(AT_FDCWD, path, mode, 0);
