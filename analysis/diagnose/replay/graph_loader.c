@@ -35,6 +35,7 @@ static void find_fetches(struct lac_graph_builder *builder, const struct lac_fet
 {
     struct lac_graph *graph = builder->graph;
     const struct lac_loader_facts *loader = &builder->facts->analysis->loader;
+    bool is_own = loader->num_workers == 0 && loader->is_fetch_from_wait;
     for (uint32_t c = builder->api_count; c < builder->call_count; c++) {
         const struct lac_graph_call *wait = &builder->calls[c];
         struct lac_graph_batch *batch = &graph->batches[wait->batch];
@@ -43,7 +44,8 @@ static void find_fetches(struct lac_graph_builder *builder, const struct lac_fet
         batch->begin_node = wait->begin_node;
         batch->taken_node = wait->end_node;
         batch->ready_ns = (double)NAN;
-        batch->fetch_ns = loader->fetch_mean_ns != LAC_UNKNOWN_NS
+        /* made in the training process it took what was waited for it, a validation's as well */
+        batch->fetch_ns = loader->fetch_mean_ns != LAC_UNKNOWN_NS && !is_own
                               ? (double)loader->fetch_mean_ns
                               : (double)(wait->end_ns - wait->start_ns);
         if (fetch != NULL) {

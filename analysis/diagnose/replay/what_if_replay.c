@@ -385,10 +385,13 @@ double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change
         return with_loader(facts, change, fmax(0.0, time->s_ns + difference_ns));
     }
     double step_ns = fmax(0.0, time->step_ns + difference_ns);
-    if (!time->is_in_process && is_of_loader_alone(change)) {
-        /* the replay of the waits is off by a percent or so, that of steps without them is not */
+    if (is_of_loader_alone(change) && (!time->is_in_process || change->workers > 0)) {
+        /* the replay of the waits is off by a percent or so, that of steps without them is not; what
+         * is gained in a validation among them is no part of the step */
         double free_ns = time->graph->base_free_ns / time->graph->step_count;
-        step_ns = fmax(step_ns, fmin(free_ns, time->step_ns));
+        double data_ns = time->is_in_process ? data_after(facts, change) : 0.0;
+        double least_ns = fmax(fmin(free_ns, time->s_ns), data_ns);
+        step_ns = fmax(step_ns, fmin(least_ns, time->step_ns));
     }
     return change->workers > 0 ? fmax(step_ns, time->cores_ns) : step_ns;
 }
