@@ -119,6 +119,8 @@ START_TEST(a_step_needs_all_its_batches)
     ck_assert_int_eq(analysis->needs.data_ns, 32000000);
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 2); /* 1.15 x 32 ms / 20 ms */
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "num_workers=2"));
+    ck_assert_str_eq(analysis->findings[0].wrong_if,
+                     "a batch takes more than 10 ms with 2 workers.");
 }
 END_TEST
 

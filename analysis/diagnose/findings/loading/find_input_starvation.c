@@ -197,8 +197,9 @@ static const char *workers_cost(const struct lac_facts *facts, int32_t all, doub
                                  : "";
     if (cpu_ns != LAC_UNKNOWN_NS && step_ns > 0.0) {
         return lac_texts_add(&analysis->texts, "%s (%.1f cores busy%s), shared memory for %s.%s",
-                             lac_format_count(more, "more process").text, (double)cpu_ns / step_ns,
-                             of, lac_format_count(ahead * (int64_t)more, "more batch").text,
+                             lac_format_count(more, "more process").text,
+                             lac_batches_per_step(facts) * (double)cpu_ns / step_ns, of,
+                             lac_format_count(ahead * (int64_t)more, "more batch").text,
                              lac_shm_budget_text(facts, all));
     }
     const char *unseen =
@@ -245,10 +246,11 @@ static void propose_count(const struct lac_facts *facts, struct lac_finding *fin
                       /* one worker has no other to make up for a slow batch */
                       wanted == 1 && limit == NO_LIMIT ? "; 2 leave reserve" : "");
     finding->costs = workers_cost(facts, wanted, (double)finding->step_mid_ns);
-    finding->wrong_if =
-        lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
-                      lac_format_ns(lac_round((double)finding->step_mid_ns * wanted)).text,
-                      lac_format_count(wanted, "worker").text);
+    finding->wrong_if = lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
+                                      lac_format_ns(lac_round((double)finding->step_mid_ns *
+                                                              wanted / lac_batches_per_step(facts)))
+                                          .text,
+                                      lac_format_count(wanted, "worker").text);
     finding->check =
         lac_texts_add(&analysis->texts, "record ten steps with num_workers=%d; expect %s per step",
                       (int)wanted, lac_format_ns(finding->step_mid_ns).text);
