@@ -132,17 +132,20 @@ static int by_duration(const void *a, const void *b)
 
 /* -- batches of the training, and of a validation beside it ------------------------------------ */
 
+bool lac_steps_have_marks(const struct lac_analysis *analysis)
+{
+    return strcmp(analysis->step_method, "profiler_step") == 0 ||
+           strcmp(analysis->step_method, "nvtx") == 0;
+}
+
 /** A stretch outside of the marked steps is no training when it takes batches: more than the one that
  *  a mark may leave out. */
 static enum lac_status add_unmarked(const struct lac_facts *facts, int64_t start_ns, int64_t end_ns,
                                     struct lac_spans *others)
 {
-    const struct lac_marks *waits = &facts->wait_marks;
-    uint64_t first = 0;
-    uint64_t behind = 0;
-    LAC_BISECT(first, waits->count, middle, waits->at[middle].start_ns < start_ns);
-    LAC_BISECT(behind, waits->count, middle, waits->at[middle].start_ns < end_ns);
-    return behind > first + 1 ? lac_spans_add_unsorted(others, start_ns, end_ns) : LAC_OK;
+    return lac_marks_between(&facts->wait_marks, start_ns, end_ns, NULL) > 1
+               ? lac_spans_add_unsorted(others, start_ns, end_ns)
+               : LAC_OK;
 }
 
 /** What the host did beside training: stretches and steps of other work, and where marks say what a
@@ -226,10 +229,15 @@ double lac_batches_per_step(const struct lac_facts *facts)
     return fmax(1.0, facts->analysis->loader.batches_per_step);
 }
 
+bool lac_part_is_pin(const struct lac_facts *facts, const struct lac_mark *part)
+{
+    const struct lac_model *model = facts->model;
+    return strcmp(lac_model_str(model, model->slices.name[part->slice]), "loader.pin") == 0;
+}
+
 /** Mean time to pin a batch, where one thread does it for all workers: they go through it one by one. */
 static void measure_pinning(const struct lac_facts *facts, const struct lac_spans *others)
 {
-    const struct lac_model *model = facts->model;
     const struct lac_marks *parts = &facts->loader_parts;
     uint32_t waits = lac_marks_majority_track(&facts->wait_marks);
     uint32_t track = LAC_NONE;
@@ -237,8 +245,7 @@ static void measure_pinning(const struct lac_facts *facts, const struct lac_span
     uint64_t count = 0;
     for (uint64_t i = 0; i < parts->count && facts->analysis->loader.num_workers > 0; i++) {
         const struct lac_mark *part = &parts->at[i];
-        const char *name = lac_model_str(model, model->slices.name[part->slice]);
-        if (part->track == waits || strcmp(name, "loader.pin") != 0 ||
+        if (part->track == waits || !lac_part_is_pin(facts, part) ||
             is_in(others, part->start_ns)) {
             continue;
         }
@@ -415,8 +422,7 @@ enum lac_status lac_loader_measure(struct lac_facts *facts)
     if (!loader->is_present) {
         return LAC_OK;
     }
-    bool has_names = strcmp(analysis->step_method, "profiler_step") == 0 ||
-                     strcmp(analysis->step_method, "nvtx") == 0;
+    bool has_names = lac_steps_have_marks(analysis);
     struct lac_spans others = {0};
     loader->batch_count =
         facts->wait_marks.count > 0 ? facts->wait_marks.count : facts->fetch_count;

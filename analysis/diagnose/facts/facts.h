@@ -270,6 +270,10 @@ bool lac_wait_follows_at_once(const struct lac_facts *facts, uint64_t wait);
 /* loader_from_waits.c: how many workers, and their time for a batch, where only waits are known;
  * before steps are chosen */
 void lac_loader_infer_workers(struct lac_facts *facts);
+/** Whether marks say what a step is, and not the waits, the updates or what repeats. */
+bool lac_steps_have_marks(const struct lac_analysis *analysis);
+/** Whether that part of a batch (loader_parts) is pinning it. */
+bool lac_part_is_pin(const struct lac_facts *facts, const struct lac_mark *part);
 /** That a kept step waits for: 1 or more, 1 where it is not known. */
 double lac_batches_per_step(const struct lac_facts *facts);
 /** Fetching the batches of one step, one after the other; the mean fetch has to be known. */
@@ -311,6 +315,10 @@ int32_t lac_setting_cores(const struct lac_facts *facts, const char *key);
 bool lac_setting_cores_apart(const struct lac_facts *facts, const char *key, const char *other);
 /** By start. */
 void lac_marks_sort(struct lac_marks *marks);
+/** How many begin from `start_ns` on and before `end_ns`; the first of them in *ret_first, NULL: not
+ *  asked for. O(log n) */
+uint64_t lac_marks_between(const struct lac_marks *marks, int64_t start_ns, int64_t end_ns,
+                           uint64_t *ret_first);
 /** The track that has most of the marks, when one has more than half; else that of the last. */
 uint32_t lac_marks_majority_track(const struct lac_marks *marks);
 /** Where no range names the optimizer: mark the rows of its updates (optimizer_runs.c). O(slices) */

@@ -476,6 +476,19 @@ void lac_marks_sort(struct lac_marks *marks)
     }
 }
 
+uint64_t lac_marks_between(const struct lac_marks *marks, int64_t start_ns, int64_t end_ns,
+                           uint64_t *ret_first)
+{
+    uint64_t first = 0;
+    uint64_t behind = 0;
+    LAC_BISECT(first, marks->count, middle, marks->at[middle].start_ns < start_ns);
+    LAC_BISECT(behind, marks->count, middle, marks->at[middle].start_ns < end_ns);
+    if (ret_first != NULL) {
+        *ret_first = first;
+    }
+    return behind - first;
+}
+
 uint32_t lac_marks_majority_track(const struct lac_marks *marks)
 {
     uint32_t track = LAC_NONE;

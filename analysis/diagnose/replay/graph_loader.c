@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { WAITED_MIN_NS = 200000 }; /* a shorter wait only took the batch over */
 
@@ -69,7 +68,7 @@ static enum lac_status find_pinned(struct lac_graph_builder *builder)
     graph->pin_ns = fmax(0.0, (double)facts->analysis->loader.pin_mean_ns);
     for (uint64_t i = 0; i < parts->count && graph->pin_ns > 0.0; i++) {
         const struct lac_mark *part = &parts->at[i];
-        if (strcmp(lac_model_str(model, model->slices.name[part->slice]), "loader.pin") != 0) {
+        if (!lac_part_is_pin(facts, part)) {
             continue;
         }
         if (LAC_GROW(pinned, &capacity, count + 1) != LAC_OK) {

@@ -9,7 +9,6 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     CHECKPOINT_MIN_BYTES = 16 << 20, /* copied to the host in one step */
@@ -213,25 +212,12 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
 
 /* -- validation outside of marks --------------------------------------------------------------- */
 
-/** Marks from `start_ns` on and before `end_ns`; the first of them in *ret_first. */
-static uint64_t marks_in(const struct lac_marks *marks, int64_t start_ns, int64_t end_ns,
-                         uint64_t *ret_first)
-{
-    uint64_t first = 0;
-    uint64_t behind = 0;
-    LAC_BISECT(first, marks->count, middle, marks->at[middle].start_ns < start_ns);
-    LAC_BISECT(behind, marks->count, middle, marks->at[middle].start_ns < end_ns);
-    *ret_first = first;
-    return behind - first;
-}
-
 /** Where steps have marks and updates are recorded: several batches between two steps, or behind the
  *  last, without an update. */
 static enum lac_status find_validation_between(struct lac_facts *facts)
 {
     const struct lac_analysis *analysis = facts->analysis;
-    bool has_marks = strcmp(analysis->step_method, "profiler_step") == 0 ||
-                     strcmp(analysis->step_method, "nvtx") == 0;
+    bool has_marks = lac_steps_have_marks(analysis);
     enum lac_status status = LAC_OK;
     for (uint32_t s = 1; s <= analysis->step_count && has_marks && !status; s++) {
         const struct lac_step *before = &analysis->steps[s - 1];
@@ -239,10 +225,9 @@ static enum lac_status find_validation_between(struct lac_facts *facts)
         int64_t to_ns =
             s < analysis->step_count ? analysis->steps[s].host_start_ns : analysis->duration_ns + 1;
         uint64_t first = 0;
-        uint64_t ignored = 0;
         if (to_ns > from_ns && facts->optimizer_marks.count > 0 &&
-            marks_in(&facts->wait_marks, from_ns, to_ns, &first) > 1 &&
-            marks_in(&facts->optimizer_marks, from_ns, to_ns, &ignored) == 0) {
+            lac_marks_between(&facts->wait_marks, from_ns, to_ns, &first) > 1 &&
+            lac_marks_between(&facts->optimizer_marks, from_ns, to_ns, NULL) == 0) {
             int64_t first_ns = facts->wait_marks.at[first].start_ns;
             bool is_at_once = (first_ns - from_ns) * 20 < to_ns - from_ns;
             status =
