@@ -135,6 +135,9 @@ unsigned lac_http_status_of(enum lac_status status, int sys_errno)
     if (status == LAC_ERR_IO && (sys_errno == ENOSPC || sys_errno == EDQUOT)) {
         return 507;
     }
+    if (status == LAC_ERR_IO && sys_errno == ECONNRESET) {
+        return 503; /* PostgreSQL is away: it comes back */
+    }
     return table[status];
 }
 
@@ -143,6 +146,9 @@ const char *lac_http_code_of(enum lac_status status, int sys_errno)
     if (lac_http_status_of(status, sys_errno) == 507) {
         return "insufficient_storage";
     }
+    if (status == LAC_ERR_IO && sys_errno == ECONNRESET) {
+        return "unavailable";
+    }
     return status == LAC_ERR_MISUSE ? "bad_request" : lac_status_name(status);
 }
 
@@ -150,7 +156,7 @@ void lac_response_fail(struct lac_response *response, const struct lac_error *er
 {
     set_error(response, lac_http_status_of(err->status, err->sys_errno),
               lac_http_code_of(err->status, err->sys_errno), err->message);
-    if (err->status == LAC_ERR_BUSY) {
+    if (response->http_status == 503) {
         lac_response_header(response, "Retry-After", "5");
     }
 }

@@ -9,6 +9,8 @@
 #include "server/objects/objects.h"
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
+#include "server/store/database/postgres_database.h"
+#include "server/store/database/sqlite_database.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
@@ -761,6 +763,9 @@ void lac_store_stop_waiting(struct lac_store *store)
 {
     if (store->remote != NULL && store->remote->objects != NULL) {
         lac_objects_stop_waiting(store->remote->objects);
+    }
+    if (lac_db_sqlite(store->catalog) == NULL) {
+        lac_db_stop_waiting(store->catalog);
     }
 }
 

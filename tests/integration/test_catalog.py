@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import postgres_harness
@@ -136,6 +137,21 @@ class Serve(unittest.TestCase):
         for row in rows:
             self.assertEqual(server.wait_ready(row["id"])["state"], "ready")
 
+    def test_a_server_stops_while_postgresql_is_away(self):
+        server = self.serve("--catalog", self.url)
+        rows = [server.upload(harness.make_trace(steps=steps), "a") for steps in (5, 6)]
+        for row in rows:
+            server.wait_ready(row)
+        self.stop_postgres()
+        asked = threading.Thread(target=lambda: self.assertEqual(server.get(f"/api/v1/traces/{rows[0]}").status, 503))
+        asked.start()
+        time.sleep(0.5)
+        begun = time.monotonic()
+        self.assertEqual(server.terminate(timeout=60), 0)
+        # requests in hand have 10 s; each question to the catalog waited 20 s more
+        self.assertLess(time.monotonic() - begun, 15)
+        asked.join()
+
     def test_uploads_while_postgresql_restarts_lose_nothing_and_come_once(self):
         server = self.serve("--catalog", self.url)
         acknowledged, refused, ends = [], [], threading.Event()
@@ -193,7 +209,7 @@ class Serve(unittest.TestCase):
                 postgres.sql("DROP TRIGGER hold_up ON traces", self.name)
                 postgres.sql(f"ALTER DATABASE {self.name} CONNECTION LIMIT -1")
                 asked.join(120)
-                self.assertEqual(replies[0].status, 500, replies[0].body)
+                self.assertEqual(replies[0].status, 503, replies[0].body)
                 self.assertIn("the change was not made", replies[0].json()["error"]["message"])
         harness.wait_for(lambda: len(server.api("/traces")["traces"]) == 1)
         self.assertEqual(server.wait_ready(server.upload(harness.make_trace(steps=6), "lost1"))["state"], "ready")
@@ -221,7 +237,7 @@ class Serve(unittest.TestCase):
             self.assertEqual(replies, [])
             wire.let_go.set()
             asked.join(60)
-            self.assertEqual(replies[0].status, 500, replies[0].body)
+            self.assertEqual(replies[0].status, 503, replies[0].body)
         harness.wait_for(lambda: sorted(row["name"] for row in server.api("/traces")["traces"]) == ["a", "made1", "made2"])
         self.assertEqual(postgres.sql("SELECT count(*) FROM catalog_commits", self.name), "1")
 

@@ -221,6 +221,30 @@ START_TEST(a_lost_connection_is_made_again)
 }
 END_TEST
 
+START_TEST(who_stopped_in_a_transaction_keeps_nobody_waiting)
+{
+    struct lac_store *store = open_store();
+    struct lac_store *stopped = open_store();
+    struct lac_error error = {0};
+    int64_t id = 0;
+    enum lac_status status;
+
+    ck_assert_int_eq(lac_db_begin(stopped->catalog, true, &error), LAC_OK);
+    ck_assert_int_eq(lac_catalog_project(stopped->catalog, "p", &id, &error), LAC_OK);
+    status = lac_catalog_change_alone(store->catalog, false,
+                                      "INSERT INTO projects(name, created_ms) VALUES(?1, 1)",
+                                      (const char *const[]){"p"}, 1, NULL, &error);
+    ck_assert_msg(status == LAC_OK, "%s", error.message);
+    /* when it goes on, it learns that nothing of it was kept */
+    ck_assert_int_eq(lac_catalog_project(stopped->catalog, "q", &id, &error), LAC_ERR_IO);
+    ck_assert_int_eq(lac_db_end(stopped->catalog, LAC_OK, &error), LAC_ERR_IO);
+    ck_assert_int_eq(lac_catalog_number(stopped->catalog, "seq", "x", &id, &error),
+                     LAC_ERR_NOT_FOUND);
+    lac_store_close(stopped);
+    lac_store_close(store);
+}
+END_TEST
+
 START_TEST(each_connection_keeps_the_number_of_its_last_commit_and_old_ones_are_forgotten)
 {
     struct lac_store *store = open_store();
@@ -423,6 +447,7 @@ int main(void)
     tcase_add_test(cases, a_place_that_is_none_is_an_error);
     if (!catalog_is_file()) {
         tcase_add_test(cases, a_lost_connection_is_made_again);
+        tcase_add_test(cases, who_stopped_in_a_transaction_keeps_nobody_waiting);
         tcase_add_test(
             cases, each_connection_keeps_the_number_of_its_last_commit_and_old_ones_are_forgotten);
         tcase_add_test(cases, a_newer_catalog_and_a_strange_one_are_refused);

@@ -329,7 +329,12 @@ enum lac_status lac_db_copy(struct lac_db *from, struct lac_db *to,
     if (status == LAC_OK) {
         struct lac_error ignored;
 
-        status = lac_db_begin(to, true, reterr);
+        if (lac_db_sqlite(from) == NULL) { /* while the rows of a large table are written */
+            status = lac_db_run(from, "SET LOCAL idle_in_transaction_session_timeout = 0", reterr);
+        }
+        if (status == LAC_OK) {
+            status = lac_db_begin(to, true, reterr);
+        }
         if (status == LAC_OK) {
             status = lac_db_end(to, copy_all(copy), reterr);
         }

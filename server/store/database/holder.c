@@ -361,6 +361,7 @@ void lac_hold_stop(struct lac_hold *hold)
     hold->is_stopping = true;
     (void)pthread_cond_signal(&hold->wake);
     (void)pthread_mutex_unlock(&hold->lock);
+    lac_db_stop_waiting(hold->db);
     (void)pthread_join(hold->thread, NULL);
     /* where it fails the others wait for LAC_HOLD_MS */
     (void)write_text(hold->db,

@@ -2,17 +2,16 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/encode.h"
-#include "collector/base/monotonic.h"
 #include "collector/base/utf8.h"
 #include "server/store/database/database_private.h"
 #include "server/store/database/dialect.h"
 #include "server/store/database/libpq.h"
+#include "server/store/database/postgres_connection.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,27 +20,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/types.h>
-#include <time.h>
 
-enum { NUMBER_BYTES = 32, RETRY_MS = 100, SQLSTATE_LENGTH = 5, RANDOM_BYTES = 16 };
+enum { NUMBER_BYTES = 32 };
 
 #define BEGIN_LOCKED                                                                               \
     "BEGIN ISOLATION LEVEL READ COMMITTED; LOCK TABLE catalog_version IN EXCLUSIVE MODE;"
-
-struct postgres_db {
-    struct lac_db base;
-    struct lac_libpq pq;
-    struct pg_conn *conn;
-    bool is_in_transaction;
-    char identity[LAC_BASE32_TEXT_BYTES(
-        RANDOM_BYTES)];          /**< by which the catalog knows its commits */
-    int64_t commit_count;        /**< the number of the one that was tried last */
-    char owner[LAC_OWNER_BYTES]; /**< who has to be the owner to write; "": nobody */
-    bool only_reads;             /**< another server writes */
-    bool hears_traces;           /**< listens to LAC_DB_TRACE_CHANNEL, too */
-    int changed_rows;            /**< by the last statement that changes */
-    int64_t version;             /**< counts the changes of others that were heard of */
-};
 
 struct parameter {
     unsigned type;
@@ -67,180 +50,19 @@ struct postgres_statement {
     int blob_count;
 };
 
-static struct postgres_db *postgres_of(struct lac_db *db)
-{
-    return (struct postgres_db *)db;
-}
-
 static struct postgres_statement *inner(struct lac_statement *statement)
 {
     return (struct postgres_statement *)statement;
 }
 
-static int64_t now_ms(void)
-{
-    return (int64_t)(lac_monotonic_ns() / 1000000);
-}
-
-static void pause_ms(int64_t ms)
-{
-    struct timespec rest = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
-    }
-}
-
-/* -- what went wrong --------------------------------------------------------------------------- */
-
-static bool is_connected(const struct postgres_db *db)
-{
-    return db->conn != NULL && db->pq.status(db->conn) == LAC_PQ_CONNECTION_OK;
-}
-
-static const char *sqlstate_of(const struct postgres_db *db, const struct pg_result *result)
-{
-    const char *const state = result != NULL ? db->pq.error_field(result, LAC_PQ_SQLSTATE) : NULL;
-
-    return state != NULL ? state : "";
-}
-
-/** Whether the server, or the way to it, went away. */
-static bool is_lost(const struct postgres_db *db, const struct pg_result *result)
-{
-    return !is_connected(db) || strncmp(sqlstate_of(db, result), "57P0", 4) == 0 ||
-           strncmp(sqlstate_of(db, result), "08", 2) == 0;
-}
-
-/** The first line of what libpq says of the connection: it names the host and the user. */
-static enum lac_status fail_connection(const struct postgres_db *db, const char *what,
-                                       struct lac_error *reterr)
-{
-    const char *const said = db->conn != NULL ? db->pq.error_message(db->conn) : "out of memory";
-
-    errno = ECONNRESET; /* lac_fail() keeps it: another try may find PostgreSQL there again */
-    return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %.*s", what, (int)strcspn(said, "\n"),
-                    said[0] != '\0' ? said : "PostgreSQL does not answer");
-}
-
-static enum lac_status fail(const struct postgres_db *db, const struct pg_result *result,
-                            struct lac_error *reterr)
-{
-    const char *const state = sqlstate_of(db, result);
-    const char *const said = result != NULL ? db->pq.error_field(result, LAC_PQ_MESSAGE) : NULL;
-
-    if (result == NULL || said == NULL || is_lost(db, result)) {
-        return fail_connection(db, "the connection to the catalog was lost", reterr);
-    }
-    if (strcmp(state, "53100") == 0) {
-        errno = ENOSPC;
-        return lac_fail(reterr, LAC_ERR_NO_SPACE, 0,
-                        "catalog: PostgreSQL says that its disk is full: make room there");
-    }
-    if (strcmp(state, "53200") == 0) {
-        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "catalog: PostgreSQL is out of memory");
-    }
-    return lac_fail(reterr, strncmp(state, "XX", 2) == 0 ? LAC_ERR_CORRUPT : LAC_ERR_IO, 0,
-                    "catalog: PostgreSQL says: %s (%.*s)", said, SQLSTATE_LENGTH, state);
-}
-
-/* -- the connection ---------------------------------------------------------------------------- */
-
-static bool is_done(const struct postgres_db *db, const struct pg_result *result)
-{
-    const int status = result != NULL ? db->pq.result_status(result) : -1;
-
-    return status == LAC_PQ_EMPTY || status == LAC_PQ_COMMAND_OK || status == LAC_PQ_TUPLES_OK;
-}
-
-static void be_quiet(void *context, const char *line)
-{
-    (void)context;
-    (void)line;
-}
-
-/** What every new connection is told. */
-static enum lac_status set_up(struct postgres_db *db, struct lac_error *reterr)
-{
-    struct pg_result *const result =
-        db->pq.exec(db->conn, "SET lock_timeout = '15s'; SET bytea_output = hex;"
-                              "SET extra_float_digits = 1; LISTEN lacuna_catalog");
-    enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
-
-    db->pq.clear(result);
-    if (status == LAC_OK && db->hears_traces) {
-        status = lac_db_run_postgres(&db->base, "LISTEN " LAC_DB_TRACE_CHANNEL, reterr);
-    }
-    return status;
-}
-
-/** Another connection in place of a lost one, within the time. */
-static enum lac_status reconnect(struct postgres_db *db, int64_t until_ms, struct lac_error *reterr)
-{
-    for (;;) {
-        enum lac_status status = LAC_ERR_IO;
-
-        db->pq.reset(db->conn);
-        db->version++; /* whoever changed something meanwhile was not heard */
-        if (is_connected(db)) {
-            status = set_up(db, reterr);
-        }
-        if (status == LAC_OK) {
-            return LAC_OK;
-        }
-        if (now_ms() >= until_ms) {
-            return fail_connection(db, "the catalog cannot be reached", reterr);
-        }
-        pause_ms(RETRY_MS);
-    }
-}
-
-/** Run what may be run again: outside of a transaction, and changing nothing that stays. */
-static enum lac_status run_patiently(struct postgres_db *db, const char *sql,
-                                     struct pg_result **ret_result, struct lac_error *reterr)
-{
-    const int64_t until_ms = now_ms() + LAC_POSTGRES_PATIENCE_MS;
-    enum lac_status status = LAC_OK;
-
-    *ret_result = NULL;
-    for (;;) {
-        if (!is_connected(db)) {
-            status = reconnect(db, until_ms, reterr);
-        }
-        if (status != LAC_OK) {
-            return status;
-        }
-        *ret_result = db->pq.exec(db->conn, sql);
-        if (is_done(db, *ret_result)) {
-            return LAC_OK;
-        }
-        if (!is_lost(db, *ret_result)) {
-            status = fail(db, *ret_result, reterr);
-        } else {
-            status = reconnect(db, until_ms, reterr);
-        }
-        db->pq.clear(*ret_result);
-        *ret_result = NULL;
-    }
-}
-
 static void close_connection(struct lac_db *base)
 {
-    struct postgres_db *const db = postgres_of(base);
+    struct postgres_db *const db = lac_postgres_of(base);
 
     if (db->conn != NULL) {
         db->pq.finish(db->conn);
     }
     free(db);
-}
-
-enum lac_status lac_db_run_postgres(struct lac_db *base, const char *sql, struct lac_error *reterr)
-{
-    struct postgres_db *const db = postgres_of(base);
-    struct pg_result *const result = db->pq.exec(db->conn, sql);
-    const enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
-
-    db->pq.clear(result);
-    return status;
 }
 
 static enum lac_status run(struct lac_db *base, const char *sql, struct lac_error *reterr)
@@ -260,7 +82,7 @@ static enum lac_status run(struct lac_db *base, const char *sql, struct lac_erro
 
 static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error *reterr)
 {
-    struct postgres_db *const db = postgres_of(base);
+    struct postgres_db *const db = lac_postgres_of(base);
     struct pg_result *result = NULL;
     enum lac_status status;
 
@@ -271,7 +93,8 @@ static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error
     }
     /* all are durable: it may crash while this process goes on and counts on what it has written */
     (void)durable;
-    status = run_patiently(db, BEGIN_LOCKED "SELECT owner FROM catalog_version", &result, reterr);
+    status = lac_postgres_run_patiently(db, BEGIN_LOCKED "SELECT owner FROM catalog_version",
+                                        &result, reterr);
     if (status == LAC_OK && db->owner[0] != '\0' &&
         (db->pq.row_count(result) != 1 || strcmp(db->pq.value(result, 0, 0), db->owner) != 0)) {
         db->pq.clear(result);
@@ -289,7 +112,7 @@ static enum lac_status begin(struct lac_db *base, bool durable, struct lac_error
 
 void lac_db_fence(struct lac_db *db, const char *owner)
 {
-    struct postgres_db *const own = postgres_of(db);
+    struct postgres_db *const own = lac_postgres_of(db);
 
     assert(strlen(owner) < sizeof(own->owner));
     (void)snprintf(own->owner, sizeof(own->owner), "%s", owner);
@@ -297,7 +120,7 @@ void lac_db_fence(struct lac_db *db, const char *owner)
 
 void lac_db_only_read(struct lac_db *db)
 {
-    postgres_of(db)->only_reads = true;
+    lac_postgres_of(db)->only_reads = true;
 }
 
 static enum lac_status look_for_commit(struct postgres_db *db, const char *before, bool *ret_is,
@@ -310,7 +133,7 @@ static enum lac_status look_for_commit(struct postgres_db *db, const char *befor
     (void)snprintf(sql, sizeof(sql),
                    "%sSELECT 1 FROM catalog_commits WHERE connection = '%s' AND number = %" PRId64,
                    before, db->identity, db->commit_count);
-    status = run_patiently(db, sql, &result, reterr);
+    status = lac_postgres_run_patiently(db, sql, &result, reterr);
     *ret_is = status == LAC_OK && db->pq.row_count(result) == 1;
     db->pq.clear(result);
     db->pq.clear(db->pq.exec(db->conn, "ROLLBACK"));
@@ -329,7 +152,7 @@ static enum lac_status ask_for_commit(struct postgres_db *db, struct lac_error *
     bool is_made = false;
     enum lac_status status = look_for_commit(db, BEGIN_LOCKED, &is_made, reterr);
 
-    if (status != LAC_OK && is_connected(db) &&
+    if (status != LAC_OK && lac_postgres_is_connected(db) &&
         look_for_commit(db, "", &is_made, &ignored) == LAC_OK && is_made) {
         return LAC_OK; /* it has ended, and another one holds the lock for long */
     }
@@ -363,12 +186,13 @@ static struct pg_result *send_commit(struct postgres_db *db)
 
 static enum lac_status commit(struct lac_db *base, struct lac_error *reterr)
 {
-    struct postgres_db *const db = postgres_of(base);
+    struct postgres_db *const db = lac_postgres_of(base);
     struct pg_result *const result = send_commit(db);
     enum lac_status status = LAC_OK;
 
-    if (!is_done(db, result)) {
-        status = is_lost(db, result) ? LAC_ERR_NOT_FOUND : fail(db, result, reterr);
+    if (!lac_postgres_is_done(db, result)) {
+        status = lac_postgres_is_lost(db, result) ? LAC_ERR_NOT_FOUND
+                                                  : lac_postgres_fail(db, result, reterr);
     } else if (strcmp(db->pq.command_tag(result), "COMMIT") != 0) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "catalog: PostgreSQL has taken a change back");
     }
@@ -385,7 +209,7 @@ static enum lac_status commit(struct lac_db *base, struct lac_error *reterr)
 
 static void roll_back(struct lac_db *base)
 {
-    struct postgres_db *const db = postgres_of(base);
+    struct postgres_db *const db = lac_postgres_of(base);
 
     if (db->is_in_transaction) {
         db->is_in_transaction = false;
@@ -395,15 +219,15 @@ static void roll_back(struct lac_db *base)
 
 static int changes(struct lac_db *base)
 {
-    return postgres_of(base)->changed_rows;
+    return lac_postgres_of(base)->changed_rows;
 }
 
 static int64_t data_version(struct lac_db *base)
 {
-    struct postgres_db *const db = postgres_of(base);
+    struct postgres_db *const db = lac_postgres_of(base);
     struct lac_pq_notice *notice;
 
-    if (is_connected(db) && db->pq.consume_input(db->conn) == 0) {
+    if (lac_postgres_is_connected(db) && db->pq.consume_input(db->conn) == 0) {
         db->version++;
     }
     while ((notice = db->pq.notifies(db->conn)) != NULL) {
@@ -413,39 +237,6 @@ static int64_t data_version(struct lac_db *base)
         db->pq.freemem(notice);
     }
     return db->version;
-}
-
-enum lac_status lac_db_hear(struct lac_db *base, int wait_ms,
-                            void (*hear)(void *context, const char *channel, const char *text),
-                            void *context, struct lac_error *reterr)
-{
-    struct postgres_db *const db = postgres_of(base);
-    struct lac_pq_notice *notice;
-    enum lac_status status = LAC_OK;
-
-    if (!is_connected(db) || !db->hears_traces) {
-        const bool was_lost = db->hears_traces;
-
-        db->hears_traces = true;
-        status = was_lost ? reconnect(db, now_ms(), reterr) : set_up(db, reterr);
-        if (status == LAC_OK) {
-            hear(context, "", "");
-        }
-    }
-    if (status != LAC_OK) {
-        return status;
-    }
-    struct pollfd wait = {.fd = db->pq.socket(db->conn), .events = POLLIN};
-
-    (void)poll(&wait, 1, wait_ms);
-    if (db->pq.consume_input(db->conn) == 0) {
-        return fail_connection(db, "the connection to the catalog was lost", reterr);
-    }
-    while ((notice = db->pq.notifies(db->conn)) != NULL) {
-        hear(context, notice->channel, notice->text != NULL ? notice->text : "");
-        db->pq.freemem(notice);
-    }
-    return LAC_OK;
 }
 
 static bool is_current(struct lac_db *base)
@@ -523,21 +314,21 @@ static struct pg_result *send(const struct postgres_statement *statement)
 static enum lac_status execute(struct postgres_statement *statement, struct lac_error *reterr)
 {
     struct postgres_db *const db = statement->db;
-    const int64_t until_ms = now_ms() + LAC_POSTGRES_PATIENCE_MS;
+    const int64_t until_ms = lac_postgres_patience_ms();
     enum lac_status status = LAC_OK;
 
     if (statement->is_short_of_memory) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     for (;;) {
-        if (!db->is_in_transaction && !is_connected(db)) {
-            status = reconnect(db, until_ms, reterr);
+        if (!db->is_in_transaction && !lac_postgres_is_connected(db)) {
+            status = lac_postgres_reconnect(db, until_ms, reterr);
         }
         if (status != LAC_OK) {
             return status;
         }
         statement->result = send(statement);
-        if (is_done(db, statement->result)) {
+        if (lac_postgres_is_done(db, statement->result)) {
             statement->row = -1;
             statement->row_count = db->pq.row_count(statement->result);
             if (db->pq.result_status(statement->result) == LAC_PQ_COMMAND_OK) {
@@ -545,10 +336,11 @@ static enum lac_status execute(struct postgres_statement *statement, struct lac_
             }
             return LAC_OK;
         }
-        if (db->is_in_transaction || !statement->is_query || !is_lost(db, statement->result)) {
-            status = fail(db, statement->result, reterr);
+        if (db->is_in_transaction || !statement->is_query ||
+            !lac_postgres_is_lost(db, statement->result)) {
+            status = lac_postgres_fail(db, statement->result, reterr);
         } else {
-            status = reconnect(db, until_ms, reterr);
+            status = lac_postgres_reconnect(db, until_ms, reterr);
         }
         db->pq.clear(statement->result);
         statement->result = NULL;
@@ -775,7 +567,7 @@ static enum lac_status prepare(struct lac_db *base, const char *sql,
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     made->base.driver = &driver;
-    made->db = postgres_of(base);
+    made->db = lac_postgres_of(base);
     made->is_query = strncmp(sql, "SELECT", 6) == 0 || strncmp(sql, "WITH", 4) == 0;
     made->sql = lac_dialect_postgres(sql, &made->parameter_count);
     made->parameters = calloc((size_t)made->parameter_count + 1, sizeof(*made->parameters));
@@ -797,53 +589,15 @@ bool lac_db_is_postgres(const char *address)
            (strchr(address, '=') != NULL && strcspn(address, "=") < strcspn(address, ":/"));
 }
 
-/** Refuse what cannot hold the catalog; make what is missing. */
-static enum lac_status make_place(struct postgres_db *db, struct lac_error *reterr)
+static void be_quiet(void *context, const char *line)
 {
-    struct pg_result *const result =
-        db->pq.exec(db->conn, "SELECT current_setting('server_encoding'), current_schema(),"
-                              " current_setting('search_path')");
-    enum lac_status status = is_done(db, result) ? LAC_OK : fail(db, result, reterr);
-    char sql[128];
-
-    if (status == LAC_OK && strcmp(db->pq.value(result, 0, 0), "UTF8") != 0) {
-        status = lac_fail(reterr, LAC_ERR_IO, 0,
-                          "the catalog's database is in %s: make one with ENCODING 'UTF8'",
-                          db->pq.value(result, 0, 0));
-    }
-    if (status == LAC_OK && db->pq.is_null(result, 0, 1) != 0) {
-        const char *const path = db->pq.value(result, 0, 2);
-        const size_t length = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789_");
-
-        if (length == 0 || path[length] != '\0' || length > 60) {
-            status = lac_fail(reterr, LAC_ERR_IO, 0,
-                              "none of the schemas of the catalog's search_path is there");
-        } else {
-            (void)snprintf(sql, sizeof(sql), "CREATE SCHEMA IF NOT EXISTS \"%s\"", path);
-            status = lac_db_run_postgres(&db->base, sql, reterr);
-        }
-    }
-    db->pq.clear(result);
-    return status == LAC_OK
-               ? lac_db_run_postgres(
-                     &db->base,
-                     /* two that find nothing there would make it twice, of which one fails */
-                     "SELECT pg_advisory_xact_lock(8102736455);"
-                     "CREATE TABLE IF NOT EXISTS catalog_version(one INT PRIMARY KEY CHECK(one = 1)"
-                     ", version BIGINT NOT NULL, owner TEXT NOT NULL);"
-                     "INSERT INTO catalog_version VALUES(1, 0, '') ON CONFLICT DO NOTHING;"
-                     "CREATE TABLE IF NOT EXISTS catalog_holder(one INT PRIMARY KEY CHECK(one = 1)"
-                     ", node TEXT NOT NULL, held TIMESTAMPTZ,"
-                     " is_arriving BIGINT NOT NULL DEFAULT 0);"
-                     "CREATE TABLE IF NOT EXISTS catalog_commits(connection TEXT PRIMARY KEY,"
-                     " number BIGINT NOT NULL, made TIMESTAMPTZ NOT NULL)",
-                     reterr)
-               : status;
+    (void)context;
+    (void)line;
 }
 
 static enum lac_status name_connection(struct postgres_db *db, struct lac_error *reterr)
 {
-    uint8_t random[RANDOM_BYTES];
+    uint8_t random[LAC_POSTGRES_IDENTITY_BYTES];
 
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "no random numbers: %s", strerror(errno));
@@ -879,16 +633,16 @@ enum lac_status lac_db_connect(const char *address, struct lac_db **ret_db,
     }
     if (status == LAC_OK) {
         db->conn = db->pq.connect(keywords, values, 1);
-        if (!is_connected(db)) {
-            status = fail_connection(db, "cannot open the catalog", reterr);
+        if (!lac_postgres_is_connected(db)) {
+            status = lac_postgres_fail_connection(db, "cannot open the catalog", reterr);
         }
     }
     if (status == LAC_OK) {
         (void)db->pq.set_notice_processor(db->conn, be_quiet, NULL);
-        status = set_up(db, reterr);
+        status = lac_postgres_set_up(db, reterr);
     }
     if (status == LAC_OK) {
-        status = make_place(db, reterr);
+        status = lac_postgres_make_place(db, reterr);
     }
     if (status != LAC_OK) {
         close_connection(&db->base);

@@ -38,6 +38,11 @@ void lac_db_fence(struct lac_db *db, const char *owner);
 /** From now on no transaction that writes begins: LAC_ERR_BUSY. `db` is one of lac_db_connect(). */
 void lac_db_only_read(struct lac_db *db);
 
+/** From now on PostgreSQL is waited for no longer: one more try is made where it is away, and what is
+ *  asked after that fails at once. For ending; from any thread, also while another one waits. `db` is
+ *  one of lac_db_connect(). */
+void lac_db_stop_waiting(struct lac_db *db);
+
 /** Where the holder of a catalog says which trace has changed. */
 #define LAC_DB_TRACE_CHANNEL "lacuna_trace"
 
