@@ -113,10 +113,11 @@ START_TEST(a_step_needs_all_its_batches)
             at += 13000;
         }
     }
-    sheet_diagnose(NULL, 8);
+    sheet_diagnose("{\"lacuna\":{\"settings\":{\"batch_size\":32}}}", 8);
     ck_assert_int_eq(analysis->loader.fetch_mean_ns, 8000000);
     ck_assert_int_eq(analysis->loader.batches_per_step, 4);
     ck_assert_int_eq(analysis->needs.data_ns, 32000000);
+    ck_assert_double_eq_tol(analysis->throughput_per_s, 4 * 32 / 0.052, 50.0);
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 2); /* 1.15 x 32 ms / 20 ms */
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "num_workers=2"));
     ck_assert_str_eq(analysis->findings[0].wrong_if,
@@ -159,6 +160,35 @@ START_TEST(a_step_may_ask_two_loaders)
 END_TEST
 
 /** Without marks: 12 steps of 15 ms train, then 30 batches of 7 ms validate, three times. */
+/** 20 steps that wait `own` us (0: not at all) and compute 5 ms, beside a thread of the same process that
+ *  waits 4 ms for each batch and copies it to the device. */
+static void draw_with_a_prefetcher(int own)
+{
+    sheet_blank();
+    for (int step = 0; step < 20; step++) {
+        const double at = step * (own + 5000.0);
+        sheet_add("main range %.0f %d ProfilerStep#%d\n", at, own + 5000, step);
+        if (own > 0) {
+            sheet_add("main range %.0f %d %s\n", at, own, WITH_WORKERS);
+        }
+        compute(at + own, true);
+        sheet_add("ahead range %.0f 4000 %s\n", at, WITH_WORKERS);
+        sheet_add("ahead call %.0f 20 #%u cudaMemcpyAsync\n", at + 4000, ++sheet_corr);
+        sheet_add("gpu0.9 copy %.0f 500 #%u HtoD pinned 1000000\n", at + 4010, sheet_corr);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(waits_of_a_thread_that_fetches_ahead_are_no_waits_of_the_training)
+{
+    draw_with_a_prefetcher(500);
+    ck_assert_int_eq(analysis->loader.wait_ns, 20 * 500000);
+    ck_assert_uint_eq(analysis->loader.batch_count, 20);
+    draw_with_a_prefetcher(0); /* they are all that tells of the loader */
+    ck_assert_int_eq(analysis->loader.wait_ns, 20 * 4000000);
+}
+END_TEST
+
 START_TEST(a_validation_may_take_more_batches_than_the_training)
 {
     double at = 0.0;
@@ -254,6 +284,7 @@ int main(void)
     tcase_add_test(tests, a_step_needs_all_its_batches);
     tcase_add_test(tests, a_wait_before_the_first_operation_is_no_part_of_the_step_without);
     tcase_add_test(tests, a_step_may_ask_two_loaders);
+    tcase_add_test(tests, waits_of_a_thread_that_fetches_ahead_are_no_waits_of_the_training);
     tcase_add_test(tests, a_validation_may_take_more_batches_than_the_training);
     tcase_add_test(tests, workers_that_start_for_every_epoch_show_without_batch_numbers);
     tcase_add_test(tests, one_thread_that_pins_is_the_pace);

@@ -216,7 +216,12 @@ struct lac_facts {
 };
 
 /** Bits of track_flags. */
-enum { LAC_TRACK_HAS_GPU = 1, LAC_TRACK_LAUNCHES = 2, LAC_TRACK_TRAINS = 4 };
+enum {
+    LAC_TRACK_HAS_GPU = 1,
+    LAC_TRACK_LAUNCHES = 2, /**< any operation of a device */
+    LAC_TRACK_TRAINS = 4,   /**< has steps or waits for batches */
+    LAC_TRACK_COMPUTES = 8, /**< launches kernels */
+};
 
 /* scan_slices.c: one pass over all slices: names, kernels, host activity */
 LAC_MUST_USE enum lac_status lac_scan_slices(struct lac_facts *facts);

@@ -734,19 +734,34 @@ static void keep_own_marks(const struct lac_facts *facts, struct lac_marks *mark
     marks->count = has_own ? kept : marks->count;
 }
 
+/** Waits of the threads that compute, where some of these wait: another one of the process that takes
+ *  batches from a loader fills a queue, and does not hold the training up by itself. Where it alone
+ *  waits, its waits are all that is known. */
+static void keep_training_waits(struct lac_facts *facts)
+{
+    struct lac_marks *waits = &facts->wait_marks;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < waits->count; i++) {
+        if (facts->track_flags[track_of_mark(facts, &waits->at[i])] & LAC_TRACK_COMPUTES) {
+            waits->at[kept++] = waits->at[i];
+        }
+    }
+    waits->count = kept > 0 ? kept : waits->count;
+}
+
 enum lac_status lac_main_host_follow(struct lac_facts *facts)
 {
     struct lac_marks *const all[] = {&facts->wait_marks, &facts->step_like_marks,
                                      &facts->optimizer_marks, &facts->other_work_marks,
                                      &facts->alloc_marks};
-    if (facts->host_count < 2) {
-        return LAC_OK;
-    }
     const uint64_t wait_count = facts->wait_marks.count;
-    for (size_t i = 0; i < LAC_COUNT_OF(all); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(all) && facts->host_count > 1; i++) {
         keep_own_marks(facts, all[i], true);
     }
-    keep_own_marks(facts, &facts->step_marks, false);
+    if (facts->host_count > 1) {
+        keep_own_marks(facts, &facts->step_marks, false);
+    }
+    keep_training_waits(facts);
     if (facts->wait_marks.count == wait_count) {
         return LAC_OK;
     }

@@ -142,8 +142,11 @@ static enum lac_status scan_track(struct lac_facts *facts, uint32_t track)
             flags |= LAC_TRACK_HAS_GPU;
         } else if (kind == LAC_SLICE_API) {
             facts->has_api = true;
-            if (slices->link[i] != LAC_NONE) {
-                flags |= LAC_TRACK_LAUNCHES;
+            const uint32_t work = slices->link[i];
+            if (work != LAC_NONE) {
+                flags |= slices->kind[work] == LAC_SLICE_KERNEL
+                             ? LAC_TRACK_LAUNCHES | LAC_TRACK_COMPUTES
+                             : LAC_TRACK_LAUNCHES;
             }
         } else if (kind == LAC_SLICE_PYTHON) {
             facts->has_python = true;
