@@ -106,13 +106,12 @@ static void compare_throughput(const struct lac_analysis *a, const struct lac_an
     for (int i = 0; i < 2; i++) {
         bool has_steps = sides[i]->step_mean_ns != LAC_UNKNOWN_NS && sides[i]->step_mean_ns > 0 &&
                          isfinite(sides[i]->throughput_per_s);
-        comparison->throughput_per_s[i] = is_same_unit ? sides[i]->throughput_per_s
-                                          : has_steps  ? 1e9 / (double)sides[i]->step_mean_ns
-                                                       : (double)NAN;
-        if (strcmp(comparison->throughput_unit, "samples") == 0 &&
-            lac_compare_batches_differ(a, b)) {
-            comparison->throughput_per_s[i] *= lac_compare_batches(sides[i]);
-        }
+        const double steps_per_s = has_steps ? 1e9 / (double)sides[i]->step_mean_ns : (double)NAN;
+        const bool is_samples = strcmp(comparison->throughput_unit, "samples") == 0;
+        comparison->throughput_per_s[i] =
+            is_samples     ? steps_per_s * lac_compare_samples(sides[i], sides[1 - i])
+            : is_same_unit ? sides[i]->throughput_per_s
+                           : steps_per_s;
     }
 }
 

@@ -250,20 +250,18 @@ static enum lac_status judge(const struct sample *a, const struct sample *b,
     return status;
 }
 
-/** Below 0 unknown. How many batches a step takes counts where the other's takes more or fewer. */
-static double samples_of_step(const struct lac_analysis *analysis, const struct lac_analysis *other)
+double lac_compare_samples(const struct lac_analysis *analysis, const struct lac_analysis *other)
 {
-    uint32_t batches =
-        lac_compare_batches_differ(analysis, other) ? lac_compare_batches(analysis) : 1;
-    return (double)analysis->batch_size * batches;
+    const bool are_known = lac_step_batches(analysis) > 0 && lac_step_batches(other) > 0;
+    return (double)analysis->batch_size * (are_known ? lac_step_batches(analysis) : 1);
 }
 
 enum lac_status lac_compare_noise(const struct lac_compare_side *a,
                                   const struct lac_compare_side *b,
                                   struct lac_comparison *comparison)
 {
-    double batch_a = samples_of_step(a->analysis, b->analysis);
-    double batch_b = samples_of_step(b->analysis, a->analysis);
+    double batch_a = lac_compare_samples(a->analysis, b->analysis);
+    double batch_b = lac_compare_samples(b->analysis, a->analysis);
     bool is_per_sample = batch_a > 0.0 && batch_b > 0.0 && batch_a != batch_b;
     comparison->basis = is_per_sample ? LAC_COMPARE_PER_SAMPLE : LAC_COMPARE_PER_STEP;
     struct sample samples[2] = {0};

@@ -24,11 +24,11 @@ LAC_MUST_USE enum lac_status lac_compare_ends(const struct lac_model *model,
 LAC_MUST_USE enum lac_status lac_compare_programs(const struct lac_compare_side sides[2],
                                                   struct lac_comparison *comparison);
 
-/** Batches that a step takes: several where it is an update with accumulated gradients; 0 unknown. */
-uint32_t lac_compare_batches(const struct lac_analysis *analysis);
-
 /** Whether a step of one takes more batches than one of the other, as far as is known. */
 bool lac_compare_batches_differ(const struct lac_analysis *a, const struct lac_analysis *b);
+
+/** Samples that a step takes, of all its batches where both of the two are known; below 0 unknown. */
+double lac_compare_samples(const struct lac_analysis *analysis, const struct lac_analysis *other);
 
 /** What the two are to each other: fills relation. */
 void lac_compare_relate(const struct lac_compare_side sides[2], struct lac_comparison *comparison);

@@ -211,15 +211,10 @@ static void refuse(struct lac_comparison *comparison, enum lac_compare_refusal r
     comparison->why_not = why_not;
 }
 
-uint32_t lac_compare_batches(const struct lac_analysis *analysis)
-{
-    return analysis->is_step_micro ? 1 : analysis->micro_step_count;
-}
-
 bool lac_compare_batches_differ(const struct lac_analysis *a, const struct lac_analysis *b)
 {
-    uint32_t of_a = lac_compare_batches(a);
-    uint32_t of_b = lac_compare_batches(b);
+    uint32_t of_a = lac_step_batches(a);
+    uint32_t of_b = lac_step_batches(b);
     return of_a > 0 && of_b > 0 && of_a != of_b;
 }
 
@@ -271,8 +266,8 @@ enum lac_status lac_compare_programs(const struct lac_compare_side sides[2],
                lac_texts_add(texts,
                              "a step of A takes %s, of B %u, of unrecorded size: another amount of "
                              "work",
-                             lac_format_count(lac_compare_batches(a), "batch").text,
-                             (unsigned)lac_compare_batches(b)));
+                             lac_format_count(lac_step_batches(a), "batch").text,
+                             (unsigned)lac_step_batches(b)));
         return LAC_OK;
     }
     for (int i = 0; i < 2; i++) {

@@ -198,9 +198,9 @@ bool lac_find_energy(const struct lac_facts *facts, struct lac_finding *finding)
                             " Idle time accounts for about %s J: %s per step at %s W.",
                             lac_format_rate(idle_w * idle_ns / NS_PER_S).text,
                             lac_format_ns(lac_round(idle_ns)).text, lac_format_rate(idle_w).text);
-    const char *samples = analysis->batch_size > 0
+    const char *samples = isfinite(lac_step_samples(analysis))
                               ? lac_texts_add(&analysis->texts, ", %.2g J per sample",
-                                              joules / steps / (double)analysis->batch_size)
+                                              joules / steps / lac_step_samples(analysis))
                               : "";
     finding->why =
         lac_texts_add(&analysis->texts, "From the GPU's energy counter over %.0f s (%s%s).%s",

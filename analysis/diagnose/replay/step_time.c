@@ -409,9 +409,10 @@ enum lac_status lac_step_time_measure(struct lac_facts *facts)
     if (analysis->step_kept_count > 0 && analysis->step_mean_ns >= STEP_LEAST_NS) {
         analysis->throughput_per_s = 1e9 / (double)analysis->step_mean_ns;
         analysis->batch_size = facts->settings.batch_size;
-        if (analysis->batch_size != LAC_UNKNOWN_NS) {
+        const double samples = lac_step_samples(analysis);
+        if (isfinite(samples)) {
             analysis->throughput_unit = "samples";
-            analysis->throughput_per_s *= (double)analysis->batch_size;
+            analysis->throughput_per_s *= samples;
         }
     }
     bool can_tell = analysis->step_kept_count > 0 && analysis->step_mean_ns >= STEP_LEAST_NS &&

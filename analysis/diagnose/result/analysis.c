@@ -213,6 +213,20 @@ const char *lac_loop_unit(const struct lac_analysis *analysis)
     return repeats ? analysis->partition.per : "step";
 }
 
+uint32_t lac_step_batches(const struct lac_analysis *analysis)
+{
+    return analysis->is_step_micro ? 1 : analysis->micro_step_count;
+}
+
+double lac_step_samples(const struct lac_analysis *analysis)
+{
+    const double summed_up = lac_step_batches(analysis);
+    const double waited_for = fmax(1.0, analysis->loader.batches_per_step);
+    return analysis->batch_size > 0
+               ? (double)analysis->batch_size * (summed_up > 0.0 ? summed_up : waited_for)
+               : (double)NAN;
+}
+
 const char *lac_rate_unit(const struct lac_analysis *analysis)
 {
     if (strcmp(analysis->throughput_unit, "steps") != 0) {

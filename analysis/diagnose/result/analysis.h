@@ -542,6 +542,12 @@ double lac_not_computing_pct(const struct lac_analysis *analysis);
 /** What repeats, "step", "batch" or "iteration", and what its rate counts: "samples", "tokens", else that
  *  in the plural. */
 const char *lac_loop_unit(const struct lac_analysis *analysis);
+
+/** Batches that a step takes: several where it is an update with accumulated gradients; 0 unknown. */
+uint32_t lac_step_batches(const struct lac_analysis *analysis);
+
+/** Samples that a step takes: of all its batches, where their number is known. NaN unknown. */
+double lac_step_samples(const struct lac_analysis *analysis);
 const char *lac_rate_unit(const struct lac_analysis *analysis);
 /** The number of the verdict: the sum of its parts; LAC_UNKNOWN_NS without one. */
 int64_t lac_verdict_ns(const struct lac_analysis *analysis);

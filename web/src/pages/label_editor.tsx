@@ -1,6 +1,6 @@
 // What people say of a trace, edited where it stands.
 import type {JSX} from 'preact';
-import {useEffect, useRef, useState} from 'preact/hooks';
+import {useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {errorText} from '../api/client';
 import type {TraceInfo} from '../api/types';
 import {sentence} from '../base/format';
@@ -21,7 +21,7 @@ export function LabelEditor({trace}: {trace: TraceInfo}): JSX.Element {
   const [problem, setProblem] = useState('');
   const field = useRef<HTMLInputElement>(null);
   const busy = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const back = returnFocus();
     field.current?.select();
     return back;

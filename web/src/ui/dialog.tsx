@@ -1,8 +1,9 @@
 import type {ComponentChildren, JSX} from 'preact';
-import {useEffect, useRef} from 'preact/hooks';
+import {useLayoutEffect, useRef} from 'preact/hooks';
 import {IconClose} from './icons';
 
-/** @return brings the focus back to what has it now */
+/** For an effect of layout: after the next frame a quick user has gone on to what was opened.
+    @return brings the focus back to what has it now */
 export function returnFocus(): () => void {
   const opener = document.activeElement;
   return () => {
@@ -17,7 +18,7 @@ export function Dialog(props: {
   children: ComponentChildren;
 }): JSX.Element {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const back = returnFocus();
     ref.current?.showModal();
     return back;
