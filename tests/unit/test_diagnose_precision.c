@@ -146,6 +146,55 @@ START_TEST(kernels_of_the_first_tensor_cores_use_them)
 }
 END_TEST
 
+/** 12 steps of 8 products in single precision and 8 conversions of layout, 1 ms each, beside which
+ *  another stream works for `beside_us` from 100 us after their start on. */
+static void draw_beside(const char *beside, int beside_us)
+{
+    sheet_blank();
+    for (int step = 0; step < 12; step++) {
+        const double at = step * 16500.0;
+        sheet_add("main range %.0f 16500 ProfilerStep#%d\n", at, step);
+        for (int i = 0; i < 16; i++) {
+            sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", at + 10 + i * 20, ++sheet_corr);
+            sheet_add("gpu0.7 kernel %.0f 1000 #%u %s\n", at + 400 + i * 1000, sheet_corr,
+                      i % 2 == 0 ? "ampere_sgemm_128x64_tn" : "nchwToNhwcKernel");
+            if (beside_us > 0) {
+                sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", at + 16 + i * 20,
+                          ++sheet_corr);
+                sheet_add("gpu0.20 kernel %.0f %d #%u %s\n", at + 500 + i * 1000, beside_us,
+                          sheet_corr, beside);
+            }
+        }
+        sheet_add("main call %.0f 16000 cudaDeviceSynchronize\n", at + 410);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(what_runs_beside_a_kernel_does_not_make_it_free)
+{
+    static const struct {
+        const char *beside;
+        int us;
+        double of; /**< the part of a kernel that stays its own */
+    } cases[] = {
+        {"", 0, 1.0},
+        {"ncclDevKernel_AllReduce_Sum_f32_RING_LL", 20, 1.0},
+        {"ncclDevKernel_AllReduce_Sum_f32_RING_LL", 400, 1.0},           /* computing goes first */
+        {"void at::native::vectorized_elementwise_kernel<4>", 20, 0.99}, /* shared while both run */
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        draw_beside(cases[i].beside, cases[i].us);
+        const struct lac_finding *layout = sheet_finding("layout-conversion");
+        const struct lac_finding *unused = sheet_finding("tensor-cores-unused");
+        ck_assert_ptr_nonnull(layout);
+        ck_assert_ptr_nonnull(unused);
+        ck_assert_int_eq(layout->cost_ns_per_step, (int64_t)(cases[i].of * 8000000));
+        ck_assert_int_eq(unused->cost_ns_per_step, (int64_t)(cases[i].of * 8000000));
+        ck_assert_double_gt(layout->gain_mid_pct, 30.0);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("precision");
@@ -156,6 +205,7 @@ int main(void)
     tcase_add_test(tcase, a_type_that_the_loop_is_in_is_not_wide);
     tcase_add_test(tcase, tf32_is_proposed_where_it_is_fast);
     tcase_add_test(tcase, kernels_of_the_first_tensor_cores_use_them);
+    tcase_add_test(tcase, what_runs_beside_a_kernel_does_not_make_it_free);
     Suite *suite = suite_create("diagnose_precision");
     suite_add_tcase(suite, tcase);
     return check_main(suite);

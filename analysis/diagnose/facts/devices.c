@@ -84,14 +84,12 @@ static enum lac_status add_work(struct walk *walk, uint64_t slice, int64_t start
 {
     struct lac_device_sets *sets = walk->sets;
     uint8_t kind = walk->facts->model->slices.kind[slice];
-    enum lac_partition partition =
-        kind == LAC_SLICE_COPY ? LAC_PART_EXPOSED_COPY : LAC_PART_EXPOSED_MEMSET;
+    const enum lac_partition partition = lac_operation_part(walk->facts, slice);
     bool is_layout = false;
     bool is_strict = false;
     enum lac_status status = LAC_OK;
     if (kind == LAC_SLICE_KERNEL) {
         const struct lac_name_class *names = lac_kernel_class_of(walk->facts, slice);
-        partition = names->is_comm ? LAC_PART_EXPOSED_COMM : LAC_PART_COMPUTE;
         is_layout = names->layout == LAC_LAYOUT_L;
         is_strict = names->is_strict_layout;
         status = lac_spans_add(names->is_comm ? &sets->comm : &sets->compute, start_ns, end_ns);

@@ -95,3 +95,111 @@ bool lac_operations_next(struct lac_operations *operations, uint64_t *ret_slice)
     }
     return true;
 }
+
+/* -- what counts where several run ------------------------------------------------------------- */
+
+enum lac_partition lac_operation_part(const struct lac_facts *facts, uint64_t slice)
+{
+    const uint8_t kind = facts->model->slices.kind[slice];
+    if (kind == LAC_SLICE_KERNEL) {
+        return lac_kernel_class_of(facts, slice)->is_comm ? LAC_PART_EXPOSED_COMM
+                                                          : LAC_PART_COMPUTE;
+    }
+    return kind == LAC_SLICE_COPY ? LAC_PART_EXPOSED_COPY : LAC_PART_EXPOSED_MEMSET;
+}
+
+/** The time until t_ns, in which nothing begins or ends, goes to what runs. */
+static void pass(struct lac_exposure *exposure, int64_t t_ns)
+{
+    const double passed_ns = (double)(t_ns - exposure->now_ns);
+    int part = 0;
+    int class_count = 0;
+    int last_class = 0;
+    while (part < LAC_PART_IDLE && exposure->of_part[part] == 0) {
+        part++;
+    }
+    for (int i = 0; i < LAC_EXPOSURE_CLASSES; i++) {
+        class_count += exposure->of_class[i] > 0;
+        last_class = exposure->of_class[i] > 0 ? i : last_class;
+    }
+    if (part < LAC_PART_IDLE) {
+        exposure->share_ns[part] += passed_ns / exposure->of_part[part];
+    }
+    if (class_count == 1) {
+        exposure->alone_ns[last_class] += passed_ns / exposure->of_class[last_class];
+    }
+    exposure->now_ns = t_ns;
+}
+
+static void end_first(struct lac_exposure *exposure)
+{
+    struct lac_running_operation *running = exposure->running;
+    const struct lac_running_operation first = running[0];
+    const struct lac_running_operation last = running[--exposure->count];
+    uint32_t at = 0;
+    pass(exposure, first.end_ns);
+    for (uint32_t child; (child = 2 * at + 1) < exposure->count; at = child) {
+        if (child + 1 < exposure->count && running[child + 1].end_ns < running[child].end_ns) {
+            child++;
+        }
+        if (running[child].end_ns >= last.end_ns) {
+            break;
+        }
+        running[at] = running[child];
+    }
+    running[at] = last;
+    exposure->of_part[first.part]--;
+    exposure->of_class[first.op_class]--;
+    exposure->ended(exposure->context, &first,
+                    (struct lac_exposed){exposure->share_ns[first.part] - first.share_from_ns,
+                                         exposure->alone_ns[first.op_class] - first.alone_from_ns});
+}
+
+enum lac_status lac_exposure_begin(struct lac_exposure *exposure, const struct lac_facts *facts,
+                                   uint64_t slice, uint8_t op_class, uint32_t user)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    const int64_t start_ns = slices->start_ns[slice];
+    const uint8_t part = (uint8_t)lac_operation_part(facts, slice);
+    while (exposure->count > 0 && exposure->running[0].end_ns <= start_ns) {
+        end_first(exposure);
+    }
+    if (exposure->count > 0) {
+        pass(exposure, start_ns);
+    }
+    exposure->now_ns = start_ns;
+    if (exposure->count == exposure->capacity) {
+        const uint32_t capacity = exposure->capacity > 0 ? 2 * exposure->capacity : 16;
+        struct lac_running_operation *grown =
+            realloc(exposure->running, capacity * sizeof(*exposure->running));
+        if (grown == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        exposure->running = grown;
+        exposure->capacity = capacity;
+    }
+    uint32_t at = exposure->count++;
+    const int64_t end_ns = start_ns + slices->dur_ns[slice];
+    for (; at > 0 && exposure->running[(at - 1) / 2].end_ns > end_ns; at = (at - 1) / 2) {
+        exposure->running[at] = exposure->running[(at - 1) / 2];
+    }
+    exposure->running[at] =
+        (struct lac_running_operation){.end_ns = end_ns,
+                                       .share_from_ns = exposure->share_ns[part],
+                                       .alone_from_ns = exposure->alone_ns[op_class],
+                                       .user = user,
+                                       .part = part,
+                                       .op_class = op_class};
+    exposure->of_part[part]++;
+    exposure->of_class[op_class]++;
+    return LAC_OK;
+}
+
+void lac_exposure_end(struct lac_exposure *exposure)
+{
+    while (exposure->count > 0) {
+        end_first(exposure);
+    }
+    free(exposure->running);
+    *exposure = (struct lac_exposure){0};
+}

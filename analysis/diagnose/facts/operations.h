@@ -3,7 +3,8 @@
 
 /*
  * Private: walk the operations (kernels, copies, memsets) of one device in order of start, over
- * all its streams. Equal starts: in order of tracks.
+ * all its streams, and tell how much of each counts where several run at a time. Equal starts: in
+ * order of tracks.
  */
 
 #include "analysis/diagnose/facts/facts.h" // IWYU pragma: export
@@ -29,5 +30,49 @@ void lac_operations_done(struct lac_operations *operations);
 
 /** Next operation, or false at the end. */
 bool lac_operations_next(struct lac_operations *operations, uint64_t *ret_slice);
+
+/** The part of a device's time that an operation is: compute before communication before copies
+ *  before memsets. */
+enum lac_partition lac_operation_part(const struct lac_facts *facts, uint64_t slice);
+
+/** How much of an operation's time counts as its own. */
+struct lac_exposed {
+    double
+        share_ns; /**< while nothing of a part before its own ran, shared among those of its part:
+                          over all operations of a part these sum up to the partition's */
+    double alone_ns; /**< while nothing of another class ran, shared among those of its class: with
+                          all of the class gone the device is done by that much earlier */
+};
+
+enum { LAC_EXPOSURE_CLASSES = 8 };
+
+struct lac_running_operation {
+    int64_t end_ns;
+    double share_from_ns, alone_from_ns; /**< of its part and class when it began */
+    uint32_t user;
+    uint8_t part, op_class;
+};
+
+/** What is running at a point of the walk. Cost: log of how many do, for each operation. */
+struct lac_exposure {
+    struct lac_running_operation *running; /**< soonest end first: a heap */
+    uint32_t count, capacity;
+    uint32_t of_part[LAC_PART_IDLE], of_class[LAC_EXPOSURE_CLASSES]; /**< how many run */
+    double share_ns[LAC_PART_IDLE], alone_ns[LAC_EXPOSURE_CLASSES];  /**< what each had until now */
+    int64_t now_ns;
+    void (*ended)(void *context, const struct lac_running_operation *operation,
+                  struct lac_exposed exposed);
+    void *context;
+};
+
+/** The next operation begins, of a class below LAC_EXPOSURE_CLASSES: those that ended before it are
+ *  told by ended(), with `user` and class as given. Zero, but for ended and context, before the first.
+ *  @return LAC_OK, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_exposure_begin(struct lac_exposure *exposure,
+                                                const struct lac_facts *facts, uint64_t slice,
+                                                uint8_t op_class, uint32_t user);
+
+/** The walk is at its end: tell those that still run, and free. */
+void lac_exposure_end(struct lac_exposure *exposure);
 
 #endif

@@ -26,7 +26,6 @@ struct collect {
     const struct lac_facts *facts;
     struct lac_step_operations *work;
     uint64_t capacity;
-    int64_t last_end_ns;
 };
 
 static bool is_inside(const struct lac_spans *spans, int64_t at_ns)
@@ -47,47 +46,43 @@ bool lac_is_of_kept_step(const struct lac_facts *facts, uint32_t host_slice, uin
     return !is_from_before && is_inside(&facts->kept, start_ns[operation]);
 }
 
-/** Take the operation if it is of a kept step; its time counts up to the start of the next one. */
-static void take(struct collect *collect, uint64_t slice, int64_t next_start_ns)
+static uint32_t whole_ns(double ns)
 {
-    const struct lac_slices *slices = &collect->facts->model->slices;
-    int64_t start_ns = slices->start_ns[slice];
-    int64_t end_ns = start_ns + slices->dur_ns[slice];
-    int64_t from_ns = start_ns > collect->last_end_ns ? start_ns : collect->last_end_ns;
-    int64_t to_ns = end_ns < next_start_ns ? end_ns : next_start_ns;
-    int64_t exposed_ns = to_ns > from_ns ? to_ns - from_ns : 0;
-    collect->last_end_ns = end_ns > collect->last_end_ns ? end_ns : collect->last_end_ns;
-    bool is_kept = lac_is_of_kept_step(collect->facts, slices->link[slice], slice);
-    if (!is_kept || collect->work->count == collect->capacity) {
-        return;
+    return ns < (double)UINT32_MAX ? (uint32_t)lac_round(ns) : UINT32_MAX;
+}
+
+static void take_exposed(void *context, const struct lac_running_operation *operation,
+                         struct lac_exposed exposed)
+{
+    struct lac_step_operation *ops = ((struct collect *)context)->work->ops;
+    if (operation->user != LAC_NONE) {
+        ops[operation->user].exposed_ns = whole_ns(exposed.share_ns);
+        ops[operation->user].alone_ns = whole_ns(exposed.alone_ns);
     }
-    collect->work->ops[collect->work->count++] = (struct lac_step_operation){
-        .slice = (uint32_t)slice,
-        .exposed_ns = exposed_ns < (int64_t)UINT32_MAX ? (uint32_t)exposed_ns : UINT32_MAX,
-        .op = LAC_NONE};
 }
 
 static enum lac_status collect_operations(struct collect *collect)
 {
-    const struct lac_analysis *analysis = collect->facts->analysis;
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    const struct lac_facts *facts = collect->facts;
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_slices *slices = &facts->model->slices;
+    struct lac_step_operations *work = collect->work;
+    struct lac_exposure exposure = {.ended = take_exposed, .context = collect};
     struct lac_operations operations;
-    enum lac_status status = lac_operations_init(&operations, collect->facts, device->id);
-    uint64_t before = 0;
+    enum lac_status status =
+        lac_operations_init(&operations, facts, analysis->devices[analysis->main_device].id);
     uint64_t slice = 0;
-    bool has_before = false;
-    collect->last_end_ns = device->first_ns;
-    while (!status && collect->work->count < collect->capacity &&
-           lac_operations_next(&operations, &slice)) {
-        if (has_before) {
-            take(collect, before, collect->facts->model->slices.start_ns[slice]);
+    while (!status && work->count < collect->capacity && lac_operations_next(&operations, &slice)) {
+        uint32_t at = LAC_NONE;
+        if (lac_is_of_kept_step(facts, slices->link[slice], slice)) {
+            at = (uint32_t)work->count;
+            work->ops[work->count++] =
+                (struct lac_step_operation){.slice = (uint32_t)slice, .op = LAC_NONE};
         }
-        before = slice;
-        has_before = true;
+        status = lac_exposure_begin(&exposure, facts, slice,
+                                    (uint8_t)lac_operation_part(facts, slice), at);
     }
-    if (!status && has_before) {
-        take(collect, before, INT64_MAX);
-    }
+    lac_exposure_end(&exposure);
     lac_operations_done(&operations);
     return status;
 }

@@ -18,7 +18,8 @@ enum lac_operation_context {
 
 struct lac_step_operation {
     uint32_t slice;
-    uint32_t exposed_ns; /**< part of it while nothing else ran; 4.2 s at most */
+    uint32_t exposed_ns; /**< its share of the partition (operations.h); 4.2 s at most */
+    uint32_t alone_ns;   /**< of it while only operations of its part ran */
     uint32_t op;         /**< innermost operator or range around its launch, or LAC_NONE */
     uint8_t context;     /**< bits of enum lac_operation_context */
 };

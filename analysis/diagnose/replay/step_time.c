@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert((int)LAC_OP_CLASS_COUNT_ <= (int)LAC_EXPOSURE_CLASSES, "each class is told apart");
+
 enum {
     REPLAY_OPS_MAX = 400000,     /* steps repeat: this many operations tell what a change does */
     PINNED_SEEN_BYTES = 1 << 20, /* smaller copies do not show the bandwidth */
@@ -128,7 +130,6 @@ struct window {
     struct lac_step_time *time;
     int64_t start_ns, end_ns; /**< from the first kept step to the last */
     uint64_t gap;             /**< next gap of the main device */
-    int64_t last_end_ns;
     double copies_ns; /**< of copies that kept steps launched, time with several counted once */
     int64_t copies_end_ns;
     int64_t replay_end_ns;
@@ -169,51 +170,67 @@ static void add_copy(struct window *window, int64_t start_ns, int64_t end_ns)
     }
 }
 
-static void add_operation(struct window *window, uint64_t slice, int64_t next_start_ns)
+/** What is known of an operation when it begins: which one of the replay it is, or OUTSIDE, and
+ *  whether a kept step launched it. */
+enum { OUTSIDE = INT32_MAX };
+#define OF_KEPT ((uint32_t)1 << 31)
+
+static void take_exposed(void *context, const struct lac_running_operation *operation,
+                         struct lac_exposed exposed)
+{
+    struct lac_step_time *time = context;
+    const uint32_t at = operation->user & ~OF_KEPT;
+    if (operation->user & OF_KEPT) {
+        time->class_ns[operation->op_class] += exposed.share_ns;
+    }
+    if (at != OUTSIDE) {
+        time->ops[at].alone_ns = exposed.alone_ns;
+    }
+}
+
+/** @return what it is to take_exposed() */
+static uint32_t add_operation(struct window *window, uint64_t slice, enum lac_op_class op_class,
+                              int64_t bytes)
 {
     struct lac_step_time *time = window->time;
     const struct lac_slices *slices = &window->facts->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
-    int64_t bytes = -1;
-    enum lac_op_class op_class = lac_op_class_of(window->facts, slice, &bytes);
-    int64_t from_ns = start_ns > window->last_end_ns ? start_ns : window->last_end_ns;
-    int64_t to_ns = end_ns < next_start_ns ? end_ns : next_start_ns;
-    int64_t exposed_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+    uint32_t user = OUTSIDE;
     if (op_class == LAC_OP_COPY_PINNED && bytes >= PINNED_SEEN_BYTES && end_ns > start_ns) {
         time->pinned_gb_s = fmax(time->pinned_gb_s, (double)bytes / (double)(end_ns - start_ns));
         time->is_pinned_seen = true;
     }
     int64_t gap_ns = 0;
     bool is_after_data = gap_before(window, slice, &gap_ns);
-    if (lac_is_of_kept_step(window->facts, slices->link[slice], slice)) {
-        if (slices->kind[slice] == LAC_SLICE_COPY) {
-            add_copy(window, start_ns, end_ns);
-        }
-        time->class_ns[op_class] += (double)exposed_ns;
-        time->class_total_ns[op_class] += (double)(end_ns - start_ns);
-        time->class_bytes[op_class] += bytes > 0 ? (double)bytes : 0.0;
-        time->class_count[op_class] += 1.0;
+    if (start_ns >= window->start_ns && start_ns < window->end_ns &&
+        time->op_count < REPLAY_OPS_MAX) {
+        uint32_t call = slices->link[slice];
+        user = (uint32_t)time->op_count;
+        time->ops[time->op_count++] = (struct lac_replay_op){
+            .start_ns = start_ns,
+            .launch_ns = call == LAC_NONE ? LAC_UNKNOWN_NS : slices->start_ns[call],
+            .gap_ns = gap_ns,
+            .op_class = (uint8_t)op_class,
+            .is_after_data = is_after_data};
+        window->replay_end_ns = start_ns;
     }
-    window->last_end_ns = end_ns > window->last_end_ns ? end_ns : window->last_end_ns;
-    if (start_ns < window->start_ns || start_ns >= window->end_ns ||
-        time->op_count == REPLAY_OPS_MAX) {
-        return;
+    if (!lac_is_of_kept_step(window->facts, slices->link[slice], slice)) {
+        return user;
     }
-    uint32_t call = slices->link[slice];
-    time->ops[time->op_count++] = (struct lac_replay_op){
-        .start_ns = start_ns,
-        .exposed_ns = exposed_ns,
-        .launch_ns = call == LAC_NONE ? LAC_UNKNOWN_NS : slices->start_ns[call],
-        .gap_ns = gap_ns,
-        .op_class = (uint8_t)op_class,
-        .is_after_data = is_after_data};
-    window->replay_end_ns = start_ns;
+    if (slices->kind[slice] == LAC_SLICE_COPY) {
+        add_copy(window, start_ns, end_ns);
+    }
+    time->class_total_ns[op_class] += (double)(end_ns - start_ns);
+    time->class_bytes[op_class] += bytes > 0 ? (double)bytes : 0.0;
+    time->class_count[op_class] += 1.0;
+    return user | OF_KEPT;
 }
 
 static enum lac_status walk_operations(struct window *window)
 {
-    struct lac_analysis *analysis = window->facts->analysis;
+    struct lac_facts *facts = window->facts;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct lac_step_time *time = window->time;
     uint64_t capacity = device->op_count < REPLAY_OPS_MAX ? device->op_count : REPLAY_OPS_MAX;
@@ -221,23 +238,18 @@ static enum lac_status walk_operations(struct window *window)
     if (time->ops == NULL) {
         return LAC_ERR_NOMEM;
     }
+    struct lac_exposure exposure = {.ended = take_exposed, .context = time};
     struct lac_operations operations;
-    enum lac_status status = lac_operations_init(&operations, window->facts, device->id);
-    uint64_t before = 0;
+    enum lac_status status = lac_operations_init(&operations, facts, device->id);
     uint64_t slice = 0;
-    bool has_before = false;
     window->gap = device->first_gap;
-    window->last_end_ns = device->first_ns;
     while (!status && lac_operations_next(&operations, &slice)) {
-        if (has_before) {
-            add_operation(window, before, window->facts->model->slices.start_ns[slice]);
-        }
-        before = slice;
-        has_before = true;
+        int64_t bytes = -1;
+        const enum lac_op_class op_class = lac_op_class_of(facts, slice, &bytes);
+        const uint32_t user = add_operation(window, slice, op_class, bytes);
+        status = lac_exposure_begin(&exposure, facts, slice, (uint8_t)op_class, user);
     }
-    if (!status && has_before) {
-        add_operation(window, before, INT64_MAX);
-    }
+    lac_exposure_end(&exposure);
     lac_operations_done(&operations);
     for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
         double kept = (double)analysis->step_kept_count;

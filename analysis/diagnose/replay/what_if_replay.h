@@ -34,7 +34,7 @@ enum lac_op_class {
 /** One operation of the replayed window. */
 struct lac_replay_op {
     int64_t start_ns;
-    int64_t exposed_ns; /**< part of it while nothing else ran */
+    double alone_ns;    /**< part of it while nothing of another class ran (operations.h) */
     int64_t launch_ns;  /**< when its launch began; LAC_UNKNOWN_NS not recorded */
     int64_t gap_ns;     /**< idle before it */
     uint8_t op_class;   /**< enum lac_op_class */
@@ -79,7 +79,7 @@ struct lac_step_time {
     bool is_in_process; /**< loading is in series with launching: num_workers 0 */
     bool is_starving;   /**< 5 % of the step or more */
 
-    double class_ns[LAC_OP_CLASS_COUNT_];       /**< a step's exposed time by class */
+    double class_ns[LAC_OP_CLASS_COUNT_]; /**< the step's busy parts of the partition by class */
     double class_total_ns[LAC_OP_CLASS_COUNT_]; /**< a step's time by class, hidden or not */
     double class_bytes[LAC_OP_CLASS_COUNT_];    /**< a step's bytes, copies only */
     double class_count[LAC_OP_CLASS_COUNT_];
