@@ -420,6 +420,31 @@ START_TEST(pieces_of_a_model_are_a_remark)
 }
 END_TEST
 
+/** Each step waits for the GPU, then works for 3 ms on the host: what idles has the host's name, and
+ *  without the wait that work would run beside the GPU's. Its steps are marked with numbers. */
+START_TEST(a_wait_before_long_host_work_is_what_costs)
+{
+    sheet_blank();
+    for (int step = 0; step < 12; step++) {
+        const double at = step * 11040.0;
+        sheet_add("main range %.0f 11030 train#%d\n", at, step);
+        for (int i = 0; i < 20; i++) {
+            sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", at + i * 10, ++sheet_corr);
+            sheet_add("gpu0.7 kernel %.0f 400 #%u ampere_sgemm_128x64_tn\n", at + 20 + i * 400,
+                      sheet_corr);
+        }
+        sheet_add("main op %.0f 20 Optimizer.step#SGD.step\n", at + 205);
+        sheet_add("main call %.0f %.0f cudaDeviceSynchronize\n", at + 230, 8025.0 - 230.0);
+        sheet_add("main op %.0f 3000 python_logging\n", at + 8030);
+    }
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *stall = sheet_finding("sync-stall");
+    ck_assert_ptr_nonnull(stall);
+    ck_assert_double_gt(stall->gain_mid_pct, 20.0);
+    sheet_check_grammar(stall);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_host");
@@ -438,6 +463,7 @@ int main(void)
     tcase_add_test(tests, inputs_of_a_graph_that_are_copied_are_to_stay);
     tcase_add_test(tests, a_backend_that_fuses_nothing_is_named);
     tcase_add_test(tests, pieces_of_a_model_are_a_remark);
+    tcase_add_test(tests, a_wait_before_long_host_work_is_what_costs);
     tcase_set_timeout(tests, 60);
     suite_add_tcase(suite, tests);
     return check_main(suite);

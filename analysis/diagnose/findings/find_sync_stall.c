@@ -23,13 +23,30 @@ struct culprit {
     uint64_t count;
 };
 
-static void add_to(const struct lac_model *model, struct culprit *culprits, uint32_t *count,
+/** Of a name without the number at its end: "train#3" and "train#4" are one range. */
+static size_t length_of_name(const char *name)
+{
+    size_t length = strlen(name);
+    const size_t whole = length;
+    while (length > 0 && name[length - 1] >= '0' && name[length - 1] <= '9') {
+        length--;
+    }
+    while (length < whole && length > 0 && strchr("#_-: .", name[length - 1]) != NULL) {
+        length--;
+    }
+    return length > 0 ? length : whole;
+}
+
+static void add_to(const struct lac_facts *facts, struct culprit *culprits, uint32_t *count,
                    uint64_t slice, const char *around, int64_t ns)
 {
+    const struct lac_model *model = facts->model;
     const char *call = lac_model_str(model, model->slices.name[slice]);
+    const size_t length = length_of_name(around);
     uint32_t c = 0;
-    while (c < *count &&
-           (strcmp(culprits[c].call, call) != 0 || strcmp(culprits[c].around, around) != 0)) {
+    while (c < *count && (strcmp(culprits[c].call, call) != 0 ||
+                          strncmp(culprits[c].around, around, length) != 0 ||
+                          length_of_name(culprits[c].around) != length)) {
         c++;
     }
     if (ns == 0 || c == CULPRITS_MAX) {
@@ -42,12 +59,19 @@ static void add_to(const struct lac_model *model, struct culprit *culprits, uint
     culprits[c].count++;
 }
 
-static bool worst_of(const struct culprit *culprits, uint32_t count, struct culprit *ret_worst)
+/** The one with the longest time; where its range has many numbers, without one. */
+static bool worst_of(const struct lac_facts *facts, const struct culprit *culprits, uint32_t count,
+                     struct culprit *ret_worst)
 {
     for (uint32_t c = 0; c < count; c++) {
         if (c == 0 || culprits[c].exposed_ns > ret_worst->exposed_ns) {
             *ret_worst = culprits[c];
         }
+    }
+    if (count > 0 && ret_worst->count > 1) {
+        ret_worst->around =
+            lac_texts_add(&facts->analysis->texts, "%.*s", (int)length_of_name(ret_worst->around),
+                          ret_worst->around);
     }
     return count > 0;
 }
@@ -84,7 +108,6 @@ static const char *part_around(const struct lac_facts *facts, uint64_t call)
 static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_worst)
 {
     const struct lac_analysis *analysis = facts->analysis;
-    const struct lac_model *model = facts->model;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct culprit culprits[CULPRITS_MAX];
     uint32_t count = 0;
@@ -94,33 +117,24 @@ static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_wors
         if (ns == 0) {
             continue;
         }
-        add_to(model, culprits, &count, gap->root, part_around(facts, gap->root), ns);
+        add_to(facts, culprits, &count, gap->root, part_around(facts, gap->root), ns);
     }
-    return worst_of(culprits, count, ret_worst);
-}
-
-/** What stands around a call that waits. */
-typedef const char *name_around(const struct lac_facts *facts, uint64_t call);
-
-static const char *range_around(const struct lac_facts *facts, uint64_t call)
-{
-    return lac_enclosing_name(facts->model, call);
+    return worst_of(facts, culprits, count, ret_worst);
 }
 
 /** Calls of kept steps that wait, by how long they do; the longest kind in *ret_worst. */
-static bool find_waiter(const struct lac_facts *facts, name_around *around,
-                        struct culprit *ret_worst)
+static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst)
 {
-    const struct lac_model *model = facts->model;
     const struct lac_host *host = &facts->hosts[facts->main_host];
     struct culprit culprits[CULPRITS_MAX];
     uint32_t count = 0;
     for (uint64_t i = 0; i < host->blocking_count; i++) {
         const struct lac_blocking_call *call = &host->blocking[i];
         int64_t ns = lac_spans_length_inside(&facts->host_kept, call->start_ns, call->end_ns);
-        add_to(model, culprits, &count, call->slice, ns > 0 ? around(facts, call->slice) : "", ns);
+        add_to(facts, culprits, &count, call->slice, ns > 0 ? part_around(facts, call->slice) : "",
+               ns);
     }
-    return worst_of(culprits, count, ret_worst);
+    return worst_of(facts, culprits, count, ret_worst);
 }
 
 /** Whether the wait is a loop that asks. */
@@ -295,7 +309,9 @@ static void add_waiter_evidence(const struct lac_facts *facts, struct lac_findin
 static bool is_said_already(const struct lac_analysis *analysis, double gain_pct)
 {
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        if (analysis->findings[i].gain_mid_pct >= gain_pct) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        if (lac_finding_type(finding->kind)->cause != LAC_CAUSE_COUNT_ &&
+            finding->gain_mid_pct >= gain_pct) {
             return true;
         }
     }
@@ -309,7 +325,7 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     struct lac_analysis *analysis = facts->analysis;
     struct culprit worst = {.call = "", .around = ""};
     if (lac_graph_trust(facts->time) != LAC_TRUST_ALL || facts->main_host == LAC_NONE ||
-        !find_waiter(facts, range_around, &worst)) {
+        !find_waiter(facts, &worst)) {
         return false;
     }
     double steps = (double)analysis->step_kept_count;
@@ -397,7 +413,7 @@ bool lac_sync_stall_behind(const struct lac_facts *facts, struct lac_finding *fi
     struct lac_analysis *analysis = facts->analysis;
     struct culprit worst = {.call = "", .around = ""};
     double steps = (double)analysis->step_kept_count;
-    if (facts->main_host == LAC_NONE || !find_waiter(facts, part_around, &worst) ||
+    if (facts->main_host == LAC_NONE || !find_waiter(facts, &worst) ||
         (double)worst.count < EVERY_STEP_MIN * steps) {
         return false;
     }
