@@ -276,7 +276,29 @@ START_TEST(a_transfer_that_stays_exposed_is_no_gain)
     /* the others stand still for 2.5 ms of 8.7; without the lateness for the last 0.5 ms still */
     ck_assert_double_le(run->finding.gain_high_pct, 100.0 * 2.0 / 8.7 + 0.1);
     ck_assert_double_ge(run->finding.gain_high_pct, 100.0 * 2.0 / 8.7 - 1.0);
+    ck_assert_double_ge(run->finding.gain_low_pct, 100.0 * 1.5 / 8.7);
+    /* they wait for 3 ms, of which they compute for one */
+    ck_assert_int_eq(run->finding.cost_ns_per_step, 2000000);
+    ck_assert_ptr_nonnull(strstr(run->finding.title, "wait for rank 2: 2 ms of every step"));
+    ck_assert_ptr_nonnull(
+        strstr(run->finding.why, "waits 3 ms per step for it, with nothing else to run for 2 ms."));
     wipe();
+}
+END_TEST
+
+START_TEST(a_rank_recorded_for_less_makes_the_late_one_no_cheaper)
+{
+    for (int from_step = 0; from_step < 8; from_step += 6) {
+        draw_rank(0, &usual);
+        draw_rank(1, &(struct habits){3100, 5000, 1, 0, 0, 0, 0, NULL});
+        draw_rank(2, &(struct habits){100, 5000, 1, 0, from_step, 0, 0, NULL});
+        compare();
+        ck_assert_uint_eq(run->late, 1);
+        ck_assert_uint_eq(run->ranks[1].matched_step_count, (uint32_t)(STEPS - from_step));
+        ck_assert_int_eq(run->finding.cost_ns_per_step, 3000000);
+        ck_assert_double_lt(fabs(run->finding.gain_mid_pct - 30.0), 1.0);
+        wipe();
+    }
 }
 END_TEST
 
@@ -757,6 +779,7 @@ int main(void)
     tcase_add_test(tcase, made_up_tables_are_refused_or_harmless);
     tcase_add_test(tcase, slower_kernels_are_told_from_more_kernels);
     tcase_add_test(tcase, a_transfer_that_stays_exposed_is_no_gain);
+    tcase_add_test(tcase, a_rank_recorded_for_less_makes_the_late_one_no_cheaper);
     tcase_add_test(tcase, ranks_that_are_alike_are_not_blamed);
     tcase_add_test(tcase, a_rank_that_does_not_match_is_said);
     tcase_add_test(tcase, ranks_without_collectives_tell_nothing);

@@ -4,9 +4,11 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
+#include "analysis/diagnose/ranks/ranks_thresholds.h"
 #include "analysis/diagnose/result/texts.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -36,8 +38,8 @@ static void fill_facts(struct lac_run *run, const struct lac_rank_table *const *
 
 int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *rank_facts)
 {
-    return rank_facts->step_count >= 3 && rank_facts->wait_ns != LAC_UNKNOWN_NS
-               ? rank_facts->wait_ns / rank_facts->step_count
+    return rank_facts->matched_step_count >= 3 && rank_facts->wait_ns != LAC_UNKNOWN_NS
+               ? rank_facts->wait_ns / rank_facts->matched_step_count
                : LAC_UNKNOWN_NS;
 }
 
@@ -82,6 +84,36 @@ static void split(struct lac_run *run, const struct lac_rank_table *const *table
         run->ranks[group->members[last]].last_count++;
     }
     run->collective_count += group->count;
+}
+
+/** Steps that matched collectives lie in. */
+static void count_matched_steps(struct lac_run *run, const struct lac_rank_table *const *tables,
+                                const struct lac_rank_match *match)
+{
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        int64_t first_ns = INT64_MAX;
+        int64_t last_ns = INT64_MIN;
+        for (uint32_t g = 0; g < match->group_count; g++) {
+            const struct lac_rank_group *group = &match->groups[g];
+            for (uint32_t m = 0; m < group->member_count && group->count > 0; m++) {
+                if (group->members[m] == r) {
+                    const int64_t from_ns = lac_rank_collective(tables, group, m, 0)->start_ns;
+                    const int64_t to_ns =
+                        lac_rank_collective(tables, group, m, group->count - 1)->start_ns;
+                    first_ns = from_ns < first_ns ? from_ns : first_ns;
+                    last_ns = to_ns > last_ns ? to_ns : last_ns;
+                }
+            }
+        }
+        struct lac_rank_facts *facts = &run->ranks[r];
+        facts->matched_step_count = facts->step_count;
+        if (last_ns >= first_ns && facts->step_mean_ns > 0) {
+            const double steps =
+                floor((double)(last_ns - first_ns) / (double)facts->step_mean_ns + STEP_JITTER) + 1;
+            facts->matched_step_count =
+                steps < facts->step_count ? (uint32_t)steps : facts->step_count;
+        }
+    }
 }
 
 /** Who is missing, doubled or not to be matched: a sentence each, or "". */
@@ -136,6 +168,7 @@ static enum lac_status join(struct lac_run *run, const struct lac_rank_table *co
         for (uint32_t g = 0; g < match.group_count; g++) {
             split(run, tables, &match.groups[g]);
         }
+        count_matched_steps(run, tables, &match);
         run->note = say_missing(run, tables, is_left_out);
         status = lac_straggler_find(run, tables, &match);
     }

@@ -73,9 +73,11 @@ struct lac_rank_facts {
     char letter;             /**< of it */
     uint32_t step_count;     /**< of its own analysis, as is the next */
     uint32_t step_kept_count;
-    int64_t step_mean_ns;    /**< LAC_UNKNOWN_NS without steps */
-    double idle_pct;         /**< NaN without a device */
-    double exposed_comm_pct; /**< NaN without a device */
+    uint32_t matched_step_count; /**< of step_count, those from its first matched collective to its
+                                      last: other ranks may be recorded for less */
+    int64_t step_mean_ns;        /**< LAC_UNKNOWN_NS without steps */
+    double idle_pct;             /**< NaN without a device */
+    double exposed_comm_pct;     /**< NaN without a device */
 };
 
 struct lac_run {

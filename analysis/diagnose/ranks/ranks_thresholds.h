@@ -23,6 +23,18 @@
 #define LATE_SHARE_MIN   0.25
 #define LATE_SHARE_MAX   0.65
 
+/* Part of a step by which the same collective of another step may come early: steps are counted from
+ * the first matched collective to the last. */
+#define STEP_JITTER 0.1
+
+/* What others wait for the late rank while they compute costs nothing, and is told apart where that is
+ * more than a tenth of it. */
+#define HIDES_MAX 0.9
+
+/* Part of the transfers hidden on the late rank that a careful promise takes for exposed once it is
+ * as fast as the others. */
+#define STILL_HIDDEN_LESS 0.25
+
 /* -- why -- */
 
 /* What its device does longer covers four fifths of what the others lose, the reason itself a

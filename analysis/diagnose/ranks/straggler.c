@@ -35,10 +35,13 @@ struct lateness {
     const struct lac_rank_table *const *tables;
     const struct lac_rank_match *match;
     struct lac_run *run;
+    double steps; /**< that the late rank's matched collectives lie in, to say things by; 1 when
+                             the trace has too few */
     int64_t *caused_ns; /**< by rank: what the median of the others waited where it came last */
     int64_t *scratch;   /**< one a rank */
     double *part_ns;    /**< by rank and part, summed over matched collectives */
     int64_t late_ns;    /**< of it, caused by the late rank */
+    int64_t idle_ns;    /**< of it, with nothing else to run: what it costs */
     int64_t before_ns;  /**< of it, from before the recording */
     int64_t lead_ns;    /**< the late rank's recorded time up to its first collective */
     int reason;         /**< enum lac_rank_part, or -1 */
@@ -163,7 +166,7 @@ static int64_t host_excess(struct lateness *l)
         return INT64_MAX;
     }
     int64_t excess_ns = late->host_ns - lac_median_ns(l->scratch, count);
-    return excess_ns > 0 ? excess_ns * late->step_count : 0;
+    return excess_ns > 0 ? lac_round((double)excess_ns * l->steps) : 0;
 }
 
 /** How much longer the late rank's part is than the median of the others', in ns. */
@@ -185,6 +188,15 @@ static int64_t excess_of(struct lateness *l, int part)
     return excess_ns < most_ns ? excess_ns : most_ns;
 }
 
+/** What a rank shows of its collectives, in the steps in which they are matched. */
+static int64_t exposed_of(const struct lateness *l, uint32_t rank)
+{
+    const struct lac_rank_facts *facts = &l->run->ranks[rank];
+    const double part =
+        facts->step_count > 0 ? (double)facts->matched_step_count / (double)facts->step_count : 1.0;
+    return lac_round(part * (double)l->tables[rank]->partition_ns[LAC_PART_EXPOSED_COMM]);
+}
+
 /** Of the lateness what the others lose by it: the rest of their waiting hides behind computing. */
 static int64_t lost_ns(struct lateness *l)
 {
@@ -195,10 +207,10 @@ static int64_t lost_ns(struct lateness *l)
     uint32_t count = 0;
     for (uint32_t r = 0; r < l->run->rank_count; r++) {
         if (r != l->run->late && l->run->ranks[r].is_matched) {
-            l->scratch[count++] = l->tables[r]->partition_ns[LAC_PART_EXPOSED_COMM];
+            l->scratch[count++] = exposed_of(l, r);
         }
     }
-    int64_t own_ns = l->tables[l->run->late]->partition_ns[LAC_PART_EXPOSED_COMM];
+    int64_t own_ns = exposed_of(l, l->run->late);
     int64_t lost_ns = lac_median_ns(l->scratch, count) - own_ns;
     return lost_ns > 0 && lost_ns < late_ns ? lost_ns : late_ns;
 }
@@ -303,15 +315,9 @@ static const char *about_work(struct lateness *l)
 
 /* -- what is said ----------------------------------------------------------------------------- */
 
-/** Steps to say things by; 1 when the trace has too few. */
-static double steps_of(const struct lac_rank_table *table)
-{
-    return table->step_count >= 3 ? (double)table->step_count : 1.0;
-}
-
 static struct lac_text32 a_step(const struct lateness *l, int64_t ns)
 {
-    return lac_format_ns(lac_round((double)ns / steps_of(l->tables[l->run->late])));
+    return lac_format_ns(lac_round((double)ns / l->steps));
 }
 
 /** What a late rank is compared with. */
@@ -347,7 +353,7 @@ static const char *say_second(struct lateness *l)
     }
     return lac_texts_add(&l->run->texts, " Next is rank %d with %s%s.",
                          (int)l->run->ranks[second].rank, a_step(l, l->caused_ns[second]).text,
-                         steps_of(l->tables[l->run->late]) > 1.0 ? " per step" : "");
+                         l->steps > 1.0 ? " per step" : "");
 }
 
 /** Find the reason, before anything is said or estimated. @return what its work shows, or "" */
@@ -367,7 +373,7 @@ static void write_reason(struct lateness *l, const char *split, const char *work
     struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
     int rank = (int)run->ranks[run->late].rank;
-    const char *per = steps_of(l->tables[run->late]) > 1.0 ? " per step" : "";
+    const char *per = l->steps > 1.0 ? " per step" : "";
     bool is_recorded = l->before_ns * 2 < l->late_ns;
     finding->brief = "inspect that rank";
     finding->confidence = l->can_tell ? 0.7 : 0.4;
@@ -410,7 +416,7 @@ static void write_texts(struct lateness *l, const char *work)
     struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
     const struct lac_rank_facts *late = &run->ranks[run->late];
-    bool has_steps = steps_of(l->tables[run->late]) > 1.0;
+    bool has_steps = l->steps > 1.0;
     uint32_t matched = 0;
     for (uint32_t r = 0; r < run->rank_count; r++) {
         matched += run->ranks[r].is_matched;
@@ -418,14 +424,17 @@ static void write_texts(struct lateness *l, const char *work)
     finding->title = lac_texts_add(
         &run->texts, "%s for rank %d: %s%s",
         run->rank_count == 2 ? "The other rank waits" : "The other ranks wait", (int)late->rank,
-        a_step(l, l->late_ns).text, has_steps ? " of every step" : "");
+        a_step(l, l->idle_ns).text, has_steps ? " of every step" : "");
+    const bool hides = (double)l->idle_ns < HIDES_MAX * (double)l->late_ns;
     const char *split = lac_texts_add(
-        &run->texts, "Rank %d was the last to enter %llu of %s across %s; %s waits %s%s for it.",
+        &run->texts,
+        "Rank %d was the last to enter %llu of %s across %s; %s waits %s%s for it%s%s.",
         (int)late->rank, (unsigned long long)late->last_count,
         lac_format_count((int64_t)run->collective_count, "collective").text,
         lac_format_count(matched, "rank").text,
         matched == 2 ? "the other" : "the median of the others", a_step(l, l->late_ns).text,
-        has_steps ? " per step" : "");
+        has_steps ? " per step" : "", hides ? ", with nothing else to run for " : "",
+        hides ? a_step(l, l->idle_ns).text : "");
     finding->costs = "None: training results are unaffected.";
     write_reason(l, split, work);
     finding->wrong_if = "that rank's collectives move less data than the others'.";
@@ -497,14 +506,23 @@ static int64_t smaller(int64_t a_ns, int64_t b_ns)
 static int64_t exposed_transfer(const struct lateness *l)
 {
     const struct lac_rank_facts *late = &l->run->ranks[l->run->late];
-    int64_t exposed_ns = l->tables[l->run->late]->partition_ns[LAC_PART_EXPOSED_COMM];
+    int64_t exposed_ns = exposed_of(l, l->run->late);
     return exposed_ns > late->wait_ns ? smaller(exposed_ns - late->wait_ns, late->transfer_ns) : 0;
+}
+
+/** And at most: with less to compute the late rank may hide less of them. */
+static int64_t exposed_transfer_most(const struct lateness *l)
+{
+    const int64_t least_ns = exposed_transfer(l);
+    const int64_t hidden_ns = l->run->ranks[l->run->late].transfer_ns - least_ns;
+    return least_ns + lac_round(STILL_HIDDEN_LESS * (double)(hidden_ns > 0 ? hidden_ns : 0));
 }
 
 /** What the median of the other ranks waits with nothing else running: at least, and at most. */
 static void exposed_wait(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_high_ns)
 {
-    int64_t stays_ns = exposed_transfer(l);
+    const int64_t stays_ns = exposed_transfer(l);
+    const int64_t stays_most_ns = exposed_transfer_most(l);
     for (int is_high = 0; is_high < 2; is_high++) {
         uint32_t count = 0;
         for (uint32_t r = 0; r < l->run->rank_count; r++) {
@@ -512,14 +530,25 @@ static void exposed_wait(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_h
             if (r == l->run->late || !rank_facts->is_matched) {
                 continue;
             }
-            int64_t exposed_ns = l->tables[r]->partition_ns[LAC_PART_EXPOSED_COMM];
-            int64_t low_ns =
-                exposed_ns > rank_facts->transfer_ns ? exposed_ns - rank_facts->transfer_ns : 0;
+            int64_t exposed_ns = exposed_of(l, r);
+            int64_t low_ns = exposed_ns > stays_most_ns ? exposed_ns - stays_most_ns : 0;
             int64_t high_ns = smaller(exposed_ns - stays_ns, rank_facts->wait_ns);
             l->scratch[count++] = is_high ? high_ns : low_ns;
         }
         *(is_high ? ret_high_ns : ret_low_ns) = lac_median_ns(l->scratch, count);
     }
+}
+
+/** What the lateness costs: waiting beside computing costs nothing. */
+static int64_t idle_waiting_ns(struct lateness *l)
+{
+    int64_t low_ns = 0;
+    int64_t high_ns = 0;
+    if (l->steps <= 1.0) {
+        return l->late_ns;
+    }
+    exposed_wait(l, &low_ns, &high_ns);
+    return high_ns > 0 ? smaller(high_ns, l->late_ns) : 0;
 }
 
 /** What is left of the steps when every other rank takes only what it needs by itself: while they
@@ -529,7 +558,7 @@ static int64_t room_ns(const struct lateness *l)
 {
     const struct lac_rank_table *late = l->tables[l->run->late];
     int64_t need_ns = 0;
-    double steps = steps_of(late);
+    const double steps = l->steps;
     for (uint32_t r = 0; r < l->run->rank_count; r++) {
         bool is_other = r != l->run->late && l->run->ranks[r].is_matched;
         need_ns = is_other && l->tables[r]->need_ns > need_ns ? l->tables[r]->need_ns : need_ns;
@@ -549,7 +578,7 @@ static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_
     int64_t all_ns = 0;
     /* what it is late by from before the recording returns only if this is every step's begin */
     bool is_shown = l->before_ns * 5 < l->late_ns;
-    bool is_one_step = steps_of(l->tables[late]) <= 1.0;
+    bool is_one_step = l->steps <= 1.0;
     enum lac_ranks_change change = l->is_uneven ? LAC_RANKS_EVEN : LAC_RANKS_ONE_FASTER;
     enum lac_status status = lac_ranks_replay(l->tables, l->run->rank_count, l->match,
                                               LAC_RANKS_AS_RECORDED, LAC_NONE, false, &recorded_ns);
@@ -564,8 +593,8 @@ static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_
     int64_t low_ns = 0;
     int64_t high_ns = 0;
     exposed_wait(l, &low_ns, &high_ns);
-    int64_t room_most_ns = room_ns(l); /* at least, none of the collectives hides */
-    int64_t room_least_ns = room_most_ns - l->run->ranks[late].transfer_ns;
+    int64_t room_most_ns = room_ns(l);
+    int64_t room_least_ns = room_most_ns - exposed_transfer_most(l);
     *ret_high_ns = smaller(smaller(recorded_ns - all_ns, high_ns), room_most_ns);
     *ret_high_ns = *ret_high_ns > 0 ? *ret_high_ns : 0;
     *ret_low_ns = smaller(smaller(recorded_ns - later_ns, low_ns), room_least_ns);
@@ -588,7 +617,7 @@ static enum lac_status estimate(struct lateness *l)
 {
     struct lac_finding *finding = &l->run->finding;
     const struct lac_rank_table *table = l->tables[l->run->late];
-    double steps = steps_of(table);
+    const double steps = l->steps;
     bool has_step = steps > 1.0 && table->step_mean_ns > 0;
     double whole_ns = has_step ? (double)table->step_mean_ns * steps : longest_span_ns(l);
     int64_t low_ns = 0;
@@ -596,8 +625,8 @@ static enum lac_status estimate(struct lateness *l)
     enum lac_status status = find_gain(l, &low_ns, &high_ns);
     double scale = whole_ns > 0.0 ? 100.0 / whole_ns : 0.0;
     double mid_ns = 0.5 * ((double)low_ns + (double)high_ns);
-    finding->cost_pct = fmin(100.0, scale * (double)l->late_ns);
-    finding->cost_ns_per_step = lac_round((double)l->late_ns / steps);
+    finding->cost_pct = fmin(100.0, scale * (double)l->idle_ns);
+    finding->cost_ns_per_step = lac_round((double)l->idle_ns / steps);
     finding->gain_low_pct = fmin(100.0, scale * (double)low_ns);
     finding->gain_mid_pct = fmin(100.0, scale * mid_ns);
     finding->gain_high_pct = fmin(100.0, scale * (double)high_ns);
@@ -709,8 +738,11 @@ static enum lac_status judge(struct lateness *l)
     }
     run->late = most;
     run->has_finding = true;
+    l->steps = l->tables[most]->step_count >= STEPS_MIN ? run->ranks[most].matched_step_count : 1.0;
+    l->steps = l->steps >= STEPS_MIN ? l->steps : 1.0;
     lac_finding_init(&run->finding, LAC_FINDING_STRAGGLER_RANK);
     l->late_ns = l->caused_ns[most];
+    l->idle_ns = idle_waiting_ns(l);
     sum_parts(l);
     find_before(l);
     const char *work = find_why(l);
