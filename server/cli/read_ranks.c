@@ -203,10 +203,11 @@ static enum lac_status take_answer(const struct lac_analysis *analysis, struct l
 {
     rank->what_if_assumption = strdup(analysis->what_if_assumption);
     rank->what_if_reason = strdup(analysis->what_if_why_not);
-    rank->what_if = (struct lac_rank_what_if){.step = analysis->what_if_step,
-                                              .alone = analysis->what_if_alone,
-                                              .alone_now_ns = analysis->what_if_alone_now_ns,
-                                              .why_not = rank->what_if_reason};
+    rank->what_if =
+        (struct lac_rank_what_if){.step = analysis->what_if_step, .why_not = rank->what_if_reason};
+    memcpy(rank->what_if.by_comm, analysis->what_if_by_comm, sizeof(rank->what_if.by_comm));
+    memcpy(rank->what_if.now_by_comm_ns, analysis->what_if_now_by_comm_ns,
+           sizeof(rank->what_if.now_by_comm_ns));
     bool is_taken = rank->what_if_assumption != NULL && rank->what_if_reason != NULL;
     return is_taken ? LAC_OK : LAC_ERR_NOMEM;
 }

@@ -715,14 +715,20 @@ static struct lac_run *uneven_run(struct lac_rank_facts facts[2])
     return &whole;
 }
 
-static struct lac_rank_what_if answer(int64_t step_ns, int64_t alone_ns, int64_t now_ns)
+/** A rank whose step is `step_ns` with its collectives and `alone_ns` without, of 100 ms and `now_ns`
+ *  without the change; those hide from `hidden` of their time on, or not at all: 0. */
+static struct lac_rank_what_if answer(int64_t step_ns, int64_t alone_ns, int64_t now_ns,
+                                      double hidden)
 {
-    return (struct lac_rank_what_if){
-        .step = {step_ns - 1000000, step_ns, step_ns + 1000000},
-        .alone = {alone_ns - 1000000, alone_ns, alone_ns + 1000000},
-        .alone_now_ns = now_ns,
-        .why_not = "",
-    };
+    struct lac_rank_what_if it = {.step = {step_ns - 1000000, step_ns, step_ns + 1000000},
+                                  .why_not = ""};
+    for (int i = 0; i < LAC_COMM_PARTS; i++) {
+        const double part = fmax(0.0, (double)i / LAC_COMM_PARTS - hidden) / (1.0 - hidden);
+        const int64_t ns = alone_ns + (int64_t)(part * (double)(step_ns - alone_ns));
+        it.by_comm[i] = (struct lac_what_if_step){ns - 1000000, ns, ns + 1000000};
+        it.now_by_comm_ns[i] = now_ns + (int64_t)(part * (100e6 - (double)now_ns));
+    }
+    return it;
 }
 
 START_TEST(the_rank_that_needs_longest_sets_the_pace_after_a_change)
@@ -731,17 +737,27 @@ START_TEST(the_rank_that_needs_longest_sets_the_pace_after_a_change)
     struct lac_run *whole = uneven_run(facts);
     struct lac_run_what_if what_if;
     /* kernels=0.5: the first computes 45 instead of 90 ms, the second 25 of 50, and waits as before */
-    const struct lac_rank_what_if halved[2] = {answer(55000000, 45000000, 90000000),
-                                               answer(75000000, 25000000, 50000000)};
+    const struct lac_rank_what_if halved[2] = {answer(55000000, 45000000, 90000000, 0.0),
+                                               answer(75000000, 25000000, 50000000, 0.0)};
     lac_run_what_if(whole, halved, &what_if);
     ck_assert_str_eq(what_if.why_not, "");
     ck_assert_int_eq(what_if.now_ns, 100000000);
     ck_assert_int_eq(what_if.step.mean_ns, 55000000);
     ck_assert_int_eq(what_if.step.low_ns, 54000000);
     ck_assert_int_eq(what_if.step.high_ns, 56000000);
+    /* the first computes 45 ms beside its transfer, of which 5 ms remain; a fifth of the second's time
+     * in collectives is transfer, and hides */
+    const struct lac_rank_what_if beside[2] = {answer(50000000, 45000000, 90000000, 0.5),
+                                               answer(75000000, 25000000, 50000000, 0.5)};
+    lac_run_what_if(whole, beside, &what_if);
+    ck_assert_int_eq(what_if.step.mean_ns, 50000000);
+    const struct lac_rank_what_if late[2] = {answer(30000000, 25000000, 90000000, 0.5),
+                                             answer(75000000, 45000000, 50000000, 0.5)};
+    lac_run_what_if(whole, late, &what_if);
+    ck_assert_int_eq(what_if.step.mean_ns, 45000000);
     /* comm=0: what the first needs is left */
-    const struct lac_rank_what_if free[2] = {answer(90000000, 90000000, 90000000),
-                                             answer(50000000, 50000000, 50000000)};
+    const struct lac_rank_what_if free[2] = {answer(90000000, 90000000, 90000000, 0.0),
+                                             answer(50000000, 50000000, 50000000, 0.0)};
     lac_run_what_if(whole, free, &what_if);
     ck_assert_int_eq(what_if.step.mean_ns, 90000000);
     lac_texts_destroy(whole->texts);
@@ -753,8 +769,8 @@ START_TEST(of_a_run_without_matches_nothing_is_known)
     struct lac_rank_facts facts[2];
     struct lac_run *whole = uneven_run(facts);
     struct lac_run_what_if what_if;
-    struct lac_rank_what_if ranks[2] = {answer(55000000, 45000000, 90000000),
-                                        answer(75000000, 25000000, 50000000)};
+    struct lac_rank_what_if ranks[2] = {answer(55000000, 45000000, 90000000, 0.0),
+                                        answer(75000000, 25000000, 50000000, 0.0)};
     whole->collective_count = 0;
     lac_run_what_if(whole, ranks, &what_if);
     ck_assert_ptr_nonnull(strstr(what_if.why_not, "no collective was found on two ranks"));

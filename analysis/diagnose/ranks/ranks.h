@@ -104,10 +104,10 @@ LAC_MUST_USE enum lac_status lac_ranks_compare(const struct lac_rank_trace *rank
 
 /** What --what-if says of one rank (lac_analysis.what_if_*). Borrowed. */
 struct lac_rank_what_if {
-    struct lac_what_if_step step;  /**< with collectives as long as recorded */
-    struct lac_what_if_step alone; /**< where they take no time */
-    int64_t alone_now_ns;          /**< and without the change */
-    const char *why_not;           /**< why it is not known, or "" */
+    struct lac_what_if_step step;                    /**< with collectives as long as recorded */
+    struct lac_what_if_step by_comm[LAC_COMM_PARTS]; /**< with less of their time (analysis.h) */
+    int64_t now_by_comm_ns[LAC_COMM_PARTS];          /**< and without the change */
+    const char *why_not;                             /**< why it is not known, or "" */
 };
 
 /** And of the run. Texts belong to it. */

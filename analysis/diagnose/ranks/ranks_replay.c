@@ -153,15 +153,22 @@ enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables, uin
 
 /* -- with a change ----------------------------------------------------------------------------- */
 
-/** A step of a rank that waits for no other: `step_ns` has its collectives as recorded, `alone_ns`
- *  none, and of their time this part is transfer. */
-static double own_step(double step_ns, double alone_ns, const struct lac_rank_facts *facts)
+/** Of the time of a rank's collectives the part that is transfer: the rest it waits for others. */
+static double transfer_part(const struct lac_rank_facts *facts)
 {
     double transfer_ns = (double)facts->transfer_ns;
     double wait_ns = (double)facts->wait_ns;
     bool is_known = facts->is_matched && transfer_ns + wait_ns > 0.0;
-    double part = is_known ? transfer_ns / (transfer_ns + wait_ns) : 1.0;
-    return alone_ns + part * (step_ns - alone_ns);
+    return is_known ? transfer_ns / (transfer_ns + wait_ns) : 1.0;
+}
+
+/** A step of a rank whose collectives take `part` of their time, from what it is for each of
+ *  LAC_COMM_PARTS and for all of it. It is no line from none to all: what hides costs nothing. */
+static double own_step(const double steps_ns[LAC_COMM_PARTS + 1], double part)
+{
+    const double at = part * LAC_COMM_PARTS;
+    const int below = at < LAC_COMM_PARTS ? (int)at : LAC_COMM_PARTS - 1;
+    return steps_ns[below] + (at - below) * (steps_ns[below + 1] - steps_ns[below]);
 }
 
 /** The longest of all ranks' own steps, before and after. */
@@ -204,15 +211,24 @@ void lac_run_what_if(struct lac_run *run, const struct lac_rank_what_if *ranks,
     for (uint32_t r = 0; r < run->rank_count; r++) {
         const struct lac_rank_facts *facts = &run->ranks[r];
         const struct lac_rank_what_if *it = &ranks[r];
-        double step_ns = (double)facts->step_mean_ns;
-        now_ns += step_ns / run->rank_count;
-        longest.now_ns = fmax(longest.now_ns, own_step(step_ns, (double)it->alone_now_ns, facts));
-        longest.low_ns = fmax(longest.low_ns,
-                              own_step((double)it->step.low_ns, (double)it->alone.low_ns, facts));
-        longest.mid_ns = fmax(longest.mid_ns,
-                              own_step((double)it->step.mean_ns, (double)it->alone.mean_ns, facts));
-        longest.high_ns = fmax(
-            longest.high_ns, own_step((double)it->step.high_ns, (double)it->alone.high_ns, facts));
+        const double part = transfer_part(facts);
+        double step_ns[LAC_COMM_PARTS + 1];
+        double low_ns[LAC_COMM_PARTS + 1];
+        double mid_ns[LAC_COMM_PARTS + 1];
+        double high_ns[LAC_COMM_PARTS + 1];
+        for (int i = 0; i <= LAC_COMM_PARTS; i++) {
+            const bool is_all = i == LAC_COMM_PARTS;
+            const struct lac_what_if_step *step = is_all ? &it->step : &it->by_comm[i];
+            step_ns[i] = (double)(is_all ? facts->step_mean_ns : it->now_by_comm_ns[i]);
+            low_ns[i] = (double)step->low_ns;
+            mid_ns[i] = (double)step->mean_ns;
+            high_ns[i] = (double)step->high_ns;
+        }
+        now_ns += (double)facts->step_mean_ns / run->rank_count;
+        longest.now_ns = fmax(longest.now_ns, own_step(step_ns, part));
+        longest.low_ns = fmax(longest.low_ns, own_step(low_ns, part));
+        longest.mid_ns = fmax(longest.mid_ns, own_step(mid_ns, part));
+        longest.high_ns = fmax(longest.high_ns, own_step(high_ns, part));
     }
     /* now one rank is late, now another: that stays, at best not */
     double in_turn_ns = fmax(0.0, now_ns - longest.now_ns);

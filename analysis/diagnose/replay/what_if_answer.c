@@ -239,21 +239,24 @@ static struct lac_what_if_step band_of(const double mean_ns[LAC_CASE_COUNT_], do
     };
 }
 
-/** The same with no other rank to wait for, and nothing to send: what several ranks together are
- *  computed from. */
-static void answer_alone(const struct lac_facts *facts, const struct lac_what_if_changes *what_if)
+/** The same with less of the time that collectives took, which is waiting for other ranks, too. */
+static void answer_by_comm(const struct lac_facts *facts, const struct lac_what_if_changes *what_if)
 {
     struct lac_analysis *analysis = facts->analysis;
-    struct lac_what_if_changes alone = *what_if;
+    const double comm = what_if->comm >= 0.0 ? what_if->comm : 1.0;
     struct lac_what_if_changes now;
+    struct lac_change change;
     double mean_ns[LAC_CASE_COUNT_];
-    alone.comm = 0.0;
-    replay_cases(facts, &alone, mean_ns);
-    analysis->what_if_alone = band_of(mean_ns, lac_replay_error(facts->time));
     lac_what_if_clear(&now);
-    now.comm = 0.0;
-    replay_cases(facts, &now, mean_ns);
-    analysis->what_if_alone_now_ns = lac_round(mean_ns[LAC_CASE_MID]);
+    for (int part = 0; part < LAC_COMM_PARTS; part++) {
+        struct lac_what_if_changes then = *what_if;
+        then.comm = comm * part / LAC_COMM_PARTS;
+        replay_cases(facts, &then, mean_ns);
+        analysis->what_if_by_comm[part] = band_of(mean_ns, lac_replay_error(facts->time));
+        now.comm = (double)part / LAC_COMM_PARTS;
+        lac_change_from_what_if(facts, &now, LAC_CASE_MID, &change);
+        analysis->what_if_now_by_comm_ns[part] = lac_round(lac_what_if_replay(facts, &change));
+    }
 }
 
 void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_changes *what_if)
@@ -264,8 +267,10 @@ void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_change
     analysis->has_what_if = true;
     analysis->what_if = *what_if;
     analysis->what_if_step = unknown;
-    analysis->what_if_alone = unknown;
-    analysis->what_if_alone_now_ns = LAC_UNKNOWN_NS;
+    for (int part = 0; part < LAC_COMM_PARTS; part++) {
+        analysis->what_if_by_comm[part] = unknown;
+        analysis->what_if_now_by_comm_ns[part] = LAC_UNKNOWN_NS;
+    }
     analysis->what_if_median_ns = LAC_UNKNOWN_NS;
     analysis->what_if_assumption = "";
     analysis->what_if_why_not = reason != NULL ? reason : "";
@@ -279,7 +284,7 @@ void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_change
     analysis->what_if_assumption = is_exact ? "Exact: the steps hold nothing that this changes."
                                             : assumption_of(facts, what_if);
     analysis->what_if_median_ns = median_after(facts, what_if->workers, mean_ns[LAC_CASE_MID]);
-    answer_alone(facts, what_if);
+    answer_by_comm(facts, what_if);
 }
 
 /* -- workers ----------------------------------------------------------------------------------- */

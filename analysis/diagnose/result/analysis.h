@@ -641,9 +641,11 @@ struct lac_analysis {
     uint32_t worker_step_count; /**< 0 or LAC_WORKER_STEPS_MAX */
     bool has_what_if;
     struct lac_what_if_changes what_if;
-    struct lac_what_if_step what_if_step;  /**< mean step with the changes */
-    struct lac_what_if_step what_if_alone; /**< the same where collectives take no time */
-    int64_t what_if_alone_now_ns;          /**< and without the changes */
+    struct lac_what_if_step what_if_step; /**< mean step with the changes */
+    /** The same where collectives take 0, 1, 2, ... of LAC_COMM_PARTS of their time: what several
+     *  ranks together are computed from */
+    struct lac_what_if_step what_if_by_comm[LAC_COMM_PARTS];
+    int64_t what_if_now_by_comm_ns[LAC_COMM_PARTS]; /**< and without the changes */
     int64_t what_if_median_ns;
     const char *what_if_assumption; /**< what the band stands on; "" not known */
     const char *what_if_why_not;    /**< why it is not known, or "" */

@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/** Shares of the time of collectives for which a step is played, beside all of it. */
+enum { LAC_COMM_PARTS = 4 };
+
 /** A change to try on the re-timed steps (--what-if K=V,...). Unset
  *  fields are LAC_WHAT_IF_UNSET. */
 #define LAC_WHAT_IF_UNSET (-1)
