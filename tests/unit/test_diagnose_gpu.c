@@ -10,6 +10,7 @@
 #include <string.h>
 
 static double host_us, device_us;
+static bool gathers_beside; /**< a short collective on another stream beside each kernel */
 
 static void blank(void)
 {
@@ -27,6 +28,12 @@ static void launch(const char *thread, const char *op, double length_us, const c
     sheet_add("%s op %.1f 3 %s\n", thread, host_us, op);
     sheet_add("%s call %.1f 1 #%u cudaLaunchKernel\n", thread, host_us + 1.0, sheet_corr);
     sheet_add("gpu0.7 kernel %.1f %.1f #%u %s\n", start, length_us, sheet_corr, kernel);
+    if (gathers_beside) {
+        sheet_corr++;
+        sheet_add("%s call %.1f 0.5 #%u cudaLaunchKernel\n", thread, host_us + 2.2, sheet_corr);
+        sheet_add("gpu0.20 kernel %.1f 20 #%u ncclDevKernel_AllGather_RING_LL(args)\n", start + 5.0,
+                  sheet_corr);
+    }
     host_us += 4.0;
 }
 
@@ -208,6 +215,51 @@ static void draw_chain(int length, double kernel_us, bool is_in_optimizer, const
         end_step(begin, i);
     }
 }
+
+/** Beneath larger kernels of another stream a chain is in nobody's way. */
+START_TEST(a_chain_that_hides_is_not_worth_fusing)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        const double side_us = device_us > host_us + 2.0 ? device_us : host_us + 2.0;
+        for (int k = 0; k < 10; k++) {
+            launch("main", "aten::addmm", 600, HALF_GEMM);
+        }
+        for (int k = 0; k < 60; k++) {
+            sheet_corr++;
+            sheet_add("main op %.1f 3 aten::add\n", host_us);
+            sheet_add("main call %.1f 1 #%u cudaLaunchKernel\n", host_us + 1.0, sheet_corr);
+            sheet_add("gpu0.13 kernel %.1f 50 #%u %s\n", side_us + 300.0 + 55.0 * k, sheet_corr,
+                      ADD);
+            host_us += 4.0;
+        }
+        end_step(begin, i);
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
+}
+END_TEST
+
+/** What another stream does between two kernels of one breaks no sequence of it. */
+START_TEST(sequences_are_those_of_a_stream)
+{
+    gathers_beside = true;
+    draw_attention("aten::bmm", SOFTMAX, "aten::bmm");
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_nonnull(sheet_finding("unfused-attention"));
+    ck_assert_int_eq(sheet_finding("unfused-attention")->cost_ns_per_step / 10000, 180);
+    ck_assert_ptr_nonnull(
+        strstr(sheet_finding("unfused-attention")->why, "between two GEMMs 2 times per step"));
+    draw_chain(8, 300, false, ADD);
+    sheet_diagnose(NULL, 8);
+    gathers_beside = false;
+    const struct lac_finding *chain = sheet_finding("unfused-elementwise");
+    ck_assert_ptr_nonnull(chain);
+    ck_assert_ptr_nonnull(strstr(chain->why, "8 kernels per step"));
+    ck_assert_int_eq(chain->cost_ns_per_step, 8 * 300000);
+}
+END_TEST
 
 START_TEST(a_chain_of_elementwise_kernels_can_be_fused)
 {
@@ -481,6 +533,8 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, attention_in_separate_kernels_is_found);
     tcase_add_test(tcase, inference_is_told_to_fuse_attention);
+    tcase_add_test(tcase, sequences_are_those_of_a_stream);
+    tcase_add_test(tcase, a_chain_that_hides_is_not_worth_fusing);
     tcase_add_test(tcase, what_selects_attention_is_advised_where_it_selects);
     tcase_add_test(tcase, a_softmax_of_the_loss_or_between_layers_is_no_attention);
     tcase_add_test(tcase, a_call_that_fell_back_is_told_from_code_without_the_call);

@@ -124,11 +124,19 @@ static void pass(struct lac_exposure *exposure, int64_t t_ns)
     }
     if (part < LAC_PART_IDLE) {
         exposure->share_ns[part] += passed_ns / exposure->of_part[part];
+        exposure->sole_ns[part] += exposure->of_part[part] == 1 ? passed_ns : 0.0;
     }
     if (class_count == 1) {
         exposure->alone_ns[last_class] += passed_ns / exposure->of_class[last_class];
     }
     exposure->now_ns = t_ns;
+}
+
+static struct lac_exposed had(const struct lac_exposure *exposure, uint8_t part, uint8_t op_class)
+{
+    return (struct lac_exposed){.share_ns = exposure->share_ns[part],
+                                .sole_ns = exposure->sole_ns[part],
+                                .alone_ns = exposure->alone_ns[op_class]};
 }
 
 static void end_first(struct lac_exposure *exposure)
@@ -150,9 +158,11 @@ static void end_first(struct lac_exposure *exposure)
     running[at] = last;
     exposure->of_part[first.part]--;
     exposure->of_class[first.op_class]--;
+    const struct lac_exposed now = had(exposure, first.part, first.op_class);
     exposure->ended(exposure->context, &first,
-                    (struct lac_exposed){exposure->share_ns[first.part] - first.share_from_ns,
-                                         exposure->alone_ns[first.op_class] - first.alone_from_ns});
+                    (struct lac_exposed){.share_ns = now.share_ns - first.from.share_ns,
+                                         .sole_ns = now.sole_ns - first.from.sole_ns,
+                                         .alone_ns = now.alone_ns - first.from.alone_ns});
 }
 
 enum lac_status lac_exposure_begin(struct lac_exposure *exposure, const struct lac_facts *facts,
@@ -183,13 +193,11 @@ enum lac_status lac_exposure_begin(struct lac_exposure *exposure, const struct l
     for (; at > 0 && exposure->running[(at - 1) / 2].end_ns > end_ns; at = (at - 1) / 2) {
         exposure->running[at] = exposure->running[(at - 1) / 2];
     }
-    exposure->running[at] =
-        (struct lac_running_operation){.end_ns = end_ns,
-                                       .share_from_ns = exposure->share_ns[part],
-                                       .alone_from_ns = exposure->alone_ns[op_class],
-                                       .user = user,
-                                       .part = part,
-                                       .op_class = op_class};
+    exposure->running[at] = (struct lac_running_operation){.end_ns = end_ns,
+                                                           .from = had(exposure, part, op_class),
+                                                           .user = user,
+                                                           .part = part,
+                                                           .op_class = op_class};
     exposure->of_part[part]++;
     exposure->of_class[op_class]++;
     return LAC_OK;

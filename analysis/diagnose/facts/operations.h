@@ -38,8 +38,10 @@ enum lac_partition lac_operation_part(const struct lac_facts *facts, uint64_t sl
 /** How much of an operation's time counts as its own. */
 struct lac_exposed {
     double
-        share_ns; /**< while nothing of a part before its own ran, shared among those of its part:
+        share_ns;   /**< while nothing of a part before its own ran, shared among those of its part:
                           over all operations of a part these sum up to the partition's */
+    double sole_ns; /**< of its share, while no other of its part ran: with it gone its part is done
+                          by that much earlier */
     double alone_ns; /**< while nothing of another class ran, shared among those of its class: with
                           all of the class gone the device is done by that much earlier */
 };
@@ -48,7 +50,7 @@ enum { LAC_EXPOSURE_CLASSES = 8 };
 
 struct lac_running_operation {
     int64_t end_ns;
-    double share_from_ns, alone_from_ns; /**< of its part and class when it began */
+    struct lac_exposed from; /**< what its part and class had when it began */
     uint32_t user;
     uint8_t part, op_class;
 };
@@ -58,7 +60,8 @@ struct lac_exposure {
     struct lac_running_operation *running; /**< soonest end first: a heap */
     uint32_t count, capacity;
     uint32_t of_part[LAC_PART_IDLE], of_class[LAC_EXPOSURE_CLASSES]; /**< how many run */
-    double share_ns[LAC_PART_IDLE], alone_ns[LAC_EXPOSURE_CLASSES];  /**< what each had until now */
+    double share_ns[LAC_PART_IDLE], sole_ns[LAC_PART_IDLE];          /**< what each had until now */
+    double alone_ns[LAC_EXPOSURE_CLASSES];
     int64_t now_ns;
     void (*ended)(void *context, const struct lac_running_operation *operation,
                   struct lac_exposed exposed);

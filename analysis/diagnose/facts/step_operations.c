@@ -57,7 +57,7 @@ static void take_exposed(void *context, const struct lac_running_operation *oper
     struct lac_step_operation *ops = ((struct collect *)context)->work->ops;
     if (operation->user != LAC_NONE) {
         ops[operation->user].exposed_ns = whole_ns(exposed.share_ns);
-        ops[operation->user].alone_ns = whole_ns(exposed.alone_ns);
+        ops[operation->user].sole_ns = whole_ns(exposed.sole_ns);
     }
 }
 
@@ -85,6 +85,30 @@ static enum lac_status collect_operations(struct collect *collect)
     lac_exposure_end(&exposure);
     lac_operations_done(&operations);
     return status;
+}
+
+/** Each with the ones before and behind it on its stream. */
+static enum lac_status link_streams(const struct lac_facts *facts, struct lac_step_operations *work)
+{
+    const struct lac_model *model = facts->model;
+    uint32_t *last = malloc((model->recorded_track_count + 1) * sizeof(*last));
+    if (last == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        last[t] = LAC_NONE;
+    }
+    for (uint32_t at = 0; at < work->count; at++) {
+        uint32_t *before = &last[lac_model_track_of(model, work->ops[at].slice)];
+        work->ops[at].before = *before;
+        work->ops[at].after = LAC_NONE;
+        if (*before != LAC_NONE) {
+            work->ops[*before].after = at;
+        }
+        *before = at;
+    }
+    free(last);
+    return LAC_OK;
 }
 
 /** Kept steps that the operations cover. */
@@ -265,6 +289,7 @@ enum lac_status lac_step_operations_collect(struct lac_facts *facts)
     }
     struct collect collect = {.facts = facts, .work = work, .capacity = capacity};
     enum lac_status status = collect_operations(&collect);
+    status = status ? status : link_streams(facts, work);
     if (status) {
         return status;
     }

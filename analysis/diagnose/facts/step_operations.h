@@ -19,9 +19,11 @@ enum lac_operation_context {
 struct lac_step_operation {
     uint32_t slice;
     uint32_t exposed_ns; /**< its share of the partition (operations.h); 4.2 s at most */
-    uint32_t alone_ns;   /**< of it while only operations of its part ran */
-    uint32_t op;         /**< innermost operator or range around its launch, or LAC_NONE */
-    uint8_t context;     /**< bits of enum lac_operation_context */
+    uint32_t sole_ns;    /**< of it while no other operation of its part ran: what goes with it */
+    uint32_t before,
+        after;       /**< index of the operation before and behind it on its stream, LAC_NONE */
+    uint32_t op;     /**< innermost operator or range around its launch, or LAC_NONE */
+    uint8_t context; /**< bits of enum lac_operation_context */
 };
 
 struct lac_step_operations {

@@ -27,7 +27,7 @@ static void collect(const struct lac_facts *facts, struct recomputed *recomputed
         }
         recomputed->ns += op->exposed_ns;
         recomputed->count++;
-        lac_saving_add(facts, &recomputed->saving, op->slice, op->exposed_ns);
+        lac_saving_add(facts, &recomputed->saving, op->slice, op->sole_ns);
         if (op->exposed_ns >= longest_ns) {
             longest_ns = op->exposed_ns;
             recomputed->longest = op->slice;

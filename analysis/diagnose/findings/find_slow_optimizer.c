@@ -35,7 +35,7 @@ static void collect_kernels(const struct lac_facts *facts, struct optimizer *opt
         optimizer->grouped_count += kernel->names.family == LAC_FAMILY_OPTIMIZER ||
                                     kernel->names.family == LAC_FAMILY_TRITON;
         if (facts->model->slices.dur_ns[op->slice] < LAUNCH_NS) {
-            lac_saving_add(facts, &optimizer->saving, op->slice, op->exposed_ns);
+            lac_saving_add(facts, &optimizer->saving, op->slice, op->sole_ns);
         }
     }
 }

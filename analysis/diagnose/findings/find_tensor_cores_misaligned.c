@@ -101,7 +101,7 @@ static void collect(const struct lac_facts *facts, int32_t major, struct matrix_
         double ns = work->ops[i].exposed_ns;
         if (alignment > 0 && alignment < multiples_of(name).always) {
             matrix->misaligned_ns += ns;
-            lac_saving_add(facts, &matrix->misaligned, work->ops[i].slice, ns);
+            lac_saving_add(facts, &matrix->misaligned, work->ops[i].slice, work->ops[i].sole_ns);
             if (ns > matrix->top_misaligned_ns) {
                 matrix->top_misaligned_ns = ns;
                 matrix->top_misaligned = i;

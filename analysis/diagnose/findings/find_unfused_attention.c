@@ -46,27 +46,21 @@ static bool is_between(const struct lac_facts *facts, const struct lac_step_oper
            family == LAC_FAMILY_RNG || family == LAC_FAMILY_FILL || family == LAC_FAMILY_REDUCE;
 }
 
-/** Index of the nearest product before (-1) or behind (+1) `from`; the work's count when none. */
-static uint64_t product_near(const struct lac_facts *facts, uint64_t from, int direction)
+/** Index of the nearest product before (-1) or behind (+1) `from` on its stream; LAC_NONE when none. */
+static uint32_t product_near(const struct lac_facts *facts, uint32_t from, int direction)
 {
-    const struct lac_step_operations *work = facts->step_operations;
-    uint64_t at = from;
+    const struct lac_step_operation *ops = facts->step_operations->ops;
+    uint32_t at = from;
     for (int step = 0; step <= BETWEEN_MAX; step++) {
-        if (direction < 0 && at == 0) {
-            return work->count;
-        }
-        at = direction < 0 ? at - 1 : at + 1;
-        if (at >= work->count) {
-            return work->count;
-        }
-        if (is_product(lac_step_operation_kernel(facts, &work->ops[at]))) {
+        at = direction < 0 ? ops[at].before : ops[at].after;
+        if (at == LAC_NONE || is_product(lac_step_operation_kernel(facts, &ops[at]))) {
             return at;
         }
-        if (!is_between(facts, &work->ops[at])) {
-            return work->count;
+        if (!is_between(facts, &ops[at])) {
+            return LAC_NONE;
         }
     }
-    return work->count;
+    return LAC_NONE;
 }
 
 /** A softmax of attention: not the logarithm of a loss. */
@@ -111,7 +105,7 @@ static void add_operation(const struct lac_facts *facts, struct attention *atten
         double part = is_odd         ? of_odd_product[which]
                       : is_a_product ? of_product[which]
                                      : of_other[which];
-        lac_saving_add(facts, &attention->saving[which], op->slice, part * ns);
+        lac_saving_add(facts, &attention->saving[which], op->slice, part * (double)op->sole_ns);
     }
     if (is_a_product) {
         bool is_longer = is_odd == attention->has_misaligned && ns > attention->example_ns;
@@ -123,28 +117,56 @@ static void add_operation(const struct lac_facts *facts, struct attention *atten
     }
 }
 
+/** Whether it is a softmax between two products of attention. */
+static bool is_attention(const struct lac_facts *facts, uint32_t at)
+{
+    const struct lac_step_operation *ops = facts->step_operations->ops;
+    if (!is_softmax(facts, &ops[at])) {
+        return false;
+    }
+    const uint32_t first = product_near(facts, at, -1);
+    const uint32_t last = product_near(facts, at, 1);
+    return first != LAC_NONE && last != LAC_NONE && may_be_scores(facts, &ops[first]) &&
+           may_be_scores(facts, &ops[last]);
+}
+
+/** Whether such a softmax stands before (-1) or behind (+1) it, with no product in between. */
+static bool has_attention(const struct lac_facts *facts, uint32_t from, int direction)
+{
+    const struct lac_step_operation *ops = facts->step_operations->ops;
+    uint32_t at = from;
+    for (int step = 0; step <= 2 * BETWEEN_MAX; step++) {
+        at = direction < 0 ? ops[at].before : ops[at].after;
+        if (at == LAC_NONE || is_product(lac_step_operation_kernel(facts, &ops[at]))) {
+            return false;
+        }
+        if (is_attention(facts, at)) {
+            return true;
+        }
+        if (!is_between(facts, &ops[at])) {
+            return false;
+        }
+    }
+    return false;
+}
+
 static void collect(const struct lac_facts *facts, struct attention *attention)
 {
     const struct lac_step_operations *work = facts->step_operations;
-    uint64_t done = 0; /* operations before this one are counted */
     int64_t longest_ns = -1;
     attention->longest = LAC_NONE;
-    for (uint64_t i = 0; i < work->count; i++) {
-        if (!is_softmax(facts, &work->ops[i])) {
+    for (uint32_t i = 0; i < work->count; i++) {
+        const bool is_itself = is_attention(facts, i);
+        const bool is_part = is_itself ||
+                             is_product(lac_step_operation_kernel(facts, &work->ops[i])) ||
+                             is_between(facts, &work->ops[i]);
+        if (is_part && (is_itself || has_attention(facts, i, -1) || has_attention(facts, i, 1))) {
+            add_operation(facts, attention, i);
+        }
+        if (!is_itself) {
             continue;
         }
-        uint64_t first = product_near(facts, i, -1);
-        uint64_t last = product_near(facts, i, 1);
-        if (first == work->count || last == work->count ||
-            !may_be_scores(facts, &work->ops[first]) || !may_be_scores(facts, &work->ops[last])) {
-            continue;
-        }
-        for (uint64_t at = first > done ? first : done; at <= last; at++) {
-            add_operation(facts, attention, at);
-        }
-        done = last + 1;
-        bool is_backward = (work->ops[i].context & LAC_OPERATION_IN_BACKWARD) != 0;
-        attention->count += !is_backward;
+        attention->count += (work->ops[i].context & LAC_OPERATION_IN_BACKWARD) == 0;
         int64_t dur_ns = facts->model->slices.dur_ns[work->ops[i].slice];
         if (dur_ns > longest_ns) {
             longest_ns = dur_ns;

@@ -13,7 +13,8 @@ struct chains {
     double ns; /**< of kernels in chains, all covered steps */
     uint64_t count;
     struct lac_saving saving[LAC_CASE_COUNT_];
-    uint64_t longest_first, longest_count; /**< the chain that takes longest, in the work */
+    uint32_t longest_first, longest_last; /**< the chain that takes longest, in the work */
+    uint64_t longest_count;
     double longest_ns;
 };
 
@@ -31,19 +32,21 @@ static bool is_fusible(const struct lac_facts *facts, const struct lac_step_oper
            family == LAC_FAMILY_REDUCE;
 }
 
-/** A chain of `count` kernels from `first` on: all but one pass through memory can go. */
-static void add_chain(const struct lac_facts *facts, struct chains *chains, uint64_t first,
+/** A chain of `count` kernels of a stream from `first` on: all but one pass through memory can go. */
+static void add_chain(const struct lac_facts *facts, struct chains *chains, uint32_t first,
                       uint64_t count)
 {
     static const double saved[LAC_CASE_COUNT_] = {0.9, 0.6, 0.3};
+    const struct lac_step_operation *ops = facts->step_operations->ops;
     double removable = (double)(count - 1) / (double)count;
     double sum_ns = 0.0;
-    for (uint64_t i = first; i < first + count; i++) {
-        const struct lac_step_operation *op = &facts->step_operations->ops[i];
-        sum_ns += op->exposed_ns;
+    uint32_t last = first;
+    for (uint64_t i = 0; i < count; i++) {
+        last = i == 0 ? first : ops[last].after;
+        sum_ns += ops[last].exposed_ns;
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-            lac_saving_add(facts, &chains->saving[which], op->slice,
-                           saved[which] * removable * (double)op->exposed_ns);
+            lac_saving_add(facts, &chains->saving[which], ops[last].slice,
+                           saved[which] * removable * (double)ops[last].sole_ns);
         }
     }
     chains->ns += sum_ns;
@@ -51,24 +54,36 @@ static void add_chain(const struct lac_facts *facts, struct chains *chains, uint
     if (sum_ns > chains->longest_ns) {
         chains->longest_ns = sum_ns;
         chains->longest_first = first;
+        chains->longest_last = last;
         chains->longest_count = count;
     }
+}
+
+/** Whether a kernel goes on with the chain that the one before it on its stream is in. */
+static bool goes_on(const struct lac_facts *facts, uint32_t at)
+{
+    const struct lac_step_operation *ops = facts->step_operations->ops;
+    const uint32_t before = ops[at].before;
+    return before != LAC_NONE && is_fusible(facts, &ops[before]) &&
+           ((ops[before].context ^ ops[at].context) & LAC_OPERATION_IN_BACKWARD) == 0;
 }
 
 static void collect(const struct lac_facts *facts, struct chains *chains)
 {
     const struct lac_step_operations *work = facts->step_operations;
-    for (uint64_t i = 0; i < work->count;) {
-        uint64_t end = i;
-        while (end < work->count && is_fusible(facts, &work->ops[end]) &&
-               (work->ops[end].context & LAC_OPERATION_IN_BACKWARD) ==
-                   (work->ops[i].context & LAC_OPERATION_IN_BACKWARD)) {
-            end++;
+    for (uint32_t first = 0; first < work->count; first++) {
+        if (!is_fusible(facts, &work->ops[first]) || goes_on(facts, first)) {
+            continue;
         }
-        if (end - i >= 2) {
-            add_chain(facts, chains, i, end - i);
+        uint64_t count = 1;
+        uint32_t next = work->ops[first].after;
+        while (next != LAC_NONE && is_fusible(facts, &work->ops[next]) && goes_on(facts, next)) {
+            next = work->ops[next].after;
+            count++;
         }
-        i = end > i ? end : i + 1;
+        if (count >= 2) {
+            add_chain(facts, chains, first, count);
+        }
     }
 }
 
@@ -118,7 +133,7 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
     finding->wrong_if = "the kernels in a chain do not share data.";
     finding->check = "record ten steps of the compiled model: triton_ kernels replace the chains";
     const struct lac_step_operation *first = &facts->step_operations->ops[chains.longest_first];
-    const struct lac_step_operation *last = first + chains.longest_count - 1;
+    const struct lac_step_operation *last = &facts->step_operations->ops[chains.longest_last];
     lac_evidence_slice(facts, finding, first->slice,
                        lac_texts_add(&analysis->texts,
                                      "the longest chain starts here: %s, %s in total",

@@ -179,7 +179,7 @@ static double edited_operations_ns(const struct lac_facts *facts, const struct l
         for (uint64_t i = 0; change->edits[e]->mark_count > 0 && i < work->count; i++) {
             const struct lac_edit_mark *mark =
                 lac_edits_mark(change->edits[e], work->ops[i].slice, LAC_EDIT_OPERATION);
-            saved_ns += mark != NULL ? (1.0 - (double)mark->factor) * work->ops[i].alone_ns : 0.0;
+            saved_ns += mark != NULL ? (1.0 - (double)mark->factor) * work->ops[i].sole_ns : 0.0;
         }
     }
     return change->edits_share * saved_ns / work->steps;

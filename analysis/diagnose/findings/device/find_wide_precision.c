@@ -68,7 +68,7 @@ static void add(const struct lac_facts *facts, struct wide *wide, uint64_t at, i
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         double saved = kind == 1 ? of_double[which]
                                  : 1.0 - 1.0 / lac_tensor_speedup(facts, (enum lac_case)which);
-        lac_saving_add(facts, &wide->saving[which], op->slice, saved * (double)op->exposed_ns);
+        lac_saving_add(facts, &wide->saving[which], op->slice, saved * (double)op->sole_ns);
     }
     wide->ns[kind] += (double)op->exposed_ns;
     if (wide->count[kind]++ == 0 || op->exposed_ns > wide->longest_ns[kind]) {
