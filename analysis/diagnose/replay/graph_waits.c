@@ -72,13 +72,17 @@ static uint32_t ended_at_return(const struct walk *walk, const struct lac_graph_
         uint32_t low = builder->begins[s];
         LAC_BISECT(low, builder->begins[s + 1], middle,
                    graph->ops[builder->by_stream[middle]].end_ns <= until_ns);
+        /* what was launched after the return may have ended by then, too: it is not what ended */
+        while (low > builder->begins[s] &&
+               graph->ops[builder->by_stream[low - 1]].launch_ns >= call->end_ns) {
+            low--;
+        }
         if (low == builder->begins[s]) {
             continue;
         }
         uint32_t op = builder->by_stream[low - 1];
         bool is_then = graph->ops[op].end_ns >= until_ns - RETURNS_NS &&
-                       graph->ops[op].end_ns >= call->start_ns &&
-                       graph->ops[op].launch_ns < call->end_ns && has_ended(walk, op, call);
+                       graph->ops[op].end_ns >= call->start_ns && has_ended(walk, op, call);
         if (is_then && (best == LAC_NONE || graph->ops[best].end_ns < graph->ops[op].end_ns)) {
             best = op;
         }
