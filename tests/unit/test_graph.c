@@ -267,6 +267,43 @@ START_TEST(a_wait_that_hides_behind_loading_is_found)
 }
 END_TEST
 
+/** The host waits for each of four products and takes 150 us until the next, while the gradients of
+ *  the one before are on their way: the device is never idle inside the step. */
+START_TEST(a_wait_that_communication_covers_is_found)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        const double t = i * 1900.0;
+        add("main range %.3f 1900 ProfilerStep#%d\n", t, i);
+        for (int k = 0; k < 4; k++) {
+            const double at = t + 20.0 + 450.0 * k;
+            launch("main", at - 10.0, "gpu0.7", at, 300.0, "dgrad");
+            add("main call %.3f 2 cudaStreamWaitEvent\n", at - 5.0);
+            launch("main", at - 3.0, "gpu0.20", at + 302.0, 147.0,
+                   "ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)");
+            launch("main", at + 2.0, "gpu0.7", at + 300.0, 1.0, "add");
+            add("main call %.3f %.3f cudaStreamSynchronize\n", at + 8.0, 296.0);
+            add("main op %.3f 120 aten::relu\n", at + 310.0);
+        }
+        add("main op %.3f 20 Optimizer.step#SGD.step\n", t + 1800.0);
+        add("main call %.3f 2 cudaStreamWaitEvent\n", t + 1801.0);
+        launch("main", t + 1804.0, "gpu0.7", t + 1822.0, 60.0, "multi_tensor");
+        add("main call %.3f 76 cudaStreamSynchronize\n", t + 1810.0);
+    }
+    draw();
+    const double without = mean_if("sync=0");
+    ck_assert_double_lt(without, 1500.0);
+    struct lac_analysis *analysis = trace_diagnose(model);
+    const struct lac_finding *hidden = trace_finding(analysis, "sync-stall");
+    ck_assert_ptr_nonnull(hidden);
+    ck_assert_double_eq_tol(hidden->gain_high_pct, 100.0 * (1900.0 - without) / 1900.0, 1.0);
+    ck_assert_double_le(hidden->gain_high_pct, hidden->cost_pct + 0.01);
+    ck_assert_ptr_nonnull(strstr(hidden->title, "communication"));
+    lac_analysis_destroy(analysis);
+    wipe();
+}
+END_TEST
+
 /** A launch that waits for room: the host is 64 kernels ahead, never more. */
 START_TEST(a_full_queue_lets_the_host_no_further_ahead)
 {
@@ -524,6 +561,7 @@ int main(void)
     tcase_add_test(tests, work_from_before_the_recording_hides_no_launch);
     tcase_add_test(tests, a_kernel_that_finds_no_room_waits_for_the_one_that_fills_the_device);
     tcase_add_test(tests, an_event_that_is_long_past_explains_no_wait);
+    tcase_add_test(tests, a_wait_that_communication_covers_is_found);
     tcase_add_test(tests, a_wait_is_for_what_was_launched_before_its_return);
     tcase_add_test(tests, copies_ahead_take_their_time_on_the_link);
     tcase_add_test(tests, what_was_not_recorded_is_not_known);

@@ -18,6 +18,12 @@ static bool is_among(uint32_t part, const uint32_t *parts, uint32_t count)
     return false;
 }
 
+bool lac_stops_host(enum lac_cause cause)
+{
+    return cause == LAC_CAUSE_SYNC || cause == LAC_CAUSE_ALLOCATOR ||
+           cause == LAC_CAUSE_MODULE_LOAD;
+}
+
 /** Parts that a kind of finding may claim, those of its cause first; then, where it is about idle time,
  *  the rest of that: what holds up the host has many names on the device. */
 static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT],
@@ -30,6 +36,8 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
     static const uint32_t of_comm[] = {LAC_PART_EXPOSED_COMM, IDLE(LAC_CAUSE_COMM)};
     static const uint32_t of_launches[] = {IDLE(LAC_CAUSE_LAUNCH), IDLE(LAC_CAUSE_HOST)};
     static const uint32_t of_host[] = {IDLE(LAC_CAUSE_HOST), IDLE(LAC_CAUSE_LAUNCH)};
+    /* while the host stands still, what was launched before may run on: there is no hole to see */
+    static const uint32_t beside[] = {LAC_PART_EXPOSED_COMM, LAC_PART_EXPOSED_COPY};
     /* operations that are not launched any more do not run either */
     static const uint32_t work[] = {LAC_PART_EXPOSED_MEMSET, LAC_PART_EXPOSED_COPY,
                                     LAC_PART_COMPUTE};
@@ -51,6 +59,10 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
         if (!is_among(part, first, own)) {
             parts[count++] = part;
         }
+    }
+    if (lac_stops_host(cause)) {
+        memcpy(parts + count, beside, sizeof(beside));
+        count += LAC_COUNT_OF(beside);
     }
     if (kind == LAC_FINDING_SLOW_OPTIMIZER || kind == LAC_FINDING_ZERO_GRAD_FILLS) {
         memcpy(parts + count, work, sizeof(work));
@@ -187,6 +199,13 @@ const char *lac_finding_parts(const struct lac_facts *facts, const struct lac_fi
     return count > 1 ? text : "";
 }
 
+bool lac_finding_hides(const struct lac_finding *finding)
+{
+    const int64_t hidden_ns =
+        finding->part_ns[LAC_PART_EXPOSED_COMM] + finding->part_ns[LAC_PART_EXPOSED_COPY];
+    return hidden_ns * 20 >= finding->cost_ns_per_step && hidden_ns > 0;
+}
+
 void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_finding *finding,
                                 const double step_ns[LAC_CASE_COUNT_])
 {
@@ -257,10 +276,22 @@ bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding
                       double cost_min_pct, const struct lac_what_if_changes *what_if)
 {
     struct lac_finding estimated = *finding;
-    if (lac_pct_of_step(facts, cost_ns) < cost_min_pct) {
+    const struct lac_step_time *time = facts->time;
+    /* launches that a stop of the host delays may leave no hole: communication or a copy runs on */
+    const bool may_hide =
+        lac_stops_host(lac_finding_type(finding->kind)->cause) &&
+        lac_graph_trust(time) == LAC_TRUST_ALL &&
+        lac_pct_of_step(facts, time->exposed_comm_ns + time->exposed_copy_ns) >= cost_min_pct;
+    if (lac_pct_of_step(facts, cost_ns) < cost_min_pct && !may_hide) {
         return false;
     }
     lac_finding_estimate(facts, &estimated, what_if);
+    if (may_hide) {
+        cost_ns = fmax(cost_ns, time->step_ns - (double)estimated.step_low_ns);
+        if (lac_pct_of_step(facts, cost_ns) < cost_min_pct) {
+            return false;
+        }
+    }
     lac_finding_cost(facts, &estimated, cost_ns);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;

@@ -148,7 +148,9 @@ bool lac_find_allocator_thrash(const struct lac_facts *facts, struct lac_finding
     }
     finding->title = lac_texts_add(
         &analysis->texts,
-        "The GPU waits %s of every %s step for memory to be allocated and released (%s)",
+        lac_finding_hides(finding)
+            ? "Allocating and releasing memory costs %s of every %s step (%s)"
+            : "The GPU waits %s of every %s step for memory to be allocated and released (%s)",
         lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->wrong_if = "the calls come from a library outside the framework.";

@@ -342,18 +342,21 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->title = lac_texts_add(
         &analysis->texts,
-        "The host and the GPU wait for each other: the GPU idles %s of every %s step (%s)%s",
+        lac_finding_hides(finding)
+            ? "The host and the GPU wait for each other: that costs %s of every %s step (%s)%s"
+            : "The host and the GPU wait for each other: the GPU idles %s of every %s step (%s)%s",
         lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text, lac_finding_parts(facts, finding));
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s times per step, %s%.60s%s%.60s %s the GPU (%s in all). Without it, the host would "
-        "load, allocate and launch the next step in that time; now the GPU is idle for it.",
+        "load, allocate and launch the next step in that time; now the GPU %s.",
         lac_format_rate((double)worst.count / steps).text,
         is_spin(&worst) ? "the host spins in " : "", worst.call,
         worst.around[0] != '\0' ? " in " : "", worst.around,
         is_spin(&worst) ? "and waits for" : "waits for",
-        lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
+        lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text,
+        lac_finding_hides(finding) ? "gets it late" : "is idle for it");
     finding->confidence = 0.4; /* what the host then does instead is not seen */
     propose(facts, finding, &worst);
     /* a size or a choice that the host needs cannot wait: then nothing is gained */
@@ -387,9 +390,12 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
     }
     finding->title = lac_texts_add(
         &analysis->texts,
-        "The GPU idles %s of every %s step after host-device synchronization (%s)",
+        lac_finding_hides(finding)
+            ? "Host-device synchronization costs %s of every %s step (%s)%s"
+            : "The GPU idles %s of every %s step after host-device synchronization (%s)%s",
         lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
-        lac_format_pct(finding->cost_pct).text);
+        lac_format_pct(finding->cost_pct).text,
+        lac_finding_hides(finding) ? lac_finding_parts(facts, finding) : "");
     struct lac_text32 idles =
         lac_format_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1));
     finding->why = lac_texts_add(

@@ -63,6 +63,11 @@ enum lac_severity lac_severity_of_gain(double gain_pct);
  */
 bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
                       double cost_min_pct, const struct lac_what_if_changes *what_if);
+/** Whether the cause stops the host: what it delays need not be idle time, as communication or a copy
+ *  may run on meanwhile, and that time is claimed, too. */
+bool lac_stops_host(enum lac_cause cause);
+/** Whether the finding claims such time, so that the GPU does not stand still for all of its cost. */
+bool lac_finding_hides(const struct lac_finding *finding);
 /** A finding that says a fact: no gain is known. */
 void lac_finding_open_fact(struct lac_finding *finding);
 /** The change as it was played for the expected case: the plan makes the same, also where it gains nothing
