@@ -154,7 +154,7 @@ static bool take_steps(struct imbalance *all, double *ret_need_ns)
         if (table->step_count < STEPS_MIN || table->step_mean_ns <= 0) {
             return false;
         }
-        all->steps = all->matched == 0 ? (double)table->step_count : all->steps;
+        all->steps = all->matched == 0 ? (double)all->run->ranks[r].matched_step_count : all->steps;
         all->matched++;
         all->step_ns += (double)table->step_mean_ns;
         need_ns += (double)table->need_ns;
@@ -173,7 +173,7 @@ static void exposed_wait(const struct imbalance *all, double *ret_most_ns, doubl
     for (uint32_t r = 0; r < all->run->rank_count; r++) {
         const struct lac_rank_facts *facts = &all->run->ranks[r];
         if (facts->is_matched) {
-            double exposed_ns = (double)all->tables[r]->partition_ns[LAC_PART_EXPOSED_COMM];
+            const double exposed_ns = lac_rank_exposed_ns(all->tables[r], facts);
             *ret_most_ns += fmin(exposed_ns, (double)facts->wait_ns) / all->matched;
             *ret_least_ns += fmax(0.0, exposed_ns - (double)facts->transfer_ns) / all->matched;
         }

@@ -106,6 +106,15 @@ lac_rank_collective(const struct lac_rank_table *const *tables, const struct lac
     return &tables[group->members[member]]->at[group->first[member] + index];
 }
 
+/** Communication of a rank with nothing beside it, in the steps in which its collectives match. */
+static inline double lac_rank_exposed_ns(const struct lac_rank_table *table,
+                                         const struct lac_rank_facts *facts)
+{
+    const double part =
+        facts->step_count > 0 ? (double)facts->matched_step_count / (double)facts->step_count : 1.0;
+    return part * (double)table->partition_ns[LAC_PART_EXPOSED_COMM];
+}
+
 /** Whether it goes from one rank to another, or may: those do not begin when all are there. */
 static inline bool lac_rank_group_is_transfer(const struct lac_rank_group *group)
 {

@@ -86,7 +86,12 @@ static enum lac_status take_facts(struct lac_rank_table *table, const struct lac
     table->step_count = analysis->step_count;
     table->step_kept_count = analysis->step_kept_count;
     table->step_mean_ns = analysis->step_mean_ns;
-    const int64_t needs_ns[] = {analysis->needs.gpu_ns, analysis->needs.data_ns,
+    /* a loader of which only the waits are known is taken to deliver as fast as it is asked: that is the
+     * step as it is, and no need */
+    const bool has_loader =
+        analysis->loader.fetch_mean_ns != LAC_UNKNOWN_NS && analysis->loader.num_workers >= 0;
+    const int64_t needs_ns[] = {analysis->needs.gpu_ns,
+                                has_loader ? analysis->needs.data_ns : LAC_UNKNOWN_NS,
                                 analysis->needs.alone_ns};
     for (size_t i = 0; i < LAC_COUNT_OF(needs_ns); i++) {
         /* LAC_UNKNOWN_NS is less than any need */

@@ -40,15 +40,16 @@ struct lateness {
     int64_t *caused_ns; /**< by rank: what the median of the others waited where it came last */
     int64_t *scratch;   /**< one a rank */
     double *part_ns;    /**< by rank and part, summed over matched collectives */
-    int64_t late_ns;    /**< of it, caused by the late rank */
-    int64_t idle_ns;    /**< of it, with nothing else to run: what it costs */
-    int64_t before_ns;  /**< of it, from before the recording */
-    int64_t lead_ns;    /**< the late rank's recorded time up to its first collective */
-    int reason;         /**< enum lac_rank_part, or -1 */
-    int64_t excess_ns;  /**< what its device does longer for that reason, */
-    int64_t covered_ns; /**< and for all reasons */
-    bool can_tell;      /**< these explain what the others lose */
-    bool is_uneven;     /**< it has more work than the others: made less, theirs gets more */
+    uint64_t count, last_count; /**< collectives, and those that the late rank entered last */
+    int64_t late_ns;            /**< of it, caused by the late rank */
+    int64_t idle_ns;            /**< of it, with nothing else to run: what it costs */
+    int64_t before_ns;          /**< of it, from before the recording */
+    int64_t lead_ns;            /**< the late rank's recorded time up to its first collective */
+    int reason;                 /**< enum lac_rank_part, or -1 */
+    int64_t excess_ns;          /**< what its device does longer for that reason, */
+    int64_t covered_ns;         /**< and for all reasons */
+    bool can_tell;              /**< these explain what the others lose */
+    bool is_uneven; /**< it has more work than the others: made less, theirs gets more */
 };
 
 /* -- who -------------------------------------------------------------------------------------- */
@@ -89,14 +90,36 @@ static void add_parts(struct lateness *l, const struct lac_rank_group *group, ui
     }
 }
 
+/** Sends and receives are left out: stages of a pipeline wait for each other by design. */
+static bool is_left_out(const struct lateness *l, uint64_t instance)
+{
+    return lac_rank_group_is_transfer(&l->match->groups[l->match->instances[instance].group]);
+}
+
 static void find_caused(struct lateness *l)
 {
     for (uint64_t i = 0; i < l->match->instance_count; i++) {
         const struct lac_rank_instance *it = &l->match->instances[i];
         const struct lac_rank_group *group = &l->match->groups[it->group];
         int64_t wait_ns = 0;
-        uint32_t rank = group->members[last_of(l, group, it->index, &wait_ns)];
-        l->caused_ns[rank] = lac_sum_ns(l->caused_ns[rank], wait_ns);
+        if (!is_left_out(l, i)) {
+            uint32_t rank = group->members[last_of(l, group, it->index, &wait_ns)];
+            l->caused_ns[rank] = lac_sum_ns(l->caused_ns[rank], wait_ns);
+        }
+    }
+}
+
+/** How many collectives that rank entered last, of how many. */
+static void count_last(struct lateness *l, uint32_t rank)
+{
+    for (uint64_t i = 0; i < l->match->instance_count; i++) {
+        const struct lac_rank_instance *it = &l->match->instances[i];
+        const struct lac_rank_group *group = &l->match->groups[it->group];
+        int64_t wait_ns = 0;
+        if (!is_left_out(l, i)) {
+            l->count++;
+            l->last_count += group->members[last_of(l, group, it->index, &wait_ns)] == rank;
+        }
     }
 }
 
@@ -107,7 +130,9 @@ static void sum_parts(struct lateness *l)
     }
     for (uint64_t i = 0; i < l->match->instance_count; i++) {
         const struct lac_rank_instance *it = &l->match->instances[i];
-        add_parts(l, &l->match->groups[it->group], it->index);
+        if (!is_left_out(l, i)) {
+            add_parts(l, &l->match->groups[it->group], it->index);
+        }
     }
 }
 
@@ -119,7 +144,7 @@ static void find_before(struct lateness *l)
         const struct lac_rank_group *group = &l->match->groups[it->group];
         int64_t wait_ns = 0;
         uint32_t last = last_of(l, group, it->index, &wait_ns);
-        if (group->members[last] != l->run->late) {
+        if (group->members[last] != l->run->late || is_left_out(l, i)) {
             continue;
         }
         uint32_t count = 0;
@@ -188,13 +213,9 @@ static int64_t excess_of(struct lateness *l, int part)
     return excess_ns < most_ns ? excess_ns : most_ns;
 }
 
-/** What a rank shows of its collectives, in the steps in which they are matched. */
 static int64_t exposed_of(const struct lateness *l, uint32_t rank)
 {
-    const struct lac_rank_facts *facts = &l->run->ranks[rank];
-    const double part =
-        facts->step_count > 0 ? (double)facts->matched_step_count / (double)facts->step_count : 1.0;
-    return lac_round(part * (double)l->tables[rank]->partition_ns[LAC_PART_EXPOSED_COMM]);
+    return lac_round(lac_rank_exposed_ns(l->tables[rank], &l->run->ranks[rank]));
 }
 
 /** Of the lateness what the others lose by it: the rest of their waiting hides behind computing. */
@@ -429,8 +450,8 @@ static void write_texts(struct lateness *l, const char *work)
     const char *split = lac_texts_add(
         &run->texts,
         "Rank %d was the last to enter %llu of %s across %s; %s waits %s%s for it%s%s.",
-        (int)late->rank, (unsigned long long)late->last_count,
-        lac_format_count((int64_t)run->collective_count, "collective").text,
+        (int)late->rank, (unsigned long long)l->last_count,
+        lac_format_count((int64_t)l->count, "collective").text,
         lac_format_count(matched, "rank").text,
         matched == 2 ? "the other" : "the median of the others", a_step(l, l->late_ns).text,
         has_steps ? " per step" : "", hides ? ", with nothing else to run for " : "",
@@ -474,7 +495,7 @@ static void add_evidence(struct lateness *l)
         int64_t wait_ns = 0;
         const uint32_t last = last_of(l, group, it->index, &wait_ns);
 
-        if (group->members[last] == run->late && wait_ns > latest_ns) {
+        if (group->members[last] == run->late && wait_ns > latest_ns && !is_left_out(l, i)) {
             latest = lac_rank_collective(l->tables, group, last, it->index);
             latest_ns = wait_ns;
         }
@@ -707,7 +728,8 @@ static bool is_steady(struct lateness *l, uint32_t rank)
             const struct lac_rank_instance *it = &match->instances[i];
             int64_t wait_ns = 0;
             uint32_t last = last_of(l, &match->groups[it->group], it->index, &wait_ns);
-            l->part_ns[match->groups[it->group].members[last]] += (double)wait_ns;
+            l->part_ns[match->groups[it->group].members[last]] +=
+                is_left_out(l, i) ? 0.0 : (double)wait_ns;
         }
         for (uint32_t r = 0; r < l->run->rank_count; r++) {
             most = l->part_ns[r] > l->part_ns[most] ? r : most;
@@ -728,8 +750,11 @@ static enum lac_status judge(struct lateness *l)
     }
     if (!stands_out(l, most, matched) || !is_steady(l, most)) {
         enum lac_status found = lac_imbalance_find(run, l->tables, l->match);
-        const char *why = run->has_finding
-                              ? "No straggler: the ranks are late in turns."
+        count_last(l, most);
+        const char *why = run->has_finding ? "No straggler: the ranks are late in turns."
+                          : l->count == 0
+                              ? "No straggler is looked for: only sends and receives match, and "
+                                "stages of a pipeline wait for each other by design."
                               : "No straggler: no rank delays the others by 2 % of the time, or "
                                 "they are late in turns.";
         run->note =
@@ -741,6 +766,7 @@ static enum lac_status judge(struct lateness *l)
     l->steps = l->tables[most]->step_count >= STEPS_MIN ? run->ranks[most].matched_step_count : 1.0;
     l->steps = l->steps >= STEPS_MIN ? l->steps : 1.0;
     lac_finding_init(&run->finding, LAC_FINDING_STRAGGLER_RANK);
+    count_last(l, most);
     l->late_ns = l->caused_ns[most];
     l->idle_ns = idle_waiting_ns(l);
     sum_parts(l);

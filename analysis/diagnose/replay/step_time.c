@@ -386,6 +386,9 @@ static void measure_alone(struct lac_facts *facts)
     lac_change_clear(&change);
     change.factor[LAC_OP_COMM] = 0.0;
     change.idle_factor[LAC_CAUSE_HOST] = 0.0;
+    /* a loader of which only the waits are known delivers as fast as it is asked, and is no limit */
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
+    change.is_loader_free = loader->fetch_mean_ns == LAC_UNKNOWN_NS || loader->num_workers < 0;
     facts->analysis->needs.alone_ns = lac_round(lac_what_if_replay(facts, &change));
 }
 
