@@ -633,6 +633,54 @@ START_TEST(work_grows_with_the_steps_and_not_with_their_square)
 }
 END_TEST
 
+/** A host that runs ahead of the device by a little more in each step: its marks are 2 ms apart, the
+ *  k-th kernel of a step and of the next `apart` us. */
+static void draw_running_ahead(int apart)
+{
+    sheet_blank();
+    for (int step = 0; step < 20; step++) {
+        sheet_add("main range %d 1990 ProfilerStep#%d\n", step * 2000, step);
+        for (int k = 0; k < 4; k++) {
+            sheet_add("main call %d 5 #%u cudaLaunchKernel\n", step * 2000 + 10 + 20 * k,
+                      ++sheet_corr);
+            sheet_add("gpu0.7 kernel %d %d #%u dgrad\n", 30 + step * apart + k * (apart / 4),
+                      apart / 4, sheet_corr);
+        }
+        sheet_add("main op %d 20 Optimizer.step#SGD.step\n", step * 2000 + 100);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(a_host_that_runs_ahead_is_no_pace)
+{
+    static const int apart[] = {2020, 2040, 2060, 2400};
+    for (size_t i = 0; i < LAC_COUNT_OF(apart); i++) {
+        draw_running_ahead(apart[i]);
+        ck_assert_int_eq(analysis->step_mean_ns, apart[i] * (int64_t)1000);
+    }
+}
+END_TEST
+
+/** Marks of the loop's body alone: the last step has the rest of the loop behind it, too. */
+START_TEST(the_last_of_few_steps_is_as_long_as_the_others)
+{
+    sheet_blank();
+    for (int step = 0; step < 4; step++) {
+        sheet_add("main range %d 19100 train_step\n", step * 20000);
+        for (int k = 0; k < 10; k++) {
+            sheet_add("main call %d 5 #%u cudaLaunchKernel\n", step * 20000 + 100 + 20 * k,
+                      ++sheet_corr);
+            sheet_add("gpu0.7 kernel %d 1800 #%u dgrad\n", step * 20000 + 400 + 1850 * k,
+                      sheet_corr);
+        }
+        sheet_add("main op %d 20 Optimizer.step#SGD.step\n", step * 20000 + 400);
+        sheet_add("main call %d 18400 cudaDeviceSynchronize\n", step * 20000 + 500);
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_int_eq(analysis->step_mean_ns, 20000000);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_pace");
@@ -662,6 +710,8 @@ int main(void)
     tcase_add_test(tcase, a_first_use_that_fills_the_recording_is_a_cold_start);
     tcase_add_test(tcase, a_loop_over_batches_without_training_has_no_epochs);
     tcase_add_test(tcase, work_grows_with_the_steps_and_not_with_their_square);
+    tcase_add_test(tcase, a_host_that_runs_ahead_is_no_pace);
+    tcase_add_test(tcase, the_last_of_few_steps_is_as_long_as_the_others);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -160,7 +160,9 @@ static bool do_marks_differ(const struct clocks *clocks)
     struct lengths device = lengths_of(clocks, true);
     bool deviates = device.mean > 0.0 && host.deviation > MARKS_DEVIATE_MORE * device.deviation &&
                     host.deviation > MARKS_DEVIATE_MIN * device.mean;
-    return deviates || fmin(lag_off(clocks, true), lag_off(clocks, false)) > MARKS_OFF_MAX ||
+    bool drifts = fabs(device.mean - host.mean) > MEANS_OFF_MAX * host.mean;
+    return deviates || drifts ||
+           fmin(lag_off(clocks, true), lag_off(clocks, false)) > MARKS_OFF_MAX ||
            are_marks_too_close(clocks);
 }
 

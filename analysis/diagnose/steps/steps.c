@@ -43,20 +43,26 @@ static void take_starts(struct lac_facts *facts, uint32_t first)
 
 /**
  * Marks that leave out the waiting for data (a loop body only) would hide it: where they leave holes,
- * a step lasts until the next one begins. How long the last one is, nothing tells then.
+ * a step lasts until the next one begins. How long the last one is, nothing tells then: it has the
+ * shortest of the holes behind it.
  */
 static void close_holes(struct lac_analysis *analysis, uint32_t first)
 {
     struct lac_step *steps = analysis->steps;
     const uint32_t count = analysis->step_count;
+    int64_t hole_ns = INT64_MAX;
     for (uint32_t i = first; i + 1 < count; i++) {
-        int64_t to_next_ns = steps[i + 1].start_ns - steps[i].start_ns;
-        if (to_next_ns > steps[i].dur_ns) {
+        const int64_t to_next_ns = steps[i + 1].start_ns - steps[i].start_ns;
+        const int64_t behind_ns = to_next_ns - steps[i].dur_ns;
+        hole_ns = behind_ns < hole_ns ? behind_ns : hole_ns;
+        if (behind_ns > 0) {
             steps[i].dur_ns = to_next_ns;
         }
     }
     if (count >= first + 3 && steps[count - 1].dur_ns < steps[count - 2].dur_ns / 2) {
         steps[count - 1].left_out = LAC_STEP_UNTIMED;
+    } else if (count > first + 1 && hole_ns > 0) {
+        steps[count - 1].dur_ns = lac_sum_ns(steps[count - 1].dur_ns, hole_ns);
     }
 }
 

@@ -34,8 +34,12 @@
  * a step took: no outliers among them. */
 #define PACE_MIN 0.8
 
-/* The host's marks time the steps while their mean is off the device's own distances by this part at
- * most: where a step begins is then told best by who begins it. */
+/* The host's marks time the steps while their mean is off the device's own distances by this part of
+ * it at most: where a step begins is then told best by who begins it. */
+#define MEANS_OFF_MAX 0.005
+
+/* And while the first lies to the device as the others do, but for this part of a step; where one clock
+ * is not known well, both tell the same within it. */
 #define MARKS_OFF_MAX 0.02
 
 /* Marks whose lengths deviate twice as much as the device's distances, and by this part of a step,
