@@ -222,6 +222,9 @@ static enum lac_status sum_up_without_time(struct lac_facts *facts)
         lac_kernels_sort(facts);
         lac_layout_measure(facts);
         lac_tensor_core_measure(facts);
+        status = lac_copies_measure(facts);
+    }
+    if (!status) {
         status = lac_gpu_allocations_measure(facts); /* without a device: unknown */
     }
     if (!status) {

@@ -1,5 +1,6 @@
 #include "analysis/crew/crew.h"
 #include "analysis/diagnose/names/names.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/import/import.h"
 #include "analysis/import/importers.h"
 #include "analysis/model/status.h"
@@ -152,7 +153,7 @@ static void print_traces(const struct import_run *run, char (*ids)[LAC_ID_SIZE],
         }
         printf("%s  ", ids[i]);
         lac_terminal_print(stdout, row.name, strlen(row.name));
-        printf("  %llu events", (unsigned long long)row.event_count);
+        printf("  %s", lac_format_count((int64_t)row.event_count, "event").text);
         if (row.repaired_count > 0) {
             printf(", %llu repaired", (unsigned long long)row.repaired_count);
         }

@@ -8,6 +8,7 @@
 #include "server/cli/complain.h"
 #include "server/json/analysis_json.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <math.h>
 #include <pthread.h>
@@ -212,6 +213,22 @@ static enum lac_status take_answer(const struct lac_analysis *analysis, struct l
     return is_taken ? LAC_OK : LAC_ERR_NOMEM;
 }
 
+/** The number in "rank7", "run_rank-12.pt.trace"; -1 none: traces of older PyTorch do not say theirs. */
+static int32_t rank_of_name(const char *name)
+{
+    enum { RANKS_MAX = 1000000 };
+    for (const char *at = name; (at = strstr(at, "rank")) != NULL; at += 4) {
+        const bool begins = at == name || !isalnum((unsigned char)at[-1]);
+        const char *digits = at + 4 + (at[4] != '\0' && strchr("-_.=", at[4]) != NULL);
+        const size_t count = strspn(digits, "0123456789");
+        if (begins && count > 0 && count < 7 && !isalnum((unsigned char)digits[count])) {
+            const long rank = strtol(digits, NULL, 10);
+            return rank < RANKS_MAX ? (int32_t)rank : -1;
+        }
+    }
+    return -1;
+}
+
 /** What is kept of one rank. */
 static enum lac_status take_rank(const struct reader *reader, const struct lac_model *model,
                                  const struct lac_analysis *analysis, struct lac_read_rank *ret)
@@ -226,6 +243,11 @@ static enum lac_status take_rank(const struct reader *reader, const struct lac_m
                       : model->info.t0_ns + model->info.duration_ns,
     };
     enum lac_status status = lac_rank_table_create(model, analysis, &rank.table);
+    if (status == LAC_OK && lac_rank_table_rank(rank.table) < 0) {
+        const int32_t named = rank_of_name(lac_model_str(model, model->info.name));
+        rank.is_named = named >= 0;
+        lac_rank_table_number(rank.table, named);
+    }
     if (!status && analysis->has_what_if) {
         status = take_answer(analysis, &rank);
     }
@@ -424,9 +446,28 @@ static int by_rank(const void *a, const void *b)
     return x != y ? (x < y ? -1 : 1) : by_place(a, b);
 }
 
+/** What names say holds where each of several has a number of its own. */
+static void judge_names(struct lac_read_ranks *result)
+{
+    bool holds = result->count > 1;
+    for (size_t i = 0; i < result->count && holds; i++) {
+        const int32_t rank = lac_rank_table_rank(result->ranks[i].table);
+        holds = rank >= 0 && (i == 0 || lac_rank_table_rank(result->ranks[i - 1].table) != rank);
+    }
+    for (size_t i = 0; i < result->count && !holds; i++) {
+        if (result->ranks[i].is_named) {
+            lac_rank_table_number(result->ranks[i].table, -1);
+        }
+    }
+}
+
 static void put_in_order(struct lac_read_ranks *result)
 {
     bool is_ranked = true;
+    if (result->count > 1) {
+        qsort(result->ranks, result->count, sizeof(*result->ranks), by_rank);
+    }
+    judge_names(result);
     for (size_t i = 0; i < result->count; i++) {
         is_ranked = is_ranked && lac_rank_table_rank(result->ranks[i].table) >= 0;
     }
@@ -452,7 +493,7 @@ static bool are_one_after_another(const struct lac_read_ranks *result)
         qsort(ranks, result->count, sizeof(*ranks), by_start);
     }
     for (size_t i = 0; are && i < result->count; i++) {
-        are = lac_rank_table_rank(ranks[i].table) < 0 &&
+        are = (lac_rank_table_rank(ranks[i].table) < 0 || ranks[i].is_named) &&
               ranks[i].start_ns >= YEAR_2001_S * INT64_C(1000000000) &&
               (i == 0 || ranks[i].start_ns >= ranks[i - 1].end_ns);
     }

@@ -26,6 +26,7 @@ struct lac_read_rank {
     struct lac_rank_what_if what_if;           /**< of a question; its reason is the next but one */
     char *what_if_assumption, *what_if_reason; /**< NULL without a question */
     size_t path, member;                       /**< where it came from */
+    bool is_named;                             /**< its file's name says which rank it is */
 };
 
 struct lac_read_ranks_options {

@@ -416,8 +416,9 @@ static void write_compute(struct lac_text_page *page, const struct lac_analysis 
     if (!analysis->has_kernels) {
         return;
     }
-    (void)snprintf(text, sizeof(text), "unknown kernels %s of the time; %s",
-                   lac_format_pct(analysis->unknown_kernels_pct).text, analysis->efficiency.text);
+    (void)snprintf(text, sizeof(text), "unknown kernels %s of the time%s%s",
+                   lac_format_pct(analysis->unknown_kernels_pct).text,
+                   analysis->efficiency.text[0] != '\0' ? "; " : "", analysis->efficiency.text);
     lac_text_paragraph(page, LAC_TEXT_PLAIN, "compute", text, 12, 3);
 }
 

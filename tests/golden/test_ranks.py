@@ -74,6 +74,7 @@ def check_made_up(folder):
         expect(f"{what}: the same bytes", run("--json", *args).stdout == text)
     expect("said", f"wait for rank {LATE}: 1.3 ms of every step" in check_text("made up", ranks))
     check_incomplete(folder, paths)
+    check_names(folder, paths)
     # whatever memory holds before it is written
     done = subprocess.run([LACUNA, "analyze", "--json", *paths], capture_output=True, text=True, timeout=300, env={**os.environ, "LC_ALL": "C.UTF-8", "MALLOC_PERTURB_": "165"})
     expect("other memory: the same bytes", done.stdout == text)
@@ -102,6 +103,23 @@ def check_incomplete(folder, paths):
         out.write(source.read(os.path.getsize(paths[0]) // 2).replace('"rank": 0', '"rank": 4'))
     document = analyze(*paths[1:4], cut)
     expect("a trace that ends early is matched as far as it goes", document["late_rank"] == LATE and document["ranks"][3]["collective_wait_ns"] is not None, document["note"])
+
+
+def check_names(folder, paths):
+    """Older PyTorch does not say a trace's rank: its file's name may, where each of several has a number of its own."""
+    for names, ranks in ((("rank7", "run_rank-5.Apr_03", "rank.12"), [5, 7, 12]), (("rank7", "x_rank7", "rank.12"), [0, 1, 2]),
+                         (("rank7", "lowrank8", "rank9"), [0, 1, 2]), (("rank7", "b", "rank9"), [0, 1, 2])):
+        into = os.path.join(folder, "named")
+        os.mkdir(into)
+        for name, path in zip(names, paths):
+            with open(path, encoding="utf-8") as file:
+                document = json.load(file)
+            document.pop("distributedInfo", None)
+            with open(os.path.join(into, name + ".json"), "w", encoding="utf-8") as file:
+                json.dump(document, file)
+        found = [rank["rank"] for rank in analyze(into)["ranks"]]
+        expect(f"ranks of {names}", found == ranks, found)
+        shutil.rmtree(into)
 
 
 def check_runs(folder):

@@ -242,6 +242,11 @@ START_TEST(without_times_nothing_is_said_of_gaps_or_steps)
     struct lac_analysis *analysis = NULL;
     struct lac_error error = {0};
     ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
+    ck_assert_uint_eq(analysis->copy_count, 1);
+    ck_assert_int_eq(analysis->copies[0].kind, LAC_COPY_HTOD);
+    ck_assert_uint_eq(analysis->copies[0].count, 2);
+    ck_assert_int_eq(analysis->copies[0].total_ns, 4000);
+    ck_assert_int_eq(analysis->copies[0].exposed_ns, LAC_UNKNOWN_NS);
     ck_assert_uint_eq(analysis->device_count, 0);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_uint_eq(analysis->gap_count, 0);

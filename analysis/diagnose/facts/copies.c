@@ -47,12 +47,15 @@ static void add_copy(struct groups *groups, const struct lac_slices *slices, uin
     }
     copy_facts->count++;
     copy_facts->total_ns = lac_sum_ns(copy_facts->total_ns, dur_ns);
-    copy_facts->exposed_ns = lac_sum_ns(copy_facts->exposed_ns, exposed_ns);
+    copy_facts->exposed_ns = exposed_ns == LAC_UNKNOWN_NS
+                                 ? LAC_UNKNOWN_NS
+                                 : lac_sum_ns(copy_facts->exposed_ns, exposed_ns);
     copy_facts->bytes = copy->bytes < 0 || copy_facts->bytes == LAC_UNKNOWN_NS
                             ? LAC_UNKNOWN_NS
                             : lac_sum_ns(copy_facts->bytes, copy->bytes);
 }
 
+/** @param kernels NULL: no times, what was exposed is not known */
 static void measure_track(const struct lac_facts *facts, uint32_t track,
                           const struct cover *kernels, struct groups *groups)
 {
@@ -67,7 +70,9 @@ static void measure_track(const struct lac_facts *facts, uint32_t track,
         uint32_t row = slices->detail[i];
         bool is_known = row != LAC_NONE && row < model->copy_count;
         int64_t start_ns = slices->start_ns[i];
-        int64_t exposed_ns = uncovered_ns(kernels, start_ns, start_ns + slices->dur_ns[i]);
+        int64_t exposed_ns = kernels != NULL
+                                 ? uncovered_ns(kernels, start_ns, start_ns + slices->dur_ns[i])
+                                 : LAC_UNKNOWN_NS;
         add_copy(groups, slices, i, is_known ? &model->copies[row] : &unknown, exposed_ns);
     }
 }
@@ -91,10 +96,11 @@ enum lac_status lac_copies_measure(struct lac_facts *facts)
             continue;
         }
         uint32_t d = 0;
-        while (analysis->devices[d].id != facts->model->tracks[t].device) {
+        while (d < analysis->device_count &&
+               analysis->devices[d].id != facts->model->tracks[t].device) {
             d++;
         }
-        measure_track(facts, t, &covers[d], groups);
+        measure_track(facts, t, d < analysis->device_count ? &covers[d] : NULL, groups);
     }
     for (uint32_t d = 0; covers != NULL && d < analysis->device_count; d++) {
         free(covers[d].prefix);

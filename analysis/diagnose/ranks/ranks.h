@@ -50,6 +50,9 @@ LAC_MUST_USE enum lac_status lac_rank_table_unpack(const uint8_t *bytes, size_t 
 /** Rank as recorded, -1 not recorded. */
 int32_t lac_rank_table_rank(const struct lac_rank_table *table);
 
+/** Number it as something else than its trace says: its file's name. -1 forgets that. */
+void lac_rank_table_number(struct lac_rank_table *table, int32_t rank);
+
 /** The device that is compared, and when it ran. @return false: the rank has none */
 bool lac_rank_table_device(const struct lac_rank_table *table, int64_t *ret_device,
                            int64_t *ret_first_ns, int64_t *ret_span_ns);

@@ -358,6 +358,11 @@ void lac_rank_table_destroy(struct lac_rank_table *table)
     }
 }
 
+void lac_rank_table_number(struct lac_rank_table *table, int32_t rank)
+{
+    table->rank = rank;
+}
+
 int32_t lac_rank_table_rank(const struct lac_rank_table *table)
 {
     return table->rank;

@@ -342,7 +342,7 @@ struct lac_copy_facts {
     uint64_t count;
     int64_t bytes; /**< LAC_UNKNOWN_NS when not recorded */
     int64_t total_ns;
-    int64_t exposed_ns; /**< while no kernel ran */
+    int64_t exposed_ns; /**< while no kernel ran; LAC_UNKNOWN_NS in a file without times */
     uint32_t longest_slice;
 };
 

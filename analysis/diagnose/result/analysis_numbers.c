@@ -73,7 +73,7 @@ static bool tables_are_sane(const struct lac_analysis *analysis)
     }
     for (uint32_t c = 0; c < analysis->copy_count && is_sane; c++) {
         const struct lac_copy_facts *copy = &analysis->copies[c];
-        is_sane = is_number(copy->total_ns) && is_number(copy->exposed_ns) &&
+        is_sane = is_number(copy->total_ns) && is_known_number(copy->exposed_ns) &&
                   copy->exposed_ns <= copy->total_ns && is_known_number(copy->bytes);
     }
     return is_sane;

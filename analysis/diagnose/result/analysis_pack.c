@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 6 };
+enum { VERSION = 7 };
 
 struct packing {
     struct lac_pack pack;
@@ -233,7 +233,7 @@ static void pack_copies(struct packing *p, struct lac_analysis *analysis)
         COUNT(p, copy->count, INT64_MAX);
         known(p, &copy->bytes);
         ns(p, &copy->total_ns);
-        ns(p, &copy->exposed_ns);
+        known(p, &copy->exposed_ns);
         slice_id(p, &copy->longest_slice);
     }
 }

@@ -704,6 +704,32 @@ void lac_verdict_say(struct lac_facts *facts)
     }
 }
 
+/** "2 copies (4 ms) and 3 memsets (6 us)" of a file without times, or "". */
+static const char *say_sums_beside(const struct lac_facts *facts)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    static const struct {
+        enum lac_slice_kind kind;
+        const char *word;
+    } kinds[] = {{LAC_SLICE_COPY, "copy"}, {LAC_SLICE_MEMSET, "memset"}};
+    const char *text = "";
+    for (size_t k = 0; k < LAC_COUNT_OF(kinds); k++) {
+        int64_t count = 0;
+        int64_t sum_ns = 0;
+        for (uint64_t i = 0; i < slices->count; i++) {
+            count += slices->kind[i] == kinds[k].kind;
+            sum_ns =
+                slices->kind[i] == kinds[k].kind ? lac_sum_ns(sum_ns, slices->dur_ns[i]) : sum_ns;
+        }
+        if (count > 0) {
+            text = lac_texts_add(
+                &facts->analysis->texts, "%s%s%s took %s", text, text[0] != '\0' ? ", " : "",
+                lac_format_count(count, kinds[k].word).text, lac_format_ns(sum_ns).text);
+        }
+    }
+    return text;
+}
+
 void lac_verdict_without_time(struct lac_facts *facts)
 {
     if (is_profile(facts->model)) {
@@ -712,6 +738,10 @@ void lac_verdict_without_time(struct lac_facts *facts)
     }
     struct lac_analysis *analysis = facts->analysis;
     const char *text = "a profile without times: nothing ran on a GPU";
+    const char *beside = say_sums_beside(facts);
+    if (analysis->kernel_name_count == 0 && beside[0] != '\0') {
+        text = lac_texts_add(&analysis->texts, "a profile without times: %s, no kernel", beside);
+    }
     if (analysis->kernel_name_count > 0) {
         const struct lac_kernel_facts *first = &analysis->kernels[0];
         text = lac_texts_add(

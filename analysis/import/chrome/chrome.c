@@ -316,7 +316,7 @@ static enum lac_status find_events(struct lac_chrome_document *document)
         const uint8_t *found = memmem(window->at, size, wanted, sizeof(wanted) - 1);
         if (found != NULL) {
             window->at = found;
-            lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "stray_bytes",
+            lac_chrome_note(&document->chrome, LAC_REPORT_INFO, "stray_bytes",
                             lac_document_here(document) - from,
                             "Bytes that are not part of the trace were ignored.");
             return LAC_OK;
@@ -420,7 +420,7 @@ static enum lac_status read_rest(struct lac_chrome_document *document)
         status = lac_document_next(document, &byte);
     }
     document->chrome.event_offset = first;
-    lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "stray_bytes",
+    lac_chrome_note(&document->chrome, LAC_REPORT_INFO, "stray_bytes",
                     lac_document_here(document) - first,
                     "Bytes that are not part of the trace were ignored.");
     return status;

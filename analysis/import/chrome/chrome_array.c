@@ -7,6 +7,7 @@
 #include "analysis/import/text/json_text.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -83,6 +84,34 @@ static enum lac_status resync(struct lac_chrome_document *document)
     }
 }
 
+/* Whether another event begins in it: then a string that lost its quote would take that one in. */
+static bool holds_two_events(const uint8_t *from, const uint8_t *end)
+{
+    static const char *const keys[] = {"\"ph\"", "\"name\"", "\"cat\"",
+                                       "\"ts\"", "\"pid\"",  "\"tid\""};
+    for (const uint8_t *p = from; (p = memchr(p, '}', (size_t)(end - p))) != NULL; p++) {
+        const char *steps = ",{";
+        const uint8_t *at = p + 1;
+        for (; at < end && *steps != '\0'; at++) {
+            if (*at == (uint8_t)*steps) {
+                steps++;
+            } else if (*at != ' ' && *at != '\n' && *at != '\r' && *at != '\t') {
+                break;
+            }
+        }
+        while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) {
+            at++;
+        }
+        for (size_t i = 0; *steps == '\0' && i < LAC_COUNT_OF(keys); i++) {
+            const size_t length = strlen(keys[i]);
+            if ((size_t)(end - at) >= length && memcmp(at, keys[i], length) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* The event at the window's start is not JSON: repair its quotes, or skip it. */
 static enum lac_status mend(struct lac_chrome_document *document, const uint8_t **ret_next)
 {
@@ -110,7 +139,7 @@ static enum lac_status mend(struct lac_chrome_document *document, const uint8_t 
     if (parse == LAC_PARSE_NOMEM) {
         return lac_chrome_no_memory(chrome);
     }
-    if (parse == LAC_PARSE_OK && chrome->raw.phase) {
+    if (parse == LAC_PARSE_OK && chrome->raw.phase && !holds_two_events(window->at, after)) {
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "unescaped_quote", 1,
                         "Events with unescaped quotes inside strings were repaired.");
         *ret_next = after;
@@ -219,7 +248,7 @@ enum lac_status lac_document_read_events(struct lac_chrome_document *document)
             return LAC_OK;
         } else if (byte == '}') {
             chrome->event_offset = lac_document_here(document);
-            lac_chrome_note(chrome, LAC_REPORT_DROPPED, "stray_bytes", 1,
+            lac_chrome_note(chrome, LAC_REPORT_INFO, "stray_bytes", 1,
                             "Bytes that are not part of the trace were ignored.");
             window->at++;
         } else {
