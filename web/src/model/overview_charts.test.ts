@@ -62,6 +62,7 @@ test('more workers help until the rest of the step is the limit', () => {
     [1500, 750, 500, 375, 370, 370, 370],
   );
   assert.deepEqual([chart?.today, chart?.advised], [2, 5]);
+  assert.deepEqual([chart?.pins, chart?.hasBand], [false, false]);
   assert.equal(workersChart(analysis({})), undefined);
 });
 
@@ -76,6 +77,7 @@ test('a step may take several batches, and one thread may pin them', () => {
     chart?.points.map(point => Math.round(point.stepNs)),
     [1600, 800, 533, 400, 400, 400],
   );
+  assert.equal(chart?.pins, true);
 });
 
 test('each rung of the ladder begins where the one before ended', () => {

@@ -85,6 +85,10 @@ export interface WorkersChart {
   readonly advised: number | undefined;
   /** What the step takes without a wait for data. */
   readonly floorNs: number;
+  /** That is of the thread that pins batches, not of the rest of the step. */
+  readonly pins: boolean;
+  /** Slow batches take so much longer that it is seen. */
+  readonly hasBand: boolean;
 }
 
 const WORKERS_MAX = 64;
@@ -99,7 +103,8 @@ export function workersChart(analysis: Analysis): WorkersChart | undefined {
   const ownNs = analysis.steps.without_starvation_ns;
   if (!loader || !today || !fetchNs || !ownNs || ownNs <= 0 || today > WORKERS_MAX)
     return undefined;
-  const floorNs = Math.max(ownNs, batches * (loader.pin_mean_ns ?? 0));
+  const pinNs = batches * (loader.pin_mean_ns ?? 0);
+  const floorNs = Math.max(ownNs, pinNs);
   const advised = loader?.recommended_num_workers;
   const last = Math.min(
     WORKERS_MAX,
@@ -111,7 +116,7 @@ export function workersChart(analysis: Analysis): WorkersChart | undefined {
     stepNs: Math.max(floorNs, fetchNs / (i + 1)),
     slowNs: Math.max(floorNs, slow / (i + 1)),
   }));
-  return {points, today, advised, floorNs};
+  return {points, today, advised, floorNs, pins: pinNs > ownNs, hasBand: slow > 1.02 * fetchNs};
 }
 
 export interface Rung {

@@ -334,8 +334,9 @@ function WorkersChart({analysis}: {analysis: Analysis}): JSX.Element | null {
             points.find(point => point.stepNs <= chart.floorNs)?.workers ?? points.length,
             'worker',
           )}{' '}
-          the rest of the step is the limit: {formatDuration(chart.floorNs)}. The band assumes
-          batches as slow as the slowest 5 %.
+          {chart.pins ? 'pinning batches in one thread' : 'the rest of the step'} is the limit:{' '}
+          {formatDuration(chart.floorNs)}.
+          {chart.hasBand && ' The band assumes batches as slow as the slowest 5 %.'}
         </p>
       }
     >
