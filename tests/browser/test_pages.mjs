@@ -189,7 +189,6 @@ const steps = [
     await page.locator('h1', {hasText: /waits for rank 0/}).waitFor();
     const late = page.locator('.ranks tr.rank-late');
     await late.filter({hasText: 'Rank 0'}).waitFor();
-    await page.locator('main', {hasText: 'What one rank cannot show'}).waitFor();
     await page.reload();
     await late.waitFor();
     await late.getByRole('link').click();
@@ -295,6 +294,8 @@ const steps = [
     await upload(path);
     await page.getByRole('heading', {name: 'Counters only'}).waitFor();
     assert.equal(await page.getByText('Host-only trace').count(), 0);
+    const tabs = page.getByRole('navigation', {name: 'Views of this trace'});
+    await eventually(async () => assert.match(await tabs.innerText(), /^Overview\s+Timeline\s+SQL$/, 'nothing ran that a table could list'));
     await page.locator('.no-device').getByRole('link', {name: 'timeline'}).click();
     await page.locator('.tl[data-settled=yes]').waitFor();
     await page.getByText('GPU 0: GPU utilization (%)').first().waitFor();

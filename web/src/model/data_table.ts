@@ -105,8 +105,8 @@ export const TABLES: Readonly<Record<TableName, TableKind>> = {
   },
 };
 
-export function tableOf(text: string): TableName {
-  return TABLE_NAMES.find(name => name === text) ?? 'kernels';
+export function tableOf(text: string, usual: TableName = 'kernels'): TableName {
+  return TABLE_NAMES.find(name => name === text) ?? usual;
 }
 
 // ---- order

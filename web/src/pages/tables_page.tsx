@@ -75,7 +75,9 @@ export function TablesPage({
   trace: TraceInfo;
   analysis: Analysis | undefined;
 }): JSX.Element {
-  const name = tableOf(tableName.value);
+  // without a GPU, operators are the first that there may be
+  const usual = trace.device_count === 0 ? 'operators' : 'kernels';
+  const name = tableOf(tableName.value, usual);
   const kind = TABLES[name];
   const group = kind.groups.find(g => g.by === tableGroup.value) ?? kind.groups[0];
   const time = timeOf(selection.value);
@@ -115,6 +117,7 @@ export function TablesPage({
       <Tools
         trace={trace}
         name={name}
+        usual={usual}
         group={group?.by}
         time={time}
         ask={ask}
@@ -148,13 +151,19 @@ export function TablesPage({
           name={name}
           isFiltered={answer.ask.q !== undefined}
           isArea={answer.ask.t0 !== undefined}
+          isProfile={analysis?.trace.timeline === false}
         />
       )}
     </main>
   );
 }
 
-function Nothing(props: {name: TableName; isFiltered: boolean; isArea: boolean}): JSX.Element {
+function Nothing(props: {
+  name: TableName;
+  isFiltered: boolean;
+  isArea: boolean;
+  isProfile: boolean;
+}): JSX.Element {
   const kind = TABLES[props.name];
   if (props.isFiltered)
     return (
@@ -170,6 +179,8 @@ function Nothing(props: {name: TableName; isFiltered: boolean; isArea: boolean})
         <ViewLink class="button" view={{selection: undefined}}>
           Of the whole trace
         </ViewLink>
+      ) : props.isProfile ? (
+        <ViewLink view={{page: 'flame', flameForm: 'table'}}>Functions of the flame graph</ViewLink>
       ) : (
         kind.missing
       )}
@@ -255,6 +266,7 @@ const BINS: TableColumn = {
 function Tools(props: {
   trace: TraceInfo;
   name: TableName;
+  usual: TableName;
   group: string | undefined;
   time: {t0: number; t1: number} | undefined;
   ask: TableQuery;
@@ -291,7 +303,7 @@ function Tools(props: {
             key={each}
             class="table-name"
             view={{
-              tableName: each === 'kernels' ? '' : each,
+              tableName: each === props.usual ? '' : each,
               tableGroup: '',
               tableSort: '',
               tableFilter: '',
