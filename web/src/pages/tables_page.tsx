@@ -392,26 +392,28 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
 
 // ---- rows
 
-/** Width of a column in px, and its share of what is left over. */
+/** Width of a column in px, and its share of what is left over: all of kernels fit 1440 px beside a scroll bar. */
 const WIDTHS: Readonly<Record<string, readonly [number, number]>> = {
-  name: [190, 3],
-  operator: [120, 1.2],
-  track: [114, 0.4],
+  name: [146, 3],
+  operator: [100, 1.2],
+  track: [112, 0.4],
   direction: [170, 0.5],
-  family: [108, 0.3],
-  layout: [84, 0.3],
+  family: [94, 0.3],
+  layout: [76, 0.3],
   root_cause: [260, 2],
   step: [150, 1],
   start_ns: [128, 0],
   bytes_per_s: [104, 0],
   cause: [170, 0],
-  bins: [108, 0],
-  count: [62, 0],
+  bins: [76, 0],
+  count: [58, 0],
   share_pct: [62, 0],
-  tensor_cores: [90, 0],
+  tensor_cores: [84, 0],
+  tflops: [62, 0],
+  peak_pct: [68, 0],
 };
 const WIDTH: readonly [number, number] = [82, 0];
-const WIDTH_OF_TIME: readonly [number, number] = [71, 0];
+const WIDTH_OF_TIME: readonly [number, number] = [69, 0];
 
 /** The same for all rows, whatever they hold. */
 function rowStyle(columns: readonly TableColumn[]): RowStyle {
@@ -682,7 +684,7 @@ function Spread({row}: {row: TableRow}): JSX.Element | null {
   const most = Math.max(...row.bins, 1);
   const text = `From min to max in ${row.bins.length} equal parts: ${row.bins.join(', ')}`;
   return (
-    <svg class="spread" viewBox="0 0 96 20" role="img" aria-label={text}>
+    <svg class="spread" viewBox="0 0 96 20" preserveAspectRatio="none" role="img" aria-label={text}>
       <title>{text}</title>
       {row.bins.map((count, i) => {
         const height = count === 0 ? 0 : Math.max(1.5, (18 * count) / most);
