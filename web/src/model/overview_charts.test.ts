@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {analysisShape, stepPointsShape} from '../api/types';
+import {analysisShape, stepPointsShape, tracksShape} from '../api/types';
 import {
+  chartedTracks,
   idlePct,
   idleShares,
   ladderOf,
@@ -106,6 +107,25 @@ test('a counter of memory is told in bytes', () => {
     bytes: 1e6,
   });
   assert.deepEqual(memoryUnit('memory (peak)'), {title: 'memory (peak)', bytes: 1});
+  assert.deepEqual(memoryUnit('GPU 0: power (W)'), {title: 'GPU 0: power (W)', bytes: undefined});
+});
+
+test('a trace shows its memory, a log of counters all of them', () => {
+  const {tracks} = tracksShape(
+    {
+      tracks: ['power (W)', 'memory used (MB)', 'tensors'].map((name, index) => ({
+        index,
+        kind: 'counter',
+        process: 0,
+        name,
+        count: 2,
+      })),
+    },
+    '',
+  );
+  const named = (all: boolean) => chartedTracks(tracks, all).map(track => track.name);
+  assert.deepEqual(named(false), ['tensors']);
+  assert.deepEqual(named(true), ['power (W)', 'memory used (MB)', 'tensors']);
 });
 
 test('a legend names what can be seen', () => {
