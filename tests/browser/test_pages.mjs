@@ -92,13 +92,14 @@ const steps = [
     await rows.last().getByRole('button', {name: 'Baseline'}).click();
     await page.getByText(/51\s% faster than the baseline/).waitFor();
     await page.getByRole('link', {name: 'By setting'}).click();
+    await page.getByText('Throughput by num_workers').waitFor(); // the first one, before one is chosen
     await page.getByLabel('Setting').selectOption('num_workers');
     await page.getByTestId('series-chart').locator('.series-ideal').waitFor();
     await page.waitForURL(/\/p\/-\?tab=series&setting=num_workers$/);
     await page.goBack();
     await page.getByRole('link', {name: 'By week'}).click();
     await page.getByTestId('weeks-chart').waitFor();
-    await page.getByText('in which no computing kernel ran').waitFor();
+    await page.getByText('in which no compute kernel ran').waitFor();
   }],
   ['runs that cannot be compared say why once, and which is A', async () => {
     await server.api('projects', {method: 'POST', body: JSON.stringify({name: 'few'})});
