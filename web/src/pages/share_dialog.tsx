@@ -36,15 +36,15 @@ export function ShareDialog({
         <CopyLink isWide />
         <span class="muted">to this view, for people who may read this trace</span>
       </p>
-      <Report trace={trace} onClose={onClose} />
       <details onToggle={event => setLinking(event.currentTarget.open)}>
-        <summary>Share by a link</summary>
+        <summary>A link for anyone</summary>
         {isLinking && <ShareLink what={sharedOf(trace)} />}
       </details>
       <h3>Trace</h3>
       {timeWindow.value && <WindowDownload trace={trace} window={timeWindow.value} />}
       <WholeDownloads trace={trace} />
       <h3>Report</h3>
+      <Report trace={trace} onClose={onClose} />
       <p>
         One file with the verdict, findings, pictures of the evidence, settings and method. It needs
         neither scripts nor this server.
