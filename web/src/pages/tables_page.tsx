@@ -25,6 +25,7 @@ import {
 } from '../model/data_table';
 import {ALL_TIME, MEASURED} from '../model/flame_steps';
 import {loadKernels, type KernelTable} from '../model/kernel_table';
+import {loopUnit} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {
   flameSteps,
@@ -503,7 +504,11 @@ function Rows(props: {
         tabIndex={0}
         onKeyDown={onKey}
       >
-        <Head table={first} style={style} />
+        <Head
+          table={first}
+          style={style}
+          unit={loopUnit(trace.summary) === 'batch' ? 'batch' : 'step'}
+        />
         <div
           class="grid-body"
           style={{height: `${rows.length * ROW_PX}px`, minWidth: style.minWidth}}
@@ -547,7 +552,7 @@ async function openRow(trace: TraceInfo, row: TableRow): Promise<void> {
   );
 }
 
-function Head(props: {table: TableInfo; style: RowStyle}): JSX.Element {
+function Head(props: {table: TableInfo; style: RowStyle; unit: string}): JSX.Element {
   const sort = parseTableSort(tableSort.value);
   return (
     <div class="grid-row grid-head" role="row" aria-rowindex={1} style={{...props.style}}>
@@ -568,7 +573,7 @@ function Head(props: {table: TableInfo; style: RowStyle}): JSX.Element {
               disabled={isOurs}
               onClick={() => (tableSort.value = formatTableSort(pressTableSort(sort, column)))}
             >
-              {column.label}
+              {column.label.replace('step', props.unit)}
               <span class="sort-mark" aria-hidden="true">
                 {isSorted ? (sort.ascending ? '↑' : '↓') : ''}
               </span>
