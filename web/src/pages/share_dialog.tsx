@@ -46,8 +46,8 @@ export function ShareDialog({
       <h3>Report</h3>
       <Report trace={trace} onClose={onClose} />
       <p>
-        One file with the verdict, findings, pictures of the evidence, settings and method. It needs
-        neither scripts nor this server.
+        One file with the verdict, findings, evidence and settings; it needs neither scripts nor
+        this server.
       </p>
       <StandIn of={contents} what="the report’s contents" title="The report cannot be made" />
       {contents.kind === 'ready' && <Choice trace={trace} contents={contents.value} />}

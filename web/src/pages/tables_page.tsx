@@ -397,7 +397,7 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
 const WIDTHS: Readonly<Record<string, readonly [number, number]>> = {
   name: [146, 3],
   operator: [100, 1.2],
-  track: [112, 0.4],
+  track: [114, 0.4],
   direction: [170, 0.5],
   family: [94, 0.3],
   layout: [76, 0.3],
