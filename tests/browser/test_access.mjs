@@ -121,7 +121,9 @@ async function overflows(name) {
     const fits = () => document.documentElement.scrollWidth <= innerWidth;
     if (!(await page.waitForFunction(fits).catch(() => undefined)))
       wide.push(`${name}, ${width} wide: ${await page.evaluate(() => document.documentElement.scrollWidth)}`);
-    if (name === 'run' && width === 768) {
+    const narrow = await page.locator('.further-title').evaluateAll((titles) => Math.min(...titles.map((title) => title.clientWidth)));
+    if (narrow < 200) wide.push(`${name}, ${width} wide: a title of ${narrow}`);
+    if (name === 'run' && width <= 768) {
       const table = await page.locator('.ranks-scroll').evaluate((box) => [box.scrollWidth, box.clientWidth]);
       if (table[0] > table[1]) wide.push(`the table of ranks, ${table}`);
     }

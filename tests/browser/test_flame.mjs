@@ -118,9 +118,16 @@ const steps = [
       assert.match((await work.innerText()).replaceAll('\u2212', '-'), /-300\sµs/);
       assert.equal((await rows.first().innerText()).split(/\s/)[0], 'work', 'the largest difference is first, but for what holds it');
     });
+    const isBlue = async () => {
+      const color = await work.locator('td').last().evaluate((cell) => getComputedStyle(cell).color);
+      const [red, , blue] = color.match(/[\d.]+/g).map(Number);
+      return blue > red;
+    };
+    assert.ok(await isBlue(), 'faster, as in the graph');
     await legend.getByRole('link', {name: 'Swap A and B'}).click();
     await eventually(async () => assert.match((await legend.innerText()).replace(/\s+/g, ' '), /^A after B before \(this trace\)/));
     await until(async () => /\+300\sµs/.test(await work.innerText()));
+    assert.ok(!(await isBlue()), 'slower');
   }],
   ['a difference is of the same steps and rows of both', async () => {
     await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=gpu&by=kernel`);

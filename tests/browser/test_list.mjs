@@ -144,6 +144,23 @@ const steps = [
     await page.getByRole('link', {name: 'All traces'}).first().click();
     await until(async () => (await names()).length === 3);
   }],
+  ['a file on its way is one row, with what is left to send', async () => {
+    const network = await page.context().newCDPSession(page);
+    const limit = (uploadThroughput) => network.send('Network.emulateNetworkConditions', {offline: false, latency: 0, downloadThroughput: -1, uploadThroughput});
+    const big = join(scratch, 'on its way.json');
+    writeFileSync(big, JSON.stringify({traceEvents: [{name: 'x'.repeat(400_000), ph: 'X', ts: 0, dur: 1, pid: 1, tid: 1}]}));
+    const next = join(scratch, 'report.nvvp'); // a database, which is read
+    writeFileSync(next, 'SQLite format 3');
+    await limit(40_000);
+    await page.setInputFiles('#upload-input', [big, next]);
+    await row('on its way').getByText('kB/s').waitFor();
+    await row('report').getByText('queued, 15 B').waitFor();
+    assert.equal(await row('on its way').count(), 1);
+    await page.getByRole('button', {name: 'Cancel report.nvvp'}).click();
+    await page.getByRole('button', {name: 'Cancel on its way.json'}).click();
+    await limit(-1);
+    await until(async () => (await row('on its way').count()) === 0);
+  }],
   ['on a phone nothing leaves the screen sideways', async () => {
     await page.setViewportSize({width: 390, height: 844});
     await page.getByLabel('Select 1-two-workers').check();

@@ -295,6 +295,11 @@ const steps = [
     await page.getByRole('menu').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('menu').waitFor({state: 'detached'});
+    await page.keyboard.press('Shift+F10');
+    const menu = await page.getByRole('menu').boundingBox();
+    assert.ok(Math.abs(menu.y - row.y - row.height) < 40, 'it opens below the row of the slice');
+    await page.keyboard.press('Escape');
+    await page.getByRole('menu').waitFor({state: 'detached'});
   }],
   ['the list, and the bookmarks of a timeline, are asked for once', async () => {
     const asked = [];

@@ -127,6 +127,8 @@ const steps = [
         await answered();
         const isWide = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
         await eventually(async () => assert.equal(await isWide(), false, `${width} ${colorScheme}`));
+        const table = page.locator('.ranks-scroll');
+        if (width === 390) await eventually(async () => assert.ok(await table.evaluate((box) => box.scrollWidth <= box.clientWidth), 'all numbers of a rank are seen'));
         if (process.env.LACUNA_PICTURES) await page.screenshot({path: join(process.env.LACUNA_PICTURES, `ranks-${colorScheme}-${width}.png`), fullPage: true});
       }
     }

@@ -133,6 +133,10 @@ const steps = [
   ['hostile Markdown stays text', async () => {
     await kim.reload();
     await kim.getByRole('button', {name: 'Edit'}).click();
+    await kim.setViewportSize({width: 390, height: 800});
+    await kim.locator('.report-bar option').last().evaluate((option) => (option.textContent = 'a long name of a trace '.repeat(9)));
+    await eventually(async () => assert.ok(await kim.evaluate(() => document.documentElement.scrollWidth <= 390), 'wider than a phone'));
+    await kim.setViewportSize({width: 1440, height: 900});
     await kim.getByLabel('Text in Markdown').fill(HOSTILE);
     await kim.frameLocator('.report-frame').getByText('document.title = "taken"').first().waitFor();
     const frame = kim.frameLocator('.report-frame');

@@ -236,7 +236,7 @@ START_TEST(logs_say_what_their_counters_show)
          "12 % of the time. Utilization says that some kernel ran, not how much of a GPU it "
          "used. --join shows it with the trace of the same job."},
         {"2026/04/25 16:06:06.780, 0 %, 11.64 W\n2026/04/25 16:06:11.788, 0 %, 11.36 W\n",
-         "a log of the counters of 1 GPU over 5.01 s, not of what they ran",
+         "a log of the counters of 1 GPU over 5.01 s, not of what it ran",
          "Columns without a heading have no names: let nvidia-smi write it (--format=csv). "
          "--join shows it with the trace of the same job."},
     };

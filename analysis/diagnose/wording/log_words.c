@@ -164,9 +164,10 @@ void lac_log_say(struct lac_facts *facts)
     const bool has_utilization = measure(model, ": GPU utilization (%)").counters > 0;
 
     verdict->text =
-        gpus > 0 ? lac_texts_add(texts, "a log of the counters of %s over %s, not of what they ran",
-                                 lac_format_count(gpus, "GPU").text, span)
-                 : lac_texts_add(texts, "a log of counters of the host over %s", span);
+        gpus > 0
+            ? lac_texts_add(texts, "a log of the counters of %s over %s, not of what %s ran",
+                            lac_format_count(gpus, "GPU").text, span, gpus == 1 ? "it" : "they")
+            : lac_texts_add(texts, "a log of counters of the host over %s", span);
     verdict->detail = lac_texts_add(
         texts, "%s%s%s%s%s--join shows it with the trace of the same job.",
         said[0] != '\0' ? "GPU " : "", said, said[0] != '\0' ? ". " : "",

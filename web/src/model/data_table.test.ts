@@ -40,6 +40,11 @@ test('cells are read by their unit, and nothing is no zero', () => {
   assert.ok(name && total && bytes);
   assert.equal(formatCell(total, 1500).replace(/\s/, ' '), '1.5 µs');
   assert.equal(formatCell(bytes, undefined), '');
+  assert.equal(
+    formatCell({...name, id: 'root_cause'}, 'launched (13 us)'),
+    'launched (13\u00a0µs)',
+  );
+  assert.equal(formatCell(name, 'sleep 13 us'), 'sleep 13 us');
   assert.equal(exactCell(bytes, undefined), 'not recorded, or not of this row');
   assert.match(exactCell(bytes, 2048), /2.?048 bytes/);
 });

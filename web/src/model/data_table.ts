@@ -10,6 +10,7 @@ import {
   formatDuration,
   formatNumber,
   formatPct,
+  unbroken,
 } from '../base/format';
 import {word} from '../base/vocabulary';
 
@@ -105,8 +106,8 @@ export const TABLES: Readonly<Record<TableName, TableKind>> = {
   },
 };
 
-export function tableOf(text: string): TableName {
-  return TABLE_NAMES.find(name => name === text) ?? 'kernels';
+export function tableOf(text: string, usual: TableName = 'kernels'): TableName {
+  return TABLE_NAMES.find(name => name === text) ?? usual;
 }
 
 // ---- order
@@ -146,7 +147,8 @@ export function formatCell(column: TableColumn, cell: Cell): string {
   if (cell === undefined) return '';
   if (typeof cell === 'string') {
     if (column.unit === 'cause') return word('causes', cell).label;
-    return column.id === 'layout' ? word('layout_classes', cell).label : cell;
+    if (column.id === 'layout') return word('layout_classes', cell).label;
+    return column.id === 'root_cause' ? unbroken(cell) : cell;
   }
   switch (column.unit) {
     case 'ns':

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {analysisShape, stepPointsShape} from '../api/types';
+import {analysisShape, stepPointsShape, tracksShape} from '../api/types';
 import {
+  chartedTracks,
   idlePct,
   idleShares,
   ladderOf,
@@ -62,6 +63,7 @@ test('more workers help until the rest of the step is the limit', () => {
     [1500, 750, 500, 375, 370, 370, 370],
   );
   assert.deepEqual([chart?.today, chart?.advised], [2, 5]);
+  assert.deepEqual([chart?.pins, chart?.hasBand], [false, false]);
   assert.equal(workersChart(analysis({})), undefined);
 });
 
@@ -76,6 +78,7 @@ test('a step may take several batches, and one thread may pin them', () => {
     chart?.points.map(point => Math.round(point.stepNs)),
     [1600, 800, 533, 400, 400, 400],
   );
+  assert.equal(chart?.pins, true);
 });
 
 test('each rung of the ladder begins where the one before ended', () => {
@@ -104,6 +107,25 @@ test('a counter of memory is told in bytes', () => {
     bytes: 1e6,
   });
   assert.deepEqual(memoryUnit('memory (peak)'), {title: 'memory (peak)', bytes: 1});
+  assert.deepEqual(memoryUnit('GPU 0: power (W)'), {title: 'GPU 0: power (W)', bytes: undefined});
+});
+
+test('a trace shows its memory, a log of counters all of them', () => {
+  const {tracks} = tracksShape(
+    {
+      tracks: ['power (W)', 'memory used (MB)', 'tensors'].map((name, index) => ({
+        index,
+        kind: 'counter',
+        process: 0,
+        name,
+        count: 2,
+      })),
+    },
+    '',
+  );
+  const named = (all: boolean) => chartedTracks(tracks, all).map(track => track.name);
+  assert.deepEqual(named(false), ['tensors']);
+  assert.deepEqual(named(true), ['power (W)', 'memory used (MB)', 'tensors']);
 });
 
 test('a legend names what can be seen', () => {

@@ -85,6 +85,10 @@ export interface WorkersChart {
   readonly advised: number | undefined;
   /** What the step takes without a wait for data. */
   readonly floorNs: number;
+  /** That is of the thread that pins batches, not of the rest of the step. */
+  readonly pins: boolean;
+  /** Slow batches take so much longer that it is seen. */
+  readonly hasBand: boolean;
 }
 
 const WORKERS_MAX = 64;
@@ -99,7 +103,8 @@ export function workersChart(analysis: Analysis): WorkersChart | undefined {
   const ownNs = analysis.steps.without_starvation_ns;
   if (!loader || !today || !fetchNs || !ownNs || ownNs <= 0 || today > WORKERS_MAX)
     return undefined;
-  const floorNs = Math.max(ownNs, batches * (loader.pin_mean_ns ?? 0));
+  const pinNs = batches * (loader.pin_mean_ns ?? 0);
+  const floorNs = Math.max(ownNs, pinNs);
   const advised = loader?.recommended_num_workers;
   const last = Math.min(
     WORKERS_MAX,
@@ -111,7 +116,7 @@ export function workersChart(analysis: Analysis): WorkersChart | undefined {
     stepNs: Math.max(floorNs, fetchNs / (i + 1)),
     slowNs: Math.max(floorNs, slow / (i + 1)),
   }));
-  return {points, today, advised, floorNs};
+  return {points, today, advised, floorNs, pins: pinNs > ownNs, hasBand: slow > 1.02 * fetchNs};
 }
 
 export interface Rung {
@@ -143,22 +148,31 @@ export function ladderOf(analysis: Analysis): readonly Rung[] {
   });
 }
 
-/** The counter of the memory that tensors take. */
-export function memoryTrack(tracks: readonly TrackInfo[]): TrackInfo | undefined {
+const COUNTERS_MAX = 12;
+
+/** The counter of the memory that tensors take; where there is nothing else than counters, all of them. */
+export function chartedTracks(
+  tracks: readonly TrackInfo[],
+  hasOnlyCounters: boolean,
+): readonly TrackInfo[] {
   const counters = tracks.filter(track => track.kind === 'counter' && track.count > 1);
-  return (
+  if (hasOnlyCounters) return counters.slice(0, COUNTERS_MAX);
+  const memory =
     counters.find(track => /memory.*alloc|alloc.*memory|tensors/i.test(track.name)) ??
-    counters.find(track => /gpu.*memory|memory.*(used|gpu)/i.test(track.name))
-  );
+    counters.find(track => /gpu.*memory|memory.*(used|gpu)/i.test(track.name));
+  return memory ? [memory] : [];
 }
 
 const UNITS: Readonly<Record<string, number>> = {B: 1, kB: 1e3, MB: 1e6, GB: 1e9, MiB: 2 ** 20};
 
-/** What a counter of memory is called without its unit, and how many bytes that is. */
-export function memoryUnit(name: string): {readonly title: string; readonly bytes: number} {
+/** What a counter is called without its unit, and how many bytes that is; undefined: it is not of memory. */
+export function memoryUnit(name: string): {
+  readonly title: string;
+  readonly bytes: number | undefined;
+} {
   const unit = / \((\w+)\)$/.exec(name);
   const bytes = UNITS[unit?.[1] ?? ''];
   return bytes === undefined || !unit
-    ? {title: name, bytes: 1}
+    ? {title: name, bytes: /memory|alloc|tensors/i.test(name) ? 1 : undefined}
     : {title: name.slice(0, unit.index), bytes};
 }

@@ -51,6 +51,7 @@ test('what the ranks have in common is said once, with the rank it was read from
   assert.match(text, /like the others: waits for data/);
   const mixed = [rank(0), rank(1), rank(2, {letter: 'N', cause: 'comm', text: 'waits'})];
   assert.match(summarizeRun(mixed, undefined).text, /^2 of 3 ranks, such as 0/);
+  assert.match(summarizeRun(mixed.slice(1), undefined).text, /^rank 1: waits for data/);
 });
 
 test('a hang is said of the job, not of a rank like the others', () => {

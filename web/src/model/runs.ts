@@ -145,7 +145,9 @@ function verdictOf(
   const which =
     groups.size === 1
       ? `rank ${typical.rank ?? 0}, like the others`
-      : `${largest.length} of ${ready.length} ranks, such as ${typical.rank ?? 0}`;
+      : largest.length === 1
+        ? `rank ${typical.rank ?? 0}`
+        : `${largest.length} of ${ready.length} ranks, such as ${typical.rank ?? 0}`;
   const isRanked = typical.rank !== undefined && !isOfJob;
   return {
     cause: summary?.cause ?? 'unknown',

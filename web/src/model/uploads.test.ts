@@ -17,6 +17,7 @@ test('what cannot be read today is not sent, and says so', () => {
     'no-ending',
     'x.zst',
     'x.sqlite',
+    'x.nvvp',
   ])
     assert.equal(refusal(name, 10), undefined, name);
 });

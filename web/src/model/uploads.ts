@@ -30,8 +30,7 @@ export function refusal(name: string, sizeBytes: number): string | undefined {
   if (sizeBytes === 0) return 'The file is empty.';
   if (/\.nsys-rep$/i.test(name))
     return /* text */ `Export this report first, then add the result: nsys export --type=sqlite '${name.replaceAll("'", "'\\''")}'`;
-  if (/\.(qdrep|qdstrm|nvvp)$/i.test(name))
-    return 'This format of an older profiler cannot be read.';
+  if (/\.(qdrep|qdstrm)$/i.test(name)) return 'This format of an older profiler cannot be read.';
   return undefined;
 }
 

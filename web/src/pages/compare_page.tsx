@@ -424,8 +424,9 @@ function WentTable(props: {
   );
 }
 
-function Findings({comparison}: {comparison: Comparison}): JSX.Element {
+function Findings({comparison}: {comparison: Comparison}): JSX.Element | null {
   const {gone, come, stayed} = comparison.findings;
+  if (gone.length + come.length + stayed.length === 0) return null;
   return (
     <section class="panel">
       <header class="panel-head">

@@ -293,7 +293,7 @@ export function KindsPanel({
         <h2 id="kinds-title">GPU time by kind of work</h2>
         <span class="panel-aside num">
           {kinds.length > 0 && `${formatDuration(allNs)} in total · `}
-          <ViewLink view={listOf('', '')}>all kernels</ViewLink>
+          <ViewLink view={listOf('kernels', '')}>all kernels</ViewLink>
         </span>
       </header>
       {hasKernels && <StandIn of={table} what="the kernels" />}
@@ -305,7 +305,7 @@ export function KindsPanel({
                 {kind.key === '' ? (
                   kind.label
                 ) : (
-                  <ViewLink class="plain-link" view={listOf('', kind.label)}>
+                  <ViewLink class="plain-link" view={listOf('kernels', kind.label)}>
                     {kind.label}
                   </ViewLink>
                 )}
@@ -319,7 +319,7 @@ export function KindsPanel({
                   title={`GPU time: ${kind.label}`}
                   text={`Sum over ${plural(kind.count, 'operation')} on all devices; operations that overlap each count in full.`}
                   exact={exactNs(kind.valueNs)}
-                  {...(kind.key !== '' && {view: listOf('', kind.label)})}
+                  {...(kind.key !== '' && {view: listOf('kernels', kind.label)})}
                 >
                   {formatDuration(kind.valueNs)}
                 </Explain>

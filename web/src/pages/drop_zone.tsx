@@ -6,7 +6,8 @@ import {openTrace, page, traceId} from '../model/view_state';
 import {IconUpload} from '../ui/icons';
 
 const FOLDER_DEPTH_MAX = 4;
-const TRACE_FILE = /\.(json|gz|zst|tgz|tar|trace|sqlite|db|rpd|pftrace|perfetto-trace)$/i;
+const TRACE_FILE =
+  /tfevents|\.(json|gz|zst|tgz|tar|trace|sqlite|db|rpd|pftrace|perfetto-trace|nvvp|nvprof|csv|prof|lprof|folded|nmon|pickle)$/i;
 
 async function filesOfEntry(entry: FileSystemEntry, depth: number): Promise<File[]> {
   if (entry.isFile)

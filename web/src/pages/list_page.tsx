@@ -21,7 +21,7 @@ import {matches, withoutOwnUploads} from '../model/list_rows';
 import {comparisonOf, groupRuns, loadRuns, runs} from '../model/runs';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {listState, loadMoreTraces, loadTraces, traces} from '../model/traces';
-import {dismiss, uploads, type Upload} from '../model/uploads';
+import {dismiss, traceName, uploads, type Upload} from '../model/uploads';
 import {DEFAULT_VIEW, hideSimulated, listGroup, listSort, query, show} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Header, useTitle} from '../ui/header';
@@ -213,7 +213,9 @@ function useRows(all: readonly TraceInfo[]): {
 }
 
 function TraceTable({next}: {next: string | undefined}): JSX.Element {
-  const sending = new Set(uploads.value.filter(u => u.state === 'sending').map(u => u.name));
+  const sending = new Set(
+    uploads.value.filter(u => u.state === 'sending').map(u => traceName(u.name)),
+  );
   const all = withoutOwnUploads(traces.value, sending);
   const {groups, shown} = useRows(all);
   const [showStart, setShowStart] = useState(false);
@@ -395,14 +397,13 @@ function UploadRow({upload}: {upload: Upload}): JSX.Element {
         <span class="ellipsis" title={upload.name}>
           {upload.name}
         </span>
-        <span class="tag">
-          {upload.state === 'waiting' && `queued, ${formatBytes(upload.totalBytes)}`}
-          {upload.state === 'sending' && 'sending'}
-          {upload.state === 'failed' && <span class="error-text">not sent</span>}
-        </span>
+        {upload.state === 'failed' && <span class="tag error-text">not sent</span>}
       </span>
       <span class={upload.state === 'failed' ? 'cell-reason' : 'cell-progress'} role="cell">
         {upload.state === 'failed' && upload.error}
+        {upload.state === 'waiting' && (
+          <span class="muted">queued, {formatBytes(upload.totalBytes)}</span>
+        )}
         {upload.state === 'sending' && (
           <ProgressLine
             done={upload.sentBytes}

@@ -2,15 +2,22 @@
 // memory, and what more workers would do.
 import type {JSX} from 'preact';
 import {getCounter, getSteps} from '../api/client';
-import type {Analysis, StepPoints, TraceInfo, TracksInfo} from '../api/types';
-import {formatBytes, formatCount, formatDuration, formatPct, plural} from '../base/format';
+import type {Analysis, StepPoints, TraceInfo, TrackInfo, TracksInfo} from '../api/types';
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatPct,
+  plural,
+} from '../base/format';
 import {ns} from '../base/units';
 import {
   idlePct,
   idleShares,
   longPoints,
+  chartedTracks,
   memoryUnit,
-  memoryTrack,
   seenCauses,
   stepBars,
   workersChart,
@@ -48,7 +55,9 @@ export function OverviewCharts(props: {
     <>
       <StepChart analysis={analysis} points={points} />
       <IdleChart trace={trace} analysis={analysis} points={points} />
-      <MemoryChart trace={trace} tracks={props.tracks} />
+      {chartedTracks(props.tracks?.tracks ?? [], trace.slice_count === 0).map(track => (
+        <CounterChart key={track.index} trace={trace} track={track} />
+      ))}
       <WorkersChart analysis={analysis} />
     </>
   );
@@ -235,29 +244,24 @@ function IdleChart(props: {
   );
 }
 
-/** Bytes that tensors take, over the recording. */
-function MemoryChart(props: {
-  trace: TraceInfo;
-  tracks: TracksInfo | undefined;
-}): JSX.Element | null {
-  const {trace} = props;
+/** A counter, such as the bytes that tensors take, over the recording. */
+function CounterChart({trace, track}: {trace: TraceInfo; track: TrackInfo}): JSX.Element | null {
   const box = useWidth();
   const {width} = box;
-  const track = memoryTrack(props.tracks?.tracks ?? []);
-  const reply = useResource(
-    track === undefined ? undefined : `${trace.id}/${trace.generation}/${track.index}`,
-    signal =>
-      getCounter(
-        trace.id,
-        track?.index ?? 0,
-        {t0: 0, t1: Math.max(1, trace.duration_ns), points: POINTS},
-        signal,
-      ),
+  const reply = useResource(`${trace.id}/${trace.generation}/${track.index}`, signal =>
+    getCounter(
+      trace.id,
+      track.index,
+      {t0: 0, t1: Math.max(1, trace.duration_ns), points: POINTS},
+      signal,
+    ),
   );
   const samples = reply.kind === 'ready' ? reply.value : undefined;
-  const {title, bytes} = memoryUnit(track?.name ?? '');
+  const {title, bytes} = memoryUnit(track.name);
+  const format = (value: number, digits?: number): string =>
+    bytes === undefined ? formatNumber(value) : formatBytes(value * bytes, digits);
   const top = Math.max(0, ...(samples?.max ?? []));
-  if (!track || !samples || samples.ts_ns.length < 2 || top <= 0) return null;
+  if (!samples || samples.ts_ns.length < 2 || top <= 0) return null;
   const x = (i: number): number =>
     AXIS_PX + ((width - AXIS_PX) * (samples.ts_ns[i] ?? 0)) / Math.max(1, trace.duration_ns);
   const y = (value: number): number => LOW_HEIGHT - (LOW_HEIGHT * Math.max(0, value)) / top;
@@ -265,11 +269,11 @@ function MemoryChart(props: {
   const peak = samples.max.indexOf(top);
   return (
     <ChartPanel
-      id="memory-chart"
+      id={`counter-${track.index}`}
       title={<>{title}, over time</>}
       aside={
         <>
-          peak {formatBytes(top * bytes)} at {formatDuration(samples.ts_ns[peak] ?? 0)}
+          peak {format(top)} at {formatDuration(samples.ts_ns[peak] ?? 0)}
         </>
       }
       box={box}
@@ -278,9 +282,9 @@ function MemoryChart(props: {
         above: 6,
         below: 8,
         top,
-        format: value => formatBytes(value * bytes, 2),
+        format: value => format(value, 2),
       }}
-      label={`${title} over the recording, at most ${formatBytes(top * bytes)}`}
+      label={`${title} over the recording, at most ${format(top)}`}
     >
       <path
         class="chart-area"
@@ -334,8 +338,9 @@ function WorkersChart({analysis}: {analysis: Analysis}): JSX.Element | null {
             points.find(point => point.stepNs <= chart.floorNs)?.workers ?? points.length,
             'worker',
           )}{' '}
-          the rest of the step is the limit: {formatDuration(chart.floorNs)}. The band assumes
-          batches as slow as the slowest 5 %.
+          {chart.pins ? 'pinning batches in one thread' : 'the rest of the step'} is the limit:{' '}
+          {formatDuration(chart.floorNs)}.
+          {chart.hasBand && ' The band assumes batches as slow as the slowest 5 %.'}
         </p>
       }
     >

@@ -124,8 +124,8 @@ function CountersOnly(): JSX.Element {
     <section class="panel no-device">
       <h2>Counters only</h2>
       <p>
-        See them in the <ViewLink view={{page: 'timeline'}}>timeline</ViewLink>. To see them beside
-        what ran, open the trace of the same time and drop this file on it.
+        All are in the <ViewLink view={{page: 'timeline'}}>timeline</ViewLink>. To see them beside
+        what ran, drop this file on the trace of the same job.
       </p>
     </section>
   );

@@ -110,6 +110,7 @@ function RunTitle(props: {
 
 function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): JSX.Element {
   const waiting = members.filter(isUnderWay).length;
+  const failed = members.filter(trace => trace.state === 'failed').length;
   const isDone = waiting === 0 && members.some(trace => trace.state === 'ready');
   const analysis = useResource(isDone ? `${id}/${stampOf(members)}` : undefined, signal =>
     getRunAnalysis(id, signal),
@@ -137,7 +138,12 @@ function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): J
         <RunTimeline run={id} stamp={stampOf(members)} members={members} late={value?.late_rank} />
       )}
       <RankTable members={members} analysis={value} />
-      {value && <CannotTell analysis={value} members={members} />}
+      {failed > 0 && (
+        <p class="muted">
+          {plural(failed, 'trace')} of this run could not be read; a missing rank may be the late
+          one.
+        </p>
+      )}
     </>
   );
 }
@@ -207,7 +213,11 @@ function RankTable(props: {
           <thead>
             <tr>
               <th scope="col">rank</th>
-              {hasHosts && <th scope="col">host</th>}
+              {hasHosts && (
+                <th scope="col" class="rank-aside">
+                  host
+                </th>
+              )}
               <th scope="col" class="cell-num">
                 step
               </th>
@@ -220,12 +230,14 @@ function RankTable(props: {
                   <th scope="col" class="cell-num">
                     entered last
                   </th>
-                  <th scope="col" class="cell-num">
+                  <th scope="col" class="cell-num rank-aside">
                     late by
                   </th>
                 </>
               )}
-              <th scope="col">verdict of this rank alone</th>
+              <th scope="col" class="rank-aside">
+                verdict of this rank alone
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -297,7 +309,7 @@ function RankRow(props: {
               formatCount(facts.collectives_entered_last)
             )}
           </td>
-          <td class="cell-num num">
+          <td class="cell-num num rank-aside">
             {lateNs === undefined ? (
               <span class="faint">–</span>
             ) : (
@@ -312,7 +324,7 @@ function RankRow(props: {
           </td>
         </>
       )}
-      <td>
+      <td class="rank-says">
         <span class="rank-verdict">
           <Chip topic={stateTopic(trace)} />
           <span title={stateText(trace)}>{stateText(trace)}</span>
@@ -368,28 +380,6 @@ function WaitCell(props: {
         <span style={{width: `${largestNs > 0 ? (100 * waitNs) / largestNs : 0}%`}} />
       </span>
     </span>
-  );
-}
-
-/** What one rank cannot tell, and what these cannot. */
-function CannotTell(props: {analysis: RunAnalysis; members: readonly TraceInfo[]}): JSX.Element {
-  const {analysis, members} = props;
-  const failed = members.filter(trace => trace.state === 'failed').length;
-  return (
-    <section class="panel cannot-tell">
-      <h2>What one rank cannot show</h2>
-      <p>
-        From one rank, a late peer and a slow network look the same; side by side they differ.{' '}
-        {analysis.collectives_matched === 0 &&
-          'No collectives could be matched here, so it is not known which rank is late.'}
-      </p>
-      {failed > 0 && (
-        <p>
-          {plural(failed, 'trace')} of this run could not be read; a missing rank may be the late
-          one.
-        </p>
-      )}
-    </section>
   );
 }
 

@@ -31,23 +31,24 @@ export function ShareDialog({
     getReportContents(trace.id, signal),
   );
   return (
-    <Dialog title="Share a report" onClose={onClose}>
-      <p>
-        One file with the verdict, all findings, pictures of the evidence, settings and method. It
-        opens from disk, needs neither scripts nor this server, and prints well.
-      </p>
+    <Dialog title="Share" onClose={onClose}>
       <p class="share-here">
         <CopyLink isWide />
-        <span class="muted">for people who may read this trace here: it shows this very view</span>
+        <span class="muted">to this view, for people who may read this trace</span>
       </p>
-      <Report trace={trace} onClose={onClose} />
       <details onToggle={event => setLinking(event.currentTarget.open)}>
-        <summary>Share by a link</summary>
+        <summary>A link for anyone</summary>
         {isLinking && <ShareLink what={sharedOf(trace)} />}
       </details>
-      <h3>Download</h3>
+      <h3>Trace</h3>
       {timeWindow.value && <WindowDownload trace={trace} window={timeWindow.value} />}
       <WholeDownloads trace={trace} />
+      <h3>Report</h3>
+      <Report trace={trace} onClose={onClose} />
+      <p>
+        One file with the verdict, findings, evidence and settings; it needs neither scripts nor
+        this server.
+      </p>
       <StandIn of={contents} what="the report’s contents" title="The report cannot be made" />
       {contents.kind === 'ready' && <Choice trace={trace} contents={contents.value} />}
     </Dialog>
@@ -109,7 +110,7 @@ const FORMS = [
 function WholeDownloads({trace}: {trace: TraceInfo}): JSX.Element {
   return (
     <p class="share-here">
-      <span>The whole trace:</span>
+      <span>Download all of it:</span>
       {FORMS.map(([form, label, ending]) => (
         <a
           key={form}

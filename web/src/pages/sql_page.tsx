@@ -4,7 +4,7 @@ import {useRef, useState} from 'preact/hooks';
 import {errorText} from '../api/client';
 import {askSql, getSqlReference, type SqlReference, type SqlResult} from '../api/sql';
 import type {TraceInfo} from '../api/types';
-import {formatDuration, plural} from '../base/format';
+import {formatDuration, plural, unbroken} from '../base/format';
 import {
   cellText,
   isNumeric,
@@ -290,7 +290,7 @@ function Reference({
         {reference.questions.map(question => (
           <li key={question.id}>
             <button type="button" class="button button-quiet" onClick={() => choose(question.sql)}>
-              {question.question}
+              {unbroken(question.question)}
             </button>
           </li>
         ))}

@@ -25,6 +25,7 @@ import {
 } from '../model/data_table';
 import {ALL_TIME, MEASURED} from '../model/flame_steps';
 import {loadKernels, type KernelTable} from '../model/kernel_table';
+import {loopUnit} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {
   flameSteps,
@@ -75,7 +76,9 @@ export function TablesPage({
   trace: TraceInfo;
   analysis: Analysis | undefined;
 }): JSX.Element {
-  const name = tableOf(tableName.value);
+  // without a GPU, operators are the first that there may be
+  const usual = trace.device_count === 0 ? 'operators' : 'kernels';
+  const name = tableOf(tableName.value, usual);
   const kind = TABLES[name];
   const group = kind.groups.find(g => g.by === tableGroup.value) ?? kind.groups[0];
   const time = timeOf(selection.value);
@@ -115,6 +118,7 @@ export function TablesPage({
       <Tools
         trace={trace}
         name={name}
+        usual={usual}
         group={group?.by}
         time={time}
         ask={ask}
@@ -148,13 +152,19 @@ export function TablesPage({
           name={name}
           isFiltered={answer.ask.q !== undefined}
           isArea={answer.ask.t0 !== undefined}
+          isProfile={analysis?.trace.timeline === false}
         />
       )}
     </main>
   );
 }
 
-function Nothing(props: {name: TableName; isFiltered: boolean; isArea: boolean}): JSX.Element {
+function Nothing(props: {
+  name: TableName;
+  isFiltered: boolean;
+  isArea: boolean;
+  isProfile: boolean;
+}): JSX.Element {
   const kind = TABLES[props.name];
   if (props.isFiltered)
     return (
@@ -170,6 +180,8 @@ function Nothing(props: {name: TableName; isFiltered: boolean; isArea: boolean})
         <ViewLink class="button" view={{selection: undefined}}>
           Of the whole trace
         </ViewLink>
+      ) : props.isProfile ? (
+        <ViewLink view={{page: 'flame', flameForm: 'table'}}>Functions of the flame graph</ViewLink>
       ) : (
         kind.missing
       )}
@@ -255,6 +267,7 @@ const BINS: TableColumn = {
 function Tools(props: {
   trace: TraceInfo;
   name: TableName;
+  usual: TableName;
   group: string | undefined;
   time: {t0: number; t1: number} | undefined;
   ask: TableQuery;
@@ -291,7 +304,7 @@ function Tools(props: {
             key={each}
             class="table-name"
             view={{
-              tableName: each === 'kernels' ? '' : each,
+              tableName: each === props.usual ? '' : each,
               tableGroup: '',
               tableSort: '',
               tableFilter: '',
@@ -380,26 +393,28 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
 
 // ---- rows
 
-/** Width of a column in px, and its share of what is left over. */
+/** Width of a column in px, and its share of what is left over: all of kernels fit 1440 px beside a scroll bar. */
 const WIDTHS: Readonly<Record<string, readonly [number, number]>> = {
-  name: [190, 3],
-  operator: [120, 1.2],
+  name: [146, 3],
+  operator: [100, 1.2],
   track: [114, 0.4],
   direction: [170, 0.5],
-  family: [108, 0.3],
-  layout: [84, 0.3],
+  family: [94, 0.3],
+  layout: [76, 0.3],
   root_cause: [260, 2],
   step: [150, 1],
   start_ns: [128, 0],
   bytes_per_s: [104, 0],
   cause: [170, 0],
-  bins: [108, 0],
-  count: [62, 0],
+  bins: [76, 0],
+  count: [58, 0],
   share_pct: [62, 0],
-  tensor_cores: [90, 0],
+  tensor_cores: [84, 0],
+  tflops: [62, 0],
+  peak_pct: [68, 0],
 };
 const WIDTH: readonly [number, number] = [82, 0];
-const WIDTH_OF_TIME: readonly [number, number] = [71, 0];
+const WIDTH_OF_TIME: readonly [number, number] = [69, 0];
 
 /** The same for all rows, whatever they hold. */
 function rowStyle(columns: readonly TableColumn[]): RowStyle {
@@ -489,7 +504,11 @@ function Rows(props: {
         tabIndex={0}
         onKeyDown={onKey}
       >
-        <Head table={first} style={style} />
+        <Head
+          table={first}
+          style={style}
+          unit={loopUnit(trace.summary) === 'batch' ? 'batch' : 'step'}
+        />
         <div
           class="grid-body"
           style={{height: `${rows.length * ROW_PX}px`, minWidth: style.minWidth}}
@@ -533,7 +552,7 @@ async function openRow(trace: TraceInfo, row: TableRow): Promise<void> {
   );
 }
 
-function Head(props: {table: TableInfo; style: RowStyle}): JSX.Element {
+function Head(props: {table: TableInfo; style: RowStyle; unit: string}): JSX.Element {
   const sort = parseTableSort(tableSort.value);
   return (
     <div class="grid-row grid-head" role="row" aria-rowindex={1} style={{...props.style}}>
@@ -554,7 +573,7 @@ function Head(props: {table: TableInfo; style: RowStyle}): JSX.Element {
               disabled={isOurs}
               onClick={() => (tableSort.value = formatTableSort(pressTableSort(sort, column)))}
             >
-              {column.label}
+              {column.label.replace('step', props.unit)}
               <span class="sort-mark" aria-hidden="true">
                 {isSorted ? (sort.ascending ? '↑' : '↓') : ''}
               </span>
@@ -670,7 +689,7 @@ function Spread({row}: {row: TableRow}): JSX.Element | null {
   const most = Math.max(...row.bins, 1);
   const text = `From min to max in ${row.bins.length} equal parts: ${row.bins.join(', ')}`;
   return (
-    <svg class="spread" viewBox="0 0 96 20" role="img" aria-label={text}>
+    <svg class="spread" viewBox="0 0 96 20" preserveAspectRatio="none" role="img" aria-label={text}>
       <title>{text}</title>
       {row.bins.map((count, i) => {
         const height = count === 0 ? 0 : Math.max(1.5, (18 * count) / most);

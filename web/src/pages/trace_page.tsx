@@ -16,7 +16,7 @@ import {Header, useTitle} from '../ui/header';
 import {BackToTraces, ViewLink} from '../ui/link';
 import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
-import {useResource, type Resource} from '../ui/resource';
+import {latest, useResource, type Resource} from '../ui/resource';
 import {Empty, StandIn} from '../ui/states';
 import {later} from './later';
 import {OverviewPage} from './overview_page';
@@ -104,7 +104,7 @@ function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
     <div class={`trace-page trace-page-${page.value}`}>
       <Header>
         <TraceTitle trace={trace} />
-        {ready && <Tabs timeline={hasTimeline(analysis)} />}
+        {ready && <Tabs views={viewsOf(latest(analysis))} />}
         {ready && <ShareButton trace={trace} />}
       </Header>
       {ready ? (
@@ -163,15 +163,20 @@ function RunLink({trace}: {trace: TraceInfo}): JSX.Element | null {
   );
 }
 
-/** A profile without times has no timeline; until the analysis is here, it has one. */
-function hasTimeline(analysis: Resource<Analysis>): boolean {
-  return analysis.kind !== 'ready' || analysis.value.trace.timeline;
+/** A profile without times has no timeline, a log of counters nothing that ran; until the analysis is here, a trace has all. */
+function viewsOf(analysis: Analysis | undefined): typeof TABS {
+  const of = analysis?.trace;
+  return TABS.filter(
+    ({page}) =>
+      (page !== 'timeline' || of?.timeline !== false) &&
+      (!['kernels', 'flame'].includes(page) || of?.slice_count !== 0),
+  );
 }
 
-function Tabs({timeline}: {timeline: boolean}): JSX.Element {
+function Tabs({views}: {views: typeof TABS}): JSX.Element {
   return (
     <nav class="tabs" aria-label="Views of this trace">
-      {TABS.filter(tab => timeline || tab.page !== 'timeline').map(tab => (
+      {views.map(tab => (
         <ViewLink
           key={tab.page}
           class="tab"
@@ -193,13 +198,6 @@ function TraceBody(props: {
   const {trace, analysis, tracks} = props;
   switch (page.value) {
     case 'timeline':
-      if (!hasTimeline(analysis)) {
-        return (
-          <main class="page">
-            <p>This file holds counts and totals, not when things ran: it has no timeline.</p>
-          </main>
-        );
-      }
       return (
         <main class="page page-full">
           <StandIn of={tracks} what="the rows" title="The timeline cannot be shown" />
@@ -317,9 +315,8 @@ function useCommands(
 ): void {
   useEffect(() => {
     if (!analysis) return undefined;
-    const views = TABS.filter(tab => analysis.trace.timeline || tab.page !== 'timeline');
     const forget = registerCommands([
-      ...views.map(tab => ({
+      ...viewsOf(analysis).map(tab => ({
         name: tab.label,
         hint: 'view of this trace',
         run: () => show({page: tab.page}),

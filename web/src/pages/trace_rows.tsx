@@ -138,7 +138,10 @@ function RunRow(props: {
         {summary.stepNs === undefined ? (
           <Dash title="no training steps found, or too few" />
         ) : (
-          formatDuration(summary.stepNs)
+          <>
+            {formatDuration(summary.stepNs)}
+            <span class="unit step-unit">/step</span>
+          </>
         )}
       </span>
       <span class="cell-num cell-throughput num" role="cell" title="sum of all ranks">

@@ -4,6 +4,7 @@ import {useEffect, useLayoutEffect, useMemo, useRef, useState} from 'preact/hook
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {errorText} from '../api/client';
 import {registerShortcuts} from '../model/shortcuts';
+import {ViewLink} from '../ui/link';
 import {Empty, Failed} from '../ui/states';
 import {BookmarkDialog} from './bookmarks_panel';
 import {DetailsPanel} from './details_panel';
@@ -27,15 +28,14 @@ export interface TimelinePanelProps {
 }
 
 export function TimelinePanel(props: TimelinePanelProps): JSX.Element {
-  const {trace, tracks} = props;
-  if (tracks.tracks.every(track => track.count === 0)) {
+  const {trace, tracks, analysis} = props;
+  if (analysis?.trace.timeline === false || tracks.tracks.every(track => track.count === 0))
     return (
       <Empty title="No timeline in this trace">
-        It has no slices with a time. A profile without times has a flame graph only; the overview
-        shows what was imported and what was dropped.
+        It holds counts and totals, not when things ran: see the{' '}
+        <ViewLink view={{page: 'flame'}}>flame graph</ViewLink>.
       </Empty>
     );
-  }
   // A new trace, or a new generation of it, is a new timeline.
   const key = `${trace.id}/${tracks.generation}`;
   return <Timeline key={key} {...props} />;

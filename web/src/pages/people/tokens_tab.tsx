@@ -30,9 +30,8 @@ export function TokensTab({who}: {who: Who}): JSX.Element {
   return (
     <>
       <p class="people-about">
-        A token stands for you in a script or on a node: it can do what its scope says and no more
-        than you can. Put it into a file that only its owner reads, and name that file:{' '}
-        <code>lacuna push --token-file FILE</code>.
+        A token lets a script or a node do what its scope says, and no more than you can. Put it
+        into a file that only its owner can read: <code>lacuna push --token-file FILE</code>.
       </p>
       <NewToken who={who} made={again} />
       <StandIn keeps of={reply} what="the tokens" />

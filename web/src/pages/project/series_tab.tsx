@@ -1,5 +1,6 @@
 // Throughput against one setting that was varied.
 import type {JSX} from 'preact';
+import {useEffect, useState} from 'preact/hooks';
 import {getSeries, type Series, type SeriesValue} from '../../api/project';
 import {isCause, causeWord} from '../../base/causes';
 import {formatNumber, formatPct, plural, rateUnit, sentence} from '../../base/format';
@@ -24,12 +25,17 @@ export function SeriesTab(props: {
   setting: string | undefined;
   choose: (parts: Readonly<Record<string, string>>) => void;
 }): JSX.Element {
-  const {name, job, setting} = props;
+  const {name, job} = props;
   const {round, again} = useRounds();
+  // nobody has to choose to see anything
+  const [usual, setUsual] = useState<string | undefined>(undefined);
+  const setting = props.setting ?? usual;
   const reply = useResource(`${name}\n${job ?? ''}\n${setting ?? ''}\n${round}`, s =>
     getSeries(name, {job, setting}, s),
   );
   const series = latest(reply);
+  const first = series?.varied[0]?.setting;
+  useEffect(() => setUsual(first), [first]);
   if (!series) return <StandIn of={reply} what="the series" />;
   if (series.varied.length === 0)
     return (
@@ -50,7 +56,6 @@ export function SeriesTab(props: {
           value={setting ?? ''}
           onChange={event => props.choose({setting: event.currentTarget.value})}
         >
-          <option value="">choose one</option>
           {series.varied.map(each => (
             <option key={each.setting} value={each.setting}>
               {each.setting} ({plural(each.value_count, 'value')})
@@ -150,7 +155,7 @@ function SeriesChart({series}: {series: Series}): JSX.Element {
             y2={y(value.high_per_s)}
           />
           <circle cx={x(value, i)} cy={y(value.throughput_per_s)} r={4}>
-            <title>{`${value.value}: ${formatNumber(value.throughput_per_s, 4)} ${rateUnit(series.unit ?? 'steps')}, ${plural(value.run_count, 'run')}`}</title>
+            <title>{`${value.value}: ${formatNumber(value.throughput_per_s)} ${rateUnit(series.unit ?? 'steps')}, ${plural(value.run_count, 'run')}`}</title>
           </circle>
           <text x={x(value, i)} y={HEIGHT + 16} text-anchor="middle">
             {value.value.slice(0, 24)}
@@ -180,7 +185,7 @@ function SeriesTable({series}: {series: Series}): JSX.Element {
             <tr key={value.value}>
               <td>{value.value}</td>
               <td>{value.run_count}</td>
-              <td>{formatNumber(value.throughput_per_s, 4)}</td>
+              <td>{formatNumber(value.throughput_per_s)}</td>
               {series.has_ideal && (
                 <td>{value.of_ideal_pct === undefined ? '–' : formatPct(value.of_ideal_pct)}</td>
               )}

@@ -35,9 +35,8 @@ export function TrendsTab({name}: {name: string}): JSX.Element {
         <>
           <WeeksChart trends={trends} />
           <p class="muted project-definition">
-            GPU hours wasted: the recorded time of a run's GPUs, from the first operation of each to
-            its last, in which no computing kernel ran. Communication, copies and idle time count.
-            What was not recorded does not.
+            GPU hours wasted: recorded time, from the first operation of each GPU to its last, in
+            which no compute kernel ran: communication, copies and idle time.
           </p>
           <div class="project-tables">
             <NameTable title="People" names={merged(trends.weeks.map(week => week.people))} />

@@ -56,8 +56,7 @@ function Index(): JSX.Element {
         <StandIn keeps of={page} what="the reports" />
         {first?.length === 0 && (
           <Empty title={filter === '' ? 'No report yet' : 'No report has this title'}>
-            A report tells your team what was found and what became of it. Open a trace or a
-            comparison and press “Share” to draft one, or begin with an empty page here.
+            “Share” on a trace or a comparison drafts one; or begin with an empty page here.
           </Empty>
         )}
         {first && first.length > 0 && (

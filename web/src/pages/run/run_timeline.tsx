@@ -4,7 +4,7 @@ import {useEffect, useState} from 'preact/hooks';
 import {getRunCollectives, getRunStrips} from '../../api/client';
 import type {RunCollective, RunCollectives, RunStrips, TraceInfo} from '../../api/types';
 import {CAUSES} from '../../base/causes';
-import {formatDuration, plural} from '../../base/format';
+import {formatCount, formatDuration, plural} from '../../base/format';
 import {ns} from '../../base/units';
 import {
   arrivalsOf,
@@ -176,7 +176,13 @@ function Met(props: {
   const {meetings, chosen, nameOf} = props;
   const judged = meetings.collectives.filter(it => it.late_ns !== undefined);
   const latest = [...judged].sort((a, b) => (b.late_ns ?? 0) - (a.late_ns ?? 0)).slice(0, LISTED);
-  const worst = lastOnes(meetings).slice(0, 3);
+  const worst = lastOnes(meetings)
+    .slice(0, 3)
+    .map(
+      row =>
+        `${nameOf(row.rank)} (${plural(row.count, 'time')}, ${formatDuration(row.lateNs)} in total)`,
+    )
+    .join(', ');
   return (
     <div class="met">
       <p class="met-said" role="status">
@@ -184,12 +190,9 @@ function Met(props: {
           ? `${describeCollective(chosen, nameOf)}. The rows are aligned at its end.`
           : meetings.total === 0
             ? 'No collective of this window is on two ranks.'
-            : `${plural(meetings.total, 'collective')} in this window. Came last: ${worst
-                .map(
-                  row =>
-                    `${nameOf(row.rank)} (${plural(row.count, 'time')}, ${formatDuration(row.lateNs)} in total)`,
-                )
-                .join(', ')}.`}
+            : meetings.collectives.length < meetings.total
+              ? `${plural(meetings.total, 'collective')} in this window. Last in the ${formatCount(meetings.collectives.length)} latest: ${worst}.`
+              : `${plural(meetings.total, 'collective')} in this window. Came last: ${worst}.`}
       </p>
       <div class="met-columns">
         {latest.length > 0 && (

@@ -8,6 +8,7 @@ test('counter values are short', () => {
   assert.equal(countText(1234), '1.23 k');
   assert.equal(countText(8_740_000_000), '8.74 G');
   assert.equal(countText(-0.125), '-0.125');
+  assert.equal(countText(74.06), '74.1');
 });
 
 test('megabytes are bytes of a fitting unit', () => {

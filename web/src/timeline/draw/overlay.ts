@@ -442,5 +442,5 @@ export function countText(value: number): string {
   ] as const) {
     if (size >= unit) return `${Number((value / unit).toPrecision(3))}${text}`;
   }
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(3)));
 }

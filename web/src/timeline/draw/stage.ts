@@ -217,6 +217,20 @@ export class Stage {
     this.invalidate();
   }
 
+  /** The menu of what is selected, where it begins: what a right click opens at the pointer. */
+  openMenu({t0}: Span): void {
+    const {model, elements} = this;
+    const {window, rowInView} = model;
+    const box = elements.overlay.getBoundingClientRect();
+    const row = model.rows.value.findIndex(({key}) => key === rowInView.value?.key);
+    const part = Math.min(1, Math.max(0, (t0 - window.t0) / (window.t1 - window.t0)));
+    const top = (model.tops.value[row + 1] ?? 0) - elements.scroller.scrollTop;
+    model.menu.value = {
+      x: box.left + part * box.width,
+      y: box.top + Math.min(box.height, Math.max(0, top)),
+    };
+  }
+
   private scrollToRow({key, lane}: RowPlace): void {
     const {model, elements} = this;
     const index = model.rows.value.findIndex(row => row.key === key);

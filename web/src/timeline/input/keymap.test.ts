@@ -57,6 +57,12 @@ test('the rest of the table', () => {
   assert.equal(commandFor(press('ArrowLeft', 'ArrowLeft', {altKey: true})), 'back');
 });
 
+test('the menu has the keys that menus have', () => {
+  assert.equal(commandFor(press('ContextMenu', 'ContextMenu')), 'menu');
+  assert.equal(commandFor(press('F10', 'F10', {shiftKey: true})), 'menu');
+  assert.equal(commandFor(press('F10', 'F10')), undefined);
+});
+
 test('what belongs to the browser stays with it', () => {
   for (const [code, key] of [
     ['KeyA', 'a'],

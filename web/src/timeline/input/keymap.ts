@@ -35,6 +35,7 @@ export type Command =
   | 'finding-4'
   | 'finding-5'
   | 'mark'
+  | 'menu'
   | 'bookmark'
   | 'rows'
   | 'back';
@@ -84,7 +85,7 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: ['Up', 'Down'], text: 'enclosing slice, first slice inside'},
       {keys: ['L'], text: 'from a kernel to its launch and back'},
       {keys: ['[', ']'], text: 'what launched this, what this launched'},
-      {keys: ['right click'], text: 'what can be done with a slice'},
+      {keys: ['right click'], text: 'what can be done with a slice (also Shift F10)'},
       {keys: ['B'], text: 'follow a batch: worker, the wait for it, and back'},
       {keys: ['Shift', 'B'], text: 'next batch (Alt B: previous)'},
       {keys: ['drag'], text: 'select an area; it snaps to the edges of slices (Alt: it does not)'},
@@ -168,6 +169,7 @@ export function commandFor(press: KeyPress): Command | undefined {
     if (letter === 'b' || code === 'KeyB') return 'batch-previous';
     return code === 'ArrowLeft' ? 'back' : undefined;
   }
+  if (key === 'ContextMenu' || (key === 'F10' && shiftKey)) return 'menu';
   if (letter === 'b') return shiftKey ? 'batch-next' : 'batch';
   if (letter === 'g') return shiftKey ? 'gap-previous' : 'gap-next';
   if (letter === 'm') return shiftKey ? 'bookmark' : 'mark';

@@ -103,6 +103,8 @@ export class Navigator {
         return void this.hit(-1);
       case 'mark':
         return this.mark();
+      case 'menu':
+        return this.say('select a slice first'); // what there is of one, the stage shows
       case 'bookmark':
         return this.bookmark();
       case 'rows':

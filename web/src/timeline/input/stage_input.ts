@@ -425,7 +425,9 @@ export class StageInput {
       this.tap(command);
       return;
     }
-    this.navigator.run(command);
+    const {selected} = this.navigator;
+    if (command === 'menu' && selected) this.stage.openMenu(selected);
+    else this.navigator.run(command);
   }
 
   private tap(command: Command): void {
