@@ -227,11 +227,6 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
   if (steps.mean_ns === undefined && devices.length === 0) return null;
   const unit = unitOf(analysis);
   const counted = throughput.unit === 'steps' ? plural(2, unit).slice(2) : throughput.unit;
-  // of all batches of a step: gradients of several may be summed up
-  const samples =
-    throughput.unit === 'samples' && throughput.per_s !== undefined && steps.mean_ns !== undefined
-      ? Math.round((throughput.per_s * steps.mean_ns) / 1e9)
-      : undefined;
   const notComputing = notComputingPct(analysis);
   const of = partition?.per === 'recording' ? 'the recording' : `the ${unit}`;
   return (
@@ -241,9 +236,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
           <Explain
             class="stat-value"
             title="Throughput"
-            text={`${sentence(counted)} per second, from the mean ${unit}${
-              samples === undefined ? '' : ` and ${formatCount(samples)} samples per ${unit}`
-            }.`}
+            text={`${sentence(counted)} per second, from the mean ${unit} and all its batches.`}
             exact={`${throughput.per_s} ${rateUnit(counted)}`}
           >
             {formatNumber(throughput.per_s)}
