@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/facts/facts.h"
+#include "analysis/diagnose/facts/operations.h"
 #include "collector/base/order.h"
 
 #include <stdint.h>
@@ -16,16 +17,6 @@ enum {
     HELD_TIMES_OWN = 3,  /* a launch that takes so many times that was held up */
     LAUNCHES_MIN = 1000, /* of fewer that is not known */
     SAMPLES_MAX = 4096   /* so many tell what one takes itself */
-};
-
-struct launch {
-    int64_t start_ns, end_ns;
-};
-
-struct launches {
-    struct launch *calls; /* by start */
-    int64_t *begun_ns;    /* when what they launched began, sorted */
-    uint64_t count;
 };
 
 /** The call, where a thread of the main host launched that operation; else LAC_NONE, as where it begins
@@ -43,36 +34,32 @@ static uint32_t launch_of_host(const struct lac_facts *facts, uint64_t operation
     return process == facts->hosts[facts->main_host].process ? call : LAC_NONE;
 }
 
-/** Count the launches of the main host, and write them down once there is room for them. */
-static void collect(const struct lac_facts *facts, struct launches *launches)
+/** By when it began. */
+static int64_t begun_ns(const struct lac_facts *facts, uint64_t operation)
+{
+    return launch_of_host(facts, operation) != LAC_NONE ? facts->model->slices.start_ns[operation]
+                                                        : LAC_UNKNOWN_NS;
+}
+
+/** By when it was launched: what is launched to a stream begins in that order. */
+static int64_t launched_ns(const struct lac_facts *facts, uint64_t operation)
+{
+    const uint32_t call = launch_of_host(facts, operation);
+    return call != LAC_NONE ? facts->model->slices.start_ns[call] : LAC_UNKNOWN_NS;
+}
+
+static uint64_t count_launches(const struct lac_facts *facts)
 {
     const struct lac_model *model = facts->model;
-    launches->count = 0;
+    uint64_t count = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         for (uint64_t s = track->first;
              track->kind == LAC_TRACK_STREAM && s < track->first + track->count; s++) {
-            uint32_t call = launch_of_host(facts, s);
-            if (call == LAC_NONE) {
-                continue;
-            }
-            if (launches->calls != NULL) {
-                int64_t start_ns = model->slices.start_ns[call];
-                int64_t dur_ns = model->slices.dur_ns[call];
-                launches->calls[launches->count] = (struct launch){start_ns, start_ns + dur_ns};
-                launches->begun_ns[launches->count] = model->slices.start_ns[s];
-            }
-            launches->count++;
+            count += launch_of_host(facts, s) != LAC_NONE;
         }
     }
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const struct launch *x = a;
-    const struct launch *y = b;
-    return x->start_ns != y->start_ns ? LAC_ORDER(x->start_ns, y->start_ns)
-                                      : LAC_ORDER(x->end_ns, y->end_ns);
+    return count;
 }
 
 static int by_time(const void *a, const void *b)
@@ -82,73 +69,72 @@ static int by_time(const void *a, const void *b)
     return LAC_ORDER(*x, *y);
 }
 
-/** Those of one thread and one stream are sorted as they come. */
-static void sort(struct launches *launches)
-{
-    bool are_calls = true;
-    bool are_begun = true;
-    for (uint64_t i = 1; i < launches->count; i++) {
-        are_calls = are_calls && by_start(&launches->calls[i - 1], &launches->calls[i]) <= 0;
-        are_begun = are_begun && launches->begun_ns[i - 1] <= launches->begun_ns[i];
-    }
-    if (!are_calls) {
-        qsort(launches->calls, launches->count, sizeof(*launches->calls), by_start);
-    }
-    if (!are_begun) {
-        qsort(launches->begun_ns, launches->count, sizeof(*launches->begun_ns), by_time);
-    }
-}
-
 /** What a launch takes that nothing holds up. */
-static int64_t own_of(const struct launches *launches)
+static enum lac_status measure_own(const struct lac_facts *facts, uint64_t launch_count,
+                                   int64_t *ret_own_ns)
 {
+    const struct lac_slices *slices = &facts->model->slices;
     int64_t samples_ns[SAMPLES_MAX];
-    uint64_t every = launches->count / SAMPLES_MAX + 1;
+    const uint64_t every = launch_count / SAMPLES_MAX + 1;
     uint64_t count = 0;
-    for (uint64_t i = 0; i < launches->count; i += every) {
-        samples_ns[count++] = launches->calls[i].end_ns - launches->calls[i].start_ns;
+    uint64_t operation = 0;
+    struct lac_operations launched;
+    const enum lac_status status = lac_operations_init_by(&launched, facts, launched_ns);
+    for (uint64_t i = 0; !status && lac_operations_next(&launched, &operation); i++) {
+        if (i % every == 0 && count < SAMPLES_MAX) {
+            samples_ns[count++] = slices->dur_ns[slices->link[operation]];
+        }
     }
+    lac_operations_done(&launched);
     qsort(samples_ns, count, sizeof(*samples_ns), by_time);
-    return samples_ns[count / OWN_ONE_OF];
+    *ret_own_ns = count > 0 ? samples_ns[count / OWN_ONE_OF] : 0;
+    return status;
 }
 
 /** What a launch takes itself is the host's; the rest of one that was held up is added. */
-static enum lac_status add_held(const struct launches *launches, struct lac_spans *held)
+static enum lac_status add_held(const struct lac_facts *facts, int64_t own_ns,
+                                struct lac_spans *held)
 {
-    int64_t own_ns = own_of(launches);
-    int64_t least_ns = own_ns > LAUNCH_LEAST_NS ? own_ns : LAUNCH_LEAST_NS;
-    uint64_t begun = 0;
-    enum lac_status status = LAC_OK;
-    for (uint64_t i = 0; i < launches->count && !status; i++) {
-        const struct launch *call = &launches->calls[i];
-        while (begun < launches->count && launches->begun_ns[begun] <= call->start_ns) {
-            begun++;
+    const struct lac_slices *slices = &facts->model->slices;
+    const int64_t least_ns = own_ns > LAUNCH_LEAST_NS ? own_ns : LAUNCH_LEAST_NS;
+    struct lac_operations launched;
+    struct lac_operations begun;
+    uint64_t operation = 0;
+    uint64_t next = 0; /* the first that has not begun */
+    uint64_t begun_count = 0;
+    enum lac_status status = lac_operations_init_by(&launched, facts, launched_ns);
+    if (!status) {
+        status = lac_operations_init_by(&begun, facts, begun_ns);
+        bool has_next = !status && lac_operations_next(&begun, &next);
+        for (uint64_t i = 0; !status && lac_operations_next(&launched, &operation); i++) {
+            const uint32_t call = slices->link[operation];
+            const int64_t start_ns = slices->start_ns[call];
+            while (has_next && slices->start_ns[next] <= start_ns) {
+                has_next = lac_operations_next(&begun, &next);
+                begun_count++;
+            }
+            if (i >= begun_count + AHEAD_MIN && slices->dur_ns[call] / HELD_TIMES_OWN >= least_ns) {
+                status = lac_spans_add_unsorted(held, start_ns + own_ns,
+                                                start_ns + slices->dur_ns[call]);
+            }
         }
-        int64_t dur_ns = call->end_ns - call->start_ns;
-        if (i >= begun + AHEAD_MIN && dur_ns / HELD_TIMES_OWN >= least_ns) {
-            status = lac_spans_add_unsorted(held, call->start_ns + own_ns, call->end_ns);
-        }
+        lac_operations_done(&begun);
     }
+    lac_operations_done(&launched);
     return status;
 }
 
 enum lac_status lac_held_launches_collect(const struct lac_facts *facts, struct lac_spans *held)
 {
-    struct launches launches = {.calls = NULL};
-    collect(facts, &launches);
-    if (launches.count < LAUNCHES_MIN) {
+    const uint64_t count = count_launches(facts);
+    int64_t own_ns = 0;
+    if (count < LAUNCHES_MIN) {
         return LAC_OK;
     }
-    launches.calls = malloc(launches.count * sizeof(*launches.calls));
-    launches.begun_ns = malloc(launches.count * sizeof(*launches.begun_ns));
-    enum lac_status status = LAC_ERR_NOMEM;
-    if (launches.calls != NULL && launches.begun_ns != NULL) {
-        collect(facts, &launches);
-        sort(&launches);
-        status = add_held(&launches, held);
+    enum lac_status status = measure_own(facts, count, &own_ns);
+    if (!status) {
+        status = add_held(facts, own_ns, held);
         lac_spans_normalize(held, 0);
     }
-    free(launches.calls);
-    free(launches.begun_ns);
     return status;
 }

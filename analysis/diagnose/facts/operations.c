@@ -3,16 +3,24 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** Move a cursor to its next operation of the device's work. @return false at the track's end */
-static bool settle(const struct lac_slices *slices, struct lac_op_cursor *cursor)
+static int64_t start_of(const struct lac_facts *facts, uint64_t slice)
 {
-    while (cursor->slice < cursor->end && !lac_is_gpu_work(slices->kind[cursor->slice])) {
+    const struct lac_slices *slices = &facts->model->slices;
+    return lac_is_gpu_work(slices->kind[slice]) ? slices->start_ns[slice] : LAC_UNKNOWN_NS;
+}
+
+/** Move a cursor to the next slice that has a place. @return false at the track's end */
+static bool settle(const struct lac_operations *operations, struct lac_op_cursor *cursor)
+{
+    int64_t place_ns = LAC_UNKNOWN_NS;
+    while (cursor->slice < cursor->end &&
+           (place_ns = operations->place_of(operations->facts, cursor->slice)) == LAC_UNKNOWN_NS) {
         cursor->slice++;
     }
     if (cursor->slice == cursor->end) {
         return false;
     }
-    cursor->start_ns = slices->start_ns[cursor->slice];
+    cursor->start_ns = place_ns > cursor->start_ns ? place_ns : cursor->start_ns;
     return true;
 }
 
@@ -43,15 +51,14 @@ static void sift_down(struct lac_operations *operations, uint32_t at)
     }
 }
 
-enum lac_status lac_operations_init(struct lac_operations *operations,
-                                    const struct lac_facts *facts, int64_t device_id)
+static enum lac_status init(struct lac_operations *operations, const struct lac_facts *facts,
+                            lac_place_of *place_of, const int64_t *device_id)
 {
     const struct lac_model *model = facts->model;
-    *operations = (struct lac_operations){.slices = &model->slices};
     uint32_t track_count = 0;
+    *operations = (struct lac_operations){.facts = facts, .place_of = place_of};
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        bool is_ours = model->tracks[t].device == device_id;
-        track_count += is_ours && (facts->track_flags[t] & LAC_TRACK_HAS_GPU);
+        track_count += (facts->track_flags[t] & LAC_TRACK_HAS_GPU) != 0;
     }
     operations->heap = calloc(track_count ? track_count : 1, sizeof(*operations->heap));
     if (operations->heap == NULL) {
@@ -59,12 +66,12 @@ enum lac_status lac_operations_init(struct lac_operations *operations,
     }
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (track->device != device_id || !(facts->track_flags[t] & LAC_TRACK_HAS_GPU)) {
-            continue;
-        }
-        struct lac_op_cursor cursor = {
-            .slice = track->first, .end = track->first + track->count, .order = t};
-        if (settle(&model->slices, &cursor)) {
+        struct lac_op_cursor cursor = {.start_ns = INT64_MIN,
+                                       .slice = track->first,
+                                       .end = track->first + track->count,
+                                       .order = t};
+        if ((facts->track_flags[t] & LAC_TRACK_HAS_GPU) != 0 &&
+            (device_id == NULL || track->device == *device_id) && settle(operations, &cursor)) {
             operations->heap[operations->count++] = cursor;
         }
     }
@@ -72,6 +79,18 @@ enum lac_status lac_operations_init(struct lac_operations *operations,
         sift_down(operations, i - 1);
     }
     return LAC_OK;
+}
+
+enum lac_status lac_operations_init(struct lac_operations *operations,
+                                    const struct lac_facts *facts, int64_t device_id)
+{
+    return init(operations, facts, start_of, &device_id);
+}
+
+enum lac_status lac_operations_init_by(struct lac_operations *operations,
+                                       const struct lac_facts *facts, lac_place_of *place_of)
+{
+    return init(operations, facts, place_of, NULL);
 }
 
 void lac_operations_done(struct lac_operations *operations)
@@ -87,7 +106,7 @@ bool lac_operations_next(struct lac_operations *operations, uint64_t *ret_slice)
     }
     struct lac_op_cursor *top = &operations->heap[0];
     *ret_slice = top->slice++;
-    if (!settle(operations->slices, top)) {
+    if (!settle(operations, top)) {
         *top = operations->heap[--operations->count];
     }
     if (operations->count > 1) {
@@ -112,22 +131,14 @@ enum lac_partition lac_operation_part(const struct lac_facts *facts, uint64_t sl
 static void pass(struct lac_exposure *exposure, int64_t t_ns)
 {
     const double passed_ns = (double)(t_ns - exposure->now_ns);
-    int part = 0;
-    int class_count = 0;
-    int last_class = 0;
-    while (part < LAC_PART_IDLE && exposure->of_part[part] == 0) {
-        part++;
-    }
-    for (int i = 0; i < LAC_EXPOSURE_CLASSES; i++) {
-        class_count += exposure->of_class[i] > 0;
-        last_class = exposure->of_class[i] > 0 ? i : last_class;
-    }
-    if (part < LAC_PART_IDLE) {
+    if (exposure->parts != 0) {
+        const int part = __builtin_ctz(exposure->parts);
         exposure->share_ns[part] += passed_ns / exposure->of_part[part];
         exposure->sole_ns[part] += exposure->of_part[part] == 1 ? passed_ns : 0.0;
     }
-    if (class_count == 1) {
-        exposure->alone_ns[last_class] += passed_ns / exposure->of_class[last_class];
+    if (exposure->classes != 0 && (exposure->classes & (exposure->classes - 1)) == 0) {
+        const int op_class = __builtin_ctz(exposure->classes);
+        exposure->alone_ns[op_class] += passed_ns / exposure->of_class[op_class];
     }
     exposure->now_ns = t_ns;
 }
@@ -156,8 +167,8 @@ static void end_first(struct lac_exposure *exposure)
         running[at] = running[child];
     }
     running[at] = last;
-    exposure->of_part[first.part]--;
-    exposure->of_class[first.op_class]--;
+    exposure->parts &= ~((unsigned)(--exposure->of_part[first.part] == 0) << first.part);
+    exposure->classes &= ~((unsigned)(--exposure->of_class[first.op_class] == 0) << first.op_class);
     const struct lac_exposed now = had(exposure, first.part, first.op_class);
     exposure->ended(exposure->context, &first,
                     (struct lac_exposed){.share_ns = now.share_ns - first.from.share_ns,
@@ -200,6 +211,8 @@ enum lac_status lac_exposure_begin(struct lac_exposure *exposure, const struct l
                                                            .op_class = op_class};
     exposure->of_part[part]++;
     exposure->of_class[op_class]++;
+    exposure->parts |= 1U << part;
+    exposure->classes |= 1U << op_class;
     return LAC_OK;
 }
 

@@ -17,8 +17,13 @@ struct lac_op_cursor {
     uint32_t order; /**< of the track */
 };
 
+/** By what time a slice has its place in a walk; LAC_UNKNOWN_NS: it is passed over. Within a track it
+ *  should not fall: one that does comes as if it were of the time of the one before it. */
+typedef int64_t lac_place_of(const struct lac_facts *facts, uint64_t slice);
+
 struct lac_operations {
-    const struct lac_slices *slices;
+    const struct lac_facts *facts;
+    lac_place_of *place_of;
     struct lac_op_cursor *heap; /**< smallest (start, order) first */
     uint32_t count;
 };
@@ -26,6 +31,10 @@ struct lac_operations {
 /** Start at the first operation of device `device_id`. */
 LAC_MUST_USE enum lac_status lac_operations_init(struct lac_operations *operations,
                                                  const struct lac_facts *facts, int64_t device_id);
+/** The same over the streams of all devices, by other times than their starts. */
+LAC_MUST_USE enum lac_status lac_operations_init_by(struct lac_operations *operations,
+                                                    const struct lac_facts *facts,
+                                                    lac_place_of *place_of);
 void lac_operations_done(struct lac_operations *operations);
 
 /** Next operation, or false at the end. */
@@ -60,6 +69,7 @@ struct lac_exposure {
     struct lac_running_operation *running; /**< soonest end first: a heap */
     uint32_t count, capacity;
     uint32_t of_part[LAC_PART_IDLE], of_class[LAC_EXPOSURE_CLASSES]; /**< how many run */
+    unsigned parts, classes;                                         /**< of which any do: bits */
     double share_ns[LAC_PART_IDLE], sole_ns[LAC_PART_IDLE];          /**< what each had until now */
     double alone_ns[LAC_EXPOSURE_CLASSES];
     int64_t now_ns;
