@@ -661,8 +661,8 @@ START_TEST(a_host_that_runs_ahead_is_no_pace)
 }
 END_TEST
 
-/** Marks of the loop's body alone: the last step has the rest of the loop behind it, too. */
-START_TEST(the_last_of_few_steps_is_as_long_as_the_others)
+/** Marks of the loop's body alone: how long the last step is, rest of the loop included, nothing tells. */
+START_TEST(the_last_mark_of_a_body_alone_is_no_step)
 {
     sheet_blank();
     for (int step = 0; step < 4; step++) {
@@ -678,6 +678,8 @@ START_TEST(the_last_of_few_steps_is_as_long_as_the_others)
     }
     sheet_diagnose(NULL, 8);
     ck_assert_int_eq(analysis->step_mean_ns, 20000000);
+    ck_assert_uint_eq(analysis->step_kept_count, 3);
+    ck_assert_int_eq(analysis->partition.part_ns[LAC_PART_COMPUTE], 18000000);
 }
 END_TEST
 
@@ -711,7 +713,7 @@ int main(void)
     tcase_add_test(tcase, a_loop_over_batches_without_training_has_no_epochs);
     tcase_add_test(tcase, work_grows_with_the_steps_and_not_with_their_square);
     tcase_add_test(tcase, a_host_that_runs_ahead_is_no_pace);
-    tcase_add_test(tcase, the_last_of_few_steps_is_as_long_as_the_others);
+    tcase_add_test(tcase, the_last_mark_of_a_body_alone_is_no_step);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -43,8 +43,7 @@ static void take_starts(struct lac_facts *facts, uint32_t first)
 
 /**
  * Marks that leave out the waiting for data (a loop body only) would hide it: where they leave holes,
- * a step lasts until the next one begins. How long the last one is, nothing tells then: it has the
- * shortest of the holes behind it.
+ * a step lasts until the next one begins. How long the last one is, nothing tells then.
  */
 static void close_holes(struct lac_analysis *analysis, uint32_t first)
 {
@@ -59,10 +58,13 @@ static void close_holes(struct lac_analysis *analysis, uint32_t first)
             steps[i].dur_ns = to_next_ns;
         }
     }
-    if (count >= first + 3 && steps[count - 1].dur_ns < steps[count - 2].dur_ns / 2) {
+    const bool is_short =
+        count >= first + 3 && steps[count - 1].dur_ns < steps[count - 2].dur_ns / 2;
+    const bool has_no_hole =
+        count > first + STEPS_MIN &&
+        (double)hole_ns > MEANS_OFF_MAX / 2.0 * (double)steps[count - 2].dur_ns;
+    if (is_short || has_no_hole) {
         steps[count - 1].left_out = LAC_STEP_UNTIMED;
-    } else if (count > first + 1 && hole_ns > 0) {
-        steps[count - 1].dur_ns = lac_sum_ns(steps[count - 1].dur_ns, hole_ns);
     }
 }
 
