@@ -1,6 +1,5 @@
 #include "analysis/crew/crew.h"
 #include "analysis/diagnose/names/names.h"
-#include "analysis/diagnose/result/texts.h"
 #include "analysis/import/import.h"
 #include "analysis/import/importers.h"
 #include "analysis/model/status.h"
@@ -153,7 +152,8 @@ static void print_traces(const struct import_run *run, char (*ids)[LAC_ID_SIZE],
         }
         printf("%s  ", ids[i]);
         lac_terminal_print(stdout, row.name, strlen(row.name));
-        printf("  %s", lac_format_count((int64_t)row.event_count, "event").text);
+        printf("  %llu event%s", (unsigned long long)row.event_count,
+               row.event_count == 1 ? "" : "s");
         if (row.repaired_count > 0) {
             printf(", %llu repaired", (unsigned long long)row.repaired_count);
         }

@@ -56,7 +56,7 @@ class Limits(unittest.TestCase):
         for file in cls.files:
             done = subprocess.run([PROGRAM, "import", "--data", os.path.join(cls.folder, "data"), "--name", "x", file], capture_output=True, text=True,
                                   env=environment())
-            events = [line.split(" events")[0].rsplit(" ", 1)[1] for line in done.stdout.splitlines()]
+            events = [line.split(" event")[0].rsplit(" ", 1)[1] for line in done.stdout.splitlines()]
             cls.expected[file] = sorted(events) if done.returncode == 0 else "failed"
 
     @classmethod
