@@ -173,7 +173,9 @@ static uint8_t context_of(struct lac_facts *facts, uint64_t slice, uint8_t outer
         return outer | LAC_OPERATION_IN_OPTIMIZER;
     }
     if (host_class == LAC_HOST_BACKWARD) {
-        return outer | LAC_OPERATION_IN_BACKWARD;
+        const bool accumulates =
+            strstr(lac_model_str(facts->model, name), "AccumulateGrad") != NULL;
+        return outer | LAC_OPERATION_IN_BACKWARD | (accumulates ? LAC_OPERATION_ACCUMULATES : 0);
     }
     bool is_again = (outer & LAC_OPERATION_IN_BACKWARD) != 0 &&
                     lac_is_forward_operator(lac_model_str(facts->model, name));

@@ -14,6 +14,7 @@ enum lac_operation_context {
     LAC_OPERATION_IN_OPTIMIZER = 1,
     LAC_OPERATION_IN_BACKWARD = 2,
     LAC_OPERATION_IS_RECOMPUTED = 4, /**< a forward operator inside a backward node */
+    LAC_OPERATION_ACCUMULATES = 8,   /**< added to the gradient of a parameter */
 };
 
 struct lac_step_operation {

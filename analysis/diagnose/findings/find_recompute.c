@@ -6,6 +6,7 @@
 #include "analysis/diagnose/facts/gpu_memory.h"
 #include "analysis/diagnose/findings/findings.h"
 
+#include <math.h>
 #include <stdint.h>
 
 struct recomputed {
@@ -87,10 +88,17 @@ bool lac_find_recompute(const struct lac_facts *facts, struct lac_finding *findi
         lac_pct_of_step(facts, recomputed.ns / work->steps) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
+    /* what runs beside it stays: a step without it is not shorter by all of it */
+    struct lac_change gone;
+    lac_change_from_saving(facts, &recomputed.saving, 1.0, &gone);
+    const double cost_ns =
+        fmin(recomputed.ns / work->steps, facts->time->step_ns - lac_what_if_replay(facts, &gone));
+    if (lac_pct_of_step(facts, cost_ns) < COST_OF_WORK_MIN_PCT) {
+        return false;
+    }
     struct lac_gpu_memory_use memory;
     lac_gpu_memory_measure(facts, &memory);
     bool is_estimated = false;
-    double cost_ns = recomputed.ns / work->steps;
     if (has_room(&memory)) {
         struct lac_change changes[LAC_CASE_COUNT_];
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {

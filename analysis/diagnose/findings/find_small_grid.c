@@ -45,7 +45,7 @@ bool lac_find_small_grid(const struct lac_facts *facts, struct lac_finding *find
         if (kernel == NULL || kernel->names.is_comm) {
             continue;
         }
-        double ns = work->ops[i].exposed_ns;
+        const double ns = work->ops[i].sole_ns; /* beside others it may fill the device with them */
         small.all_ns += ns;
         uint64_t blocks = blocks_of(facts->model, work->ops[i].slice);
         if (blocks == BLOCKS_UNKNOWN || blocks >= sm_count) {

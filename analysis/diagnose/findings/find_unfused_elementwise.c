@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct chains {
     double ns; /**< of kernels in chains, all covered steps */
@@ -23,8 +24,12 @@ static bool is_fusible(const struct lac_facts *facts, const struct lac_step_oper
 {
     const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
     if (kernel == NULL || kernel->names.is_comm ||
-        (op->context & LAC_OPERATION_IN_OPTIMIZER) != 0) {
+        (op->context & (LAC_OPERATION_IN_OPTIMIZER | LAC_OPERATION_ACCUMULATES)) != 0) {
         return false;
+    }
+    const char *around = lac_step_operation_name(facts, op);
+    if (strcmp(around, "aten::zero_") == 0 || strcmp(around, "aten::fill_") == 0) {
+        return false; /* it reads nothing */
     }
     enum lac_family family = kernel->names.family;
     /* copies are casts, permutes, concatenations; reductions of a normalization written out */

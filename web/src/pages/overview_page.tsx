@@ -236,7 +236,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
           <Explain
             class="stat-value"
             title="Throughput"
-            text={`${sentence(counted)} per second, from the mean ${unit} and all its batches.`}
+            text={`${sentence(counted)} per second, from the mean ${unit}.`}
             exact={`${throughput.per_s} ${rateUnit(counted)}`}
           >
             {formatNumber(throughput.per_s)}

@@ -5,9 +5,10 @@ import {IconClose} from './icons';
 /** For an effect of layout: after the next frame a quick user has gone on to what was opened.
     @return brings the focus back to what has it now */
 export function returnFocus(): () => void {
-  const opener = document.activeElement;
+  const opener = document.querySelector<HTMLElement>(':focus');
   return () => {
-    if (opener instanceof HTMLElement) opener.focus();
+    // what is modal leaves the document after this, and until then nothing else takes the focus
+    queueMicrotask(() => opener?.focus());
   };
 }
 
