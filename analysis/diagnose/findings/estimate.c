@@ -24,10 +24,23 @@ bool lac_stops_host(enum lac_cause cause)
            cause == LAC_CAUSE_MODULE_LOAD;
 }
 
+/** Whether the profiler's own stalls hold the steps up: what is played without a stop of the host then
+ *  takes them in, and nothing tells them apart. */
+static bool holds_by_profiler(const struct lac_time_partition *partition)
+{
+    const int64_t profiler_ns = partition->part_ns[lac_time_part_of(LAC_CAUSE_PROFILER)];
+    return (double)profiler_ns > PROFILER_HOLDS_MIN * (double)partition->total_ns;
+}
+
+bool lac_is_held_by_profiler(const struct lac_facts *facts)
+{
+    return holds_by_profiler(&facts->analysis->partition);
+}
+
 /** Parts that a kind of finding may claim, those of its cause first; then, where it is about idle time,
  *  the rest of that: what holds up the host has many names on the device. */
-static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_COUNT],
-                       uint32_t *ret_count)
+static void list_parts(const struct lac_time_partition *partition, enum lac_finding_kind kind,
+                       uint32_t parts[LAC_TIME_PART_COUNT], uint32_t *ret_count)
 {
 #define IDLE(cause) (LAC_PART_IDLE + (cause))
     /* a call that copies stops the host, which then has nothing launched ahead */
@@ -56,11 +69,12 @@ static void list_parts(enum lac_finding_kind kind, uint32_t parts[LAC_TIME_PART_
         parts[i] = first[i];
     }
     for (uint32_t part = LAC_PART_IDLE; part < LAC_TIME_PART_COUNT; part++) {
-        if (!is_among(part, first, own)) {
+        /* what the profiler takes is not there without it: no other change gains it */
+        if (!is_among(part, first, own) && part != lac_time_part_of(LAC_CAUSE_PROFILER)) {
             parts[count++] = part;
         }
     }
-    if (lac_stops_host(cause)) {
+    if (lac_stops_host(cause) && !holds_by_profiler(partition)) {
         memcpy(parts + count, beside, sizeof(beside));
         count += LAC_COUNT_OF(beside);
     }
@@ -84,7 +98,7 @@ static int64_t claim(const struct lac_time_partition *partition, struct lac_find
     int64_t left_ns = cost_ns;
     memset(finding->part_ns, 0, sizeof(finding->part_ns));
     if (!is_work) {
-        list_parts(finding->kind, parts, &count);
+        list_parts(partition, finding->kind, parts, &count);
     }
     for (uint32_t i = 0; i < count; i++) {
         int64_t there_ns = partition->part_ns[parts[i]];
@@ -126,8 +140,11 @@ static double other_idle_ns(const struct lac_facts *facts, const struct lac_find
     bool is_of_idle = lac_finding_type(finding->kind)->cause != LAC_CAUSE_COUNT_;
     double left_ns = 0.0;
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        left_ns += facts->time->idle_ns[cause] -
-                   (double)finding->part_ns[lac_time_part_of((enum lac_cause)cause)];
+        const bool is_own = cause != LAC_CAUSE_PROFILER ||
+                            lac_finding_type(finding->kind)->cause == LAC_CAUSE_PROFILER;
+        left_ns += is_own ? facts->time->idle_ns[cause] -
+                                (double)finding->part_ns[lac_time_part_of((enum lac_cause)cause)]
+                          : 0.0;
     }
     if (is_of_idle && !claims_parts(finding)) { /* the partition is not of a step */
         left_ns -= (double)finding->cost_ns_per_step;
@@ -280,7 +297,7 @@ bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding
     /* launches that a stop of the host delays may leave no hole: communication or a copy runs on */
     const bool may_hide =
         lac_stops_host(lac_finding_type(finding->kind)->cause) &&
-        lac_graph_trust(time) == LAC_TRUST_ALL &&
+        lac_graph_trust(time) == LAC_TRUST_ALL && !lac_is_held_by_profiler(facts) &&
         lac_pct_of_step(facts, time->exposed_comm_ns + time->exposed_copy_ns) >= cost_min_pct;
     if (lac_pct_of_step(facts, cost_ns) < cost_min_pct && !may_hide) {
         return false;

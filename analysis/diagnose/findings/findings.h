@@ -66,6 +66,9 @@ bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding
 /** Whether the cause stops the host: what it delays need not be idle time, as communication or a copy
  *  may run on meanwhile, and that time is claimed, too. */
 bool lac_stops_host(enum lac_cause cause);
+/** Whether the profiler's own stalls take so much of the steps that what a stop of the host costs
+ *  beside communication cannot be told. */
+bool lac_is_held_by_profiler(const struct lac_facts *facts);
 /** Whether the finding claims such time, so that the GPU does not stand still for all of its cost. */
 bool lac_finding_hides(const struct lac_finding *finding);
 /** A finding that says a fact: no gain is known. */

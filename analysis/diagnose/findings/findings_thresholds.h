@@ -153,6 +153,9 @@
 #define EVERY_STEP_MIN   0.5
 #define BEHIND_GAIN_PCT  3.0
 #define SAID_ALREADY_MIN 0.8
+
+/* Part of the steps from which on the profiler's stalls are what a stop of the host seems to cost. */
+#define PROFILER_HOLDS_MIN 0.01
 /* Waits for each kernel from which on they stand behind each: some kernels are launched in pairs. */
 #define CALLS_PER_KERNEL_MIN 0.5
 

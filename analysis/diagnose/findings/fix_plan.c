@@ -388,9 +388,17 @@ static double promise_of(const struct lac_facts *facts, const struct state *stat
         strcmp(finding->brief, next->brief) == 0) {
         return (double)finding->step_mid_ns;
     }
-    double least_ns =
-        fmax(facts->time->busy_ns - next->state.work_ns, claims_leave(facts, &next->state));
-    return fmax(least_ns, state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns));
+    /* where all of the step is played again that is what says where it ends */
+    const bool is_played =
+        lac_graph_trust(facts->time) == LAC_TRUST_ALL && !lac_is_held_by_profiler(facts);
+    const double least_ns = is_played ? facts->time->compute_ns - next->state.work_ns
+                                      : fmax(facts->time->busy_ns - next->state.work_ns,
+                                             claims_leave(facts, &next->state));
+    /* no change takes the profiler's own stalls away */
+    const double stalls_ns =
+        lac_is_held_by_profiler(facts) ? facts->time->idle_ns[LAC_CAUSE_PROFILER] : 0.0;
+    return fmax(least_ns + stalls_ns,
+                state->step_ns * next->state.replayed_ns / fmax(1.0, state->replayed_ns));
 }
 
 struct plays {
