@@ -341,6 +341,39 @@ void lac_change_from_saving(const struct lac_facts *facts, const struct lac_savi
     }
 }
 
+void lac_shorter_begin(const struct lac_facts *facts, enum lac_finding_kind kind,
+                       struct lac_shorter *ret_shorter)
+{
+    *ret_shorter = (struct lac_shorter){.edits = lac_edits_begin(facts, kind)};
+}
+
+void lac_shorter_add(const struct lac_facts *facts, struct lac_shorter *shorter,
+                     const struct lac_step_operation *op, const double parts[LAC_CASE_COUNT_])
+{
+    lac_edits_operation(shorter->edits, op->slice, 1.0 - parts[LAC_CASE_BEST]);
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        shorter->ns[which] += parts[which] * (double)facts->model->slices.dur_ns[op->slice];
+        lac_saving_add(facts, &shorter->saving[which], op->slice,
+                       parts[which] * (double)op->sole_ns);
+    }
+}
+
+void lac_changes_from_shorter(const struct lac_facts *facts, const struct lac_shorter *shorter,
+                              struct lac_change ret_changes[LAC_CASE_COUNT_])
+{
+    const bool is_played = lac_graph_trust(facts->time) == LAC_TRUST_ALL;
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        if (!is_played) {
+            lac_change_from_saving(facts, &shorter->saving[which], 1.0, &ret_changes[which]);
+            continue;
+        }
+        const double best_ns = shorter->ns[LAC_CASE_BEST];
+        lac_change_clear(&ret_changes[which]);
+        lac_change_shorten(&ret_changes[which], shorter->edits,
+                           best_ns > 0.0 ? shorter->ns[which] / best_ns : 0.0);
+    }
+}
+
 bool lac_finding_open_changes(const struct lac_facts *facts, struct lac_finding *finding,
                               double cost_ns, double cost_min_pct,
                               const struct lac_change changes[LAC_CASE_COUNT_])

@@ -12,12 +12,13 @@
 struct recomputed {
     double ns; /**< of all covered steps */
     uint64_t count;
-    struct lac_saving saving;
+    struct lac_shorter shorter;
     uint32_t longest;
 };
 
 static void collect(const struct lac_facts *facts, struct recomputed *recomputed)
 {
+    static const double saved[LAC_CASE_COUNT_] = {1.0, 0.9, 0.5};
     const struct lac_step_operations *work = facts->step_operations;
     uint32_t longest_ns = 0;
     recomputed->longest = LAC_NONE;
@@ -28,7 +29,7 @@ static void collect(const struct lac_facts *facts, struct recomputed *recomputed
         }
         recomputed->ns += op->exposed_ns;
         recomputed->count++;
-        lac_saving_add(facts, &recomputed->saving, op->slice, op->sole_ns);
+        lac_shorter_add(facts, &recomputed->shorter, op, saved);
         if (op->exposed_ns >= longest_ns) {
             longest_ns = op->exposed_ns;
             recomputed->longest = op->slice;
@@ -80,19 +81,20 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
 
 bool lac_find_recompute(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    static const double saved[LAC_CASE_COUNT_] = {1.0, 0.9, 0.5};
     const struct lac_step_operations *work = facts->step_operations;
     struct recomputed recomputed = {0};
+    struct lac_change changes[LAC_CASE_COUNT_];
+    lac_shorter_begin(facts, finding->kind, &recomputed.shorter);
     collect(facts, &recomputed);
     if (work->steps <= 0.0 || (double)recomputed.count < 4.0 * work->steps ||
         lac_pct_of_step(facts, recomputed.ns / work->steps) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
     /* what runs beside it stays: a step without it is not shorter by all of it */
-    struct lac_change gone;
-    lac_change_from_saving(facts, &recomputed.saving, 1.0, &gone);
+    lac_changes_from_shorter(facts, &recomputed.shorter, changes);
     const double cost_ns =
-        fmin(recomputed.ns / work->steps, facts->time->step_ns - lac_what_if_replay(facts, &gone));
+        fmin(recomputed.ns / work->steps,
+             facts->time->step_ns - lac_what_if_replay(facts, &changes[LAC_CASE_BEST]));
     if (lac_pct_of_step(facts, cost_ns) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
@@ -100,10 +102,6 @@ bool lac_find_recompute(const struct lac_facts *facts, struct lac_finding *findi
     lac_gpu_memory_measure(facts, &memory);
     bool is_estimated = false;
     if (has_room(&memory)) {
-        struct lac_change changes[LAC_CASE_COUNT_];
-        for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-            lac_change_from_saving(facts, &recomputed.saving, saved[which], &changes[which]);
-        }
         is_estimated =
             lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes);
     }

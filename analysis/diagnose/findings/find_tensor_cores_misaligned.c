@@ -79,7 +79,7 @@ static bool is_of_older_gpu(const char *name, int32_t major)
 
 struct matrix_work {
     double misaligned_ns, older_ns; /**< of all covered steps */
-    struct lac_saving misaligned;
+    struct lac_shorter misaligned;
     uint64_t top_misaligned, top_older; /**< in the work; UINT64_MAX none */
     double top_misaligned_ns, top_older_ns;
 };
@@ -87,6 +87,9 @@ struct matrix_work {
 static void collect(const struct lac_facts *facts, int32_t major, struct matrix_work *matrix)
 {
     const struct lac_step_operations *work = facts->step_operations;
+    /* such kernels get 2.5, 1.4, 1.1 times as fast: best, expected, worst */
+    static const double parts[LAC_CASE_COUNT_] = {1.0 - 1.0 / 2.5, 1.0 - 1.0 / 1.4,
+                                                  1.0 - 1.0 / 1.1};
     matrix->top_misaligned = UINT64_MAX;
     matrix->top_older = UINT64_MAX;
     for (uint64_t i = 0; i < work->count; i++) {
@@ -101,7 +104,7 @@ static void collect(const struct lac_facts *facts, int32_t major, struct matrix_
         double ns = work->ops[i].exposed_ns;
         if (alignment > 0 && alignment < multiples_of(name).always) {
             matrix->misaligned_ns += ns;
-            lac_saving_add(facts, &matrix->misaligned, work->ops[i].slice, work->ops[i].sole_ns);
+            lac_shorter_add(facts, &matrix->misaligned, &work->ops[i], parts);
             if (ns > matrix->top_misaligned_ns) {
                 matrix->top_misaligned_ns = ns;
                 matrix->top_misaligned = i;
@@ -148,14 +151,9 @@ static const char *dimension_text(const struct lac_facts *facts,
 static bool find_misaligned(const struct lac_facts *facts, struct lac_finding *finding,
                             const struct matrix_work *matrix, int32_t major)
 {
-    /* how much faster such kernels get: best, expected, worst */
-    static const double speedup[LAC_CASE_COUNT_] = {2.5, 1.4, 1.1};
     struct lac_analysis *analysis = facts->analysis;
     struct lac_change changes[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(facts, &matrix->misaligned, 1.0 - 1.0 / speedup[which],
-                               &changes[which]);
-    }
+    lac_changes_from_shorter(facts, &matrix->misaligned, changes);
     double cost_ns = matrix->misaligned_ns / facts->step_operations->steps;
     if (!lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
@@ -242,6 +240,7 @@ bool lac_find_tensor_cores_misaligned(const struct lac_facts *facts, struct lac_
     if (facts->step_operations->steps <= 0.0) {
         return false;
     }
+    lac_shorter_begin(facts, finding->kind, &matrix.misaligned);
     collect(facts, major, &matrix);
     const struct lac_finding *attention =
         lac_finding_of(facts->analysis, LAC_FINDING_UNFUSED_ATTENTION);

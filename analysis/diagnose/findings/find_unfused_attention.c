@@ -22,7 +22,7 @@ enum {
 struct attention {
     double product_ns, other_ns; /**< of all covered steps */
     uint64_t count;              /**< softmaxes of the forward pass */
-    struct lac_saving saving[LAC_CASE_COUNT_];
+    struct lac_shorter shorter;
     uint32_t longest; /**< slice */
     uint64_t example; /**< index of the longest product in the work, of an odd length if any */
     double example_ns;
@@ -101,12 +101,10 @@ static void add_operation(const struct lac_facts *facts, struct attention *atten
     int64_t alignment =
         is_a_product ? lac_kernel_alignment(lac_model_str(facts->model, kernel->name)) : 0;
     bool is_odd = alignment > 0 && alignment < 4;
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        double part = is_odd         ? of_odd_product[which]
-                      : is_a_product ? of_product[which]
-                                     : of_other[which];
-        lac_saving_add(facts, &attention->saving[which], op->slice, part * (double)op->sole_ns);
-    }
+    lac_shorter_add(facts, &attention->shorter, op,
+                    is_odd         ? of_odd_product
+                    : is_a_product ? of_product
+                                   : of_other);
     if (is_a_product) {
         bool is_longer = is_odd == attention->has_misaligned && ns > attention->example_ns;
         if (is_longer || (is_odd && !attention->has_misaligned)) {
@@ -318,15 +316,14 @@ bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_findin
 {
     struct lac_analysis *analysis = facts->analysis;
     struct attention attention = {0};
+    lac_shorter_begin(facts, finding->kind, &attention.shorter);
     collect(facts, &attention);
     double steps = facts->step_operations->steps;
     if (attention.count == 0 || steps <= 0.0 || (double)attention.count < steps) {
         return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(facts, &attention.saving[which], 1.0, &changes[which]);
-    }
+    lac_changes_from_shorter(facts, &attention.shorter, changes);
     double cost_ns = (attention.product_ns + attention.other_ns) / steps;
     if (!lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;

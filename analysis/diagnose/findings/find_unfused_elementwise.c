@@ -13,7 +13,7 @@
 struct chains {
     double ns; /**< of kernels in chains, all covered steps */
     uint64_t count;
-    struct lac_saving saving[LAC_CASE_COUNT_];
+    struct lac_shorter shorter;
     uint32_t longest_first, longest_last; /**< the chain that takes longest, in the work */
     uint64_t longest_count;
     double longest_ns;
@@ -43,16 +43,17 @@ static void add_chain(const struct lac_facts *facts, struct chains *chains, uint
 {
     static const double saved[LAC_CASE_COUNT_] = {0.9, 0.6, 0.3};
     const struct lac_step_operation *ops = facts->step_operations->ops;
-    double removable = (double)(count - 1) / (double)count;
+    const double removable = (double)(count - 1) / (double)count;
+    double parts[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        parts[which] = saved[which] * removable;
+    }
     double sum_ns = 0.0;
     uint32_t last = first;
     for (uint64_t i = 0; i < count; i++) {
         last = i == 0 ? first : ops[last].after;
         sum_ns += ops[last].exposed_ns;
-        for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-            lac_saving_add(facts, &chains->saving[which], ops[last].slice,
-                           saved[which] * removable * (double)ops[last].sole_ns);
-        }
+        lac_shorter_add(facts, &chains->shorter, &ops[last], parts);
     }
     chains->ns += sum_ns;
     chains->count += count;
@@ -96,6 +97,7 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
 {
     struct lac_analysis *analysis = facts->analysis;
     struct chains chains = {0};
+    lac_shorter_begin(facts, finding->kind, &chains.shorter);
     collect(facts, &chains);
     double steps = facts->step_operations->steps;
     if (steps <= 0.0 || chains.ns <= 0.0 || lac_compiled_of(facts) != LAC_COMPILED_NOT ||
@@ -103,8 +105,8 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
         return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
+    lac_changes_from_shorter(facts, &chains.shorter, changes);
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(facts, &chains.saving[which], 1.0, &changes[which]);
         changes[which].saves_launches = true;
     }
     double cost_ns = chains.ns / steps;

@@ -95,6 +95,26 @@ void lac_saving_add(const struct lac_facts *facts, struct lac_saving *saving, ui
 void lac_change_from_saving(const struct lac_facts *facts, const struct lac_saving *saving,
                             double factor, struct lac_change *ret_change);
 
+/** The same of chosen operations, which are marked (edits.h): beside collectives it matters which of a
+ *  class get shorter. Where the steps are not played by a graph, by class as above. */
+struct lac_shorter {
+    struct lac_edits *edits;
+    double ns[LAC_CASE_COUNT_]; /**< all of them together */
+    struct lac_saving saving[LAC_CASE_COUNT_];
+};
+
+void lac_shorter_begin(const struct lac_facts *facts, enum lac_finding_kind kind,
+                       struct lac_shorter *ret_shorter);
+
+/** `parts` of the operation's time go: most in the best case. */
+void lac_shorter_add(const struct lac_facts *facts, struct lac_shorter *shorter,
+                     const struct lac_step_operation *op, const double parts[LAC_CASE_COUNT_]);
+
+/** The changes; in the others than the best one each gets shorter by the same share of what it does
+ *  there. */
+void lac_changes_from_shorter(const struct lac_facts *facts, const struct lac_shorter *shorter,
+                              struct lac_change ret_changes[LAC_CASE_COUNT_]);
+
 /** As lac_finding_open(), for the three changes of operations. */
 bool lac_finding_open_changes(const struct lac_facts *facts, struct lac_finding *finding,
                               double cost_ns, double cost_min_pct,

@@ -73,6 +73,7 @@ static void combine(struct lac_change *change, const struct lac_change *more)
     change->pins_copies = change->pins_copies || more->pins_copies;
     change->saves_launches = change->saves_launches || more->saves_launches;
     for (uint32_t i = 0; i < more->edits_count && change->edits_count < LAC_CHANGE_EDITS_MAX; i++) {
+        change->edits_part[change->edits_count] = more->edits_part[i];
         change->edits[change->edits_count++] = more->edits[i];
         change->edits_share = change->edits_count == 1
                                   ? more->edits_share

@@ -114,7 +114,7 @@ static void mark_returns(const struct lac_graph *graph, const struct lac_edits *
 
 /** Marks of operations: what they take. @return whether some are launched otherwise */
 static bool mark_operations(const struct lac_graph *graph, const struct lac_edits *edits,
-                            struct lac_graph_marks *marks)
+                            float part, struct lac_graph_marks *marks)
 {
     bool is_launched_otherwise = false;
     uint32_t at = 0;
@@ -124,7 +124,7 @@ static bool mark_operations(const struct lac_graph *graph, const struct lac_edit
         for (uint32_t m = at; m < edits->mark_count && edits->marks[m].slice == place->slice; m++) {
             const struct lac_edit_mark *mark = &edits->marks[m];
             if (mark->kind == LAC_EDIT_OPERATION) {
-                marks->factor[place->at] *= mark->factor;
+                marks->factor[place->at] *= 1.0F - part * (1.0F - mark->factor);
             }
             is_launched_otherwise = is_launched_otherwise || mark->kind > LAC_EDIT_OPERATION;
         }
@@ -230,7 +230,7 @@ enum lac_status lac_graph_mark(const struct lac_graph *graph, const struct lac_c
         const struct lac_edits *edits = change->edits[e];
         mark_work(graph, edits, ret_marks);
         mark_returns(graph, edits, ret_marks);
-        if (mark_operations(graph, edits, ret_marks)) {
+        if (mark_operations(graph, edits, change->edits_part[e], ret_marks)) {
             for (uint32_t o = graph->first; o < graph->op_count; o++) {
                 mark_launch(graph, edits, o, ret_marks);
             }

@@ -17,6 +17,7 @@ enum { REMEMBERED_MAX = 256, FACTORS = LAC_OP_CLASS_COUNT_ + 9 };
 struct key {
     uint64_t factors[FACTORS];            /**< the bits of doubles: keys are compared as bytes */
     uint64_t edits[LAC_CHANGE_EDITS_MAX]; /**< versions of what is edited */
+    uint64_t parts[LAC_CHANGE_EDITS_MAX]; /**< and bits of their parts */
     uint64_t edits_count;
     int64_t workers;
     uint64_t flags;
@@ -67,6 +68,7 @@ static void make_key(const struct lac_change *change, struct key *key)
     memcpy(key->factors + LAC_OP_CLASS_COUNT_, factors, sizeof(factors));
     for (uint32_t e = 0; e < change->edits_count; e++) {
         key->edits[e] = change->edits[e]->version;
+        memcpy(&key->parts[e], &change->edits_part[e], sizeof(change->edits_part[e]));
     }
     key->edits_count = change->edits_count;
     key->workers = change->workers;

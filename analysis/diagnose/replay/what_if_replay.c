@@ -34,15 +34,22 @@ void lac_change_clear(struct lac_change *change)
     }
 }
 
-void lac_change_edit(struct lac_change *change, struct lac_edits *edits, double share)
+void lac_change_shorten(struct lac_change *change, struct lac_edits *edits, double part)
 {
-    assert(change != NULL && share >= 0.0 && share <= 1.0);
-    change->edits_share = share;
+    assert(change != NULL && part >= 0.0 && part <= 1.0);
     if (edits == NULL || change->edits_count == LAC_CHANGE_EDITS_MAX) {
         return;
     }
     lac_edits_seal(edits);
+    change->edits_part[change->edits_count] = (float)part;
     change->edits[change->edits_count++] = edits;
+}
+
+void lac_change_edit(struct lac_change *change, struct lac_edits *edits, double share)
+{
+    assert(change != NULL && share >= 0.0 && share <= 1.0);
+    change->edits_share = share;
+    lac_change_shorten(change, edits, 1.0);
 }
 
 static bool changes_operations(const struct lac_change *change)
@@ -179,7 +186,9 @@ static double edited_operations_ns(const struct lac_facts *facts, const struct l
         for (uint64_t i = 0; change->edits[e]->mark_count > 0 && i < work->count; i++) {
             const struct lac_edit_mark *mark =
                 lac_edits_mark(change->edits[e], work->ops[i].slice, LAC_EDIT_OPERATION);
-            saved_ns += mark != NULL ? (1.0 - (double)mark->factor) * work->ops[i].sole_ns : 0.0;
+            saved_ns += mark != NULL ? (double)change->edits_part[e] *
+                                           (1.0 - (double)mark->factor) * work->ops[i].sole_ns
+                                     : 0.0;
         }
     }
     return change->edits_share * saved_ns / work->steps;

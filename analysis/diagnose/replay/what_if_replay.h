@@ -59,6 +59,7 @@ struct lac_change {
     bool is_loader_free;     /**< every batch is there when it is asked for */
     bool hides_comm;         /**< no computing waits for communication */
     const struct lac_edits *edits[LAC_CHANGE_EDITS_MAX]; /**< changes of chosen slices */
+    float edits_part[LAC_CHANGE_EDITS_MAX]; /**< of what each does to its operations: 1 all */
     uint32_t edits_count;
     double edits_share;  /**< 1: all of their effect; 0.5: half */
     bool saves_launches; /**< operations that get shorter are fewer: their launches go, too */
@@ -107,6 +108,9 @@ void lac_change_clear(struct lac_change *change);
 /** Add a change of chosen slices (edits.h); NULL, or more than fit: nothing is added. `share` of
  *  the effect of all is what comes true: 1 all. */
 void lac_change_edit(struct lac_change *change, struct lac_edits *edits, double share);
+
+/** Add a change of chosen operations, each of which gets shorter by this part of what its mark says. */
+void lac_change_shorten(struct lac_change *change, struct lac_edits *edits, double part);
 
 /** What the operation of a slice is to a change; of a copy its bytes, else -1. */
 enum lac_op_class lac_op_class_of(const struct lac_facts *facts, uint64_t slice,

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 struct wide {
-    struct lac_saving saving[LAC_CASE_COUNT_];
+    struct lac_shorter shorter;
     double ns[2];      /**< exposed, of float32 products and of float64 */
     uint64_t count[2]; /**< kernels */
     uint64_t longest[2];
@@ -65,11 +65,12 @@ static void add(const struct lac_facts *facts, struct wide *wide, uint64_t at, i
 {
     static const double of_double[LAC_CASE_COUNT_] = {0.95, 0.75, 0.4};
     const struct lac_step_operation *op = &facts->step_operations->ops[at];
+    double parts[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        double saved = kind == 1 ? of_double[which]
+        parts[which] = kind == 1 ? of_double[which]
                                  : 1.0 - 1.0 / lac_tensor_speedup(facts, (enum lac_case)which);
-        lac_saving_add(facts, &wide->saving[which], op->slice, saved * (double)op->sole_ns);
     }
+    lac_shorter_add(facts, &wide->shorter, op, parts);
     wide->ns[kind] += (double)op->exposed_ns;
     if (wide->count[kind]++ == 0 || op->exposed_ns > wide->longest_ns[kind]) {
         wide->longest[kind] = at;
@@ -151,13 +152,12 @@ bool lac_find_wide_precision(const struct lac_facts *facts, struct lac_finding *
     enum lac_precision loop = lac_products_precision(facts);
     bool may_hold = loop != LAC_PRECISION_UNKNOWN && loop != LAC_PRECISION_FP64 &&
                     facts->step_operations->steps > 0.0;
+    lac_shorter_begin(facts, finding->kind, &wide.shorter);
     if (!may_hold || !collect(facts, loop, &wide)) {
         return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(facts, &wide.saving[which], 1.0, &changes[which]);
-    }
+    lac_changes_from_shorter(facts, &wide.shorter, changes);
     double cost_ns = (wide.ns[0] + wide.ns[1]) / facts->step_operations->steps;
     if (!lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
