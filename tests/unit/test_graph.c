@@ -432,6 +432,35 @@ START_TEST(an_event_that_is_long_past_explains_no_wait)
 }
 END_TEST
 
+/** A batch of 4 ms is copied from pageable memory as fast as the link goes, then computed in 10 ms. */
+START_TEST(a_pageable_copy_at_the_rate_of_the_link_is_copied_ahead)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        const double t = i * 14100.0;
+        add("main range %.3f 14100 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 4020 aten::copy_\n", t + 10.0);
+        add("main call %.3f 4005 #%u cudaMemcpyAsync\n", t + 20.0, ++corr);
+        add("gpu0.7 copy %.3f 4000 #%u HtoD pageable 110000000\n", t + 24.0, corr);
+        launch("main", t + 4040.0, "gpu0.7", t + 4050.0, 10000.0, "dgrad");
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 4050.0);
+        add("main call %.3f 9990 cudaStreamSynchronize\n", t + 4064.0);
+    }
+    draw();
+    const double ahead = mean_if("pinned=1,async=1");
+    ck_assert_double_lt(ahead, 10300.0);
+    struct lac_analysis *analysis = trace_diagnose(model);
+    const struct lac_finding *finding = trace_finding(analysis, "blocking-copy");
+    ck_assert_ptr_null(trace_finding(analysis, "pageable-copy"));
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_double_gt(finding->gain_mid_pct, 24.0);
+    ck_assert_ptr_nonnull(strstr(finding->why, "from pageable memory"));
+    ck_assert_ptr_eq(strstr(finding->change, "DataLoader(..., pin_memory=True)"), finding->change);
+    lac_analysis_destroy(analysis);
+    wipe();
+}
+END_TEST
+
 /** A batch is copied from pinned memory in 500 us, then computed in 300; with the launches linked or
  *  not. */
 static void draw_copying(bool is_linked)
@@ -563,6 +592,7 @@ int main(void)
     tcase_add_test(tests, an_event_that_is_long_past_explains_no_wait);
     tcase_add_test(tests, a_wait_that_communication_covers_is_found);
     tcase_add_test(tests, a_wait_is_for_what_was_launched_before_its_return);
+    tcase_add_test(tests, a_pageable_copy_at_the_rate_of_the_link_is_copied_ahead);
     tcase_add_test(tests, copies_ahead_take_their_time_on_the_link);
     tcase_add_test(tests, what_was_not_recorded_is_not_known);
     tcase_add_test(tests, a_band_without_width_is_exact_and_says_so);

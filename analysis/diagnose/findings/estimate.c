@@ -78,6 +78,9 @@ static void list_parts(const struct lac_time_partition *partition, enum lac_find
         memcpy(parts + count, beside, sizeof(beside));
         count += LAC_COUNT_OF(beside);
     }
+    if (cause == LAC_CAUSE_COPY_WAIT && !holds_by_profiler(partition)) {
+        parts[count++] = LAC_PART_EXPOSED_COMM; /* a copy in line may lie beneath a collective */
+    }
     if (kind == LAC_FINDING_SLOW_OPTIMIZER || kind == LAC_FINDING_ZERO_GRAD_FILLS) {
         memcpy(parts + count, work, sizeof(work));
         count += LAC_COUNT_OF(work);

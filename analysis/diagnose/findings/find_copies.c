@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,14 +42,28 @@ static bool open_finding(const struct lac_facts *facts, struct lac_finding *find
                          enum lac_op_class op_class, const struct lac_what_if_changes *what_if)
 {
     const struct lac_step_time *time = facts->time;
-    if (lac_pct_of_step(facts, time->class_ns[op_class]) < COST_MIN_PCT) {
+    struct lac_finding estimated = *finding;
+    double cost_ns = time->class_ns[op_class];
+    /* one in line delays what follows it also where a collective covers it */
+    const bool may_hide =
+        lac_graph_trust(time) == LAC_TRUST_ALL && !lac_is_held_by_profiler(facts) &&
+        time->class_total_ns[op_class] > cost_ns &&
+        lac_pct_of_step(facts, fmin(time->class_total_ns[op_class], time->exposed_comm_ns)) >=
+            COST_MIN_PCT;
+    if (lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT && !may_hide) {
         return false;
     }
-    lac_finding_estimate(facts, finding, what_if);
-    if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* hidden behind something longer: no finding */
+    lac_finding_estimate(facts, &estimated, what_if);
+    if (may_hide) {
+        cost_ns = fmin(time->class_total_ns[op_class],
+                       fmax(cost_ns, time->step_ns - (double)estimated.step_low_ns));
+    }
+    if (estimated.gain_mid_pct < GAIN_MIN_PCT || /* hidden behind something longer: no finding */
+        lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT) {
         return false;
     }
-    lac_finding_cost(facts, finding, time->class_ns[op_class]);
+    *finding = estimated;
+    lac_finding_cost(facts, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     return true;
 }
@@ -137,45 +152,58 @@ bool lac_find_blocking_copy(const struct lac_facts *facts, struct lac_finding *f
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.async_copies = 1;
-    if (!open_finding(facts, finding, LAC_OP_COPY_PINNED, &what_if)) {
-        return false;
+    enum lac_op_class op_class = LAC_OP_COPY_PINNED;
+    if (!open_finding(facts, finding, op_class, &what_if)) {
+        /* from pageable memory at the rate of the link pinning by itself gains nothing */
+        op_class = LAC_OP_COPY_PAGEABLE;
+        what_if.pinned = 1;
+        if (lac_framework_of(facts->model) != LAC_FRAMEWORK_PYTORCH ||
+            lac_finding_of(analysis, LAC_FINDING_PAGEABLE_COPY) != NULL ||
+            !open_finding(facts, finding, op_class, &what_if)) {
+            return false;
+        }
     }
+    const bool is_pageable = op_class == LAC_OP_COPY_PAGEABLE;
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels wait %s of every %s step for the batch to be copied (%s)",
         lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why =
         lac_texts_add(&analysis->texts,
-                      "%s per step from pinned memory at %.1f GB/s, on the compute stream or "
-                      "synchronized with it. Copies and compute could overlap.",
-                      lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text,
-                      gb_per_s(time, LAC_OP_COPY_PINNED));
+                      "%s per step from %s memory at %.1f GB/s, on the compute stream or "
+                      "synchronized with it. Copies and compute could overlap%s.",
+                      lac_format_bytes(lac_round(time->class_bytes[op_class])).text,
+                      is_pageable ? "pageable" : "pinned", gb_per_s(time, op_class),
+                      is_pageable ? ", from pinned memory" : "");
     finding->brief = "copy one batch ahead";
-    finding->change = "copies = torch.cuda.Stream()\n"
-                      "def ahead(loader):                      # for batch in ahead(loader): ...\n"
-                      "    before = None\n"
-                      "    for batch in loader:\n"
-                      "        with torch.cuda.stream(copies):\n"
-                      "            batch = [t.to(device, non_blocking=True) for t in batch]\n"
-                      "        if before is not None:\n"
-                      "            yield before\n"
-                      "        torch.cuda.current_stream().wait_stream(copies)\n"
-                      "        for t in batch:\n"
-                      "            t.record_stream(torch.cuda.current_stream())\n"
-                      "        before = batch\n"
-                      "    if before is not None:\n"
-                      "        yield before";
+    static const char ahead[] =
+        "copies = torch.cuda.Stream()\n"
+        "def ahead(loader):                      # for batch in ahead(loader): ...\n"
+        "    before = None\n"
+        "    for batch in loader:\n"
+        "        with torch.cuda.stream(copies):\n"
+        "            batch = [t.to(device, non_blocking=True) for t in batch]\n"
+        "        if before is not None:\n"
+        "            yield before\n"
+        "        torch.cuda.current_stream().wait_stream(copies)\n"
+        "        for t in batch:\n"
+        "            t.record_stream(torch.cuda.current_stream())\n"
+        "        before = batch\n"
+        "    if before is not None:\n"
+        "        yield before";
+    finding->change =
+        is_pageable ? lac_texts_add(&analysis->texts, "DataLoader(..., pin_memory=True)\n%s", ahead)
+                    : ahead;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s. non_blocking=True on the compute stream alone frees only the host.",
         lac_finding_expect(facts, finding));
-    finding->costs =
-        lac_texts_add(&analysis->texts, "GPU memory for one more batch (%s).",
-                      lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text);
+    finding->costs = lac_texts_add(&analysis->texts, "GPU memory for one more batch (%s).",
+                                   lac_format_bytes(lac_round(time->class_bytes[op_class])).text);
     finding->wrong_if = "the copies still run while no kernel does: check the copy's stream.";
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps; expect %s per step, with copies overlapping kernels",
         lac_format_ns(finding->step_mid_ns).text);
     finding->confidence = 0.8;
-    add_evidence(facts, finding, LAC_MEMORY_PINNED);
+    add_evidence(facts, finding, is_pageable ? LAC_MEMORY_PAGEABLE : LAC_MEMORY_PINNED);
     return true;
 }
