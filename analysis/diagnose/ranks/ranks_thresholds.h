@@ -31,6 +31,9 @@
  * more than a tenth of it. */
 #define HIDES_MAX 0.9
 
+/* At most this part of what the lateness gone would give is promised. */
+#define PROMISED_MAX 0.9
+
 /* Part of the transfers hidden on the late rank that a careful promise takes for exposed once it is
  * as fast as the others. */
 #define STILL_HIDDEN_LESS 0.25

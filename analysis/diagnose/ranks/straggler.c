@@ -619,7 +619,7 @@ static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_
     *ret_high_ns = smaller(smaller(recorded_ns - all_ns, high_ns), room_most_ns);
     *ret_high_ns = *ret_high_ns > 0 ? *ret_high_ns : 0;
     *ret_low_ns = smaller(smaller(recorded_ns - later_ns, low_ns), room_least_ns);
-    *ret_low_ns = smaller(*ret_low_ns, *ret_high_ns);
+    *ret_low_ns = smaller(*ret_low_ns, lac_round(PROMISED_MAX * (double)*ret_high_ns));
     *ret_low_ns = *ret_low_ns > 0 ? *ret_low_ns : 0;
     return status;
 }

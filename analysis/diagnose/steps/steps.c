@@ -62,7 +62,7 @@ static void close_holes(struct lac_analysis *analysis, uint32_t first)
         count >= first + 3 && steps[count - 1].dur_ns < steps[count - 2].dur_ns / 2;
     const bool has_no_hole =
         count > first + STEPS_MIN &&
-        (double)hole_ns > MEANS_OFF_MAX / 2.0 * (double)steps[count - 2].dur_ns;
+        (double)hole_ns > MEANS_OFF_MAX / 4.0 * (double)steps[count - 2].dur_ns;
     if (is_short || has_no_hole) {
         steps[count - 1].left_out = LAC_STEP_UNTIMED;
     }

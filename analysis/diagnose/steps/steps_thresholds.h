@@ -36,7 +36,7 @@
 
 /* The host's marks time the steps while their mean is off the device's own distances by this part of
  * it at most: where a step begins is then told best by who begins it. */
-#define MEANS_OFF_MAX 0.005
+#define MEANS_OFF_MAX 0.01
 
 /* And while the first lies to the device as the others do, but for this part of a step; where one clock
  * is not known well, both tell the same within it. */

@@ -58,7 +58,7 @@ static void check_causes(struct lac_facts *facts)
         {LAC_CAUSE_SYNC,
          LAC_CHECKED_SYNC,
          FINE_SYNC_PCT,
-         {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_STALL}},
+         {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_PER_LAYER}},
         {LAC_CAUSE_LAUNCH,
          LAC_CHECKED_LAUNCH,
          FINE_LAUNCH_PCT,
