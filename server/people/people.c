@@ -172,20 +172,26 @@ static void keep_uses(struct lac_people *people, int64_t now_ms)
     people->touched_ms = now_ms;
 }
 
-void lac_people_refresh(struct lac_people *people)
+void lac_people_hear(struct lac_people *people)
 {
-    const int64_t now_ms = lac_people_now_ms();
     struct lac_error error;
 
-    if (now_ms - people->touched_ms >= TOUCH_MS || now_ms < people->touched_ms) {
-        keep_uses(people, now_ms);
-    }
     (void)pthread_mutex_lock(&people->lock);
     const int64_t seen = people->rows.data_version;
     (void)pthread_mutex_unlock(&people->lock);
     if (lac_store_data_version(people->store) != seen) {
-        (void)!lac_people_reload(people, &error); /* what is there stays until the next second */
+        (void)!lac_people_reload(people, &error); /* what is there stays until the next time */
     }
+}
+
+void lac_people_refresh(struct lac_people *people)
+{
+    const int64_t now_ms = lac_people_now_ms();
+
+    if (now_ms - people->touched_ms >= TOUCH_MS || now_ms < people->touched_ms) {
+        keep_uses(people, now_ms);
+    }
+    lac_people_hear(people);
 }
 
 void lac_people_read_again(struct lac_people *people)

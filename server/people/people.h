@@ -4,7 +4,8 @@
 /*
  * Who may do what. One struct lac_people keeps all users, sessions, tokens and memberships in
  * memory, so that a request is judged without touching the disk; changes go to the catalog first.
- * What another process changes (`lacuna admin user`) is seen within a second.
+ * What another process changes (`lacuna admin user`) is seen within a second, and at once by who
+ * signs in.
  *
  *   service admin     every right in every project
  *   member            of a project: read (and comment), write or admin

@@ -52,6 +52,7 @@ enum lac_status lac_people_check_password(struct lac_people *people, const char 
     int64_t left_s;
     bool matches;
 
+    lac_people_hear(people); /* whom `lacuna admin user add` made a moment ago signs in */
     (void)pthread_mutex_lock(&people->lock);
     left_s = wait_s(people, name, peer);
     if (left_s == 0) { /* before it is looked at: guesses at the same time count, too */
@@ -85,6 +86,7 @@ enum lac_status lac_people_sign_in_named(struct lac_people *people, const char *
     assert(people != NULL && name != NULL && ret_secret != NULL && ret_who != NULL);
     struct lac_session_row session = {.expires_unix_ms = lac_people_now_ms() + SESSION_MS};
 
+    lac_people_hear(people);
     if (!lac_people_named(people, name, ret_who)) {
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "wrong name or password");
     }

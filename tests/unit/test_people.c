@@ -212,6 +212,30 @@ START_TEST(signing_in)
 }
 END_TEST
 
+START_TEST(whom_another_process_adds_signs_in_at_once)
+{
+    const struct lac_store_options options = {.data_dir = folder};
+    struct lac_store *other = NULL;
+    struct lac_people *admin = NULL;
+    char secret[LAC_SECRET_TEXT_BYTES];
+    struct lac_principal who;
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_store_open(&options, &other, &error), LAC_OK);
+    ck_assert_int_eq(lac_people_create(other, &admin, &error), LAC_OK);
+    ck_assert_int_eq(lac_people_put_user(admin, "ann", "long enough", false, &error), LAC_OK);
+    ck_assert_int_eq(lac_people_sign_in(people, "ann", "long enough", "", secret, &who, &error),
+                     LAC_OK);
+    ck_assert_int_eq(lac_people_put_user(admin, "ann", "another one", false, &error), LAC_OK);
+    ck_assert_int_eq(lac_people_sign_in(people, "ann", "long enough", "", secret, &who, &error),
+                     LAC_ERR_NOT_FOUND);
+    ck_assert_int_eq(lac_people_put_user(admin, "bob", NULL, false, &error), LAC_OK);
+    ck_assert_int_eq(lac_people_sign_in_named(people, "bob", secret, &who, &error), LAC_OK);
+    lac_people_destroy(admin);
+    lac_store_close(other);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("people");
@@ -226,6 +250,7 @@ int main(void)
     tcase_add_test(tcase, a_token_has_at_most_what_its_maker_has);
     tcase_add_test(tcase, a_token_ends_when_it_expires);
     tcase_add_test(tcase, signing_in);
+    tcase_add_test(tcase, whom_another_process_adds_signs_in_at_once);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
