@@ -78,6 +78,17 @@ const steps = [
     await other.getByText('I have a trace of PyTorch').first().waitFor();
     await other.close();
   }],
+  ['a list that did not come is asked for again, also while events come', async () => {
+    const other = await page.context().newPage();
+    await other.route(/\/traces\?/, (route) => route.abort());
+    const events = other.waitForResponse(/\/api\/v1\/events/);
+    await other.goto(server.base);
+    await events;
+    await other.getByText('The list cannot be shown').waitFor();
+    await other.unroute(/\/traces\?/);
+    await other.getByText('I have a trace of PyTorch').first().waitFor();
+    await other.close();
+  }],
   ['a project shows its runs in a row, what was predicted, and keeps a note', async () => {
     run('import', '--data', data, demoTrace('1-two-workers'), demoTrace('2-five-workers'));
     await page.goto(`${server.base}/p/-`);

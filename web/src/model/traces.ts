@@ -203,7 +203,8 @@ function noteFailure(error: unknown): void {
 export function startLiveUpdates(): () => void {
   let wasLive = false;
   const poll = async (): Promise<void> => {
-    if (!isLive.value && document.visibilityState === 'visible') await loadTraces();
+    const isCurrent = isLive.value && listState.value.kind !== 'error';
+    if (!isCurrent && document.visibilityState === 'visible') await loadTraces();
     if (timer === undefined) return;
     timer = setTimeout(
       () => void poll(),
