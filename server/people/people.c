@@ -172,16 +172,21 @@ static void keep_uses(struct lac_people *people, int64_t now_ms)
     people->touched_ms = now_ms;
 }
 
-void lac_people_hear(struct lac_people *people)
+static void take_version(struct lac_people *people, int64_t version)
 {
     struct lac_error error;
 
     (void)pthread_mutex_lock(&people->lock);
     const int64_t seen = people->rows.data_version;
     (void)pthread_mutex_unlock(&people->lock);
-    if (lac_store_data_version(people->store) != seen) {
+    if (version != seen) {
         (void)!lac_people_reload(people, &error); /* what is there stays until the next time */
     }
+}
+
+void lac_people_hear(struct lac_people *people)
+{
+    take_version(people, lac_store_data_version_now(people->store));
 }
 
 void lac_people_refresh(struct lac_people *people)
@@ -191,7 +196,7 @@ void lac_people_refresh(struct lac_people *people)
     if (now_ms - people->touched_ms >= TOUCH_MS || now_ms < people->touched_ms) {
         keep_uses(people, now_ms);
     }
-    lac_people_hear(people);
+    take_version(people, lac_store_data_version(people->store));
 }
 
 void lac_people_read_again(struct lac_people *people)

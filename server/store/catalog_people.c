@@ -154,6 +154,18 @@ int64_t lac_store_data_version(struct lac_store *store)
     return version;
 }
 
+int64_t lac_store_data_version_now(struct lac_store *store)
+{
+    struct lac_error ignored;
+    int64_t version;
+
+    (void)pthread_mutex_lock(&store->lock);
+    (void)!lac_db_run(store->catalog, "SELECT 1", &ignored); /* notices come with the answer */
+    version = lac_db_data_version(store->catalog);
+    (void)pthread_mutex_unlock(&store->lock);
+    return version;
+}
+
 enum lac_status lac_store_load_people(struct lac_store *store, struct lac_people_rows *ret_rows,
                                       struct lac_error *reterr)
 {

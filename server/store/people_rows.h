@@ -86,6 +86,10 @@ LAC_MUST_USE enum lac_status lac_store_load_people(struct lac_store *store,
 /** A number that differs once another process has changed the catalog; 0 when it cannot be read. */
 int64_t lac_store_data_version(struct lac_store *store);
 
+/** The same, and what was committed before this call is in it for certain: PostgreSQL, which tells of
+ *  changes a moment later, is asked. */
+int64_t lac_store_data_version_now(struct lac_store *store);
+
 /** Add a user, or replace password and rights of the one of this name (`id` is not looked at). A
  *  changed password ends the user's sessions. */
 LAC_MUST_USE enum lac_status lac_store_put_user(struct lac_store *store,
