@@ -44,15 +44,18 @@ bool lac_operations_next(struct lac_operations *operations, uint64_t *ret_slice)
  *  before memsets. */
 enum lac_partition lac_operation_part(const struct lac_facts *facts, uint64_t slice);
 
-/** How much of an operation's time counts as its own. */
+/**
+ * How much of an operation's time counts as its own:
+ *
+ *   share   while nothing of a part before its own ran, shared among those of its part: over all
+ *           operations of a part these sum up to the partition's
+ *   sole    of its share, while no other of its part ran: with it gone its part is done by that much
+ *           earlier
+ *   alone   while nothing of another class ran, shared among those of its class: with all of the
+ *           class gone the device is done by that much earlier
+ */
 struct lac_exposed {
-    double
-        share_ns;   /**< while nothing of a part before its own ran, shared among those of its part:
-                          over all operations of a part these sum up to the partition's */
-    double sole_ns; /**< of its share, while no other of its part ran: with it gone its part is done
-                          by that much earlier */
-    double alone_ns; /**< while nothing of another class ran, shared among those of its class: with
-                          all of the class gone the device is done by that much earlier */
+    double share_ns, sole_ns, alone_ns;
 };
 
 enum { LAC_EXPOSURE_CLASSES = 8 };

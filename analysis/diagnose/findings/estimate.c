@@ -18,7 +18,9 @@ static bool is_among(uint32_t part, const uint32_t *parts, uint32_t count)
     return false;
 }
 
-bool lac_stops_host(enum lac_cause cause)
+/** Whether the cause stops the host: what it delays need not be idle time, as communication or a copy may
+ *  run on meanwhile, and that time is claimed, too. */
+static bool stops_host(enum lac_cause cause)
 {
     return cause == LAC_CAUSE_SYNC || cause == LAC_CAUSE_ALLOCATOR ||
            cause == LAC_CAUSE_MODULE_LOAD;
@@ -74,7 +76,7 @@ static void list_parts(const struct lac_time_partition *partition, enum lac_find
             parts[count++] = part;
         }
     }
-    if (lac_stops_host(cause) && !holds_by_profiler(partition)) {
+    if (stops_host(cause) && !holds_by_profiler(partition)) {
         memcpy(parts + count, beside, sizeof(beside));
         count += LAC_COUNT_OF(beside);
     }
@@ -292,34 +294,42 @@ enum lac_severity lac_severity_of_gain(double gain_pct)
     return gain_pct >= WARNING_GAIN_PCT ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
 }
 
-bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
-                      double cost_min_pct, const struct lac_what_if_changes *what_if)
+bool lac_finding_open_hidden(const struct lac_facts *facts, struct lac_finding *finding,
+                             double cost_ns, double most_ns, double cost_min_pct,
+                             const struct lac_what_if_changes *what_if)
 {
     struct lac_finding estimated = *finding;
     const struct lac_step_time *time = facts->time;
-    /* launches that a stop of the host delays may leave no hole: communication or a copy runs on */
-    const bool may_hide =
-        lac_stops_host(lac_finding_type(finding->kind)->cause) &&
-        lac_graph_trust(time) == LAC_TRUST_ALL && !lac_is_held_by_profiler(facts) &&
-        lac_pct_of_step(facts, time->exposed_comm_ns + time->exposed_copy_ns) >= cost_min_pct;
+    const bool may_hide = most_ns > cost_ns && lac_graph_trust(time) == LAC_TRUST_ALL &&
+                          !lac_is_held_by_profiler(facts);
     if (lac_pct_of_step(facts, cost_ns) < cost_min_pct && !may_hide) {
         return false;
     }
     lac_finding_estimate(facts, &estimated, what_if);
     if (may_hide) {
-        cost_ns = fmax(cost_ns, time->step_ns - (double)estimated.step_low_ns);
-        if (lac_pct_of_step(facts, cost_ns) < cost_min_pct) {
-            return false;
-        }
+        cost_ns = fmin(most_ns, fmax(cost_ns, time->step_ns - (double)estimated.step_low_ns));
     }
-    lac_finding_cost(facts, &estimated, cost_ns);
-    if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
+    if (estimated.gain_mid_pct < GAIN_MIN_PCT || /* something longer hides it: nothing to propose */
+        lac_pct_of_step(facts, cost_ns) < cost_min_pct) {
         return false;
     }
+    lac_finding_cost(facts, &estimated, cost_ns);
     estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
     estimated.confidence = 0.75;
     *finding = estimated;
     return true;
+}
+
+bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
+                      double cost_min_pct, const struct lac_what_if_changes *what_if)
+{
+    const struct lac_step_time *time = facts->time;
+    /* launches that a stop of the host delays may leave no hole: communication or a copy runs on */
+    const bool may_hide =
+        stops_host(lac_finding_type(finding->kind)->cause) &&
+        lac_pct_of_step(facts, time->exposed_comm_ns + time->exposed_copy_ns) >= cost_min_pct;
+    return lac_finding_open_hidden(facts, finding, cost_ns, may_hide ? (double)INFINITY : cost_ns,
+                                   cost_min_pct, what_if);
 }
 
 /* -- of operations of kept steps -- */

@@ -42,30 +42,12 @@ static bool open_finding(const struct lac_facts *facts, struct lac_finding *find
                          enum lac_op_class op_class, const struct lac_what_if_changes *what_if)
 {
     const struct lac_step_time *time = facts->time;
-    struct lac_finding estimated = *finding;
-    double cost_ns = time->class_ns[op_class];
+    const double total_ns = time->class_total_ns[op_class];
     /* one in line delays what follows it also where a collective covers it */
     const bool may_hide =
-        lac_graph_trust(time) == LAC_TRUST_ALL && !lac_is_held_by_profiler(facts) &&
-        time->class_total_ns[op_class] > cost_ns &&
-        lac_pct_of_step(facts, fmin(time->class_total_ns[op_class], time->exposed_comm_ns)) >=
-            COST_MIN_PCT;
-    if (lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT && !may_hide) {
-        return false;
-    }
-    lac_finding_estimate(facts, &estimated, what_if);
-    if (may_hide) {
-        cost_ns = fmin(time->class_total_ns[op_class],
-                       fmax(cost_ns, time->step_ns - (double)estimated.step_low_ns));
-    }
-    if (estimated.gain_mid_pct < GAIN_MIN_PCT || /* hidden behind something longer: no finding */
-        lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT) {
-        return false;
-    }
-    *finding = estimated;
-    lac_finding_cost(facts, finding, cost_ns);
-    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
-    return true;
+        lac_pct_of_step(facts, fmin(total_ns, time->exposed_comm_ns)) >= COST_MIN_PCT;
+    return lac_finding_open_hidden(facts, finding, time->class_ns[op_class],
+                                   may_hide ? total_ns : 0.0, COST_MIN_PCT, what_if);
 }
 
 /** What the step loses beside the copies: their call returns when the device is through with what was

@@ -63,9 +63,11 @@ enum lac_severity lac_severity_of_gain(double gain_pct);
  */
 bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
                       double cost_min_pct, const struct lac_what_if_changes *what_if);
-/** Whether the cause stops the host: what it delays need not be idle time, as communication or a copy
- *  may run on meanwhile, and that time is claimed, too. */
-bool lac_stops_host(enum lac_cause cause);
+/** The same of a cost that may leave no hole, as something else runs on meanwhile: what the replay saves
+ *  beyond `cost_ns` is claimed, too, up to `most_ns` in all. */
+bool lac_finding_open_hidden(const struct lac_facts *facts, struct lac_finding *finding,
+                             double cost_ns, double most_ns, double cost_min_pct,
+                             const struct lac_what_if_changes *what_if);
 /** Whether the profiler's own stalls take so much of the steps that what a stop of the host costs
  *  beside communication cannot be told. */
 bool lac_is_held_by_profiler(const struct lac_facts *facts);
