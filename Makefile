@@ -122,6 +122,7 @@ build/tidy/%.ok: %.c .clang-tidy
 
 lint: deps                                 ## formatting, house rules, clang-tidy, scripts, TypeScript
 	$(Q)$(MAKE) --no-print-directory lint-quick
+	$(Q)$(MAKE) --no-print-directory -s -j2 unit-tests # with warnings: their sanitized build has none
 	$(Q)$(MAKE) --no-print-directory -s -j2 -k $(TIDY_FILES:%.c=build/tidy/%.ok)
 	$(Q)$(MAKE) --no-print-directory web/node_modules/.stamp
 	$(Q)cd web && npm run --silent lint && npm run --silent typecheck

@@ -362,9 +362,10 @@ END_TEST
 
 START_TEST(clocks_and_longer_recordings_change_nothing)
 {
-    draw_rank(0, &(struct habits){100, 5000, 1, 0, 0, 2000, 0, NULL});
-    draw_rank(1, &(struct habits){3100, 5000, 1, 77777, 3, 2000, 0, NULL}); /* from step 3 on */
-    draw_rank(2, &(struct habits){100, 5000, 1, 123456, 1, 2000, 0, NULL});
+    draw_rank(0, &(struct habits){100, 5000, 1, 0, 0, 2000, 0, NULL, NULL});
+    /* from step 3 on */
+    draw_rank(1, &(struct habits){3100, 5000, 1, 77777, 3, 2000, 0, NULL, NULL});
+    draw_rank(2, &(struct habits){100, 5000, 1, 123456, 1, 2000, 0, NULL, NULL});
     compare();
     ck_assert_uint_eq(run->collective_count, STEPS - 3);
     ck_assert_uint_eq(run->late, 1);
@@ -452,8 +453,8 @@ START_TEST(groups_of_ranks_are_told_apart)
 {
     draw_rank(0, &(struct habits){100, 5000, 1, 0, 0, 0, 0, NULL, NULL});
     draw_rank(1, &(struct habits){2100, 5000, 1, 0, 0, 0, 0, NULL, NULL});
-    draw_rank(2, &(struct habits){100, 5000, 1, 0, 0, 3000, 9000, NULL});
-    draw_rank(3, &(struct habits){110, 5000, 1, 0, 0, 3000, 9000, NULL});
+    draw_rank(2, &(struct habits){100, 5000, 1, 0, 0, 3000, 9000, NULL, NULL});
+    draw_rank(3, &(struct habits){110, 5000, 1, 0, 0, 3000, 9000, NULL, NULL});
     compare();
     ck_assert_uint_eq(run->collective_count, 2 * STEPS);
     ck_assert_uint_eq(run->late, 1);

@@ -526,7 +526,8 @@ static enum lac_status keep(void *context, struct lac_model *imported, struct la
 
 START_TEST(test_of_simulated_jobs)
 {
-    const struct lac_random_loops loops = {.dir = folder, .seed = 31, .count = rounds_of(3)};
+    const struct lac_random_loops loops = {
+        .dir = folder, .seed = 31, .count = (uint64_t)rounds_of(3)};
     struct lac_error error = {0};
 
     ck_assert_msg(lac_random_loops_write(&loops, &error) == LAC_OK, "%s", error.message);
