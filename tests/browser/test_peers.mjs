@@ -301,6 +301,29 @@ const steps = [
     await page.keyboard.press('Escape');
     await page.getByRole('menu').waitFor({state: 'detached'});
   }],
+  ['keys for a slice whose details are still on their way wait for them', async () => {
+    await open('&v=20000000,50000000');
+    const stage = await page.locator('.tl-stage').boundingBox();
+    const row = await label('stream 7').boundingBox();
+    const kernels = (await slicesOf('stream')).filter(({name}) => name === 'volta_sgemm_128x64_tn').sort((a, b) => a.start_ns - b.start_ns);
+    const click = ({start_ns: start, dur_ns: length}) => page.mouse.click(stage.x + (stage.width * (start + length / 2 - 20_000_000)) / 50_000_000, row.y + 12);
+    const late = async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      await route.continue();
+    };
+    await page.route(/\/slices\/\d+$/, late);
+    const {start_ns: start, dur_ns: length} = kernels[4];
+    await click(kernels[4]);
+    await page.keyboard.press('m');
+    await selected(`^a:${start},${start + length}$`);
+    await click(kernels[3]);
+    await page.keyboard.press('Shift+F10');
+    await page.getByRole('menu').waitFor();
+    await selected(`^s:${kernels[3].id}$`);
+    await page.keyboard.press('Escape');
+    await page.getByRole('menu').waitFor({state: 'detached'});
+    await page.unroute(/\/slices\/\d+$/, late);
+  }],
   ['the list, and the bookmarks of a timeline, are asked for once', async () => {
     const asked = [];
     const nameOf = (of) => new URL(of.url()).pathname.split('/').at(-1);

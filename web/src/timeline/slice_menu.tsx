@@ -26,9 +26,9 @@ export function SliceMenu(props: {model: TimelineModel; navigator: Navigator}): 
   const close = (): void => (model.menu.value = undefined);
   const act = (command: Command): void => {
     close();
-    const {selected} = navigator;
-    if (command === 'fit' && selected) navigator.zoomTo(selected);
-    else navigator.run(command);
+    const run = (): void => navigator.run(command);
+    if (command === 'fit') navigator.withSelected(span => navigator.zoomTo(span), run);
+    else run();
   };
   const onKey = (event: KeyboardEvent): void => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;

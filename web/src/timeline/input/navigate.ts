@@ -64,7 +64,10 @@ export class Navigator {
       case 'whole':
         return model.setWindow({t0: 0, t1: model.durationNs});
       case 'fit':
-        return this.fit();
+        return this.withSelected(
+          span => this.fit(span),
+          () => undefined,
+        );
       case 'clear':
         return model.show({selection: undefined});
       case 'slice-previous':
@@ -174,10 +177,16 @@ export class Navigator {
     this.selectArea(measured.area.t0, measured.area.t1);
   }
 
+  /** Do something with the interval that is selected, once it is known. */
+  withSelected(act: (span: Span) => void, none: () => void): void {
+    const {selected} = this;
+    if (selected) act(selected);
+    else if (!selection.peek()) none();
+    else this.withSlice(() => this.withSelected(act, none), none);
+  }
+
   /** First centered, pressed again fitted. */
-  private fit(): void {
-    const span = this.selected;
-    if (!span) return;
+  private fit(span: Span): void {
     const {model} = this;
     const key = `${span.t0}/${span.t1}`;
     if (this.lastFit === key) {
@@ -493,16 +502,17 @@ export class Navigator {
   }
 
   private mark(): void {
-    const span = this.selected;
-    if (span) this.selectArea(span.t0, span.t1);
-    else this.selectArea(this.model.window.t0, this.model.window.t1);
+    const select = ({t0, t1}: Span): void => this.selectArea(t0, t1);
+    this.withSelected(select, () => select(this.model.window));
   }
 
   /** The selection, or where the middle of the view is. */
   private bookmark(): void {
-    const {t0, t1} = this.model.window;
-    const middle = (t0 + t1) / 2;
-    this.model.bookmarks.begin(this.selected ?? {t0: middle, t1: middle});
+    const begin = (span: Span): void => this.model.bookmarks.begin(span);
+    this.withSelected(begin, () => {
+      const {t0, t1} = this.model.window;
+      begin({t0: (t0 + t1) / 2, t1: (t0 + t1) / 2});
+    });
   }
 
   /** Select its time and bring it into view. */

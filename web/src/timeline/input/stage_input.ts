@@ -425,9 +425,9 @@ export class StageInput {
       this.tap(command);
       return;
     }
-    const {selected} = this.navigator;
-    if (command === 'menu' && selected) this.stage.openMenu(selected);
-    else this.navigator.run(command);
+    const run = (): void => this.navigator.run(command);
+    if (command === 'menu') this.navigator.withSelected(span => this.stage.openMenu(span), run);
+    else run();
   }
 
   private tap(command: Command): void {
