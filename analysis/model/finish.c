@@ -199,14 +199,17 @@ static void set_duration(struct lac_builder *builder, int64_t t0_ns)
     model->info.duration_ns = duration_ns;
 }
 
-/* Columns that only finish() fills. One entry more than needed: malloc(0) may be NULL. */
+/* Columns that only finish() fills; ordering has room for that of links where there are slices. One
+ * entry more than needed: malloc(0) may be NULL. */
 static enum lac_status add_columns(struct lac_slices *slices)
 {
     const size_t lane_bytes = (slices->count + 1) * sizeof(*slices->lane);
     const size_t link_bytes = (slices->count + 1) * sizeof(*slices->link);
 
     slices->lane = lac_huge_pages(malloc(lane_bytes), lane_bytes);
-    slices->link = lac_huge_pages(malloc(link_bytes), link_bytes);
+    if (slices->link == NULL) {
+        slices->link = lac_huge_pages(malloc(link_bytes), link_bytes);
+    }
     return slices->lane == NULL || slices->link == NULL ? LAC_ERR_NOMEM : LAC_OK;
 }
 

@@ -142,13 +142,37 @@ static void gather_8(uint64_t *to, const uint64_t *from, const uint32_t *order, 
     }
 }
 
+/* What the previous column left behind is there already: new memory costs about as much as the
+ * gathering, as the kernel clears it first. */
+struct spare {
+    void *memory; /* of the elements of a column */
+    size_t element_bytes;
+};
+
+static void *take_spare(struct spare *spare, size_t element_bytes, uint64_t count)
+{
+    const size_t size_bytes = (count + 1) * element_bytes;
+    void *const memory = spare->memory;
+
+    if (memory != NULL && spare->element_bytes == element_bytes) {
+        spare->memory = NULL;
+        return memory;
+    }
+    return lac_huge_pages(malloc(size_bytes), size_bytes);
+}
+
+static void put_spare(struct spare *spare, void *memory, size_t element_bytes)
+{
+    free(spare->memory);
+    *spare = (struct spare){memory, element_bytes};
+}
+
 /* Replace the column that `column` (a pointer to a pointer) points to by its entries in `order`. */
 static enum lac_status permute(void *column, size_t element_bytes, const uint32_t *order,
-                               uint64_t count)
+                               uint64_t count, struct spare *spare)
 {
     void *from;
-    const size_t size_bytes = (count + 1) * element_bytes;
-    void *to = lac_huge_pages(malloc(size_bytes), size_bytes);
+    void *to = take_spare(spare, element_bytes, count);
 
     if (to == NULL) {
         return LAC_ERR_NOMEM;
@@ -171,7 +195,7 @@ static enum lac_status permute(void *column, size_t element_bytes, const uint32_
         gather_8(to, from, order, count);
         break;
     }
-    free(from);
+    put_spare(spare, from, element_bytes);
     memcpy(column, (void *)&to, sizeof(to));
     return LAC_OK;
 }
@@ -186,23 +210,44 @@ static bool is_identity(const uint32_t *order, uint64_t count)
     return true;
 }
 
-static enum lac_status permute_all(struct lac_slices *slices, const uint32_t *order, uint64_t kept)
+static enum lac_status permute_each(const struct lac_array_ref *columns, size_t column_count,
+                                    const uint32_t *order, uint64_t kept, struct spare *spare)
 {
-    const struct lac_array_ref columns[] = {
-        LAC_ARRAY_REF(slices->start_ns), LAC_ARRAY_REF(slices->dur_ns), LAC_ARRAY_REF(slices->name),
-        LAC_ARRAY_REF(slices->corr),     LAC_ARRAY_REF(slices->detail), LAC_ARRAY_REF(slices->args),
-        LAC_ARRAY_REF(slices->arg_num),  LAC_ARRAY_REF(slices->kind),
-    };
+    enum lac_status status = LAC_OK;
 
-    if (kept == slices->count && kept != 0 && is_identity(order, kept)) {
-        return LAC_OK;
+    for (size_t i = 0; i < column_count && status == LAC_OK; i++) {
+        status = permute(columns[i].array, columns[i].element_bytes, order, kept, spare);
     }
-    for (size_t i = 0; i < LAC_COUNT_OF(columns); i++) {
-        if (permute(columns[i].array, columns[i].element_bytes, order, kept) != LAC_OK) {
-            return LAC_ERR_NOMEM;
-        }
+    return status;
+}
+
+/* @param track of each slice, no longer needed: room for a column, and in the end for that of links */
+static enum lac_status permute_all(struct lac_slices *slices, const uint32_t *order, uint64_t kept,
+                                   uint32_t *track)
+{
+    const struct lac_array_ref narrow[] = {
+        LAC_ARRAY_REF(slices->name), LAC_ARRAY_REF(slices->corr),    LAC_ARRAY_REF(slices->detail),
+        LAC_ARRAY_REF(slices->args), LAC_ARRAY_REF(slices->arg_num),
+    };
+    const struct lac_array_ref others[] = {
+        LAC_ARRAY_REF(slices->start_ns),
+        LAC_ARRAY_REF(slices->dur_ns),
+        LAC_ARRAY_REF(slices->kind),
+    };
+    const bool is_ordered = kept == slices->count && kept != 0 && is_identity(order, kept);
+    struct spare spare = {track, sizeof(*track)};
+    enum lac_status status = LAC_OK;
+
+    if (!is_ordered) {
+        status = permute_each(narrow, LAC_COUNT_OF(narrow), order, kept, &spare);
     }
-    return LAC_OK;
+    slices->link = spare.memory;
+    spare.memory = NULL;
+    if (status == LAC_OK && !is_ordered) {
+        status = permute_each(others, LAC_COUNT_OF(others), order, kept, &spare);
+    }
+    free(spare.memory);
+    return status;
 }
 
 enum lac_status lac_finish_order(struct lac_builder *builder, int64_t t0_ns)
@@ -215,12 +260,11 @@ enum lac_status lac_finish_order(struct lac_builder *builder, int64_t t0_ns)
         order_by_track(model, builder->track, model->slices.count, kept, &order);
 
     if (status == LAC_OK) {
-        free(builder->track);
-        builder->track = NULL;
         status = order_by_time(model, order);
     }
     if (status == LAC_OK) {
-        status = permute_all(&model->slices, order, kept);
+        status = permute_all(&model->slices, order, kept, builder->track);
+        builder->track = NULL;
     }
     free(order);
     if (status != LAC_OK) {
@@ -242,6 +286,7 @@ enum lac_status lac_finish_samples(struct lac_builder *builder, int64_t t0_ns)
     uint64_t kept;
     uint32_t *order = NULL;
     uint32_t *scratch = NULL;
+    struct spare spare = {NULL, 0};
     enum lac_status status;
 
     for (uint64_t i = 0; i < count; i++) {
@@ -271,11 +316,14 @@ enum lac_status lac_finish_samples(struct lac_builder *builder, int64_t t0_ns)
     }
     free(scratch);
     if (status == LAC_OK) {
-        status = permute((void *)&model->sample_ts_ns, sizeof(*model->sample_ts_ns), order, kept);
+        status = permute((void *)&model->sample_ts_ns, sizeof(*model->sample_ts_ns), order, kept,
+                         &spare);
     }
     if (status == LAC_OK) {
-        status = permute((void *)&model->sample_value, sizeof(*model->sample_value), order, kept);
+        status = permute((void *)&model->sample_value, sizeof(*model->sample_value), order, kept,
+                         &spare);
     }
+    free(spare.memory);
     free(order);
     if (status != LAC_OK) {
         return status;

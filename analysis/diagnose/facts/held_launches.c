@@ -7,6 +7,7 @@
 #include "analysis/diagnose/facts/operations.h"
 #include "collector/base/order.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -48,16 +49,19 @@ static int64_t launched_ns(const struct lac_facts *facts, uint64_t operation)
     return call != LAC_NONE ? facts->model->slices.start_ns[call] : LAC_UNKNOWN_NS;
 }
 
-static uint64_t count_launches(const struct lac_facts *facts)
+/** @param has_any set for each track with one */
+static uint64_t count_launches(const struct lac_facts *facts, bool *has_any)
 {
     const struct lac_model *model = facts->model;
     uint64_t count = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
+        const uint64_t before = count;
         for (uint64_t s = track->first;
              track->kind == LAC_TRACK_STREAM && s < track->first + track->count; s++) {
             count += launch_of_host(facts, s) != LAC_NONE;
         }
+        has_any[t] = count > before;
     }
     return count;
 }
@@ -70,8 +74,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /** What a launch takes that nothing holds up. */
-static enum lac_status measure_own(const struct lac_facts *facts, uint64_t launch_count,
-                                   int64_t *ret_own_ns)
+static enum lac_status measure_own(const struct lac_facts *facts, const bool *has_any,
+                                   uint64_t launch_count, int64_t *ret_own_ns)
 {
     const struct lac_slices *slices = &facts->model->slices;
     int64_t samples_ns[SAMPLES_MAX];
@@ -79,7 +83,7 @@ static enum lac_status measure_own(const struct lac_facts *facts, uint64_t launc
     uint64_t count = 0;
     uint64_t operation = 0;
     struct lac_operations launched;
-    const enum lac_status status = lac_operations_init_by(&launched, facts, launched_ns);
+    const enum lac_status status = lac_operations_init_by(&launched, facts, launched_ns, has_any);
     for (uint64_t i = 0; !status && lac_operations_next(&launched, &operation); i++) {
         if (i % every == 0 && count < SAMPLES_MAX) {
             samples_ns[count++] = slices->dur_ns[slices->link[operation]];
@@ -92,7 +96,7 @@ static enum lac_status measure_own(const struct lac_facts *facts, uint64_t launc
 }
 
 /** What a launch takes itself is the host's; the rest of one that was held up is added. */
-static enum lac_status add_held(const struct lac_facts *facts, int64_t own_ns,
+static enum lac_status add_held(const struct lac_facts *facts, const bool *has_any, int64_t own_ns,
                                 struct lac_spans *held)
 {
     const struct lac_slices *slices = &facts->model->slices;
@@ -102,9 +106,9 @@ static enum lac_status add_held(const struct lac_facts *facts, int64_t own_ns,
     uint64_t operation = 0;
     uint64_t next = 0; /* the first that has not begun */
     uint64_t begun_count = 0;
-    enum lac_status status = lac_operations_init_by(&launched, facts, launched_ns);
+    enum lac_status status = lac_operations_init_by(&launched, facts, launched_ns, has_any);
     if (!status) {
-        status = lac_operations_init_by(&begun, facts, begun_ns);
+        status = lac_operations_init_by(&begun, facts, begun_ns, has_any);
         bool has_next = !status && lac_operations_next(&begun, &next);
         for (uint64_t i = 0; !status && lac_operations_next(&launched, &operation); i++) {
             const uint32_t call = slices->link[operation];
@@ -126,15 +130,20 @@ static enum lac_status add_held(const struct lac_facts *facts, int64_t own_ns,
 
 enum lac_status lac_held_launches_collect(const struct lac_facts *facts, struct lac_spans *held)
 {
-    const uint64_t count = count_launches(facts);
+    bool *const has_any = calloc((size_t)facts->model->recorded_track_count + 1, sizeof(*has_any));
     int64_t own_ns = 0;
-    if (count < LAUNCHES_MIN) {
-        return LAC_OK;
+    if (has_any == NULL) {
+        return LAC_ERR_NOMEM;
     }
-    enum lac_status status = measure_own(facts, count, &own_ns);
-    if (!status) {
-        status = add_held(facts, own_ns, held);
+    const uint64_t count = count_launches(facts, has_any);
+    enum lac_status status = LAC_OK;
+    if (count >= LAUNCHES_MIN) {
+        status = measure_own(facts, has_any, count, &own_ns);
+    }
+    if (!status && count >= LAUNCHES_MIN) {
+        status = add_held(facts, has_any, own_ns, held);
         lac_spans_normalize(held, 0);
     }
+    free(has_any);
     return status;
 }

@@ -52,7 +52,7 @@ static void sift_down(struct lac_operations *operations, uint32_t at)
 }
 
 static enum lac_status init(struct lac_operations *operations, const struct lac_facts *facts,
-                            lac_place_of *place_of, const int64_t *device_id)
+                            lac_place_of *place_of, const int64_t *device_id, const bool *is_walked)
 {
     const struct lac_model *model = facts->model;
     uint32_t track_count = 0;
@@ -71,7 +71,8 @@ static enum lac_status init(struct lac_operations *operations, const struct lac_
                                        .end = track->first + track->count,
                                        .order = t};
         if ((facts->track_flags[t] & LAC_TRACK_HAS_GPU) != 0 &&
-            (device_id == NULL || track->device == *device_id) && settle(operations, &cursor)) {
+            (device_id == NULL || track->device == *device_id) &&
+            (is_walked == NULL || is_walked[t]) && settle(operations, &cursor)) {
             operations->heap[operations->count++] = cursor;
         }
     }
@@ -84,13 +85,14 @@ static enum lac_status init(struct lac_operations *operations, const struct lac_
 enum lac_status lac_operations_init(struct lac_operations *operations,
                                     const struct lac_facts *facts, int64_t device_id)
 {
-    return init(operations, facts, start_of, &device_id);
+    return init(operations, facts, start_of, &device_id, NULL);
 }
 
 enum lac_status lac_operations_init_by(struct lac_operations *operations,
-                                       const struct lac_facts *facts, lac_place_of *place_of)
+                                       const struct lac_facts *facts, lac_place_of *place_of,
+                                       const bool *is_walked)
 {
-    return init(operations, facts, place_of, NULL);
+    return init(operations, facts, place_of, NULL, is_walked);
 }
 
 void lac_operations_done(struct lac_operations *operations)

@@ -31,10 +31,11 @@ struct lac_operations {
 /** Start at the first operation of device `device_id`. */
 LAC_MUST_USE enum lac_status lac_operations_init(struct lac_operations *operations,
                                                  const struct lac_facts *facts, int64_t device_id);
-/** The same over the streams of all devices, by other times than their starts. */
+/** The same over streams of all devices, by other times than their starts.
+ *  @param is_walked of each track: without an operation that has a place it need not be looked at */
 LAC_MUST_USE enum lac_status lac_operations_init_by(struct lac_operations *operations,
                                                     const struct lac_facts *facts,
-                                                    lac_place_of *place_of);
+                                                    lac_place_of *place_of, const bool *is_walked);
 void lac_operations_done(struct lac_operations *operations);
 
 /** Next operation, or false at the end. */

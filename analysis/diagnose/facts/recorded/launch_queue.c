@@ -4,7 +4,6 @@
 #include "analysis/diagnose/facts/recorded/launch_queue.h"
 
 #include "analysis/model/strings.h"
-#include "collector/base/order.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +22,7 @@ struct queue {
     uint64_t count;
     int64_t *launched_ns;
     int64_t *begun_ns;
+    int64_t *scratch_ns;
 };
 
 /** Samples as they are made. */
@@ -88,24 +88,48 @@ static void collect(const struct lac_model *model, struct queue *queue)
     }
 }
 
-static int by_time(const void *a, const void *b)
+/** Behind the last of the times that ascend from `first` on. */
+static uint64_t end_of_run(const int64_t *times_ns, uint64_t first, uint64_t count)
 {
-    const int64_t *x = a;
-    const int64_t *y = b;
+    uint64_t end = first;
 
-    return LAC_ORDER(*x, *y);
+    while (end < count && (end == first || times_ns[end - 1] <= times_ns[end])) {
+        end++;
+    }
+    return end;
 }
 
-/** Those of one stream and one thread are sorted as they come. */
-static void sort_times(int64_t *times_ns, uint64_t count)
+/** [first, middle) and [middle, end) of `from` ascend; so does what `to` gets of both. */
+static void merge(const int64_t *from, uint64_t first, uint64_t middle, uint64_t end, int64_t *to)
 {
-    uint64_t sorted = 1;
+    uint64_t a = first;
+    uint64_t b = middle;
 
-    while (sorted < count && times_ns[sorted - 1] <= times_ns[sorted]) {
-        sorted++;
+    for (uint64_t i = first; i < end; i++) {
+        to[i] = b == end || (a < middle && from[a] <= from[b]) ? from[a++] : from[b++];
     }
-    if (sorted < count) {
-        qsort(times_ns, count, sizeof(*times_ns), by_time);
+}
+
+/** Those of one stream ascend, mostly, so neighboring runs are merged until there is one. */
+static void sort_times(int64_t *times_ns, int64_t *scratch_ns, uint64_t count)
+{
+    int64_t *from = times_ns;
+    int64_t *to = scratch_ns;
+
+    while (end_of_run(from, 0, count) < count) {
+        int64_t *const swap = from;
+
+        for (uint64_t first = 0, end = 0; first < count; first = end) {
+            const uint64_t middle = end_of_run(from, first, count);
+
+            end = end_of_run(from, middle, count);
+            merge(from, first, middle, end, to);
+        }
+        from = to;
+        to = swap;
+    }
+    if (from != times_ns) {
+        memcpy(times_ns, from, count * sizeof(*times_ns));
     }
 }
 
@@ -185,8 +209,8 @@ static enum lac_status append(struct lac_model *model, struct queue *queue, uint
         status = lac_strings_intern(&model->strings, name, (size_t)length, &track.name);
     }
     if (!status) {
-        sort_times(queue->launched_ns, queue->count);
-        sort_times(queue->begun_ns, queue->count);
+        sort_times(queue->launched_ns, queue->scratch_ns, queue->count);
+        sort_times(queue->begun_ns, queue->scratch_ns, queue->count);
         /* the last time is in the last part */
         if (!is_exact) {
             samples.part_ns = queue->begun_ns[queue->count - 1] / (int64_t)(exact_max / 2) + 1;
@@ -211,9 +235,10 @@ static enum lac_status add_of_device(struct lac_model *model, int64_t device, ui
     if (queue.count == 0 || queue.process == LAC_NONE) {
         return LAC_OK;
     }
-    queue.launched_ns = calloc(queue.count, sizeof(*queue.launched_ns));
-    queue.begun_ns = calloc(queue.count, sizeof(*queue.begun_ns));
-    if (queue.launched_ns == NULL || queue.begun_ns == NULL) {
+    queue.launched_ns = malloc(queue.count * sizeof(*queue.launched_ns));
+    queue.begun_ns = malloc(queue.count * sizeof(*queue.begun_ns));
+    queue.scratch_ns = malloc(queue.count * sizeof(*queue.scratch_ns));
+    if (queue.launched_ns == NULL || queue.begun_ns == NULL || queue.scratch_ns == NULL) {
         status = LAC_ERR_NOMEM;
     } else {
         collect(model, &queue);
@@ -221,6 +246,7 @@ static enum lac_status add_of_device(struct lac_model *model, int64_t device, ui
     }
     free(queue.launched_ns);
     free(queue.begun_ns);
+    free(queue.scratch_ns);
     return status;
 }
 
