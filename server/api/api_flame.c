@@ -31,16 +31,17 @@ enum { FULL_NODES_MAX = 100000 };
 static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_options *options,
                           struct lac_response *response)
 {
+    const bool is_by_python = options->by == LAC_FLAME_BY_PYTHON;
+    const unsigned first = is_by_python ? LAC_DOCUMENT_FLAME_PYTHON : LAC_DOCUMENT_FLAME;
     struct lac_error error = {0};
     char *text = NULL;
     size_t length = 0;
 
-    if (options->metric == LAC_FLAME_PROFILE || options->by != LAC_FLAME_BY_OP ||
+    if (options->metric == LAC_FLAME_PROFILE || (options->by != LAC_FLAME_BY_OP && !is_by_python) ||
         options->prune_fraction <= 0 || options->t0_ns != 0 || options->t1_ns != 0 ||
         options->is_chosen != NULL || options->order != LAC_FLAME_ORDER_VALUE ||
-        lac_trace_file_document(
-            file, (enum lac_trace_document)(LAC_DOCUMENT_FLAME + (unsigned)options->metric), &text,
-            &length, &error) != LAC_OK) {
+        lac_trace_file_document(file, (enum lac_trace_document)(first + (unsigned)options->metric),
+                                &text, &length, &error) != LAC_OK) {
         return false; /* a damaged one is made again */
     }
     lac_buffer_add(&response->body, text, length);

@@ -15,6 +15,7 @@
 #include "server/store/trace/trace_writer.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,10 +32,14 @@ struct kept {
     const struct lac_model *model; /**< with its derived tracks */
     const struct lac_analysis *analysis;
     struct lac_buffer flames[LAC_FLAME_METRICS];
+    struct lac_buffer python_flames[LAC_FLAME_METRICS];
     struct lac_flame_rows rows;
+    bool has_python; /**< else both are the same graphs */
     uint8_t *bytes[LAC_DOCUMENT_COUNT_];
     size_t size_bytes[LAC_DOCUMENT_COUNT_];
 };
+
+enum { FLAME_PARTS = 2 * LAC_FLAME_METRICS, KEPT_PARTS = FLAME_PARTS + 3 };
 
 /** What a comparison with other ranks needs of this one. */
 static void pack_rank_table(const struct lac_model *model, const struct lac_analysis *analysis,
@@ -62,18 +67,39 @@ static void pack_compare(const struct lac_model *model, const struct lac_analysi
     lac_compare_facts_destroy(facts);
 }
 
+static void keep_flame(struct kept *kept, unsigned metric, bool is_by_python)
+{
+    const struct lac_flame_document by_op = {
+        .metric = (enum lac_flame_metric)metric,
+        .by = LAC_FLAME_BY_OP,
+        .text = &kept->flames[metric],
+        .text_python = kept->has_python ? NULL : &kept->python_flames[metric],
+        .rows = metric == LAC_FLAME_GPU ? &kept->rows : NULL,
+    };
+    const struct lac_flame_document by_python = {
+        .metric = (enum lac_flame_metric)metric,
+        .by = LAC_FLAME_BY_PYTHON,
+        .text = &kept->python_flames[metric],
+    };
+
+    if (!is_by_python) {
+        lac_flame_document(kept->model, &by_op);
+    } else if (kept->has_python) {
+        lac_flame_document(kept->model, &by_python);
+    }
+}
+
 /** One of the things to keep, those that take longest first. */
 static void keep_part(void *context, uint32_t part)
 {
     struct kept *kept = context;
     enum lac_trace_document document = LAC_DOCUMENT_RANK_TABLE;
 
-    if (part < LAC_FLAME_METRICS) {
-        lac_flame_document(kept->model, (enum lac_flame_metric)part, &kept->flames[part],
-                           part == LAC_FLAME_GPU ? &kept->rows : NULL);
+    if (part < FLAME_PARTS) {
+        keep_flame(kept, part % LAC_FLAME_METRICS, part < LAC_FLAME_METRICS);
         return;
     }
-    switch (part - LAC_FLAME_METRICS) {
+    switch (part - FLAME_PARTS) {
     case 0:
         document = LAC_DOCUMENT_COMPARE;
         pack_compare(kept->model, kept->analysis, &kept->bytes[document],
@@ -93,8 +119,6 @@ static void keep_part(void *context, uint32_t part)
     }
 }
 
-enum { KEPT_PARTS = LAC_FLAME_METRICS + 3 };
-
 /** As documents, beside the analysis. */
 static void list_kept(const struct kept *kept, struct lac_trace_text *documents)
 {
@@ -107,6 +131,8 @@ static void list_kept(const struct kept *kept, struct lac_trace_text *documents)
     for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
         documents[LAC_DOCUMENT_FLAME + metric] =
             (struct lac_trace_text){kept->flames[metric].bytes, kept->flames[metric].size_bytes};
+        documents[LAC_DOCUMENT_FLAME_PYTHON + metric] = (struct lac_trace_text){
+            kept->python_flames[metric].bytes, kept->python_flames[metric].size_bytes};
     }
 }
 
@@ -114,6 +140,7 @@ static void kept_done(struct kept *kept)
 {
     for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
         lac_buffer_done(&kept->flames[metric]);
+        lac_buffer_done(&kept->python_flames[metric]);
     }
     for (unsigned d = 0; d < LAC_DOCUMENT_COUNT_; d++) {
         free(kept->bytes[d]);
@@ -137,6 +164,7 @@ static enum lac_status write_rest(struct lac_trace_writer *writer, struct lac_mo
         status = lac_diagnose_add_tracks(analysis, model);
     }
     if (status == LAC_OK) {
+        kept.has_python = lac_flame_has_python(model);
         lac_crew_begin(crew, &keeping, KEPT_PARTS, keep_part, &kept);
         status = lac_trace_writer_tables(writer, analysis);
         lac_crew_end(crew, &keeping);

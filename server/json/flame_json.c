@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /** Below this a graph is made in some 20 ms, so it is not worth its bytes. */
 enum { STORED_MIN_SLICES = 1 << 18 };
@@ -200,16 +201,28 @@ void lac_flame_report_options(struct lac_flame_options *options)
     options->node_count_max = 4000;
 }
 
+static void write_text(const struct lac_model *model, const struct lac_flame_options *options,
+                       const struct lac_flame *flame, struct lac_buffer *text)
+{
+    text->size_bytes_max = STORED_BYTES_MAX;
+    if (lac_flame_write(model, options, flame, text) != LAC_OK) {
+        lac_buffer_done(text);
+    }
+}
+
 /** Finish a sum as a document. */
 static void write_document(struct lac_flame_sum *sum, const struct lac_model *model,
-                           const struct lac_flame_options *options, struct lac_buffer *document)
+                           struct lac_flame_options *options,
+                           const struct lac_flame_document *document)
 {
     struct lac_flame *flame = NULL;
 
-    document->size_bytes_max = STORED_BYTES_MAX;
-    if (lac_flame_sum_finish(sum, model, options, &flame) != LAC_OK ||
-        lac_flame_write(model, options, flame, document) != LAC_OK) {
-        lac_buffer_done(document);
+    if (lac_flame_sum_finish(sum, model, options, &flame) == LAC_OK) {
+        write_text(model, options, flame, document->text);
+        if (document->text_python != NULL) {
+            options->by = LAC_FLAME_BY_PYTHON;
+            write_text(model, options, flame, document->text_python);
+        }
     }
     lac_flame_destroy(flame);
 }
@@ -229,9 +242,17 @@ static void write_rows(struct lac_flame_sum *sum, const struct lac_model *model,
     lac_flame_destroy(flame);
 }
 
-void lac_flame_document(const struct lac_model *model, enum lac_flame_metric metric,
-                        struct lac_buffer *document, struct lac_flame_rows *rows)
+bool lac_flame_has_python(const struct lac_model *model)
 {
+    assert(model != NULL);
+    return lac_flame_is_sampled(model) ||
+           (model->slices.count > 0 &&
+            memchr(model->slices.kind, LAC_SLICE_PYTHON, model->slices.count) != NULL);
+}
+
+void lac_flame_document(const struct lac_model *model, const struct lac_flame_document *document)
+{
+    assert(model != NULL && document != NULL && document->text != NULL);
     struct lac_flame_options options;
     struct lac_flame_sum *sum = NULL;
     struct lac_flame_sum *copy = NULL;
@@ -240,11 +261,12 @@ void lac_flame_document(const struct lac_model *model, enum lac_flame_metric met
         return;
     }
     lac_flame_default_options(&options);
-    options.metric = metric;
+    options.metric = document->metric;
+    options.by = document->by;
     if (lac_flame_sum_create(&sum) == LAC_OK && lac_flame_sum_add(sum, model, &options) == LAC_OK) {
-        if (rows != NULL && lac_flame_sum_create(&copy) == LAC_OK &&
+        if (document->rows != NULL && lac_flame_sum_create(&copy) == LAC_OK &&
             lac_flame_sum_merge(copy, sum) == LAC_OK) {
-            write_rows(copy, model, rows);
+            write_rows(copy, model, document->rows);
         }
         write_document(sum, model, &options, document);
     }

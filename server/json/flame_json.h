@@ -8,6 +8,7 @@
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,16 +37,24 @@ struct lac_flame_rows {
     size_t size_bytes;
 };
 
+/** What a graph by Python has and one by operator has not: functions, or samples of stacks. */
+bool lac_flame_has_python(const struct lac_model *model);
+
+/** A graph that is kept with a large trace; all of it belongs to the caller. */
+struct lac_flame_document {
+    enum lac_flame_metric metric;
+    enum lac_flame_by by;
+    struct lac_buffer *text;        /**< the document; an empty buffer */
+    struct lac_buffer *text_python; /**< NULL, or the same graph as one by Python */
+    struct lac_flame_rows *rows; /**< NULL, or the graph of a report, packed, from the same walk */
+};
+
 /**
- * A graph to keep with a large trace: of a metric, by operator, of the whole. The model must carry its
- * derived tracks. What cannot be made, and all of a small trace, stays empty: it is made when
- * somebody asks.
+ * Make a graph of the whole. The model must carry its derived tracks. What cannot be made, and all of a
+ * small trace, stays empty: it is made when somebody asks.
  *
- * @param document an empty buffer; the caller frees it
- * @param rows     the graph of a report (GPU), packed, from the same walk; NULL: none
  * Cost: about 15 ns a slice; memory: 4 bytes a slice, and the tree.
  */
-void lac_flame_document(const struct lac_model *model, enum lac_flame_metric metric,
-                        struct lac_buffer *document, struct lac_flame_rows *rows);
+void lac_flame_document(const struct lac_model *model, const struct lac_flame_document *document);
 
 #endif

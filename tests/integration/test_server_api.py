@@ -431,24 +431,32 @@ class Api(unittest.TestCase):
         self.refused(self.base + "/gaps?min_ns=-1", 400)
 
     def test_the_first_flame_graphs_of_a_large_trace_come_with_it(self):
-        trace = make_trace(steps=2200, kernels=40)
+        plain = make_trace(steps=2200, kernels=40)
+        document = json.loads(plain)
+        document["traceEvents"] += [{"ph": "X", "cat": "python_function", "name": "train.py(12): step", "pid": 10, "tid": 11, "ts": 1000 + step * 20000 + 8050,
+                                     "dur": 11000, "args": {"Python id": step + 1, "Python thread": 0}} for step in range(2200)]
         with_it = Server("--log-level", "warn", "--model-cache", "1")
         try:
-            identity = with_it.upload(trace, "large")
-            self.assertGreater(with_it.wait_ready(identity)["slice_count"], 1 << 18)
-            base = f"/traces/{identity}/flame"
-            stored = {metric: with_it.api(f"{base}?metric={metric}&by=op") for metric in ("gpu", "waiting", "cpu")}
-            self.assertEqual(with_it.api(base), stored["gpu"])
-            made = with_it.get(f"/api/v1{base}?by=kernel")
-            self.assertEqual((made.status, made.json()["error"]["code"]), (413, "limit"), "no room for the model: so nothing was made")
-            with_it.terminate()
-            with_it.flags = ("--log-level", "warn")
-            with_it.start()
-            for metric, whole in stored.items():
-                again = with_it.api(f"{base}?metric={metric}&by=op&t1={whole['t1_ns'] + 1}")
-                self.assertEqual(again["t1_ns"], whole["t1_ns"] + 1)
-                self.assertGreater(whole["total_ns"], 0)
-                self.assertEqual({**again, "t1_ns": whole["t1_ns"]}, whole)
+            for name, trace in (("plain", plain), ("python", json.dumps(document).encode())):
+                identity = with_it.upload(trace, name)
+                self.assertGreater(with_it.wait_ready(identity)["slice_count"], 1 << 18)
+                base = f"/traces/{identity}/flame"
+                stored = {(metric, by): with_it.api(f"{base}?metric={metric}&by={by}") for metric in ("gpu", "waiting", "cpu") for by in ("op", "python")}
+                self.assertEqual(with_it.api(base), stored["gpu", "op"])
+                made = with_it.get(f"/api/v1{base}?by=kernel")
+                self.assertEqual((made.status, made.json()["error"]["code"]), (413, "limit"), "no room for the model: so nothing was made")
+                with_it.terminate()
+                with_it.flags = ("--log-level", "warn")
+                with_it.start()
+                for (metric, by), whole in stored.items():
+                    again = with_it.api(f"{base}?metric={metric}&by={by}&t1={whole['t1_ns'] + 1}")
+                    self.assertEqual(again["t1_ns"], whole["t1_ns"] + 1)
+                    self.assertGreater(whole["total_ns"], 0)
+                    self.assertEqual({**again, "t1_ns": whole["t1_ns"]}, whole)
+                    self.assertEqual("train.py(12): step" in whole["nodes"]["name"], name == "python" and by == "python", (metric, by))
+                with_it.terminate()
+                with_it.flags = ("--log-level", "warn", "--model-cache", "1")
+                with_it.start()
         finally:
             with_it.close()
 

@@ -20,6 +20,9 @@ const char *const lac_trace_document_names[LAC_DOCUMENT_COUNT_] = {
     [LAC_DOCUMENT_FACTS] = "facts",
     [LAC_DOCUMENT_COMPARE] = "compare",
     [LAC_DOCUMENT_FLAME_ROWS] = "flame-rows",
+    [LAC_DOCUMENT_FLAME_PYTHON] = "flame-gpu-python",
+    [LAC_DOCUMENT_FLAME_WAITING_PYTHON] = "flame-waiting-python",
+    [LAC_DOCUMENT_FLAME_CPU_PYTHON] = "flame-cpu-python",
 };
 
 enum lac_status lac_trace_file_document(struct lac_trace_file *file,

@@ -75,10 +75,13 @@ enum lac_trace_document {
                                     operator, in the order of enum lac_flame_metric, JSON text */
     LAC_DOCUMENT_FLAME_WAITING,
     LAC_DOCUMENT_FLAME_CPU,
-    LAC_DOCUMENT_RANK_TABLE, /**< bytes of lac_rank_table_pack() */
-    LAC_DOCUMENT_FACTS,      /**< bytes of lac_analysis_pack() */
-    LAC_DOCUMENT_COMPARE,    /**< bytes of lac_compare_facts_pack() */
-    LAC_DOCUMENT_FLAME_ROWS, /**< of a large trace: bytes of lac_flame_pack(), for reports */
+    LAC_DOCUMENT_RANK_TABLE,   /**< bytes of lac_rank_table_pack() */
+    LAC_DOCUMENT_FACTS,        /**< bytes of lac_analysis_pack() */
+    LAC_DOCUMENT_COMPARE,      /**< bytes of lac_compare_facts_pack() */
+    LAC_DOCUMENT_FLAME_ROWS,   /**< of a large trace: bytes of lac_flame_pack(), for reports */
+    LAC_DOCUMENT_FLAME_PYTHON, /**< and the two after it: the same graphs by Python */
+    LAC_DOCUMENT_FLAME_WAITING_PYTHON,
+    LAC_DOCUMENT_FLAME_CPU_PYTHON,
     LAC_DOCUMENT_COUNT_
 };
 /** @param ret_text NUL-terminated, the caller frees. LAC_ERR_NOT_FOUND when the trace has none. */
