@@ -431,20 +431,7 @@ static int put_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_rowid)
     return SQLITE_OK;
 }
 
-static const sqlite3_module gap_module = {
-    .iVersion = 1,
-    .xConnect = lac_sql_connect,
-    .xBestIndex = best_index,
-    .xDisconnect = lac_sql_disconnect,
-    .xDestroy = lac_sql_disconnect,
-    .xOpen = open_cursor,
-    .xClose = close_cursor,
-    .xFilter = filter,
-    .xNext = next_row,
-    .xEof = is_at_end,
-    .xColumn = put_column,
-    .xRowid = put_rowid,
-};
+static const sqlite3_module gap_module = LAC_SQL_MODULE_ROWS(lac_sql_connect, lac_sql_disconnect);
 
 const struct lac_sql_table lac_sql_gap_table = {
     .name = "gaps",

@@ -644,17 +644,5 @@ static int put_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_rowid)
     return SQLITE_OK;
 }
 
-const sqlite3_module lac_sql_slice_module = {
-    .iVersion = 1,
-    .xConnect = lac_sql_connect,
-    .xBestIndex = best_index,
-    .xDisconnect = lac_sql_disconnect,
-    .xDestroy = lac_sql_disconnect,
-    .xOpen = open_cursor,
-    .xClose = close_cursor,
-    .xFilter = filter,
-    .xNext = next_row,
-    .xEof = is_at_end,
-    .xColumn = put_column,
-    .xRowid = put_rowid,
-};
+const sqlite3_module lac_sql_slice_module =
+    LAC_SQL_MODULE_ROWS(lac_sql_connect, lac_sql_disconnect);

@@ -299,20 +299,7 @@ static int put_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_rowid)
     return code;
 }
 
-static const sqlite3_module many_rows = {
-    .iVersion = 1,
-    .xConnect = connect_many,
-    .xBestIndex = best_index,
-    .xDisconnect = disconnect_many,
-    .xDestroy = disconnect_many,
-    .xOpen = open_cursor,
-    .xClose = close_cursor,
-    .xFilter = filter,
-    .xNext = next_row,
-    .xEof = is_at_end,
-    .xColumn = put_column,
-    .xRowid = put_rowid,
-};
+static const sqlite3_module many_rows = LAC_SQL_MODULE_ROWS(connect_many, disconnect_many);
 
 int lac_sql_register_many(sqlite3 *db, struct lac_sql_many *many)
 {

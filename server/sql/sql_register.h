@@ -56,6 +56,15 @@ int lac_sql_connect(sqlite3 *db, void *context, int argc, const char *const *arg
                     sqlite3_vtab **ret_vtab, char **ret_error);
 int lac_sql_disconnect(sqlite3_vtab *vtab);
 
+/** The rows of a sqlite3_module whose functions have these names in its file; each is read only. */
+#define LAC_SQL_MODULE_ROWS(connect_table, disconnect_table)                                       \
+    {                                                                                              \
+        .iVersion = 1, .xConnect = (connect_table), .xBestIndex = best_index,                      \
+        .xDisconnect = (disconnect_table), .xDestroy = (disconnect_table), .xOpen = open_cursor,   \
+        .xClose = close_cursor, .xFilter = filter, .xNext = next_row, .xEof = is_at_end,           \
+        .xColumn = put_column, .xRowid = put_rowid,                                                \
+    }
+
 /** Narrow [*min, *max] by a number, by '<', '=' or '>', both ends included (by '{' and '}' and a whole
  *  number, not); what is no number narrows nothing (slice_module.c). */
 void lac_sql_narrow(int64_t *min, int64_t *max, char comparison, sqlite3_value *value);

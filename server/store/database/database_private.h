@@ -35,6 +35,19 @@ struct lac_db_driver {
     size_t (*column_bytes)(struct lac_statement *statement, int column);
 };
 
+/** A driver whose functions have these names in its file. */
+#define LAC_DB_DRIVER_ROWS                                                                         \
+    {                                                                                              \
+        .close = close_database, .run = run, .begin = begin, .commit = commit,                     \
+        .rollback = roll_back, .changes = changes, .data_version = data_version,                   \
+        .is_current = is_current, .prepare = prepare, .finalize = finalize,                        \
+        .parameter_count = parameter_count, .step_done = step_done, .step_row = step_row,          \
+        .bind_i64 = bind_i64, .bind_f64 = bind_f64, .bind_text = bind_text,                        \
+        .bind_blob = bind_blob, .is_null = is_null, .column_i64 = column_i64,                      \
+        .column_f64 = column_f64, .column_text = column_text, .column_blob = column_blob,          \
+        .column_bytes = column_bytes,                                                              \
+    }
+
 /** The first member of each driver's own. */
 struct lac_db {
     const struct lac_db_driver *driver;

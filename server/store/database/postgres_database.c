@@ -55,7 +55,7 @@ static struct postgres_statement *inner(struct lac_statement *statement)
     return (struct postgres_statement *)statement;
 }
 
-static void close_connection(struct lac_db *base)
+static void close_database(struct lac_db *base)
 {
     struct postgres_db *const db = lac_postgres_of(base);
 
@@ -532,31 +532,7 @@ static size_t column_bytes(struct lac_statement *base, int column)
     return value != NULL ? strlen(value) : 0;
 }
 
-static const struct lac_db_driver driver = {
-    .close = close_connection,
-    .run = run,
-    .begin = begin,
-    .commit = commit,
-    .rollback = roll_back,
-    .changes = changes,
-    .data_version = data_version,
-    .is_current = is_current,
-    .prepare = prepare,
-    .finalize = finalize,
-    .parameter_count = parameter_count,
-    .step_done = step_done,
-    .step_row = step_row,
-    .bind_i64 = bind_i64,
-    .bind_f64 = bind_f64,
-    .bind_text = bind_text,
-    .bind_blob = bind_blob,
-    .is_null = is_null,
-    .column_i64 = column_i64,
-    .column_f64 = column_f64,
-    .column_text = column_text,
-    .column_blob = column_blob,
-    .column_bytes = column_bytes,
-};
+static const struct lac_db_driver driver = LAC_DB_DRIVER_ROWS;
 
 static enum lac_status prepare(struct lac_db *base, const char *sql,
                                struct lac_statement **ret_statement, struct lac_error *reterr)
@@ -645,7 +621,7 @@ enum lac_status lac_db_connect(const char *address, struct lac_db **ret_db,
         status = lac_postgres_make_place(db, reterr);
     }
     if (status != LAC_OK) {
-        close_connection(&db->base);
+        close_database(&db->base);
         return status;
     }
     *ret_db = &db->base;

@@ -30,7 +30,7 @@ static sqlite3_stmt *inner(struct lac_statement *statement)
     return ((struct sqlite_statement *)statement)->statement;
 }
 
-static void close_file(struct lac_db *db)
+static void close_database(struct lac_db *db)
 {
     (void)sqlite3_close(file_of(db));
     free(db);
@@ -162,31 +162,7 @@ static size_t column_bytes(struct lac_statement *statement, int column)
     return (size_t)sqlite3_column_bytes(inner(statement), column);
 }
 
-static const struct lac_db_driver driver = {
-    .close = close_file,
-    .run = run,
-    .begin = begin,
-    .commit = commit,
-    .rollback = roll_back,
-    .changes = changes,
-    .data_version = data_version,
-    .is_current = is_current,
-    .prepare = prepare,
-    .finalize = finalize,
-    .parameter_count = parameter_count,
-    .step_done = step_done,
-    .step_row = step_row,
-    .bind_i64 = bind_i64,
-    .bind_f64 = bind_f64,
-    .bind_text = bind_text,
-    .bind_blob = bind_blob,
-    .is_null = is_null,
-    .column_i64 = column_i64,
-    .column_f64 = column_f64,
-    .column_text = column_text,
-    .column_blob = column_blob,
-    .column_bytes = column_bytes,
-};
+static const struct lac_db_driver driver = LAC_DB_DRIVER_ROWS;
 
 static enum lac_status prepare(struct lac_db *db, const char *sql,
                                struct lac_statement **ret_statement, struct lac_error *reterr)
