@@ -1,10 +1,9 @@
 #include "analysis/crew/crew.h"
 
-#include "analysis/model/status.h"
-
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -93,14 +92,14 @@ static bool start(struct lac_crew *crew, pthread_t *thread)
     return good;
 }
 
-enum lac_status lac_crew_create(unsigned helper_count, lac_crew_enter enter, void *enter_context,
-                                struct lac_crew **ret_crew)
+bool lac_crew_create(unsigned helper_count, lac_crew_enter enter, void *enter_context,
+                     struct lac_crew **ret_crew)
 {
     assert(helper_count <= LAC_CREW_HELPERS_MAX && ret_crew != NULL);
     struct lac_crew *crew = calloc(1, sizeof(*crew));
 
     if (crew == NULL) {
-        return LAC_ERR_NOMEM;
+        return false;
     }
     crew->enter = enter;
     crew->enter_context = enter_context;
@@ -111,7 +110,7 @@ enum lac_status lac_crew_create(unsigned helper_count, lac_crew_enter enter, voi
         crew->size++;
     }
     *ret_crew = crew;
-    return LAC_OK;
+    return true;
 }
 
 void lac_crew_destroy(struct lac_crew *crew)

@@ -14,8 +14,6 @@
  * A part is worth handing over from some 50 us on.
  */
 
-#include "analysis/model/status.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,10 +43,11 @@ unsigned lac_crew_helpers(unsigned most);
  * Start helpers; fewer than asked for where the system refuses.
  *
  * @param enter_context passed to `enter`
- * @return LAC_OK, also without any helper; LAC_ERR_NOMEM
+ * @return true, also without any helper; false: out of memory
  */
-LAC_MUST_USE enum lac_status lac_crew_create(unsigned helper_count, lac_crew_enter enter,
-                                             void *enter_context, struct lac_crew **ret_crew);
+__attribute__((warn_unused_result)) bool lac_crew_create(unsigned helper_count,
+                                                         lac_crew_enter enter, void *enter_context,
+                                                         struct lac_crew **ret_crew);
 
 /** Ends and joins the helpers; no job may be under way. NULL is ignored. */
 void lac_crew_destroy(struct lac_crew *crew);

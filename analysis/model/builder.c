@@ -41,6 +41,12 @@ enum lac_status lac_builder_create(struct lac_builder **ret_builder)
     return LAC_OK;
 }
 
+void lac_builder_use_crew(struct lac_builder *builder, struct lac_crew *crew)
+{
+    assert(builder != NULL);
+    builder->crew = crew;
+}
+
 void lac_builder_destroy(struct lac_builder *builder)
 {
     if (builder == NULL) {

@@ -17,6 +17,8 @@
 
 struct lac_builder;
 
+struct lac_crew;
+
 /** One slice to append. Zero-initialize, then set; link is found by finish(). */
 struct lac_slice_in {
     int64_t start_ns; /**< absolute */
@@ -32,6 +34,9 @@ struct lac_slice_in {
 
 /** @return LAC_OK or LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_builder_create(struct lac_builder **ret_builder);
+
+/** Have helpers for lac_builder_finish(), borrowed until it returns; what comes out is the same. */
+void lac_builder_use_crew(struct lac_builder *builder, struct lac_crew *crew);
 
 /** Free an unfinished builder. NULL is allowed. */
 void lac_builder_destroy(struct lac_builder *builder);

@@ -3,6 +3,7 @@
 
 /* What builder.c collects and the finish_*.c files work on. Private to analysis/model. */
 
+#include "analysis/crew/crew.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/grow.h"
 
@@ -43,6 +44,7 @@ struct lac_builder {
     struct lac_index track_index;
     struct lac_index config_index;
 
+    struct lac_crew *crew; /**< helps finish(), or NULL */
     bool is_to_demangle;
     bool has_time;
     int64_t first_ns;    /**< smallest time seen; INT64_MAX when none */

@@ -1,5 +1,6 @@
 /* finish(): from the appended rows to a model whose invariants hold. */
 
+#include "analysis/crew/crew.h"
 #include "analysis/demangle/demangle.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/builder_private.h"
@@ -10,6 +11,7 @@
 #include "collector/base/reserve.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,23 +68,29 @@ static bool has_counter_before_other(const struct lac_model *model)
     return false;
 }
 
-static enum lac_status lay_all_lanes(struct lac_model *model)
+/* Tracks get their lanes side by side: each part takes the next one that nobody has. */
+struct lane_laying {
+    struct lac_model *model;
+    uint64_t most; /* slices of a track */
+    atomic_uint next;
+    atomic_uint_fast64_t overflow_count;
+    atomic_bool has_failed;
+};
+
+static void lay_tracks(void *context, uint32_t part)
 {
-    struct lac_slices *slices = &model->slices;
+    struct lane_laying *const laying = context;
+    struct lac_slices *slices = &laying->model->slices;
     struct lac_lane_set set;
     uint64_t overflow_count = 0;
-    uint64_t most = 0;
 
-    for (uint32_t t = 0; t < model->track_count; t++) {
-        const struct lac_track *const track = &model->tracks[t];
-
-        most = track->kind != LAC_TRACK_COUNTER && track->count > most ? track->count : most;
+    (void)part;
+    if (lac_lane_set_init(&set, laying->most) != LAC_OK) {
+        atomic_store(&laying->has_failed, true);
+        return;
     }
-    if (lac_lane_set_init(&set, most) != LAC_OK) {
-        return LAC_ERR_NOMEM;
-    }
-    for (uint32_t t = 0; t < model->track_count; t++) {
-        struct lac_track *track = &model->tracks[t];
+    for (uint32_t t; (t = atomic_fetch_add(&laying->next, 1)) < laying->model->track_count;) {
+        struct lac_track *track = &laying->model->tracks[t];
 
         if (track->kind != LAC_TRACK_COUNTER) {
             uint64_t first = track->first;
@@ -92,9 +100,28 @@ static enum lac_status lay_all_lanes(struct lac_model *model)
                                               slices->lane + first, track->count, &overflow_count);
         }
     }
+    atomic_fetch_add(&laying->overflow_count, overflow_count);
     lac_lane_set_done(&set);
-    if (overflow_count != 0) {
-        lac_model_report(model, LAC_REPORT_INFO, "lanes_exceeded", overflow_count, 0,
+}
+
+static enum lac_status lay_all_lanes(struct lac_model *model, struct lac_crew *crew)
+{
+    struct lane_laying laying = {.model = model};
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *const track = &model->tracks[t];
+
+        if (track->kind != LAC_TRACK_COUNTER && track->count > laying.most) {
+            laying.most = track->count;
+        }
+    }
+    lac_crew_run(crew, lac_crew_size(crew) + 1, lay_tracks, &laying);
+    if (atomic_load(&laying.has_failed)) {
+        return LAC_ERR_NOMEM;
+    }
+    if (atomic_load(&laying.overflow_count) != 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "lanes_exceeded",
+                         atomic_load(&laying.overflow_count), 0,
                          "More than 65536 slices of a track overlap; the rest share one lane.");
     }
     return LAC_OK;
@@ -237,7 +264,7 @@ enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,
         status = add_columns(&model->slices);
     }
     if (status == LAC_OK) {
-        status = lay_all_lanes(model);
+        status = lay_all_lanes(model, builder->crew);
     }
     if (status == LAC_OK) {
         status = lac_finish_bind(model);

@@ -1,5 +1,6 @@
 /* finish(), first part: every column into the order of (track, start, -dur, input). */
 
+#include "analysis/crew/crew.h"
 #include "analysis/model/builder_private.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
@@ -8,6 +9,8 @@
 #include "collector/base/reserve.h"
 
 #include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,34 +93,53 @@ static enum lac_status order_by_track(const struct lac_model *model, const uint3
     return LAC_OK;
 }
 
-/* Sort each track's stretch of `order` by time. */
-static enum lac_status order_by_time(const struct lac_model *model, uint32_t *order)
+/* Tracks are sorted side by side: each part takes the next one that nobody has. */
+struct track_sort {
+    const struct lac_model *model;
+    uint32_t *order;
+    uint64_t largest;
+    atomic_uint next;
+    atomic_bool has_failed;
+};
+
+static void sort_tracks(void *context, uint32_t part)
 {
-    const struct lac_slices *slices = &model->slices;
-    uint64_t largest = 0;
-    uint32_t *scratch;
+    struct track_sort *const sort = context;
+    const struct lac_slices *slices = &sort->model->slices;
+    /* untouched pages cost nothing */
+    uint32_t *scratch = malloc((sort->largest + 1) * sizeof(*scratch));
 
-    for (uint32_t t = 0; t < model->track_count; t++) {
-        const struct lac_track *track = &model->tracks[t];
-
-        if (track->kind != LAC_TRACK_COUNTER && track->count > largest) {
-            largest = track->count;
-        }
-    }
-    scratch = malloc((largest + 1) * sizeof(*scratch)); /* untouched pages cost nothing */
+    (void)part;
     if (scratch == NULL) {
-        return LAC_ERR_NOMEM;
+        atomic_store(&sort->has_failed, true);
+        return;
     }
-    for (uint32_t t = 0; t < model->track_count; t++) {
-        const struct lac_track *track = &model->tracks[t];
+    for (uint32_t t; (t = atomic_fetch_add(&sort->next, 1)) < sort->model->track_count;) {
+        const struct lac_track *track = &sort->model->tracks[t];
 
         if (track->kind != LAC_TRACK_COUNTER) {
-            lac_sort_by_time(order + track->first, scratch, track->count, slices->start_ns,
+            lac_sort_by_time(sort->order + track->first, scratch, track->count, slices->start_ns,
                              slices->dur_ns);
         }
     }
     free(scratch);
-    return LAC_OK;
+}
+
+/* Sort each track's stretch of `order` by time. */
+static enum lac_status order_by_time(const struct lac_model *model, uint32_t *order,
+                                     struct lac_crew *crew)
+{
+    struct track_sort sort = {.model = model, .order = order};
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+
+        if (track->kind != LAC_TRACK_COUNTER && track->count > sort.largest) {
+            sort.largest = track->count;
+        }
+    }
+    lac_crew_run(crew, lac_crew_size(crew) + 1, sort_tracks, &sort);
+    return atomic_load(&sort.has_failed) ? LAC_ERR_NOMEM : LAC_OK;
 }
 
 /* One loop per element size: the compiler then knows it. */
@@ -210,44 +232,79 @@ static bool is_identity(const uint32_t *order, uint64_t count)
     return true;
 }
 
-static enum lac_status permute_each(const struct lac_array_ref *columns, size_t column_count,
-                                    const uint32_t *order, uint64_t kept, struct spare *spare)
+/* Two halves of the columns, side by side. */
+struct permutation {
+    struct lac_slices *slices;
+    const uint32_t *order;
+    uint64_t kept;
+    bool is_ordered; /* nothing moves */
+    uint32_t *track; /* of each slice, no longer needed: room for a column, in the end of links */
+    enum lac_status status[2];
+};
+
+static enum lac_status permute_each(const struct permutation *all,
+                                    const struct lac_array_ref *columns, size_t column_count,
+                                    struct spare *spare)
 {
     enum lac_status status = LAC_OK;
 
-    for (size_t i = 0; i < column_count && status == LAC_OK; i++) {
-        status = permute(columns[i].array, columns[i].element_bytes, order, kept, spare);
+    for (size_t i = 0; i < column_count && status == LAC_OK && !all->is_ordered; i++) {
+        status = permute(columns[i].array, columns[i].element_bytes, all->order, all->kept, spare);
     }
     return status;
 }
 
-/* @param track of each slice, no longer needed: room for a column, and in the end for that of links */
-static enum lac_status permute_all(struct lac_slices *slices, const uint32_t *order, uint64_t kept,
-                                   uint32_t *track)
+static enum lac_status permute_narrow(const struct permutation *all)
 {
-    const struct lac_array_ref narrow[] = {
+    struct lac_slices *const slices = all->slices;
+    const struct lac_array_ref columns[] = {
         LAC_ARRAY_REF(slices->name), LAC_ARRAY_REF(slices->corr),    LAC_ARRAY_REF(slices->detail),
         LAC_ARRAY_REF(slices->args), LAC_ARRAY_REF(slices->arg_num),
     };
-    const struct lac_array_ref others[] = {
+    struct spare spare = {all->track, sizeof(*all->track)};
+    const enum lac_status status = permute_each(all, columns, LAC_COUNT_OF(columns), &spare);
+
+    slices->link = spare.memory;
+    return status;
+}
+
+static enum lac_status permute_others(const struct permutation *all)
+{
+    struct lac_slices *const slices = all->slices;
+    const struct lac_array_ref columns[] = {
         LAC_ARRAY_REF(slices->start_ns),
         LAC_ARRAY_REF(slices->dur_ns),
         LAC_ARRAY_REF(slices->kind),
     };
-    const bool is_ordered = kept == slices->count && kept != 0 && is_identity(order, kept);
-    struct spare spare = {track, sizeof(*track)};
-    enum lac_status status = LAC_OK;
+    struct spare spare = {NULL, 0};
+    const enum lac_status status = permute_each(all, columns, LAC_COUNT_OF(columns), &spare);
 
-    if (!is_ordered) {
-        status = permute_each(narrow, LAC_COUNT_OF(narrow), order, kept, &spare);
-    }
-    slices->link = spare.memory;
-    spare.memory = NULL;
-    if (status == LAC_OK && !is_ordered) {
-        status = permute_each(others, LAC_COUNT_OF(others), order, kept, &spare);
-    }
     free(spare.memory);
     return status;
+}
+
+static void permute_part(void *context, uint32_t part)
+{
+    struct permutation *const all = context;
+
+    all->status[part] = part == 0 ? permute_narrow(all) : permute_others(all);
+}
+
+static enum lac_status permute_all(struct lac_builder *builder, const uint32_t *order,
+                                   uint64_t kept)
+{
+    struct lac_slices *const slices = &builder->model->slices;
+    struct permutation all = {
+        .slices = slices,
+        .order = order,
+        .kept = kept,
+        .is_ordered = kept == slices->count && kept != 0 && is_identity(order, kept),
+        .track = builder->track,
+    };
+
+    builder->track = NULL;
+    lac_crew_run(builder->crew, 2, permute_part, &all);
+    return all.status[0] != LAC_OK ? all.status[0] : all.status[1];
 }
 
 enum lac_status lac_finish_order(struct lac_builder *builder, int64_t t0_ns)
@@ -260,11 +317,10 @@ enum lac_status lac_finish_order(struct lac_builder *builder, int64_t t0_ns)
         order_by_track(model, builder->track, model->slices.count, kept, &order);
 
     if (status == LAC_OK) {
-        status = order_by_time(model, order);
+        status = order_by_time(model, order, builder->crew);
     }
     if (status == LAC_OK) {
-        status = permute_all(&model->slices, order, kept, builder->track);
-        builder->track = NULL;
+        status = permute_all(builder, order, kept);
     }
     free(order);
     if (status != LAC_OK) {

@@ -10,6 +10,7 @@
 #include "collector/base/reserve.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -289,9 +290,11 @@ enum lac_status lac_model_add_counter(struct lac_model *model, const struct lac_
     assert(model != NULL && track != NULL);
     assert((ts_ns != NULL && values != NULL) || sample_count == 0);
     const uint64_t first = model->sample_count;
+    /* a counter for each of many devices: what the last one left behind its own is used */
+    uint64_t ts_capacity = malloc_usable_size(model->sample_ts_ns) / sizeof(*model->sample_ts_ns);
+    uint64_t value_capacity =
+        malloc_usable_size(model->sample_value) / sizeof(*model->sample_value);
     struct lac_track *tracks;
-    int64_t *all_ts_ns;
-    double *all_values;
 
     for (uint64_t i = 0; i < sample_count; i++) {
         if (ts_ns[i] < (i > 0 ? ts_ns[i - 1] : 0) || ts_ns[i] > LAC_TIME_MAX_NS) {
@@ -307,15 +310,12 @@ enum lac_status lac_model_add_counter(struct lac_model *model, const struct lac_
     }
     tracks = realloc(model->tracks, ((size_t)model->track_count + 1) * sizeof(*tracks));
     model->tracks = tracks != NULL ? tracks : model->tracks;
-    all_ts_ns = realloc(model->sample_ts_ns, (first + sample_count + 1) * sizeof(*all_ts_ns));
-    model->sample_ts_ns = all_ts_ns != NULL ? all_ts_ns : model->sample_ts_ns;
-    all_values = realloc(model->sample_value, (first + sample_count + 1) * sizeof(*all_values));
-    model->sample_value = all_values != NULL ? all_values : model->sample_value;
-    if (tracks == NULL || all_ts_ns == NULL || all_values == NULL) {
+    if (tracks == NULL || !LAC_RESERVE(model->sample_ts_ns, ts_capacity, first, sample_count + 1) ||
+        !LAC_RESERVE(model->sample_value, value_capacity, first, sample_count + 1)) {
         return LAC_ERR_NOMEM;
     }
-    memcpy(all_ts_ns + first, ts_ns, sample_count * sizeof(*ts_ns));
-    memcpy(all_values + first, values, sample_count * sizeof(*values));
+    memcpy(model->sample_ts_ns + first, ts_ns, sample_count * sizeof(*ts_ns));
+    memcpy(model->sample_value + first, values, sample_count * sizeof(*values));
     model->sample_count = first + sample_count;
     tracks[model->track_count++] = (struct lac_track){.kind = LAC_TRACK_COUNTER,
                                                       .process = track->process,

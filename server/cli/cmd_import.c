@@ -234,8 +234,7 @@ static enum lac_status convert(struct meter *meter, const struct lac_original_op
     meter->hashing = task;
     lac_import_limits_default(&options.limits);
     (void)mallopt(M_ARENA_MAX, 1); /* one for each helper would keep what it gave back */
-    if (lac_crew_create(lac_crew_helpers(LAC_CONVERT_HELPERS), NULL, NULL, &options.crew) !=
-        LAC_OK) {
+    if (!lac_crew_create(lac_crew_helpers(LAC_CONVERT_HELPERS), NULL, NULL, &options.crew)) {
         options.crew = NULL; /* it takes longer */
     }
     converted = lac_convert(&options, &result, &of_content);

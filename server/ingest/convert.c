@@ -233,6 +233,7 @@ enum lac_status lac_convert(const struct lac_convert_options *options,
                                               .progress = options->progress,
                                               .progress_context = options->progress_context,
                                               .name = options->name,
+                                              .crew = options->crew,
                                               .temporary_dir = options->output_dir};
     enum lac_status status =
         lac_import_file(options->input_path, &import, take_model, &conversion, reterr);

@@ -146,7 +146,7 @@ static bool begin_threads(bool keeps_original, struct threads *threads)
            (!keeps_original || lac_original_task_begin(&original, thread_enters, threads,
                                                        &threads->keeping, NULL) == LAC_OK) &&
            lac_crew_create(lac_crew_helpers(LAC_CONVERT_HELPERS), thread_enters, threads,
-                           &threads->crew) == LAC_OK;
+                           &threads->crew);
 }
 
 static void let_threads_go(struct threads *threads)

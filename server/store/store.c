@@ -349,7 +349,8 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
                                   &store->model_cache);
     }
     if (status == LAC_OK && options->helpers > 0) {
-        status = lac_crew_create(options->helpers, NULL, NULL, &store->crew);
+        status =
+            lac_crew_create(options->helpers, NULL, NULL, &store->crew) ? LAC_OK : LAC_ERR_NOMEM;
     }
     if (status == LAC_OK) {
         status = lac_remote_open(store, options, reterr);

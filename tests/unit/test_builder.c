@@ -1,7 +1,10 @@
+#include "analysis/crew/crew.h"
 #include "analysis/model/builder.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +111,63 @@ START_TEST(slices_are_sorted_by_track_start_longest_first_then_input)
     ck_assert_uint_eq(lac_model_lower_bound(model, a, 101), 3);
     ck_assert_uint_eq(lac_model_lower_bound(model, b, 9999), 6);
     lac_model_destroy(model);
+}
+END_TEST
+
+/** With no helper, and with two. */
+START_TEST(every_column_goes_where_its_slice_goes)
+{
+    enum { SLICES = 4000, TRACKS = 5, NAMES = 7 };
+    struct lac_builder *builder = new_builder();
+    struct lac_crew *crew = NULL;
+    struct lac_model *model;
+    uint32_t tracks[TRACKS];
+    uint32_t names[NAMES];
+    struct lac_slice_in *put = calloc(SLICES, sizeof(*put));
+    bool *is_there = calloc(SLICES, sizeof(*is_there));
+    unsigned random = 1;
+
+    ck_assert(lac_crew_create(2U * (unsigned)_i, NULL, NULL, &crew));
+    lac_builder_use_crew(builder, crew);
+    for (int t = 0; t < TRACKS; t++) {
+        tracks[t] = track(builder, LAC_TRACK_THREAD, (const char *[]){"1", "2", "3", "4", "5"}[t]);
+    }
+    for (int n = 0; n < NAMES; n++) {
+        names[n] = intern(builder, (const char *[]){"a", "b", "c", "d", "e", "f", "g"}[n]);
+    }
+    for (uint32_t i = 0; i < SLICES; i++) {
+        random = random * 1103515245U + 12345U;
+        put[i] = (struct lac_slice_in){.start_ns = (random >> 8) % 1000,
+                                       .dur_ns = (random >> 4) % 50,
+                                       .track = tracks[random / 7 % TRACKS],
+                                       .name = names[i % NAMES],
+                                       .corr = i + 1,
+                                       .detail = LAC_NONE,
+                                       .kind = i % 3 ? LAC_SLICE_OP : LAC_SLICE_RANGE};
+        ck_assert_int_eq(lac_builder_arg_numbers(builder, &put[i].start_ns, 1, &put[i].arg_num),
+                         LAC_OK);
+        ck_assert_int_eq(lac_builder_slice(builder, &put[i]), LAC_OK);
+    }
+    model = finish(builder, 0);
+    ck_assert_uint_eq(model->slices.count, SLICES);
+    for (uint64_t s = 0; s < SLICES; s++) {
+        const uint32_t i = model->slices.corr[s] - 1;
+
+        ck_assert_uint_lt(i, SLICES);
+        ck_assert(!is_there[i]);
+        is_there[i] = true;
+        ck_assert_int_eq(model->slices.start_ns[s], put[i].start_ns - model->info.t0_ns);
+        ck_assert_int_eq(model->slices.dur_ns[s], put[i].dur_ns);
+        ck_assert_uint_eq(model->slices.name[s], put[i].name);
+        ck_assert_uint_eq(model->slices.arg_num[s], put[i].arg_num);
+        ck_assert_uint_eq(model->slices.kind[s], put[i].kind);
+        ck_assert_uint_eq(model->slices.link[s], LAC_NONE);
+        ck_assert_uint_eq(lac_model_track_of(model, s), put[i].track);
+    }
+    lac_model_destroy(model);
+    lac_crew_destroy(crew);
+    free(is_there);
+    free(put);
 }
 END_TEST
 
@@ -406,6 +466,7 @@ int main(void)
 
     tcase_add_test(tests, an_empty_builder_makes_an_empty_valid_model);
     tcase_add_test(tests, slices_are_sorted_by_track_start_longest_first_then_input);
+    tcase_add_loop_test(tests, every_column_goes_where_its_slice_goes, 0, 2);
     tcase_add_test(tests, processes_tracks_devices_and_configs_are_found_again);
     tcase_add_test(tests, kernels_link_to_their_launch_and_the_launch_to_its_first_kernel);
     tcase_add_test(tests, of_several_calls_with_one_id_the_one_that_submits_is_bound);

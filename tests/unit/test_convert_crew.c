@@ -53,7 +53,7 @@ static unsigned char *convert(const char *input, unsigned helpers, size_t *ret_s
     struct lac_error error = {0};
     char stored[160];
     lac_import_limits_default(&options.limits);
-    ck_assert_int_eq(lac_crew_create(helpers, NULL, NULL, &options.crew), LAC_OK);
+    ck_assert(lac_crew_create(helpers, NULL, NULL, &options.crew));
     ck_assert_msg(lac_convert(&options, &result, &error) == LAC_OK, "%s", error.message);
     ck_assert_uint_eq(result.trace_count, 1);
     lac_crew_destroy(options.crew);

@@ -595,6 +595,7 @@ static enum lac_status begin(struct lac_chrome_document *document, struct lac_so
     enum lac_status status = lac_chrome_pass(chrome, lac_builder_create(&chrome->builder));
     if (status == LAC_OK) {
         chrome->model = lac_builder_model(chrome->builder);
+        lac_builder_use_crew(chrome->builder, options->crew);
     }
     if (status == LAC_OK) {
         status = lac_chrome_pairs_create(chrome);

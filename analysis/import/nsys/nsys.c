@@ -139,6 +139,7 @@ static enum lac_status prepare(struct lac_nsys *nsys, const char *name)
     enum lac_status status = lac_nsys_pass(nsys, lac_builder_create(&nsys->builder));
     if (status == LAC_OK) {
         nsys->model = lac_builder_model(nsys->builder);
+        lac_builder_use_crew(nsys->builder, nsys->crew);
         nsys->last_ns = INT64_MIN;
         nsys->model->info.format = LAC_FORMAT_NSYS;
         nsys->model->info.rank = -1;
@@ -183,6 +184,7 @@ static struct lac_nsys *new_importer(const struct lac_import_options *options,
     struct lac_nsys *nsys = calloc(1, sizeof(*nsys));
     if (nsys != NULL) {
         nsys->limits = &options->limits;
+        nsys->crew = options->crew;
         nsys->reterr = reterr;
     }
     return nsys;

@@ -54,6 +54,7 @@ struct lac_nsys {
     struct lac_builder *builder;
     struct lac_model *model; /**< under construction */
     const struct lac_import_limits *limits;
+    struct lac_crew *crew; /**< may be NULL */
     struct lac_error *reterr;
 
     struct lac_nsys_map string_of; /**< StringIds.id -> index */

@@ -33,12 +33,15 @@ typedef bool (*lac_import_progress)(void *context, uint64_t input_bytes_read,
 typedef enum lac_status (*lac_import_sink)(void *context, struct lac_model *model,
                                            struct lac_error *reterr);
 
+struct lac_crew;
+
 struct lac_import_options {
     struct lac_import_limits limits;
     lac_import_progress progress; /**< may be NULL */
     void *progress_context;
     const char *name;          /**< trace name; NULL: from the path */
     bool force_scalar;         /**< tests: no SIMD */
+    struct lac_crew *crew;     /**< helps to order what was read; may be NULL */
     const char *temporary_dir; /**< for spools inside archives; NULL: $TMPDIR, else /tmp */
 };
 

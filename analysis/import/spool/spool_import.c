@@ -484,6 +484,7 @@ static enum lac_status import_rank(struct spool_files *files, uint32_t rank,
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "model");
     }
+    lac_builder_use_crew(builder, options->crew);
     lac_builder_demangle(builder); /* CUPTI has the compiler's names */
     status = fill(files, rank, options, builder, reterr);
     if (status == LAC_OK) {

@@ -27,6 +27,7 @@ enum lac_status lac_profile_open(struct lac_profile *profile, struct lac_source 
     enum lac_status status = lac_builder_create(&profile->builder);
     if (status == LAC_OK) {
         profile->model = lac_builder_model(profile->builder);
+        lac_builder_use_crew(profile->builder, options->crew);
         profile->model->info.format = format;
         profile->model->info.rank = -1;
         profile->model->info.world_size = -1;

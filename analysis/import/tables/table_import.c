@@ -307,6 +307,7 @@ enum lac_status lac_tables_import(struct lac_source *source,
     enum lac_status status = lac_tables_pass(tables, lac_builder_create(&tables->builder));
     if (status == LAC_OK) {
         tables->model = lac_builder_model(tables->builder);
+        lac_builder_use_crew(tables->builder, options->crew);
         tables->model->info.rank = -1;
         tables->model->info.world_size = -1;
         status =
