@@ -39,6 +39,41 @@ static const struct lac_track *track_of(const struct lac_model *model, const cha
     "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":" tid         \
     ",\"ts\":" ts ",\"dur\":" dur ",\"args\":{" args "}}"
 
+START_TEST(keys_are_known_by_their_whole_text)
+{
+    static const char *const varies[] = {"batch",
+                                         "Bytes",
+                                         "Ev Idx",
+                                         "cpu_ns",
+                                         "Python id",
+                                         "correlation",
+                                         "External id",
+                                         "external id",
+                                         "Sequence number",
+                                         "Total Allocated",
+                                         "Python module id",
+                                         "Python parent id",
+                                         "Record function id",
+                                         "wait_on_cuda_event_id"};
+    static const char *const repeats[] = {
+        "cbid",          "device",        "stream",
+        "Device",        "context",       "warps per SM",
+        "blocks per SM", "shared memory", "est. achieved occupancy %"};
+    static const char unknown[] = "correlatiom Bytez device and more than all";
+    for (size_t i = 0; i < LAC_COUNT_OF(varies); i++) {
+        ck_assert_int_eq(lac_chrome_key_class((const uint8_t *)varies[i], strlen(varies[i])),
+                         LAC_KEY_VARIES);
+    }
+    for (size_t i = 0; i < LAC_COUNT_OF(repeats); i++) {
+        ck_assert_int_eq(lac_chrome_key_class((const uint8_t *)repeats[i], strlen(repeats[i])),
+                         LAC_KEY_REPEATS);
+    }
+    for (size_t length = 0; length < sizeof(unknown); length++) {
+        ck_assert_int_eq(lac_chrome_key_class((const uint8_t *)unknown, length), LAC_KEY_BY_LENGTH);
+    }
+}
+END_TEST
+
 START_TEST(kineto_categories_of_2021_and_of_today_are_the_same_kinds)
 {
     static const char *const cats[][12] = {
@@ -593,6 +628,7 @@ int main(void)
     Suite *suite = suite_create("chrome");
     TCase *tcase = tcase_create("all");
 
+    tcase_add_test(tcase, keys_are_known_by_their_whole_text);
     tcase_add_test(tcase, kineto_categories_of_2021_and_of_today_are_the_same_kinds);
     tcase_add_test(tcase, a_launch_is_bound_to_its_kernel_and_configuration);
     tcase_add_test(tcase, a_node_of_a_graph_keeps_all_bits_and_its_module);

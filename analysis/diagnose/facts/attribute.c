@@ -192,12 +192,10 @@ static bool waits_for_stream(const struct lac_model *model, const struct lac_hos
                              const struct lac_gap *gap, int64_t launched_ns)
 {
     enum { LOOK_BACK_NS = 200000 };
-    bool is_same_stream =
-        gap->opened_by != LAC_NONE &&
-        lac_model_track_of(model, gap->ended_by) == lac_model_track_of(model, gap->opened_by);
     uint64_t wait = lac_spans_first_after(&host->waits_event, launched_ns - LOOK_BACK_NS);
-    return !is_same_stream && wait < host->waits_event.count &&
-           host->waits_event.at[wait].start_ns <= launched_ns;
+    return wait < host->waits_event.count && host->waits_event.at[wait].start_ns <= launched_ns &&
+           (gap->opened_by == LAC_NONE ||
+            lac_model_track_of(model, gap->ended_by) != lac_model_track_of(model, gap->opened_by));
 }
 
 /** Paint what is left after the launch of what ended the gap. */

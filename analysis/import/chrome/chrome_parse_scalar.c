@@ -72,8 +72,18 @@ enum lac_key_class lac_chrome_key_class(const uint8_t *key, size_t size_bytes)
         {21, LAC_KEY_VARIES, "wait_on_cuda_event_id"},
         {25, LAC_KEY_REPEATS, "est. achieved occupancy %"},
     };
-    for (size_t i = 0; i < LAC_COUNT_OF(keys); i++) {
-        if (keys[i].length == size_bytes && memcmp(keys[i].text, key, size_bytes) == 0) {
+    enum { LONGEST = 25 };
+    /* by length: the place of the first such key, from 1 on */
+    static const uint8_t first[LONGEST + 1] = {
+        [4] = 1,   [5] = 2,   [6] = 4,   [7] = 9,   [9] = 10,  [11] = 11, [12] = 14,
+        [13] = 15, [15] = 17, [16] = 19, [18] = 21, [21] = 22, [25] = 23,
+    };
+    if (size_bytes > LONGEST || first[size_bytes] == 0) {
+        return LAC_KEY_BY_LENGTH;
+    }
+    for (size_t i = first[size_bytes] - 1U; i < LAC_COUNT_OF(keys) && keys[i].length == size_bytes;
+         i++) {
+        if ((uint8_t)keys[i].text[0] == key[0] && memcmp(keys[i].text, key, size_bytes) == 0) {
             return (enum lac_key_class)keys[i].class;
         }
     }
