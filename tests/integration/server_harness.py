@@ -83,7 +83,11 @@ class Server:
         self.flags = flags
         self.log_path = log or os.path.join(self.data, "..", os.path.basename(self.data) + ".log")
         self.process = None
-        self.start()
+        try:
+            self.start()
+        except RuntimeError:
+            self.remove()
+            raise
 
     def start(self, listen="127.0.0.1:0"):
         self.launch(listen)
@@ -180,13 +184,16 @@ class Server:
         with open(self.log_path, errors="replace") as file:
             return file.read()
 
+    def remove(self):
+        os.unlink(self.log_path)
+        if self.own_data:
+            shutil.rmtree(self.data, ignore_errors=True)
+
     def close(self):
         if self.process.poll() is None:
             self.kill()
         log = self.log_text()
-        os.unlink(self.log_path)
-        if self.own_data:
-            shutil.rmtree(self.data, ignore_errors=True)
+        self.remove()
         found = re.search(r"(ERROR: AddressSanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion)[\s\S]{0,3000}", log)
         if found:
             raise AssertionError("the server's log has: " + found.group(0))

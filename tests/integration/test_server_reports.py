@@ -51,6 +51,7 @@ class Reports(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         assert cls.server.terminate() == 0
+        cls.server.close()
 
     def call(self, method, path, body=None, status=200, **kwargs):
         reply = self.server.request(method, path if path.startswith("/s/") else "/api/v1" + path,
