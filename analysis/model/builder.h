@@ -122,7 +122,7 @@ LAC_MUST_USE enum lac_status lac_builder_flow(struct lac_builder *builder, char 
  * @param ret_model on LAC_OK the model, which the caller destroys; the builder is then gone
  * @return LAC_OK, LAC_ERR_NOMEM. On failure the caller still owns the builder: destroy it.
  *
- * Cost: O(n) when tracks come in order of time, O(n log n) otherwise; 12 bytes per slice in
+ * Cost: O(n) when tracks come in order of time, O(n log n) otherwise; 13 bytes per slice in
  * addition to the columns while it runs.
  */
 LAC_MUST_USE enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,

@@ -74,10 +74,9 @@ struct lane_laying {
     uint64_t most; /* slices of a track */
     atomic_uint next;
     atomic_uint_fast64_t overflow_count;
-    atomic_bool has_failed;
 };
 
-static void lay_tracks(void *context, uint32_t part)
+static void lay_lanes(void *context, uint32_t part)
 {
     struct lane_laying *const laying = context;
     struct lac_slices *slices = &laying->model->slices;
@@ -86,8 +85,7 @@ static void lay_tracks(void *context, uint32_t part)
 
     (void)part;
     if (lac_lane_set_init(&set, laying->most) != LAC_OK) {
-        atomic_store(&laying->has_failed, true);
-        return;
+        return; /* the others take its tracks */
     }
     for (uint32_t t; (t = atomic_fetch_add(&laying->next, 1)) < laying->model->track_count;) {
         struct lac_track *track = &laying->model->tracks[t];
@@ -115,8 +113,8 @@ static enum lac_status lay_all_lanes(struct lac_model *model, struct lac_crew *c
             laying.most = track->count;
         }
     }
-    lac_crew_run(crew, lac_crew_size(crew) + 1, lay_tracks, &laying);
-    if (atomic_load(&laying.has_failed)) {
+    lac_crew_run(crew, lac_crew_size(crew) + 1, lay_lanes, &laying);
+    if (atomic_load(&laying.next) < model->track_count) {
         return LAC_ERR_NOMEM;
     }
     if (atomic_load(&laying.overflow_count) != 0) {
@@ -226,8 +224,8 @@ static void set_duration(struct lac_builder *builder, int64_t t0_ns)
     model->info.duration_ns = duration_ns;
 }
 
-/* Columns that only finish() fills; ordering has room for that of links where there are slices. One
- * entry more than needed: malloc(0) may be NULL. */
+/* Columns that only finish() fills. The link column is left over from ordering when there are slices.
+ * One entry more than needed: malloc(0) may be NULL. */
 static enum lac_status add_columns(struct lac_slices *slices)
 {
     const size_t lane_bytes = (slices->count + 1) * sizeof(*slices->lane);

@@ -99,7 +99,6 @@ struct track_sort {
     uint32_t *order;
     uint64_t largest;
     atomic_uint next;
-    atomic_bool has_failed;
 };
 
 static void sort_tracks(void *context, uint32_t part)
@@ -111,8 +110,7 @@ static void sort_tracks(void *context, uint32_t part)
 
     (void)part;
     if (scratch == NULL) {
-        atomic_store(&sort->has_failed, true);
-        return;
+        return; /* the others take its tracks */
     }
     for (uint32_t t; (t = atomic_fetch_add(&sort->next, 1)) < sort->model->track_count;) {
         const struct lac_track *track = &sort->model->tracks[t];
@@ -139,7 +137,7 @@ static enum lac_status order_by_time(const struct lac_model *model, uint32_t *or
         }
     }
     lac_crew_run(crew, lac_crew_size(crew) + 1, sort_tracks, &sort);
-    return atomic_load(&sort.has_failed) ? LAC_ERR_NOMEM : LAC_OK;
+    return atomic_load(&sort.next) < model->track_count ? LAC_ERR_NOMEM : LAC_OK;
 }
 
 /* One loop per element size: the compiler then knows it. */
@@ -254,7 +252,7 @@ static enum lac_status permute_each(const struct permutation *all,
     return status;
 }
 
-static enum lac_status permute_narrow(const struct permutation *all)
+static enum lac_status permute_ids(const struct permutation *all)
 {
     struct lac_slices *const slices = all->slices;
     const struct lac_array_ref columns[] = {
@@ -264,11 +262,12 @@ static enum lac_status permute_narrow(const struct permutation *all)
     struct spare spare = {all->track, sizeof(*all->track)};
     const enum lac_status status = permute_each(all, columns, LAC_COUNT_OF(columns), &spare);
 
+    assert(spare.memory == NULL || spare.element_bytes == sizeof(*slices->link));
     slices->link = spare.memory;
     return status;
 }
 
-static enum lac_status permute_others(const struct permutation *all)
+static enum lac_status permute_times_and_kinds(const struct permutation *all)
 {
     struct lac_slices *const slices = all->slices;
     const struct lac_array_ref columns[] = {
@@ -287,7 +286,7 @@ static void permute_part(void *context, uint32_t part)
 {
     struct permutation *const all = context;
 
-    all->status[part] = part == 0 ? permute_narrow(all) : permute_others(all);
+    all->status[part] = part == 0 ? permute_ids(all) : permute_times_and_kinds(all);
 }
 
 static enum lac_status permute_all(struct lac_builder *builder, const uint32_t *order,

@@ -10,7 +10,6 @@
 #include "collector/base/reserve.h"
 
 #include <assert.h>
-#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,10 +289,8 @@ enum lac_status lac_model_add_counter(struct lac_model *model, const struct lac_
     assert(model != NULL && track != NULL);
     assert((ts_ns != NULL && values != NULL) || sample_count == 0);
     const uint64_t first = model->sample_count;
-    /* a counter for each of many devices: what the last one left behind its own is used */
-    uint64_t ts_capacity = malloc_usable_size(model->sample_ts_ns) / sizeof(*model->sample_ts_ns);
-    uint64_t value_capacity =
-        malloc_usable_size(model->sample_value) / sizeof(*model->sample_value);
+    uint64_t ts_capacity = model->sample_capacity;
+    uint64_t value_capacity = model->sample_capacity;
     struct lac_track *tracks;
 
     for (uint64_t i = 0; i < sample_count; i++) {
@@ -314,6 +311,7 @@ enum lac_status lac_model_add_counter(struct lac_model *model, const struct lac_
         !LAC_RESERVE(model->sample_value, value_capacity, first, sample_count + 1)) {
         return LAC_ERR_NOMEM;
     }
+    model->sample_capacity = ts_capacity;
     memcpy(model->sample_ts_ns + first, ts_ns, sample_count * sizeof(*ts_ns));
     memcpy(model->sample_value + first, values, sample_count * sizeof(*values));
     model->sample_count = first + sample_count;

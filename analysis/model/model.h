@@ -266,6 +266,7 @@ struct lac_model {
     int64_t *sample_ts_ns; /**< counter samples, contiguous per counter track, ascending */
     double *sample_value;
     uint64_t sample_count;
+    uint64_t sample_capacity; /**< for lac_model_add_counter(): room in both; 0: not known */
 
     struct lac_flow *flows; /**< ascending src */
     uint64_t flow_count;

@@ -69,24 +69,21 @@ static void pack_compare(const struct lac_model *model, const struct lac_analysi
 
 static void keep_flame(struct kept *kept, unsigned metric, bool is_by_python)
 {
-    const struct lac_flame_document by_op = {
-        .metric = (enum lac_flame_metric)metric,
-        .by = LAC_FLAME_BY_OP,
-        .text = &kept->flames[metric],
-        .text_python = kept->has_python ? NULL : &kept->python_flames[metric],
-        .rows = metric == LAC_FLAME_GPU ? &kept->rows : NULL,
-    };
-    const struct lac_flame_document by_python = {
-        .metric = (enum lac_flame_metric)metric,
-        .by = LAC_FLAME_BY_PYTHON,
-        .text = &kept->python_flames[metric],
-    };
+    struct lac_flame_document document = {.metric = (enum lac_flame_metric)metric};
 
-    if (!is_by_python) {
-        lac_flame_document(kept->model, &by_op);
-    } else if (kept->has_python) {
-        lac_flame_document(kept->model, &by_python);
+    if (is_by_python && !kept->has_python) {
+        return; /* made with the one by operator */
     }
+    if (is_by_python) {
+        document.by = LAC_FLAME_BY_PYTHON;
+        document.text = &kept->python_flames[metric];
+    } else {
+        document.by = LAC_FLAME_BY_OP;
+        document.text = &kept->flames[metric];
+        document.text_python = kept->has_python ? NULL : &kept->python_flames[metric];
+        document.rows = metric == LAC_FLAME_GPU ? &kept->rows : NULL;
+    }
+    lac_flame_document(kept->model, &document);
 }
 
 /** One of the things to keep, those that take longest first. */

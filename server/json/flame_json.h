@@ -37,7 +37,7 @@ struct lac_flame_rows {
     size_t size_bytes;
 };
 
-/** What a graph by Python has and one by operator has not: functions, or samples of stacks. */
+/** Whether a graph by Python differs from one by operator: the trace has Python functions or stack samples. */
 bool lac_flame_has_python(const struct lac_model *model);
 
 /** A graph that is kept with a large trace; all of it belongs to the caller. */

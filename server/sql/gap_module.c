@@ -431,7 +431,7 @@ static int put_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_rowid)
     return SQLITE_OK;
 }
 
-static const sqlite3_module gap_module = LAC_SQL_MODULE_ROWS(lac_sql_connect, lac_sql_disconnect);
+static const sqlite3_module gap_module = LAC_SQL_MODULE(lac_sql_connect, lac_sql_disconnect);
 
 const struct lac_sql_table lac_sql_gap_table = {
     .name = "gaps",

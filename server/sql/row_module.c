@@ -151,4 +151,4 @@ static int put_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_rowid)
     return SQLITE_OK;
 }
 
-const sqlite3_module lac_sql_row_module = LAC_SQL_MODULE_ROWS(lac_sql_connect, lac_sql_disconnect);
+const sqlite3_module lac_sql_row_module = LAC_SQL_MODULE(lac_sql_connect, lac_sql_disconnect);

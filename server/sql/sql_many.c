@@ -299,7 +299,7 @@ static int put_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *ret_rowid)
     return code;
 }
 
-static const sqlite3_module many_rows = LAC_SQL_MODULE_ROWS(connect_many, disconnect_many);
+static const sqlite3_module many_rows = LAC_SQL_MODULE(connect_many, disconnect_many);
 
 int lac_sql_register_many(sqlite3 *db, struct lac_sql_many *many)
 {

@@ -57,7 +57,7 @@ int lac_sql_connect(sqlite3 *db, void *context, int argc, const char *const *arg
 int lac_sql_disconnect(sqlite3_vtab *vtab);
 
 /** The rows of a sqlite3_module whose functions have these names in its file; each is read only. */
-#define LAC_SQL_MODULE_ROWS(connect_table, disconnect_table)                                       \
+#define LAC_SQL_MODULE(connect_table, disconnect_table)                                            \
     {                                                                                              \
         .iVersion = 1, .xConnect = (connect_table), .xBestIndex = best_index,                      \
         .xDisconnect = (disconnect_table), .xDestroy = (disconnect_table), .xOpen = open_cursor,   \

@@ -56,12 +56,14 @@ static uint64_t count_launches(const struct lac_facts *facts, bool *has_any)
     uint64_t count = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
-        const uint64_t before = count;
+        uint64_t of_track = 0;
         for (uint64_t s = track->first;
-             track->kind == LAC_TRACK_STREAM && s < track->first + track->count; s++) {
-            count += launch_of_host(facts, s) != LAC_NONE;
+             (facts->track_flags[t] & LAC_TRACK_HAS_GPU) != 0 && s < track->first + track->count;
+             s++) {
+            of_track += launch_of_host(facts, s) != LAC_NONE;
         }
-        has_any[t] = count > before;
+        has_any[t] = of_track > 0;
+        count += track->kind == LAC_TRACK_STREAM ? of_track : 0;
     }
     return count;
 }
@@ -139,9 +141,7 @@ enum lac_status lac_held_launches_collect(const struct lac_facts *facts, struct 
     enum lac_status status = LAC_OK;
     if (count >= LAUNCHES_MIN) {
         status = measure_own(facts, has_any, count, &own_ns);
-    }
-    if (!status && count >= LAUNCHES_MIN) {
-        status = add_held(facts, has_any, own_ns, held);
+        status = status ? status : add_held(facts, has_any, own_ns, held);
         lac_spans_normalize(held, 0);
     }
     free(has_any);

@@ -32,7 +32,7 @@ struct lac_operations {
 LAC_MUST_USE enum lac_status lac_operations_init(struct lac_operations *operations,
                                                  const struct lac_facts *facts, int64_t device_id);
 /** The same over streams of all devices, by other times than their starts.
- *  @param is_walked of each track: without an operation that has a place it need not be looked at */
+ *  @param is_walked whether each recorded track may hold an operation with a place; NULL: any may */
 LAC_MUST_USE enum lac_status lac_operations_init_by(struct lac_operations *operations,
                                                     const struct lac_facts *facts,
                                                     lac_place_of *place_of, const bool *is_walked);

@@ -36,7 +36,7 @@ struct lac_db_driver {
 };
 
 /** A driver whose functions have these names in its file. */
-#define LAC_DB_DRIVER_ROWS                                                                         \
+#define LAC_DB_DRIVER                                                                              \
     {                                                                                              \
         .close = close_database, .run = run, .begin = begin, .commit = commit,                     \
         .rollback = roll_back, .changes = changes, .data_version = data_version,                   \

@@ -532,7 +532,7 @@ static size_t column_bytes(struct lac_statement *base, int column)
     return value != NULL ? strlen(value) : 0;
 }
 
-static const struct lac_db_driver driver = LAC_DB_DRIVER_ROWS;
+static const struct lac_db_driver driver = LAC_DB_DRIVER;
 
 static enum lac_status prepare(struct lac_db *base, const char *sql,
                                struct lac_statement **ret_statement, struct lac_error *reterr)

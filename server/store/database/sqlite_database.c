@@ -162,7 +162,7 @@ static size_t column_bytes(struct lac_statement *statement, int column)
     return (size_t)sqlite3_column_bytes(inner(statement), column);
 }
 
-static const struct lac_db_driver driver = LAC_DB_DRIVER_ROWS;
+static const struct lac_db_driver driver = LAC_DB_DRIVER;
 
 static enum lac_status prepare(struct lac_db *db, const char *sql,
                                struct lac_statement **ret_statement, struct lac_error *reterr)

@@ -26,9 +26,12 @@ export function SliceMenu(props: {model: TimelineModel; navigator: Navigator}): 
   const close = (): void => (model.menu.value = undefined);
   const act = (command: Command): void => {
     close();
-    const run = (): void => navigator.run(command);
-    if (command === 'fit') navigator.withSelected(span => navigator.zoomTo(span), run);
-    else run();
+    if (command !== 'fit') navigator.run(command);
+    else
+      navigator.withSelected(
+        span => navigator.zoomTo(span),
+        () => undefined,
+      );
   };
   const onKey = (event: KeyboardEvent): void => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;

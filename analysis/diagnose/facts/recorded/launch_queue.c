@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char said[] = "work launched, not begun";
+static const char counter_name[] = "work launched, not begun";
 
 enum { DEVICES_MAX = 64 };
 
@@ -41,7 +41,7 @@ static bool has_counter(const struct lac_model *model)
 {
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         if (model->tracks[t].kind == LAC_TRACK_COUNTER &&
-            strstr(lac_model_str(model, model->tracks[t].name), said) != NULL) {
+            strstr(lac_model_str(model, model->tracks[t].name), counter_name) != NULL) {
             return true;
         }
     }
@@ -88,7 +88,7 @@ static void collect(const struct lac_model *model, struct queue *queue)
     }
 }
 
-/** Behind the last of the times that ascend from `first` on. */
+/** One past the ascending run that begins at `first`. */
 static uint64_t end_of_run(const int64_t *times_ns, uint64_t first, uint64_t count)
 {
     uint64_t end = first;
@@ -99,7 +99,7 @@ static uint64_t end_of_run(const int64_t *times_ns, uint64_t first, uint64_t cou
     return end;
 }
 
-/** [first, middle) and [middle, end) of `from` ascend; so does what `to` gets of both. */
+/** Merge two ascending runs of `from`, [first, middle) and [middle, end), into `to`. */
 static void merge(const int64_t *from, uint64_t first, uint64_t middle, uint64_t end, int64_t *to)
 {
     uint64_t a = first;
@@ -204,7 +204,7 @@ static enum lac_status append(struct lac_model *model, struct queue *queue, uint
     if (!status) {
         char name[96];
         const int length =
-            snprintf(name, sizeof(name), "GPU %lld: %s", (long long)queue->device, said);
+            snprintf(name, sizeof(name), "GPU %lld: %s", (long long)queue->device, counter_name);
 
         status = lac_strings_intern(&model->strings, name, (size_t)length, &track.name);
     }
