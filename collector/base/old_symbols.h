@@ -21,6 +21,7 @@ LAC_OLD(pthread_create);
 LAC_OLD_2_3_3(pthread_condattr_setclock);
 LAC_OLD(pthread_join);
 LAC_OLD(pthread_key_create);
+LAC_OLD(pthread_mutex_trylock);
 LAC_OLD(pthread_once);
 LAC_OLD(pthread_setspecific);
 LAC_OLD(pthread_sigmask);

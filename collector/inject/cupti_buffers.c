@@ -315,3 +315,10 @@ int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t
     }
     return cupti.register_buffers(on_requested, on_completed);
 }
+
+void lac_cupti_buffers_forget(void)
+{
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+    mutex = fresh;
+}

@@ -260,6 +260,10 @@ static void obey_launcher(void)
         return;
     }
     (void)pthread_mutex_lock(&session_mutex);
+    if (flusher_stop) { /* the process ends: what is called then may have been destroyed */
+        (void)pthread_mutex_unlock(&session_mutex);
+        return;
+    }
     if (wish == LAC_SPOOL_STOP) {
         LAC_DEBUG(CUPTI, 1, "the launcher ends the recording");
         has_ended = true;
@@ -292,14 +296,24 @@ static void watch_clock(void)
     }
 }
 
+/* The job's signals are the job's: a thread of ours begins with all of them blocked. */
+static bool begin_thread(pthread_t *ret_thread, void *(*run)(void *))
+{
+    sigset_t all;
+    sigset_t before;
+    bool has_begun;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_begun = pthread_create(ret_thread, NULL, run, NULL) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return has_begun;
+}
+
 /* What a killed process loses: the last second, and buffers with an operation in progress. */
 static void *flush_now_and_then(void *unused)
 {
-    sigset_t all;
-
     (void)unused;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, NULL); /* the job's signals are the job's */
     while (!flusher_stop && !has_ended) {
         const struct timespec pause = {.tv_nsec = WATCH_EVERY_MS * 1000000L};
 
@@ -351,20 +365,32 @@ static void *flush_last(void *unused)
  * the limit. */
 static void at_exit(void)
 {
+    const struct timespec pause = {.tv_nsec = 1000000};
     pthread_t thread;
+    int waited_ms = 0;
 
-    if (session_epoch != *lac_epoch_page || !is_active) {
+    if (session_epoch != *lac_epoch_page) {
         return;
     }
     flusher_stop = 1;
-    if (pthread_create(&thread, NULL, flush_last, NULL) != 0) {
-        (void)flush_last(NULL); /* without the limit: better than without the records */
-    }
-    for (int waited_ms = 0; !flush_done && waited_ms < FLUSH_AT_EXIT_MS; waited_ms++) {
-        const struct timespec pause = {.tv_nsec = 1000000};
-
+    while (pthread_mutex_trylock(&session_mutex) != 0) {
+        if (waited_ms++ >= FLUSH_AT_EXIT_MS) {
+            tell_losses();
+            return; /* whoever has it is in CUPTI, and does not come back */
+        }
         (void)nanosleep(&pause, NULL);
     }
+    if (!is_active) {
+        (void)pthread_mutex_unlock(&session_mutex);
+        return;
+    }
+    if (!begin_thread(&thread, flush_last)) {
+        (void)flush_last(NULL); /* without the limit: better than without the records */
+    }
+    for (; !flush_done && waited_ms < FLUSH_AT_EXIT_MS; waited_ms++) {
+        (void)nanosleep(&pause, NULL);
+    }
+    (void)pthread_mutex_unlock(&session_mutex);
     tell_losses();
     LAC_DEBUG(CUPTI, 1, "at exit: %s",
               flush_done ? "all buffers came back" : "CUPTI did not return its buffers in 2 s");
@@ -526,7 +552,7 @@ static void start(void)
     }
     is_active = true;
     was_active = true;
-    (void)pthread_create(&flusher, NULL, flush_now_and_then, NULL);
+    (void)begin_thread(&flusher, flush_now_and_then);
     (void)atexit(at_exit);
 }
 
@@ -553,6 +579,13 @@ void lac_gpu_yield(bool yield, const char *to)
         }
     }
     (void)pthread_mutex_unlock(&session_mutex);
+}
+
+void lac_gpu_session_forget(void)
+{
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+    session_mutex = fresh;
 }
 
 bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *ret_number)

@@ -48,6 +48,7 @@ void lac_cupti_note_result(const struct cupti_functions *functions, const char *
 
 /** Leave CUPTI to another profiler, given by name, and resume when it is done. Any thread. */
 void lac_gpu_yield(bool yield, const char *to);
+void lac_gpu_session_forget(void); /**< in a forked child: locks that the parent's threads held */
 
 /**
  * The number that GPU records give a stream (CUstream, cudaStream_t), and the device that the
@@ -80,6 +81,7 @@ uint64_t lac_cupti_buffers_unread(void);
 void lac_cupti_buffers_give_back(void);
 /** How many buffers with records came back so far. */
 uint64_t lac_cupti_buffers_completed(void);
+void lac_cupti_buffers_forget(void); /**< in a forked child */
 
 enum { LAC_CUPTI_WAIT_MS = 10 /* between two looks */ };
 
@@ -127,6 +129,7 @@ uint64_t lac_gpu_writer_untimed(void);
 enum lac_spool_stop lac_gpu_watch_pause(void);
 /** Whether what began at that time of CLOCK_MONOTONIC is to be recorded. */
 bool lac_gpu_was_recording(uint64_t monotonic_ns);
+void lac_gpu_pauses_forget(void); /**< in a forked child */
 
 /** Let the launcher see how far the recording came; after the settings that say why. */
 void lac_gpu_tell_state(enum lac_gpu_state state);

@@ -69,3 +69,10 @@ bool lac_gpu_was_recording(uint64_t monotonic_ns)
     (void)pthread_mutex_unlock(&mutex);
     return was;
 }
+
+void lac_gpu_pauses_forget(void)
+{
+    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+
+    mutex = fresh;
+}

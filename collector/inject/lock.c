@@ -69,6 +69,9 @@ static void start_afresh(void)
     lac_spool_forget();
     lac_names_reset();
     lac_gpu_writer_forget();
+    lac_gpu_pauses_forget();
+    lac_cupti_buffers_forget();
+    lac_gpu_session_forget();
     lac_self = NULL; /* the parent's segment is not mapped here (MADV_DONTFORK) */
     *lac_epoch_page = forks_seen + 1;
     LAC_DEBUG(PROCESS, 2, "forked by %d, fork %u since exec", (int)getppid(), forks_seen);

@@ -75,6 +75,8 @@ def start_thread(function):
     except BaseException:
         _lacuna.thread_ends()
         raise
+    finally:
+        _lacuna.thread_started()
 
 
 def _run(function):

@@ -38,6 +38,19 @@ def patch(name, module):
         _trial.patch(name, module)
 
 
+_failed = set()
+
+
+def _safely(function, *arguments):
+    """Ours, called beside what the job called: its errors are not the job's."""
+    try:
+        function(*arguments)
+    except Exception:
+        if function not in _failed:
+            _failed.add(function)
+            setting(f"hook.missing={function.__name__}")
+
+
 # ---- the step
 
 def _never():
@@ -156,7 +169,7 @@ def _patch_step(kind):
         finally:
             span.close()
             here.in_step = False
-            _step_ended(self, sys._getframe(1))
+            _safely(_step_ended, self, sys._getframe(1))
 
     step._lacuna = True
     kind.step = step
@@ -198,11 +211,7 @@ def _step_ended(optimizer, frame):
     if _stepping is None or _stepping() is None:
         _stepping = weakref.ref(optimizer)
     if _stepping() is optimizer:
-        count_step()
-        _after_first_step()
-        _head_begins(frame)
-        if _trial is not None:
-            _trial.step_ended()
+        _count(frame)
 
 
 _is_counted = False  # by a framework
@@ -215,20 +224,22 @@ def framework_counts():
 
 
 def framework_step_ended(frame):
-    count_step()
-    _after_first_step()
-    _head_begins(frame)
-    if _trial is not None:
-        _trial.step_ended()
+    _safely(_count, frame)
 
 
 def iteration_ended():
     """Of an engine for inference: a step where nothing trains."""
     if _stepping is None and not _is_counted:
-        count_step()
-        _after_first_step()
-        if _trial is not None:
-            _trial.step_ended()
+        _safely(_count)
+
+
+def _count(frame=None):
+    count_step()
+    _after_first_step()
+    if frame is not None:
+        _head_begins(frame)
+    if _trial is not None:
+        _trial.step_ended()
 
 
 # ---- forward: the outermost call of a module
@@ -420,7 +431,7 @@ def _before(holder, attribute, action):
 
     @functools.wraps(original)
     def wrapper(self, *args, **kwargs):
-        action(self)
+        _safely(action, self)
         return original(self, *args, **kwargs)
 
     setattr(holder, attribute, wrapper)
@@ -434,7 +445,7 @@ def _after(holder, attribute, action):
         try:
             return original(self, *args, **kwargs)
         finally:
-            action(self)
+            _safely(action, self)
 
     setattr(holder, attribute, wrapper)
 

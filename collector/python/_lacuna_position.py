@@ -8,6 +8,7 @@ training loop itself calls. The one that takes longest is the loader. A class is
 its code is watched: from Python 3.12 on by sys.monitoring, which costs two calls per batch; before, by a profile function in C
 between the end of a step and the next value, until that costs the job too many calls.
 """
+import atexit
 import functools
 import os
 import sys
@@ -19,6 +20,7 @@ import _lacuna
 HEADS = frozenset((2, 3, 4, 20, 100, 1000))  # steps after which the head is watched
 FOUND_AFTER = 2                              # heads with the same candidate
 EVENTS_MAX = 100_000                         # of the profile function in Python, per head
+HEAD_MAX_S = 5.0                             # after the last step comes no batch: the job shall not be watched for good
 CALL_S = 30e-9                               # cost of looking at a call from C
 COST_SHARE = 0.01                            # largest share of its time that looking at a generator may take
 TOO_MANY = "the loader makes too many calls"
@@ -33,9 +35,11 @@ is_decided = False  # a loader is known, by name or by position
 
 
 class _Look:
-    """The profile function of one head."""
+    """The profile function of one head. What it calls is bound here: at the end of the interpreter a module has lost its names."""
 
     def __init__(self, frame):
+        self.now = time.perf_counter
+        self.until = self.now() + HEAD_MAX_S
         self.callers = set()
         while frame is not None:
             self.callers.add(id(frame))
@@ -46,17 +50,26 @@ class _Look:
         self.events_before = 0
         self.took = {}
 
-    def __call__(self, frame, event, argument):
-        self.events += 1
-        if self.events > EVENTS_MAX:
-            sys.setprofile(None)
-            _give_up(TOO_MANY)
-        elif event == "call" and self.open is None and id(frame.f_back) in self.callers:
+    def __call__(self, frame, event, argument, stop=sys.setprofile, events_max=EVENTS_MAX):
+        try:
+            self.events += 1
+            if self.events > events_max:
+                stop(None)
+                _give_up(TOO_MANY)
+            elif self.open is None and self.now() > self.until:
+                stop(None)  # a later head may tell
+            else:
+                self.see(frame, event)
+        except Exception:  # the job must not see it
+            stop(None)
+
+    def see(self, frame, event):
+        if event == "call" and self.open is None and id(frame.f_back) in self.callers:
             code = frame.f_code
             if code.co_flags & GENERATOR or code.co_name == "__next__":
-                self.open, self.start, self.events_before = frame, time.perf_counter(), self.events
+                self.open, self.start, self.events_before = frame, self.now(), self.events
         elif event == "return" and frame is self.open:
-            seconds = time.perf_counter() - self.start
+            seconds = self.now() - self.start
             kind = None if frame.f_code.co_flags & GENERATOR else _class_of(frame)
             known = self.took.get(frame.f_code, (0.0, 0, kind))
             self.took[frame.f_code] = (seconds + known[0], self.events - self.events_before + known[1], kind)
@@ -70,6 +83,27 @@ def _class_of(frame):
     return next((kind for kind in type(instance).__mro__ if getattr(kind.__dict__.get("__next__"), "__code__", None) is frame.f_code), None)
 
 
+def _quietly(function):
+    """What fails in here ends the search, never the job."""
+
+    @functools.wraps(function)
+    def safe(*arguments):
+        try:
+            function(*arguments)
+        except Exception:
+            _give_up("it cannot be watched")
+
+    return safe
+
+
+@atexit.register
+def _forget():
+    """Nothing of ours is called any more while the interpreter ends."""
+    if _look is not None and sys.getprofile() is _look:
+        sys.setprofile(None)
+
+
+@_quietly
 def known():
     """A loader that is recorded by name: nothing to look for."""
     global is_decided
@@ -83,6 +117,7 @@ def is_watching():
     return not is_decided or _generator is not None or _Monitor.thread is not None
 
 
+@_quietly
 def step_ended(frame):
     """The head of the next step begins; `frame` is where the step was called."""
     global _steps, _look, _is_armed
@@ -100,6 +135,7 @@ def step_ended(frame):
         sys.setprofile(_look)
 
 
+@_quietly
 def end_of_head():
     """The batch has arrived: computation has begun."""
     global _look, _is_armed
@@ -145,7 +181,10 @@ def _take(code, kind):
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     if kind is not None:
         name = kind.__qualname__
-        patch_next(kind)
+        try:
+            patch_next(kind)
+        except Exception:
+            _lacuna.setting("hook.loader_wait=off (its class cannot be changed)")
     elif hasattr(sys, "monitoring"):
         if not _Monitor.begin(code):
             _lacuna.setting("hook.loader_wait=off (other tools watch this Python)")

@@ -118,7 +118,10 @@ static py_object *py_gpu_yield(py_object *self, py_object *arguments)
 
     (void)self;
     if (PyArg_ParseTuple(arguments, "is", &yield, &to)) {
+        void *const thread = PyEval_SaveThread(); /* CUPTI may take long to give its buffers back */
+
         api->gpu_yield(yield, to);
+        PyEval_RestoreThread(thread);
     } else {
         PyErr_Clear();
     }
@@ -362,6 +365,8 @@ static struct py_method methods[] = {
     {"packing", PY_FUNCTION(lac_py_packing), PY_METHOD_FAST, "pickler, feeds, worker"},
     {"unpacking", lac_py_unpacking, PY_METHOD_ONE, "a pickler"},
     {"thread_begins", lac_py_thread_begins, PY_METHOD_NOARGS, "before a thread of ours is started"},
+    {"thread_started", lac_py_thread_started, PY_METHOD_NOARGS,
+     "after thread_begins() and the start of the thread"},
     {"thread_ends", lac_py_thread_ends, PY_METHOD_NOARGS, "the last thing that such a thread does"},
     {"end", lac_py_end, PY_METHOD_NOARGS, "for atexit: our threads stop"},
     {"wait_asked", py_wait_asked, PY_METHOD_VARARGS,

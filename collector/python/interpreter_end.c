@@ -1,9 +1,12 @@
 #include "collector/python/interpreter_end.h"
 
+#include "collector/base/count_of.h"
 #include "collector/base/old_symbols.h"
 #include "collector/python/python_abi.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -15,6 +18,7 @@ enum { WAITS_MAX = 100, WAIT_NS = 10000000 };
 
 static uint32_t inside_count; /* of our threads: in Python, or about to be */
 static uint32_t is_ending;
+static __thread sigset_t mask_before; /* of a thread that starts one of ours */
 static pid_t owner; /* the process that has these threads: a forked child has none of them */
 
 /* A thread that enters either sees that the end has come, or is seen by it: both orders are total. */
@@ -41,6 +45,19 @@ bool lac_py_is_ending(void)
     return __atomic_load_n(&is_ending, __ATOMIC_RELAXED) != 0 && owner == getpid();
 }
 
+/* All but what a thread does to itself. */
+static void block_signals(sigset_t *before)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    sigset_t blocked;
+
+    (void)sigfillset(&blocked);
+    for (size_t i = 0; i < LAC_COUNT_OF(own); i++) {
+        (void)sigdelset(&blocked, own[i]);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &blocked, before);
+}
+
 py_object *lac_py_thread_begins(py_object *self, py_object *unused)
 {
     (void)self;
@@ -50,6 +67,15 @@ py_object *lac_py_thread_begins(py_object *self, py_object *unused)
         inside_count = is_ending = 0;
     }
     (void)__atomic_fetch_add(&inside_count, 1, __ATOMIC_SEQ_CST);
+    block_signals(&mask_before);
+    return PyBool_FromLong(1);
+}
+
+py_object *lac_py_thread_started(py_object *self, py_object *unused)
+{
+    (void)self;
+    (void)unused;
+    (void)pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
     return PyBool_FromLong(1);
 }
 

@@ -19,8 +19,12 @@ void lac_py_leave(void);
 /** Whether the interpreter ends in this process: nothing of ours begins anymore. */
 bool lac_py_is_ending(void);
 
-/** thread_begins(): before a thread of ours is started. It is inside until lac_py_leave(). */
+/** thread_begins(): before a thread of ours is started. It is inside until lac_py_leave(). The thread
+ *  that starts it blocks all signals until thread_started(), so that it begins with all blocked: a
+ *  signal is never delivered to a thread of ours, which would defeat the job's own mask. */
 py_object *lac_py_thread_begins(py_object *self, py_object *unused);
+/** thread_started(): by the thread that called thread_begins(), also where the start has failed. */
+py_object *lac_py_thread_started(py_object *self, py_object *unused);
 /** thread_ends(): the last thing that a thread of ours does, or instead of its start. */
 py_object *lac_py_thread_ends(py_object *self, py_object *unused);
 /** end(): for atexit. Waits for our threads, a second at most. */

@@ -518,6 +518,101 @@ class Hook(unittest.TestCase):
         printed, loader, settings = self.strange("profiled")  # another profile function is there: it stays
         self.assertEqual((printed, loader["wait_ns"]), ("40 True True\n", None))
 
+    def both(self, text, *arguments, env=STAND_IN):
+        """What a job prints and how it ends, alone and recorded."""
+        command = [TORCH_PYTHON, self.write("script.py", text), *arguments]
+        options = {"cwd": self.folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 120, "env": {**os.environ, **env}}
+        runs = [subprocess.run(each, **options) for each in (command, [NODE, "run", "--all", "--quiet", "-o", self.out, "--", *command])]
+        return [(run.returncode, run.stdout, run.stderr) for run in runs]
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_a_job_whose_last_step_is_watched_ends_as_it_would(self):
+        """PyTorch itself has objects that go after the modules of the hook."""
+        alone, recorded = self.both('''
+            import torch
+            model = torch.nn.Linear(8, 2)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for x in (torch.ones(4, 8) for k in range(3)):
+                model(x).sum().backward()
+                optimizer.step()
+            print("end")
+        ''', env={})
+        self.assertEqual(alone, (0, "end\n", ""))
+        self.assertEqual(recorded, alone)
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_a_head_without_an_end_is_watched_for_seconds_at_most(self):
+        alone, recorded = self.both('''
+            import sys, time, torch
+            class Model(torch.nn.Module):
+                def forward(self, x): return torch.Tensor()
+            torch.Tensor.sum = lambda loss: loss
+            model, optimizer = Model(), torch.optim.SGD()
+            for x in (k for k in range(3)):
+                model(x).sum().backward()
+                optimizer.step()
+            if "_lacuna_position" in sys.modules:
+                assert sys.getprofile() is not None
+                sys.modules["_lacuna_position"]._look.until = time.perf_counter()
+            (lambda: None)()
+            print(sys.getprofile())
+        ''')
+        self.assertEqual(alone, (0, "None\n", ""))
+        self.assertEqual(recorded, alone)
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_what_cannot_be_patched_is_left_alone(self):
+        alone, recorded = self.both('''
+            import sys, time, torch
+            class Closed(type):
+                def __setattr__(self, name, value): raise AttributeError("closed: " + name)
+            class Batches(metaclass=Closed):
+                def __init__(self): self.left = 30
+                def __iter__(self): return self
+                def __next__(self):
+                    self.left -= 1
+                    if self.left < 0: raise StopIteration
+                    time.sleep(0.002)
+                    return self.left
+            class Model(torch.nn.Module):
+                def forward(self, x): return torch.Tensor()
+            torch.Tensor.sum = lambda loss: loss
+            model, optimizer = Model(), torch.optim.SGD()
+            for x in Batches():
+                model(x).sum().backward()
+                optimizer.step()
+            print("done", sys.getprofile())
+        ''')
+        self.assertEqual(alone, (0, "done None\n", ""))
+        self.assertEqual(recorded, alone)
+        self.assertIn("its class cannot be changed", self.shown())
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_signals_that_a_job_blocks_later_are_not_delivered_to_a_thread_of_ours(self):
+        alone, recorded = self.both('''
+            import os, signal, sys, time, torch
+            class Model(torch.nn.Module):
+                def forward(self, x): return torch.Tensor()
+            torch.Tensor.sum = lambda loss: loss
+            model, optimizer = Model(), torch.optim.SGD()
+            for x in range(6):
+                model(x).sum().backward()
+                optimizer.step()
+            ours = {signal.SIGTERM, signal.SIGUSR1}
+            signal.pthread_sigmask(signal.SIG_BLOCK, ours)
+            for number in ours: os.kill(os.getpid(), number)
+            time.sleep(0.3)
+            print("checkpoint", sorted(signal.sigpending()), flush=True)
+            print(sorted(signal.sigwait(ours) for _ in ours))
+            threads = sorted(os.listdir("/proc/self/task"))
+            for thread in threads:
+                if int(thread) != os.getpid():
+                    blocked = next(line.split()[1] for line in open(f"/proc/self/task/{thread}/status") if line.startswith("SigBlk"))
+                    assert int(blocked, 16) & 1 << signal.SIGHUP - 1 and int(blocked, 16) & 1 << signal.SIGINT - 1, blocked
+        ''', env={**STAND_IN, "LACUNA_PYTHON_STACKS": "on"})
+        self.assertEqual(alone[0], 0, alone)
+        self.assertEqual(recorded, alone)
+
     @unittest.skipUnless(HAVE_TORCH, "no torch")
     def test_loaders_of_others_are_known_by_name(self):
         for package, text, loader in (

@@ -13,10 +13,12 @@
 
 #include <check.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +57,50 @@ START_TEST(nothing_of_ours_is_in_cupti_when_another_profiler_begins)
     ck_assert_int_eq(lac_job_run(job_yields_while_it_launches), 0);
     lac_cupti_import();
     ck_assert_uint_ge(lac_cupti_count(LAC_SLICE_KERNEL), 3 * 20);
+}
+END_TEST
+
+static volatile int stops;
+
+static void *yield_again_and_again(void *unused)
+{
+    (void)unused;
+    while (!stops) {
+        lac_cupti_api()->gpu_yield(1, "torch.profiler");
+        lac_cupti_api()->gpu_yield(0, "");
+    }
+    return NULL;
+}
+
+/* A thread that holds our locks is not there in the child, which may have a profiler of its own. */
+static void job_forks_while_it_yields(void)
+{
+    pthread_t thread;
+
+    lac_cupti_initialize();
+    ck_assert_int_eq(pthread_create(&thread, NULL, yield_again_and_again, NULL), 0);
+    for (int i = 0; i < 20; i++) {
+        int status = -1;
+        const pid_t child = fork();
+
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            (void)alarm(20); /* for ever would be too long */
+            lac_cupti_api()->gpu_yield(1, "torch.profiler");
+            lac_cupti_api()->gpu_yield(0, "");
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+        sleep_ms(3);
+    }
+    stops = 1;
+    (void)pthread_join(thread, NULL);
+}
+
+START_TEST(a_forked_child_does_not_wait_for_a_thread_that_it_lacks)
+{
+    ck_assert_int_eq(lac_job_run(job_forks_while_it_yields), 0);
 }
 END_TEST
 
@@ -361,6 +407,7 @@ int main(void)
     tcase_add_test(tcase,
                    of_the_libraries_that_are_there_the_one_is_taken_that_fits_driver_and_runtime);
     tcase_add_test(tcase, no_lock_of_ours_is_held_while_cupti_is_asked);
+    tcase_add_test(tcase, a_forked_child_does_not_wait_for_a_thread_that_it_lacks);
     tcase_add_test(tcase, late_records_of_an_earlier_pause_are_left_out_and_others_kept);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
