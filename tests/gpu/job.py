@@ -97,17 +97,43 @@ def left_at_once(gpu):
     os._exit(0)
 
 
-def steps(gpu):
-    """Steps of 200 small kernels, one every 10 ms at most: the time and the CPU time of the middle one."""
+def middle_step(gpu, launch, count):
+    """Steps, one every 10 ms at most: the time and the CPU time of the middle one."""
     times, cpu = [], []
-    for _ in range(300):
+    for _ in range(count):
         began, computed = time.perf_counter(), time.process_time()
-        gpu.launch(200)
+        launch()
         gpu.sync()
         times.append((time.perf_counter() - began) * 1e6)
         cpu.append((time.process_time() - computed) * 1e6)
         time.sleep(max(0, 0.01 - (time.perf_counter() - began)))
-    tell(step_us=sorted(times)[150], step_cpu_us=sorted(cpu)[150], memory_bytes=gpu.memory_bytes())
+    return [sorted(times)[count // 2], sorted(cpu)[count // 2]]
+
+
+def captured(gpu, count):
+    """A CUDA graph of small kernels."""
+    torch = gpu.torch
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            gpu.values.add_(1)
+    return graph
+
+
+def products(gpu):
+    """Four GEMMs of some 100 us or more each."""
+    matrix = gpu.torch.ones(4096, 4096, device="cuda", dtype=gpu.torch.float16)
+    return lambda: [gpu.torch.mm(matrix, matrix) for _ in range(4)]
+
+
+def steps(gpu):
+    """Steps of 200 small kernels, of those in a graph, and of large products."""
+    kinds = {"small kernels": middle_step(gpu, lambda: gpu.launch(200), 300)}
+    if isinstance(gpu, Cuda):
+        kinds["graph"] = middle_step(gpu, captured(gpu, 200).replay, 100)
+        kinds["products"] = middle_step(gpu, products(gpu), 100)
+    tell(step_us_and_cpu_us=kinds, memory_bytes=gpu.memory_bytes())
 
 
 def forked(gpu):
@@ -121,9 +147,26 @@ def forked(gpu):
             gc.disable()
             end()
         ended.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    if isinstance(gpu, Cuda):
+        ended += loaders(gpu.torch)
     gpu.launch(100)
     gpu.sync()
     tell(launched=200, ended=ended)
+
+
+def loaders(torch):
+    """Workers that are forked after the first use of CUDA: some that end as they should, and one by sys.exit."""
+    class Items(torch.utils.data.Dataset):
+        def __init__(self, bad): self.bad = bad
+        def __len__(self): return 16
+        def __getitem__(self, index): return sys.exit(6) if index == self.bad else index
+    ended = []
+    for bad in (-1, 5):
+        try:
+            ended.append(sum(batch.sum().item() for batch in torch.utils.data.DataLoader(Items(bad), batch_size=4, num_workers=2)))
+        except RuntimeError as error:
+            ended.append(type(error).__name__)
+    return ended
 
 
 def two_processes(gpu):
@@ -143,8 +186,8 @@ def one(gpu):
 # ---- with PyTorch alone
 
 def profiler_cycles(gpu):
-    """torch.profiler with a schedule of three cycles; steps before, between and behind."""
-    profile, counts = gpu.torch.profiler, []
+    """torch.profiler with a schedule of three cycles; steps before, between and behind. The first two of each five are between."""
+    profile, counts, between = gpu.torch.profiler, [], []
 
     def ready(profiler):
         counts.append(sum(str(event.device_type).endswith("CUDA") for event in profiler.events() if event.name.find("elementwise") >= 0))
@@ -152,13 +195,16 @@ def profiler_cycles(gpu):
     one(gpu)
     with profile.profile(activities=[profile.ProfilerActivity.CPU, profile.ProfilerActivity.CUDA], on_trace_ready=ready,
                          schedule=profile.schedule(wait=2, warmup=1, active=2, repeat=3)) as profiler:
-        for _ in range(15):
+        for number in range(15):
+            began = time.monotonic_ns()
             gpu.launch(100)
             gpu.sync()
+            if number % 5 < 2:
+                between.append([number // 5, began, time.monotonic_ns()])
             time.sleep(0.1)
             profiler.step()
     one(gpu)
-    tell(theirs=counts)
+    tell(theirs=counts, between=between)
 
 
 def profiler_first(_gpu):
@@ -187,11 +233,7 @@ def profiler_off(gpu):
 def graphs(gpu):
     """A graph of 200 kernels replayed; recording of whole graphs is switched on and off 100 times meanwhile, past the recorder."""
     torch = gpu.torch
-    graph = torch.cuda.CUDAGraph()
-    torch.cuda.synchronize()
-    with torch.cuda.graph(graph):
-        for _ in range(200):
-            gpu.values.add_(1)
+    graph = captured(gpu, 200)
     with open("/proc/self/maps") as maps:
         library = next((line.split()[-1] for line in maps if "libcupti" in line), None)
     cupti = ctypes.CDLL(library) if library else None

@@ -73,18 +73,20 @@ def four_states(bench):
             if bench.out_of_time(f"state {name}, turn {turn + 1}", 12):
                 break
             ran = Ran(bench, "steps", states[name] or (), is_recorded=states[name] is not None)
-            if ran.get("step_us"):
-                times[name].append([ran.get("step_us"), ran.get("step_cpu_us")])
-    middle = {name: [statistics.median(column) for column in zip(*rows)] for name, rows in times.items() if rows}
-    bench.note("point_2_step_us_and_cpu_us", middle)
-    if "none" in middle and len(middle) == len(states):
-        percent = {name: round((values[0] / middle["none"][0] - 1) * 100, 2) for name, values in middle.items()}
-        bench.note("point_2_percent", percent)
-        bench.say(f"a step of {middle['none'][0]:.0f} us of 200 small kernels: " + ", ".join(f"{name} {value:+.2f} %" for name, value in percent.items()))
-        for name in ("ended", "paused"):
-            if not bench.args.rehearse:
-                bench.check(f"{name}: costs {PAUSED_PERCENT_MAX} % of a step or less", percent[name] <= PAUSED_PERCENT_MAX, f"{percent[name]} %")
-    bench.check("all four states ran", len(middle) == len(states), str(sorted(middle)))
+            if ran.get("step_us_and_cpu_us"):
+                times[name].append(ran.get("step_us_and_cpu_us"))
+    for kind in next((rows[0] for rows in times.values() if rows), {}):
+        middle = {name: [statistics.median(column) for column in zip(*(row[kind] for row in rows))] for name, rows in times.items() if rows}
+        bench.note(f"point_2_{kind}_step_us_and_cpu_us", middle)
+        if "none" in middle and len(middle) == len(states):
+            percent = {name: round((values[0] / middle["none"][0] - 1) * 100, 2) for name, values in middle.items()}
+            bench.note(f"point_2_{kind}_percent", percent)
+            bench.say(f"a step of {middle['none'][0]:.0f} us, {kind}: " + ", ".join(f"{name} {value:+.2f} %" for name, value in percent.items()))
+            for name in ("ended", "paused"):
+                if not bench.args.rehearse:
+                    bench.check(f"{name}: costs {PAUSED_PERCENT_MAX} % of a step or less, {kind}", percent[name] <= PAUSED_PERCENT_MAX, f"{percent[name]} %")
+    ran_states = sorted(name for name, rows in times.items() if rows)
+    bench.check("all four states ran", len(ran_states) == len(states), str(ran_states))
 
 
 def needs_gpu(bench):
@@ -112,6 +114,9 @@ def profiler_cycles(bench):
     bench.check("three cycles: torch.profiler has its kernels", len(theirs) == 3 and min(theirs) >= 200, str(theirs))
     ordered = sorted(kernel.start_ns for kernel in ran.kernels)
     bench.check("three cycles: ours are there before and after", len(ordered) >= 800, f"{len(ordered)} kernels")
+    inside = [[cycle, sum(began <= start <= ended for start in ordered)] for cycle, began, ended in ran.get("between") or []]
+    bench.note("point_3_between", inside)
+    bench.check("three cycles: ours are there between, at their times", len(inside) == 6 and all(any(count > 0 for of, count in inside if of == cycle) for cycle in range(3)), str(inside))
     bench.check("three cycles: times can be", ran.zero_stamps() == 0 and ran.span_s() <= ran.wall_s + 1, f"{ran.span_s():.2f} s in {ran.wall_s:.2f} s")
 
 
@@ -167,6 +172,8 @@ def several_processes(bench):
                 f"{[len(spool.kernels) for spool in ran.spools]} kernels")
     uuids = [STAND_IN_UUID] if bench.args.rehearse else [line.strip() for line in (bench.run(
         "uuids", ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], seconds=30) or "").splitlines() if line.strip()]
+    if not bench.args.rehearse and not any("MIG" in line for line in (bench.run("devices", ["nvidia-smi", "-L"], seconds=30) or "").splitlines()):
+        bench.missing("MIG", "no device of this machine is divided")
     for visible in [",".join(map(str, reversed(range(len(uuids))))), uuids[0]] if uuids else []:
         ran = Ran(bench, "one", env={"CUDA_VISIBLE_DEVICES": visible})
         devices = {key: value for key, value in ran.settings.items() if key.startswith("gpu_device.")}
@@ -176,7 +183,7 @@ def several_processes(bench):
 
 
 def forked_children(bench):
-    """8: children made after the first use of CUDA, which end in three ways: they end as they would, and the parent goes on being recorded."""
+    """8: children and loaders' workers made after the first use of CUDA: they end as they would, and the parent goes on being recorded."""
     if needs_gpu(bench):
         return
     plain, ran = Ran(bench, "forked", is_recorded=False), Ran(bench, "forked")
