@@ -31,6 +31,22 @@ async function inLanguage() {
   return [textsPlugin(language, texts)];
 }
 
+/** Members that are private and said nowhere but there and as `this.NAME`: no string, no other object
+ *  and nothing of the browser has such a name, so it may be as short as that of a variable. */
+function privateNames() {
+  const files = readdirSync(join(root, 'src'), {recursive: true});
+  const sources = files.filter(name => /(?<!\.test)\.tsx?$/.test(name));
+  const text = sources.map(name => readFileSync(join(root, 'src', name), 'utf8')).join('\n');
+  const said = /(private (?:readonly |async |get )*|this\.)?\b([A-Za-z]+)\b/g;
+  const names = new Set();
+  const others = new Set();
+  for (const [, own, name] of text.replace(/^\s*(\/\/|\/\*\*|\* ).*/gm, '').matchAll(said)) {
+    if (own?.startsWith('private')) names.add(name);
+    if (!own) others.add(name);
+  }
+  return new RegExp(`^(${[...names].filter(name => !others.has(name)).join('|')})$`);
+}
+
 /** @type {esbuild.BuildOptions} */
 const options = {
   absWorkingDir: root,
@@ -50,6 +66,7 @@ const options = {
   },
   inject: ['every_file.mjs'],
   minify: !watch,
+  ...(watch ? {} : {mangleProps: privateNames()}),
   sourcemap: watch ? 'inline' : false,
   legalComments: 'inline',
   charset: 'utf8',

@@ -26,12 +26,8 @@ export function SliceMenu(props: {model: TimelineModel; navigator: Navigator}): 
   const close = (): void => (model.menu.value = undefined);
   const act = (command: Command): void => {
     close();
-    if (command !== 'fit') navigator.run(command);
-    else
-      navigator.withSelected(
-        span => navigator.zoomTo(span),
-        () => undefined,
-      );
+    if (command === 'fit') navigator.withSelected(span => navigator.zoomTo(span));
+    else navigator.run(command);
   };
   const onKey = (event: KeyboardEvent): void => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;

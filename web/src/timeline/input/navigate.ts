@@ -64,10 +64,7 @@ export class Navigator {
       case 'whole':
         return model.setWindow({t0: 0, t1: model.durationNs});
       case 'fit':
-        return this.withSelected(
-          span => this.fit(span),
-          () => undefined,
-        );
+        return this.withSelected(span => this.fit(span));
       case 'clear':
         return model.show({selection: undefined});
       case 'slice-previous':
@@ -178,11 +175,11 @@ export class Navigator {
   }
 
   /** Do something with the interval that is selected, once it is known. */
-  withSelected(act: (span: Span) => void, none: () => void): void {
+  withSelected(act: (span: Span) => void, none?: () => void): void {
     const {selected} = this;
     if (selected) act(selected);
-    else if (!selection.peek()) none();
-    else this.withSlice(() => this.withSelected(act, none), none);
+    else if (selection.peek()) this.withSlice(() => this.withSelected(act));
+    else none?.();
   }
 
   /** First centered, pressed again fitted. */
@@ -340,12 +337,12 @@ export class Navigator {
   }
 
   /** Do something with the selected slice: at once, or when its details are here. */
-  private withSlice(act: (state: ReadySlice) => void, none: () => void): void {
+  private withSlice(act: (state: ReadySlice) => void, none?: () => void): void {
     const {model} = this;
     const state = model.slice.peek();
     const wanted = selection.peek();
     if (state.kind === 'ready') return act(state);
-    if (state.kind !== 'loading') return none();
+    if (state.kind !== 'loading') return none?.();
     const stop = model.slice.subscribe(next => {
       if (next.kind === 'loading' && sameSelection(selection.peek(), wanted)) return;
       queueMicrotask(() => stop());
