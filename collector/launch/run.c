@@ -10,6 +10,7 @@
 #include "collector/gather/spool_folder.h"
 #include "collector/gather/spool_owner.h"
 #include "collector/hang/hang_watch.h"
+#include "collector/launch/empty_report.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
 #include "collector/launch/metrics_file.h"
@@ -20,7 +21,6 @@
 #include "collector/launch/signals.h"
 #include "collector/launch/status_line.h"
 #include "collector/launch/terminal.h"
-#include "collector/launch/why_empty.h"
 #include "collector/launch/window.h"
 #include "collector/push/push.h"
 #include "collector/sample/sampler.h"
@@ -63,7 +63,7 @@ enum {
 
 static const uint64_t CPU_RESERVE_NS = 2000000000;
 
-static struct lac_why_empty why_empty;
+static struct lac_empty_report empty_report;
 
 struct recording {
     const struct lac_run_options *options;
@@ -498,12 +498,12 @@ static void say_silence(struct recording *recording)
 {
     if (recording->has_told_silence || !recording->goes_on || recording->options->quiet ||
         recording->plan.wish != LAC_SPOOL_RECORD || is_by_range(recording->options) ||
-        elapsed_ns(recording) < LAC_WHY_EMPTY_SILENT_MS * UINT64_C(1000000)) {
+        elapsed_ns(recording) < LAC_EMPTY_REPORT_SILENT_MS * UINT64_C(1000000)) {
         return;
     }
     recording->has_told_silence = true;
     lac_progress_line_clear();
-    lac_why_empty_say_early(&why_empty);
+    lac_empty_report_say_early(&empty_report);
 }
 
 /* Until CMD has ended. */
@@ -519,7 +519,7 @@ static void follow(struct recording *recording)
         lac_job_poll(job);
         lac_terminal_follow(&recording->terminal, job, recording->options->quiet);
         if (lac_drain_counts(recording->drain).processes == 0 && !job->ended) {
-            lac_why_empty_look(&why_empty, elapsed_ns(recording) / 1000000);
+            lac_empty_report_look(&empty_report, elapsed_ns(recording) / 1000000);
             say_silence(recording);
         }
         if (recording->goes_on) {
@@ -562,10 +562,10 @@ static void follow_rest(struct recording *recording)
 /* For whoever reads the trace: it has no process in it that could tell. */
 static void note_nothing(struct recording *recording)
 {
-    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+    char reason[LAC_EMPTY_REPORT_REASON_BYTES];
 
     if (lac_drain_counts(recording->drain).processes == 0) {
-        lac_why_empty_reason(&why_empty, recording->job->exit_status, reason, sizeof(reason));
+        lac_empty_report_reason(&empty_report, recording->job->exit_status, reason, sizeof(reason));
         lac_sampler_note(recording->sampler, "nothing_recorded", reason);
     }
 }
@@ -594,13 +594,13 @@ static void conclude(struct recording *recording)
     }
     lac_drain_say_missing(recording->drain, "lacuna", "the size limit");
     if (counts.processes > 0) {
-        lac_why_empty_say_asked(options, counts.steps, lac_drain_has_captured(recording->drain));
+        lac_empty_report_say_asked(options, counts.steps, lac_drain_has_captured(recording->drain));
     }
     if (options->quiet) {
         return;
     }
     if (counts.processes == 0) {
-        lac_why_empty_say(&why_empty, recording->job->exit_status);
+        lac_empty_report_say(&empty_report, recording->job->exit_status);
         return;
     }
     if (recording->goes_on && !recording->is_hurried) { /* else it was shown, or is not wanted */

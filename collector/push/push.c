@@ -4,7 +4,7 @@
 #include "collector/base/encode.h"
 #include "collector/base/sha.h"
 #include "collector/push/http_client.h"
-#include "collector/push/push_note.h"
+#include "collector/push/push_resume.h"
 #include "collector/push/push_source.h"
 #include "collector/push/push_upload.h"
 
@@ -35,7 +35,7 @@ struct push {
     const char *path;
     const char *name;
     struct lac_push_clock clock;
-    struct lac_push_note note;
+    struct lac_push_resume note;
     struct lac_push_source *source;
     uint64_t source_at;  /* bytes read from it */
     uint64_t piece_from; /* offset of the first byte of `piece` */
@@ -185,7 +185,7 @@ static bool create(struct push *push)
         return false;
     }
     fill_note(push);
-    lac_push_note_write(push->path, &push->note);
+    lac_push_resume_write(push->path, &push->note);
     return true;
 }
 
@@ -271,9 +271,9 @@ static bool is_there(struct push *push)
 }
 
 /* The note of before, when it speaks of the same place. */
-static bool read_note(const struct push *push, struct lac_push_note *before)
+static bool read_note(const struct push *push, struct lac_push_resume *before)
 {
-    return lac_push_note_read(push->path, push->note.server, before) &&
+    return lac_push_resume_read(push->path, push->note.server, before) &&
            strcmp(before->server, push->note.server) == 0 &&
            strcmp(before->project, push->note.project) == 0 &&
            strpbrk(before->upload, "/?# ") == NULL && strpbrk(before->trace, "/?# ") == NULL;
@@ -283,7 +283,7 @@ static bool read_note(const struct push *push, struct lac_push_note *before)
  * come whole is taken back: all of it follows now. */
 static bool was_streamed(struct push *push)
 {
-    struct lac_push_note before;
+    struct lac_push_resume before;
 
     if (!read_note(push, &before) || strcmp(before.digest, LAC_PUSH_STREAMED) != 0) {
         return false;
@@ -304,7 +304,7 @@ static bool was_streamed(struct push *push)
 /* The note of before counts when it speaks of the same bytes. */
 static void take_note(struct push *push)
 {
-    struct lac_push_note before;
+    struct lac_push_resume before;
 
     if (read_note(push, &before) && strcmp(before.digest, push->note.digest) == 0 &&
         before.length_bytes == push->note.length_bytes) {
@@ -342,7 +342,7 @@ static bool is_of_this_boot(const struct lac_push_source *source)
 
 static bool run(struct push *push, const struct lac_push_clock *clock)
 {
-    lac_push_note_place(&push->note, push->upload.target);
+    lac_push_resume_place(&push->note, push->upload.target);
     if (was_streamed(push)) {
         return true;
     }
@@ -351,7 +351,7 @@ static bool run(struct push *push, const struct lac_push_clock *clock)
     }
     take_note(push);
     if (is_there(push)) {
-        lac_push_note_done(push->path, &push->note);
+        lac_push_resume_done(push->path, &push->note);
         return true;
     }
     if (push->note.trace[0] != '\0' && push->upload.reply.status == 404) {
@@ -369,7 +369,7 @@ static bool run(struct push *push, const struct lac_push_clock *clock)
         return false;
     }
     fill_note(push);
-    lac_push_note_done(push->path, &push->note);
+    lac_push_resume_done(push->path, &push->note);
     return true;
 }
 

@@ -3,7 +3,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
 #include "collector/base/tar_folder.h"
-#include "collector/push/push_pack.h"
+#include "collector/push/push_compress.h"
 #include "collector/push/push_parts.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
@@ -38,7 +38,7 @@ struct lac_push_source {
     bool has_boot_id;
     uint8_t boot_id[16];
     /* compression */
-    struct lac_push_pack *pack;
+    struct lac_push_compress *pack;
     uint8_t *raw;
     const uint8_t *raw_at;
     size_t raw_left;
@@ -167,9 +167,9 @@ static int64_t read_packed(struct lac_push_source *source, uint8_t *out, size_t 
             source->raw_bytes += (uint64_t)got;
             source->raw_ended = got < RAW_BYTES;
         }
-        const int64_t packed =
-            lac_push_pack_step(source->pack, &source->raw_at, &source->raw_left, source->raw_ended,
-                               out + used, size_bytes - used, &source->pack_done);
+        const int64_t packed = lac_push_compress_step(
+            source->pack, &source->raw_at, &source->raw_left, source->raw_ended, out + used,
+            size_bytes - used, &source->pack_done);
         if (packed < 0) {
             return -1;
         }
@@ -315,7 +315,7 @@ static const char *open_input(struct lac_push_source *source, const char *path)
     if (wrong == NULL) {
         if (source->file < 0 || !is_better_plain(source->file)) {
             source->raw = malloc(RAW_BYTES);
-            source->pack = source->raw != NULL ? lac_push_pack_open() : NULL;
+            source->pack = source->raw != NULL ? lac_push_compress_open() : NULL;
         }
         set_name(source, path);
     }
@@ -348,7 +348,7 @@ void lac_push_source_close(struct lac_push_source *source)
     lac_push_parts_destroy(source->parts);
     free(source->bundle.bytes);
     free(source->raw);
-    lac_push_pack_close(source->pack);
+    lac_push_compress_close(source->pack);
     if (source->file >= 0) {
         (void)close(source->file);
     }

@@ -2,9 +2,9 @@
 
 #include "collector/push/http_client.h"
 #include "collector/push/push.h"
-#include "collector/push/push_note.h"
-#include "collector/push/push_pack.h"
+#include "collector/push/push_compress.h"
 #include "collector/push/push_parts.h"
+#include "collector/push/push_resume.h"
 #include "collector/push/push_upload.h"
 #include "lacuna/bundle.h"
 
@@ -24,9 +24,9 @@ enum {
 struct lac_push_stream {
     struct lac_push_upload upload;
     struct lac_push_clock clock;
-    struct lac_push_note note;
+    struct lac_push_resume note;
     struct lac_push_parts *parts;
-    struct lac_push_pack *pack; /* NULL: pieces are sent as they are */
+    struct lac_push_compress *pack; /* NULL: pieces are sent as they are */
     struct lac_push_bytes raw;
     struct lac_push_bytes piece; /* what the server does not have yet */
     uint64_t piece_from;         /* offset of its first byte in the upload */
@@ -49,7 +49,7 @@ struct lac_push_stream *lac_push_stream_create(struct lac_http *http,
     stream->upload.path = folder;
     stream->wish_bytes = WISH_MAX;
     stream->sent_at_s = time(NULL);
-    stream->pack = lac_push_pack_open();
+    stream->pack = lac_push_compress_open();
     stream->parts = lac_push_parts_create(folder);
     lac_push_probe(http, target, &stream->clock);
     if (stream->parts == NULL) {
@@ -65,7 +65,7 @@ void lac_push_stream_destroy(struct lac_push_stream *stream)
         return;
     }
     lac_push_parts_destroy(stream->parts);
-    lac_push_pack_close(stream->pack);
+    lac_push_compress_close(stream->pack);
     free(stream->raw.bytes);
     free(stream->piece.bytes);
     free(stream);
@@ -120,7 +120,7 @@ static bool compress(struct lac_push_stream *stream)
         if (!lac_push_bytes_reserve(&stream->piece, left / 2 + 65536)) {
             return false;
         }
-        const int64_t packed = lac_push_pack_step(
+        const int64_t packed = lac_push_compress_step(
             stream->pack, &input, &left, true, stream->piece.bytes + stream->piece.size_bytes,
             stream->piece.capacity_bytes - stream->piece.size_bytes, &is_done);
         if (packed < 0) {
@@ -186,11 +186,11 @@ static bool make_piece(struct lac_push_stream *stream, bool is_final, bool *ret_
 
 static void write_note(struct lac_push_stream *stream)
 {
-    lac_push_note_place(&stream->note, stream->upload.target);
+    lac_push_resume_place(&stream->note, stream->upload.target);
     (void)snprintf(stream->note.digest, sizeof(stream->note.digest), "%s", LAC_PUSH_STREAMED);
     (void)snprintf(stream->note.upload, sizeof(stream->note.upload), "%s", stream->upload.id);
     (void)snprintf(stream->note.trace, sizeof(stream->note.trace), "%s", stream->upload.trace);
-    lac_push_note_write(stream->upload.path, &stream->note);
+    lac_push_resume_write(stream->upload.path, &stream->note);
 }
 
 static bool create(struct lac_push_stream *stream)

@@ -162,9 +162,9 @@ def _known(has_workers):
 
 def _taken(iterator):
     """It gave a batch, while nobody has told the settings of the loader that feeds the training."""
-    _Card.last = getattr(iterator, "_lacuna_card", None)
-    _Card.batches += 1
-    if _Card.batches == _Card.batches_max:
+    _LoaderSettings.last = getattr(iterator, "_lacuna_settings", None)
+    _LoaderSettings.batches += 1
+    if _LoaderSettings.batches == _LoaderSettings.batches_max:
         tell_settings()
 
 
@@ -180,7 +180,7 @@ def dataloader(module):
     @functools.wraps(original_start)
     def start(self, loader, *args, **kwargs):
         original_start(self, loader, *args, **kwargs)
-        self._lacuna_card = _card_of(loader)
+        self._lacuna_settings = _settings_lines(loader)
 
     base.__next__, base.__init__ = __next__, start
     _lacuna.loader_calls("known", _known)
@@ -201,7 +201,7 @@ def dataloader(module):
 
 # ---- the loader's settings: of the one that the training steps take their batches from
 
-class _Card:
+class _LoaderSettings:
     last = None  # of the loader that gave the last batch
     is_told = False
     batches = 0
@@ -210,26 +210,26 @@ class _Card:
 
 def tell_settings():
     """The settings of the loader that gave the last batch; a second call does nothing."""
-    if _Card.last is not None and not _Card.is_told:
-        _Card.is_told = True
+    if _LoaderSettings.last is not None and not _LoaderSettings.is_told:
+        _LoaderSettings.is_told = True
         _lacuna.loader_calls("taken", None)
-        for line in _Card.last:
+        for line in _LoaderSettings.last:
             setting(line)
 
 
 def optimizer_is_there():
     """From now on the first step tells which loader feeds the training, unless that takes very long."""
-    _Card.batches, _Card.batches_max = 0, 1000
+    _LoaderSettings.batches, _LoaderSettings.batches_max = 0, 1000
 
 
-def _card_of(loader):
-    card = []
+def _settings_lines(loader):
+    lines = []
     try:
         for name, given in _settings_of(loader):
-            card.append(f"{name}={given}")
+            lines.append(f"{name}={given}")
     except Exception:  # of an attribute that is code of the job's
         pass
-    return card
+    return lines
 
 
 def _settings_of(loader):

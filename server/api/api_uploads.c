@@ -141,8 +141,8 @@ void lac_api_upload_options(void *app_context, const struct lac_request *request
                         lac_resumable_bytes_max(app->uploads));
 }
 
-void lac_api_upload_look(void *app_context, const struct lac_request *request,
-                         struct lac_response *response)
+void lac_api_upload_status(void *app_context, const struct lac_request *request,
+                           struct lac_response *response)
 {
     struct lac_app *app = app_context;
     struct lac_upload_state state;
@@ -171,7 +171,7 @@ void lac_api_upload_look(void *app_context, const struct lac_request *request,
     lac_upload_state_done(&state);
 }
 
-void lac_api_upload_remove(void *app_context, const struct lac_request *request,
+void lac_api_upload_delete(void *app_context, const struct lac_request *request,
                            struct lac_response *response)
 {
     struct lac_app *app = app_context;
@@ -206,11 +206,11 @@ static struct lac_tus_fields fields_of(const struct lac_request *request)
     };
 }
 
-static bool take(struct lac_app *app, const struct lac_part_request *part, void **ret_sink,
+static bool take(struct lac_app *app, const struct lac_upload_request *upload, void **ret_sink,
                  struct lac_response *response)
 {
-    struct lac_part *taken = NULL;
-    const enum lac_upload_answer answer = lac_resumable_take(app->uploads, part, &taken);
+    struct lac_upload_writer *taken = NULL;
+    const enum lac_upload_answer answer = lac_resumable_take(app->uploads, upload, &taken);
 
     refuse(app, answer, response);
     *ret_sink = taken;
@@ -243,7 +243,7 @@ static bool create_open(void *app_context, const struct lac_request *request, vo
 {
     struct lac_tus_fields fields = fields_of(request);
     struct lac_upload_owner owner = {0};
-    struct lac_part_request part;
+    struct lac_upload_request upload;
     struct lac_tus_refusal refusal;
     char metadata[LAC_METADATA_BYTES_MAX + LAC_BASE64_TEXT_BYTES(LAC_PROJECT_NAME_MAX) + 16];
 
@@ -252,35 +252,35 @@ static bool create_open(void *app_context, const struct lac_request *request, vo
         lac_response_error(response, 400, "bad_request", "Upload-Metadata is too long");
         return false;
     }
-    if (!lac_tus_read_create(&fields, &part, &refusal)) {
+    if (!lac_tus_read_create(&fields, &upload, &refusal)) {
         refuse_fields(&refusal, response);
         return false;
     }
     (void)snprintf(owner.name, sizeof(owner.name), "%s", request->who.name);
     (void)snprintf(owner.token, sizeof(owner.token), "%s", request->who.token);
-    part.owner = &owner;
-    return take(app_context, &part, ret_sink, response);
+    upload.owner = &owner;
+    return take(app_context, &upload, ret_sink, response);
 }
 
 static bool append_open(void *app_context, const struct lac_request *request, void **ret_sink,
                         struct lac_response *response)
 {
     const struct lac_tus_fields fields = fields_of(request);
-    struct lac_part_request part;
+    struct lac_upload_request upload;
     struct lac_tus_refusal refusal;
 
     add_version(response);
-    if (!lac_tus_read_append(&fields, request->param[0], &part, &refusal)) {
+    if (!lac_tus_read_append(&fields, request->param[0], &upload, &refusal)) {
         refuse_fields(&refusal, response);
         return false;
     }
-    return take(app_context, &part, ret_sink, response);
+    return take(app_context, &upload, ret_sink, response);
 }
 
 static enum lac_status write_data(void *sink, const uint8_t *bytes, size_t size_bytes,
                                   struct lac_error *reterr)
 {
-    return lac_part_write(sink, bytes, size_bytes, reterr);
+    return lac_upload_writer_write(sink, bytes, size_bytes, reterr);
 }
 
 /* @return whether the body was taken; else the response says why not */
@@ -288,7 +288,7 @@ static bool finish(void *sink, struct lac_upload_state *state, struct lac_respon
 {
     struct lac_error error = {0};
     bool matches = true;
-    enum lac_status status = lac_part_finish(sink, &matches, state, &error);
+    enum lac_status status = lac_upload_writer_finish(sink, &matches, state, &error);
 
     if (!matches) {
         lac_upload_state_done(state);
@@ -333,7 +333,7 @@ static void append_finish(void *sink, const struct lac_request *request,
 
 static void cancel(void *sink)
 {
-    lac_part_cancel(sink);
+    lac_upload_writer_cancel(sink);
 }
 
 const struct lac_body_handler lac_api_upload_create = {

@@ -203,9 +203,9 @@ extern const struct lac_body_handler lac_api_upload_create;
 extern const struct lac_body_handler lac_api_upload_append;
 void lac_api_upload_options(void *app, const struct lac_request *request,
                             struct lac_response *response);
-void lac_api_upload_look(void *app, const struct lac_request *request,
-                         struct lac_response *response);
-void lac_api_upload_remove(void *app, const struct lac_request *request,
+void lac_api_upload_status(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+void lac_api_upload_delete(void *app, const struct lac_request *request,
                            struct lac_response *response);
 
 /* api_findings.c */

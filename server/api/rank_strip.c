@@ -143,11 +143,11 @@ static enum work work_of(struct making *making, uint8_t kind, uint32_t name)
     }
     if (making->kernels[name] == WORK_UNASKED) {
         const char *text = lac_model_str(head, name);
-        struct lac_name_class class;
+        struct lac_name_class name_class;
 
-        lac_names_classify(text, strlen(text), &class);
+        lac_names_classify(text, strlen(text), &name_class);
         making->kernels[name] =
-            class.is_comm ? WORK_COMM : (uint8_t)(WORK_COMPUTE + kind_of(class.family));
+            name_class.is_comm ? WORK_COMM : (uint8_t)(WORK_COMPUTE + kind_of(name_class.family));
     }
     return (enum work)making->kernels[name];
 }

@@ -38,7 +38,7 @@ bool lac_tus_version_is_ours(const char *version, bool is_required,
 }
 
 /* "sha256 base64" */
-static bool read_checksum(const char *text, struct lac_part_request *part,
+static bool read_checksum(const char *text, struct lac_upload_request *upload,
                           struct lac_tus_refusal *refusal)
 {
     const char *const space = text != NULL ? strchr(text, ' ') : NULL;
@@ -48,14 +48,14 @@ static bool read_checksum(const char *text, struct lac_part_request *part,
         return true;
     }
     if (strncmp(text, "sha256 ", 7) == 0) {
-        part->checksum = LAC_CHECKSUM_SHA256;
+        upload->checksum = LAC_CHECKSUM_SHA256;
         size = LAC_SHA256_SIZE;
     } else if (strncmp(text, "sha1 ", 5) == 0) {
-        part->checksum = LAC_CHECKSUM_SHA1;
+        upload->checksum = LAC_CHECKSUM_SHA1;
         size = LAC_SHA1_SIZE;
     }
-    if (size == 0 || lac_base64_decode(space + 1, strlen(space + 1), part->expected,
-                                       sizeof(part->expected)) != size) {
+    if (size == 0 || lac_base64_decode(space + 1, strlen(space + 1), upload->expected,
+                                       sizeof(upload->expected)) != size) {
         return refuse_request(refusal,
                               "Upload-Checksum must be sha256 or sha1, a blank, and base64");
     }
@@ -85,25 +85,25 @@ static bool read_number(const char *text, const char *name, uint64_t *ret_value,
 }
 
 /* "Upload-Length: n", or "Upload-Defer-Length: 1": said later. */
-static bool read_length(const struct lac_tus_fields *fields, struct lac_part_request *part,
+static bool read_length(const struct lac_tus_fields *fields, struct lac_upload_request *upload,
                         struct lac_tus_refusal *refusal)
 {
     if (fields->defer_length != NULL) {
         return (strcmp(fields->defer_length, "1") == 0 && fields->length == NULL) ||
                refuse_request(refusal, "Upload-Defer-Length must be 1, without Upload-Length");
     }
-    return read_number(fields->length, "Upload-Length", &part->length_bytes, refusal) &&
-           (part->length_bytes > 0 || refuse_request(refusal, "the upload is empty"));
+    return read_number(fields->length, "Upload-Length", &upload->length_bytes, refusal) &&
+           (upload->length_bytes > 0 || refuse_request(refusal, "the upload is empty"));
 }
 
-bool lac_tus_read_create(const struct lac_tus_fields *fields, struct lac_part_request *ret_part,
+bool lac_tus_read_create(const struct lac_tus_fields *fields, struct lac_upload_request *ret_upload,
                          struct lac_tus_refusal *ret_refusal)
 {
     struct lac_upload_metadata metadata;
     struct lac_error error = {0};
 
-    *ret_part = (struct lac_part_request){.metadata = fields->metadata,
-                                          .size_bytes = fields->content_length};
+    *ret_upload = (struct lac_upload_request){.metadata = fields->metadata,
+                                              .size_bytes = fields->content_length};
     if (!lac_tus_version_is_ours(fields->version, true, ret_refusal)) {
         return false;
     }
@@ -111,9 +111,9 @@ bool lac_tus_read_create(const struct lac_tus_fields *fields, struct lac_part_re
         return refuse_request(ret_refusal,
                               "Upload-Concat is not supported: send one upload per file");
     }
-    if (!read_length(fields, ret_part, ret_refusal) ||
+    if (!read_length(fields, ret_upload, ret_refusal) ||
         (fields->content_length > 0 && !body_is_named(fields, ret_refusal)) ||
-        !read_checksum(fields->checksum, ret_part, ret_refusal)) {
+        !read_checksum(fields->checksum, ret_upload, ret_refusal)) {
         return false;
     }
     return lac_upload_metadata_parse(fields->metadata, &metadata, &error) == LAC_OK ||
@@ -121,13 +121,13 @@ bool lac_tus_read_create(const struct lac_tus_fields *fields, struct lac_part_re
 }
 
 bool lac_tus_read_append(const struct lac_tus_fields *fields, const char *id,
-                         struct lac_part_request *ret_part, struct lac_tus_refusal *ret_refusal)
+                         struct lac_upload_request *ret_upload, struct lac_tus_refusal *ret_refusal)
 {
-    *ret_part = (struct lac_part_request){.id = id, .size_bytes = fields->content_length};
+    *ret_upload = (struct lac_upload_request){.id = id, .size_bytes = fields->content_length};
     return lac_tus_version_is_ours(fields->version, true, ret_refusal) &&
            body_is_named(fields, ret_refusal) &&
-           read_number(fields->offset, "Upload-Offset", &ret_part->offset_bytes, ret_refusal) &&
+           read_number(fields->offset, "Upload-Offset", &ret_upload->offset_bytes, ret_refusal) &&
            (fields->length == NULL ||
-            read_number(fields->length, "Upload-Length", &ret_part->length_bytes, ret_refusal)) &&
-           read_checksum(fields->checksum, ret_part, ret_refusal);
+            read_number(fields->length, "Upload-Length", &ret_upload->length_bytes, ret_refusal)) &&
+           read_checksum(fields->checksum, ret_upload, ret_refusal);
 }

@@ -39,16 +39,16 @@ LAC_MUST_USE bool lac_tus_version_is_ours(const char *version, bool is_required,
 /**
  * A request that begins an upload.
  *
- * @param ret_part its metadata is checked, and borrowed
+ * @param ret_upload its metadata is checked, and borrowed
  * @return false: ret_refusal says why
  */
 LAC_MUST_USE bool lac_tus_read_create(const struct lac_tus_fields *fields,
-                                      struct lac_part_request *ret_part,
+                                      struct lac_upload_request *ret_upload,
                                       struct lac_tus_refusal *ret_refusal);
 
 /** A request that appends to upload `id`, which is borrowed. */
 LAC_MUST_USE bool lac_tus_read_append(const struct lac_tus_fields *fields, const char *id,
-                                      struct lac_part_request *ret_part,
+                                      struct lac_upload_request *ret_upload,
                                       struct lac_tus_refusal *ret_refusal);
 
 #endif

@@ -67,7 +67,7 @@ static const struct lac_option options_table[] = {
 static enum lac_status add_rank(const struct lac_read_ranks *read,
                                 const struct lac_report_options *report, char **text)
 {
-    const struct lac_analysed kept = {read->model, read->analysis};
+    const struct lac_analyzed_trace kept = {read->model, read->analysis};
     char name[80] = "The lowest rank alone";
     char *own = NULL, *both = NULL;
     enum lac_status status = lac_report_text(&kept, report, &own);
@@ -122,7 +122,7 @@ static enum lac_status make_text(const struct answer *answer, const struct lac_o
 {
     const struct lac_read_ranks *read = answer->read;
     const struct lac_run *run = answer->run;
-    const struct lac_analysed only = {read->model, read->analysis};
+    const struct lac_analyzed_trace only = {read->model, read->analysis};
     if (lac_options_on(options, "json", false)) {
         return run != NULL ? make_run_json(answer, ret_text)
                            : lac_analysis_json(&only, true, ret_text, NULL);

@@ -23,7 +23,7 @@ static const char usage[] =
     "\n"
     "A skill for coding agents (SKILL.md of agentskills.io): record, analyze, explain, change one\n"
     "thing, compare. Without install: prints it. DIR is where the agent looks for skills;\n"
-    "default: .agents/skills in this folder, for Claude Code give .claude/skills.\n";
+    "default: .agents/skills in this folder. Give another folder where yours looks elsewhere.\n";
 
 static const struct lac_option options_table[] = {{0}};
 

@@ -252,8 +252,8 @@ static enum lac_status take_rank(const struct reader *reader, const struct lac_m
         status = take_answer(analysis, &rank);
     }
     if (!status && reader->reading->options->wants_documents) {
-        const struct lac_analysed analysed = {model, analysis};
-        status = lac_analysis_json(&analysed, true, &rank.document, NULL);
+        const struct lac_analyzed_trace analyzed = {model, analysis};
+        status = lac_analysis_json(&analyzed, true, &rank.document, NULL);
     }
     if (status) {
         rank_done(&rank);

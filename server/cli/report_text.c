@@ -32,15 +32,15 @@ static void short_device(const char *name, char *out, size_t capacity_bytes)
     (void)snprintf(out, capacity_bytes, "%.*s", (int)(length < 24 ? length : 24), name);
 }
 
-static void device_text(const struct lac_analysed *analysed, char *out, size_t capacity_bytes)
+static void device_text(const struct lac_analyzed_trace *analyzed, char *out, size_t capacity_bytes)
 {
-    const struct lac_analysis *analysis = analysed->analysis;
+    const struct lac_analysis *analysis = analyzed->analysis;
     if (analysis->device_count == 0) {
         (void)snprintf(out, capacity_bytes, "no GPU");
         return;
     }
     char name[32];
-    short_device(lac_model_str(analysed->model, analysis->devices[analysis->main_device].name),
+    short_device(lac_model_str(analyzed->model, analysis->devices[analysis->main_device].name),
                  name, sizeof(name));
     (void)snprintf(out, capacity_bytes, "%u x %s", (unsigned)analysis->device_count,
                    name[0] != '\0' ? name : "GPU");
@@ -97,18 +97,18 @@ static void steps_text(const struct lac_text_page *page, const struct lac_analys
     }
 }
 
-static void write_head(struct lac_text_page *page, const struct lac_analysed *analysed)
+static void write_head(struct lac_text_page *page, const struct lac_analyzed_trace *analyzed)
 {
-    const struct lac_trace_info *info = &analysed->model->info;
+    const struct lac_trace_info *info = &analyzed->model->info;
     char device[64];
     char steps[128];
-    device_text(analysed, device, sizeof(device));
-    steps_text(page, analysed->analysis, steps, sizeof(steps));
+    device_text(analyzed, device, sizeof(device));
+    steps_text(page, analyzed->analysis, steps, sizeof(steps));
     const char *mark = info->is_simulated ? " (simulated)" : "";
     int room = lac_text_width(page) - 6 - lac_text_columns(device) - lac_text_columns(steps) -
                lac_text_columns(mark);
     room = room < 16 ? 16 : room;
-    const char *name = lac_model_str(analysed->model, info->name);
+    const char *name = lac_model_str(analyzed->model, info->name);
     bool is_long = (int)strlen(name) > room;
     lac_text_line(page, LAC_TEXT_BOLD, "%.*s%s%s   %s   %s", is_long ? room - 2 : room, name,
                   is_long ? ".." : "", mark, device, steps);
@@ -484,13 +484,13 @@ static struct lac_text_page page_on(struct lac_buffer *out,
                                   .has_color = options->has_color};
 }
 
-enum lac_status lac_report_text(const struct lac_analysed *analysed,
+enum lac_status lac_report_text(const struct lac_analyzed_trace *analyzed,
                                 const struct lac_report_options *options, char **ret_text)
 {
-    const struct lac_analysis *analysis = analysed->analysis;
+    const struct lac_analysis *analysis = analyzed->analysis;
     struct lac_buffer out = {.bytes = NULL};
     struct lac_text_page page = page_on(&out, options);
-    write_head(&page, analysed);
+    write_head(&page, analyzed);
     write_verdict(&page, analysis);
     write_needs(&page, analysis);
     if (analysis->partition.of == LAC_OF_STEP) {

@@ -21,7 +21,7 @@ struct lac_report_options {
 };
 
 /** The report of one trace. @param ret_text the caller frees it. @return LAC_OK or LAC_ERR_NOMEM */
-LAC_MUST_USE enum lac_status lac_report_text(const struct lac_analysed *analysed,
+LAC_MUST_USE enum lac_status lac_report_text(const struct lac_analyzed_trace *analyzed,
                                              const struct lac_report_options *options,
                                              char **ret_text);
 

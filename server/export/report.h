@@ -44,9 +44,10 @@ enum { LAC_SVG_WIDTH = 820, LAC_SVG_LABEL_WIDTH = 120, LAC_SVG_ROW_HEIGHT = 18 }
 
 /** A text at a place, and one inside a box of that width: cut to fit, or left out where there is no
  *  room for a few letters. */
-void lac_svg_text(struct lac_buffer *out, double x, double y, const char *class, const char *text);
+void lac_svg_text(struct lac_buffer *out, double x, double y, const char *css_class,
+                  const char *text);
 void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double width,
-                         const char *class, const char *text);
+                         const char *css_class, const char *text);
 
 /** What both reports and others say of an analysis, in rows of `key` and `value`. */
 struct lac_report_row {

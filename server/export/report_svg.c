@@ -38,16 +38,17 @@ void lac_svg_put(struct lac_buffer *out, const struct lac_svg *svg)
     }
 }
 
-void lac_svg_text(struct lac_buffer *out, double x, double y, const char *class, const char *text)
+void lac_svg_text(struct lac_buffer *out, double x, double y, const char *css_class,
+                  const char *text)
 {
-    lac_buffer_printf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
+    lac_buffer_printf(out, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, css_class);
     lac_html_escape(out, text, strlen(text));
     lac_buffer_puts(out, "</text>");
 }
 
 /** A text inside a box, cut to fit; nothing when there is no room for a few letters. */
 void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double width,
-                         const char *class, const char *text)
+                         const char *css_class, const char *text)
 {
     size_t room = width > 12.0 ? (size_t)((width - 6.0) / 6.6) : 0;
     size_t length = strlen(text);
@@ -61,7 +62,7 @@ void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double widt
         (void)snprintf(cut, sizeof(cut), "%.*s", (int)keep, text);
         text = cut;
     }
-    lac_svg_text(out, x + 3.0, y, class, text);
+    lac_svg_text(out, x + 3.0, y, css_class, text);
 }
 
 /* -- needs ---------------------------------------------------------------------------------- */

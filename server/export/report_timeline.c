@@ -38,14 +38,14 @@ static double x_of(const struct drawing *d, int64_t t_ns)
                              (double)(d->t1_ns - d->t0_ns);
 }
 
-static void box(struct drawing *d, int64_t start_ns, int64_t end_ns, double y, const char *class,
-                const char *text)
+static void box(struct drawing *d, int64_t start_ns, int64_t end_ns, double y,
+                const char *css_class, const char *text)
 {
     double x = x_of(d, start_ns);
     double width = x_of(d, end_ns) - x;
     lac_buffer_printf(d->out,
                       "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" class=\"%s\"/>", x,
-                      y, width > 0.6 ? width : 0.6, ROW_HEIGHT - 3, class);
+                      y, width > 0.6 ? width : 0.6, ROW_HEIGHT - 3, css_class);
     lac_svg_text_inside(d->out, x, y + 11.5, width, "in", text);
 }
 
@@ -59,27 +59,27 @@ static void begin_row(struct drawing *d, const char *label)
 /** Boxes that would be thinner than a pixel are merged with their like. */
 struct run_of {
     int64_t start_ns, end_ns;
-    const char *class;
+    const char *css_class;
 };
 
 static void flush_run(struct drawing *d, struct run_of *run)
 {
-    if (run->class != NULL) {
-        box(d, run->start_ns, run->end_ns, d->y, run->class, "");
+    if (run->css_class != NULL) {
+        box(d, run->start_ns, run->end_ns, d->y, run->css_class, "");
     }
-    run->class = NULL;
+    run->css_class = NULL;
 }
 
 static void add_to_run(struct drawing *d, struct run_of *run, int64_t start_ns, int64_t end_ns,
-                       const char *class)
+                       const char *css_class)
 {
     int64_t pixel_ns = (d->t1_ns - d->t0_ns) / (WIDTH - LABEL_WIDTH);
-    if (run->class == class && start_ns - run->end_ns <= pixel_ns) {
+    if (run->css_class == css_class && start_ns - run->end_ns <= pixel_ns) {
         run->end_ns = end_ns > run->end_ns ? end_ns : run->end_ns;
         return;
     }
     flush_run(d, run);
-    *run = (struct run_of){start_ns, end_ns, class};
+    *run = (struct run_of){start_ns, end_ns, css_class};
 }
 
 static bool overlaps(const struct drawing *d, uint64_t slice)
@@ -186,12 +186,12 @@ static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
                 x_of(d, end_ns) - x_of(d, start_ns) < 0.4) {
                 continue;
             }
-            char class[40];
+            char css_class[40];
             char text[96];
-            (void)snprintf(class, sizeof(class), "c-%s", lac_cause_name(cause));
+            (void)snprintf(css_class, sizeof(css_class), "c-%s", lac_cause_name(cause));
             (void)snprintf(text, sizeof(text), "%c \u00b7 %s %s", lac_cause_letter(cause),
                            lac_format_ns(end_ns - start_ns).text, lac_waits_for(cause));
-            box(d, start_ns, end_ns, d->y, class, text);
+            box(d, start_ns, end_ns, d->y, css_class, text);
             has_any = true;
         }
     }

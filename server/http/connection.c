@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-enum { DOOM_LINGER_MS = 2000 };
+enum { CLOSE_LINGER_MS = 2000 };
 
 enum MHD_Result lac_connection_admit(void *loop_context, const struct sockaddr *address,
                                      socklen_t length)
@@ -88,9 +88,10 @@ static void *opened(struct loop *loop, struct MHD_Connection *mhd)
     loop->has_entered = false; /* the place is the connection's now */
     lac_metrics_connection(loop->server->metrics, 1);
     if (loop->entered_as == LAC_PLACES_TURNED_AWAY) {
-        lac_connection_doom(connection, 503, "too_many_connections",
-                            "all connections are taken, by others or by this address: close some, "
-                            "or try again");
+        lac_connection_reject(
+            connection, 503, "too_many_connections",
+            "all connections are taken, by others or by this address: close some, "
+            "or try again");
     }
     return connection;
 }
@@ -171,8 +172,8 @@ enum lac_status lac_connection_farewell(char text[LAC_LAST_REPLY_BYTES])
 
 /* Send a whole error reply as raw bytes, half close, and read the rest for a while: closing with
  * unread bytes would reset the connection and destroy the reply on its way. */
-static void doom_with(struct connection *connection, unsigned http_status, const char *body,
-                      size_t body_bytes)
+static void reject_with(struct connection *connection, unsigned http_status, const char *body,
+                        size_t body_bytes)
 {
     char text[LAC_LAST_REPLY_BYTES];
     const int length = write_last_reply(text, http_status, body, body_bytes);
@@ -181,23 +182,23 @@ static void doom_with(struct connection *connection, unsigned http_status, const
         (void)!send(connection->fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     (void)shutdown(connection->fd, SHUT_WR);
-    connection->phase = PHASE_DOOMED;
-    connection->deadline_ns = lac_http_now_ns() + (int64_t)DOOM_LINGER_MS * 1000000;
+    connection->phase = PHASE_CLOSING;
+    connection->deadline_ns = lac_http_now_ns() + (int64_t)CLOSE_LINGER_MS * 1000000;
 }
 
-void lac_connection_doom(struct connection *connection, unsigned http_status, const char *code,
-                         const char *message)
+void lac_connection_reject(struct connection *connection, unsigned http_status, const char *code,
+                           const char *message)
 {
     struct lac_buffer body = {.size_bytes_max = 700};
 
-    if (connection->phase == PHASE_DOOMED) {
+    if (connection->phase == PHASE_CLOSING) {
         return;
     }
     lac_http_write_error(&body, code, message);
     if (body.status == LAC_OK) {
-        doom_with(connection, http_status, body.bytes, body.size_bytes);
+        reject_with(connection, http_status, body.bytes, body.size_bytes);
     } else {
-        doom_with(connection, http_status, "", 0);
+        reject_with(connection, http_status, "", 0);
     }
     lac_buffer_done(&body);
     if (connection->exchange != NULL) {
@@ -206,12 +207,13 @@ void lac_connection_doom(struct connection *connection, unsigned http_status, co
 }
 
 /* The refusal that waited for the end of the body, which does not come. */
-static void doom_refused(struct connection *connection)
+static void reject_refused(struct connection *connection)
 {
     const struct lac_response *response = &connection->exchange->response;
 
-    doom_with(connection, response->http_status,
-              response->body.bytes != NULL ? response->body.bytes : "", response->body.size_bytes);
+    reject_with(connection, response->http_status,
+                response->body.bytes != NULL ? response->body.bytes : "",
+                response->body.size_bytes);
 }
 
 /* Whether bytes lie in the socket that we did not read yet: then the wait was ours. */
@@ -295,20 +297,20 @@ static void check_deadlines(struct connection *connection, int64_t now_ns)
             if (connection->had_request && connection->exchange == NULL) {
                 (void)shutdown(connection->fd, SHUT_RDWR); /* an idle one expects no words */
             } else {
-                lac_connection_doom(connection, 408, "timeout",
-                                    "the request's header did not arrive in time");
+                lac_connection_reject(connection, 408, "timeout",
+                                      "the request's header did not arrive in time");
             }
         }
         break;
     case PHASE_BODY:
         if (connection->exchange->is_refused) {
             if (now_ns > connection->deadline_ns) {
-                doom_refused(connection);
+                reject_refused(connection);
             }
         } else if (body_is_late(connection, now_ns)) {
             lac_metrics_timed_out(metrics);
-            lac_connection_doom(connection, 408, "timeout",
-                                "the request's body arrives too slowly");
+            lac_connection_reject(connection, 408, "timeout",
+                                  "the request's body arrives too slowly");
         }
         break;
     case PHASE_REPLY:
@@ -317,7 +319,7 @@ static void check_deadlines(struct connection *connection, int64_t now_ns)
             (void)shutdown(connection->fd, SHUT_RDWR);
         }
         break;
-    case PHASE_DOOMED:
+    case PHASE_CLOSING:
         if (now_ns > connection->deadline_ns) {
             lac_metrics_timed_out(metrics);
             (void)shutdown(connection->fd, SHUT_RDWR);
@@ -358,7 +360,7 @@ void lac_connections_sweep(struct loop *loop, int64_t now_ns)
             continue;
         }
         check_deadlines(c, now_ns);
-        if (c->phase == PHASE_BODY || c->phase == PHASE_DOOMED ||
+        if (c->phase == PHASE_BODY || c->phase == PHASE_CLOSING ||
             (look_at_idle && c->phase == PHASE_HEADER && c->early == NULL)) {
             end_if_left(c);
         }

@@ -240,7 +240,7 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, con
         lac_places_use(x->loop->server->places, &x->connection->place, true);
     }
     write_peer(x);
-    if (!lac_exchange_admit(x, mhd, version)) {
+    if (!lac_exchange_check(x, mhd, version)) {
         return refuse(x);
     }
     if (x->route != NULL && x->route->run != LAC_RUN_QUICK && x->route->run != LAC_RUN_SLOW &&
@@ -274,8 +274,8 @@ static enum MHD_Result drain_body(struct exchange *x, size_t *size_bytes)
         x->connection->deadline_ns = now_ns + DRAIN_PAUSE_NS;
     }
     if (x->received_bytes > LAC_DRAIN_BYTES_MAX) { /* only chunked bodies get here */
-        lac_connection_doom(x->connection, x->response.http_status, "refused",
-                            "the request was refused, and its body does not end");
+        lac_connection_reject(x->connection, x->response.http_status, "refused",
+                              "the request was refused, and its body does not end");
     }
     return MHD_YES;
 }
@@ -289,8 +289,8 @@ static enum MHD_Result take_body(struct exchange *x, const char *bytes, size_t *
     size_t taken = *size_bytes;
 
     if (taken > limit - x->received_bytes) { /* only chunked bodies get here */
-        lac_connection_doom(x->connection, 413, "body_too_large",
-                            "the body is larger than this address takes");
+        lac_connection_reject(x->connection, 413, "body_too_large",
+                              "the body is larger than this address takes");
         *size_bytes = 0;
         return MHD_YES;
     }
@@ -299,7 +299,7 @@ static enum MHD_Result take_body(struct exchange *x, const char *bytes, size_t *
     } else {
         lac_buffer_add(&x->body, bytes, taken);
         if (x->body.status != LAC_OK) {
-            lac_connection_doom(x->connection, 503, "out_of_memory", "no memory for the body");
+            lac_connection_reject(x->connection, 503, "out_of_memory", "no memory for the body");
         }
     }
     x->received_bytes += taken;
@@ -321,7 +321,7 @@ enum MHD_Result lac_exchange_step(void *loop_context, struct MHD_Connection *mhd
     if (x == NULL || x->connection == NULL) {
         return MHD_NO;
     }
-    if (x->connection->phase == PHASE_DOOMED) {
+    if (x->connection->phase == PHASE_CLOSING) {
         if (*size_bytes == 0) {
             return MHD_NO;
         }
@@ -400,14 +400,14 @@ void lac_exchange_completed(void *loop_context, struct MHD_Connection *mhd, void
     const bool is_whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK && x->stage == STAGE_REPLIED;
     const uint64_t sent_bytes = (x->is_head || !is_whole) ? 0 : x->reply_bytes;
 
-    if (x->stage < STAGE_READY && connection->phase != PHASE_DOOMED) {
+    if (x->stage < STAGE_READY && connection->phase != PHASE_CLOSING) {
         x->response.http_status = 499; /* the client went away; nothing was answered */
     }
     lac_metrics_request(loop->server->metrics, x->metrics_row, x->response.http_status, duration_ns,
                         x->received_bytes, sent_bytes);
     log_request(x, duration_ns, sent_bytes, is_whole);
     connection->exchange = NULL;
-    if (connection->phase != PHASE_DOOMED) {
+    if (connection->phase != PHASE_CLOSING) {
         connection->phase = PHASE_HEADER;
         connection->deadline_ns = lac_http_now_ns() + (int64_t)idle_ms_max(connection) * 1000000;
         if (!connection->has_key) {

@@ -152,7 +152,7 @@ static ssize_t receive(struct connection *connection, void *out, size_t size_byt
     ssize_t length;
     size_t taken;
 
-    if (connection->phase == PHASE_DOOMED) {
+    if (connection->phase == PHASE_CLOSING) {
         return discard(connection, out, size_bytes, flags);
     }
     length = fetch(connection, out, size_bytes, flags);
@@ -162,14 +162,14 @@ static ssize_t receive(struct connection *connection, void *out, size_t size_byt
     taken = lac_framing_take(framing, out, (size_t)length);
     if (framing->verdict == LAC_FRAMING_BAD) {
         /* requests come one at a time: all before this one are answered */
-        lac_connection_doom(connection, framing->http_status,
-                            framing->http_status == 505 ? "http_version" : "bad_request",
-                            framing->message);
+        lac_connection_reject(connection, framing->http_status,
+                              framing->http_status == 505 ? "http_version" : "bad_request",
+                              framing->message);
         return no_bytes();
     }
     if (taken < (size_t)length) {
         if (!keep_early(connection, (const uint8_t *)out + taken, (size_t)length - taken)) {
-            lac_connection_doom(connection, 503, "out_of_memory", "no memory for this request");
+            lac_connection_reject(connection, 503, "out_of_memory", "no memory for this request");
             return no_bytes();
         }
     }

@@ -29,12 +29,12 @@ struct exchange;
 
 /** Where a connection is; decides which deadline holds. */
 enum phase {
-    PHASE_HEADER, /**< waits for a whole header: deadline_ns */
-    PHASE_BODY,   /**< waits for body bytes: rate, and deadline_ns for small bodies */
-    PHASE_WORK,   /**< a worker has it, or it is being answered from the loop: none */
-    PHASE_REPLY,  /**< the reply is being sent: deadline_ns */
-    PHASE_STREAM, /**< event stream: none, heartbeats find the dead */
-    PHASE_DOOMED, /**< replied to and half closed; what arrives is ignored until deadline_ns */
+    PHASE_HEADER,  /**< waits for a whole header: deadline_ns */
+    PHASE_BODY,    /**< waits for body bytes: rate, and deadline_ns for small bodies */
+    PHASE_WORK,    /**< a worker has it, or it is being answered from the loop: none */
+    PHASE_REPLY,   /**< the reply is being sent: deadline_ns */
+    PHASE_STREAM,  /**< event stream: none, heartbeats find the dead */
+    PHASE_CLOSING, /**< replied to and half closed; what arrives is ignored until deadline_ns */
 };
 
 /** One TCP connection. */
@@ -219,8 +219,8 @@ void lac_connection_notify(void *loop, struct MHD_Connection *mhd, void **contex
 void lac_connection_suspend(struct connection *connection);
 void lac_connection_resume(struct connection *connection);
 /** Send a short error as raw bytes and half close: for when libmicrohttpd cannot reply any more. */
-void lac_connection_doom(struct connection *connection, unsigned http_status, const char *code,
-                         const char *message);
+void lac_connection_reject(struct connection *connection, unsigned http_status, const char *code,
+                           const char *message);
 /** Whether the client closed its side: a suspended connection would notice only by writing. */
 bool lac_connection_has_left(const struct connection *connection);
 enum { LAC_LAST_REPLY_BYTES = 1200 };
@@ -258,8 +258,8 @@ void lac_exchange_destroy(struct exchange *x);
  *  On failure fills the response. */
 bool lac_pass_on_prepare(struct exchange *x, struct MHD_Connection *mhd, bool keeps_name);
 
-/* server/http/admit.c: is this request acceptable? On refusal fills the response. */
-bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version);
+/* server/http/request_check.c: is this request acceptable? On refusal fills the response. */
+bool lac_exchange_check(struct exchange *x, struct MHD_Connection *mhd, const char *version);
 
 /* server/http/transfer.c: streamed bodies */
 bool lac_transfer_open(struct exchange *x);

@@ -101,8 +101,8 @@ static void fail(struct exchange *x)
         lac_connection_resume(x->connection);
         return;
     }
-    lac_connection_doom(x->connection, http_status,
-                        lac_http_code_of(x->transfer->status, error->sys_errno), error->message);
+    lac_connection_reject(x->connection, http_status,
+                          lac_http_code_of(x->transfer->status, error->sys_errno), error->message);
     lac_connection_resume(x->connection);
 }
 
@@ -120,8 +120,8 @@ size_t lac_transfer_take(struct exchange *x, const char *bytes, size_t size_byte
         taken += size;
         if (!transfer->is_working) {
             if (!start_job(x)) {
-                lac_connection_doom(x->connection, 503, "busy",
-                                    "the server is busy: try again in a moment");
+                lac_connection_reject(x->connection, 503, "busy",
+                                      "the server is busy: try again in a moment");
                 return size_bytes;
             }
         } else if (transfer->fill_bytes == TRANSFER_BYTES) {
@@ -154,9 +154,9 @@ void lac_transfer_job_done(struct exchange *x)
     transfer->is_working = false;
     if (x->connection == NULL) {
         lac_transfer_abandon(x);
-    } else if (x->connection->phase != PHASE_DOOMED && transfer->status != LAC_OK) {
+    } else if (x->connection->phase != PHASE_CLOSING && transfer->status != LAC_OK) {
         fail(x);
-    } else if (x->connection->phase == PHASE_DOOMED || transfer->is_finished) {
+    } else if (x->connection->phase == PHASE_CLOSING || transfer->is_finished) {
         x->stage = transfer->is_finished ? STAGE_READY : x->stage;
         lac_connection_resume(x->connection);
     } else {

@@ -149,13 +149,13 @@ static enum lac_status write_rest(struct lac_trace_writer *writer, struct lac_mo
                                   const struct lac_analysis *analysis, struct lac_crew *crew,
                                   struct lac_error *reterr)
 {
-    const struct lac_analysed analysed = {.model = model, .analysis = analysis};
+    const struct lac_analyzed_trace analyzed = {.model = model, .analysis = analysis};
     struct lac_trace_text documents[LAC_DOCUMENT_COUNT_] = {{NULL, 0}};
     struct kept kept = {.model = model, .analysis = analysis};
     struct lac_crew_job keeping;
     char *json = NULL;
     size_t json_length = 0;
-    enum lac_status status = lac_analysis_json(&analysed, false, &json, &json_length);
+    enum lac_status status = lac_analysis_json(&analyzed, false, &json, &json_length);
 
     if (status == LAC_OK) {
         status = lac_diagnose_add_tracks(analysis, model);

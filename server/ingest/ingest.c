@@ -229,7 +229,7 @@ static bool retry_with_all(struct lac_ingest *ingest, struct lac_import_job *job
     bool again = false;
 
     (void)pthread_mutex_lock(&ingest->lock);
-    if (outcome->status == LAC_ERR_NOMEM && !ingest->is_stopping && !job->is_cancelled &&
+    if (outcome->status == LAC_ERR_NOMEM && !ingest->is_stopping && !job->is_canceled &&
         job->reserve_bytes < ingest->options.memory_budget_bytes) {
         ingest->stats.memory_reserved_bytes -= job->reserve_bytes;
         ingest->stats.imports_running--;
@@ -245,14 +245,14 @@ static bool retry_with_all(struct lac_ingest *ingest, struct lac_import_job *job
     return again;
 }
 
-static bool is_cancelled(struct lac_ingest *ingest, const struct lac_import_job *job)
+static bool is_canceled(struct lac_ingest *ingest, const struct lac_import_job *job)
 {
-    bool cancelled;
+    bool canceled;
 
     (void)pthread_mutex_lock(&ingest->lock);
-    cancelled = job->is_cancelled;
+    canceled = job->is_canceled;
     (void)pthread_mutex_unlock(&ingest->lock);
-    return cancelled;
+    return canceled;
 }
 
 static bool is_ending(void *ingest)
@@ -284,7 +284,7 @@ static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
             lac_ingest_count_attempt(job->staging, true);
             break;
         }
-        if (is_cancelled(ingest, job)) {
+        if (is_canceled(ingest, job)) {
             break;
         }
     }
@@ -331,7 +331,7 @@ static void end_job(struct lac_ingest *ingest, struct lac_import_job *job,
     unlink_job(ingest, job);
     ingest->stats.memory_reserved_bytes -= job->reserve_bytes;
     ingest->stats.imports_running--;
-    keep_folder = keep_folder && !job->is_cancelled;
+    keep_folder = keep_folder && !job->is_canceled;
     ingest->stats.imports_done += outcome->status == LAC_OK;
     ingest->stats.imports_failed += outcome->status != LAC_OK && !outcome->is_interrupted;
     (void)pthread_cond_broadcast(&ingest->wake);
@@ -382,7 +382,7 @@ static void run_job(struct lac_ingest *ingest, struct lac_import_job *job,
     lac_ingest_count_attempt(job->staging, false);
     for (unsigned i = 0; i < START_TRIES; i++) {
         lac_import_run(ingest, job, outcome);
-        if (!outcome->is_short || is_stopping(ingest) || is_cancelled(ingest, job)) {
+        if (!outcome->is_short || is_stopping(ingest) || is_canceled(ingest, job)) {
             break;
         }
         (void)nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_MS * 1000000L}, NULL);
@@ -407,7 +407,7 @@ static void import(struct lac_ingest *ingest, struct lac_import_job *job)
     if (outcome.status == LAC_OK) {
         publish(ingest, job, &outcome);
     }
-    if (outcome.status != LAC_OK && !is_cancelled(ingest, job)) {
+    if (outcome.status != LAC_OK && !is_canceled(ingest, job)) {
         keep_folder = outcome.is_interrupted || fail_job(ingest, job, &outcome);
     }
     end_job(ingest, job, &outcome, keep_folder);
@@ -621,7 +621,7 @@ enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
     (void)pthread_mutex_lock(&ingest->lock);
     for (struct lac_import_job *job = ingest->jobs; job != NULL; job = job->next) {
         if (strcmp(job->id, id) == 0) {
-            job->is_cancelled = true; /* a running one sees it within a moment */
+            job->is_canceled = true; /* a running one sees it within a moment */
             is_running = is_running || job->is_running;
             waiting = job->is_running ? waiting : job;
         }

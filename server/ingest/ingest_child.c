@@ -306,7 +306,7 @@ static bool is_wanted(struct child *child)
     bool wanted;
 
     (void)pthread_mutex_lock(&child->ingest->lock);
-    wanted = !child->ingest->is_stopping && !child->job->is_cancelled;
+    wanted = !child->ingest->is_stopping && !child->job->is_canceled;
     (void)pthread_mutex_unlock(&child->ingest->lock);
     return wanted;
 }

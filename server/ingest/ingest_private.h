@@ -44,7 +44,7 @@ struct lac_import_job {
     uint64_t size_bytes;
     uint64_t reserve_bytes; /**< of the memory budget */
     bool is_running;
-    bool is_cancelled; /**< the trace was deleted */
+    bool is_canceled; /**< the trace was deleted */
     struct lac_ingest_progress progress;
     double started_s;
     double told_s; /**< when the callback was last called */

@@ -223,7 +223,7 @@ enum lac_upload_answer lac_resumable_look(struct lac_resumable *set, const char 
 
 /* With the lock held: a new entry on the list, or why not. */
 static enum lac_upload_answer add_entry(struct lac_resumable *set,
-                                        const struct lac_part_request *request,
+                                        const struct lac_upload_request *request,
                                         struct lac_entry **ret_entry)
 {
     uint64_t count, bytes, missing_bytes;
@@ -265,7 +265,7 @@ static enum lac_upload_answer add_entry(struct lac_resumable *set,
 
 /* With the lock held. */
 static enum lac_upload_answer choose_entry(struct lac_resumable *set,
-                                           const struct lac_part_request *request,
+                                           const struct lac_upload_request *request,
                                            struct lac_entry **ret_entry)
 {
     struct lac_entry *entry;
@@ -296,7 +296,7 @@ static enum lac_upload_answer choose_entry(struct lac_resumable *set,
  */
 static enum lac_upload_answer check_length(const struct lac_resumable *set,
                                            const struct lac_entry *entry,
-                                           const struct lac_part_request *request,
+                                           const struct lac_upload_request *request,
                                            uint64_t *ret_length_bytes)
 {
     const uint64_t length = entry->length_bytes > 0 ? entry->length_bytes : request->length_bytes;
@@ -320,16 +320,16 @@ static enum lac_upload_answer check_length(const struct lac_resumable *set,
 }
 
 enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
-                                          const struct lac_part_request *request,
-                                          struct lac_part **ret_part)
+                                          const struct lac_upload_request *request,
+                                          struct lac_upload_writer **ret_writer)
 {
-    assert(set != NULL && request != NULL && ret_part != NULL);
-    struct lac_part *part = calloc(1, sizeof(*part));
+    assert(set != NULL && request != NULL && ret_writer != NULL);
+    struct lac_upload_writer *writer = calloc(1, sizeof(*writer));
     struct lac_entry *entry = NULL;
     enum lac_upload_answer answer;
     uint64_t length_bytes = 0;
 
-    if (part == NULL) {
+    if (writer == NULL) {
         return LAC_UPLOAD_NO_MEMORY;
     }
     (void)pthread_mutex_lock(&set->lock);
@@ -342,22 +342,22 @@ enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
     }
     (void)pthread_mutex_unlock(&set->lock);
     if (answer != LAC_UPLOAD_OK) {
-        free(part);
+        free(writer);
         return answer;
     }
-    *part = (struct lac_part){.set = set,
-                              .entry = entry,
-                              .fd = -1,
-                              .size_bytes = request->size_bytes,
-                              .length_bytes = length_bytes,
-                              .checksum = request->checksum};
-    memcpy(part->expected, request->expected, sizeof(part->expected));
+    *writer = (struct lac_upload_writer){.set = set,
+                                         .entry = entry,
+                                         .fd = -1,
+                                         .size_bytes = request->size_bytes,
+                                         .length_bytes = length_bytes,
+                                         .checksum = request->checksum};
+    memcpy(writer->expected, request->expected, sizeof(writer->expected));
     if (request->checksum == LAC_CHECKSUM_SHA1) {
-        lac_sha1_init(&part->hash);
+        lac_sha1_init(&writer->hash);
     } else {
-        lac_sha256_init(&part->hash);
+        lac_sha256_init(&writer->hash);
     }
-    *ret_part = part;
+    *ret_writer = writer;
     return LAC_UPLOAD_OK;
 }
 
@@ -375,17 +375,18 @@ static enum lac_status fail_io(struct lac_error *reterr, const char *what)
 
 /* Whether what is missing fits, and leaves what must stay free: of a new upload, beside all that is
  * missing of those begun before. */
-static enum lac_status check_disk(const struct lac_part *part, struct lac_error *reterr)
+static enum lac_status check_disk(const struct lac_upload_writer *writer, struct lac_error *reterr)
 {
-    struct lac_resumable *set = part->set;
-    const uint64_t missing = part->length_bytes > 0 ? part->length_bytes - part->entry->offset_bytes
-                             : part->size_bytes != UINT64_MAX ? part->size_bytes
-                                                              : 0;
+    struct lac_resumable *set = writer->set;
+    const uint64_t missing = writer->length_bytes > 0
+                                 ? writer->length_bytes - writer->entry->offset_bytes
+                             : writer->size_bytes != UINT64_MAX ? writer->size_bytes
+                                                                : 0;
     uint64_t count;
     uint64_t bytes;
     uint64_t all_missing = 0;
 
-    if (!part->entry->is_stored && part->length_bytes > 0) {
+    if (!writer->entry->is_stored && writer->length_bytes > 0) {
         (void)pthread_mutex_lock(&set->lock);
         count_open(set, &count, &bytes, &all_missing);
         (void)pthread_mutex_unlock(&set->lock);
@@ -395,108 +396,109 @@ static enum lac_status check_disk(const struct lac_part *part, struct lac_error 
 }
 
 /* Of a new upload, and of each piece of one that grows; never of one whose length was taken. */
-static enum lac_status check_quota(const struct lac_part *part, struct lac_error *reterr)
+static enum lac_status check_quota(const struct lac_upload_writer *writer, struct lac_error *reterr)
 {
-    struct lac_entry *const entry = part->entry;
-    const uint64_t size_bytes = part->size_bytes != UINT64_MAX ? part->size_bytes : 0;
+    struct lac_entry *const entry = writer->entry;
+    const uint64_t size_bytes = writer->size_bytes != UINT64_MAX ? writer->size_bytes : 0;
 
     if (entry->is_stored && entry->length_bytes > 0) {
         return LAC_OK;
     }
-    return lac_entry_claim(part->set, entry,
-                           part->length_bytes > 0 ? part->length_bytes
-                                                  : entry->offset_bytes + size_bytes,
+    return lac_entry_claim(writer->set, entry,
+                           writer->length_bytes > 0 ? writer->length_bytes
+                                                    : entry->offset_bytes + size_bytes,
                            false, reterr);
 }
 
 /* The file, cut back to what is committed. */
-static enum lac_status open_file(struct lac_part *part, struct lac_error *reterr)
+static enum lac_status open_file(struct lac_upload_writer *writer, struct lac_error *reterr)
 {
-    struct lac_entry *const entry = part->entry;
+    struct lac_entry *const entry = writer->entry;
     char path[LAC_UPLOAD_PATH_BYTES];
-    enum lac_status status = check_disk(part, reterr);
+    enum lac_status status = check_disk(writer, reterr);
 
     if (status == LAC_OK) {
-        status = check_quota(part, reterr);
+        status = check_quota(writer, reterr);
     }
     if (status == LAC_OK && !entry->has_hash) {
-        status = lac_entry_rehash(part->set, entry, reterr);
+        status = lac_entry_rehash(writer->set, entry, reterr);
     }
     if (status != LAC_OK) {
         return status;
     }
-    part->whole = entry->hash;
-    lac_entry_path(part->set, entry, ".part", path);
-    part->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (part->fd < 0 || ftruncate(part->fd, (off_t)entry->offset_bytes) != 0 ||
-        lseek(part->fd, (off_t)entry->offset_bytes, SEEK_SET) < 0) {
+    writer->whole = entry->hash;
+    lac_entry_path(writer->set, entry, ".part", path);
+    writer->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (writer->fd < 0 || ftruncate(writer->fd, (off_t)entry->offset_bytes) != 0 ||
+        lseek(writer->fd, (off_t)entry->offset_bytes, SEEK_SET) < 0) {
         return fail_io(reterr, "cannot store the upload");
     }
     if (!entry->is_stored) {
-        status = lac_entry_save(part->set, entry, reterr);
+        status = lac_entry_save(writer->set, entry, reterr);
         entry->is_stored = status == LAC_OK;
     }
     return status;
 }
 
-enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t size_bytes,
-                               struct lac_error *reterr)
+enum lac_status lac_upload_writer_write(struct lac_upload_writer *writer, const void *bytes,
+                                        size_t size_bytes, struct lac_error *reterr)
 {
-    assert(part != NULL);
+    assert(writer != NULL);
     assert(bytes != NULL || size_bytes == 0);
-    const struct lac_entry *const entry = part->entry;
+    const struct lac_entry *const entry = writer->entry;
 
     const uint64_t most =
-        part->length_bytes > 0 ? part->length_bytes : part->set->options.upload_bytes_max;
+        writer->length_bytes > 0 ? writer->length_bytes : writer->set->options.upload_bytes_max;
 
-    if (size_bytes > most - entry->offset_bytes - part->written_bytes) {
+    if (size_bytes > most - entry->offset_bytes - writer->written_bytes) {
         return lac_fail(reterr, LAC_ERR_LIMIT, 0,
-                        part->length_bytes > 0 ? "the upload is longer than the %llu bytes it said"
-                                               : "more than the %llu bytes an upload may have",
+                        writer->length_bytes > 0
+                            ? "the upload is longer than the %llu bytes it said"
+                            : "more than the %llu bytes an upload may have",
                         (unsigned long long)most);
     }
-    if (part->fd < 0) {
-        const enum lac_status status = open_file(part, reterr);
+    if (writer->fd < 0) {
+        const enum lac_status status = open_file(writer, reterr);
 
         if (status != LAC_OK) {
             return status;
         }
     }
-    if (!lac_write_full(part->fd, bytes, size_bytes)) {
+    if (!lac_write_full(writer->fd, bytes, size_bytes)) {
         return fail_io(reterr, "cannot store the upload");
     }
-    lac_sha_add(&part->whole, bytes, size_bytes);
-    if (part->checksum != LAC_CHECKSUM_NONE) {
-        lac_sha_add(&part->hash, bytes, size_bytes);
+    lac_sha_add(&writer->whole, bytes, size_bytes);
+    if (writer->checksum != LAC_CHECKSUM_NONE) {
+        lac_sha_add(&writer->hash, bytes, size_bytes);
     }
-    part->written_bytes += size_bytes;
+    writer->written_bytes += size_bytes;
     return LAC_OK;
 }
 
-static bool checksum_matches(struct lac_part *part)
+static bool checksum_matches(struct lac_upload_writer *writer)
 {
     uint8_t digest[LAC_SHA256_SIZE];
 
-    if (part->checksum == LAC_CHECKSUM_NONE) {
+    if (writer->checksum == LAC_CHECKSUM_NONE) {
         return true;
     }
-    lac_sha_end(&part->hash, digest);
-    return memcmp(digest, part->expected, part->hash.digest_bytes) == 0;
+    lac_sha_end(&writer->hash, digest);
+    return memcmp(digest, writer->expected, writer->hash.digest_bytes) == 0;
 }
 
 /* Bytes to the disk, then the offset, and the length if that is known only now. */
-static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
+static enum lac_status commit(struct lac_upload_writer *writer, struct lac_error *reterr)
 {
-    struct lac_resumable *const set = part->set;
-    struct lac_entry *const entry = part->entry;
+    struct lac_resumable *const set = writer->set;
+    struct lac_entry *const entry = writer->entry;
     struct lac_entry after = *entry;
     enum lac_status status;
 
-    if (part->written_bytes > 0 && (part->fd < 0 || fsync(part->fd) != 0)) {
+    if (writer->written_bytes > 0 && (writer->fd < 0 || fsync(writer->fd) != 0)) {
         return fail_io(reterr, "cannot sync the upload");
     }
-    after.length_bytes = part->length_bytes;
-    after.offset_bytes += part->written_bytes;
+    after.length_bytes = writer->length_bytes;
+    after.offset_bytes += writer->written_bytes;
     after.ends_s = lac_resumable_clock_s() + set->options.lifetime_s;
     status = lac_entry_save(set, &after, reterr);
     if (status != LAC_OK) {
@@ -507,47 +509,48 @@ static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
     entry->offset_bytes = after.offset_bytes;
     entry->ends_s = after.ends_s;
     (void)pthread_mutex_unlock(&set->lock);
-    if (part->written_bytes > 0) {
-        entry->hash = part->whole;
+    if (writer->written_bytes > 0) {
+        entry->hash = writer->whole;
     }
     return LAC_OK;
 }
 
-/* Give the entry back, and free the part. An entry that never reached the disk vanishes. */
-static void release(struct lac_part *part)
+/* Give the entry back, and free the writer. An entry that never reached the disk vanishes. */
+static void release(struct lac_upload_writer *writer)
 {
-    struct lac_resumable *const set = part->set;
+    struct lac_resumable *const set = writer->set;
 
-    if (part->fd >= 0) {
-        (void)close(part->fd);
+    if (writer->fd >= 0) {
+        (void)close(writer->fd);
     }
     (void)pthread_mutex_lock(&set->lock);
-    part->entry->is_held = false;
-    if (!part->entry->is_stored) {
-        lac_entry_release(set, part->entry);
-        part->entry->is_gone = true;
-        part->entry->ends_s = INT64_MIN / 2; /* and is forgotten at once */
+    writer->entry->is_held = false;
+    if (!writer->entry->is_stored) {
+        lac_entry_release(set, writer->entry);
+        writer->entry->is_gone = true;
+        writer->entry->ends_s = INT64_MIN / 2; /* and is forgotten at once */
     }
     (void)pthread_mutex_unlock(&set->lock);
-    free(part);
+    free(writer);
 }
 
-enum lac_status lac_part_finish(struct lac_part *part, bool *ret_matches,
-                                struct lac_upload_state *ret_state, struct lac_error *reterr)
+enum lac_status lac_upload_writer_finish(struct lac_upload_writer *writer, bool *ret_matches,
+                                         struct lac_upload_state *ret_state,
+                                         struct lac_error *reterr)
 {
-    assert(part != NULL && ret_state != NULL);
-    struct lac_resumable *const set = part->set;
-    struct lac_entry *const entry = part->entry;
+    assert(writer != NULL && ret_state != NULL);
+    struct lac_resumable *const set = writer->set;
+    struct lac_entry *const entry = writer->entry;
     enum lac_status status = LAC_OK;
 
     *ret_state = (struct lac_upload_state){0};
-    if (part->fd < 0 && !entry->is_stored) { /* created without content */
-        status = open_file(part, reterr);
+    if (writer->fd < 0 && !entry->is_stored) { /* created without content */
+        status = open_file(writer, reterr);
     }
-    *ret_matches = status != LAC_OK || checksum_matches(part);
+    *ret_matches = status != LAC_OK || checksum_matches(writer);
     if (status == LAC_OK && *ret_matches &&
-        (part->written_bytes > 0 || part->length_bytes != entry->length_bytes)) {
-        status = commit(part, reterr);
+        (writer->written_bytes > 0 || writer->length_bytes != entry->length_bytes)) {
+        status = commit(writer, reterr);
     }
     if (status == LAC_OK && *ret_matches && lac_entry_is_whole(entry) && !entry->is_done) {
         status = lac_entry_complete(set, entry, reterr);
@@ -558,19 +561,19 @@ enum lac_status lac_part_finish(struct lac_part *part, bool *ret_matches,
         status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     (void)pthread_mutex_unlock(&set->lock);
-    release(part);
+    release(writer);
     return status;
 }
 
-void lac_part_cancel(struct lac_part *part)
+void lac_upload_writer_cancel(struct lac_upload_writer *writer)
 {
-    assert(part != NULL);
+    assert(writer != NULL);
     struct lac_error error;
 
-    if (part->checksum == LAC_CHECKSUM_NONE && part->written_bytes > 0 && part->fd >= 0) {
-        (void)!commit(part, &error);
+    if (writer->checksum == LAC_CHECKSUM_NONE && writer->written_bytes > 0 && writer->fd >= 0) {
+        (void)!commit(writer, &error);
     }
-    release(part);
+    release(writer);
 }
 
 enum lac_upload_answer lac_resumable_remove(struct lac_resumable *set, const char *id)

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 struct lac_resumable;
-struct lac_part;
+struct lac_upload_writer;
 
 struct lac_resumable_options {
     struct lac_ingest *ingest; /**< borrowed; destroyed after this */
@@ -42,7 +42,7 @@ struct lac_resumable_options {
 LAC_MUST_USE enum lac_status lac_resumable_create(const struct lac_resumable_options *options,
                                                   struct lac_resumable **ret_set,
                                                   struct lac_error *reterr);
-/** No part may be held. NULL is allowed. Everything stays on disk. */
+/** No writer may be held. NULL is allowed. Everything stays on disk. */
 void lac_resumable_destroy(struct lac_resumable *set);
 
 uint64_t lac_resumable_bytes_max(const struct lac_resumable *set);
@@ -85,7 +85,7 @@ LAC_MUST_USE enum lac_upload_answer lac_resumable_look(struct lac_resumable *set
 enum lac_checksum { LAC_CHECKSUM_NONE = 0, LAC_CHECKSUM_SHA1, LAC_CHECKSUM_SHA256 };
 
 /** What a request brings. */
-struct lac_part_request {
+struct lac_upload_request {
     const char *id;                       /**< NULL: a new upload */
     const char *metadata;                 /**< of a new one: checked already (upload_metadata.h) */
     const struct lac_upload_owner *owner; /**< of a new one; NULL: anybody's */
@@ -99,30 +99,32 @@ struct lac_part_request {
 /**
  * Take an upload for writing, or make a new one. Touches memory only: may run on an event loop.
  *
- * @param ret_part hold it until finish or cancel; one thread at a time
+ * @param ret_writer hold it until finish or cancel; one thread at a time
  */
 LAC_MUST_USE enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
-                                                       const struct lac_part_request *request,
-                                                       struct lac_part **ret_part);
+                                                       const struct lac_upload_request *request,
+                                                       struct lac_upload_writer **ret_writer);
 
 /** Append. @return LAC_OK; LAC_ERR_LIMIT (longer than said), LAC_ERR_IO with its errno */
-LAC_MUST_USE enum lac_status lac_part_write(struct lac_part *part, const void *bytes,
-                                            size_t size_bytes, struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_upload_writer_write(struct lac_upload_writer *writer,
+                                                     const void *bytes, size_t size_bytes,
+                                                     struct lac_error *reterr);
 
 /**
  * The request's body is whole: check it, commit it, and when the upload is complete make the trace.
- * Waits for the disk. Frees the part, whatever it returns.
+ * Waits for the disk. Frees the writer, whatever it returns.
  *
  * @param ret_matches false: the checksum is another, nothing of this request was kept
  * @param ret_state   where it stands now, when LAC_OK
  */
-LAC_MUST_USE enum lac_status lac_part_finish(struct lac_part *part, bool *ret_matches,
-                                             struct lac_upload_state *ret_state,
-                                             struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_upload_writer_finish(struct lac_upload_writer *writer,
+                                                      bool *ret_matches,
+                                                      struct lac_upload_state *ret_state,
+                                                      struct lac_error *reterr);
 
 /** The request broke off: what came is kept unless a checksum was promised. Waits for the disk.
- * Frees the part. A new upload whose first request breaks off stays, so that it can be resumed. */
-void lac_part_cancel(struct lac_part *part);
+ * Frees the writer. A new upload whose first request breaks off stays, so that it can be resumed. */
+void lac_upload_writer_cancel(struct lac_upload_writer *writer);
 
 /** End an upload; a trace that it became stays. Waits for the disk. */
 LAC_MUST_USE enum lac_upload_answer lac_resumable_remove(struct lac_resumable *set, const char *id);

@@ -24,7 +24,7 @@ struct lac_entry {
     bool is_stored;          /**< its files are there */
     bool is_done;            /**< the trace is queued */
     bool is_gone;
-    bool is_held;        /**< by a part */
+    bool is_held;        /**< by a writer */
     bool has_hash;       /**< `hash` covers what is committed */
     struct lac_sha hash; /**< of the committed bytes */
 };
@@ -42,7 +42,7 @@ struct lac_resumable {
     bool has_thread;
 };
 
-struct lac_part {
+struct lac_upload_writer {
     struct lac_resumable *set;
     struct lac_entry *entry;
     int fd;

@@ -158,11 +158,11 @@ enum lac_status lac_json_give(struct lac_buffer *out, char **ret_text, size_t *r
     return LAC_OK;
 }
 
-enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_pretty,
+enum lac_status lac_analysis_json(const struct lac_analyzed_trace *analyzed, bool is_pretty,
                                   char **ret_text, size_t *ret_length)
 {
     struct lac_buffer out = {.size_bytes_max = LAC_JSON_DOCUMENT_BYTES_MAX};
-    struct lac_analysis_out document = {.model = analysed->model, .analysis = analysed->analysis};
+    struct lac_analysis_out document = {.model = analyzed->model, .analysis = analyzed->analysis};
     lac_json_init_form(&document.json, &out, is_pretty ? LAC_JSON_INDENTED : LAC_JSON_DOCUMENT);
     write_document(&document);
     return lac_json_give(&out, ret_text, ret_length);

@@ -16,7 +16,7 @@
 #include <stdint.h> // IWYU pragma: export
 
 /** A trace with its analysis. Both borrowed. */
-struct lac_analysed {
+struct lac_analyzed_trace {
     const struct lac_model *model;
     const struct lac_analysis *analysis;
 };
@@ -29,8 +29,8 @@ struct lac_analysed {
  * @param ret_length  without the NUL; may be NULL
  * @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT above 2 GiB
  */
-LAC_MUST_USE enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_pretty,
-                                               char **ret_text, size_t *ret_length);
+LAC_MUST_USE enum lac_status lac_analysis_json(const struct lac_analyzed_trace *analyzed,
+                                               bool is_pretty, char **ret_text, size_t *ret_length);
 
 /** A rank of a run, in the order of its ranks. Borrowed. */
 struct lac_run_member {

@@ -31,11 +31,11 @@ struct window {
 /** Neighbors that would be thinner than a pixel, put together. */
 struct thin {
     int64_t start_ns, end_ns;
-    const char *class;
+    const char *css_class;
 };
 
 static void put_box(struct window *w, unsigned lane, int64_t start_ns, int64_t end_ns,
-                    const char *class, const char *text, bool is_given)
+                    const char *css_class, const char *text, bool is_given)
 {
     if (w->box_count >= LAC_SNAPSHOT_BOXES_MAX) {
         w->left_out++;
@@ -45,29 +45,29 @@ static void put_box(struct window *w, unsigned lane, int64_t start_ns, int64_t e
     start_ns = start_ns > w->from_ns ? start_ns : w->from_ns;
     end_ns = end_ns < w->to_ns ? end_ns : w->to_ns;
     lac_snapshot_line(w->out, "box", is_given ? "iiiwg" : "iiiwt", (int64_t)lane,
-                      start_ns - w->from_ns, end_ns - start_ns, class, text);
+                      start_ns - w->from_ns, end_ns - start_ns, css_class, text);
 }
 
 static void flush(struct window *w, unsigned lane, struct thin *thin)
 {
-    if (thin->class != NULL) {
-        put_box(w, lane, thin->start_ns, thin->end_ns, thin->class, "", false);
-        thin->class = NULL;
+    if (thin->css_class != NULL) {
+        put_box(w, lane, thin->start_ns, thin->end_ns, thin->css_class, "", false);
+        thin->css_class = NULL;
     }
 }
 
 static void add_thin(struct window *w, unsigned lane, struct thin *thin, int64_t start_ns,
-                     int64_t end_ns, const char *class)
+                     int64_t end_ns, const char *css_class)
 {
     const int64_t pixel_ns = (w->to_ns - w->from_ns) / PIXELS;
 
-    if (thin->class != NULL && strcmp(thin->class, class) == 0 &&
+    if (thin->css_class != NULL && strcmp(thin->css_class, css_class) == 0 &&
         start_ns - thin->end_ns <= pixel_ns) {
         thin->end_ns = end_ns > thin->end_ns ? end_ns : thin->end_ns;
         return;
     }
     flush(w, lane, thin);
-    *thin = (struct thin){start_ns, end_ns, class};
+    *thin = (struct thin){start_ns, end_ns, css_class};
 }
 
 /** Class of the style sheet; gaps are in the color of their cause. @param room of the class */
@@ -88,7 +88,7 @@ static const char *class_of(const struct lac_model *model, const struct lac_trac
 }
 
 /** A piece of a gap, by its cause: "D, 379 ms waiting for data". */
-static void put_gap(struct window *w, unsigned lane, uint64_t slice, const char *class)
+static void put_gap(struct window *w, unsigned lane, uint64_t slice, const char *css_class)
 {
     const struct lac_slices *slices = &w->model->slices;
     const char *name = lac_model_str(w->model, slices->name[slice]);
@@ -103,11 +103,11 @@ static void put_gap(struct window *w, unsigned lane, uint64_t slice, const char 
                            lac_waits_for((enum lac_cause)cause));
         }
     }
-    put_box(w, lane, start_ns, end_ns, class, text, false);
+    put_box(w, lane, start_ns, end_ns, css_class, text, false);
 }
 
 static void put_named(struct window *w, const struct lac_track *track, unsigned lane,
-                      uint64_t slice, const char *class)
+                      uint64_t slice, const char *css_class)
 {
     const struct lac_slices *slices = &w->model->slices;
     const char *name = lac_model_str(w->model, slices->name[slice]);
@@ -127,7 +127,7 @@ static void put_named(struct window *w, const struct lac_track *track, unsigned 
     const size_t keep = length > NAME_BYTES ? lac_utf8_cut(name, length, NAME_BYTES) : length;
 
     (void)snprintf(text, sizeof(text), "%.*s, %s", (int)keep, name, lac_format_ns(dur_ns).text);
-    put_box(w, lane, slices->start_ns[slice], slices->start_ns[slice] + dur_ns, class, text,
+    put_box(w, lane, slices->start_ns[slice], slices->start_ns[slice] + dur_ns, css_class, text,
             is_given);
 }
 
@@ -197,17 +197,17 @@ static bool put_row(struct window *w, const struct lac_track *track)
             w->left_out++;
             continue;
         }
-        const char *class = class_of(w->model, track, s, room, sizeof(room));
+        const char *css_class = class_of(w->model, track, s, room, sizeof(room));
 
         if (track->kind == LAC_TRACK_GAPS) {
             if (slices->dur_ns[s] * 2 > pixel_ns) {
-                put_gap(w, lane, s, class);
+                put_gap(w, lane, s, css_class);
             }
         } else if (slices->dur_ns[s] >= NAMED_PIXELS * pixel_ns) {
             flush(w, lane, &thin[lane]);
-            put_named(w, track, lane, s, class);
+            put_named(w, track, lane, s, css_class);
         } else {
-            add_thin(w, lane, &thin[lane], start_ns, start_ns + slices->dur_ns[s], class);
+            add_thin(w, lane, &thin[lane], start_ns, start_ns + slices->dur_ns[s], css_class);
         }
     }
     for (unsigned lane = 0; lane < lanes; lane++) {

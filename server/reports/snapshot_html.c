@@ -151,10 +151,10 @@ static void box(struct page *page)
     const int64_t lane = lac_snapshot_number(page->reader, 1);
     const double x = page->label_width + scale * (double)lac_snapshot_number(page->reader, 2);
     double width = scale * (double)lac_snapshot_number(page->reader, 3);
-    const char *class = page->reader->field[4];
+    const char *css_class = page->reader->field[4];
     const char *text = text_of(page, 5);
 
-    if (lane >= (int64_t)page->lanes || !is_class(class) || x > WIDTH) {
+    if (lane >= (int64_t)page->lanes || !is_class(css_class) || x > WIDTH) {
         return;
     }
     width = width > (double)WIDTH - x ? (double)WIDTH - x : width;
@@ -162,7 +162,7 @@ static void box(struct page *page)
 
     lac_buffer_printf(&page->body,
                       "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" class=\"%s\"/>",
-                      x, y, width > 0.6 ? width - 0.2 : 0.6, ROW_HEIGHT - 3, class);
+                      x, y, width > 0.6 ? width - 0.2 : 0.6, ROW_HEIGHT - 3, css_class);
     if (*text != '\0') {
         lac_svg_text_inside(&page->body, x, y + 11.5, width, "in", text);
         lac_buffer_puts(&page->body, "<title>");

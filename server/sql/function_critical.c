@@ -114,8 +114,8 @@ static int rank_of(struct lac_sql_trace *trace, uint8_t kind, uint32_t name)
 {
     switch (kind) {
     case LAC_SLICE_KERNEL: {
-        const struct lac_name_class *class = lac_sql_trace_class(trace, name);
-        return class == NULL ? -2 : class->is_comm ? RANK_COMM : RANK_COMPUTE;
+        const struct lac_name_class *name_class = lac_sql_trace_class(trace, name);
+        return name_class == NULL ? -2 : name_class->is_comm ? RANK_COMM : RANK_COMPUTE;
     }
     case LAC_SLICE_COPY:
         return RANK_COPY;

@@ -88,8 +88,8 @@ static int work_of(struct lac_sql_trace *trace, uint8_t kind, uint32_t name)
     if (kind != LAC_SLICE_KERNEL) {
         return WORK_COUNT;
     }
-    const struct lac_name_class *class = lac_sql_trace_class(trace, name);
-    return class == NULL ? -1 : class->is_comm ? WORK_COMM : WORK_COMPUTE;
+    const struct lac_name_class *name_class = lac_sql_trace_class(trace, name);
+    return name_class == NULL ? -1 : name_class->is_comm ? WORK_COMM : WORK_COMPUTE;
 }
 
 /** Edges of the slices of one chunk inside [t0, t1). */

@@ -84,25 +84,25 @@ static void put_class(const struct lac_sql_slice *slice, enum lac_slice_column c
                       sqlite3_context *out)
 {
     uint32_t name = slice->at->columns->at.name[slice->row];
-    const struct lac_name_class *class = lac_sql_trace_class(slice->trace, name);
-    if (class == NULL) {
+    const struct lac_name_class *name_class = lac_sql_trace_class(slice->trace, name);
+    if (name_class == NULL) {
         sqlite3_result_error_nomem(out);
         return;
     }
     switch ((int)column) {
     case LAC_SLICE_FAMILY_:
-        lac_sql_put_text(out, lac_word(LAC_WORDS_FAMILY, class->family)->id);
+        lac_sql_put_text(out, lac_word(LAC_WORDS_FAMILY, name_class->family)->id);
         break;
     case LAC_SLICE_LAYOUT_:
-        lac_sql_put_text(out, class->layout == LAC_LAYOUT_NONE
+        lac_sql_put_text(out, name_class->layout == LAC_LAYOUT_NONE
                                   ? NULL
-                                  : lac_word(LAC_WORDS_LAYOUT, class->layout)->id);
+                                  : lac_word(LAC_WORDS_LAYOUT, name_class->layout)->id);
         break;
     case LAC_SLICE_TENSOR_CORES_:
-        lac_sql_put_text(out, lac_tensor_core_name(class->tensor_core));
+        lac_sql_put_text(out, lac_tensor_core_name(name_class->tensor_core));
         break;
     default:
-        sqlite3_result_int(out, class->is_comm);
+        sqlite3_result_int(out, name_class->is_comm);
         break;
     }
 }

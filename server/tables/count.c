@@ -170,9 +170,9 @@ static int64_t other_of(const struct counting *counting, uint8_t kind, uint32_t 
                         const struct lac_copy *copy, const struct lac_alloc *alloc)
 {
     if ((counting->by & LAC_TABLE_BY_FAMILY) != 0) {
-        const struct lac_name_class *class = lac_sql_trace_class(counting->trace, name);
+        const struct lac_name_class *name_class = lac_sql_trace_class(counting->trace, name);
 
-        return class != NULL ? (int64_t) class->family : -1;
+        return name_class != NULL ? (int64_t)name_class->family : -1;
     }
     if ((counting->by & LAC_TABLE_BY_DIRECTION) != 0) {
         return copy == NULL ? (int64_t)kind << 24

@@ -231,20 +231,21 @@ static void fill_texts(const struct making *making, const struct lac_group *grou
         lac_cell_text(row, C(DIRECTION), direction_text(making->table, group->key.other));
     }
     if (is_kernel && (!group->has_names || (making->by & LAC_TABLE_BY_FAMILY) != 0)) {
-        const struct lac_name_class *class = lac_sql_trace_class(making->trace, group->name);
+        const struct lac_name_class *name_class = lac_sql_trace_class(making->trace, group->name);
 
-        if (class != NULL) {
-            lac_cell_text(row, C(FAMILY), lac_word(LAC_WORDS_FAMILY, class->family)->label);
+        if (name_class != NULL) {
+            lac_cell_text(row, C(FAMILY), lac_word(LAC_WORDS_FAMILY, name_class->family)->label);
         }
-        if (class != NULL && !group->has_names) {
-            const bool is_told = class->tensor_core != LAC_TENSOR_CORE_UNKNOWN &&
-                                 (class->is_eligible || class->tensor_core == LAC_TENSOR_CORE_YES);
+        if (name_class != NULL && !group->has_names) {
+            const bool is_told =
+                name_class->tensor_core != LAC_TENSOR_CORE_UNKNOWN &&
+                (name_class->is_eligible || name_class->tensor_core == LAC_TENSOR_CORE_YES);
 
             lac_cell_text(row, C(TENSOR),
-                          is_told ? lac_tensor_core_name(class->tensor_core) : NULL);
+                          is_told ? lac_tensor_core_name(name_class->tensor_core) : NULL);
             lac_cell_text(row, C(LAYOUT),
-                          class->layout != LAC_LAYOUT_NONE
-                              ? lac_word(LAC_WORDS_LAYOUT, class->layout)->id
+                          name_class->layout != LAC_LAYOUT_NONE
+                              ? lac_word(LAC_WORDS_LAYOUT, name_class->layout)->id
                               : NULL);
         }
     }

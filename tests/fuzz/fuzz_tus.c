@@ -57,20 +57,21 @@ static void check_number(const char *text, uint64_t value)
     require(strcmp(digits[0] == '\0' ? "0" : digits, again) == 0);
 }
 
-static void check_part(const struct lac_tus_fields *fields, const struct lac_part_request *part)
+static void check_upload(const struct lac_tus_fields *fields,
+                         const struct lac_upload_request *upload)
 {
     uint8_t expected[32];
 
     require(strcmp(fields->version, "1.0.0") == 0);
-    require(part->size_bytes == fields->content_length);
-    check_number(fields->length, part->length_bytes);
-    require((part->checksum == LAC_CHECKSUM_NONE) == (fields->checksum == NULL));
+    require(upload->size_bytes == fields->content_length);
+    check_number(fields->length, upload->length_bytes);
+    require((upload->checksum == LAC_CHECKSUM_NONE) == (fields->checksum == NULL));
     if (fields->checksum != NULL) {
         const char *const code = strchr(fields->checksum, ' ') + 1;
-        const int size = part->checksum == LAC_CHECKSUM_SHA1 ? 20 : 32;
+        const int size = upload->checksum == LAC_CHECKSUM_SHA1 ? 20 : 32;
 
         require(lac_base64_decode(code, strlen(code), expected, sizeof(expected)) == size);
-        require(memcmp(expected, part->expected, (size_t)size) == 0);
+        require(memcmp(expected, upload->expected, (size_t)size) == 0);
     }
 }
 
@@ -87,25 +88,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char id[] = "an upload";
     struct lac_tus_fields fields = {0};
     struct lac_tus_refusal refusal;
-    struct lac_part_request part;
+    struct lac_upload_request upload;
     struct lac_upload_metadata metadata;
     char *owned[8] = {NULL};
 
     memset(&refusal, 0x5a, sizeof(refusal));
     read_fields(data, size, &fields, owned);
-    if (lac_tus_read_create(&fields, &part, &refusal)) {
-        check_part(&fields, &part);
-        require(part.id == NULL && part.metadata == fields.metadata && fields.concat == NULL);
-        require((part.length_bytes == 0) == (fields.defer_length != NULL));
-        require(lac_upload_metadata_parse(part.metadata, &metadata, NULL) == LAC_OK);
+    if (lac_tus_read_create(&fields, &upload, &refusal)) {
+        check_upload(&fields, &upload);
+        require(upload.id == NULL && upload.metadata == fields.metadata && fields.concat == NULL);
+        require((upload.length_bytes == 0) == (fields.defer_length != NULL));
+        require(lac_upload_metadata_parse(upload.metadata, &metadata, NULL) == LAC_OK);
     } else {
         check_refusal(&refusal);
     }
     memset(&refusal, 0x5a, sizeof(refusal));
-    if (lac_tus_read_append(&fields, id, &part, &refusal)) {
-        check_part(&fields, &part);
-        require(part.id == id && part.metadata == NULL && fields.offset != NULL);
-        check_number(fields.offset, part.offset_bytes);
+    if (lac_tus_read_append(&fields, id, &upload, &refusal)) {
+        check_upload(&fields, &upload);
+        require(upload.id == id && upload.metadata == NULL && fields.offset != NULL);
+        check_number(fields.offset, upload.offset_bytes);
     } else {
         check_refusal(&refusal);
     }

@@ -43,7 +43,7 @@ class Recordings(unittest.TestCase):
                 self.assertEqual(sum(copy["count"] for copy in analysis["copies"]), sum(spool.copies for spool in recorded))
 
     @unittest.skipUnless(RECORDINGS, "no recordings of a GPU")
-    def test_a_folder_and_its_archive_are_analysed_alike(self):
+    def test_a_folder_and_its_archive_are_analyzed_alike(self):
         path = RECORDINGS[0]
         with tempfile.TemporaryDirectory() as folder:
             with open(path, "rb") as file:

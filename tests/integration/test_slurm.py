@@ -348,7 +348,7 @@ class Slurm(unittest.TestCase):
         self.assertTrue(self.has_steps("cut", "task-0"))
         self.assertEqual(os.listdir(self.temporary), [])
 
-    def test_a_cancelled_job_that_does_not_end_is_killed_and_found(self):
+    def test_a_canceled_job_that_does_not_end_is_killed_and_found(self):
         job = self.batch("srun -n2 " + self.run_line("--quiet", "-o", "cut", arguments=f"{self.go} stubborn"), "-n2")
         self.wait(lambda: self.log().count("stubborn") == 2 and self.spools("cut", "task-0") and self.spools("cut", "task-1"))
         self.assertEqual(self.command("scancel", job).returncode, 0)
@@ -366,7 +366,7 @@ class Slurm(unittest.TestCase):
         self.assertTrue(self.has_steps("cut", "task-0"))  # moved while it ran, every five seconds
         self.check_cut_off()
 
-    def test_a_cancelled_job_that_ends_when_told_is_complete(self):
+    def test_a_canceled_job_that_ends_when_told_is_complete(self):
         job = self.batch("exec " + self.run_line("-o", "out", arguments=self.go))
         self.wait(lambda: self.spools("out"))
         self.assertEqual(self.command("scancel", "--batch", "--signal=TERM", job).returncode, 0)

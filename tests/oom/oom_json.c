@@ -23,8 +23,8 @@ static enum lac_status write_analysis(void *context)
     const bool is_pretty = context != NULL;
     char *text = NULL;
     size_t length = 0;
-    const struct lac_analysed analysed = {model, analysis};
-    enum lac_status status = lac_analysis_json(&analysed, is_pretty, &text, &length);
+    const struct lac_analyzed_trace analyzed = {model, analysis};
+    enum lac_status status = lac_analysis_json(&analyzed, is_pretty, &text, &length);
     oom_require((text != NULL) == (status == LAC_OK), "a failed document was given");
     if (text != NULL && whole[is_pretty] != NULL) {
         oom_require(strcmp(text, whole[is_pretty]) == 0, "a document lost a part");
@@ -68,8 +68,8 @@ int main(void)
     oom_require(rich_model_create(7, 300, &model) == LAC_OK, "no model");
     oom_require(lac_diagnose(model, NULL, &analysis, NULL) == LAC_OK, "no analysis");
     for (int is_pretty = 0; is_pretty < 2; is_pretty++) {
-        const struct lac_analysed analysed = {model, analysis};
-        oom_require(lac_analysis_json(&analysed, is_pretty, &whole[is_pretty], NULL) == LAC_OK,
+        const struct lac_analyzed_trace analyzed = {model, analysis};
+        oom_require(lac_analysis_json(&analyzed, is_pretty, &whole[is_pretty], NULL) == LAC_OK,
                     "no document");
     }
     uint64_t passed = torture("read", read_object, NULL);

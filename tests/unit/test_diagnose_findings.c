@@ -448,8 +448,8 @@ static char *report(bool is_ascii, bool has_color)
 {
     char *text = NULL;
     struct lac_report_options options = {.is_ascii = is_ascii, .has_color = has_color};
-    ck_assert_int_eq(lac_report_text(&(struct lac_analysed){model, analysis}, &options, &text),
-                     LAC_OK);
+    ck_assert_int_eq(
+        lac_report_text(&(struct lac_analyzed_trace){model, analysis}, &options, &text), LAC_OK);
     return text;
 }
 
@@ -519,8 +519,9 @@ START_TEST(json_has_null_for_what_is_not_known)
 {
     sheet_draw("main op 0 10 aten::add\n");
     char *text = NULL;
-    ck_assert_int_eq(lac_analysis_json(&(struct lac_analysed){model, analysis}, false, &text, NULL),
-                     LAC_OK);
+    ck_assert_int_eq(
+        lac_analysis_json(&(struct lac_analyzed_trace){model, analysis}, false, &text, NULL),
+        LAC_OK);
     static const char *const parts[] = {
         "\"schema\":\"lacuna.analysis/1\"",
         "\"needs_ns\":{\"data\":null,\"host\":null,\"copies\":null,\"gpu\":null,\"comm\":null}",
@@ -551,11 +552,12 @@ START_TEST(same_model_same_bytes)
         NULL, 7);
     char *once = NULL;
     char *twice = NULL;
-    ck_assert_int_eq(lac_analysis_json(&(struct lac_analysed){model, analysis}, true, &once, NULL),
-                     LAC_OK);
+    ck_assert_int_eq(
+        lac_analysis_json(&(struct lac_analyzed_trace){model, analysis}, true, &once, NULL),
+        LAC_OK);
     struct lac_analysis *again = trace_diagnose(model);
-    ck_assert_int_eq(lac_analysis_json(&(struct lac_analysed){model, again}, true, &twice, NULL),
-                     LAC_OK);
+    ck_assert_int_eq(
+        lac_analysis_json(&(struct lac_analyzed_trace){model, again}, true, &twice, NULL), LAC_OK);
     ck_assert_str_eq(once, twice);
     free(once);
     free(twice);

@@ -522,7 +522,7 @@ static void draw_turns(const struct turns *turns)
     }
     compare();
     ck_assert_uint_eq(run->late, LAC_NONE);
-    ck_assert(strstr(run->note, "in turns") != NULL ||
+    ck_assert(strstr(run->note, "take turns being late") != NULL ||
               strstr(run->note, "only sends and receives match") != NULL);
 }
 

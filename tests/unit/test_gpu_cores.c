@@ -25,11 +25,11 @@ static void put(const char *device, const char *file, const char *text)
     ck_assert_int_eq(fclose(out), 0);
 }
 
-static void put_device(const char *device, const char *vendor, const char *class,
+static void put_device(const char *device, const char *vendor, const char *pci_class,
                        const char *local_cores)
 {
     put(device, "vendor", vendor);
-    put(device, "class", class);
+    put(device, "class", pci_class);
     put(device, "local_cpulist", local_cores);
 }
 

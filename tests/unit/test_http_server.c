@@ -24,7 +24,7 @@
 #define HOST "Host: 127.0.0.1\r\n"
 
 static _Atomic unsigned uploads_begun;
-static _Atomic unsigned uploads_cancelled;
+static _Atomic unsigned uploads_canceled;
 static _Atomic uint64_t upload_bytes;
 
 /* -- routes of the test ------------------------------------------------------------------------ */
@@ -111,7 +111,7 @@ static void sink_finish(void *sink_context, const struct lac_request *request,
 
 static void sink_cancel(void *sink)
 {
-    atomic_fetch_add(&uploads_cancelled, 1);
+    atomic_fetch_add(&uploads_canceled, 1);
     free(sink);
 }
 
@@ -474,13 +474,13 @@ START_TEST(a_body_shorter_than_announced_is_undone)
     tell(fd, head, strlen(head));
     send_pattern(fd, 400000);
     close(fd);
-    for (unsigned i = 0; i < 100 && atomic_load(&uploads_cancelled) == 0; i++) {
+    for (unsigned i = 0; i < 100 && atomic_load(&uploads_canceled) == 0; i++) {
         const struct timespec pause = {.tv_nsec = 20000000};
 
         nanosleep(&pause, NULL);
     }
     ck_assert_uint_eq(atomic_load(&uploads_begun), 1);
-    ck_assert_uint_eq(atomic_load(&uploads_cancelled), 1);
+    ck_assert_uint_eq(atomic_load(&uploads_canceled), 1);
 }
 END_TEST
 

@@ -520,7 +520,7 @@ START_TEST(progress_can_cancel_and_a_sink_can_refuse)
         lac_import_bytes((const uint8_t *)text, sizeof(text) - 1, &options, refuse, NULL, &error),
         LAC_ERR_IO);
     ck_assert_int_eq(calls, 1);
-    ck_assert_ptr_nonnull(strstr(error.message, "cancelled"));
+    ck_assert_ptr_nonnull(strstr(error.message, "canceled"));
     options.progress = NULL;
     ck_assert_int_eq(
         lac_import_bytes((const uint8_t *)text, sizeof(text) - 1, &options, refuse, NULL, &error),

@@ -461,7 +461,7 @@ START_TEST(progress_is_told_and_can_stop)
     model = NULL;
     telling = (struct telling){.go_on = false};
     ck_assert_int_eq(lac_import_file(m.path, &options, nsys_file_keep, &model, &error), LAC_ERR_IO);
-    ck_assert_str_eq(error.message, "cancelled");
+    ck_assert_str_eq(error.message, "canceled");
     ck_assert_uint_eq(telling.calls, 1);
     ck_assert_int_eq(unlink(m.path), 0);
 }

@@ -24,9 +24,9 @@ END_TEST
 
 static struct lac_name_class class_of(const char *name)
 {
-    struct lac_name_class class;
-    lac_names_classify(name, strlen(name), &class);
-    return class;
+    struct lac_name_class name_class;
+    lac_names_classify(name, strlen(name), &name_class);
+    return name_class;
 }
 
 START_TEST(rows_of_a_table_are_contiguous)
@@ -53,10 +53,10 @@ START_TEST(false_friends_are_no_layout_kernels)
         "void kernel_with<Transpose>(int)",
     };
     for (size_t i = 0; i < LAC_COUNT_OF(names); i++) {
-        struct lac_name_class class = class_of(names[i]);
-        ck_assert_msg(class.layout == LAC_LAYOUT_NONE, "%s", names[i]);
+        struct lac_name_class name_class = class_of(names[i]);
+        ck_assert_msg(name_class.layout == LAC_LAYOUT_NONE, "%s", names[i]);
         if (i != 4)
-            ck_assert_msg(!class.is_strict_layout, "%s", names[i]);
+            ck_assert_msg(!name_class.is_strict_layout, "%s", names[i]);
     }
     /* the strict rule is a plain one: a function called conv_transpose counts there, never in L */
     ck_assert(class_of(names[4]).is_strict_layout);

@@ -418,7 +418,7 @@ START_TEST(small_products_are_worth_batching)
     const struct lac_finding *finding = sheet_finding("efficiency");
     ck_assert_ptr_nonnull(finding);
     sheet_check_grammar(finding);
-    ck_assert_str_eq(finding->brief, "batch small products");
+    ck_assert_str_eq(finding->brief, "batch small GEMMs");
     ck_assert_ptr_nonnull(strstr(finding->why, "aten::mm 64 x 512 x 512 (fp32)"));
     /* expected at half of what the shape allows: 15 us become 4.3 */
     ck_assert_double_gt(finding->gain_mid_pct, 60.0);

@@ -685,7 +685,7 @@ static const char *say(struct lac_facts *facts)
                        "; attention counted in full, a causal mask would halve it");
     }
     return lac_texts_add(&analysis->texts,
-                         "%s of the GPU's %s (%s TFLOP/s%s); %s while products run%s",
+                         "%s of the GPU's %s (%s TFLOP/s%s); %s while GEMMs run%s",
                          lac_format_pct(efficiency->mfu_pct).text, peak_text(facts), rates, again,
                          lac_format_pct(efficiency->products_pct).text, causal);
 }

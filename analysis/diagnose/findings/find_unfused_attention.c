@@ -283,7 +283,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding,
         lac_texts_add(&analysis->texts,
                       "%s. Assumes that a fused kernel saves 50-98 %% of the work "
                       "between the GEMMs, and of the GEMMs up to 40 %%, most of those "
-                      "with odd lengths.",
+                      "with misaligned dimensions.",
                       lac_finding_expect(facts, finding));
     finding->costs = "Needs PyTorch 2.0, and half precision for the fastest kernels. The scores "
                      "are no longer accessible. Rounding differs: compare results.";

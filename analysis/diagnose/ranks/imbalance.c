@@ -325,7 +325,7 @@ static void say(struct imbalance *all, struct lac_finding *finding, enum why why
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         texts,
-        "%s across %s begin when the last rank arrives, and that is another one each time: %s. "
+        "%s across %s begin when the last rank arrives, a different rank each time: %s. "
         "%s before it arrived, %s per step more than the mean of all%s.",
         lac_format_count((int64_t)all->collective_count, "collective").text,
         lac_format_count(all->matched, "rank").text, say_turns(all), longer[why],
@@ -338,7 +338,7 @@ static void say(struct imbalance *all, struct lac_finding *finding, enum why why
         lac_format_band(finding->gain_low_pct, finding->gain_high_pct).text);
     finding->wrong_if = "the collectives of some ranks move less data than those of others.";
     finding->check = why == WHY_WORK && is_experts
-                         ? "log the tokens of each rank's experts: the busiest comes last"
+                         ? "log the tokens of each rank's experts: the busiest enters last"
                          : "record ten steps of all ranks again and compare \"waits there\"";
     finding->where = "";
     add_evidence(all, finding);

@@ -10,7 +10,7 @@
  *   ranks_align.c   the ranks on one clock, for pictures
  *   ranks_replay.c  the run played again with a rank that comes earlier, or with all as one
  *   straggler.c     who is late, why, and what it costs
- *   imbalance.c     where nobody is: who is late in turns, why, and what that costs
+ *   imbalance.c     where nobody is: who takes turns being late, why, and what that costs
  */
 
 #include "analysis/diagnose/facts/collectives.h" // IWYU pragma: export

@@ -751,12 +751,12 @@ static enum lac_status judge(struct lateness *l)
     if (!stands_out(l, most, matched) || !is_steady(l, most)) {
         enum lac_status found = lac_imbalance_find(run, l->tables, l->match);
         count_last(l, most);
-        const char *why = run->has_finding ? "No straggler: the ranks are late in turns."
+        const char *why = run->has_finding ? "No straggler: the ranks take turns being late."
                           : l->count == 0
                               ? "No straggler is looked for: only sends and receives match, and "
                                 "stages of a pipeline wait for each other by design."
                               : "No straggler: no rank delays the others by 2 % of the time, or "
-                                "they are late in turns.";
+                                "they take turns being late.";
         run->note =
             lac_texts_add(&run->texts, "%s%s%s", why, run->note[0] != '\0' ? " " : "", run->note);
         return found;

@@ -65,7 +65,7 @@ enum lac_status lac_document_more(struct lac_chrome_document *document)
     const struct lac_source_budget *budget = lac_source_get_budget(document->window.source);
     if (!options->progress(options->progress_context, budget->input_bytes,
                            budget->input_bytes_total, document->chrome.model->info.event_count)) {
-        return lac_fail(document->chrome.reterr, LAC_ERR_IO, budget->input_bytes, "cancelled");
+        return lac_fail(document->chrome.reterr, LAC_ERR_IO, budget->input_bytes, "canceled");
     }
     return LAC_OK;
 }

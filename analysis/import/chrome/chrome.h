@@ -137,7 +137,7 @@ struct lac_chrome {
     } thread_cache[LAC_THREAD_CACHE_SLOTS];
     struct {
         uint64_t key[4];
-        enum lac_event_class class;
+        enum lac_event_class event_class;
     } category_cache[64];
 
     struct lac_chrome_pairs *pairs;
@@ -184,7 +184,7 @@ struct lac_interval {
     uint32_t thread; /**< index into chrome->threads */
     uint32_t track;  /**< LAC_NONE: the row of the thread */
     struct lac_chrome_name name;
-    enum lac_event_class class;
+    enum lac_event_class event_class;
     const struct lac_args *args; /**< NULL: none */
     const int64_t *numbers;
 };
@@ -251,11 +251,11 @@ void lac_chrome_pairs_destroy(struct lac_chrome_pairs *pairs);
 /** B or E: kept until the end, as events need not come in order. */
 LAC_MUST_USE enum lac_status lac_chrome_pair(struct lac_chrome *chrome, uint32_t thread,
                                              struct lac_chrome_name name,
-                                             enum lac_event_class class);
+                                             enum lac_event_class event_class);
 /** b, n or e. */
 LAC_MUST_USE enum lac_status lac_chrome_async(struct lac_chrome *chrome, uint32_t thread,
                                               struct lac_chrome_name name,
-                                              enum lac_event_class class);
+                                              enum lac_event_class event_class);
 /** s, t or f. */
 LAC_MUST_USE enum lac_status lac_chrome_arrow(struct lac_chrome *chrome, uint32_t thread,
                                               struct lac_chrome_name name);

@@ -32,7 +32,7 @@ enum lac_status lac_chrome_slice(struct lac_chrome *chrome, struct lac_slice_in 
     return lac_chrome_pass(chrome, status);
 }
 
-static enum lac_slice_kind kind_of(enum lac_event_class class)
+static enum lac_slice_kind kind_of(enum lac_event_class event_class)
 {
     static const enum lac_slice_kind kinds[LAC_CLASS_COUNT_] = {
         [LAC_CLASS_OTHER] = LAC_SLICE_OTHER,   [LAC_CLASS_OP] = LAC_SLICE_OP,
@@ -42,12 +42,12 @@ static enum lac_slice_kind kind_of(enum lac_event_class class)
         [LAC_CLASS_MEMSET] = LAC_SLICE_MEMSET, [LAC_CLASS_GPU_RANGE] = LAC_SLICE_GPU_RANGE,
         [LAC_CLASS_SYNC] = LAC_SLICE_SYNC,
     };
-    return kinds[class];
+    return kinds[event_class];
 }
 
-static bool is_gpu_class(enum lac_event_class class)
+static bool is_gpu_class(enum lac_event_class event_class)
 {
-    return class >= LAC_CLASS_KERNEL && class <= LAC_CLASS_SYNC;
+    return event_class >= LAC_CLASS_KERNEL && event_class <= LAC_CLASS_SYNC;
 }
 
 static uint32_t clamp_u32(int64_t value)
@@ -70,7 +70,7 @@ static void prepare(const struct lac_interval *interval, struct lac_slice_in *sl
         .name = interval->name.id,
         .detail = LAC_NONE,
         .args = interval->args != NULL ? interval->args->template_id : 0,
-        .kind = kind_of(interval->class),
+        .kind = kind_of(interval->event_class),
     };
 }
 
@@ -120,7 +120,7 @@ static enum lac_status copy_row(struct lac_chrome *chrome, const struct lac_inte
     };
     copy.module = copy.graph_node != 0 ? recipe->module : 0;
     lac_kineto_copy_name(lac_model_str(chrome->model, interval->name.id), &copy);
-    if (interval->class == LAC_CLASS_MEMSET) {
+    if (interval->event_class == LAC_CLASS_MEMSET) {
         copy.copy_kind = LAC_COPY_UNKNOWN;
     } else if (recipe != NULL && copy.copy_kind == LAC_COPY_UNKNOWN) {
         copy.copy_kind = recipe->copy_kind;
@@ -173,12 +173,12 @@ enum lac_status lac_chrome_gpu(struct lac_chrome *chrome, const struct lac_inter
     prepare(interval, &slice);
     place_of(chrome, interval, recipe, &device, &stream);
     chrome->has_gpu_operations = true;
-    enum lac_gpu_row row = interval->class == LAC_CLASS_GPU_RANGE ? LAC_GPU_ROW_RANGES
-                           : interval->class == LAC_CLASS_SYNC    ? LAC_GPU_ROW_SYNC
-                                                                  : LAC_GPU_ROW_STREAM;
+    enum lac_gpu_row row = interval->event_class == LAC_CLASS_GPU_RANGE ? LAC_GPU_ROW_RANGES
+                           : interval->event_class == LAC_CLASS_SYNC    ? LAC_GPU_ROW_SYNC
+                                                                        : LAC_GPU_ROW_STREAM;
     enum lac_status status =
         lac_chrome_gpu_track(chrome, interval->thread, row, device, stream, &slice.track);
-    if (status == LAC_OK && interval->class == LAC_CLASS_KERNEL) {
+    if (status == LAC_OK && interval->event_class == LAC_CLASS_KERNEL) {
         status = kernel_row(chrome, recipe, interval->numbers, &slice.detail);
     } else if (status == LAC_OK && row == LAC_GPU_ROW_STREAM) {
         status = copy_row(chrome, interval, recipe, &slice.detail);
@@ -219,24 +219,24 @@ static enum lac_event_class operation_class(const struct lac_chrome *chrome,
 enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_interval *interval)
 {
     bool has_track = interval->track != LAC_NONE;
-    if (is_gpu_class(interval->class) && !has_track) {
+    if (is_gpu_class(interval->event_class) && !has_track) {
         return lac_chrome_gpu(chrome, interval);
     }
     lac_device_row_find(chrome, &chrome->threads[interval->thread]);
     if (!has_track && chrome->threads[interval->thread].is_range_row) {
         struct lac_interval range = *interval;
-        range.class = LAC_CLASS_GPU_RANGE;
+        range.event_class = LAC_CLASS_GPU_RANGE;
         return lac_chrome_gpu(chrome, &range);
     }
     if (!has_track && lac_is_gpu_operation(chrome, interval)) {
         struct lac_interval device = *interval;
-        device.class = operation_class(chrome, interval);
+        device.event_class = operation_class(chrome, interval);
         return lac_chrome_gpu(chrome, &device);
     }
     struct lac_slice_in slice;
     prepare(interval, &slice);
     slice.track = interval->track;
-    if (is_gpu_class(interval->class)) {
+    if (is_gpu_class(interval->event_class)) {
         slice.kind = LAC_SLICE_OTHER; /* an async interval is not an operation of a stream */
     }
     enum lac_status status = LAC_OK;
@@ -246,9 +246,9 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
     if (status == LAC_OK && (interval->name.flags & LAC_NAME_LOADER)) {
         slice.kind = LAC_SLICE_RANGE;
         status = loader_row(chrome, interval, &slice.detail);
-    } else if (interval->class == LAC_CLASS_OP && (interval->name.flags & LAC_NAME_STEP)) {
+    } else if (interval->event_class == LAC_CLASS_OP && (interval->name.flags & LAC_NAME_STEP)) {
         slice.kind = LAC_SLICE_RANGE;
-    } else if (interval->class == LAC_CLASS_API) {
+    } else if (interval->event_class == LAC_CLASS_API) {
         slice.corr =
             correlation_of(lac_args_recipe_of(&chrome->args, interval->args), interval->numbers);
     }
@@ -274,14 +274,14 @@ static enum lac_event_class plain_category(struct lac_chrome *chrome,
     size_t slot = (size_t)(hash >> 58);
     if (memcmp(chrome->category_cache[slot].key, key, sizeof(key)) != 0) {
         memcpy(chrome->category_cache[slot].key, key, sizeof(key));
-        chrome->category_cache[slot].class = lac_kineto_class(text);
-        if (chrome->category_cache[slot].class != LAC_CLASS_OTHER) {
+        chrome->category_cache[slot].event_class = lac_kineto_class(text);
+        if (chrome->category_cache[slot].event_class != LAC_CLASS_OTHER) {
             chrome->has_kineto_marks = true;
         } else {
-            chrome->category_cache[slot].class = lac_device_category(text);
+            chrome->category_cache[slot].event_class = lac_device_category(text);
         }
     }
-    return chrome->category_cache[slot].class;
+    return chrome->category_cache[slot].event_class;
 }
 
 /* The class of one that is not plain: JSON may spell "kernel" as "\\u006bernel". */
@@ -353,7 +353,8 @@ static enum lac_status on_complete(struct lac_chrome *chrome, struct lac_interva
     chrome->model->info.slice_count++;
     const struct lac_chrome_thread *thread = &chrome->threads[interval->thread];
     const struct lac_chrome_process *process = &chrome->processes[thread->process];
-    bool is_open = interval->class == LAC_CLASS_OTHER || interval->class == LAC_CLASS_GPU_WORD;
+    bool is_open =
+        interval->event_class == LAC_CLASS_OTHER || interval->event_class == LAC_CLASS_GPU_WORD;
     if (is_open && !(process->is_named && thread->is_named)) {
         return lac_chrome_wait(chrome, interval);
     }
@@ -427,7 +428,7 @@ static enum lac_status on_timed(struct lac_chrome *chrome)
     struct lac_raw_event *raw = &chrome->raw;
     struct lac_interval interval = {
         .start_ns = raw->ts_ns, .numbers = chrome->scratch.numbers, .track = LAC_NONE};
-    interval.class = lac_chrome_category(chrome, &raw->cat);
+    interval.event_class = lac_chrome_category(chrome, &raw->cat);
     enum lac_status status = lac_chrome_thread(chrome, &raw->pid, &raw->tid, &interval.thread);
     if (status == LAC_OK) {
         status = lac_chrome_intern(chrome, &raw->name, &interval.name);
@@ -436,7 +437,7 @@ static enum lac_status on_timed(struct lac_chrome *chrome)
         return status;
     }
     if (raw->phase == 's' || raw->phase == 't' || raw->phase == 'f') {
-        bool is_launch = interval.class == LAC_CLASS_LAUNCH_ARROW &&
+        bool is_launch = interval.event_class == LAC_CLASS_LAUNCH_ARROW &&
                          (raw->cat.size_bytes == 4 || (interval.name.flags & LAC_NAME_LAUNCH));
         chrome->launch_arrow_count += is_launch;
         return is_launch ? LAC_OK : lac_chrome_arrow(chrome, interval.thread, interval.name);
@@ -444,26 +445,27 @@ static enum lac_status on_timed(struct lac_chrome *chrome)
     if (raw->phase == 'C') {
         return lac_chrome_counter(chrome, interval.thread, interval.name);
     }
-    if (interval.class == LAC_CLASS_LAUNCH_ARROW) {
-        interval.class = LAC_CLASS_OTHER;
+    if (interval.event_class == LAC_CLASS_LAUNCH_ARROW) {
+        interval.event_class = LAC_CLASS_OTHER;
     }
     if (raw->phase == 'B' || raw->phase == 'E') {
-        return lac_chrome_pair(chrome, interval.thread, interval.name, interval.class);
+        return lac_chrome_pair(chrome, interval.thread, interval.name, interval.event_class);
     }
     if (raw->phase == 'b' || raw->phase == 'n' || raw->phase == 'e') {
-        return lac_chrome_async(chrome, interval.thread, interval.name, interval.class);
+        return lac_chrome_async(chrome, interval.thread, interval.name, interval.event_class);
     }
     status = lac_chrome_find_args(chrome, &interval.args);
     if (status != LAC_OK) {
         return status;
     }
-    if (interval.class == LAC_CLASS_GPU_WORD) {
+    if (interval.event_class == LAC_CLASS_GPU_WORD) {
         lac_device_rows_count(chrome);
     }
     if (interval.args != NULL && interval.args->has_shapes) {
         chrome->model->info.has_shapes = true;
     }
-    if (interval.class == LAC_CLASS_PYTHON || (interval.args != NULL && interval.args->has_stack)) {
+    if (interval.event_class == LAC_CLASS_PYTHON ||
+        (interval.args != NULL && interval.args->has_stack)) {
         chrome->model->info.has_python_stacks = true;
     }
     return raw->phase == 'X' ? on_complete(chrome, &interval) : on_instant(chrome, &interval);

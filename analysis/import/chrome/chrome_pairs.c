@@ -27,7 +27,7 @@ struct piece {
     struct lac_chrome_name name;
     uint32_t args; /**< index into args.entries, LAC_NONE */
     uint32_t first_number;
-    uint8_t class;
+    uint8_t event_class;
     char phase;
 };
 
@@ -112,10 +112,11 @@ static enum lac_status keep_piece(struct lac_chrome *chrome, struct piece **list
 }
 
 enum lac_status lac_chrome_pair(struct lac_chrome *chrome, uint32_t thread,
-                                struct lac_chrome_name name, enum lac_event_class class)
+                                struct lac_chrome_name name, enum lac_event_class event_class)
 {
     struct lac_chrome_pairs *pairs = chrome->pairs;
-    struct piece piece = {.key = thread, .thread = thread, .name = name, .class = (uint8_t) class};
+    struct piece piece = {
+        .key = thread, .thread = thread, .name = name, .event_class = (uint8_t)event_class};
     return keep_piece(chrome, &pairs->pieces, &pairs->piece_count, &pairs->piece_capacity, &piece);
 }
 
@@ -164,7 +165,7 @@ static uint64_t hash_id(struct lac_chrome *chrome, uint32_t thread)
 }
 
 enum lac_status lac_chrome_async(struct lac_chrome *chrome, uint32_t thread,
-                                 struct lac_chrome_name name, enum lac_event_class class)
+                                 struct lac_chrome_name name, enum lac_event_class event_class)
 {
     struct lac_chrome_pairs *pairs = chrome->pairs;
     struct lac_chrome_name category;
@@ -172,8 +173,10 @@ enum lac_status lac_chrome_async(struct lac_chrome *chrome, uint32_t thread,
     if (status != LAC_OK) {
         return status;
     }
-    struct piece piece = {
-        .thread = thread, .category = category.id, .name = name, .class = (uint8_t) class};
+    struct piece piece = {.thread = thread,
+                          .category = category.id,
+                          .name = name,
+                          .event_class = (uint8_t)event_class};
     uint64_t index = pairs->async_count;
     status =
         keep_piece(chrome, &pairs->asyncs, &pairs->async_count, &pairs->async_capacity, &piece);
@@ -277,7 +280,7 @@ static enum lac_status add_interval(struct lac_chrome *chrome, const struct piec
         .thread = begin->thread,
         .track = track,
         .name = begin->name.id || end == NULL ? begin->name : end->name,
-        .class = (enum lac_event_class)begin->class,
+        .event_class = (enum lac_event_class)begin->event_class,
     };
     int64_t end_ns = end != NULL ? end->ts_ns : chrome->pairs->end_ns;
     if (__builtin_sub_overflow(end_ns, begin->ts_ns, &interval.dur_ns)) {

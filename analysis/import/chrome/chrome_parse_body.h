@@ -168,9 +168,9 @@ LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t 
         bool take =
             length >= EXTRACT_NESTED_CHARS || (whole && copier->scratch->extract_all_integers);
         if (depth == 1 && !(whole && copier->scratch->extract_all_integers)) {
-            enum lac_key_class class = lac_chrome_key_class(key->at, key->size_bytes);
-            take =
-                class == LAC_KEY_VARIES || (class == LAC_KEY_BY_LENGTH && length >= EXTRACT_CHARS);
+            enum lac_key_class key_class = lac_chrome_key_class(key->at, key->size_bytes);
+            take = key_class == LAC_KEY_VARIES ||
+                   (key_class == LAC_KEY_BY_LENGTH && length >= EXTRACT_CHARS);
         }
         double real = 0;
         if (take && whole && q - digits <= 18 && !(value == 0 && *p == '-')) {

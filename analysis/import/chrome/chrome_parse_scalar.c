@@ -45,7 +45,7 @@ enum lac_key_class lac_chrome_key_class(const uint8_t *key, size_t size_bytes)
     /* one entry a key, sorted by length: every kind of event has a few of these */
     static const struct {
         uint8_t length;
-        uint8_t class;
+        uint8_t key_class;
         char text[27];
     } keys[] = {
         {4, LAC_KEY_REPEATS, "cbid"},
@@ -84,7 +84,7 @@ enum lac_key_class lac_chrome_key_class(const uint8_t *key, size_t size_bytes)
     for (size_t i = first[size_bytes] - 1U; i < LAC_COUNT_OF(keys) && keys[i].length == size_bytes;
          i++) {
         if ((uint8_t)keys[i].text[0] == key[0] && memcmp(keys[i].text, key, size_bytes) == 0) {
-            return (enum lac_key_class)keys[i].class;
+            return (enum lac_key_class)keys[i].key_class;
         }
     }
     return LAC_KEY_BY_LENGTH;

@@ -16,7 +16,7 @@ struct waiting {
     int64_t start_ns, dur_ns;
     uint32_t thread;
     struct lac_chrome_name name;
-    enum lac_event_class class;
+    enum lac_event_class event_class;
     uint32_t args; /**< index into args.entries, LAC_NONE */
     uint64_t first_number;
 };
@@ -52,7 +52,7 @@ enum lac_status lac_chrome_wait(struct lac_chrome *chrome, const struct lac_inte
         .dur_ns = interval->dur_ns,
         .thread = interval->thread,
         .name = interval->name,
-        .class = interval->class,
+        .event_class = interval->event_class,
         .args =
             interval->args != NULL ? (uint32_t)(interval->args - chrome->args.entries) : LAC_NONE,
         .first_number = waiting->number_count,
@@ -77,7 +77,7 @@ enum lac_status lac_chrome_wait_finish(struct lac_chrome *chrome)
             .thread = item->thread,
             .track = LAC_NONE,
             .name = item->name,
-            .class = item->class,
+            .event_class = item->event_class,
             .args = item->args == LAC_NONE ? NULL : &chrome->args.entries[item->args],
             .numbers = waiting->numbers != NULL ? waiting->numbers + item->first_number : NULL,
         };

@@ -170,13 +170,13 @@ bool lac_is_gpu_operation(struct lac_chrome *chrome, const struct lac_interval *
     if (process->is_device_row) {
         return true;
     }
-    if (interval->class == LAC_CLASS_GPU_WORD) {
+    if (interval->event_class == LAC_CLASS_GPU_WORD) {
         const struct lac_args_recipe *recipe = lac_args_recipe_of(&chrome->args, interval->args);
         bool has_place = recipe != NULL && (recipe->has & ((uint32_t)1 << LAC_FIELD_STREAM |
                                                            (uint32_t)1 << LAC_FIELD_GRID_X)) != 0;
         return has_place || thread->is_stream_row || process->has_device_rows;
     }
-    return interval->class == LAC_CLASS_OTHER &&
+    return interval->event_class == LAC_CLASS_OTHER &&
            (thread->is_stream_row || process->has_device_rows);
 }
 

@@ -16,7 +16,7 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
 {
     static const struct {
         const char *name;
-        enum lac_event_class class;
+        enum lac_event_class event_class;
     } classes[] = {
         {"cpu_op", LAC_CLASS_OP},
         {"operator", LAC_CLASS_OP},
@@ -55,7 +55,7 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
     for (size_t i = 0; i < LAC_COUNT_OF(classes); i++) {
         if (strlen(classes[i].name) == category->size_bytes &&
             memcmp(classes[i].name, lower, category->size_bytes) == 0) {
-            return classes[i].class;
+            return classes[i].event_class;
         }
     }
     return LAC_CLASS_OTHER;

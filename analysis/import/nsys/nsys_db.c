@@ -104,8 +104,8 @@ static enum lac_status failed(struct lac_nsys_db *db, int code, const char *tabl
                         "a value of more than %d MiB in table %.60s of the SQLite file",
                         VALUE_BYTES_MAX >> 20, table);
     case SQLITE_INTERRUPT:
-        if (db->is_cancelled) {
-            return lac_fail(db->reterr, LAC_ERR_IO, 0, "cancelled");
+        if (db->is_canceled) {
+            return lac_fail(db->reterr, LAC_ERR_IO, 0, "canceled");
         }
         if (db->is_opening) {
             return too_many_tables(db);
@@ -142,7 +142,7 @@ static int on_progress(void *context)
                           : db->silent_most != 0 ? db->silent_most
                                                  : SILENT_CALLS_MAX;
     db->is_stuck = ++db->silent_calls > most || !is_honest_work(db);
-    return db->is_stuck || db->is_cancelled;
+    return db->is_stuck || db->is_canceled;
 }
 
 static enum lac_status defend(struct lac_nsys_db *db)
@@ -632,8 +632,8 @@ enum lac_status lac_nsys_rows_next(struct lac_nsys_rows *rows, bool *ret_found)
                         rows->table);
     }
     if (rows->is_event && ++db->event_count % TELL_ROWS == 0 && !go_on(db)) {
-        db->is_cancelled = true;
-        return lac_fail(db->reterr, LAC_ERR_IO, 0, "cancelled");
+        db->is_canceled = true;
+        return lac_fail(db->reterr, LAC_ERR_IO, 0, "canceled");
     }
     *ret_found = true;
     return LAC_OK;

@@ -31,7 +31,7 @@ struct lac_nsys_db {
     uint64_t pages_asked;   /**< by SQLite, from its cache or the file */
     uint32_t silent_calls;  /**< of the progress handler since the last row */
     uint64_t silent_most;   /**< of those that a statement may take; 0: the usual limit */
-    bool is_cancelled;
+    bool is_canceled;
     bool is_stuck;
     bool is_opening; /**< the schema has not been read: that may not take long */
     bool has_log;    /**< changes lie beside the file, which are not read */

@@ -392,7 +392,7 @@ static enum lac_status read_all(struct lac_perfetto *p, struct lac_source *sourc
         if (status == LAC_OK && i % TELL_PACKETS == 0 && p->options->progress != NULL &&
             !p->options->progress(p->options->progress_context, budget->input_bytes / 2,
                                   budget->input_bytes_total, p->event_count)) {
-            status = lac_fail(p->reterr, LAC_ERR_IO, 0, "cancelled");
+            status = lac_fail(p->reterr, LAC_ERR_IO, 0, "canceled");
         }
     }
     free(window.bytes);

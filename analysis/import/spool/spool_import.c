@@ -341,7 +341,7 @@ static enum lac_status read_all(struct spool_files *files, uint32_t rank,
         if (options->progress != NULL &&
             !options->progress(options->progress_context, i + 1, files->count,
                                model->info.event_count)) {
-            return lac_fail(reterr, LAC_ERR_IO, 0, "cancelled");
+            return lac_fail(reterr, LAC_ERR_IO, 0, "canceled");
         }
     }
     if (files->unreadable > 0) {

@@ -40,7 +40,7 @@ static enum lac_status read_more(struct lac_table_lines *lines)
     if (status == LAC_OK && lines->options->progress != NULL &&
         !lines->options->progress(lines->options->progress_context, budget->input_bytes,
                                   budget->input_bytes_total, lines->row_count)) {
-        return lac_fail(lines->reterr, LAC_ERR_IO, budget->input_bytes, "cancelled");
+        return lac_fail(lines->reterr, LAC_ERR_IO, budget->input_bytes, "canceled");
     }
     return status;
 }

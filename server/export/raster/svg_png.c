@@ -145,26 +145,26 @@ static const char *rule_of(const struct painting *it, const char *selector, cons
 }
 
 /** The color that the rule of BEFORE.CLASS AFTER gives a property. @return false: none */
-static bool color_by(const struct painting *it, const char *before, const char *class,
+static bool color_by(const struct painting *it, const char *before, const char *css_class,
                      const char *after, const char *property, struct lac_color *ret_color)
 {
     char selector[CLASS_BYTES + 24];
 
-    (void)snprintf(selector, sizeof(selector), "%s.%s%s", before, class, after);
+    (void)snprintf(selector, sizeof(selector), "%s.%s%s", before, css_class, after);
     const char *value = rule_of(it, selector, property);
 
     return value != NULL && color_of(it, value, ret_color);
 }
 
-static struct lac_color text_color(const struct painting *it, const char *class)
+static struct lac_color text_color(const struct painting *it, const char *css_class)
 {
     struct lac_color color = color_named(it, "--ink", strlen("--ink"));
 
-    if (strcmp(class, "in") == 0) {
+    if (strcmp(css_class, "in") == 0) {
         (void)color_by(it, "", it->box, "+text", "fill:", &color);
         (void)color_by(it, "svg ", it->box, "+text", "fill:", &color);
     } else {
-        (void)color_by(it, "svg ", class, "", "fill:", &color);
+        (void)color_by(it, "svg ", css_class, "", "fill:", &color);
     }
     return color;
 }
@@ -225,11 +225,11 @@ static void paint_rect(struct painting *it, const char *tag, const char *end)
 
 static void paint_line(struct painting *it, const char *tag, const char *end)
 {
-    char class[CLASS_BYTES];
+    char css_class[CLASS_BYTES];
     struct lac_color color;
 
-    class_of(tag, end, class);
-    if (color_by(it, "", class, "", "stroke:", &color)) {
+    class_of(tag, end, css_class);
+    if (color_by(it, "", css_class, "", "stroke:", &color)) {
         lac_canvas_line(&it->canvas, it->dx + number(tag, end, " x1=\""),
                         it->dy + number(tag, end, " y1=\""), it->dx + number(tag, end, " x2=\""),
                         it->dy + number(tag, end, " y2=\""), 1.0, color);
@@ -268,19 +268,19 @@ static void paint_text(struct painting *it, const char *tag, const char *end,
                        struct text_span inside)
 {
     const char *anchor;
-    char class[CLASS_BYTES];
+    char css_class[CLASS_BYTES];
     char text[TEXT_BYTES];
     const size_t length = unescape(inside.at, inside.end, text);
     double x = it->dx + number(tag, end, " x=\"");
 
-    class_of(tag, end, class);
+    class_of(tag, end, css_class);
     if (attribute(tag, end, " text-anchor=\"", &anchor) > 0) {
         const double width = lac_canvas_text_width(text, length, FONT_SIZE);
 
         x -= anchor[0] == 'e' ? width : anchor[0] == 'm' ? width / 2.0 : 0.0;
     }
     lac_canvas_text(&it->canvas, x, it->dy + number(tag, end, " y=\""), FONT_SIZE, text, length,
-                    text_color(it, class));
+                    text_color(it, css_class));
 }
 
 static bool is_tag(const char *at, const char *end, const char *name)

@@ -22,9 +22,9 @@ static void fill_kernel(const struct lac_trace_file *file, const struct lac_name
 {
     const char *name = lac_model_str(&file->head, stat->name);
     size_t length = lac_strings_length(&file->head.strings, stat->name);
-    struct lac_name_class class = {0};
+    struct lac_name_class name_class = {0};
 
-    lac_names_classify_with(file->names, name, length, &class);
+    lac_names_classify_with(file->names, name, length, &name_class);
     *row = (struct lac_kernel_row){
         .name = stat->name,
         .count = stat->count,
@@ -38,29 +38,29 @@ static void fill_kernel(const struct lac_trace_file *file, const struct lac_name
         .longest_slice = stat->longest,
         .tensor_core = -1,
     };
-    if (class.tensor_core == LAC_TENSOR_CORE_YES) {
+    if (name_class.tensor_core == LAC_TENSOR_CORE_YES) {
         row->tensor_core = 1;
-    } else if (class.is_eligible && class.tensor_core == LAC_TENSOR_CORE_NO) {
+    } else if (name_class.is_eligible && name_class.tensor_core == LAC_TENSOR_CORE_NO) {
         row->tensor_core = 0;
     }
     (void)lac_kernel_short_name(name, length, row->short_name, sizeof(row->short_name));
     (void)snprintf(row->family, sizeof(row->family), "%s",
-                   lac_word(LAC_WORDS_FAMILY, class.family)->id);
+                   lac_word(LAC_WORDS_FAMILY, name_class.family)->id);
     (void)snprintf(row->layout_class, sizeof(row->layout_class), "%s",
-                   lac_word(LAC_WORDS_LAYOUT, class.layout)->id);
+                   lac_word(LAC_WORDS_LAYOUT, name_class.layout)->id);
 }
 
 /** Whether the name is that of a kernel: a CUDA graph that was recorded as a whole is none. */
 static bool is_kernel(const struct lac_trace_file *file, const struct lac_name_stat *stat)
 {
-    struct lac_name_class class = {0};
+    struct lac_name_class name_class = {0};
 
     if (stat->kind != LAC_SLICE_KERNEL) {
         return false;
     }
     lac_names_classify_with(file->names, lac_model_str(&file->head, stat->name),
-                            lac_strings_length(&file->head.strings, stat->name), &class);
-    return !class.is_graph;
+                            lac_strings_length(&file->head.strings, stat->name), &name_class);
+    return !name_class.is_graph;
 }
 
 /** With lazy_lock held. */

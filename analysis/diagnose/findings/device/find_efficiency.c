@@ -158,20 +158,19 @@ static bool open_change(const struct lac_facts *facts, struct lac_finding *findi
 static void propose_small(const struct lac_facts *facts, struct lac_finding *finding)
 {
     finding->title = lac_texts_add(&facts->analysis->texts,
-                                   "Products too small to fill the GPU lose %s of every %s step",
+                                   "GEMMs too small to fill the GPU lose %s of every %s step",
                                    lac_format_ns(finding->cost_ns_per_step).text,
                                    lac_format_ns(facts->analysis->step_mean_ns).text);
-    finding->brief = "batch small products";
-    finding->change =
-        "# one product instead of many:\n"
-        "qkv = torch.nn.Linear(d, 3 * d)     # instead of three of d by d\n"
-        "torch.bmm(torch.stack(a), torch.stack(b))   # same shapes in a list\n"
-        "# experts and adapters: a grouped product (torch._grouped_mm); else a larger "
-        "batch";
+    finding->brief = "batch small GEMMs";
+    finding->change = "# one GEMM instead of many:\n"
+                      "qkv = torch.nn.Linear(d, 3 * d)     # instead of three of d by d\n"
+                      "torch.bmm(torch.stack(a), torch.stack(b))   # same shapes in a list\n"
+                      "# experts and adapters: a grouped GEMM (torch._grouped_mm); else a larger "
+                      "batch";
     finding->costs = "Weights are laid out anew: convert checkpoints once. A larger batch changes "
                      "training.";
     finding->wrong_if = "other streams fill the GPU at the same time.";
-    finding->check = "record again with record_shapes=True: fewer products, each of more rows";
+    finding->check = "record again with record_shapes=True: fewer GEMMs, each with more rows";
 }
 
 static void propose_odd(const struct lac_facts *facts, struct lac_finding *finding,
@@ -181,10 +180,10 @@ static void propose_odd(const struct lac_facts *facts, struct lac_finding *findi
     assert(multiple > 0);
     int64_t size = odd_length(facts, top);
     int64_t padded = (size + multiple - 1) / multiple * multiple;
-    finding->title =
-        lac_texts_add(&facts->analysis->texts, "Products with odd lengths lose %s of every %s step",
-                      lac_format_ns(finding->cost_ns_per_step).text,
-                      lac_format_ns(facts->analysis->step_mean_ns).text);
+    finding->title = lac_texts_add(&facts->analysis->texts,
+                                   "GEMMs with misaligned dimensions lose %s of every %s step",
+                                   lac_format_ns(finding->cost_ns_per_step).text,
+                                   lac_format_ns(facts->analysis->step_mean_ns).text);
     finding->brief = "pad to a multiple";
     finding->change = lac_texts_add(&facts->analysis->texts,
                                     "# %lld: pad it to %lld, a multiple of %lld (zero rows or "
@@ -194,7 +193,7 @@ static void propose_odd(const struct lac_facts *facts, struct lac_finding *findi
     finding->costs = "Some memory and compute for padding; results are unchanged where nothing "
                      "reads it.";
     finding->wrong_if = "the library pads inside its kernels: then their time stays.";
-    finding->check = "record again with record_shapes=True: the same products take less time";
+    finding->check = "record again with record_shapes=True: the same GEMMs take less time";
 }
 
 static bool has_finding(const struct lac_facts *facts, enum lac_finding_kind kind)
@@ -244,7 +243,7 @@ bool lac_find_efficiency(const struct lac_facts *facts, struct lac_finding *find
         lac_finding_open_fact(finding);
         lac_finding_cost(facts, finding, cost_ns);
         finding->title = lac_texts_add(&analysis->texts,
-                                       "Products run at %s of what the GPU can do at their shapes",
+                                       "GEMMs run at %s of what the GPU can do at their shapes",
                                        lac_format_pct(100.0 * losses.bound_ns / losses.ns).text);
         finding->wrong_if = "kernels of other streams share the GPU with them.";
     }
@@ -257,7 +256,7 @@ bool lac_find_efficiency(const struct lac_facts *facts, struct lac_finding *find
     }
     if (products->groups[top].longest != LAC_NONE) {
         lac_evidence_slice(facts, finding, products->groups[top].longest,
-                           "the longest kernel of that product");
+                           "the longest kernel of that GEMM");
     }
     return true;
 }

@@ -1,4 +1,4 @@
-#include "collector/launch/why_empty.h"
+#include "collector/launch/empty_report.h"
 
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
@@ -81,7 +81,7 @@ static bool is_isolated(const char *arguments, size_t length)
     return false;
 }
 
-static void note_process(struct lac_why_empty *why, int32_t pid)
+static void note_process(struct lac_empty_report *why, int32_t pid)
 {
     for (uint32_t i = 0; i < why->process_count; i++) {
         if (why->seen[i] == pid) {
@@ -106,7 +106,8 @@ static const char *value_of(const char *text, size_t length, const char *start)
 
 static void keep_name(char *place, const char *name)
 {
-    (void)lac_terminal_string(name, place, LAC_WHY_EMPTY_NAME_BYTES); /* a process names itself */
+    (void)lac_terminal_string(name, place,
+                              LAC_EMPTY_REPORT_NAME_BYTES); /* a process names itself */
 }
 
 /* Its files of /proc are closed to us: it runs with rights of its own. */
@@ -130,7 +131,7 @@ static bool is_mapped_program(const char *maps)
            strstr(maps, "/ld.so") != NULL;
 }
 
-static void look_at_maps(struct lac_why_empty *why, const char *name, const char *maps)
+static void look_at_maps(struct lac_empty_report *why, const char *name, const char *maps)
 {
     const char *const libc = strstr(maps, "/libc-2.");
     const unsigned minor = libc != NULL ? (unsigned)strtoul(libc + 8, NULL, 10) : 0;
@@ -158,7 +159,7 @@ static bool lacks(int32_t pid, const char *path)
            access(inside, F_OK) != 0 && access(root, F_OK) == 0;
 }
 
-static void look_at_variables(struct lac_why_empty *why, int32_t pid, const char *name,
+static void look_at_variables(struct lac_empty_report *why, int32_t pid, const char *name,
                               const char *text, size_t length)
 {
     const char *const library = value_of(text, length, "LACUNA_LIBRARY=");
@@ -207,7 +208,7 @@ static bool is_set_up(int32_t pid)
     return at == NULL || strtoull(at, NULL, 10) != 0; /* Linux before 3.5 does not tell */
 }
 
-static void look_at(struct lac_why_empty *why, int32_t pid)
+static void look_at(struct lac_empty_report *why, int32_t pid)
 {
     static char text[TEXT_BYTES];
     const bool was_set_up = is_set_up(pid);
@@ -252,7 +253,7 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
     }
 }
 
-static void look(struct lac_why_empty *why)
+static void look(struct lac_empty_report *why)
 {
     DIR *const folder = opendir("/proc");
 
@@ -271,7 +272,7 @@ static void look(struct lac_why_empty *why)
     (void)closedir(folder);
 }
 
-void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms)
+void lac_empty_report_look(struct lac_empty_report *why, uint64_t elapsed_ms)
 {
     uint64_t cost_ns;
 
@@ -298,7 +299,7 @@ static const char *remedy_of(const char *starter)
 }
 
 /* A reason in the process itself. @return whether there was one */
-static bool own_reason(const struct lac_why_empty *why, char *out, size_t capacity)
+static bool own_reason(const struct lac_empty_report *why, char *out, size_t capacity)
 {
     if (why->is_musl) {
         (void)snprintf(out, capacity,
@@ -349,8 +350,8 @@ static bool own_reason(const struct lac_why_empty *why, char *out, size_t capaci
     return true;
 }
 
-void lac_why_empty_reason(const struct lac_why_empty *why, int exit_status, char *out,
-                          size_t capacity)
+void lac_empty_report_reason(const struct lac_empty_report *why, int exit_status, char *out,
+                             size_t capacity)
 {
     if (own_reason(why, out, capacity)) {
         return;
@@ -376,9 +377,9 @@ void lac_why_empty_reason(const struct lac_why_empty *why, int exit_status, char
     }
 }
 
-void lac_why_empty_say_early(const struct lac_why_empty *why)
+void lac_empty_report_say_early(const struct lac_empty_report *why)
 {
-    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+    char reason[LAC_EMPTY_REPORT_REASON_BYTES];
 
     if (!own_reason(why, reason, sizeof(reason))) {
         (void)snprintf(reason, sizeof(reason), "%s; recording begins with the first of these",
@@ -389,14 +390,14 @@ void lac_why_empty_say_early(const struct lac_why_empty *why)
                              "DataLoader");
     }
     (void)fprintf(stderr, "lacuna: nothing is recorded after %d s: %s\n",
-                  LAC_WHY_EMPTY_SILENT_MS / 1000, reason);
+                  LAC_EMPTY_REPORT_SILENT_MS / 1000, reason);
 }
 
-void lac_why_empty_say(const struct lac_why_empty *why, int exit_status)
+void lac_empty_report_say(const struct lac_empty_report *why, int exit_status)
 {
-    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+    char reason[LAC_EMPTY_REPORT_REASON_BYTES];
 
-    lac_why_empty_reason(why, exit_status, reason, sizeof(reason));
+    lac_empty_report_reason(why, exit_status, reason, sizeof(reason));
     (void)fprintf(stderr,
                   "lacuna: nothing was recorded: %s.\nProcesses seen: %u; with the recorder "
                   "loaded: %s; with CUDA: %s.\n",
@@ -424,8 +425,8 @@ static void say_steps_missing(const struct lac_run_options *options, uint64_t st
     }
 }
 
-void lac_why_empty_say_asked(const struct lac_run_options *options, uint64_t steps,
-                             bool has_captured)
+void lac_empty_report_say_asked(const struct lac_run_options *options, uint64_t steps,
+                                bool has_captured)
 {
     say_steps_missing(options, steps);
     if (options->range != NULL && !has_captured) {

@@ -1,5 +1,5 @@
 /* Whether a process sees the recorder's library, also when it ends while it is looked at. */
-#include "collector/launch/why_empty.h"
+#include "collector/launch/empty_report.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -72,15 +72,15 @@ static void start_job(const char *library)
 
 static void reason_of(const char *library, bool ends, char *out)
 {
-    static struct lac_why_empty why;
+    static struct lac_empty_report why;
 
     memset(&why, 0, sizeof(why));
     start_job(library);
     ends_when_looked_at = ends;
-    lac_why_empty_look(&why, 0);
+    lac_empty_report_look(&why, 0);
     ck_assert_uint_eq(why.process_count, 1);
     ck_assert_int_eq(job == 0, ends);
-    lac_why_empty_reason(&why, 0, out, LAC_WHY_EMPTY_REASON_BYTES);
+    lac_empty_report_reason(&why, 0, out, LAC_EMPTY_REPORT_REASON_BYTES);
     if (job != 0) {
         end_job();
     }
@@ -88,7 +88,7 @@ static void reason_of(const char *library, bool ends, char *out)
 
 START_TEST(a_library_that_is_not_there_is_the_reason)
 {
-    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+    char reason[LAC_EMPTY_REPORT_REASON_BYTES];
 
     reason_of("/nowhere/liblacuna.so", false, reason);
     ck_assert_ptr_nonnull(strstr(reason, "sleep runs where /nowhere/liblacuna.so cannot be seen"));
@@ -99,7 +99,7 @@ END_TEST
 
 START_TEST(of_a_process_that_has_ended_nothing_is_said)
 {
-    char reason[LAC_WHY_EMPTY_REASON_BYTES];
+    char reason[LAC_EMPTY_REPORT_REASON_BYTES];
 
     reason_of("/bin/sh", true, reason);
     ck_assert_ptr_null(strstr(reason, "cannot be seen"));
@@ -108,7 +108,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *const suite = suite_create("why empty");
+    Suite *const suite = suite_create("empty report");
     TCase *const tests = tcase_create("a library that cannot be seen");
 
     tcase_add_test(tests, a_library_that_is_not_there_is_the_reason);

@@ -451,7 +451,7 @@ static bool is_from_proxy(const struct exchange *x)
                : lac_address_is_loopback((const struct sockaddr *)(const void *)address);
 }
 
-bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version)
+bool lac_exchange_check(struct exchange *x, struct MHD_Connection *mhd, const char *version)
 {
     const struct lac_http_options *options = &x->loop->server->options;
     struct fields fields = {0};

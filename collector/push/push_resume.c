@@ -1,4 +1,4 @@
-#include "collector/push/push_note.h"
+#include "collector/push/push_resume.h"
 
 #include "collector/base/io_full.h"
 #include "collector/push/push.h"
@@ -47,7 +47,7 @@ static bool take_line(const char **at, const char *key, char *out, size_t capaci
     return true;
 }
 
-void lac_push_note_place(struct lac_push_note *note, const struct lac_push_target *target)
+void lac_push_resume_place(struct lac_push_resume *note, const struct lac_push_target *target)
 {
     (void)snprintf(note->server, sizeof(note->server), "%s", target->server);
     (void)snprintf(note->project, sizeof(note->project), "%.512s",
@@ -124,7 +124,7 @@ static ssize_t read_text(const char *path, const char *server, char *text, size_
                : -1;
 }
 
-bool lac_push_note_read(const char *path, const char *server, struct lac_push_note *note)
+bool lac_push_resume_read(const char *path, const char *server, struct lac_push_resume *note)
 {
     char text[TEXT_BYTES];
     char number[32];
@@ -169,7 +169,7 @@ static void write_in_folder(const char *path, const char *text, size_t length)
     }
 }
 
-void lac_push_note_write(const char *path, const struct lac_push_note *note)
+void lac_push_resume_write(const char *path, const struct lac_push_resume *note)
 {
     char text[TEXT_BYTES];
     const int length = snprintf(
@@ -187,10 +187,10 @@ void lac_push_note_write(const char *path, const struct lac_push_note *note)
     }
 }
 
-void lac_push_note_done(const char *path, const struct lac_push_note *note)
+void lac_push_resume_done(const char *path, const struct lac_push_resume *note)
 {
     if (is_folder(path)) {
-        lac_push_note_write(path, note);
+        lac_push_resume_write(path, note);
     } else {
         lac_push_state_remove(path, note->server);
     }

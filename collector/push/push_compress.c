@@ -1,4 +1,4 @@
-#include "collector/push/push_pack.h"
+#include "collector/push/push_compress.h"
 
 #include "collector/base/old_symbols.h" /* IWYU pragma: keep */
 
@@ -22,7 +22,7 @@ struct out_buffer {
     size_t at;
 };
 
-struct lac_push_pack {
+struct lac_push_compress {
     void *library;
     void *context;
     void *(*create)(void);
@@ -32,7 +32,7 @@ struct lac_push_pack {
     unsigned (*is_error)(size_t);
 };
 
-static bool find(struct lac_push_pack *pack, const char *name, void *place)
+static bool find(struct lac_push_compress *pack, const char *name, void *place)
 {
     void *const symbol = dlsym(pack->library, name);
 
@@ -40,10 +40,10 @@ static bool find(struct lac_push_pack *pack, const char *name, void *place)
     return symbol != NULL;
 }
 
-struct lac_push_pack *lac_push_pack_open(void)
+struct lac_push_compress *lac_push_compress_open(void)
 {
     const char *const wish = getenv("LACUNA_LIBZSTD");
-    struct lac_push_pack *const pack = calloc(1, sizeof(*pack));
+    struct lac_push_compress *const pack = calloc(1, sizeof(*pack));
 
     if (pack == NULL) {
         return NULL;
@@ -59,13 +59,13 @@ struct lac_push_pack *lac_push_pack_open(void)
     }
     if (pack->context == NULL ||
         pack->is_error(pack->set_parameter(pack->context, PARAMETER_LEVEL, LEVEL)) != 0) {
-        lac_push_pack_close(pack);
+        lac_push_compress_close(pack);
         return NULL;
     }
     return pack;
 }
 
-void lac_push_pack_close(struct lac_push_pack *pack)
+void lac_push_compress_close(struct lac_push_compress *pack)
 {
     if (pack == NULL) {
         return;
@@ -76,8 +76,9 @@ void lac_push_pack_close(struct lac_push_pack *pack)
     free(pack); /* the library stays: it is wanted again, and dlclose() is too new a symbol */
 }
 
-int64_t lac_push_pack_step(struct lac_push_pack *pack, const uint8_t **input, size_t *input_bytes,
-                           bool is_last, void *out, size_t capacity, bool *ret_done)
+int64_t lac_push_compress_step(struct lac_push_compress *pack, const uint8_t **input,
+                               size_t *input_bytes, bool is_last, void *out, size_t capacity,
+                               bool *ret_done)
 {
     struct in_buffer in = {.bytes = *input, .size = *input_bytes};
     struct out_buffer to = {.bytes = out, .size = capacity};
