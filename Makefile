@@ -2,7 +2,7 @@
 #   make SAN=1 ...       address + undefined sanitizers (own build folder)
 #   make SAN=thread ...  thread sanitizer
 #   make V=1             show command lines
-#   make T=name test     only the tests whose name contains `name`
+#   make T=name test     only the tests whose name or path contains `name`
 CC      ?= gcc
 CLANG   ?= clang
 BUILD   := build/$(if $(SAN),san-$(SAN),release)

@@ -315,7 +315,7 @@ def main():
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     times = past_times()
-    tests = [test for test in discover() if args.filter in test[0]]
+    tests = [test for test in discover() if args.filter in " ".join([test[0], *test[1]])]  # a name, or a folder
     if args.list:
         print("\n".join(test[0] for test in tests))
         return 0
