@@ -383,6 +383,7 @@ static void answer_names(struct lac_trace_file *file, const struct lac_request *
     uint32_t id;
 
     if (!lac_api_int(request, response, "from", 0, UINT32_MAX - 1, 0, &from) ||
+        !lac_api_int(request, response, "after", 0, UINT32_MAX - 1, from, &from) ||
         !lac_api_int(request, response, "limit", 1, NAMES_MAX, NAMES_MAX, &limit) ||
         lac_api_is_unchanged(request, file, response)) {
         return;

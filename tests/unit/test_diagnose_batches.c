@@ -125,6 +125,36 @@ START_TEST(a_step_needs_all_its_batches)
 }
 END_TEST
 
+/** An update takes four batches; each mark begins with the second batch of one and ends with the first
+ *  of the next, so only three lie between a mark and the optimizer. */
+START_TEST(a_mark_may_begin_inside_of_an_update)
+{
+    static const char *const kernels[] = {"ampere_sgemm_qkv", "flash_fwd_kernel", "ln_fwd", "gelu"};
+    sheet_blank();
+    for (int batch = 0; batch < 48; batch++) {
+        const double at = batch * 10000.0;
+        if (batch % 4 == 1 && batch < 45) {
+            sheet_add("main range %.0f 39900 ProfilerStep#%d\n", at, batch / 4);
+        }
+        sheet_add("main range %.0f 4000 %s\n", at + 10, IN_PROCESS);
+        for (int k = 0; k < 12; k++) {
+            sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", at + 4100 + k * 400, ++sheet_corr);
+            sheet_add("gpu0.7 kernel %.0f 380 #%u %s_%d\n", at + 4110 + k * 400, sheet_corr,
+                      kernels[k % 4], k / 4);
+        }
+        if (batch % 4 == 3) {
+            sheet_add("main call %.0f 5 #%u cudaLaunchKernel\n", at + 9000, ++sheet_corr);
+            sheet_add("gpu0.7 kernel %.0f 300 #%u multi_tensor_apply_kernel<AdamFunctor>\n",
+                      at + 9010, sheet_corr);
+        }
+    }
+    sheet_diagnose("{\"lacuna\":{\"settings\":{\"batch_size\":32}}}", 8);
+    ck_assert_uint_eq(analysis->micro_step_count, 4);
+    ck_assert(!analysis->is_step_micro);
+    ck_assert_double_eq_tol(analysis->throughput_per_s, 4 * 32 / 0.040, 50.0);
+}
+END_TEST
+
 /** A recording that begins with a wait: ten marked steps of 10 ms, half of them waiting. */
 START_TEST(a_wait_before_the_first_operation_is_no_part_of_the_step_without)
 {
@@ -278,6 +308,7 @@ int main(void)
     TCase *const tests = tcase_create("batches");
 
     tcase_add_checked_fixture(tests, NULL, sheet_wipe);
+    tcase_add_test(tests, a_mark_may_begin_inside_of_an_update);
     tcase_add_test(tests, a_batch_takes_what_the_trainings_take);
     tcase_add_test(tests, the_loader_of_the_training_has_the_workers);
     tcase_add_test(tests, fetches_of_a_validation_are_not_averaged_in);

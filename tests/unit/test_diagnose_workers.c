@@ -75,6 +75,19 @@ START_TEST(workers_and_their_fetches_show_in_the_rhythm_of_the_waits)
 }
 END_TEST
 
+START_TEST(without_workers_a_batch_takes_what_it_takes_one_of_them)
+{
+    struct job job = {.batches = 40, .workers = 4, .fetch = 100e3, .step = 10e3, .jitter = 0.03};
+    struct lac_diagnose_options options = {.has_what_if = true};
+    struct lac_analysis *changed = NULL;
+    draw(&job);
+    ck_assert_int_eq(lac_what_if_parse("workers=0", &options.what_if, NULL), LAC_OK);
+    ck_assert_int_eq(lac_diagnose(model, &options, &changed, NULL), LAC_OK);
+    ck_assert_double_eq_tol((double)changed->what_if_step.mean_ns, 110e6, 3e6);
+    lac_analysis_destroy(changed);
+}
+END_TEST
+
 START_TEST(batches_that_lay_ready_are_not_the_pace)
 {
     struct job job = {
@@ -165,6 +178,7 @@ int main(void)
     TCase *tests = tcase_create("workers by their waits");
     tcase_add_checked_fixture(tests, NULL, sheet_wipe);
     tcase_add_test(tests, workers_and_their_fetches_show_in_the_rhythm_of_the_waits);
+    tcase_add_test(tests, without_workers_a_batch_takes_what_it_takes_one_of_them);
     tcase_add_test(tests, batches_that_lay_ready_are_not_the_pace);
     tcase_add_test(tests, one_turn_of_workers_has_a_mean);
     tcase_add_test(tests, workers_that_deliver_evenly_have_no_number);

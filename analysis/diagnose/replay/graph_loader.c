@@ -189,6 +189,10 @@ enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
     free(ordered);
     /* waits that the device hardly felt are for handing over, not for the loader's pace */
     bool is_limit = facts->time != NULL && facts->time->is_starving;
+    if (!status && !graph->has_fetches && graph->workers != 0) {
+        const int64_t fetch_ns = facts->analysis->loader.fetch_mean_ns;
+        graph->own_fetch_ns = fetch_ns != LAC_UNKNOWN_NS ? (double)fetch_ns : 0.0;
+    }
     if (!status && !graph->has_fetches && graph->workers != 0 && is_limit) {
         measure_pace(graph);
     }

@@ -76,26 +76,43 @@ static uint32_t steps_between(const uint8_t *updates, uint32_t count)
 
 /* -- steps that hold micro-steps --------------------------------------------------------------- */
 
-/** The kernels of a step before the optimizer's first; 0 when it has none of those. */
-static uint32_t read_step(const struct lac_facts *facts, struct lac_sequence sequence,
-                          const struct lac_step *step, uint32_t *symbols)
+/** The kernels of a step before the optimizer's first, or else those between the optimizer's first run
+ *  in the step and its next one; 0 when it has none of those. */
+static uint32_t read_stretch(const struct lac_facts *facts, struct lac_sequence sequence,
+                             const struct lac_step *step, bool is_next, uint32_t *symbols)
 {
+    const int64_t dur_ns = is_next ? 2 * step->dur_ns : step->dur_ns;
     uint32_t count = 0;
     uint64_t slice = 0;
+    bool is_inside = !is_next;
     while (lac_sequence_next(&sequence, &slice)) {
         int64_t at_ns = time_of(facts, &sequence, slice);
-        if (at_ns >= step->start_ns + step->dur_ns || count == KERNELS_LOOKED_AT) {
+        if (at_ns - step->start_ns >= dur_ns || count == KERNELS_LOOKED_AT) {
             return 0;
         }
         if (at_ns < step->start_ns) {
             continue;
         }
         if (lac_kernel_class_of(facts, slice)->family == LAC_FAMILY_OPTIMIZER) {
-            return count;
+            if (is_inside && count > 0) {
+                return count;
+            }
+            is_inside = true;
+        } else if (is_inside) {
+            symbols[count++] = sequence.slices->name[slice];
         }
-        symbols[count++] = sequence.slices->name[slice];
     }
     return 0;
+}
+
+/** The kernels of one update, before the optimizer's. A mark may lie inside of an update, and the
+ *  device behind the host: then not all of them come before the first optimizer of the step. */
+static uint32_t read_step(const struct lac_facts *facts, struct lac_sequence sequence,
+                          const struct lac_step *step, uint32_t *symbols)
+{
+    const uint32_t here = read_stretch(facts, sequence, step, false, symbols);
+    const uint32_t next = read_stretch(facts, sequence, step, true, symbols);
+    return next >= here + UNIT_MIN ? next : read_stretch(facts, sequence, step, false, symbols);
 }
 
 /** Whether the kernels are those `distance` before them, all but two in a hundred. */
