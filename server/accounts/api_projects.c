@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "server/accounts/body.h"
 #include "server/api/app.h"
+#include "server/base/project_name.h"
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
@@ -87,9 +88,7 @@ void lac_api_project_add(void *app_context, const struct lac_request *request,
         return;
     }
     if (!lac_project_name_is_valid(name)) {
-        lac_response_error(response, 400, "bad_request",
-                           "a project's name is one line of text without '/', 1 to %d bytes",
-                           LAC_PROJECT_NAME_MAX);
+        lac_response_error(response, 400, "bad_request", LAC_PROJECT_NAME_RULE);
         return;
     }
     if (lac_store_add_project(app->store, name, &error) != LAC_OK) {

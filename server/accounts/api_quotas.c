@@ -4,6 +4,7 @@
 #include "collector/base/byte_size.h"
 #include "server/accounts/body.h"
 #include "server/api/app.h"
+#include "server/base/project_name.h"
 #include "server/http/request.h"
 #include "server/ingest/quota.h"
 #include "server/json/json_out.h"

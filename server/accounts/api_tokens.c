@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "server/accounts/body.h"
 #include "server/api/app.h"
+#include "server/base/project_name.h"
 #include "server/http/request.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"

@@ -41,6 +41,7 @@ void lac_api_users(void *app_context, const struct lac_request *request,
     lac_json_init(&json, &response->body);
     lac_json_open(&json, NULL, '{');
     lac_people_look(app->people, write_users, &json);
+    lac_json_null(&json, "next");
     lac_json_close(&json, '}');
 }
 

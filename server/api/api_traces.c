@@ -4,6 +4,7 @@
 #include "server/api/api_join.h"
 #include "server/api/app.h"
 #include "server/base/buffer.h"
+#include "server/base/project_name.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/ingest/ingest.h"
@@ -407,6 +408,10 @@ static enum lac_status upload_begin(void *app_context, const struct lac_request 
     if (request->content_length == 0) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
                         "the body is empty: send the trace file as the whole body");
+    }
+    if (options.project != NULL && options.project[0] != '\0' &&
+        !lac_project_name_is_valid(options.project)) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, LAC_PROJECT_NAME_RULE);
     }
     sink = calloc(1, sizeof(*sink));
     if (sink == NULL) {

@@ -4,6 +4,7 @@
 #include "analysis/import/importers.h"
 #include "analysis/model/status.h"
 #include "collector/base/terminal_text.h"
+#include "server/base/project_name.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
 #include "server/cli/ending.h"
@@ -452,6 +453,10 @@ static const char *check_usage(const struct lac_options *options, const struct i
     }
     if (joins && options->operand_count < 2) {
         return "--join takes two files or more";
+    }
+    if (run->project != NULL && run->project[0] != '\0' &&
+        !lac_project_name_is_valid(run->project)) {
+        return "--project: " LAC_PROJECT_NAME_RULE;
     }
     if (run->name != NULL && options->operand_count > 1 && !joins) {
         return "--name takes one PATH";

@@ -46,9 +46,13 @@ void lac_forms_finish(void *app, const struct lac_route *route, const struct lac
     size_t size_bytes;
 
     (void)app;
-    if (format == NULL || route->method != LAC_METHOD_GET || response->http_status != 200 ||
+    if (route->method != LAC_METHOD_GET || response->http_status != 200 ||
         response->borrowed != NULL || response->body.bytes == NULL ||
         strcmp(response->mime, "application/json") != 0) {
+        return;
+    }
+    lac_forms_page(route, request, response);
+    if (format == NULL || response->http_status != 200) {
         return;
     }
     const char *text = lac_openapi_text(&size_bytes);

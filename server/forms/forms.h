@@ -9,7 +9,11 @@
 #include "server/base/buffer.h"
 #include "server/http/request.h"
 
-/** For lac_http_options.finish: with `?format=csv` rows leave as CSV, 400 where there are none. */
+/** `?limit=` and `?after=` of a reply that holds a whole list (list_pages.c). */
+void lac_forms_page(const struct lac_route *route, const struct lac_request *request,
+                    struct lac_response *response);
+
+/** For lac_http_options.finish: pages of lists; with `?format=csv` rows leave as CSV, 400 where there are none. */
 void lac_forms_finish(void *app, const struct lac_route *route, const struct lac_request *request,
                       struct lac_response *response);
 

@@ -246,5 +246,6 @@ void lac_api_hangs(void *app_context, const struct lac_request *request,
         }
     }
     lac_json_close(&json, ']');
+    lac_json_null(&json, "next");
     lac_json_close(&json, '}');
 }

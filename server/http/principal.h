@@ -7,6 +7,8 @@
  * server/people's lac_people_rights(): a principal alone says only what it is limited to.
  */
 
+#include "server/base/project_name.h" // IWYU pragma: export
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,7 +29,7 @@ enum lac_principal_kind {
     LAC_PRINCIPAL_TOKEN, /**< a token: its maker's rights, within its scope and project */
 };
 
-enum { LAC_USER_NAME_MAX = 64, LAC_PROJECT_NAME_MAX = 255, LAC_PEER_BYTES = 46 };
+enum { LAC_USER_NAME_MAX = 64, LAC_PEER_BYTES = 46 };
 
 struct lac_principal {
     enum lac_principal_kind kind;

@@ -4,6 +4,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/encode.h"
 #include "collector/base/utf8.h"
+#include "server/base/project_name.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -115,6 +116,9 @@ static enum lac_status take(const struct pair *pair, struct lac_upload_metadata 
     }
     if (text != NULL) {
         memcpy(text, pair->value, strlen(pair->value) + 1);
+    }
+    if (text == metadata->project && text[0] != '\0' && !lac_project_name_is_valid(text)) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "Upload-Metadata: " LAC_PROJECT_NAME_RULE);
     }
     if (ns != NULL) {
         if (!parse_ns(pair->value, ns)) {

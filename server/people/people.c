@@ -73,19 +73,6 @@ bool lac_user_name_is_valid(const char *name)
            strspn(name, others) == length && strcmp(name, "local") != 0;
 }
 
-bool lac_project_name_is_valid(const char *name)
-{
-    const size_t length = strlen(name);
-
-    for (size_t i = 0; i < length; i++) {
-        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f || name[i] == '/') {
-            return false;
-        }
-    }
-    return length >= 1 && length <= LAC_PROJECT_NAME_MAX && strcmp(name, "-") != 0 &&
-           strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
 /* -- the rows in memory ------------------------------------------------------------------------ */
 
 enum lac_status lac_people_reload(struct lac_people *people, struct lac_error *reterr)

@@ -92,9 +92,6 @@ LAC_MUST_USE enum lac_status lac_people_sign_out(struct lac_people *people, cons
 /** Whether a name is one for a user: 1 to 64 of a-z A-Z 0-9 . _ - @, a letter or digit first. */
 bool lac_user_name_is_valid(const char *name);
 
-/** Whether a name is one for a project: one line of text without '/', 1 to 255 bytes, not "-". */
-bool lac_project_name_is_valid(const char *name);
-
 /** Rights of "read", "write" or "admin"; 0 for any other word. */
 unsigned lac_role_rights(const char *role);
 

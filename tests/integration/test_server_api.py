@@ -258,7 +258,7 @@ class Api(unittest.TestCase):
     def test_names_by_id_and_all(self):
         everything, start = [], 0
         while start is not None:
-            page = self.get(f"/names?from={start}&limit=7")
+            page = self.get(f"/names?{'after' if start else 'from'}={start}&limit=7")
             self.assertLessEqual(len(page["names"]), 7)
             everything += page["names"]
             start = page["next"]
@@ -401,6 +401,34 @@ class Api(unittest.TestCase):
         self.assertEqual(seen, [row["name"] for row in table["kernels"]])
         self.refused(self.base + "/kernels?sort=nonsense", 400)
         self.refused(self.base + "/kernels?order=up", 400)
+
+    def test_lists_that_are_made_whole_have_pages(self):
+        for name in ("one", 'two "[{,', "three"):
+            self.assertEqual(self.server.request("POST", "/api/v1/projects", json.dumps({"name": name}).encode()).status, 201)
+        for path, list_name in (("/projects", "projects"), ("/findings", "findings"), ("/schemas", "schemas")):
+            whole = self.server.api(path)
+            self.assertIsNone(whole["next"])
+            for limit in (1, 2, 1000):
+                seen, page, requests = [], {"next": 0}, 0
+                while page["next"] is not None:
+                    page = self.server.api(f"{path}?limit={limit}&after={page['next']}")
+                    self.assertLessEqual(len(page[list_name]), limit)
+                    seen += page[list_name]
+                    requests += 1
+                self.assertEqual(seen, whole[list_name], (path, limit))
+                self.assertEqual(requests, -(-len(seen) // limit))
+            self.assertEqual(self.server.api(path + "?after=100000"), {**whole, list_name: []})
+            self.refused(path + "?limit=0", 400)
+            self.refused(path + "?after=x", 400)
+        for path in ("/users", "/tokens", "/hangs", "/quotas", "/shares"):
+            self.assertIsNone(self.server.api(path + "?limit=1")["next"], path)
+        csv = self.server.get("/api/v1/projects?limit=1&format=csv")
+        self.assertEqual((len(csv.body.splitlines()), csv.headers["Lacuna-Next"]), (2, "1"))
+
+    def test_a_project_that_no_address_can_name_takes_no_trace(self):
+        trace = make_trace()
+        for name in ("..", ".", "-", "a%2Fb", "a%0Ab", "x" * 256):
+            self.assertEqual(self.server.request("POST", f"/api/v1/traces?project={name}", body=trace).status, 400, name)
 
     def test_gaps_sum_to_their_causes(self):
         gaps = self.get("/gaps?min_ns=0&limit=10000")

@@ -371,7 +371,7 @@ class Uploads(unittest.TestCase):
     def test_hostile_metadata(self):
         bad = ["name !!!", "name abc", "name " + b64("x" * 513), f"name {b64('a')},name {b64('b')}", " ,", ",,", "näme " + b64("x"), "name  " + b64("x"),
                "name " + b64(b"\xff\xfe"), "name " + b64("a\nb"), "name " + b64("a\0b"), "name " + b64(b"\xed\xa0\x80"), "name " + b64(b"\xc0\xaf"),
-               "k" * 65 + " " + b64("x"), ",".join(f"k{i} {b64('x')}" for i in range(40)), "clock_offset_ns " + b64("12x"), "name " + "A" * 5000, "name YWJ=", "name YWI"]
+               "k" * 65 + " " + b64("x"), ",".join(f"k{i} {b64('x')}" for i in range(40)), "clock_offset_ns " + b64("12x"), "name " + "A" * 5000, "name YWJ=", "name YWI", "project " + b64(".."), "project " + b64("a/b")]
         for text in bad:
             reply = self.client.create(10, headers={"Upload-Metadata": text.encode("utf-8").decode("latin-1")})
             self.assertEqual(reply.status, 400, (text[:80], reply.body))

@@ -141,9 +141,8 @@ static double take(struct replay *replay, uint32_t index, double here_ns)
     } else if (replay->workers == 0) {
         bool was_outside = graph->workers != 0;
         double own_ns = graph->own_fetch_ns > 0.0 ? graph->own_fetch_ns : fetch_ns(replay, batch);
-        taken_ns = was_outside && replay->change->workers == 0
-                       ? begin_ns + graph->take_ns + own_ns
-                       : here_ns + work(replay, node);
+        taken_ns = was_outside && replay->change->workers == 0 ? begin_ns + graph->take_ns + own_ns
+                                                               : here_ns + work(replay, node);
     } else {
         /* another worker's turn each round, so that none has the slow ones for ever */
         uint32_t turned = (node->of + replay->round) % graph->batch_count;
