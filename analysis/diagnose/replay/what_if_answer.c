@@ -216,7 +216,13 @@ static const char *assumption_of(struct lac_facts *facts, const struct lac_what_
             ? " How many workers there are, and how long a batch takes one, is "
               "inferred from the waits."
             : "";
-    return lac_texts_add(texts, "%s%s %s", what, inferred, basis_of(facts));
+    const char *staged =
+        what_if->async_copies == 1 && what_if->pinned != 1 &&
+                facts->time->class_count[LAC_OP_COPY_PAGEABLE] > 0.0
+            ? " Copies from pageable memory stay as they are, because the driver stages them "
+              "before the call returns: pinned=1 lets them overlap."
+            : "";
+    return lac_texts_add(texts, "%s%s%s %s", what, inferred, staged, basis_of(facts));
 }
 
 static void replay_cases(const struct lac_facts *facts, const struct lac_what_if_changes *what_if,
