@@ -20,6 +20,25 @@ static void work(double at_us, double busy_us, int count)
     }
 }
 
+/** Each step is marked twice: one range around the other, then on another thread of the process. */
+START_TEST(a_step_that_is_marked_twice_is_one)
+{
+    for (int beside = 0; beside < 2; beside++) {
+        sheet_blank();
+        for (int step = 0; step < 16; step++) {
+            const int at = step * 10000;
+            sheet_add("main range %d 9990 step\n", at);
+            sheet_add("%s range %d 9900 step\n", beside ? "other" : "main", at + 20);
+            sheet_add("main call %d 5 #%u cudaLaunchKernel\n", at + 100, ++sheet_corr);
+            sheet_add("gpu0.7 kernel %d 9000 #%u dgrad_kernel\n", at + 200, sheet_corr);
+        }
+        sheet_diagnose(NULL, 8);
+        ck_assert_uint_eq(analysis->step_count, 16);
+        ck_assert(llabs(analysis->step_mean_ns - 10000000) < 1000);
+    }
+}
+END_TEST
+
 START_TEST(named_steps_are_all_counted_and_warm_up_is_not_kept)
 {
     sheet_blank();
@@ -751,6 +770,7 @@ int main(void)
     Suite *suite = suite_create("diagnose_steps");
     TCase *tcase = tcase_create("steps");
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
+    tcase_add_test(tcase, a_step_that_is_marked_twice_is_one);
     tcase_add_test(tcase, profiler_steps_that_leave_out_the_wait_last_until_the_next);
     tcase_add_test(tcase, named_steps_are_all_counted_and_warm_up_is_not_kept);
     tcase_add_test(tcase, a_step_that_waited_for_data_is_kept);

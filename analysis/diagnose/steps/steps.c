@@ -41,6 +41,39 @@ static void take_starts(struct lac_facts *facts, uint32_t first)
     steps[count - 1].left_out = LAC_STEP_UNTIMED;
 }
 
+static bool is_inside(const struct lac_facts *facts, const struct lac_step *inner,
+                      const struct lac_step *outer)
+{
+    const struct lac_model *model = facts->model;
+    return inner->start_ns >= outer->start_ns &&
+           inner->start_ns + inner->dur_ns <= outer->start_ns + outer->dur_ns &&
+           model->tracks[lac_model_track_of(model, inner->slice)].process ==
+               model->tracks[lac_model_track_of(model, outer->slice)].process;
+}
+
+/** A step that people marked twice, one range around the other, is one. Ranges that hold several others
+ *  are no steps, and stay what they are. */
+static void join_pairs(struct lac_facts *facts, uint32_t first)
+{
+    struct lac_step *steps = facts->analysis->steps;
+    const uint32_t count = facts->analysis->step_count;
+    uint32_t kept = first;
+    bool has_inner = false;
+    for (uint32_t i = first + 1; i < count; i++) {
+        const bool is_inner = is_inside(facts, &steps[i], &steps[i - 1 - has_inner]);
+        if (is_inner && has_inner) {
+            return;
+        }
+        has_inner = is_inner;
+    }
+    for (uint32_t i = first + 1; i < count; i++) {
+        if (!is_inside(facts, &steps[i], &steps[kept])) {
+            steps[++kept] = steps[i];
+        }
+    }
+    facts->analysis->step_count = count > first ? kept + 1 : count;
+}
+
 /**
  * Marks that leave out the waiting for data (a loop body only) would hide it: where they leave holes,
  * a step lasts until the next one begins. How long the last one is, nothing tells then.
@@ -216,6 +249,7 @@ static enum lac_status from_step_like(struct lac_facts *facts)
         }
     }
     take_starts(facts, first);
+    join_pairs(facts, first);
     close_holes(facts->analysis, first);
     return LAC_OK;
 }
