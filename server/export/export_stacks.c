@@ -1,6 +1,5 @@
 /* Flame graphs for other tools: folded stacks and speedscope. */
 
-#include "analysis/diagnose/names/names.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -30,8 +29,7 @@ static const char *frame_name(const struct lac_report_source *source,
         return room;
     }
     const char *name = lac_model_str(source->model, node->name);
-    bool is_given = (node->kind == LAC_SLICE_RANGE || node->kind == LAC_SLICE_PYTHON) &&
-                    lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
+    bool is_given = lac_redact_is_given(node->kind, name);
     return is_given ? lac_redact_given(source->redactor, name, "range")
                     : lac_redact(source->redactor, name);
 }

@@ -1,5 +1,6 @@
 #include "server/export/redact.h"
 
+#include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/setting_rows.h"
@@ -20,7 +21,7 @@ const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
      "Absolute paths and folders of source files, down to the last component.", 0},
     {"argv", "command lines", "commands", "", "Command lines, down to the program.", 0},
     {"names", "names chosen by people", "names", "",
-     "Names of the trace, of ranges and of Python functions.", 0},
+     "Names of the trace, of ranges, marks and Python functions.", 0},
 };
 
 enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
@@ -288,6 +289,13 @@ const char *lac_redact_user(struct lac_redactor *redactor, const char *name)
 {
     meet(redactor, LAC_REDACT_USERS, name, strlen(name));
     return redactor->leave_out[LAC_REDACT_USERS] ? "user" : name;
+}
+
+bool lac_redact_is_given(uint8_t kind, const char *name)
+{
+    return (kind == LAC_SLICE_RANGE || kind == LAC_SLICE_GPU_RANGE || kind == LAC_SLICE_INSTANT ||
+            kind == LAC_SLICE_PYTHON) &&
+           lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
 }
 
 const char *lac_redact_given(struct lac_redactor *redactor, const char *text, const char *fallback)

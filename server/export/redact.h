@@ -22,6 +22,9 @@ enum lac_redact_kind {
     LAC_REDACT_NAMES,     /**< of the trace, of ranges and Python functions */
     LAC_REDACT_KIND_COUNT_
 };
+/** Whether people chose the name of such a slice (enum lac_slice_kind): ranges, marks, functions. */
+bool lac_redact_is_given(uint8_t kind, const char *name);
+
 /** By kind: "hosts", "users", "paths", "argv", "names". */
 extern const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_];
 

@@ -3,7 +3,6 @@
  * differ. */
 
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/flame/flame.h"
@@ -133,8 +132,7 @@ static const char *frame_name(struct flame_drawing *d, const struct lac_flame_no
         (void)lac_kernel_short_name(name, strlen(name), room, capacity_bytes);
         return lac_redact(d->source->redactor, room);
     }
-    bool is_given = (node->kind == LAC_SLICE_RANGE || node->kind == LAC_SLICE_PYTHON) &&
-                    lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
+    bool is_given = lac_redact_is_given(node->kind, name);
     return is_given ? lac_redact_given(d->source->redactor, name, "range")
                     : lac_redact(d->source->redactor, name);
 }

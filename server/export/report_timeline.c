@@ -2,7 +2,6 @@
  * style sheet, as in report_svg.c. */
 
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
@@ -209,8 +208,7 @@ static const char *host_name(struct drawing *d, uint64_t slice)
     const struct lac_model *model = d->model;
     const char *name = lac_model_str(model, model->slices.name[slice]);
     uint8_t kind = model->slices.kind[slice];
-    bool is_given = (kind == LAC_SLICE_RANGE || kind == LAC_SLICE_PYTHON) &&
-                    lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
+    bool is_given = lac_redact_is_given(kind, name);
     return is_given ? lac_redact_given(d->source->redactor, name, "range")
                     : lac_redact(d->source->redactor, name);
 }

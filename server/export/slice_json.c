@@ -1,6 +1,5 @@
 #include "server/export/slice_json.h"
 
-#include "analysis/diagnose/names/names.h"
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -244,9 +243,7 @@ const char *lac_slice_json_name(struct lac_slice_json *row, uint64_t slice,
     const char *name = lac_model_str(model, model->slices.name[slice]);
     uint8_t kind = model->slices.kind[slice];
     uint32_t detail = model->slices.detail != NULL ? model->slices.detail[slice] : LAC_NONE;
-    bool is_given =
-        (kind == LAC_SLICE_RANGE || kind == LAC_SLICE_PYTHON || kind == LAC_SLICE_GPU_RANGE) &&
-        lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
+    bool is_given = lac_redact_is_given(kind, name);
     if (kind == LAC_SLICE_COPY && detail < model->copy_count && !names_its_copy(name)) {
         const struct lac_copy *facts = &model->copies[detail];
         (void)snprintf(room->text, sizeof(room->text), "Memcpy %s (%s -> %s)",

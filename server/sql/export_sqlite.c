@@ -109,7 +109,7 @@ static char *table_text(const struct lac_sql_table *table, bool is_insert)
 static bool names_people(const char *kind)
 {
     return kind == NULL || strcmp(kind, "range") == 0 || strcmp(kind, "python") == 0 ||
-           strcmp(kind, "gpu_range") == 0;
+           strcmp(kind, "gpu_range") == 0 || strcmp(kind, "instant") == 0;
 }
 
 /** Whose words the value is. */
@@ -129,7 +129,8 @@ static enum lac_export_text words_of(const struct writer *writer, sqlite3_stmt *
         return LAC_EXPORT_TEXT_SENTENCE;
     case LAC_SQL_WORDS_GIVEN:
         if (writer->table->slice_columns != NULL && writer->kind_column < 0 &&
-            (writer->table->kinds & (1U << LAC_SLICE_RANGE | 1U << LAC_SLICE_PYTHON)) == 0) {
+            (writer->table->kinds &
+             (1U << LAC_SLICE_RANGE | 1U << LAC_SLICE_PYTHON | 1U << LAC_SLICE_INSTANT)) == 0) {
             return LAC_EXPORT_TEXT_PLAIN;
         }
         return names_people(kind) && lac_names_host_class(text, strlen(text)) == LAC_HOST_OTHER

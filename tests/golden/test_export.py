@@ -296,8 +296,10 @@ def check_hostile(folder):
 
 def check_redaction(folder):
     path = os.path.join(folder, "secret name.json")
-    json.dump(hostile_trace("our_new_model"), open(path, "w", encoding="utf-8"))
-    words = {"hosts": ["node-17"], "users": ["/home/kim"], "paths": ["/home/kim", "secret/"], "argv": ["--token abc"], "names": ["secret name"]}
+    trace = hostile_trace("our_new_model")
+    trace["traceEvents"].append({"ph": "i", "cat": "user_annotation", "name": "secret mark", "pid": 1, "tid": 1, "ts": 50, "s": "t"})
+    json.dump(trace, open(path, "w", encoding="utf-8"))
+    words = {"hosts": ["node-17"], "users": ["/home/kim"], "paths": ["/home/kim", "secret/"], "argv": ["--token abc"], "names": ["secret name", "secret mark"]}
     for form in ("html", "markdown", "chrome", "speedscope", "folded"):
         done = run("export", path, "--to", form, "--redact", "hosts,users,paths,argv,names")
         text = done.stdout.decode().replace("\\", "")
@@ -317,7 +319,7 @@ def check_redaction(folder):
     target = os.path.join(folder, "redacted.sqlite")
     run("export", path, "--to", "sqlite", "-o", target, "--redact", "hosts,users,paths,argv,names")
     content = open(target, "rb").read()
-    expect("sqlite redacted", not any(word in content for word in (b"node-17", b"/home/kim", b"--token", b"secret name")))
+    expect("sqlite redacted", not any(word in content for word in (b"node-17", b"/home/kim", b"--token", b"secret name", b"secret mark")))
 
 
 def check_golden(stage, update):
