@@ -123,11 +123,11 @@ struct lac_graph {
     bool has_fetches;         /**< fetch_ns is a worker's time, not a pace */
     double hand_over_ns;      /**< from the end of a fetch to the training process */
     double take_ns;           /**< taking a batch that is there */
-    double own_fetch_ns;      /**< making one in the training process, where fetches were not recorded
+    double own_fetch_ns; /**< making one in the training process, where fetches were not recorded
                                    and that is known all the same; else 0 */
-    double base_ns;           /**< the window played without a change */
-    double base_free_ns;      /**< the same, if every batch were there when it is asked for */
-    double base_error;        /**< by what part that differs from what was recorded */
+    double base_ns;      /**< the window played without a change */
+    double base_free_ns; /**< the same, if every batch were there when it is asked for */
+    double base_error;   /**< by what part that differs from what was recorded */
 
     struct lac_graph_place *returns; /**< calls that return in the window, by slice */
     struct lac_graph_place *places;  /**< its operations from ordinal 0 on, by slice */
