@@ -113,6 +113,9 @@ static enum lac_status lay_all_lanes(struct lac_model *model, struct lac_crew *c
             laying.most = track->count;
         }
     }
+    if (laying.most == 0) {
+        return LAC_OK;
+    }
     lac_crew_run(crew, lac_crew_size(crew) + 1, lay_lanes, &laying);
     if (atomic_load(&laying.next) < model->track_count) {
         return LAC_ERR_NOMEM;

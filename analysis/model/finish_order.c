@@ -136,6 +136,9 @@ static enum lac_status order_by_time(const struct lac_model *model, uint32_t *or
             sort.largest = track->count;
         }
     }
+    if (sort.largest == 0) {
+        return LAC_OK;
+    }
     lac_crew_run(crew, lac_crew_size(crew) + 1, sort_tracks, &sort);
     return atomic_load(&sort.next) < model->track_count ? LAC_ERR_NOMEM : LAC_OK;
 }

@@ -5,7 +5,6 @@
 #include "collector/python/python_abi.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,7 +54,7 @@ static void block_signals(sigset_t *before)
     for (size_t i = 0; i < LAC_COUNT_OF(own); i++) {
         (void)sigdelset(&blocked, own[i]);
     }
-    (void)pthread_sigmask(SIG_SETMASK, &blocked, before);
+    (void)sigprocmask(SIG_SETMASK, &blocked, before); /* Linux: of this thread */
 }
 
 py_object *lac_py_thread_begins(py_object *self, py_object *unused)
@@ -75,7 +74,7 @@ py_object *lac_py_thread_started(py_object *self, py_object *unused)
 {
     (void)self;
     (void)unused;
-    (void)pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+    (void)sigprocmask(SIG_SETMASK, &mask_before, NULL);
     return PyBool_FromLong(1);
 }
 

@@ -309,7 +309,7 @@ const steps = [
     const click = ({start_ns: start, dur_ns: length}) => page.mouse.click(stage.x + (stage.width * (start + length / 2 - 20_000_000)) / 50_000_000, row.y + 12);
     const late = async (route) => {
       await new Promise((resolve) => setTimeout(resolve, 400));
-      await route.continue();
+      await route.continue().catch(() => undefined); // one that is still late when the step is over
     };
     await page.route(/\/slices\/\d+$/, late);
     const {start_ns: start, dur_ns: length} = kernels[4];
