@@ -31,6 +31,22 @@ async function inLanguage() {
   return [textsPlugin(language, texts)];
 }
 
+/** Members that are private and said nowhere but there and as `this.NAME`: no string, no other object
+ *  and nothing of the browser has such a name, so it may be as short as that of a variable. */
+function privateNames() {
+  const files = readdirSync(join(root, 'src'), {recursive: true});
+  const sources = files.filter(name => /(?<!\.test)\.tsx?$/.test(name));
+  const text = sources.map(name => readFileSync(join(root, 'src', name), 'utf8')).join('\n');
+  const said = /(private (?:readonly |async |get )*|this\.)?\b([A-Za-z]+)\b/g;
+  const names = new Set();
+  const others = new Set();
+  for (const [, own, name] of text.replace(/^\s*(\/\/|\/\*\*|\* ).*/gm, '').matchAll(said)) {
+    if (own?.startsWith('private')) names.add(name);
+    if (!own) others.add(name);
+  }
+  return new RegExp(`^(${[...names].filter(name => !others.has(name)).join('|')})$`);
+}
+
 /** @type {esbuild.BuildOptions} */
 const options = {
   absWorkingDir: root,
@@ -50,6 +66,7 @@ const options = {
   },
   inject: ['every_file.mjs'],
   minify: !watch,
+  ...(watch ? {} : {mangleProps: privateNames()}),
   sourcemap: watch ? 'inline' : false,
   legalComments: 'inline',
   charset: 'utf8',
@@ -81,7 +98,11 @@ async function shorten() {
   for (const name of readdirSync(dist).filter(name => name.endsWith('.js'))) {
     const path = join(dist, name);
     // no function of the page is called with `new` or with another `this`: what could be an arrow may be one
-    const options = {module: true, ecma: 2022, compress: {passes: 3, unsafe_arrows: true}};
+    const options = {
+      module: true,
+      ecma: 2022,
+      compress: {passes: 3, unsafe: true, unsafe_arrows: true},
+    };
     writeFileSync(path, (await minify(readFileSync(path, 'utf8'), options)).code);
   }
 }
