@@ -18,6 +18,14 @@ const steps = [
     await page.goto(`${server.base}/#key=${server.key}`);
     await page.getByText('I have a trace of PyTorch').first().waitFor();
   }],
+  ['a link leads past the header', async () => {
+    await page.keyboard.press('Tab');
+    const skip = page.getByRole('link', {name: 'Skip to content'});
+    await eventually(async () => assert.ok((await skip.boundingBox()).y >= 0, 'in sight'));
+    await page.keyboard.press('Enter');
+    await until(() => page.evaluate(() => document.activeElement?.tagName === 'MAIN'));
+    await eventually(async () => assert.ok((await skip.boundingBox()).y < 0, 'and away again'));
+  }],
   ['people sign in with name and password, and a wrong one is said', async () => {
     const file = join(scratch, 'password');
     writeFileSync(file, 'correct horse\n');
