@@ -314,6 +314,10 @@ const steps = [
     await upload(path);
     await page.getByRole('heading', {name: 'Counters only'}).waitFor();
     assert.equal(await page.getByText('Host-only trace').count(), 0);
+    const chart = page.locator('section', {has: page.locator('.chart-area')}).first();
+    await chart.waitFor();
+    for (const line of await chart.locator('path').all()) assert.doesNotMatch(await line.getAttribute('d'), /L/, 'a value holds until the next one');
+    assert.match(await chart.locator('.chart-ends').innerText(), /^0\s+2\ss$/);
     const tabs = page.getByRole('navigation', {name: 'Views of this trace'});
     await eventually(async () => assert.match(await tabs.innerText(), /^Overview\s+Timeline\s+SQL$/, 'nothing ran that a table could list'));
     await page.locator('.no-device').getByRole('link', {name: 'timeline'}).click();
