@@ -132,6 +132,11 @@ const steps = [
     await eventually(async () => assert.equal(await chain.first().innerText(), around[0].short));
     await chain.first().click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${around[0].slice}`);
+    const toLaunch = page.locator('.tl-toolbar').getByRole('button', {name: 'Kernel to launch and back'});
+    await eventually(async () => assert.equal(await toLaunch.isDisabled(), true, 'an operator has no launch of its own'));
+    await page.goBack();
+    await eventually(async () => assert.equal(await toLaunch.isDisabled(), false, 'a kernel has one'));
+    await page.goForward();
     const work = await told(around[0].slice);
     assert.ok(work.launched.some((r) => r.slice === kernel.slice));
     await page.getByText('launched on GPUs').waitFor();
@@ -158,6 +163,8 @@ const steps = [
     const longest = hits.hits.reduce((a, b) => (b.dur_ns > a.dur_ns ? b : a));
     await line().first().waitFor();
     await page.waitForFunction(() => new URL(location.href).searchParams.get('dock') === 'hits');
+    const [head, cell] = await page.locator('.tl-dock-table tr > :last-child').evaluateAll((cells) => cells.map((each) => getComputedStyle(each).textAlign));
+    assert.equal(head, cell, 'the head of a column stands over its cells');
     await answered();
     await page.reload();
     await line().first().waitFor();
@@ -173,6 +180,14 @@ const steps = [
     await page.keyboard.press('Escape');
     const labels = () => page.locator('.tl-labels').innerText();
     await page.getByRole('button', {name: /^rows: /}).click();
+    const names = page.locator('.tl-labels .tl-name');
+    const keep = page.getByRole('button', {name: 'Keep main thread at the top'});
+    assert.equal(await names.first().innerText(), 'steps');
+    await keep.dispatchEvent('click'); // its tools come with the pointer
+    await eventually(async () => assert.deepEqual((await names.allInnerTexts()).slice(0, 2), ['main thread', 'steps']));
+    await page.waitForFunction(() => /pin=t\d+/.test(new URL(location.href).searchParams.get('rows') ?? ''));
+    await keep.dispatchEvent('click');
+    await eventually(async () => assert.equal(await names.first().innerText(), 'steps'));
     await page.getByLabel('Filter rows by name').fill('worker');
     await page.waitForFunction(() => /only=worker/.test(new URL(location.href).searchParams.get('rows') ?? ''));
     await answered();
@@ -184,6 +199,34 @@ const steps = [
     await page.waitForFunction(() => new URL(location.href).searchParams.get('rows') === 'all');
     await page.getByRole('button', {name: /^rows: /}).click();
     await page.waitForFunction(() => !new URL(location.href).searchParams.has('rows'));
+  }],
+  ['Ctrl A selects the whole time; F acts on no one who types meanwhile', async () => {
+    await page.locator('.tl').focus();
+    await page.keyboard.press('Control+a');
+    const {duration_ns: whole} = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json());
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `a:0,${whole}`);
+    const {rows: [kernel]} = await served('kernels', '?sort=count');
+    let answer;
+    const asked = new Promise((arrived) => page.route(`**/slices/${kernel.slice}`, (route) => {
+      answer = () => route.continue();
+      arrived();
+    }));
+    await page.evaluate((slice) => {
+      history.pushState(null, '', `?view=timeline&sel=s:${slice}`);
+      dispatchEvent(new PopStateEvent('popstate'));
+    }, kernel.slice);
+    await asked;
+    await page.locator('.tl').focus();
+    for (const key of ['f', 'Shift+F10']) await page.keyboard.press(key);
+    await page.getByPlaceholder(/search names/).focus();
+    await answer();
+    await page.locator('.tl-details .tl-title').waitFor();
+    await answered();
+    assert.equal(param('v'), null, 'the window stays');
+    assert.equal(await page.getByRole('menu').count(), 0, 'no menu takes the focus');
+    await page.unroute(`**/slices/${kernel.slice}`);
+    await page.locator('.tl').focus();
+    await page.keyboard.press('Escape');
   }],
   ['tables: kernels by name with all columns of the server, a total row, ordered by a press on a head', async () => {
     await page.getByRole('link', {name: 'Tables', exact: true}).click();
@@ -310,7 +353,7 @@ const steps = [
     await page.mouse.click(x(starts[4]) + 30, y);
     await page.keyboard.up('Shift');
     await selected(`a:${starts[3]},${starts[5]}`);
-    const fact = page.locator('.tl-fact', {has: page.getByText('begin to begin', {exact: true})});
+    const fact = page.locator('.tl-fact', {has: page.getByText('start to start', {exact: true})});
     await fact.waitFor();
     assert.match(await fact.locator('[title]').getAttribute('title'), new RegExp((starts[4] - starts[3]).toLocaleString('en').replaceAll(',', '\\D')));
   }],

@@ -18,6 +18,14 @@ const steps = [
     await page.goto(`${server.base}/#key=${server.key}`);
     await page.getByText('I have a trace of PyTorch').first().waitFor();
   }],
+  ['a link leads past the header', async () => {
+    await page.keyboard.press('Tab');
+    const skip = page.getByRole('link', {name: 'Skip to content'});
+    await eventually(async () => assert.ok((await skip.boundingBox()).y >= 0, 'in sight'));
+    await page.keyboard.press('Enter');
+    await until(() => page.evaluate(() => document.activeElement?.tagName === 'MAIN'));
+    await eventually(async () => assert.ok((await skip.boundingBox()).y < 0, 'and away again'));
+  }],
   ['people sign in with name and password, and a wrong one is said', async () => {
     const file = join(scratch, 'password');
     writeFileSync(file, 'correct horse\n');
@@ -306,6 +314,10 @@ const steps = [
     await upload(path);
     await page.getByRole('heading', {name: 'Counters only'}).waitFor();
     assert.equal(await page.getByText('Host-only trace').count(), 0);
+    const chart = page.locator('section', {has: page.locator('.chart-area')}).first();
+    await chart.waitFor();
+    for (const line of await chart.locator('path').all()) assert.doesNotMatch(await line.getAttribute('d'), /L/, 'a value holds until the next one');
+    assert.match(await chart.locator('.chart-ends').innerText(), /^0\s+2\ss$/);
     const tabs = page.getByRole('navigation', {name: 'Views of this trace'});
     await eventually(async () => assert.match(await tabs.innerText(), /^Overview\s+Timeline\s+SQL$/, 'nothing ran that a table could list'));
     await page.locator('.no-device').getByRole('link', {name: 'timeline'}).click();
@@ -330,6 +342,28 @@ const steps = [
     await page.getByRole('link', {name: 'Timeline', exact: true}).click();
     await page.locator('.tl-stage canvas').first().waitFor();
     await page.setViewportSize({width: 390, height: 844});
+    const address = page.url().split('?')[0];
+    await page.goto(`${address}?view=kernels`);
+    await page.getByTestId('table-row').first().waitFor();
+    const numbers = page.getByTestId('table-row').first().locator('.is-number');
+    await eventually(async () => {
+      const seen = await numbers.evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().right <= innerWidth).length);
+      assert.ok(seen >= 2, `${seen} numbers of a kernel are in sight`);
+    });
+    await page.goto(`${address}?view=flame`);
+    await page.locator('.flame-shapes').waitFor();
+    await eventually(async () => {
+      for (const tools of ['.tools', '.flame-shapes']) assert.ok((await page.locator(tools).boundingBox()).height < 60, `${tools} are a line`);
+    });
+    await page.goto(`${address}?view=timeline`);
+    await page.locator('.tl-stage canvas').first().waitFor();
+    await page.setViewportSize({width: 720, height: 450});
+    await eventually(async () => {
+      const {x, width} = await page.locator('.tl-rows-button').boundingBox();
+      assert.ok(x >= 0 && x + width <= 720, 'search and rows are in sight');
+    });
+    await page.setViewportSize({width: 390, height: 844});
+    await page.locator('.tl').focus();
     await page.keyboard.press('g');
     await page.locator('.tl-details .tl-title', {hasText: /waits/}).waitFor();
     await answered();

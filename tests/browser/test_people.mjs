@@ -114,7 +114,7 @@ const steps = [
     await picture(page, 'webhooks-narrow');
     await page.setViewportSize({width: 1440, height: 900});
     await row.getByRole('button', {name: 'Remove'}).click();
-    await row.getByRole('button', {name: 'Remove for good'}).click();
+    await row.getByRole('button', {name: 'Remove permanently'}).click();
     await hooks.getByText('No webhooks').waitFor();
     await page.goto(`${server.base}/p/-?tab=settings`);
     await form.getByLabel('Address').waitFor();

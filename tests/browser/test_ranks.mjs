@@ -7,15 +7,15 @@ import {stage} from './stage.mjs';
 
 const RANKS = 16;
 /** An archive with the traces of a sharded run. */
-function sharded(scratch) {
-  const ranks = join(scratch, 'ranks');
-  const made = spawnSync('python3', [join(ROOT, 'tests/support/sharded_run.py'), ranks, String(RANKS), '--late', '5'], {encoding: 'utf8'});
+function sharded(scratch, count = RANKS) {
+  const ranks = join(scratch, `ranks ${count}`);
+  const made = spawnSync('python3', [join(ROOT, 'tests/support/sharded_run.py'), ranks, String(count), '--late', '5'], {encoding: 'utf8'});
   assert.equal(made.status, 0, made.stderr);
-  const archive = join(scratch, 'sharded.tar');
+  const archive = join(scratch, `sharded ${count}.tar`);
   assert.equal(spawnSync('tar', ['cf', archive, '-C', ranks, '.']).status, 0);
   return archive;
 }
-const {server, page, complaints, answered, main} = await stage({demo: ['1-two-workers', '2-five-workers'], files: (scratch) => [sharded(scratch)]});
+const {scratch, server, page, complaints, answered, main} = await stage({demo: ['1-two-workers', '2-five-workers'], files: (scratch) => [sharded(scratch)]});
 const picture = page.getByTestId('run-timeline');
 const area = picture.getByRole('application');
 const param = (key) => new URL(page.url()).searchParams.get(key);
@@ -46,13 +46,18 @@ const steps = [
       assert.ok(drawn > 3, `${drawn} colors on the canvas`);
     });
     assert.deepEqual(tiles, []);
+    // what most ranks say of themselves is said once
+    const says = page.locator('.rank-verdict');
+    const repeated = (await says.allInnerTexts()).filter((text, i, all) => text.length > 30 && all.indexOf(text) !== i);
+    assert.deepEqual(repeated, []);
+    assert.equal(await page.getByText(/^\d+ of 16 ranks: /).count(), 1);
   }],
   ['a collective says who came last and how late; it is in the address, and Back undoes it', async () => {
     const said = picture.getByRole('status');
-    await eventually(async () => assert.match(await said.textContent(), /came last: rank 5/i));
+    await eventually(async () => assert.match(await said.textContent(), /entered last: rank 5/i));
     await picture.locator('.met-table a').first().click();
     await holds(() => new URL(location.href).searchParams.has('met'));
-    await eventually(async () => assert.match(await said.textContent(), /rank 5 came last, \d/));
+    await eventually(async () => assert.match(await said.textContent(), /rank 5 entered last, \d/));
     const arrivals = picture.locator('.met-arrivals svg');
     await eventually(async () => assert.equal(await arrivals.locator('circle').count(), RANKS));
     assert.match(await arrivals.locator('.arrival-last').textContent(), /^rank 5/);
@@ -219,6 +224,31 @@ const steps = [
     await eventually(async () => assert.equal(await options.count(), 0));
     await page.keyboard.press('Escape');
     await field.waitFor({state: 'detached'});
+  }],
+  ['a run of 64 ranks has a row for each, drawn', async () => {
+    await page.goto(server.base);
+    await page.getByRole('button', {name: 'Add traces'}).waitFor();
+    await page.setInputFiles('#upload-input', sharded(scratch, 64));
+    await page.getByRole('link', {name: /^rank \d+ of 64$/}).click({timeout: 120000}); // the page of the trace that was read first
+    await picture.locator('.strips-labels li').nth(63).waitFor({timeout: 120000}); // once all are imported
+    await eventually(async () => {
+      assert.equal(await picture.locator('.strips-labels li').count(), 64);
+      assert.equal(await picture.locator('.share-bar').count(), 64);
+      assert.equal(await page.locator('.ranks tbody tr').count(), 64);
+    });
+    await answered();
+    await eventually(async () => {
+      const empty = await area.locator('canvas').evaluate((canvas) => {
+        const room = canvas.height / 64;
+        return Array.from({length: 64}, (_, rank) => rank).filter((rank) => {
+          const pixels = canvas.getContext('2d').getImageData(0, Math.round(rank * room), canvas.width, Math.round(room)).data;
+          const colors = new Set();
+          for (let i = 0; i < pixels.length; i += 4) colors.add(`${pixels[i]},${pixels[i + 1]},${pixels[i + 2]}`);
+          return colors.size < 3;
+        });
+      });
+      assert.deepEqual(empty, [], 'ranks without a picture');
+    });
   }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints, []);

@@ -48,6 +48,7 @@ const steps = [
       assert.match(await first.innerText(), /waiting for data/);
       assert.match(await first.innerText(), /−379\.\d/);
       assert.equal(await first.locator('.went-less').count(), 1);
+      assert.equal(await page.locator('.went-row', {hasText: 'no operator'}).count(), 0, 'what no operator launched is no operator');
     });
   }, page],
   ['its address shows the same again, and back returns to the list', async () => {

@@ -92,6 +92,22 @@ static void setup_nested(void)
     store();
 }
 
+/** A thread's work, and beside it the profiler's own mark over the recording. */
+static void setup_recorder(void)
+{
+    static const char text[] = "[{\"ph\":\"X\",\"name\":\"work\",\"pid\":1,\"tid\":1,"
+                               "\"ts\":1,\"dur\":10},"
+                               "{\"ph\":\"X\",\"name\":\"PyTorch Profiler (0)\",\"pid\":2,"
+                               "\"tid\":2,\"ts\":0,\"dur\":100}]";
+    struct lac_import_options options = {0};
+
+    lac_import_limits_default(&options.limits);
+    ck_assert_int_eq(
+        lac_import_bytes((const uint8_t *)text, sizeof(text) - 1, &options, keep, NULL, NULL),
+        LAC_OK);
+    store();
+}
+
 static void teardown(void)
 {
     lac_trace_file_close(file);
@@ -238,6 +254,27 @@ START_TEST(test_an_area_is_what_a_plain_count_says)
         compare_with_plain(
             &(struct lac_area_query){.t0_ns = edge[0] < edge[1] ? edge[0] : edge[1],
                                      .t1_ns = edge[0] < edge[1] ? edge[1] : edge[0]});
+    }
+}
+END_TEST
+
+/** It leads no list; asked for by number it is there. */
+START_TEST(test_the_profilers_own_mark_is_left_out)
+{
+    struct lac_area area = {0};
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_trace_file_area(file, &(struct lac_area_query){.t1_ns = LAC_TIME_MAX_NS},
+                                         &area, &error),
+                     LAC_OK);
+    ck_assert_uint_eq(area.slice_count, 1);
+    ck_assert_uint_eq(area.name_count, 1);
+    ck_assert_str_eq(lac_model_str(model, area.names[0].name), "work");
+    ck_assert_uint_eq(area.track_count, 1);
+    lac_area_done(&area);
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        compare_with_plain(&(struct lac_area_query){
+            .t1_ns = LAC_TIME_MAX_NS, .tracks = &(const uint32_t){t}, .track_count = 1});
     }
 }
 END_TEST
@@ -603,6 +640,7 @@ int main(void)
     TCase *area = tcase_create("area");
     TCase *nested = tcase_create("nested");
     TCase *gaps = tcase_create("gaps");
+    TCase *recorder = tcase_create("recorder");
     TCase *older = tcase_create("before totals");
     TCase *stored = tcase_create("totals");
 
@@ -621,6 +659,9 @@ int main(void)
     tcase_add_test(nested, test_an_area_is_what_a_plain_count_says);
     tcase_add_test(nested, helpers_change_nothing);
     suite_add_tcase(suite, nested);
+    tcase_add_unchecked_fixture(recorder, setup_recorder, teardown);
+    tcase_add_test(recorder, test_the_profilers_own_mark_is_left_out);
+    suite_add_tcase(suite, recorder);
     tcase_add_unchecked_fixture(gaps, setup_gaps, teardown);
     tcase_set_timeout(gaps, 300);
     tcase_add_test(gaps, test_idle_time_of_a_device);

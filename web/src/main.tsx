@@ -173,6 +173,12 @@ function start(root: HTMLElement): void {
     event.preventDefault();
     helpIsOpen.value = true;
   });
+  document.querySelector('.skip')?.addEventListener('click', event => {
+    event.preventDefault();
+    const main = document.querySelector('main');
+    if (main) main.tabIndex = -1;
+    main?.focus();
+  });
   setUnauthorizedListener(() => {
     // without the key there are no events
     stopUpdates?.();

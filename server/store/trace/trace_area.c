@@ -1,6 +1,7 @@
 /* What lies in an area of the timeline. */
 
 #include "analysis/crew/crew.h"
+#include "analysis/flame/flame_thread.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -143,6 +144,19 @@ struct lac_area_device *lac_area_device_of(struct lac_area *area, int64_t id)
     return low < area->device_count && area->devices[low].id == id ? &area->devices[low] : NULL;
 }
 
+/** Only the profiler's own mark over what it recorded: it says nothing of the job, and would lead
+ *  every list by time. */
+static bool is_recorder(const struct counting *counting)
+{
+    const struct lac_model *head = &counting->file->head;
+    bool is = counting->of_track.count > 0;
+
+    for (uint32_t r = 0; r < counting->of_track.count && is; r++) {
+        is = lac_flame_is_recorder(lac_model_str(head, counting->of_track.rows[r].name));
+    }
+    return is;
+}
+
 /** Add what was counted of a track to the whole. */
 static enum lac_status add_track(struct counting *counting, uint32_t track)
 {
@@ -152,6 +166,9 @@ static enum lac_status add_track(struct counting *counting, uint32_t track)
         of->kind == LAC_TRACK_STREAM ? lac_area_device_of(area, of->device) : NULL;
     struct lac_area_track sum = {.track = track};
 
+    if (counting->query->tracks == NULL && is_recorder(counting)) {
+        return LAC_OK;
+    }
     for (uint32_t r = 0; r < counting->of_track.count; r++) {
         const struct lac_area_name *row = &counting->of_track.rows[r];
 

@@ -431,8 +431,8 @@ struct lac_area {
 };
 
 /**
- * What lies in an area: by name, by track, by device. Steps and gaps, which are derived, are counted
- * if their tracks are asked for by number.
+ * What lies in an area: by name, by track, by device. Steps and gaps, which are derived, and the
+ * profiler's own mark over its recording are counted if their tracks are asked for by number.
  *
  * @param ret_area the caller gives it to lac_area_done()
  * @return LAC_OK, LAC_ERR_MISUSE (no such track, t1 before t0), LAC_ERR_NOMEM, LAC_ERR_CORRUPT

@@ -51,10 +51,11 @@ function operatorName(name: string): string {
 }
 
 /** GPU time by the operator that launched it: the changes of a thousandth of the step or more, ten
- *  at most. */
+ *  at most, without what no operator launched. */
 export function operatorRows(comparison: Comparison): readonly WentRow[] {
   const least = Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0) / 1000;
   return (comparison.where?.operator ?? [])
+    .filter(part => part.name !== '(no operator)')
     .map(part => row(part, operatorName(part.name)))
     .filter(part => Math.abs(part.deltaNs) >= least)
     .sort(bySize)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {runAnalysisShape, traceShape, type TraceInfo} from '../api/types';
-import {describeMembers, groupRuns, inOrder, runName, summarizeRun} from './runs';
+import {commonest, describeMembers, groupRuns, inOrder, runName, summarizeRun} from './runs';
 
 const trace = (part: Record<string, unknown>): TraceInfo =>
   traceShape({id: 'a', state: 'ready', created_at: '2026-01-01T00:00:00Z', ...part}, '');
@@ -76,4 +76,10 @@ test('samples of all ranks add up, steps do not, and steps that mean nothing are
   const few = {...images, letter: '~'};
   const summary = summarizeRun([rank(0, few), rank(1, few)], undefined);
   assert.deepEqual([summary.throughput, summary.stepNs], [undefined, undefined]);
+});
+
+test('what most ranks say is found once more than one says it', () => {
+  assert.deepEqual(commonest(['a', 'b', 'c', 'b']), {text: 'b', count: 2});
+  assert.equal(commonest(['a', 'b']), undefined);
+  assert.equal(commonest([]), undefined);
 });

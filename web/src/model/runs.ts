@@ -124,6 +124,16 @@ export function summarizeRun(
   };
 }
 
+/** The text that more than one says, and more than say any other. */
+export function commonest(
+  texts: readonly string[],
+): {readonly text: string; readonly count: number} | undefined {
+  const counts = new Map<string, number>();
+  for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
+  const [most] = [...counts].sort((a, b) => b[1] - a[1]);
+  return most && most[1] > 1 ? {text: most[0], count: most[1]} : undefined;
+}
+
 function verdictOf(
   ready: readonly TraceInfo[],
   analysis: RunAnalysis | undefined,

@@ -342,10 +342,9 @@ function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
   const families = familyRows(comparison);
   const operators = operatorRows(comparison);
   if (rows.length === 0) return null;
-  const largest = (list: readonly WentRow[]): number =>
-    Math.max(...list.map(row => Math.abs(row.deltaNs)), 0);
   const delta = comparison.step.delta_ns ?? 0;
-  const scale = Math.max(largest(families), largest(operators));
+  // one scale for all of them: a bar is as long as another that says as much
+  const scale = Math.max(...[...rows, ...families, ...operators].map(row => Math.abs(row.deltaNs)));
   const unit = timeUnitFor(Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0));
   return (
     <section class="panel">

@@ -203,6 +203,7 @@ function IdleChart(props: {
         below: 14,
         top: 1,
         format: value => formatPct(100 * value),
+        durationNs: trace.duration_ns,
       }}
       label={`Idle time of the GPU over the recording, at most ${formatPct(100 * Math.min(1, worst))}`}
       onPress={px => {
@@ -265,7 +266,9 @@ function CounterChart({trace, track}: {trace: TraceInfo; track: TrackInfo}): JSX
   const x = (i: number): number =>
     AXIS_PX + ((width - AXIS_PX) * (samples.ts_ns[i] ?? 0)) / Math.max(1, trace.duration_ns);
   const y = (value: number): number => LOW_HEIGHT - (LOW_HEIGHT * Math.max(0, value)) / top;
-  const line = samples.max.map((value, i) => `${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join('L');
+  // a value holds until the next one
+  const line = `${samples.max.map((value, i) => `H${x(i).toFixed(1)}V${y(value).toFixed(1)}`).join('')}H${width}`;
+  const from = `M${x(0).toFixed(1)} `;
   const peak = samples.max.indexOf(top);
   return (
     <ChartPanel
@@ -283,14 +286,12 @@ function CounterChart({trace, track}: {trace: TraceInfo; track: TrackInfo}): JSX
         below: 8,
         top,
         format: value => format(value, 2),
+        durationNs: trace.duration_ns,
       }}
       label={`${title} over the recording, at most ${format(top)}`}
     >
-      <path
-        class="chart-area"
-        d={`M${x(0).toFixed(1)} ${LOW_HEIGHT}L${line}L${x(samples.ts_ns.length - 1).toFixed(1)} ${LOW_HEIGHT}Z`}
-      />
-      <path class="chart-line" d={`M${line}`} />
+      <path class="chart-area" d={`${from}${LOW_HEIGHT}${line}V${LOW_HEIGHT}Z`} />
+      <path class="chart-line" d={`${from}${y(samples.max[0] ?? 0)}${line}`} />
     </ChartPanel>
   );
 }

@@ -14,7 +14,15 @@ import {
   unbroken,
 } from '../base/format';
 import {describeDevices, loopUnit} from '../model/list_rows';
-import {describeMembers, inOrder, rankName, runName, stampOf, summarizeRun} from '../model/runs';
+import {
+  commonest,
+  describeMembers,
+  inOrder,
+  rankName,
+  runName,
+  stampOf,
+  summarizeRun,
+} from '../model/runs';
 import {isUnderWay, takeReply, traces} from '../model/traces';
 import {DEFAULT_VIEW, runId} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
@@ -193,6 +201,7 @@ function RankTable(props: {
   const largestNs = Math.max(0, ...waits);
   const hasHosts = members.some(trace => (trace.host ?? '') !== '');
   const hasWaits = (analysis?.collectives_matched ?? 0) > 0;
+  const said = commonest(members.map(stateText));
   return (
     <section class="panel ranks-panel" aria-labelledby="ranks-title">
       <header class="panel-head">
@@ -208,6 +217,11 @@ function RankTable(props: {
           </span>
         )}
       </header>
+      {said && (
+        <p class="muted">
+          {formatCount(said.count)} of {describeMembers(members)}: {said.text}
+        </p>
+      )}
       <div class="ranks-scroll" role="group" aria-labelledby="ranks-title" tabIndex={0}>
         <table class="ranks">
           <thead>
@@ -251,6 +265,7 @@ function RankTable(props: {
                 hasWaits={hasWaits}
                 perStep={perStep}
                 largestNs={largestNs}
+                said={said?.text}
               />
             ))}
           </tbody>
@@ -268,8 +283,11 @@ function RankRow(props: {
   hasWaits: boolean;
   perStep: boolean;
   largestNs: number;
+  /** What was said for all ranks that say so. */
+  said: string | undefined;
 }): JSX.Element {
   const {trace, facts, analysis} = props;
+  const text = stateText(trace);
   const summary = trace.summary;
   const isLate = trace.rank !== undefined && trace.rank === analysis?.late_rank;
   const lateNs = isLate ? analysis?.findings[0]?.cost_ns_per_step : undefined;
@@ -325,9 +343,9 @@ function RankRow(props: {
         </>
       )}
       <td class="rank-says">
-        <span class="rank-verdict">
+        <span class="rank-verdict" title={text}>
           <Chip topic={stateTopic(trace)} />
-          <span title={stateText(trace)}>{stateText(trace)}</span>
+          {text !== props.said && <span>{text}</span>}
         </span>
       </td>
     </tr>

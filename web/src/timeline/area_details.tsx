@@ -37,8 +37,8 @@ export function AreaDetails({
         </Fact>
         {measured && (
           <>
-            <Fact name="begin to begin">{timeFact(measured.beginToBegin)}</Fact>
-            <Fact name={measured.endToBegin < 0 ? 'overlap' : 'end to begin'}>
+            <Fact name="start to start">{timeFact(measured.beginToBegin)}</Fact>
+            <Fact name={measured.endToBegin < 0 ? 'overlap' : 'end to start'}>
               {timeFact(Math.abs(measured.endToBegin))}
             </Fact>
           </>

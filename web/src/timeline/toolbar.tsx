@@ -36,6 +36,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
   );
   const {showAll} = model.rowState.value;
   const noSlice = selection.value?.kind !== 'slice';
+  const details = model.slice.value;
   return (
     <div class="tl-toolbar" role="toolbar" aria-label="Timeline">
       {hasGaps && (
@@ -68,7 +69,13 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
       <div class="tl-group tl-group-slice">
         {button('slice-previous', 'Previous slice of the row', ',', '\u2039 slice', noSlice)}
         {button('slice-next', 'Next slice of the row', '.', 'slice \u203a', noSlice)}
-        {button('link', 'Kernel to launch and back', 'L', 'to launch', noSlice)}
+        {button(
+          'link',
+          'Kernel to launch and back',
+          'L',
+          'to launch',
+          noSlice || (details.kind === 'ready' && details.slice.link === undefined),
+        )}
       </div>
       <SearchBox model={model} navigator={navigator} searchRef={searchRef} />
       <button

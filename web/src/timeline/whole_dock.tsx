@@ -143,7 +143,9 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
             <th scope="col">name</th>
             <th scope="col">duration</th>
             <th scope="col">starts at</th>
-            <th scope="col">row</th>
+            <th scope="col" class="tl-dock-kind">
+              row
+            </th>
           </tr>
         </thead>
         <tbody>

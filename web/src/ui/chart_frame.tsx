@@ -2,6 +2,7 @@
 import type {ComponentChildren, JSX} from 'preact';
 import {useLayoutEffect, useState} from 'preact/hooks';
 import {causeWord, type Cause} from '../base/causes';
+import {formatDuration} from '../base/format';
 import {Swatch} from './cause_mark';
 
 export interface ChartBox {
@@ -77,6 +78,8 @@ export function ChartPanel(props: {
     below: number;
     top: number;
     format: (value: number) => string;
+    /** Of the time that goes from its left end to its right one. */
+    durationNs?: number;
   };
   /** What the chart says, for who cannot see it. */
   label: string;
@@ -88,7 +91,7 @@ export function ChartPanel(props: {
 }): JSX.Element {
   const {box, onPress} = props;
   const {width} = box;
-  const {height, above, below, top, format} = props.plot;
+  const {height, above, below, top, format, durationNs} = props.plot;
   const whole = above + height + below;
   return (
     <section class="panel" aria-labelledby={props.id} data-testid={props.id}>
@@ -114,6 +117,12 @@ export function ChartPanel(props: {
           </svg>
         )}
       </div>
+      {durationNs !== undefined && (
+        <p class="chart-ends num">
+          <span>0</span>
+          <span>{formatDuration(durationNs)}</span>
+        </p>
+      )}
       {props.note}
     </section>
   );

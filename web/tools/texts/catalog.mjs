@@ -8,8 +8,8 @@ import {PSEUDO, pseudo} from './pseudo.mjs';
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const folder = join(root, 'text');
 const PAGE = 'static/index.html';
-/** What `index.html` says: its description, and what stands where scripts are off. */
-const PAGE_TEXTS = /(?<=\scontent=")[^"]* [^"]* [^"]*(?="\s*\/>)|(?<=<noscript>)[^<]+/g;
+/** What `index.html` says: its description, the link past the header, and what stands where scripts are off. */
+const PAGE_TEXTS = /(?<=\scontent=")[^"]* [^"]* [^"]*(?="\s*\/>)|(?<=<noscript>|<a [^>]*>)[^<]+/g;
 /** Names of files that say which texts are taken by a language's plural forms. */
 const CATEGORIES = new Set(['zero', 'one', 'two', 'few', 'many', 'other']);
 

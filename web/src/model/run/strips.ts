@@ -135,15 +135,15 @@ export function collectiveAt(met: RunCollectives, atNs: number): RunCollective |
   return best;
 }
 
-/** "Rank 5 came last, 5.54 ms after the median of the others." */
+/** "Rank 5 entered last, 5.54 ms after the median of the others." */
 export function describeCollective(it: RunCollective, nameOf: (rank: number) => string): string {
   if (it.last === undefined || it.late_ns === undefined)
     return `${it.kind}, from one rank to another`;
   if (it.late_ns < 1000) return `${it.kind}: all ranks came within a microsecond`;
-  return `${it.kind}: ${nameOf(it.last)} came last, ${formatDuration(it.late_ns)} after the median of the others`;
+  return `${it.kind}: ${nameOf(it.last)} entered last, ${formatDuration(it.late_ns)} after the median of the others`;
 }
 
-/** Times of a run: how often a rank came last, and how late in all; the worst first. */
+/** Times of a run: how often a rank entered last, and how late in all; the worst first. */
 export function lastOnes(
   met: RunCollectives,
 ): readonly {rank: number; count: number; lateNs: number}[] {

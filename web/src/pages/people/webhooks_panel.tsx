@@ -105,7 +105,7 @@ function Rows(props: {
             <th>Form</th>
             <th>Events</th>
             <th>By</th>
-            <th>What came of it</th>
+            <th>Outcome</th>
             <td />
           </tr>
         </thead>
@@ -168,7 +168,7 @@ function Row(props: {
         </button>
         <SureButton
           label="Remove"
-          sure="Remove for good"
+          sure="Remove permanently"
           isBusy={isBusy}
           onClick={() => act(() => endWebhook(project, row.id), changed)}
         />

@@ -76,7 +76,7 @@ export function ReportTalk({report}: {report: Report}): JSX.Element {
 
 const STATES: readonly {id: string; label: string}[] = [
   {id: 'open', label: 'open'},
-  {id: 'in_work', label: 'in work'},
+  {id: 'in_work', label: 'in progress'},
   {id: 'fixed', label: 'fixed by'},
   {id: 'wont_fix', label: 'won’t fix'},
 ];

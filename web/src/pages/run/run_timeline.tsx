@@ -192,7 +192,7 @@ function Met(props: {
             ? 'No collective of this window is on two ranks.'
             : meetings.collectives.length < meetings.total
               ? `${plural(meetings.total, 'collective')} in this window. Last in the ${formatCount(meetings.collectives.length)} latest: ${worst}.`
-              : `${plural(meetings.total, 'collective')} in this window. Came last: ${worst}.`}
+              : `${plural(meetings.total, 'collective')} in this window. Entered last: ${worst}.`}
       </p>
       <div class="met-columns">
         {latest.length > 0 && (
@@ -204,7 +204,7 @@ function Met(props: {
                 <th scope="col" class="cell-num">
                   ends at
                 </th>
-                <th scope="col">came last</th>
+                <th scope="col">entered last</th>
                 <th scope="col" class="cell-num">
                   late by
                 </th>

@@ -91,8 +91,17 @@ test('a group folds; a filter looks into it all the same', () => {
   assert.deepEqual(labels(found), ['python 1', 'helper']);
 });
 
-test('a pinned row joins the essential ones; so does one in which something was selected', () => {
-  assert.equal(labels(rowsWith({pinned: new Set(['t0'])}))[7], 'helper');
+test('pinned rows come first, essential or not, whatever the order; moving keeps them there', () => {
+  assert.equal(labels(rowsWith({pinned: new Set(['t0'])}))[0], 'helper');
+  const pinned = rowsWith({pinned: new Set(['t1', 'u0'])});
+  assert.deepEqual(labels(pinned).slice(0, 4), ['GPU busy', 'main thread', 'steps', 'GPU 0']);
+  const ordered = rowsWith({pinned: new Set(['t1']), order: ['t2', 't4', 't1']});
+  assert.equal(labels(ordered)[0], 'main thread');
+  assert.deepEqual(movedOrder(pinned, 'u0', 1).slice(0, 3), ['t1', 'u0', 't4']);
+  assert.deepEqual(movedOrder(pinned, 't1', 1).slice(0, 3), ['u0', 't1', 't4']);
+});
+
+test('a row in which something was selected joins the essential ones', () => {
   assert.equal(labels(rowsWith({revealed: new Set(['t0'])}))[7], 'helper');
   const open = rowsWith({revealed: new Set(['t0']), showAll: true});
   assert.equal(labels(open).filter(l => l === 'helper').length, 1);

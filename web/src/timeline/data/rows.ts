@@ -1,5 +1,5 @@
-// The rows of the timeline: which tracks, in which order, how high. Essential ones first, all
-// others one key away, grouped by process. Pure: runs in node.
+// The rows of the timeline: which tracks, in which order, how high. Pinned ones first, then the
+// essential ones, all others one key away, grouped by process. Pure: runs in node.
 
 import type {TrackInfo, TracksInfo} from '../../api/types';
 import {parseRows, type RowChoice} from './row_state';
@@ -88,6 +88,7 @@ export function buildRows(info: TracksInfo, state: RowState, heightPx = 0): Row[
     rest = rest.filter(track => !filled.has(track.index));
   }
   arrange(rows, state.order);
+  rows.sort((a, b) => Number(b.isPinned) - Number(a.isPinned));
   if (rest.length > 0) {
     // A filter looks everywhere: no one wants to open a group to search in it.
     if (state.filter === '') rows.push(moreRow(rest.length, isOpen));
@@ -118,11 +119,13 @@ function arrange(rows: Row[], order: readonly string[]): void {
 
 /** The order in which rows are after one was moved up (-1) or down (1) by a place. */
 export function movedOrder(rows: readonly Row[], key: string, by: number): readonly string[] {
-  const flat = rows.filter(row => isMovable(row)).map(row => row.key);
+  const movable = rows.filter(isMovable);
+  const flat = movable.map(row => row.key);
   const from = flat.indexOf(key);
   const to = from + by;
-  if (from < 0 || to < 0 || to >= flat.length) return flat;
-  flat.splice(to, 0, ...flat.splice(from, 1));
+  // pinned rows stay before the others
+  if (movable[from] && movable[from].isPinned === movable[to]?.isPinned)
+    flat.splice(to, 0, ...flat.splice(from, 1));
   return flat;
 }
 

@@ -57,6 +57,11 @@ test('the rest of the table', () => {
   assert.equal(commandFor(press('ArrowLeft', 'ArrowLeft', {altKey: true})), 'back');
 });
 
+test('Ctrl A and Cmd A select the whole time', () => {
+  assert.equal(commandFor(press('KeyA', 'a', {ctrlKey: true})), 'everything');
+  assert.equal(commandFor(press('KeyQ', 'a', {metaKey: true})), 'everything'); // AZERTY
+});
+
 test('the menu has the keys that menus have', () => {
   assert.equal(commandFor(press('ContextMenu', 'ContextMenu')), 'menu');
   assert.equal(commandFor(press('F10', 'F10', {shiftKey: true})), 'menu');
@@ -65,7 +70,6 @@ test('the menu has the keys that menus have', () => {
 
 test('what belongs to the browser stays with it', () => {
   for (const [code, key] of [
-    ['KeyA', 'a'],
     ['KeyS', 's'],
     ['KeyW', 'w'],
     ['KeyD', 'd'],
@@ -80,6 +84,7 @@ test('what belongs to the browser stays with it', () => {
   }
   assert.equal(commandFor(press('KeyF', 'f', {ctrlKey: true})), 'search');
   assert.equal(commandFor(press('KeyF', 'F', {ctrlKey: true, shiftKey: true})), undefined);
+  assert.equal(commandFor(press('KeyA', 'A', {ctrlKey: true, shiftKey: true})), undefined);
   assert.equal(commandFor(press('Tab', 'Tab')), undefined);
   assert.equal(commandFor(press('F5', 'F5')), undefined);
 });

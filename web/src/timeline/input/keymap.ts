@@ -35,6 +35,7 @@ export type Command =
   | 'finding-4'
   | 'finding-5'
   | 'mark'
+  | 'everything'
   | 'menu'
   | 'bookmark'
   | 'rows'
@@ -90,7 +91,7 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: ['Shift', 'B'], text: 'next batch (Alt B: previous)'},
       {keys: ['drag'], text: 'select an area; it snaps to the edges of slices (Alt: it does not)'},
       {keys: ['Shift', 'click'], text: 'measure from the selected slice to this one'},
-      {keys: ['M'], text: 'select the time of the selection as an area'},
+      {keys: ['M'], text: 'select the time of the selection as an area (Ctrl A: all of it)'},
       {keys: ['Shift', 'M'], text: 'bookmark the selection (also a double click on the time axis)'},
       {keys: ['Esc'], text: 'clear the selection'},
     ],
@@ -161,7 +162,8 @@ export function commandFor(press: KeyPress): Command | undefined {
   // layouts write brackets with AltGr, which is Ctrl and Alt, or with Alt
   if ((key === '[' || key === ']') && !metaKey && (altKey || !ctrlKey)) return BY_KEY.get(key);
   if (ctrlKey || metaKey) {
-    return !altKey && !shiftKey && letter === 'f' ? 'search' : undefined;
+    if (altKey || shiftKey) return undefined;
+    return letter === 'f' ? 'search' : letter === 'a' ? 'everything' : undefined;
   }
   // With Alt a layout may write another sign on G: its place counts as well.
   if (altKey) {

@@ -9,7 +9,7 @@ import {nextStation, sameStation, type BatchHit} from '../data/batch_chain';
 import {stepGap} from '../data/gap_list';
 import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbors';
 import type {Step} from '../data/steps';
-import type {Command} from './keymap';
+import {isTextTarget, type Command} from './keymap';
 import {formatDuration} from '../../base/format';
 import type {SliceState, TimelineModel} from '../data/timeline_model';
 import {
@@ -44,7 +44,7 @@ export class Navigator {
     private readonly scrollBy: (px: number) => void,
   ) {}
 
-  /** @return whether the command was one of ours (it may have found nothing to do) */
+  /** Where there is nothing to do, it says so. */
   run(command: Command): void {
     if (command !== 'fit') this.lastFit = undefined;
     const {model} = this;
@@ -103,6 +103,8 @@ export class Navigator {
         return void this.hit(-1);
       case 'mark':
         return this.mark();
+      case 'everything':
+        return this.selectArea(0, model.durationNs);
       case 'menu':
         return this.say('select a slice first'); // what there is of one, the stage shows
       case 'bookmark':
@@ -346,6 +348,8 @@ export class Navigator {
     const stop = model.slice.subscribe(next => {
       if (next.kind === 'loading' && sameSelection(selection.peek(), wanted)) return;
       queueMicrotask(() => stop());
+      // who types meanwhile wants no menu and no other window
+      if (isTextTarget(document.activeElement ?? document.body)) return;
       if (next.kind === 'ready' && sameSelection(selection.peek(), wanted)) act(next);
     });
   }
