@@ -342,6 +342,28 @@ const steps = [
     await page.getByRole('link', {name: 'Timeline', exact: true}).click();
     await page.locator('.tl-stage canvas').first().waitFor();
     await page.setViewportSize({width: 390, height: 844});
+    const address = page.url().split('?')[0];
+    await page.goto(`${address}?view=kernels`);
+    await page.getByTestId('table-row').first().waitFor();
+    const numbers = page.getByTestId('table-row').first().locator('.is-number');
+    await eventually(async () => {
+      const seen = await numbers.evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().right <= innerWidth).length);
+      assert.ok(seen >= 2, `${seen} numbers of a kernel are in sight`);
+    });
+    await page.goto(`${address}?view=flame`);
+    await page.locator('.flame-shapes').waitFor();
+    await eventually(async () => {
+      for (const tools of ['.tools', '.flame-shapes']) assert.ok((await page.locator(tools).boundingBox()).height < 60, `${tools} are a line`);
+    });
+    await page.goto(`${address}?view=timeline`);
+    await page.locator('.tl-stage canvas').first().waitFor();
+    await page.setViewportSize({width: 720, height: 450});
+    await eventually(async () => {
+      const {x, width} = await page.locator('.tl-rows-button').boundingBox();
+      assert.ok(x >= 0 && x + width <= 720, 'search and rows are in sight');
+    });
+    await page.setViewportSize({width: 390, height: 844});
+    await page.locator('.tl').focus();
     await page.keyboard.press('g');
     await page.locator('.tl-details .tl-title', {hasText: /waits/}).waitFor();
     await answered();

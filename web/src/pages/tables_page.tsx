@@ -236,6 +236,9 @@ function withSpeed(table: TableInfo, speeds: Speeds | undefined): TableInfo {
   };
 }
 
+/** On a phone numbers come before what else is in words. */
+const IS_NARROW = innerWidth < 620;
+
 /** As it is shown: what rows are grouped by comes first, the spread behind the largest. */
 function arrange(table: TableInfo, speeds: Speeds | undefined, by: string | undefined): TableInfo {
   const all = withSpeed(table, speeds);
@@ -246,6 +249,9 @@ function arrange(table: TableInfo, speeds: Speeds | undefined, by: string | unde
   const max = order.findIndex(i => all.columns[i]?.id === 'max_ns');
   if (max >= 0) order.splice(max + 1, 0, all.columns.length);
   const columns = [...all.columns, BINS];
+  const [lead] = order;
+  const place = (i: number): number => (i === lead ? 0 : isNumber(columns[i] ?? BINS) ? 1 : 2);
+  if (IS_NARROW) order.sort((a, b) => place(a) - place(b));
   const put = (row: TableRow): TableRow => ({...row, cells: order.map(i => row.cells[i])});
   return {
     ...all,
@@ -395,11 +401,11 @@ function Notes({shown, many}: {shown: TableInfo; many: string}): JSX.Element {
 
 /** Width of a column in px, and its share of what is left over: all of kernels fit 1440 px beside a scroll bar. */
 const WIDTHS: Readonly<Record<string, readonly [number, number]>> = {
-  name: [146, 3],
-  operator: [100, 1.2],
+  name: [138, 3],
+  operator: [96, 1.2],
   track: [114, 0.4],
   direction: [170, 0.5],
-  family: [94, 0.3],
+  family: [90, 0.3],
   layout: [76, 0.3],
   root_cause: [260, 2],
   step: [150, 1],
@@ -411,7 +417,7 @@ const WIDTHS: Readonly<Record<string, readonly [number, number]>> = {
   share_pct: [62, 0],
   tensor_cores: [84, 0],
   tflops: [62, 0],
-  peak_pct: [68, 0],
+  peak_pct: [86, 0],
 };
 const WIDTH: readonly [number, number] = [82, 0];
 const WIDTH_OF_TIME: readonly [number, number] = [69, 0];
