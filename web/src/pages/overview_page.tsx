@@ -340,7 +340,7 @@ function Compute({analysis}: {analysis: Analysis}): JSX.Element | null {
         text={`${sentence(efficiency.text)}.${
           efficiency.source === ''
             ? ''
-            : ` Counted from the shapes of products, convolutions and attention. Peak: ${efficiency.source}.`
+            : ` Counted from the shapes of GEMMs, convolutions and attention. Peak: ${efficiency.source}.`
         }`}
         exact={`${efficiency.mfu_pct} %`}
       >

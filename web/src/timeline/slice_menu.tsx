@@ -18,7 +18,9 @@ export function SliceMenu(props: {model: TimelineModel; navigator: Navigator}): 
   const {model, navigator} = props;
   const at = model.menu.value;
   const ref = useRef<HTMLDivElement>(null);
+  const shown = useRef(at);
   useEffect(() => {
+    shown.current = at;
     ref.current?.showPopover();
     ref.current?.querySelector('button')?.focus();
   }, [at]);
@@ -49,7 +51,10 @@ export function SliceMenu(props: {model: TimelineModel; navigator: Navigator}): 
         left: `min(${at.x}px, 100vw - 260px)`,
         top: `min(${at.y}px, 100vh - 190px)`,
       }}
-      onToggle={event => event.newState === 'closed' && close()}
+      // told later than it happens: the next menu may have been asked for meanwhile
+      onToggle={event =>
+        event.newState === 'closed' && model.menu.peek() === shown.current && close()
+      }
       onKeyDown={onKey}
     >
       {ITEMS.map(([command, label, keys]) => (
