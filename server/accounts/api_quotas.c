@@ -9,7 +9,6 @@
 #include "server/ingest/quota.h"
 #include "server/json/json_out.h"
 #include "server/json/json_read.h"
-#include "server/people/people.h"
 #include "server/store/people_rows.h"
 #include "server/store/store.h"
 

@@ -1,9 +1,13 @@
 #include "server/json/list_page.h"
 
+#include "analysis/model/status.h"
+#include "server/base/buffer.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -297,6 +297,12 @@ void lac_store_keep_reserve(struct lac_store *store)
     }
 }
 
+static enum lac_status start_crew(struct lac_store *store, unsigned helpers)
+{
+    return helpers == 0 || lac_crew_create(helpers, NULL, NULL, &store->crew) ? LAC_OK
+                                                                              : LAC_ERR_NOMEM;
+}
+
 enum lac_status lac_store_open(const struct lac_store_options *options,
                                struct lac_store **ret_store, struct lac_error *reterr)
 {
@@ -348,9 +354,8 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
                                                                  : DEFAULT_MODEL_CACHE_BYTES,
                                   &store->model_cache);
     }
-    if (status == LAC_OK && options->helpers > 0) {
-        status =
-            lac_crew_create(options->helpers, NULL, NULL, &store->crew) ? LAC_OK : LAC_ERR_NOMEM;
+    if (status == LAC_OK) {
+        status = start_crew(store, options->helpers);
     }
     if (status == LAC_OK) {
         status = lac_remote_open(store, options, reterr);

@@ -235,8 +235,8 @@ static enum lac_status add_of_device(struct lac_model *model, int64_t device, ui
     if (queue.count == 0 || queue.process == LAC_NONE) {
         return LAC_OK;
     }
-    queue.launched_ns = malloc(queue.count * sizeof(*queue.launched_ns));
-    queue.begun_ns = malloc(queue.count * sizeof(*queue.begun_ns));
+    queue.launched_ns = calloc(queue.count, sizeof(*queue.launched_ns));
+    queue.begun_ns = calloc(queue.count, sizeof(*queue.begun_ns));
     queue.scratch_ns = malloc(queue.count * sizeof(*queue.scratch_ns));
     if (queue.launched_ns == NULL || queue.begun_ns == NULL || queue.scratch_ns == NULL) {
         status = LAC_ERR_NOMEM;
