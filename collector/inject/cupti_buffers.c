@@ -318,7 +318,5 @@ int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t
 
 void lac_cupti_buffers_forget(void)
 {
-    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-    mutex = fresh;
+    lac_mutex_renew(&mutex);
 }

@@ -2,6 +2,7 @@
 #include "collector/base/debug.h"
 #include "collector/base/monotonic.h"
 #include "collector/base/old_symbols.h"
+#include "collector/base/write_signals.h"
 #include "collector/inject/capture.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/cupti_graphs.h"
@@ -12,7 +13,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -296,20 +296,6 @@ static void watch_clock(void)
     }
 }
 
-/* The job's signals are the job's: a thread of ours begins with all of them blocked. */
-static bool begin_thread(pthread_t *ret_thread, void *(*run)(void *))
-{
-    sigset_t all;
-    sigset_t before;
-    bool has_begun;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    has_begun = pthread_create(ret_thread, NULL, run, NULL) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return has_begun;
-}
-
 /* What a killed process loses: the last second, and buffers with an operation in progress. */
 static void *flush_now_and_then(void *unused)
 {
@@ -384,7 +370,7 @@ static void at_exit(void)
         (void)pthread_mutex_unlock(&session_mutex);
         return;
     }
-    if (!begin_thread(&thread, flush_last)) {
+    if (!lac_quiet_thread(&thread, flush_last, NULL)) {
         (void)flush_last(NULL); /* without the limit: better than without the records */
     }
     for (; !flush_done && waited_ms < FLUSH_AT_EXIT_MS; waited_ms++) {
@@ -552,7 +538,7 @@ static void start(void)
     }
     is_active = true;
     was_active = true;
-    (void)begin_thread(&flusher, flush_now_and_then);
+    (void)lac_quiet_thread(&flusher, flush_now_and_then, NULL);
     (void)atexit(at_exit);
 }
 
@@ -583,9 +569,7 @@ void lac_gpu_yield(bool yield, const char *to)
 
 void lac_gpu_session_forget(void)
 {
-    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-    session_mutex = fresh;
+    lac_mutex_renew(&session_mutex);
 }
 
 bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *ret_number)

@@ -72,7 +72,5 @@ bool lac_gpu_was_recording(uint64_t monotonic_ns)
 
 void lac_gpu_pauses_forget(void)
 {
-    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-    mutex = fresh;
+    lac_mutex_renew(&mutex);
 }

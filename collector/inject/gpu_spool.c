@@ -97,9 +97,7 @@ void lac_gpu_writer_clock(enum lac_gpu_clock clock)
 
 void lac_gpu_writer_forget(void)
 {
-    static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-    writer.mutex = fresh;
+    lac_mutex_renew(&writer.mutex);
     writer.segment = NULL;
     writer.next = NULL;
     writer.end = NULL;

@@ -59,11 +59,16 @@ static void after_fork_in_parent(void)
     }
 }
 
-static void start_afresh(void)
+void lac_mutex_renew(pthread_mutex_t *renewed)
 {
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
-    mutex = fresh;
+    *renewed = fresh;
+}
+
+static void start_afresh(void)
+{
+    lac_mutex_renew(&mutex);
     mine = false;
     forks_seen++;
     lac_spool_forget();

@@ -20,6 +20,7 @@
 
 #include "lacuna/spool.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -366,6 +367,8 @@ void lac_complain(const char *what, int error);
 /* ---- lock.c: held over fork by pthread_atfork, so that a child never inherits it locked */
 void lac_lock(void);
 void lac_unlock(void);
+/** In a forked child, where a thread that is not there may hold it. */
+void lac_mutex_renew(pthread_mutex_t *renewed);
 bool lac_lock_is_mine(void); /**< in a signal handler that interrupted the holder */
 void lac_lock_install_fork_handlers(void);
 void lac_notice_fork(void);    /**< start afresh in a child that pthread_atfork did not see */

@@ -3,13 +3,13 @@
 #include "collector/base/debug.h"
 #include "collector/base/monotonic.h"
 #include "collector/base/old_symbols.h" /* IWYU pragma: keep */
+#include "collector/base/write_signals.h"
 #include "collector/push/http_client.h"
 #include "collector/push/push.h"
 #include "collector/push/push_stream.h"
 #include "collector/push/push_upload.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -159,8 +159,6 @@ static void *stream_all(void *context)
 struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target, const char *folder)
 {
     struct lac_push_run *const run = calloc(1, sizeof(*run));
-    sigset_t all;
-    sigset_t before;
 
     if (run == NULL) {
         return NULL;
@@ -168,10 +166,7 @@ struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target, co
     (void)pthread_mutex_init(&run->lock, NULL);
     run->target = target;
     run->folder = folder;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    run->has_thread = pthread_create(&run->thread, NULL, stream_all, run) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    run->has_thread = lac_quiet_thread(&run->thread, stream_all, run);
     return run;
 }
 

@@ -13,7 +13,8 @@
 void lac_forms_page(const struct lac_route *route, const struct lac_request *request,
                     struct lac_response *response);
 
-/** For lac_http_options.finish: pages of lists; with `?format=csv` rows leave as CSV, 400 where there are none. */
+/** For lac_http_options.finish: pages of lists; with `?format=csv` rows leave as CSV, 400 where there
+ *  are none. */
 void lac_forms_finish(void *app, const struct lac_route *route, const struct lac_request *request,
                       struct lac_response *response);
 

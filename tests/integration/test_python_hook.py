@@ -518,6 +518,15 @@ class Hook(unittest.TestCase):
         printed, loader, settings = self.strange("profiled")  # another profile function is there: it stays
         self.assertEqual((printed, loader["wait_ns"]), ("40 True True\n", None))
 
+    # Of the stand-in for PyTorch: a model and its optimizer.
+    MODEL = '''
+            import torch
+            class Model(torch.nn.Module):
+                def forward(self, x): return torch.Tensor()
+            torch.Tensor.sum = lambda loss: loss
+            model, optimizer = Model(), torch.optim.SGD()
+    '''
+
     def both(self, text, *arguments, env=STAND_IN):
         """What a job prints and how it ends, alone and recorded."""
         command = [TORCH_PYTHON, self.write("script.py", text), *arguments]
@@ -542,12 +551,8 @@ class Hook(unittest.TestCase):
 
     @unittest.skipUnless(HAVE_TORCH, "no torch")
     def test_a_head_without_an_end_is_watched_for_seconds_at_most(self):
-        alone, recorded = self.both('''
-            import sys, time, torch
-            class Model(torch.nn.Module):
-                def forward(self, x): return torch.Tensor()
-            torch.Tensor.sum = lambda loss: loss
-            model, optimizer = Model(), torch.optim.SGD()
+        alone, recorded = self.both(self.MODEL + '''
+            import sys, time
             for x in (k for k in range(3)):
                 model(x).sum().backward()
                 optimizer.step()
@@ -562,8 +567,8 @@ class Hook(unittest.TestCase):
 
     @unittest.skipUnless(HAVE_TORCH, "no torch")
     def test_what_cannot_be_patched_is_left_alone(self):
-        alone, recorded = self.both('''
-            import sys, time, torch
+        alone, recorded = self.both(self.MODEL + '''
+            import sys, time
             class Closed(type):
                 def __setattr__(self, name, value): raise AttributeError("closed: " + name)
             class Batches(metaclass=Closed):
@@ -574,10 +579,6 @@ class Hook(unittest.TestCase):
                     if self.left < 0: raise StopIteration
                     time.sleep(0.002)
                     return self.left
-            class Model(torch.nn.Module):
-                def forward(self, x): return torch.Tensor()
-            torch.Tensor.sum = lambda loss: loss
-            model, optimizer = Model(), torch.optim.SGD()
             for x in Batches():
                 model(x).sum().backward()
                 optimizer.step()
@@ -589,12 +590,8 @@ class Hook(unittest.TestCase):
 
     @unittest.skipUnless(HAVE_TORCH, "no torch")
     def test_signals_that_a_job_blocks_later_are_not_delivered_to_a_thread_of_ours(self):
-        alone, recorded = self.both('''
-            import os, signal, sys, time, torch
-            class Model(torch.nn.Module):
-                def forward(self, x): return torch.Tensor()
-            torch.Tensor.sum = lambda loss: loss
-            model, optimizer = Model(), torch.optim.SGD()
+        alone, recorded = self.both(self.MODEL + '''
+            import os, signal, sys, time
             for x in range(6):
                 model(x).sum().backward()
                 optimizer.step()

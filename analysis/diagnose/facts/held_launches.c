@@ -57,9 +57,10 @@ static uint64_t count_launches(const struct lac_facts *facts, bool *has_any)
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         uint64_t of_track = 0;
-        for (uint64_t s = track->first;
-             (facts->track_flags[t] & LAC_TRACK_HAS_GPU) != 0 && s < track->first + track->count;
-             s++) {
+        if ((facts->track_flags[t] & LAC_TRACK_HAS_GPU) == 0) {
+            continue;
+        }
+        for (uint64_t s = track->first; s < track->first + track->count; s++) {
             of_track += launch_of_host(facts, s) != LAC_NONE;
         }
         has_any[t] = of_track > 0;

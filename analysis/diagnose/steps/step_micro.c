@@ -110,9 +110,9 @@ static uint32_t read_stretch(const struct lac_facts *facts, struct lac_sequence 
 static uint32_t read_step(const struct lac_facts *facts, struct lac_sequence sequence,
                           const struct lac_step *step, uint32_t *symbols)
 {
-    const uint32_t here = read_stretch(facts, sequence, step, false, symbols);
     const uint32_t next = read_stretch(facts, sequence, step, true, symbols);
-    return next >= here + UNIT_MIN ? next : read_stretch(facts, sequence, step, false, symbols);
+    const uint32_t here = read_stretch(facts, sequence, step, false, symbols);
+    return next >= here + UNIT_MIN ? read_stretch(facts, sequence, step, true, symbols) : here;
 }
 
 /** Whether the kernels are those `distance` before them, all but two in a hundred. */
