@@ -340,9 +340,10 @@ export class TimelineModel {
     try {
       const slice = await api.getSlice(this.trace.id, id, flight.signal);
       if (flight.signal.aborted) return;
+      // first its row: what waits for the details opens a menu there
+      this.revealTrack(slice.track, slice.lane);
       this.slice.value = {kind: 'ready', slice, link: undefined};
       this.speakSlice(slice);
-      this.revealTrack(slice.track, slice.lane);
       this.requestFrame();
       if (slice.link === undefined) return;
       const link = await api.getSlice(this.trace.id, slice.link, flight.signal);
