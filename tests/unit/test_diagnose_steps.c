@@ -223,6 +223,24 @@ START_TEST(a_first_step_that_waited_for_data_is_no_warm_up)
 }
 END_TEST
 
+START_TEST(a_step_that_takes_the_device_ten_times_as_long_is_an_outlier)
+{
+    sheet_blank();
+    double t = 0.0;
+    for (int i = 0; i < 20; i++) { /* more than the other 19 leave idle: it must not hide itself */
+        double length = i == 12 ? 10000.0 : 1000.0;
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, length, i);
+        work(t + 10.0, 0.95 * length, 4);
+        t += length;
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->step_count, 20);
+    for (uint32_t i = 0; i < 20; i++) {
+        ck_assert_int_eq(analysis->steps[i].is_outlier, i == 12);
+    }
+}
+END_TEST
+
 START_TEST(a_host_that_runs_ahead_makes_no_outliers)
 {
     sheet_blank();
@@ -789,6 +807,7 @@ int main(void)
     tcase_add_test(tcase, ranges_that_are_pushed_and_never_popped_begin_steps);
     tcase_add_test(tcase, what_repeats_at_very_different_times_is_no_step);
     tcase_add_test(tcase, a_first_step_in_which_workers_start_is_warm_up);
+    tcase_add_test(tcase, a_step_that_takes_the_device_ten_times_as_long_is_an_outlier);
     tcase_add_test(tcase, a_host_that_runs_ahead_makes_no_outliers);
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);
     tcase_add_test(tcase, without_names_the_loader_or_the_optimizer_marks_steps);

@@ -172,6 +172,31 @@ START_TEST(slow_batches_by_chance_have_no_rhythm)
 }
 END_TEST
 
+/** Fetches of `shown` batches from number `first` on, where batch b is worker b mod `workers`'s. */
+static void draw_window(int first, int shown, int workers)
+{
+    sheet_blank();
+    for (int b = first; b < first + shown; b++) {
+        double at = 1000.0 * (b - first);
+        sheet_add("w%d fetch %.1f 900 batch=%d worker=%d\n", b % workers, at, b, b % workers);
+        sheet_add("main wait %.1f 900 batch=%d\n", at + 20.0, b);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(less_than_a_round_of_batches_tells_the_workers_that_it_lacks)
+{
+    draw_window(8, 6, 8); /* batch 8 is worker 0's: neither six nor seven fit */
+    ck_assert_int_eq(analysis->loader.num_workers, 8);
+    draw_window(16, 6, 8); /* or 16 of them */
+    ck_assert_int_eq(analysis->loader.num_workers, -1);
+    draw_window(16, 20, 8);
+    ck_assert_int_eq(analysis->loader.num_workers, 8);
+    draw_window(0, 6, 8); /* the first round: nothing speaks against six */
+    ck_assert_int_eq(analysis->loader.num_workers, 6);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_workers");
@@ -185,6 +210,7 @@ int main(void)
     tcase_add_test(tests, what_the_training_does_every_fourth_step_is_no_workers);
     tcase_add_test(tests, a_loader_that_keeps_up_tells_nothing);
     tcase_add_test(tests, slow_batches_by_chance_have_no_rhythm);
+    tcase_add_test(tests, less_than_a_round_of_batches_tells_the_workers_that_it_lacks);
     tcase_set_timeout(tests, 60);
     suite_add_tcase(suite, tests);
     return check_main(suite);

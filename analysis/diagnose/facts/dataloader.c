@@ -10,17 +10,49 @@
 
 enum { WORKERS_MAX = 4096 };
 
-/** Number of workers from the ids that fetches carry: the largest id that fetched, plus one. */
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/**
+ * Number of workers from the ids that fetches carry: the largest id that fetched, plus one. A recording of
+ * less than a round lacks the last ones; batch b is worker b mod n's, which then tells their number.
+ *
+ * @return -1 where several numbers fit
+ */
 static int32_t workers_seen(const struct lac_facts *facts)
 {
     int32_t most = -1;
+    uint64_t rounds = 0; /* a multiple of their number; 0 in the first round */
     for (uint64_t i = 0; i < facts->fetch_count; i++) {
-        int32_t worker = facts->fetches[i].worker;
-        if (worker > most && worker < WORKERS_MAX) {
-            most = worker;
+        const struct lac_fetch *fetch = &facts->fetches[i];
+        if (fetch->worker < 0 || fetch->worker >= WORKERS_MAX) {
+            continue;
+        }
+        most = fetch->worker > most ? fetch->worker : most;
+        int64_t apart = fetch->batch < 0 ? 0 : fetch->batch - fetch->worker;
+        rounds = greatest_common_divisor((uint64_t)llabs(apart), rounds);
+    }
+    uint64_t seen = (uint64_t)(most + 1);
+    if (seen == 0 || rounds % seen == 0) {
+        return most + 1;
+    }
+    int32_t fit = 0;
+    uint32_t fit_count = 0;
+    for (uint64_t n = seen + 1; n <= rounds && n <= WORKERS_MAX; n++) {
+        if (rounds % n == 0) {
+            fit = (int32_t)n;
+            fit_count++;
         }
     }
-    return most + 1;
+    /* none: batches do not go round, as with workers that end early */
+    return fit_count == 0 ? most + 1 : fit_count == 1 ? fit : -1;
 }
 
 static bool is_in(const struct lac_spans *spans, int64_t t_ns)
@@ -106,7 +138,7 @@ void lac_loader_count_workers(struct lac_facts *facts)
     enum iterator_kind kind = training_iterator(facts);
     if (facts->settings.num_workers >= 0) {
         loader->num_workers = facts->settings.num_workers;
-    } else if (seen > 0) {
+    } else if (seen != 0) {
         loader->num_workers = seen;
     } else if (kind == ITERATOR_IN_PROCESS ||
                (kind == ITERATOR_UNKNOWN && facts->fetch_count > 0)) {
@@ -202,7 +234,7 @@ static void leave_out_fetches(struct lac_facts *facts, const struct lac_spans *o
     }
     facts->fetch_count = kept;
     int32_t seen = workers_seen(facts);
-    if (facts->settings.num_workers < 0 && seen > 0) {
+    if (facts->settings.num_workers < 0 && seen != 0) {
         loader->num_workers = seen;
     }
 }

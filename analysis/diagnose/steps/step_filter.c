@@ -289,7 +289,7 @@ enum lac_status lac_steps_filter(struct lac_facts *facts)
         status = lac_steps_choose_clock(facts, scratch);
     }
     if (!status) {
-        lac_steps_mark_outliers(analysis, scratch);
+        lac_steps_mark_outliers(facts, scratch);
         lac_steps_summarise(facts, scratch);
     }
     free(scratch);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 int lac_by_int64(const void *a, const void *b)
 {
@@ -42,27 +43,90 @@ static int64_t usual_operations(const struct lac_analysis *analysis, int64_t *sc
     return lac_percentile(scratch, count, 50);
 }
 
-/** Longer than steps of their kind: those that did other work (a validation, an update after
- *  micro-steps) are not compared. */
-void lac_steps_mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
+/** What the work of a usual step takes of the main device, by who launched it: the length of its
+ *  operations, scaled to the device's busy time where they overlap. */
+static double usual_work_ns(const struct lac_facts *facts, int64_t *scratch)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_slices *slices = &facts->model->slices;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    bool by_launch = facts->has_api && !facts->has_device_steps;
+    double all_ns = 0.0;
+    memset(scratch, 0, analysis->step_count * sizeof(*scratch));
+    for (uint32_t t = 0; t < facts->model->recorded_track_count; t++) {
+        const struct lac_track *track = &facts->model->tracks[t];
+        if (!(facts->track_flags[t] & LAC_TRACK_HAS_GPU) || track->device != device->id) {
+            continue;
+        }
+        uint32_t at = 0;
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            if (!lac_is_gpu_work(slices->kind[i])) {
+                continue;
+            }
+            bool is_launched = by_launch && slices->link[i] != LAC_NONE;
+            uint64_t origin = is_launched ? slices->link[i] : i;
+            uint32_t found = lac_step_at(analysis, slices->start_ns[origin], at);
+            all_ns += (double)slices->dur_ns[i];
+            if (found != LAC_NONE) {
+                at = found;
+                scratch[at] += slices->dur_ns[i];
+            }
+        }
+    }
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        if (is_compared(&analysis->steps[s])) {
+            scratch[count++] = scratch[s];
+        }
+    }
+    qsort(scratch, count, sizeof(*scratch), lac_by_int64);
+    double usual_ns = count > 0 ? (double)lac_percentile(scratch, count, 50) : 0.0;
+    return all_ns > 0.0 ? usual_ns * (double)device->busy_ns / all_ns : 0.0;
+}
+
+/** Whether the lengths of steps cannot be what the device took for them: where the host runs ahead,
+ *  a step on it says when the queue was full. */
+static bool is_ahead(const struct lac_facts *facts, int64_t median_ns, int64_t *scratch)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    if (analysis->main_device == LAC_NONE) {
+        return false;
+    }
+    int64_t busy_ns = analysis->devices[analysis->main_device].busy_ns;
+    if ((double)median_ns * analysis->step_count >= PACE_MIN * (double)busy_ns) {
+        return false;
+    }
+    /* or single steps took the device very long: what a usual one takes decides */
+    return (double)median_ns < PACE_MIN * usual_work_ns(facts, scratch);
+}
+
+/** The lengths of the steps that are compared, and how many those are. */
+static uint32_t compared_lengths(const struct lac_analysis *analysis, int64_t *lengths_ns)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         if (is_compared(&analysis->steps[s])) {
-            scratch[count++] = lac_step_fed_ns(&analysis->steps[s]);
+            lengths_ns[count++] = lac_step_fed_ns(&analysis->steps[s]);
         }
     }
+    return count;
+}
+
+/** Longer than steps of their kind: those that did other work (a validation, an update after
+ *  micro-steps) are not compared. */
+void lac_steps_mark_outliers(struct lac_facts *facts, int64_t *scratch)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    uint32_t count = compared_lengths(analysis, scratch);
     if (count < 2 * STEPS_MIN) {
         return;
     }
     qsort(scratch, count, sizeof(*scratch), lac_by_int64);
     int64_t median_ns = lac_percentile(scratch, count, 50);
-    /* where the host runs ahead, a step on it says when the queue was full, not how long it took */
-    int64_t busy_ns =
-        analysis->main_device == LAC_NONE ? 0 : analysis->devices[analysis->main_device].busy_ns;
-    if ((double)median_ns * analysis->step_count < PACE_MIN * (double)busy_ns) {
+    if (is_ahead(facts, median_ns, scratch)) {
         return;
     }
+    count = compared_lengths(analysis, scratch);
     for (uint32_t i = 0; i < count; i++) {
         scratch[i] = llabs(scratch[i] - median_ns);
     }

@@ -61,7 +61,7 @@ int64_t lac_percentile(const int64_t *sorted, uint32_t count, uint32_t percent);
 double lac_uncertain_pct(const int64_t *lengths_ns, uint32_t count, uint32_t at_once,
                          double *ret_error_pct);
 struct lac_step_mean lac_steps_mean(const struct lac_facts *facts, int64_t *scratch);
-void lac_steps_mark_outliers(struct lac_analysis *analysis, int64_t *scratch);
+void lac_steps_mark_outliers(struct lac_facts *facts, int64_t *scratch);
 void lac_steps_summarise(struct lac_facts *facts, int64_t *scratch);
 
 /**

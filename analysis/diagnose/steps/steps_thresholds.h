@@ -30,8 +30,8 @@
 /* Whole cycles are cut at the start unless the end changes the mean less by more than rounding. */
 #define CUT_BETTER 0.99
 
-/* Marks that lie in this part of the device's busy time say when its queue was full, not how long
- * a step took: no outliers among them. */
+/* A median step shorter than this part of what its work takes of the device says when the queue was
+ * full, not how long a step took: no outliers among them. */
 #define PACE_MIN 0.8
 
 /* The host's marks time the steps while their mean is off the device's own distances by this part of
