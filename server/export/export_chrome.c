@@ -33,7 +33,8 @@ static void put_id(struct chrome *chrome, const char *key, int64_t number, uint3
     if (number >= 0 && (strcmp(plain, recorded) == 0 || *recorded == '\0')) {
         lac_json_int(&chrome->row.json, key, number);
     } else {
-        lac_json_text(&chrome->row.json, key, recorded);
+        lac_json_text(&chrome->row.json, key,
+                      lac_redact(chrome->row.source->redactor, recorded));
     }
 }
 
@@ -41,6 +42,13 @@ static void put_id(struct chrome *chrome, const char *key, int64_t number, uint3
 static void put_time(struct chrome *chrome, const char *key, int64_t ns)
 {
     lac_slice_json_digits(&chrome->row, key, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+}
+
+static const char *counter_name(struct chrome *chrome, const struct lac_track *track)
+{
+    const struct lac_model *model = chrome->row.source->model;
+    return lac_redact_counter(chrome->row.source->redactor, lac_model_str(model, track->name),
+                              (uint32_t)(track - model->tracks));
 }
 
 static void begin_event(struct chrome *chrome, const char *phase, const struct lac_track *track)
@@ -55,7 +63,11 @@ static void begin_event(struct chrome *chrome, const char *phase, const struct l
     } else {
         lac_json_int(&chrome->row.json, "pid", 0);
     }
-    put_id(chrome, "tid", track->tid, track->id_text);
+    if (track->kind == LAC_TRACK_COUNTER) {
+        lac_json_text(&chrome->row.json, "tid", counter_name(chrome, track));
+    } else {
+        put_id(chrome, "tid", track->tid, track->id_text);
+    }
 }
 
 static void end_event(struct chrome *chrome)
@@ -203,13 +215,24 @@ static void put_name(struct chrome *chrome, uint64_t slice)
     lac_json_text(&chrome->row.json, "name", lac_slice_json_name(&chrome->row, slice, &room));
 }
 
+/** Of what overlaps, the category is also the row. */
+static void put_category(struct chrome *chrome, const struct lac_track *track, uint64_t slice)
+{
+    const struct lac_model *model = chrome->row.source->model;
+    const char *row = track->kind == LAC_TRACK_ASYNC ? lac_model_str(model, track->name) : "";
+    lac_json_text(&chrome->row.json, "cat",
+                  *row != '\0' ? lac_redact(chrome->row.source->redactor, row)
+                               : lac_slice_category(model->slices.kind[slice]));
+}
+
 static void put_slice(struct chrome *chrome, const struct lac_track *track, uint64_t slice)
 {
     const struct lac_slices *slices = &chrome->row.source->model->slices;
     bool is_mark = track->kind == LAC_TRACK_MARKS;
     bool is_async = track->kind == LAC_TRACK_ASYNC;
-    begin_event(chrome, is_mark ? "i" : is_async ? "b" : "X", track);
-    lac_json_text(&chrome->row.json, "cat", lac_slice_category(slices->kind[slice]));
+    bool is_async_mark = is_async && slices->kind[slice] == LAC_SLICE_INSTANT;
+    begin_event(chrome, is_mark ? "i" : is_async_mark ? "n" : is_async ? "b" : "X", track);
+    put_category(chrome, track, slice);
     put_name(chrome, slice);
     put_time(chrome, "ts", slices->start_ns[slice]);
     if (is_mark) {
@@ -221,9 +244,9 @@ static void put_slice(struct chrome *chrome, const struct lac_track *track, uint
     }
     lac_slice_json_args(&chrome->row, track, slice);
     end_event(chrome);
-    if (is_async) {
+    if (is_async && !is_async_mark) {
         begin_event(chrome, "e", track);
-        lac_json_text(&chrome->row.json, "cat", lac_slice_category(slices->kind[slice]));
+        put_category(chrome, track, slice);
         lac_json_uint(&chrome->row.json, "id", slice);
         put_name(chrome, slice);
         put_time(chrome, "ts", slices->start_ns[slice] + slices->dur_ns[slice]);
@@ -240,8 +263,7 @@ static void put_samples(struct chrome *chrome, const struct lac_track *track)
             continue;
         }
         begin_event(chrome, "C", track);
-        lac_json_text(&chrome->row.json, "name",
-                      lac_redact(chrome->row.source->redactor, lac_model_str(model, track->name)));
+        lac_json_text(&chrome->row.json, "name", counter_name(chrome, track));
         put_time(chrome, "ts", model->sample_ts_ns[s]);
         lac_json_open(&chrome->row.json, "args", '{');
         lac_slice_json_digits(&chrome->row, "value", "%.17g", model->sample_value[s]);

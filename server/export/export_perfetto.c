@@ -210,10 +210,14 @@ static int64_t tid_of(const struct lac_track *track)
                                                       : (int64_t)MADE_UP_ID + track->id_text;
 }
 
-static const char *track_name(struct perfetto *p, const struct lac_track *track)
+static const char *track_name(struct perfetto *p, uint32_t t)
 {
     const struct lac_model *model = p->source->model;
+    const struct lac_track *track = &model->tracks[t];
     const char *name = lac_model_str(model, track->name);
+    if (track->kind == LAC_TRACK_COUNTER) {
+        return lac_redact_counter(p->source->redactor, name, t);
+    }
     return lac_redact(p->source->redactor,
                       *name != '\0' ? name : lac_model_str(model, track->id_text));
 }
@@ -245,14 +249,14 @@ static void put_track(struct perfetto *p, uint32_t t, size_t row)
         lac_proto_int(&p->note, 1, pid_of(model, track->process));
         lac_proto_int(&p->note, 2, tid_of(track));
         if (track->kind == LAC_TRACK_THREAD) {
-            lac_proto_text(&p->note, 5, track_name(p, track));
+            lac_proto_text(&p->note, 5, track_name(p, t));
         }
         lac_proto_message(&p->event, TRACK_THREAD, &p->note);
     } else {
         if (has_process(model, track)) {
             lac_proto_uint(&p->event, TRACK_PARENT, process_uuid(track->process));
         }
-        lac_proto_text(&p->event, TRACK_NAME, track_name(p, track));
+        lac_proto_text(&p->event, TRACK_NAME, track_name(p, t));
     }
     if (track->kind == LAC_TRACK_COUNTER) {
         lac_proto_message(&p->event, TRACK_COUNTER, &p->note);
@@ -478,7 +482,7 @@ static void put_stage(struct perfetto *p, uint32_t t, uint64_t slice)
     if (track->name == 0 && track->tid >= 0) {
         (void)snprintf(queue, sizeof(queue), "stream %lld%s", (long long)track->tid, further);
     } else {
-        (void)snprintf(queue, sizeof(queue), "%.400s%s", track_name(p, track), further);
+        (void)snprintf(queue, sizeof(queue), "%.400s%s", track_name(p, t), further);
     }
     lac_proto_uint(&p->event, STAGE_EVENT_ID, slice + 1);
     lac_proto_int(&p->event, STAGE_DURATION, dur_ns);

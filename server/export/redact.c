@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,7 @@ const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
      "Absolute paths and folders of source files, down to the last component.", 0},
     {"argv", "command lines", "commands", "", "Command lines, down to the program.", 0},
     {"names", "names chosen by people", "names", "",
-     "Names of the trace, of ranges, marks and Python functions.", 0},
+     "Names of the trace, of ranges, marks, Python functions and a job's own counters.", 0},
 };
 
 enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
@@ -304,4 +305,14 @@ const char *lac_redact_given(struct lac_redactor *redactor, const char *text, co
         meet(redactor, LAC_REDACT_NAMES, text, strlen(text));
     }
     return lac_redact(redactor, redactor->leave_out[LAC_REDACT_NAMES] ? fallback : text);
+}
+
+const char *lac_redact_counter(struct lac_redactor *redactor, const char *name, uint32_t track)
+{
+    char number[32];
+    if (lac_names_counter_is_measured(name)) {
+        return lac_redact(redactor, name);
+    }
+    (void)snprintf(number, sizeof(number), "counter %" PRIu32, track);
+    return lac_redact_given(redactor, name, number);
 }

@@ -19,7 +19,7 @@ enum lac_redact_kind {
     LAC_REDACT_USERS,     /**< "kim" of /home/kim */
     LAC_REDACT_PATHS,     /**< paths and folders of source files, down to the last component */
     LAC_REDACT_ARGV,      /**< command lines, down to the program */
-    LAC_REDACT_NAMES,     /**< of the trace, of ranges and Python functions */
+    LAC_REDACT_NAMES,     /**< of the trace, of ranges, Python functions and a job's own counters */
     LAC_REDACT_KIND_COUNT_
 };
 /** Whether people chose the name of such a slice (enum lac_slice_kind): ranges, marks, functions. */
@@ -62,5 +62,8 @@ const char *lac_redact_user(struct lac_redactor *redactor, const char *name);
  *  instead of it). */
 const char *lac_redact_argv(struct lac_redactor *redactor, const char *text);
 const char *lac_redact_given(struct lac_redactor *redactor, const char *text, const char *fallback);
+
+/** The name of the counter that is track number `track`: measurements keep theirs. */
+const char *lac_redact_counter(struct lac_redactor *redactor, const char *name, uint32_t track);
 
 #endif

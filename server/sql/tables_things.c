@@ -208,7 +208,7 @@ static const struct lac_sql_column track_columns[] = {
     [TRACK_KIND] = {"kind", "TEXT",
                     "thread, stream, counter, async, marks, gpu_range, steps or gaps",
                     LAC_SQL_WORDS_PLAIN},
-    [TRACK_NAME] = {"name", "TEXT", "as recorded", LAC_SQL_WORDS_PLAIN},
+    [TRACK_NAME] = {"name", "TEXT", "as recorded", LAC_SQL_WORDS_TRACK},
     [TRACK_PROCESS] = {"process", "INTEGER", "processes.id, NULL of derived tracks",
                        LAC_SQL_WORDS_PLAIN},
     [TRACK_PROCESS_ID] = {"process_id", "TEXT", "as recorded", LAC_SQL_WORDS_PLAIN},
@@ -341,7 +341,7 @@ static const struct lac_sql_rows stream_rows = {
 
 static const struct lac_sql_column counter_columns[] = {
     {"track", "INTEGER", "tracks.id", LAC_SQL_WORDS_PLAIN},
-    {"name", "TEXT", "of the counter", LAC_SQL_WORDS_PLAIN},
+    {"name", "TEXT", "of the counter", LAC_SQL_WORDS_TRACK},
     {"device", "INTEGER", "devices.id, NULL on the host", LAC_SQL_WORDS_PLAIN},
     {"time_ns", "INTEGER", "since the start of the trace", LAC_SQL_WORDS_PLAIN},
     {"value", "REAL", "in the unit that the name says", LAC_SQL_WORDS_PLAIN},

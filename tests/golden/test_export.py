@@ -188,6 +188,18 @@ def check_chrome(path, folder):
     return written
 
 
+def check_async(folder):
+    """What overlaps leaves on the row that it had; a point in time is one event."""
+    path = os.path.join(folder, "async.json")
+    events = [{"ph": phase, "pid": 1, "tid": 1, "cat": "requests", "id": "7", "name": name, "ts": at}
+              for phase, name, at in (("b", "request", 2), ("n", "midway", 3), ("e", "request", 4))]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"traceEvents": [{"ph": "X", "pid": 1, "tid": 1, "cat": "cpu_op", "name": "op", "ts": 1, "dur": 5}, *events]}, file)
+    written = json.loads(check_chrome(path, folder))
+    left = [(event["ph"], event["cat"], event["name"], event["ts"]) for event in written["traceEvents"] if event["ph"] in "bne"]
+    expect("async events", left == [("b", "requests", "request", 1), ("e", "requests", "request", 3), ("n", "requests", "midway", 2)], left)
+
+
 def check_two_processes(folder):
     """Each numbers its calls from 1, and each has a GPU: the export keeps their launches apart."""
     path = os.path.join(folder, "two.sqlite")
@@ -420,6 +432,7 @@ def main():
             check_golden(stage, "--update" in sys.argv[1:])
         check_stored_large(stages[0], check_chrome(stages[0], folder))
         check_two_processes(folder)
+        check_async(folder)
         check_stacks(stages[0])
         check_hostile(folder)
         check_redaction(folder)

@@ -206,6 +206,25 @@ class Perfetto(unittest.TestCase):
         self.assertNotIn(b"kim", data)
         self.assertNotIn(b"secret", data)
 
+    def test_a_counter_of_the_jobs_own_has_no_name_where_names_are_left_out(self):
+        trace = random_trace(1)
+        for at in (1, 2):
+            trace["traceEvents"] += [{"ph": "C", "pid": 1, "name": name, "ts": at, "args": {"value": at}}
+                                     for name in ("loss of the secret model", "secret score", "GPU 0: power (W)", "main 12: on a core (%)")]
+        path = os.path.join(self.folder, "in.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(trace, file)
+        for form in ("perfetto", "chrome", "sqlite", "csv"):
+            for table in ("counters", "tracks") if form == "csv" else ("",):
+                with self.subTest(form + table):
+                    self.lacuna("export", path, "--to", form, "-o", self.out, "--redact", "names", *(["--table", table] if table else []))
+                    with open(self.out, "rb") as file:
+                        data = file.read()
+                    self.assertNotIn(b"secret", data)
+                    self.assertIn(b"GPU 0: power (W)", data)
+                    self.assertIn(b"on a core (%)", data)
+                    os.unlink(self.out)
+
     def test_real_traces(self):
         wanted = ("hta/trace_filter__sampled_rank-0.json.gz", "tracelens/mi300__resnet*", "tf/ikhlestov*merged*", "nsys/nsysai_mfu*")
         paths = [path for pattern in wanted for path in glob.glob(os.path.join(TRACES, pattern))]

@@ -8,6 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+START_TEST(counters_of_the_recorder_are_told_from_a_persons)
+{
+    ck_assert(lac_names_counter_is_measured("cgroup throttled (%)"));
+    ck_assert(lac_names_counter_is_measured("pt_data_worker 12: on a core (%)"));
+    ck_assert(lac_names_counter_is_measured("GPU 12: anything (of a tool)"));
+    ck_assert(lac_names_counter_is_measured("allocated by PyTorch (MB)"));
+    ck_assert(!lac_names_counter_is_measured("loss"));
+    ck_assert(!lac_names_counter_is_measured("GPU score: 3"));
+    ck_assert(!lac_names_counter_is_measured("on a core of Kim's (%)"));
+    ck_assert(!lac_names_counter_is_measured(""));
+}
+END_TEST
+
 START_TEST(every_row_matches_its_example_first)
 {
     uint32_t count = 0;
@@ -279,6 +292,7 @@ int main(void)
 {
     Suite *suite = suite_create("names");
     TCase *tcase = tcase_create("names");
+    tcase_add_test(tcase, counters_of_the_recorder_are_told_from_a_persons);
     tcase_add_test(tcase, every_row_matches_its_example_first);
     tcase_add_test(tcase, rows_of_a_table_are_contiguous);
     tcase_add_test(tcase, false_friends_are_no_layout_kernels);
