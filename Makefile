@@ -357,7 +357,7 @@ $(BUILD)/gen/web_assets.c: build/embed_assets web/dist/.stamp
 	$(Q)build/embed_assets $@ web/dist
 # a document for each finding, with the thresholds that it quotes; one without a document does not build
 DOCUMENTS := analysis/diagnose/findings/documents
-$(BUILD)/gen/finding_documents.c: $(DOCUMENTS)/embed_documents.py $(wildcard $(DOCUMENTS)/*.md) $(shell find analysis/diagnose -name '*_thresholds.h') analysis/diagnose/result/finding_registry.def
+$(BUILD)/gen/finding_documents.c: $(DOCUMENTS)/embed_documents.py $(wildcard $(DOCUMENTS)/../*/*.md) $(shell find analysis/diagnose -name '*_thresholds.h') analysis/diagnose/result/finding_registry.def
 	$(Q)mkdir -p $(@D)
 	$(Q)python3 $< $@ analysis/diagnose
 $(BUILD)/gen/finding_documents.o: $(BUILD)/gen/finding_documents.c

@@ -4,7 +4,7 @@
 /*
  * A page for each finding, for people: what it means, how it is detected with every threshold, how
  * its gain is computed, what to change, when it is wrong, and sources. The pages are the Markdown
- * files in findings/documents; the build puts them in and stops when a finding has none.
+ * files beside the finders; the build puts them in and stops when a finding has none.
  */
 
 #include "analysis/diagnose/result/finding_types.h"

@@ -53,7 +53,7 @@ class Build(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.diagnose = os.path.join(self.folder, "diagnose")
         shutil.copytree(DIAGNOSE, self.diagnose)
-        self.document = os.path.join(self.diagnose, "findings/documents/input-starvation.md")
+        self.document = os.path.join(self.diagnose, "findings/loading/input-starvation.md")
 
     def embed(self):
         return subprocess.run([sys.executable, EMBED, os.path.join(self.folder, "out.c"), self.diagnose],
@@ -79,6 +79,10 @@ class Build(unittest.TestCase):
     def test_a_missing_section_stops_it(self):
         self.change("## When it is wrong", "## Otherwise")
         self.assertIn("wanted: What it means", self.embed().stderr)
+
+    def test_a_link_to_no_document_stops_it(self):
+        self.change("## Sources", "[drift](drift.md)\n\n## Sources")
+        self.assertIn("input-starvation.md: no file drift.md", self.embed().stderr)
 
     def test_a_threshold_that_is_none_stops_it(self):
         self.change("## Sources", "{NO_SUCH_THRESHOLD_NS}\n\n## Sources")

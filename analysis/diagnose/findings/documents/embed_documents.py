@@ -3,7 +3,7 @@
 
   embed_documents.py OUT.c DIAGNOSE_FOLDER
 
-Every row of result/finding_registry.def needs findings/documents/ID.md with the sections of SECTIONS in their order.
+Every row of result/finding_registry.def needs an ID.md in a folder of findings/ with the sections of SECTIONS in their order.
 `{NAME}` in a document is the value of that constant in one of the folders' *_thresholds.h, with the unit in its name
 (NS, PCT, BYTES, MB_S); `{NAME%}` is a share as a percentage, `{2*NAME}` a multiple. Text is then filled to 80 columns and
 tables are aligned, for a terminal. What is missing, unknown or out of order stops the build.
@@ -24,6 +24,7 @@ QUOTE = re.compile(r"\{(?:(\d+)\*)?([A-Z][A-Z0-9_]+)(%?)\}")
 ITEM = re.compile(r"(?:[-*]|\d+\.) +")
 WHOLE = re.compile(r"\[[^\]]+\]\([^)]+\)|`[^`]{1,40}`")  # links and short code: never on two lines
 COLUMNS = 80
+LINK = re.compile(r"\]\(((?:[a-z./]+/)?([a-z-]+)\.md)\)")  # to another document, from folder to folder
 CONSTANT = re.compile(r"^[^/*\n]*\b([A-Z][A-Z0-9_]+) =\s+([^,;/\n]+)", re.M)
 DEFINE = re.compile(r"^#define ([A-Z][A-Z0-9_]+) ([^/\n]+)", re.M)
 
@@ -104,6 +105,10 @@ def document(path, finding_id, known):
     unknown = sorted({name for _, name, _ in QUOTE.findall(text) if name not in known})
     if unknown:
         raise ValueError(f"{path}: no *_thresholds.h has {', '.join(unknown)}")
+    lost = [link for link, _ in LINK.findall(text) if not os.path.isfile(os.path.join(os.path.dirname(path), link))]
+    if lost:
+        raise ValueError(f"{path}: no file {', '.join(lost)}")
+    text = LINK.sub(r"](\2.md)", text)
     text = QUOTE.sub(lambda m: with_unit(m.group(2), int(m.group(1) or 1) * known[m.group(2)], m.group(3)), text)
     return title.group(1), filled(text)
 
@@ -156,17 +161,16 @@ def c_bytes(text):
 def main():
     out, folder = sys.argv[1:3]
     known, problems, rows = constants(folder), [], []
-    documents = os.path.join(folder, "findings", "documents")
     ids = registered(folder)
+    paths = {os.path.basename(path)[:-3]: path
+             for path in sorted(glob.glob(os.path.join(folder, "findings", "*", "*.md"))) if not path.endswith("README.md")}
     for kind, finding_id in ids:
+        path = paths.pop(finding_id, os.path.join(folder, "findings", "documents", finding_id + ".md"))
         try:
-            rows.append((kind, *document(os.path.join(documents, finding_id + ".md"), finding_id, known)))
+            rows.append((kind, *document(path, finding_id, known)))
         except (OSError, ValueError) as problem:
             problems.append(str(problem))
-    for path in sorted(glob.glob(os.path.join(documents, "*.md"))):
-        name = os.path.basename(path)[:-3]
-        if name != "README" and name not in {finding_id for _, finding_id in ids}:
-            problems.append(f"{path}: no finding has this id")
+    problems += [f"{path}: no finding has this id" for path in paths.values()]
     if problems:
         print("\n".join(problems), file=sys.stderr)
         return 1
