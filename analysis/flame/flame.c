@@ -13,7 +13,7 @@ static uint32_t bit(enum lac_slice_kind kind)
 uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options)
 {
     uint32_t ops = bit(LAC_SLICE_OP) | bit(LAC_SLICE_RANGE) | bit(LAC_SLICE_OTHER);
-    if (options->metric != LAC_FLAME_GPU) {
+    if (!lac_flame_is_of_streams(options->metric)) {
         ops |= bit(LAC_SLICE_API) | bit(LAC_SLICE_OVERHEAD);
     }
     if (options->metric == LAC_FLAME_PROFILE) {
@@ -27,7 +27,7 @@ uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options)
     case LAC_FLAME_BY_MODULE:
         return bit(LAC_SLICE_RANGE) | bit(LAC_SLICE_PYTHON);
     case LAC_FLAME_BY_KERNEL:
-        return options->metric == LAC_FLAME_CPU ? ops | bit(LAC_SLICE_PYTHON) : 0;
+        return lac_flame_is_of_threads(options->metric) ? ops | bit(LAC_SLICE_PYTHON) : 0;
     case LAC_FLAME_BY_OP:
     default:
         return ops;

@@ -2,7 +2,7 @@
 #define LAC_ANALYSIS_FLAME_FLAME_H
 
 /*
- * Flame graphs: stacks merged into a tree, weighted in ns.
+ * Flame graphs: stacks merged into a tree, weighted in ns (MEMORY: in bytes).
  *
  *   LAC_FLAME_GPU      each kernel, copy and memset under the host slices that enclosed its launch,
  *                      and under the module that annotations of a CUDA graph name
@@ -10,6 +10,9 @@
  *                      that launched the operation which ended it was in at that time
  *   LAC_FLAME_CPU      self time of host slices under their parents, threads added up; not the recorder's
  *                      own row, nor threads that only wait for others
+ *   LAC_FLAME_COPIES   of LAC_FLAME_GPU the copies alone
+ *   LAC_FLAME_MEMORY   bytes of GPU memory that were allocated, under the host slices that enclosed the
+ *                      allocation; releases take nothing off
  *   LAC_FLAME_PROFILE  profiles without times that were joined to the trace (LAC_TRACK_PROFILE):
  *                      all of them, whatever the area
  *
@@ -26,7 +29,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum lac_flame_metric { LAC_FLAME_GPU = 0, LAC_FLAME_WAITING, LAC_FLAME_CPU, LAC_FLAME_PROFILE };
+enum lac_flame_metric {
+    LAC_FLAME_GPU = 0,
+    LAC_FLAME_WAITING,
+    LAC_FLAME_CPU,
+    LAC_FLAME_PROFILE,
+    LAC_FLAME_COPIES,
+    LAC_FLAME_MEMORY,
+};
 
 /** Which host slices make the frames between root and leaf. */
 enum lac_flame_by {
@@ -36,7 +46,7 @@ enum lac_flame_by {
     LAC_FLAME_BY_PYTHON, /**< Python functions, and what BY_OP has */
     LAC_FLAME_BY_MODULE, /**< modules of the model ("nn.Module: ..."), those of the backward pass
                             around "backward", and what BY_RANGE has */
-    /* WAITING and CPU, BY_OP and BY_PYTHON: API calls and overheads too */
+    /* but of the GPU's time and copies, BY_OP and BY_PYTHON: API calls and overheads too */
 };
 
 /** How siblings lie beside each other, and which frames of a name are one. */
@@ -71,8 +81,9 @@ struct lac_flame_options {
         *spans;               /**< ascending, not overlapping, inside the area: of it, only
                                            time in these counts */
     uint32_t span_count;      /**< 0: all of the area */
-    const uint8_t *is_chosen; /**< by track, 1: its time counts. GPU asks streams, WAITING rows of
-                                 gaps, CPU threads (of samples, too, those of the thread); NULL: all */
+    const uint8_t *is_chosen; /**< by track, 1: its time counts. GPU and COPIES ask streams, WAITING
+                                 rows of gaps, CPU and MEMORY threads (of samples, too, those of the
+                                 thread); NULL: all */
     double prune_fraction;    /**< frames below this share of the total are summed as "... n more";
                                 0.0005 */
     uint32_t node_count_max;  /**< hard bound of the tree (at least 2); 0: 20,000 */
@@ -88,7 +99,7 @@ struct lac_flame_node {
     uint32_t parent;
     uint32_t first_child; /**< valid when child_count > 0 */
     uint32_t child_count;
-    uint64_t count;   /**< operations (GPU), gaps that touch the frame (WAITING; once for each
+    uint64_t count;   /**< operations (GPU, COPIES), allocations (MEMORY), gaps that touch the frame (WAITING; once for each
                          thread that steps of one are put down to) or slices of the frame itself (CPU); for "... n more": frames summed */
     int64_t value_ns; /**< inclusive */
     int64_t self_ns;  /**< value minus children */
@@ -112,6 +123,18 @@ struct lac_flame {
 LAC_MUST_USE enum lac_status lac_flame_create(const struct lac_model *model,
                                               const struct lac_flame_options *options,
                                               struct lac_flame **ret_flame);
+
+/** Whether it weighs what streams ran: GPU, COPIES. */
+static inline bool lac_flame_is_of_streams(enum lac_flame_metric metric)
+{
+    return metric == LAC_FLAME_GPU || metric == LAC_FLAME_COPIES;
+}
+
+/** Whether it weighs what threads did: CPU, MEMORY. */
+static inline bool lac_flame_is_of_threads(enum lac_flame_metric metric)
+{
+    return metric == LAC_FLAME_CPU || metric == LAC_FLAME_MEMORY;
+}
 
 /** Bits of enum lac_slice_kind: which slices of threads may be frames. */
 uint32_t lac_flame_frame_kinds(const struct lac_flame_options *options);

@@ -19,9 +19,10 @@
 /* Contents of frame_of[launch] before it is a frame. */
 enum { NOT_ASKED = 0, ASKED = 1, FRAME_BASE = 2 };
 
-static bool is_operation(uint8_t kind)
+static bool is_operation(const struct lac_flame_walk *walk, uint8_t kind)
 {
-    return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
+    return kind == LAC_SLICE_COPY || (walk->options->metric == LAC_FLAME_GPU &&
+                                      (kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_MEMSET));
 }
 
 /* Mark the launches; report the last slice of each thread that has one. */
@@ -44,7 +45,7 @@ static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint64_t 
             bool inside;
             (void)lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
             uint32_t link = s->link[i];
-            if (!inside || link >= s->count || !is_operation(s->kind[i])) {
+            if (!inside || link >= s->count || !is_operation(walk, s->kind[i])) {
                 continue;
             }
             frame_of[link] = ASKED;
@@ -177,7 +178,7 @@ static enum lac_status add_stream(struct lac_flame_walk *walk, const struct lac_
         }
         bool inside;
         int64_t weight_ns = lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
-        if (!inside || !is_operation(s->kind[i])) {
+        if (!inside || !is_operation(walk, s->kind[i])) {
             continue;
         }
         uint32_t link = s->link[i];

@@ -96,6 +96,9 @@ static enum lac_status walk_metric(struct lac_flame_walk *walk)
     case LAC_FLAME_CPU:
     case LAC_FLAME_PROFILE:
         return lac_flame_walk_cpu(walk);
+    case LAC_FLAME_MEMORY:
+        return lac_flame_walk_memory(walk);
+    case LAC_FLAME_COPIES:
     case LAC_FLAME_GPU:
     default:
         return lac_flame_walk_gpu(walk);
@@ -172,6 +175,12 @@ enum lac_status lac_flame_sum_merge(struct lac_flame_sum *sum, const struct lac_
     return lac_flame_tree_merge(&sum->tree, &more->tree);
 }
 
+/** Whether a frame counts what is under it: operations, allocations; not slices of its own name. */
+static bool sums_counts(enum lac_flame_metric metric)
+{
+    return lac_flame_is_of_streams(metric) || metric == LAC_FLAME_MEMORY;
+}
+
 enum lac_status lac_flame_sum_finish(struct lac_flame_sum *sum, const struct lac_model *model,
                                      const struct lac_flame_options *options,
                                      struct lac_flame **ret_flame)
@@ -183,7 +192,7 @@ enum lac_status lac_flame_sum_finish(struct lac_flame_sum *sum, const struct lac
         tree->frames[0].count += tree->frames[i].count;
     }
     enum lac_status status =
-        lac_flame_tree_finish(tree, model, options, options->metric == LAC_FLAME_GPU, ret_flame);
+        lac_flame_tree_finish(tree, model, options, sums_counts(options->metric), ret_flame);
     if (status == LAC_OK) {
         (*ret_flame)->step_count = count_steps(model, options);
     }

@@ -2,7 +2,7 @@
 #define LAC_ANALYSIS_FLAME_FLAME_WALK_H
 
 /*
- * What the three metrics share: the area, which slices are frames, and the tree they fill.
+ * What the metrics share: the area, which slices are frames, and the tree they fill.
  */
 
 #include "analysis/flame/flame_line.h"
@@ -149,5 +149,6 @@ static inline enum lac_status lac_flame_give(struct lac_flame_walk *walk, uint32
 LAC_MUST_USE enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk);
 LAC_MUST_USE enum lac_status lac_flame_walk_waiting(struct lac_flame_walk *walk);
 LAC_MUST_USE enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk);
+LAC_MUST_USE enum lac_status lac_flame_walk_memory(struct lac_flame_walk *walk);
 
 #endif

@@ -108,6 +108,21 @@ bool lac_is_module_name(const char *name)
     return strncmp(name, BEGIN, sizeof(BEGIN) - 1) == 0;
 }
 
+uint32_t lac_model_thread_of(const struct lac_model *model, uint32_t track)
+{
+    const struct lac_track *const of = &model->tracks[track];
+
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *const thread = &model->tracks[t];
+
+        if (thread->kind == LAC_TRACK_THREAD && thread->process == of->process &&
+            thread->id_text == of->id_text) {
+            return t;
+        }
+    }
+    return LAC_NONE;
+}
+
 uint32_t lac_model_backward_of(const struct lac_model *model, uint32_t thread)
 {
     const struct lac_track *const of = &model->tracks[thread];

@@ -303,6 +303,10 @@ uint32_t lac_model_graph_modules_of(const struct lac_model *model, uint32_t stre
 /** Whether a Python slice of that name is the forward pass of a module: "nn.Module: Linear_0". */
 bool lac_is_module_name(const char *name);
 
+/** The recorded LAC_TRACK_THREAD of the thread whose marks or samples a track has, or LAC_NONE.
+ *  O(tracks). */
+uint32_t lac_model_thread_of(const struct lac_model *model, uint32_t track);
+
 /** The derived LAC_TRACK_BACKWARD track of a thread, or LAC_NONE. O(derived tracks). */
 uint32_t lac_model_backward_of(const struct lac_model *model, uint32_t thread);
 

@@ -37,7 +37,7 @@ static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_op
     char *text = NULL;
     size_t length = 0;
 
-    if (options->metric == LAC_FLAME_PROFILE || (options->by != LAC_FLAME_BY_OP && !is_by_python) ||
+    if (options->metric > LAC_FLAME_CPU || (options->by != LAC_FLAME_BY_OP && !is_by_python) ||
         options->prune_fraction <= 0 || options->t0_ns != 0 || options->t1_ns != 0 ||
         options->is_chosen != NULL || options->order != LAC_FLAME_ORDER_VALUE ||
         lac_trace_file_document(file, (enum lac_trace_document)(first + (unsigned)options->metric),
@@ -183,7 +183,8 @@ static bool ask_steps(struct lac_trace_file *file, const struct lac_request *req
     if (metric == LAC_FLAME_PROFILE && text != NULL && strcmp(text, "measured") == 0) {
         return true;
     }
-    if (!lac_api_steps_asked(file, request, response, metric == LAC_FLAME_CPU, &asked->steps)) {
+    if (!lac_api_steps_asked(file, request, response, lac_flame_is_of_threads(metric),
+                             &asked->steps)) {
         return false;
     }
     lac_step_spans_use(&asked->steps, &asked->options);

@@ -71,7 +71,7 @@ static const struct lac_option options_table[] = {
      .flag_only = true},
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder, for a trace's id"},
     {.name = "metric",
-     .value = "gpu|waiting|cpu|profile",
+     .value = "gpu|waiting|cpu|copies|memory|profile",
      .help = "of folded and pictures: gpu (cpu without a GPU)",
      .flag_only = true},
     {.name = "view",
@@ -196,7 +196,7 @@ static enum lac_status write_picture(const struct export_job *job,
         return lac_picture_timeline(out, source, &view, source->model, reterr);
     }
     if (!status && job->is_measured && metric != LAC_FLAME_PROFILE) {
-        status = lac_step_spans_measured(source->analysis, metric == LAC_FLAME_CPU, &steps);
+        status = lac_step_spans_measured(source->analysis, lac_flame_is_of_threads(metric), &steps);
     }
     if (!status) {
         status = lac_picture_make_flame(source->model, metric, job->from_ns, job->until_ns, &steps,

@@ -43,7 +43,7 @@ static struct lac_flame *create(struct lac_export_out *out, const struct lac_rep
     struct lac_flame *flame = NULL;
     enum lac_status status = LAC_OK;
     if (is_measured && metric != LAC_FLAME_PROFILE) {
-        status = lac_step_spans_measured(source->analysis, metric == LAC_FLAME_CPU, &steps);
+        status = lac_step_spans_measured(source->analysis, lac_flame_is_of_threads(metric), &steps);
         lac_step_spans_use(&steps, &options);
     }
     if (!status) {

@@ -114,6 +114,7 @@ struct flame_drawing {
     struct lac_buffer *out;
     const struct lac_report_source *source;
     const struct lac_flame *flame;
+    bool is_bytes; /**< what its values are */
     const char *root; /**< name of the root */
     double scale;     /**< px a ns */
     unsigned depth_shown;
@@ -137,12 +138,14 @@ static const char *frame_name(struct flame_drawing *d, const struct lac_flame_no
                     : lac_redact(d->source->redactor, name);
 }
 
-/** A length of time, or what a profile counts. */
+/** A length of time, bytes, or what a profile counts. */
 static const char *amount_of(const struct flame_drawing *d, int64_t value_ns, char *room,
                              size_t capacity_bytes)
 {
     const struct lac_model *model = d->source->model;
-    if (model->info.weight_unit != 0 && model->info.weight_scale > 0) {
+    if (d->is_bytes) {
+        (void)snprintf(room, capacity_bytes, "%s", lac_format_bytes(value_ns).text);
+    } else if (model->info.weight_unit != 0 && model->info.weight_scale > 0) {
         (void)snprintf(room, capacity_bytes, "%.6g %.32s",
                        (double)value_ns / (double)model->info.weight_scale,
                        lac_model_str(model, model->info.weight_unit));
@@ -191,10 +194,14 @@ bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
                     const struct lac_flame *flame, enum lac_flame_metric metric)
 {
     static const char *const roots[] = {"GPU time", "GPU waiting", "time on host threads",
-                                        "profile"};
+                                        "profile",  "copies",      "allocated GPU memory"};
     static const char *const captions[] = {
-        "GPU time by what launched it", "Time that the GPU waits, by cause and what the host did",
-        "Time on host threads", "Profile"};
+        "GPU time by what launched it",
+        "Time that the GPU waits, by cause and what the host did",
+        "Time on host threads",
+        "Profile",
+        "Time of copies by what launched them",
+        "GPU memory by what allocated it"};
     const struct lac_model *model = source->model;
     const bool is_counted = model->info.weight_unit != 0 && model->info.weight_scale > 0;
     if (flame->node_count <= 1 || flame->nodes[0].value_ns <= 0) {
@@ -203,6 +210,7 @@ bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
     struct flame_drawing d = {.out = &svg->body,
                               .source = source,
                               .flame = flame,
+                              .is_bytes = metric == LAC_FLAME_MEMORY,
                               .root = is_counted ? "all" : roots[metric],
                               .scale = (double)WIDTH / (double)flame->nodes[0].value_ns};
     draw_frame(&d, 0, 0.0, 0);
@@ -215,7 +223,7 @@ bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
         is_counted ? "What the profile counts" : captions[metric],
         amount_of(&d, flame->nodes[0].value_ns / per, total, sizeof(total)),
         flame->step_count > 0 ? " per step" : " in total",
-        metric != LAC_FLAME_CPU && source->analysis->device_count > 1 ? ", sum of all GPUs" : "");
+        !lac_flame_is_of_threads(metric) && source->analysis->device_count > 1 ? ", sum of all GPUs" : "");
     return true;
 }
 

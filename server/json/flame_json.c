@@ -20,7 +20,8 @@ enum { STORED_MIN_SLICES = 1 << 18 };
 /** A graph of hostile names is not kept. */
 #define STORED_BYTES_MAX ((size_t)16 << 20)
 
-const char *const lac_flame_metrics[] = {"gpu", "waiting", "cpu", "profile", NULL};
+const char *const lac_flame_metrics[] = {"gpu",     "waiting", "cpu", "profile",
+                                         "copies", "memory",  NULL};
 const char *const lac_flame_bys[] = {"op", "range", "kernel", "python", "module", NULL};
 const char *const lac_flame_orders[] = {"value", "time", NULL};
 
@@ -166,7 +167,10 @@ enum lac_status lac_flame_write(const struct lac_model *model,
     lac_json_uint(&json, "steps", flame->step_count);
     const bool is_profile = options->metric == LAC_FLAME_PROFILE;
     const uint32_t unit = is_profile ? model->info.profile_unit : model->info.weight_unit;
-    if (unit != 0) {
+    if (options->metric == LAC_FLAME_MEMORY) {
+        lac_json_text(&json, "unit", "MB");
+        lac_json_int(&json, "unit_ns", 1000000); /* the values are bytes */
+    } else if (unit != 0) {
         lac_json_text(&json, "unit", lac_model_str(model, unit));
         lac_json_int(&json, "unit_ns",
                      is_profile ? model->info.profile_scale : model->info.weight_scale);

@@ -17,6 +17,7 @@ extern const char *const lac_flame_metrics[];
 extern const char *const lac_flame_bys[];
 extern const char *const lac_flame_orders[];
 
+/** Metrics of which large traces keep a graph: those up to LAC_FLAME_CPU. */
 enum { LAC_FLAME_METRICS = LAC_FLAME_CPU + 1 };
 
 /** What is answered to a request without parameters: GPU time by operator, the whole trace. */

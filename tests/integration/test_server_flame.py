@@ -196,6 +196,38 @@ class Flames(unittest.TestCase):
             for wrong in (["--steps", "measured"], ["--view", "flame", "--steps", "measured", "--from", "1ms"], ["--view", "flame", "--steps", "some"]):
                 self.assertEqual(subprocess.run([os.path.join(ROOT, "build/lacuna"), "export", path, "--to", "svg", *wrong], capture_output=True).returncode, 2, wrong)
 
+    def test_memory_and_copies(self):
+        """Bytes stand under what allocated them; copies are the graph of the GPU without kernels."""
+        loop, modules = Loop(), (MODULES[0], MODULES[1], "aten::op")
+        for step in range(STEPS):
+            at = 1000 + step * 20000
+            for ts, size in ((at + 300, 4096 + step), (at + 400, -4096), (at + 11000, 1 << 20)):
+                loop.events.append({"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 10, "tid": 11, "ts": ts, "s": "t",
+                                    "args": {"Bytes": size, "Total Allocated": 1 << 21, "Device Type": 1, "Device Id": 0, "Addr": ts}})
+            loop.events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "pid": 10, "tid": 11, "ts": at + 12500, "dur": 5, "args": {"correlation": 1000 + step}})
+            loop.events.append({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "pid": 0, "tid": 20, "ts": at + 16000, "dur": 70 + step,
+                                "args": {"device": 0, "stream": 20, "correlation": 1000 + step, "bytes": 10}})
+        trace = self.server.upload(loop.body(), "memory")
+        self.server.wait_ready(trace)
+
+        def flame(**asked):
+            return self.server.api(f"/traces/{trace}/flame?" + "&".join(f"{key}={value}" for key, value in asked.items()))
+        whole = flame(metric="memory", by="module")
+        self.assertEqual(stacks(whole), {modules[:2]: STEPS * 4096 + sum(range(STEPS))})
+        self.assertEqual(whole["nodes"]["self_ns"][0], STEPS << 20, "in no module")
+        self.assertEqual((whole["unit"], whole["unit_ns"], whole["nodes"]["count"][0]), ("MB", 1000000, 2 * STEPS))
+        self.assertEqual(stacks(flame(metric="memory", by="op", steps="1,3")), {("aten::op",): 2 * 4096 + 4})
+        self.assertEqual(flame(metric="memory", t0=0, t1=1000)["total_ns"], 0)
+        thread = next(t["index"] for t in self.server.api(f"/traces/{trace}/tracks")["tracks"] if t["kind"] == "thread")
+        self.assertEqual(flame(metric="memory", tracks=thread)["total_ns"], whole["total_ns"])
+        copies = flame(metric="copies")
+        self.assertEqual(copies["total_ns"], sum(70 + step for step in range(STEPS)) * 1000)
+        self.assertEqual(copies["nodes"]["count"][0], STEPS)
+        self.assertEqual(flame(metric="copies", t0=0, t1=25000000)["total_ns"], 70 * 1000)
+        for form in ("json", "folded"):
+            self.assertEqual(self.server.get(f"/api/v1/traces/{trace}/flame?metric=memory&format={form}").status, 200)
+        self.assertIn("allocated GPU memory", self.server.get(f"/api/v1/traces/{trace}/flame.svg?metric=memory").body.decode())
+
     def test_without_measured_steps_it_is_the_whole_trace(self):
         stacks_alone = self.server.upload(b"main;work 3\nmain;rest 1\n", "folded")
         self.server.wait_ready(stacks_alone)

@@ -176,17 +176,18 @@ static void read_options(struct drawing *drawing, char *text, struct lac_slice_i
     }
 }
 
-/** Memory of device 0: "BYTES TOTAL", on a row of marks. */
+/** Memory of device 0: "BYTES TOTAL", on the row of marks of its thread. */
 static void read_alloc(struct drawing *drawing, const char *text, struct lac_slice_in *in)
 {
+    const struct lac_track thread = *lac_builder_track_at(drawing->builder, in->track);
     char *end = NULL;
     struct lac_alloc alloc = {.bytes = strtoll(text, &end, 10)};
     alloc.total_allocated = strtoll(end, NULL, 10);
     require(drawing, lac_builder_alloc(drawing->builder, &alloc, &in->detail) == LAC_OK,
             "no memory");
     require(drawing,
-            lac_builder_track(drawing->builder, LAC_TRACK_MARKS, process_of(drawing, 1000),
-                              intern(drawing, "memory"), -1, &in->track) == LAC_OK,
+            lac_builder_track(drawing->builder, LAC_TRACK_MARKS, thread.process, thread.id_text,
+                              thread.tid, &in->track) == LAC_OK,
             "no memory");
 }
 

@@ -33,6 +33,10 @@ breach 'comments whose end stands alone behind one line (a rule or a sentence th
             open != "" { if ($0 ~ /^[ \t]*\*( ?-+ ?\*)?\/$/) print open; open = "" }
             /^[ \t]*\/\*+ [^ ]/ && !/\*\// { open = FILENAME ":" FNR ": " $0 }' $c_files /dev/null)"
 breach 'addresses of a package registry' "$(git grep -nIE 'registry\.(npmjs|yarnpkg)|deb\.debian\.org|pypi\.org' -- . ':!tests/tidy/check_house.sh')"
+version_of() { sed -n "s/.*$1 = \([0-9]*\).*/\1/p" "$2"; }
+breach 'server/store/FORMAT.md has another version than the code' \
+    "$(grep -qF "trace file is **$(version_of LAC_TRACE_FORMAT_VERSION server/store/trace/trace_file.h)**" server/store/FORMAT.md || echo 'of trace files'
+       grep -qF "user_version = $(version_of LAC_CATALOG_VERSION server/store/catalog.h))" server/store/FORMAT.md || echo 'of the catalog')"
 for folder in collector collector/base analysis analysis/model analysis/import analysis/diagnose analysis/flame analysis/compare server server/store server/http server/api server/demo kernels web tests tests/simulator $(find analysis/diagnose analysis/import collector server -mindepth 1 -type d -not -name documents -not -name __pycache__ -not -path "*/include*" -not -name inject -not -name embed); do
     [ ! -d "$folder" ] || [ -z "$(ls "$folder" 2>/dev/null)" ] || [ -f "$folder/README.md" ] || { echo "no README.md in $folder"; status=1; }
 done

@@ -135,19 +135,6 @@ static enum lac_status find_live(const struct lac_model *model, const struct cha
     return LAC_OK;
 }
 
-/** The thread whose marks these are, or LAC_NONE. */
-static uint32_t thread_of(const struct lac_model *model, uint32_t marks)
-{
-    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        const struct lac_track *track = &model->tracks[t];
-        if (track->kind == LAC_TRACK_THREAD && track->process == model->tracks[marks].process &&
-            track->id_text == model->tracks[marks].id_text) {
-            return t;
-        }
-    }
-    return LAC_NONE;
-}
-
 /** The outermost operator of a thread, or its optimizer, at ascending times. */
 struct outermost {
     uint64_t next, end;
@@ -191,7 +178,7 @@ static void find_owners(const struct lac_facts *facts, struct change *at, uint32
                        at[i].slice < model->tracks[track].first + model->tracks[track].count;
         if (!is_same) {
             track = lac_model_track_of(model, at[i].slice);
-            uint32_t thread = thread_of(model, track);
+            uint32_t thread = lac_model_thread_of(model, track);
             outermost = (struct outermost){0};
             if (thread != LAC_NONE) {
                 outermost.next = model->tracks[thread].first;

@@ -315,12 +315,13 @@ enum lac_status lac_flame_find_wanted(const struct lac_flame_question *question,
     const struct lac_model *head = &question->file->head;
     enum lac_status status = LAC_OK;
 
-    assert(question->options->metric != LAC_FLAME_PROFILE);
+    assert(question->options->metric <= LAC_FLAME_CPU ||
+           question->options->metric == LAC_FLAME_COPIES);
     *ret_wanted = (struct lac_flame_wanted){.extent = calloc((size_t)head->track_count + 1, 1)};
     if (ret_wanted->extent == NULL) {
         return LAC_ERR_NOMEM;
     }
-    if (question->options->metric == LAC_FLAME_GPU) {
+    if (lac_flame_is_of_streams(question->options->metric)) {
         status = want_launches(question, ret_wanted);
     } else if (question->options->metric == LAC_FLAME_WAITING) {
         status = want_waiting(question, ret_wanted);

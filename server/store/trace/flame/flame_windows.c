@@ -71,7 +71,7 @@ static enum lac_status find_rows(struct plan *plan, struct lac_error *reterr)
 {
     const struct lac_model *head = &plan->file->head;
     const enum lac_flame_metric metric = plan->options->metric;
-    const enum lac_track_kind kind = metric == LAC_FLAME_GPU       ? LAC_TRACK_STREAM
+    const enum lac_track_kind kind = lac_flame_is_of_streams(metric) ? LAC_TRACK_STREAM
                                      : metric == LAC_FLAME_WAITING ? LAC_TRACK_GAPS
                                      : plan->is_sampled            ? LAC_TRACK_STACKS
                                                                    : LAC_TRACK_THREAD;
@@ -453,7 +453,8 @@ enum lac_status lac_flame_in_windows(struct lac_trace_file *file,
                                      struct lac_error *reterr)
 {
     assert(file != NULL && options != NULL && ret_flame != NULL && window_slices > 0);
-    assert(options->metric != LAC_FLAME_PROFILE && options->order == LAC_FLAME_ORDER_VALUE);
+    assert(options->metric != LAC_FLAME_PROFILE && options->metric != LAC_FLAME_MEMORY &&
+           options->order == LAC_FLAME_ORDER_VALUE);
     const bool is_whole = options->t1_ns <= options->t0_ns;
     const unsigned helpers = lac_crew_size(file->crew);
     const uint32_t threads = helpers < THREADS_MAX ? helpers + 1 : THREADS_MAX;

@@ -20,7 +20,7 @@ enum { LAC_FLAME_WINDOW_SLICES = 1 << 19 };
  * The graph that the whole model gives, number by number, as long as it has fewer frames than a
  * growing tree may have.
  *
- * @param options       any metric but LAC_FLAME_PROFILE, in the order of value; `whole` and
+ * @param options       any metric but PROFILE and MEMORY, in the order of value; `whole` and
  *                      `counted_from_ns` are not read
  * @param window_slices LAC_FLAME_WINDOW_SLICES, except for tests
  * @param ret_flame     its names are of lac_trace_file_head(); lac_flame_destroy()

@@ -32,6 +32,12 @@ enum { SMALL_AREA = 30, WHOLE_MODEL = 3 };
 /** Slices from which on an area is made window by window. */
 enum { LARGE_AREA = 1 << 21 };
 
+/** Whether a part of the model, without tables, is enough. */
+static bool can_be_part(const struct lac_flame_options *options)
+{
+    return options->metric <= LAC_FLAME_CPU || options->metric == LAC_FLAME_COPIES;
+}
+
 /** The part while it is put together. */
 struct picking {
     const struct lac_flame_question *question;
@@ -298,7 +304,7 @@ enum lac_status lac_flame_part_below(struct lac_trace_file *file,
                                      struct lac_error *reterr)
 {
     assert(file != NULL && options != NULL && ret_part != NULL);
-    assert(options->t1_ns > options->t0_ns && options->metric != LAC_FLAME_PROFILE);
+    assert(options->t1_ns > options->t0_ns && can_be_part(options));
     struct lac_flame_part part = {.whole.is_sampled = lac_flame_is_sampled(&file->head),
                                   .room = room};
     const struct lac_flame_question question = {.file = file,
@@ -371,7 +377,7 @@ static bool is_large(struct lac_trace_file *file, const struct lac_flame_options
 {
     const bool is_whole = options->t1_ns <= options->t0_ns;
 
-    return options->metric != LAC_FLAME_PROFILE && options->order == LAC_FLAME_ORDER_VALUE &&
+    return can_be_part(options) && options->order == LAC_FLAME_ORDER_VALUE &&
            (is_whole ? file->head.slices.count : count_in_area(file, options)) > LARGE_AREA &&
            !lac_trace_model_is_loaded(file);
 }
@@ -382,7 +388,7 @@ static bool is_part_cheaper(struct lac_trace_file *file, const struct lac_flame_
     bool is_cheaper;
     uint64_t count;
 
-    if (options->metric == LAC_FLAME_PROFILE || options->t1_ns <= options->t0_ns) {
+    if (!can_be_part(options) || options->t1_ns <= options->t0_ns) {
         return false;
     }
     count = count_in_area(file, options);
@@ -453,7 +459,9 @@ enum lac_status lac_trace_flame(struct lac_trace_file *file,
         lac_trace_flame_part_done(&part);
         return status;
     }
-    status = lac_trace_file_model(file, &model, reterr);
+    status = options->metric == LAC_FLAME_MEMORY
+                 ? lac_trace_file_whole_model(file, &model, reterr)
+                 : lac_trace_file_model(file, &model, reterr);
     status = status == LAC_OK ? create(model, &asked, ret_flame, reterr) : status;
     lac_trace_file_release_model(file, model);
     return status;
