@@ -306,54 +306,6 @@ START_TEST(host_time_leaves_out_the_recorder_and_threads_that_only_wait)
 }
 END_TEST
 
-START_TEST(allocated_bytes_stand_under_what_allocated_them)
-{
-    struct lac_model *model = trace_draw("main op 0 100 forward\n"
-                                         "main python 10 50 net.py(7): conv\n"
-                                         "main op 15 20 aten::empty\n"
-                                         "main alloc 5 0 100 100\n"
-                                         "main alloc 20 0 4096 4196\n"
-                                         "main alloc 34 0 10 4206\n"
-                                         "main alloc 35 0 1 4207\n"
-                                         "main alloc 60 0 2 4209\n"
-                                         "main alloc 70 0 -4096 113\n"
-                                         "main alloc 100 0 8 121\n"
-                                         "other op 0 100 backward\n"
-                                         "other alloc 50 0 1000 1121\n");
-    struct lac_flame *flame = drawn(model, LAC_FLAME_MEMORY, LAC_FLAME_BY_OP, 0, 0);
-    ck_assert_int_eq(flame->nodes[0].value_ns, 5217);
-    ck_assert_uint_eq(flame->nodes[0].count, 7);
-    /* what ends at an allocation did not make it; releases take nothing off */
-    ck_assert_str_eq(folded(model, flame), " 8 7\n"
-                                           "forward 103 5\n"
-                                           "backward 1000 1\n"
-                                           "forward;aten::empty 4106 2\n");
-    lac_flame_destroy(flame);
-    flame = drawn(model, LAC_FLAME_MEMORY, LAC_FLAME_BY_PYTHON, 19000, 60000);
-    ck_assert_str_eq(folded(model, flame), "backward 1000 1\n"
-                                           "forward;net.py(7): conv 1 3\n"
-                                           "forward;net.py(7): conv;aten::empty 4106 2\n");
-    lac_flame_destroy(flame);
-    lac_model_destroy(model);
-}
-END_TEST
-
-START_TEST(copies_alone_stand_under_what_launched_them)
-{
-    struct lac_model *model = trace_draw("main op 0 100 to\n"
-                                         "main call 10 5 #1 cudaMemcpyAsync\n"
-                                         "main call 20 5 #2 cudaLaunchKernel\n"
-                                         "main call 30 5 #3 cudaMemsetAsync\n"
-                                         "gpu0.7 copy 40 7 #1 HtoD pageable 1000000\n"
-                                         "gpu0.7 kernel 50 9 #2 gemm\n"
-                                         "gpu0.7 memset 60 2 #3 Memset\n");
-    struct lac_flame *flame = drawn(model, LAC_FLAME_COPIES, LAC_FLAME_BY_OP, 0, 0);
-    ck_assert_str_eq(folded(model, flame), "to;Memcpy 7000 1\n");
-    lac_flame_destroy(flame);
-    lac_model_destroy(model);
-}
-END_TEST
-
 START_TEST(waiting_stands_under_its_cause_and_what_the_launching_thread_did)
 {
     struct lac_model *model = small_model();
@@ -891,8 +843,6 @@ int main(void)
     tcase_add_test(hand, an_area_clips_intervals);
     tcase_add_test(hand, host_time_is_self_time_under_parents);
     tcase_add_test(hand, host_time_leaves_out_the_recorder_and_threads_that_only_wait);
-    tcase_add_test(hand, allocated_bytes_stand_under_what_allocated_them);
-    tcase_add_test(hand, copies_alone_stand_under_what_launched_them);
     tcase_add_test(hand, waiting_stands_under_its_cause_and_what_the_launching_thread_did);
     tcase_add_test(hand, small_frames_are_summed_not_lost);
     tcase_add_test(hand, time_order_keeps_frames_apart_that_something_lies_between);
