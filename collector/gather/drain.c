@@ -199,6 +199,34 @@ static bool make_output(struct lac_drain *drain, struct lac_drain_source *source
     return false;
 }
 
+/* A process with ranges to capture tells itself when one begins and ends; others record beside it. What
+ * it changed since we looked stays: to tell it WAIT then would lose what it captures. */
+static void follow(struct lac_drain *drain, const struct lac_drain_source *source)
+{
+    const struct lac_shared_look look = lac_shared_look(&source->spool);
+    const bool decides = look.captures_begun > 0;
+    const bool is_on = decides ? look.captures_open > 0 : drain->wish == LAC_SPOOL_RECORD;
+    const enum lac_spool_stop wish = is_on ? LAC_SPOOL_RECORD : LAC_SPOOL_WAIT;
+
+    drain->has_captured = drain->has_captured || decides;
+    if (look.stop == (uint32_t)wish || !lac_shared_replace(&source->spool, look.stop, wish)) {
+        return;
+    }
+    /* one that began meanwhile found RECORD and left it */
+    if (!is_on && lac_shared_look(&source->spool).captures_open > 0) {
+        (void)lac_shared_replace(&source->spool, wish, LAC_SPOOL_RECORD);
+    }
+}
+
+static void tell(struct lac_drain *drain, const struct lac_drain_source *source)
+{
+    if (drain->follows_captures) {
+        follow(drain, source);
+    } else {
+        lac_shared_tell(&source->spool, drain->wish);
+    }
+}
+
 /* For its turn, when it was closed after the last one. */
 static bool reopen(struct lac_drain *drain, struct lac_drain_source *source)
 {
@@ -210,7 +238,7 @@ static bool reopen(struct lac_drain *drain, struct lac_drain_source *source)
     if (open_spool(drain, source, &header) == LAC_SHARED_OPENED) {
         drain->open_count++;
         if (header.segment_bytes == source->segment_bytes && open_output(drain, source, 0)) {
-            lac_shared_tell(&source->spool, drain->wish);
+            tell(drain, source);
             return true;
         }
     }
@@ -339,7 +367,7 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
         header.pid > 0 && drain->pid_namespace[0] != '\0' && is_in_our_namespace(drain, &header);
     source->next_refresh_ns = lac_monotonic_ns() + REFRESH_NS;
     drain->counts.failed_writes += !lac_drain_begin(source, &header);
-    lac_shared_tell(&source->spool, drain->wish);
+    tell(drain, source);
     link_source(drain, source);
     drain->counts.processes++;
     drain->counts.bytes += LAC_SPOOL_HEADER_BYTES;
@@ -531,9 +559,10 @@ void lac_drain_gather(struct lac_drain *drain)
 void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish)
 {
     assert(drain != NULL);
-    if (drain->wish == wish) {
+    if (drain->wish == wish && !drain->follows_captures) {
         return;
     }
+    drain->follows_captures = false;
     LAC_DEBUG(GATHER, 2, "tells the processes to %s",
               wish == LAC_SPOOL_RECORD  ? "record"
               : wish == LAC_SPOOL_PAUSE ? "pause"
@@ -560,19 +589,11 @@ bool lac_drain_follow_captures(struct lac_drain *drain)
             is_any_open || (is_open(source) && lac_shared_look(&source->spool).captures_open > 0);
     }
     drain->wish = is_any_open ? LAC_SPOOL_RECORD : LAC_SPOOL_WAIT;
+    drain->follows_captures = true;
     for (const struct lac_drain_source *source = drain->sources; source != NULL;
          source = source->next) {
         if (is_open(source)) {
-            const struct lac_shared_look look = lac_shared_look(&source->spool);
-            const bool decides = look.captures_begun > 0;
-            const enum lac_spool_stop wish = (decides ? look.captures_open > 0 : is_any_open)
-                                                 ? LAC_SPOOL_RECORD
-                                                 : LAC_SPOOL_WAIT;
-
-            drain->has_captured = drain->has_captured || decides;
-            if (look.stop != (uint32_t)wish) {
-                lac_shared_tell(&source->spool, wish);
-            }
+            follow(drain, source);
         }
     }
     return is_any_open;

@@ -81,6 +81,7 @@ struct lac_drain {
     size_t buffer_bytes; /* at least LAC_DRAIN_BUFFER_BYTES, and a segment of each source */
     struct lac_drain_counts counts;
     enum lac_spool_stop wish;
+    bool follows_captures; /* RECORD or WAIT, process by process; `wish` is that of the others */
     uint64_t limit_bytes;
     uint64_t others_bytes;  /* of files that others write */
     uint64_t lost_events;   /* in segments that did not fit */

@@ -143,6 +143,7 @@ struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool)
     struct lac_shared_look look;
 
     touch(spool);
+    look.stop = __atomic_load_n(&shared->stop, __ATOMIC_SEQ_CST); /* before the captures */
     look.segment_count = __atomic_load_n(&shared->segment_count, __ATOMIC_ACQUIRE);
     look.dropped_count = __atomic_load_n(&shared->dropped_count, __ATOMIC_RELAXED);
     look.dropped_disk_count = __atomic_load_n(&shared->dropped_disk_count, __ATOMIC_RELAXED);
@@ -153,9 +154,8 @@ struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool)
     look.progress_count = __atomic_load_n(&shared->progress_count, __ATOMIC_RELAXED);
     look.training_tid = __atomic_load_n(&shared->training_tid, __ATOMIC_RELAXED);
     look.loader_wait_ns = __atomic_load_n(&shared->loader_wait_ns, __ATOMIC_RELAXED);
-    look.captures_begun = __atomic_load_n(&shared->captures_begun, __ATOMIC_RELAXED);
-    look.captures_open = __atomic_load_n(&shared->captures_open, __ATOMIC_RELAXED);
-    look.stop = __atomic_load_n(&shared->stop, __ATOMIC_RELAXED);
+    look.captures_begun = __atomic_load_n(&shared->captures_begun, __ATOMIC_SEQ_CST);
+    look.captures_open = __atomic_load_n(&shared->captures_open, __ATOMIC_SEQ_CST);
     untouch();
     return look;
 }
@@ -181,6 +181,23 @@ void lac_shared_tell(const struct lac_shared_spool *spool, enum lac_spool_stop w
         (void)syscall(SYS_futex, &spool->shared->stop, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         untouch();
     }
+}
+
+bool lac_shared_replace(const struct lac_shared_spool *spool, uint32_t from,
+                        enum lac_spool_stop wish)
+{
+    bool is_told = false;
+
+    if (spool->is_writable) {
+        touch(spool);
+        is_told = __atomic_compare_exchange_n(&spool->shared->stop, &from, (uint32_t)wish, false,
+                                              __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+        if (is_told) {
+            (void)syscall(SYS_futex, &spool->shared->stop, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+        }
+        untouch();
+    }
+    return is_told;
 }
 
 void lac_shared_ask(const struct lac_shared_spool *spool)

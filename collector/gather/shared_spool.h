@@ -70,6 +70,10 @@ bool lac_shared_read(const struct lac_shared_spool *spool, void *bytes, size_t s
 /** Tell the process what to do. */
 void lac_shared_tell(const struct lac_shared_spool *spool, enum lac_spool_stop wish);
 
+/** The same, unless it is told another thing than `from` by now. @return whether it was told */
+bool lac_shared_replace(const struct lac_shared_spool *spool, uint32_t from,
+                        enum lac_spool_stop wish);
+
 /** Ask it for the stacks of its threads, and wake who waits for that. */
 void lac_shared_ask(const struct lac_shared_spool *spool);
 

@@ -103,6 +103,9 @@ struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool)
         look.free_head = header->free_head;
         look.progress_count = header->progress_count;
         look.training_tid = header->training_tid;
+        look.captures_begun = header->captures_begun;
+        look.captures_open = header->captures_open;
+        look.stop = header->stop;
     }
     changing_step();
     return look;
@@ -136,6 +139,17 @@ void lac_shared_tell(const struct lac_shared_spool *spool, enum lac_spool_stop w
 {
     ((struct lac_spool_header *)spool->shared)->stop = (uint32_t)wish;
     changing_step();
+}
+
+bool lac_shared_replace(const struct lac_shared_spool *spool, uint32_t from,
+                        enum lac_spool_stop wish)
+{
+    struct lac_spool_header *const header = spool->shared;
+    const bool is_told = header->stop == from;
+
+    header->stop = is_told ? (uint32_t)wish : header->stop;
+    changing_step();
+    return is_told;
 }
 
 void lac_shared_ask(const struct lac_shared_spool *spool)

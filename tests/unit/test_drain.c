@@ -285,6 +285,51 @@ START_TEST(only_spools_that_were_moved_are_removed)
 }
 END_TEST
 
+START_TEST(a_range_to_capture_that_opened_before_its_spool_was_found_is_recorded)
+{
+    struct lac_spool_header *const header = changing_header();
+
+    header->captures_begun = 1;
+    header->captures_open = 1;
+    header->stop = LAC_SPOOL_RECORD;
+    drain = lac_drain_create(spools, output);
+    ck_assert_ptr_nonnull(drain);
+    ck_assert(!lac_drain_follow_captures(drain)); /* of no process yet */
+    lac_drain_round(drain, false);
+    ck_assert_uint_eq(header->stop, LAC_SPOOL_RECORD);
+    ck_assert(lac_drain_follow_captures(drain));
+    header->captures_open = 0;
+    header->stop = LAC_SPOOL_WAIT;
+    lac_drain_want(drain, LAC_SPOOL_RECORD); /* a window that somebody asks for */
+    ck_assert_uint_eq(header->stop, LAC_SPOOL_RECORD);
+    ck_assert(!lac_drain_follow_captures(drain));
+    ck_assert_uint_eq(header->stop, LAC_SPOOL_WAIT);
+}
+END_TEST
+
+/** A process that recorded beside others opens a range of its own, at any moment. */
+START_TEST(a_range_to_capture_that_opens_while_others_end_is_recorded)
+{
+    for (uint32_t after = 1; after < CALLS; after++) {
+        struct lac_spool_header *const header = changing_header();
+
+        drain = lac_drain_create(spools, output);
+        lac_drain_round(drain, false);
+        header->stop = LAC_SPOOL_RECORD;
+        CHANGE(changing.calls + after, captures_begun, 1);
+        CHANGE(changing.calls + after, captures_open, 1);
+        CHANGE(changing.calls + after, stop, LAC_SPOOL_RECORD); /* where it found WAIT */
+        for (int round = 0; round < CALLS && header->captures_open == 0; round++) {
+            header->stop = LAC_SPOOL_RECORD;
+            (void)lac_drain_follow_captures(drain);
+        }
+        ck_assert_uint_eq(header->captures_open, 1);
+        ck_assert_uint_eq(header->stop, LAC_SPOOL_RECORD);
+        again();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("drain");
@@ -302,6 +347,8 @@ int main(void)
     tcase_add_test(tcase, counters_do_not_overflow);
     tcase_add_test(tcase, what_cannot_be_opened_is_counted);
     tcase_add_test(tcase, only_spools_that_were_moved_are_removed);
+    tcase_add_test(tcase, a_range_to_capture_that_opened_before_its_spool_was_found_is_recorded);
+    tcase_add_test(tcase, a_range_to_capture_that_opens_while_others_end_is_recorded);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
