@@ -133,7 +133,7 @@ const steps = [
     await chain.first().click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${around[0].slice}`);
     const toLaunch = page.locator('.tl-toolbar').getByRole('button', {name: 'Kernel to launch and back'});
-    await eventually(async () => assert.equal(await toLaunch.isDisabled(), true, 'an operator has no launch of its own'));
+    await eventually(async () => assert.equal(await toLaunch.isDisabled(), false, 'an operator leads to what it launched'));
     await page.goBack();
     await eventually(async () => assert.equal(await toLaunch.isDisabled(), false, 'a kernel has one'));
     await page.goForward();
@@ -142,6 +142,54 @@ const steps = [
     await page.getByText('launched on GPUs').waitFor();
     await page.getByRole('link', {name: 'their time'}).click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `a:${work.first_ns},${Math.max(work.end_ns, work.first_ns + 1)}`);
+  }],
+  ['L leads from an operator to the first kernel that it launched, ] to the others, and arrows to all', async () => {
+    const told = (slice) => page.evaluate(async (n) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices/${n}/launched`)).json(), slice);
+    let operator;
+    let launched;
+    for ({slice: operator} of [...(await served('operators')).rows, ...(await served('ranges')).rows]) {
+      if (operator === undefined || operator === null) continue;
+      ({launched} = await told(operator));
+      if (launched.length > 2 && launched.length < 20) break;
+    }
+    assert.ok(launched.length > 2, 'one that launched several');
+    const begin = launched[0].start_ns;
+    const end = Math.max(...launched.map((r) => r.start_ns + r.dur_ns));
+    const pad = Math.round((end - begin) / 10);
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&v=${begin - pad},${end - begin + 2 * pad}&sel=s:${operator}`);
+    await page.getByText('launched on GPUs').waitFor();
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const centers = launched.map((r) => (r.start_ns + r.dur_ns / 2 - begin + pad) / (end - begin + 2 * pad));
+    // each arrow ends in a dot: a run of its color in the column where it is
+    const runs = () => page.evaluate((at) => {
+      const canvas = document.querySelector('.tl-overlay');
+      const context = canvas.getContext('2d');
+      const probe = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d');
+      probe.fillStyle = getComputedStyle(document.querySelector('.tl')).getPropertyValue('--tl-accent').trim();
+      probe.fillRect(0, 0, 1, 1);
+      const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+      return at.map((part) => {
+        const {data} = context.getImageData(Math.round(part * canvas.width), 0, 1, canvas.height);
+        let longest = 0;
+        for (let y = 0, run = 0; y < canvas.height; y++) {
+          const is = data[4 * y] === r && data[4 * y + 1] === g && data[4 * y + 2] === b && data[4 * y + 3] === 255;
+          run = is ? run + 1 : 0;
+          longest = Math.max(longest, run);
+        }
+        return longest;
+      });
+    }, centers);
+    await eventually(async () => assert.ok((await runs()).every((run) => run >= 5), `dots of ${await runs()}`));
+    await page.locator('.tl').focus();
+    const selected = (slice) => page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${slice}`);
+    await page.keyboard.press('l');
+    await selected(launched[0].slice);
+    for (const next of launched.slice(1, 3)) {
+      await page.keyboard.press(']');
+      await selected(next.slice);
+    }
+    await page.keyboard.press('[');
+    await selected((await told(launched[2].slice)).chain[0].slice);
   }],
   ['without a selection: findings, what is in view, gaps, steps and search hits, each an address', async () => {
     await page.keyboard.press('Escape');

@@ -701,6 +701,7 @@ class Api(unittest.TestCase):
         self.assertIn("launch", launched["chain"][0]["name"].lower())
         calls = self.server.api(f"{base}/slices/{launched['chain'][0]['slice']}/launched")
         self.assertEqual([row["slice"] for row in calls["launched"]], [whole["rows"][0]["slice"]])
+        self.assertEqual([row["lane"] for row in calls["launched"]], [self.server.api(f"{base}/slices/{whole['rows'][0]['slice']}")["lane"]])
         self.assertEqual(self.server.get(f"/api/v1{base}/slices/4000000000/launched").status, 404)
 
     @unittest.skipUnless(os.path.exists(GPU), f"{NONE}: the API is not tried on a real trace")

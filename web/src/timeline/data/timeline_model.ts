@@ -12,6 +12,7 @@ import type {
   TraceInfo,
   TracksInfo,
 } from '../../api/types';
+import type {Launched} from '../../api/table_types';
 import {causeWord, type Cause} from '../../base/causes';
 import {waitsByStep} from './step_waits';
 import {formatDuration} from '../../base/format';
@@ -53,8 +54,20 @@ const ARRIVALS_MS = 50;
 export type SliceState =
   | {readonly kind: 'none'}
   | {readonly kind: 'loading'}
-  | {readonly kind: 'ready'; readonly slice: SliceInfo; readonly link: SliceInfo | undefined}
+  | {
+      readonly kind: 'ready';
+      readonly slice: SliceInfo;
+      readonly link: SliceInfo | undefined;
+      /** What is around it and what it launched; undefined until known. */
+      readonly around: Launched | undefined;
+    }
   | {readonly kind: 'error'; readonly text: string};
+
+export type ReadySlice = Extract<SliceState, {kind: 'ready'}>;
+
+/** Whether L leads anywhere from it: along its launch, or to what was launched inside it. */
+export const hasLink = ({slice, around}: ReadySlice): boolean =>
+  slice.link !== undefined || (around !== undefined && around.launched.length > 0);
 
 /** A lane of a row. */
 export interface RowPlace {
@@ -342,13 +355,17 @@ export class TimelineModel {
       if (flight.signal.aborted) return;
       // first its row: what waits for the details opens a menu there
       this.revealTrack(slice.track, slice.lane);
-      this.slice.value = {kind: 'ready', slice, link: undefined};
+      this.slice.value = {kind: 'ready', slice, link: undefined, around: undefined};
       this.speakSlice(slice);
       this.requestFrame();
-      if (slice.link === undefined) return;
-      const link = await api.getSlice(this.trace.id, slice.link, flight.signal);
+      const [link, around] = await Promise.all([
+        slice.link === undefined
+          ? undefined
+          : api.getSlice(this.trace.id, slice.link, flight.signal),
+        api.getLaunched(this.trace.id, id, flight.signal).catch(() => undefined),
+      ]);
       if (flight.signal.aborted) return;
-      this.slice.value = {kind: 'ready', slice, link};
+      this.slice.value = {kind: 'ready', slice, link, around};
       this.requestFrame();
     } catch (error) {
       if (flight.signal.aborted || api.isAbort(error)) return;

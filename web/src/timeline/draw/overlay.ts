@@ -44,8 +44,8 @@ export interface OverlayView {
 export interface LaneMark {
   readonly track: number;
   readonly lane: number;
-  readonly start: number;
-  readonly dur: number;
+  readonly start_ns: number;
+  readonly dur_ns: number;
 }
 
 export class Overlay {
@@ -305,8 +305,8 @@ export class Overlay {
     const lane = row.isCollapsed ? 0 : mark.lane;
     const y = top + laneTop(row, lane);
     const h = row.laneHeight - 1;
-    const x0 = (mark.start - view.t0) * pxPerNs;
-    const x1 = (mark.start + mark.dur - view.t0) * pxPerNs;
+    const x0 = (mark.start_ns - view.t0) * pxPerNs;
+    const x1 = (mark.start_ns + mark.dur_ns - view.t0) * pxPerNs;
     context.strokeStyle = isStrong ? theme.accent : theme.text;
     context.fillStyle = context.strokeStyle;
     context.lineWidth = isStrong ? 2 : 1;

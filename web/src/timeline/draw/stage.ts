@@ -12,7 +12,7 @@ import {FrameStats} from './frame_stats';
 import {valueAt} from '../data/counter_store';
 import {hitTest} from './hit_test';
 import {Minimap} from './minimap';
-import {Overlay, type OverlayView, type PlacedRow} from './overlay';
+import {Overlay, type LaneMark, type OverlayView, type PlacedRow} from './overlay';
 import {laneAt, laneTop, rowAt, visibleRows, type Row} from '../data/rows';
 import {describeUsage} from '../data/usage';
 import {CausePatterns, readTheme, watchTheme, type StageTheme} from './stage_theme';
@@ -353,7 +353,7 @@ export class Stage {
     const hover = this.model.hover.value;
     if (hover?.hit && hover.row.track !== undefined) {
       const {lane, start, dur} = hover.hit;
-      painter.ring({track: hover.row.track, lane, start, dur}, view, false);
+      painter.ring({track: hover.row.track, lane, start_ns: start, dur_ns: dur}, view, false);
     }
     if (this.dragArea) {
       const {t0, t1} = this.dragArea;
@@ -372,14 +372,17 @@ export class Stage {
     }
     const state = this.model.slice.value;
     if (state.kind !== 'ready') return;
-    const {slice, link} = state;
-    const mark = (s: typeof slice): {x: number; y: number} | undefined =>
-      painter.ring({track: s.track, lane: s.lane, start: s.start_ns, dur: s.dur_ns}, view, true);
-    const other = link ? mark(link) : undefined;
-    const own = mark(slice);
-    if (!own || !other || !link) return;
-    const isLaunch = slice.kind === 'api' || slice.start_ns < link.start_ns;
-    painter.linkLine(isLaunch ? own : other, isLaunch ? other : own);
+    const {slice, link, around} = state;
+    const others: LaneMark[] = [...(around?.launched ?? [])];
+    if (link && (slice.kind !== 'api' || others.length === 0)) others.push(link);
+    const isStrong = others.length === 1;
+    const ends = others.map(other => [other, painter.ring(other, view, isStrong)] as const);
+    const own = painter.ring(slice, view, true);
+    for (const [{start_ns: start}, end] of ends) {
+      if (!own || !end) continue;
+      const isLater = slice.kind === 'api' || slice.start_ns < start;
+      painter.linkLine(isLater ? own : end, isLater ? end : own);
+    }
   }
 
   /** One line from a gap to the wait and on to the batch that was late. */
@@ -388,14 +391,9 @@ export class Stage {
     const chain = this.model.chain.value;
     const row = this.model.tracks.tracks.find(t => t.kind === 'gaps' && t.device === gap?.device);
     if (!gap || !row || chain.length === 0) return;
-    let from = painter.ring(
-      {track: row.index, lane: 0, start: gap.start_ns, dur: gap.dur_ns},
-      view,
-      true,
-    );
+    let from = painter.ring({...gap, track: row.index, lane: 0}, view, true);
     for (const s of chain) {
-      const mark = {track: s.track, lane: s.lane, start: s.start_ns, dur: s.dur_ns};
-      const to = painter.ring(mark, view, true);
+      const to = painter.ring(s, view, true);
       if (from && to) painter.linkLine(from, to);
       from = to;
     }
