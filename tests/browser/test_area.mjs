@@ -256,6 +256,57 @@ const steps = [
     await page.getByRole('button', {name: /^rows: /}).click();
     await page.waitForFunction(() => !new URL(location.href).searchParams.has('rows'));
   }],
+  ['a pinned row stays at the top while the others scroll: its label, its slices, and what a press selects', async () => {
+    await page.setViewportSize({width: 1440, height: 480});
+    for (const renderer of ['cpu', 'webgl']) {
+      await page.goto(`${page.url().split('?')[0]}?view=timeline&renderer=${renderer}&rows=all`);
+      await page.locator('.tl[data-settled=yes]').waitFor();
+      const {tracks} = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json());
+      const {index} = tracks.find((t) => t.kind === 'thread' && t.role === 'main');
+      await page.goto(`${page.url().split('?')[0]}?view=timeline&renderer=${renderer}&rows=all;pin=t${index};fold=t${index}`);
+      await page.locator('.tl[data-settled=yes]').waitFor();
+      const scroller = page.locator('.tl-rows');
+      const label = page.locator('.tl-label').filter({has: page.getByText('main thread', {exact: true})});
+      const box = async () => [(await scroller.boundingBox()).y, (await label.boundingBox()).y, (await label.boundingBox()).height];
+      /** What both canvases show of the pinned row, and of what is below it. */
+      const shown = () => page.evaluate(() => ['.tl-base', '.tl-overlay'].map((of) => {
+        const from = document.querySelector(of);
+        const copy = Object.assign(document.createElement('canvas'), {width: from.width, height: 100});
+        const context = copy.getContext('2d');
+        context.drawImage(from, 0, 0);
+        const height = document.querySelector('.tl-label').offsetHeight - 2;
+        return [0, height + 4].map((y) => context.getImageData(0, y, copy.width, y === 0 ? height : 40).data.join());
+      }));
+      const [top, at, height] = await box();
+      assert.equal(at, top, 'the first row');
+      // WebGL's canvas is empty once it is shown, so only the CPU's is read
+      const before = await shown();
+      await scroller.evaluate((el) => el.scrollTo({top: 90}));
+      await eventually(async () => {
+        assert.ok(await scroller.evaluate((el) => el.scrollTop) > 50);
+        assert.deepEqual(await box(), [top, at, height], 'its label is where it was');
+        const after = await shown();
+        const layers = renderer === 'cpu' ? [0, 1] : [1];
+        for (const layer of layers) {
+          assert.ok(after[layer][0] === before[layer][0], `the pinned row of layer ${layer} as before`);
+          assert.ok(after[layer][1] !== before[layer][1], `the others of layer ${layer} scroll`);
+        }
+      });
+      const covered = await label.evaluate((el) => {
+        const {left, top: y} = el.getBoundingClientRect();
+        return document.elementFromPoint(left + 30, y + 8).closest('.tl-label') === el;
+      });
+      assert.ok(covered, 'nothing lies over the label');
+      const stage = await page.locator('.tl-stage').boundingBox();
+      await page.mouse.click(stage.x + stage.width / 2, top + height / 2);
+      await page.waitForFunction(() => /^s:/.test(new URL(location.href).searchParams.get('sel') ?? ''));
+      const chosen = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices/${new URL(location.href).searchParams.get('sel').slice(2)}`)).json());
+      assert.equal(chosen.track, index);
+    }
+    await page.setViewportSize({width: 1440, height: 900});
+    await page.goto(`${page.url().split('?')[0]}?view=timeline`);
+    await page.locator('.tl[data-settled=yes]').waitFor();
+  }],
   ['Ctrl A selects the whole time; F acts on no one who types meanwhile', async () => {
     await page.locator('.tl').focus();
     await page.keyboard.press('Control+a');

@@ -36,7 +36,7 @@ import {GapList} from './gap_list';
 import type {Hover} from './hover';
 import {NameStore} from './name_store';
 import {formatRows, parseRows, type RowChoice} from './row_state';
-import {buildRows, rowTops, trackLabel, type RowState} from './rows';
+import {buildRows, rowTops, trackLabel, type Row, type RowState} from './rows';
 import {SEARCH_BINS, SearchHits} from './search_hits';
 import {Steps} from './steps';
 import {TileStore} from './tile_store';
@@ -46,6 +46,9 @@ import {clampWindow, type Measure, type Span} from './view_math';
 const TILE_BUDGET_BYTES = 192 * 1024 * 1024;
 /** Steps of a longer recording are plain bars: there are more of them than pixels. */
 const STEPS_WITH_WAITS_MAX = 2000;
+
+/** Pinned rows leave this part of the height to those that scroll. */
+const SCROLLED_PART = 0.4;
 
 /** While more is on its way, what arrives is drawn this often. */
 const ARRIVALS_MS = 50;
@@ -101,6 +104,18 @@ export class TimelineModel {
     buildRows(this.tracks, this.rowState.value, this.stageHeight.value),
   );
   readonly tops = computed(() => rowTops(this.rows.value));
+  /** Pinned rows that stay at the top while the others scroll. */
+  readonly fixedCount = computed(() => {
+    const room = this.stageHeight.value * (1 - SCROLLED_PART);
+    const tops = this.tops.value;
+    const isFixed = ({isPinned}: Row, i: number): boolean =>
+      isPinned && (tops[i + 1] as number) <= room;
+    return Math.max(
+      0,
+      this.rows.value.findIndex((row, i) => !isFixed(row, i)),
+    );
+  });
+  readonly fixedPx = computed(() => this.tops.value[this.fixedCount.value] as number);
   readonly windowText = computed(() => {
     const {t0, t1} = this.window;
     return formatDuration(t1 - t0);
