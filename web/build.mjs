@@ -7,6 +7,7 @@ import {fileURLToPath} from 'node:url';
 import zopfli from '@gfx/zopfli';
 import * as esbuild from 'esbuild';
 import {minify} from 'terser';
+import ts from 'typescript';
 
 const root = dirname(fileURLToPath(import.meta.url));
 const out = process.argv.indexOf('--out');
@@ -31,20 +32,55 @@ async function inLanguage() {
   return [textsPlugin(language, texts)];
 }
 
-/** Members that are private and said nowhere but there and as `this.NAME`: no string, no other object
- *  and nothing of the browser has such a name, so it may be as short as that of a variable. */
-function privateNames() {
+/** Members that may be as short as a variable: those that are private and said nowhere but there and as
+ *  `this.NAME`, and those that nobody but the page can say: no string or export of it, no reply or request of
+ *  the server (src/api), no file that it writes (model/share), nothing of the browser, no package. */
+function ownNames() {
   const files = readdirSync(join(root, 'src'), {recursive: true});
   const sources = files.filter(name => /(?<!\.test)\.tsx?$/.test(name));
-  const text = sources.map(name => readFileSync(join(root, 'src', name), 'utf8')).join('\n');
+  const text = new Map(sources.map(name => [name, readFileSync(join(root, 'src', name), 'utf8')]));
   const said = /(private (?:readonly |async |get )*|this\.)?\b([A-Za-z]+)\b/g;
   const names = new Set();
   const others = new Set();
-  for (const [, own, name] of text.replace(/^\s*(\/\/|\/\*\*|\* ).*/gm, '').matchAll(said)) {
+  const whole = [...text.values()].join('\n').replace(/^\s*(\/\/|\/\*\*|\* ).*/gm, '');
+  for (const [, own, name] of whole.matchAll(said)) {
     if (own?.startsWith('private')) names.add(name);
     if (!own) others.add(name);
   }
-  return new RegExp(`^(${[...names].filter(name => !others.has(name)).join('|')})$`);
+  const members = new Set();
+  const sayable = foreignSources().map(path => readFileSync(path, 'utf8'));
+  for (const [name, code] of text) {
+    if (/^(api|model\/share)\//.test(name)) sayable.push(code);
+    sayable.push(...(code.match(/^export .*/gm) ?? [])); // a part that comes later is asked for them
+    const visit = node => {
+      if (ts.isPropertyAccessExpression(node)) members.add(node.name.text);
+      else if (ts.isLiteralExpression(node) || ts.isTemplateHead(node)) sayable.push(node.text);
+      else if (ts.isTemplateMiddleOrTemplateTail(node)) sayable.push(node.text);
+      else if (ts.isExportSpecifier(node)) sayable.push(node.name.text);
+      ts.forEachChild(node, visit);
+    };
+    visit(ts.createSourceFile(name, code, ts.ScriptTarget.Latest));
+  }
+  const foreign = new Set(sayable.join('\n').match(/[A-Za-z_$][\w$]*/g));
+  const short = [
+    ...[...names].filter(name => !others.has(name)),
+    ...[...members].filter(name => /^[A-Za-z]{4,}$/.test(name) && !foreign.has(name)),
+  ];
+  return new RegExp(`^(${short.join('|')})$`);
+}
+
+/** What says the names of the browser and of the packages. */
+function foreignSources() {
+  const modules = join(root, 'node_modules');
+  const within = (folder, pattern) =>
+    readdirSync(join(modules, folder), {recursive: true})
+      .filter(name => pattern.test(name))
+      .map(name => join(modules, folder, name));
+  return [
+    ...within('typescript/lib', /^lib\..*\.d\.ts$/),
+    ...within('preact', /^(src|hooks\/src|dist|hooks\/dist)\/.*\.(m?js|d\.ts)$/),
+    ...within('@preact', /\.(mjs|d\.ts)$/),
+  ];
 }
 
 /** @type {esbuild.BuildOptions} */
@@ -66,7 +102,7 @@ const options = {
   },
   inject: ['every_file.mjs'],
   minify: !watch,
-  ...(watch ? {} : {mangleProps: privateNames()}),
+  ...(watch ? {} : {mangleProps: ownNames()}),
   sourcemap: watch ? 'inline' : false,
   legalComments: 'inline',
   charset: 'utf8',

@@ -287,6 +287,7 @@ static bool read_kind(const struct lac_request *request, struct lac_response *re
 static void answer_search(struct lac_trace_file *file, const struct lac_request *request,
                           struct lac_response *response)
 {
+    static const char *const orders[] = {"start", "dur", NULL};
     const struct lac_model *head = lac_trace_file_head(file);
     const char *text = lac_target_get(request->target, "q");
     struct lac_search_hits hits = {0};
@@ -295,6 +296,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
     int64_t limit;
     int64_t bins;
     int kind;
+    int order;
 
     if (text == NULL || text[0] == '\0') {
         lac_response_error(response, 400, "bad_request",
@@ -303,7 +305,9 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
     }
     if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit) ||
         !lac_api_int(request, response, "bins", 0, LAC_SEARCH_BINS_MAX, 0, &bins) ||
-        !read_kind(request, response, &kind) || lac_api_is_unchanged(request, file, response)) {
+        !read_kind(request, response, &kind) ||
+        (order = lac_api_choice(request, response, "sort", orders, 0)) < 0 ||
+        lac_api_is_unchanged(request, file, response)) {
         return;
     }
     const struct lac_search_query query = {
@@ -312,6 +316,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
         .after = lac_target_get(request->target, "after"),
         .limit = (uint32_t)limit,
         .bin_count = (uint32_t)bins,
+        .longest_first = order == 1,
     };
     if (lac_trace_file_search(file, &query, &hits, &error) != LAC_OK) {
         lac_api_fail(response, &error);

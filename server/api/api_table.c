@@ -347,6 +347,7 @@ static void write_launched_row(struct lac_json *json, const struct lac_model *he
     lac_json_open(json, NULL, '{');
     lac_json_uint(json, "slice", row->slice);
     lac_json_uint(json, "track", row->track);
+    lac_json_uint(json, "lane", row->lane);
     lac_api_write_name(json, head, row->name, row->kind);
     lac_json_int(json, "start_ns", row->start_ns);
     lac_json_int(json, "dur_ns", row->dur_ns);

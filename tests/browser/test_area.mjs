@@ -133,7 +133,7 @@ const steps = [
     await chain.first().click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${around[0].slice}`);
     const toLaunch = page.locator('.tl-toolbar').getByRole('button', {name: 'Kernel to launch and back'});
-    await eventually(async () => assert.equal(await toLaunch.isDisabled(), true, 'an operator has no launch of its own'));
+    await eventually(async () => assert.equal(await toLaunch.isDisabled(), false, 'an operator leads to what it launched'));
     await page.goBack();
     await eventually(async () => assert.equal(await toLaunch.isDisabled(), false, 'a kernel has one'));
     await page.goForward();
@@ -142,6 +142,54 @@ const steps = [
     await page.getByText('launched on GPUs').waitFor();
     await page.getByRole('link', {name: 'their time'}).click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `a:${work.first_ns},${Math.max(work.end_ns, work.first_ns + 1)}`);
+  }],
+  ['L leads from an operator to the first kernel that it launched, ] to the others, and arrows to all', async () => {
+    const told = (slice) => page.evaluate(async (n) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices/${n}/launched`)).json(), slice);
+    let operator;
+    let launched;
+    for ({slice: operator} of [...(await served('operators')).rows, ...(await served('ranges')).rows]) {
+      if (operator === undefined || operator === null) continue;
+      ({launched} = await told(operator));
+      if (launched.length > 2 && launched.length < 20) break;
+    }
+    assert.ok(launched.length > 2, 'one that launched several');
+    const begin = launched[0].start_ns;
+    const end = Math.max(...launched.map((r) => r.start_ns + r.dur_ns));
+    const pad = Math.round((end - begin) / 10);
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&v=${begin - pad},${end - begin + 2 * pad}&sel=s:${operator}`);
+    await page.getByText('launched on GPUs').waitFor();
+    await page.locator('.tl[data-settled=yes]').waitFor();
+    const centers = launched.map((r) => (r.start_ns + r.dur_ns / 2 - begin + pad) / (end - begin + 2 * pad));
+    // each arrow ends in a dot: a run of its color in the column where it is
+    const runs = () => page.evaluate((at) => {
+      const canvas = document.querySelector('.tl-overlay');
+      const context = canvas.getContext('2d');
+      const probe = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d');
+      probe.fillStyle = getComputedStyle(document.querySelector('.tl')).getPropertyValue('--tl-accent').trim();
+      probe.fillRect(0, 0, 1, 1);
+      const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
+      return at.map((part) => {
+        const {data} = context.getImageData(Math.round(part * canvas.width), 0, 1, canvas.height);
+        let longest = 0;
+        for (let y = 0, run = 0; y < canvas.height; y++) {
+          const is = data[4 * y] === r && data[4 * y + 1] === g && data[4 * y + 2] === b && data[4 * y + 3] === 255;
+          run = is ? run + 1 : 0;
+          longest = Math.max(longest, run);
+        }
+        return longest;
+      });
+    }, centers);
+    await eventually(async () => assert.ok((await runs()).every((run) => run >= 5), `dots of ${await runs()}`));
+    await page.locator('.tl').focus();
+    const selected = (slice) => page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${slice}`);
+    await page.keyboard.press('l');
+    await selected(launched[0].slice);
+    for (const next of launched.slice(1, 3)) {
+      await page.keyboard.press(']');
+      await selected(next.slice);
+    }
+    await page.keyboard.press('[');
+    await selected((await told(launched[2].slice)).chain[0].slice);
   }],
   ['without a selection: findings, what is in view, gaps, steps and search hits, each an address', async () => {
     await page.keyboard.press('Escape');
@@ -159,8 +207,16 @@ const steps = [
     await dock.waitFor();
     await page.getByPlaceholder(/search names/).fill('sgd');
     await whole.getByRole('link', {name: 'Search hits'}).click();
-    const hits = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/search?q=sgd&limit=1000`)).json());
-    const longest = hits.hits.reduce((a, b) => (b.dur_ns > a.dur_ns ? b : a));
+    const longest = async (q) => (await page.evaluate(async (text) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/search?q=${text}&sort=dur&limit=1`)).json(), q)).hits[0];
+    const ofAll = await longest('e');
+    await line().first().waitFor();
+    const asked = page.waitForRequest((request) => /\/search\?q=e&/.test(request.url()) && /sort=dur/.test(request.url()));
+    await page.getByPlaceholder(/search names/).fill('e'); // far more than are shown, or fetched
+    await asked;
+    await eventually(async () => assert.equal(await line().first().getByRole('button').innerText(), ofAll.name));
+    await page.getByText(/hits, the first 200 shown/).waitFor();
+    await page.getByPlaceholder(/search names/).fill('sgd');
+    const {slice} = await longest('sgd');
     await line().first().waitFor();
     await page.waitForFunction(() => new URL(location.href).searchParams.get('dock') === 'hits');
     const [head, cell] = await page.locator('.tl-dock-table tr > :last-child').evaluateAll((cells) => cells.map((each) => getComputedStyle(each).textAlign));
@@ -168,9 +224,9 @@ const steps = [
     await answered();
     await page.reload();
     await line().first().waitFor();
-    await answered(); // the hits come in pages, the longest may be the last
+    await answered();
     await line().first().getByRole('button').click();
-    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${longest.slice}`);
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${slice}`);
     await page.keyboard.press('Escape');
     await whole.getByRole('link', {name: 'Search hits'}).click();
     await page.getByPlaceholder(/search names/).fill('');
@@ -199,6 +255,57 @@ const steps = [
     await page.waitForFunction(() => new URL(location.href).searchParams.get('rows') === 'all');
     await page.getByRole('button', {name: /^rows: /}).click();
     await page.waitForFunction(() => !new URL(location.href).searchParams.has('rows'));
+  }],
+  ['a pinned row stays at the top while the others scroll: its label, its slices, and what a press selects', async () => {
+    await page.setViewportSize({width: 1440, height: 480});
+    for (const renderer of ['cpu', 'webgl']) {
+      await page.goto(`${page.url().split('?')[0]}?view=timeline&renderer=${renderer}&rows=all`);
+      await page.locator('.tl[data-settled=yes]').waitFor();
+      const {tracks} = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/tracks`)).json());
+      const {index} = tracks.find((t) => t.kind === 'thread' && t.role === 'main');
+      await page.goto(`${page.url().split('?')[0]}?view=timeline&renderer=${renderer}&rows=all;pin=t${index};fold=t${index}`);
+      await page.locator('.tl[data-settled=yes]').waitFor();
+      const scroller = page.locator('.tl-rows');
+      const label = page.locator('.tl-label').filter({has: page.getByText('main thread', {exact: true})});
+      const box = async () => [(await scroller.boundingBox()).y, (await label.boundingBox()).y, (await label.boundingBox()).height];
+      /** What both canvases show of the pinned row, and of what is below it. */
+      const shown = () => page.evaluate(() => ['.tl-base', '.tl-overlay'].map((of) => {
+        const from = document.querySelector(of);
+        const copy = Object.assign(document.createElement('canvas'), {width: from.width, height: 100});
+        const context = copy.getContext('2d');
+        context.drawImage(from, 0, 0);
+        const height = document.querySelector('.tl-label').offsetHeight - 2;
+        return [0, height + 4].map((y) => context.getImageData(0, y, copy.width, y === 0 ? height : 40).data.join());
+      }));
+      const [top, at, height] = await box();
+      assert.equal(at, top, 'the first row');
+      // WebGL's canvas is empty once it is shown, so only the CPU's is read
+      const before = await shown();
+      await scroller.evaluate((el) => el.scrollTo({top: 90}));
+      await eventually(async () => {
+        assert.ok(await scroller.evaluate((el) => el.scrollTop) > 50);
+        assert.deepEqual(await box(), [top, at, height], 'its label is where it was');
+        const after = await shown();
+        const layers = renderer === 'cpu' ? [0, 1] : [1];
+        for (const layer of layers) {
+          assert.ok(after[layer][0] === before[layer][0], `the pinned row of layer ${layer} as before`);
+          assert.ok(after[layer][1] !== before[layer][1], `the others of layer ${layer} scroll`);
+        }
+      });
+      const covered = await label.evaluate((el) => {
+        const {left, top: y} = el.getBoundingClientRect();
+        return document.elementFromPoint(left + 30, y + 8).closest('.tl-label') === el;
+      });
+      assert.ok(covered, 'nothing lies over the label');
+      const stage = await page.locator('.tl-stage').boundingBox();
+      await page.mouse.click(stage.x + stage.width / 2, top + height / 2);
+      await page.waitForFunction(() => /^s:/.test(new URL(location.href).searchParams.get('sel') ?? ''));
+      const chosen = await page.evaluate(async () => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices/${new URL(location.href).searchParams.get('sel').slice(2)}`)).json());
+      assert.equal(chosen.track, index);
+    }
+    await page.setViewportSize({width: 1440, height: 900});
+    await page.goto(`${page.url().split('?')[0]}?view=timeline`);
+    await page.locator('.tl[data-settled=yes]').waitFor();
   }],
   ['Ctrl A selects the whole time; F acts on no one who types meanwhile', async () => {
     await page.locator('.tl').focus();

@@ -336,6 +336,21 @@ class Api(unittest.TestCase):
         self.assertEqual(sorted(hit["kind"] for hit in self.get(f"/search?q=corr:{corr}")["hits"]), ["api", "kernel"])
         self.assertEqual(self.get("/search?q=no-such-name")["total"], 0)
 
+    def test_search_has_the_longest_of_all_hits_first(self):
+        all_hits, after = [], ""
+        while after is not None:
+            page = self.get(f"/search?q=o&limit=300&after={after}")
+            all_hits, after = all_hits + page["hits"], page["next"]
+        expected = sorted(all_hits, key=lambda hit: (-hit["dur_ns"], hit["start_ns"], hit["slice"]))
+        seen, after = [], ""
+        while after is not None:
+            page = self.get(f"/search?q=o&sort=dur&limit=300&after={after}")
+            seen, after = seen + page["hits"], page["next"]
+        self.assertGreater(len(seen), 300)
+        self.assertEqual(seen, expected)
+        self.refused(self.base + "/search?q=o&sort=name", 400)
+        self.refused(self.base + "/search?q=o&sort=dur&after=1.2", 400)
+
     def test_search_counts_all_hits_over_time(self):
         page = self.get("/search?q=conv2d&limit=3&bins=50")
         self.assertEqual(len(page["hits"]), 3)
@@ -686,6 +701,7 @@ class Api(unittest.TestCase):
         self.assertIn("launch", launched["chain"][0]["name"].lower())
         calls = self.server.api(f"{base}/slices/{launched['chain'][0]['slice']}/launched")
         self.assertEqual([row["slice"] for row in calls["launched"]], [whole["rows"][0]["slice"]])
+        self.assertEqual([row["lane"] for row in calls["launched"]], [self.server.api(f"{base}/slices/{whole['rows'][0]['slice']}")["lane"]])
         self.assertEqual(self.server.get(f"/api/v1{base}/slices/4000000000/launched").status, 404)
 
     @unittest.skipUnless(os.path.exists(GPU), f"{NONE}: the API is not tried on a real trace")

@@ -484,15 +484,15 @@ END_TEST
 
 /** All hits of a search, in pages; checked against a walk over the whole model. */
 static void require_search(struct lac_trace_file *file, const struct lac_model *model,
-                           const char *text, int kind)
+                           const char *text, int kind, bool longest_first)
 {
-    struct lac_search_query query = {.text = text, .kind = kind, .limit = 700};
+    struct lac_search_query query = {
+        .text = text, .kind = kind, .limit = 700, .longest_first = longest_first};
     struct lac_search_hits hits = {0};
-    char cursor[48] = "";
+    char cursor[64] = "";
     uint64_t expected = 0;
     uint64_t seen = 0;
-    int64_t before_ns = -1;
-    uint32_t before = 0;
+    struct lac_slice_row before = {.start_ns = -1, .dur_ns = INT64_MAX};
     struct lac_error error;
 
     for (uint64_t i = 0; i < model->slices.count; i++) {
@@ -504,12 +504,14 @@ static void require_search(struct lac_trace_file *file, const struct lac_model *
         ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_OK);
         ck_assert_uint_eq(hits.total, expected);
         for (uint32_t i = 0; i < hits.count; i++) {
-            ck_assert(hits.rows[i].start_ns > before_ns ||
-                      (hits.rows[i].start_ns == before_ns && hits.rows[i].slice > before));
-            before_ns = hits.rows[i].start_ns;
-            before = hits.rows[i].slice;
-            ck_assert_ptr_nonnull(
-                strcasestr(lac_model_str(model, model->slices.name[before]), text));
+            const struct lac_slice_row *row = &hits.rows[i];
+
+            ck_assert(longest_first && row->dur_ns != before.dur_ns
+                          ? row->dur_ns < before.dur_ns
+                          : row->start_ns > before.start_ns ||
+                                (row->start_ns == before.start_ns && row->slice > before.slice));
+            before = *row;
+            ck_assert_ptr_nonnull(strcasestr(lac_model_str(model, row->name), text));
         }
         seen += hits.count;
         memcpy(cursor, hits.next, sizeof(cursor));
@@ -521,17 +523,19 @@ static void require_search(struct lac_trace_file *file, const struct lac_model *
     ck_assert_uint_eq(seen, expected);
 }
 
-START_TEST(search_finds_every_slice_of_matching_names_in_order_of_time)
+START_TEST(search_finds_every_slice_of_matching_names_by_time_or_length)
 {
     struct lac_model *model = rich(12000);
     struct lac_trace_file *file = write_and_open(model, NULL);
 
-    require_search(file, model, "aten::op_1", -1);
-    require_search(file, model, "KERNEL_27", -1);
-    require_search(file, model, "launch", LAC_SLICE_API);
-    require_search(file, model, "launch", LAC_SLICE_KERNEL);
-    require_search(file, model, "nothing of the kind", -1);
-    require_search(file, model, "", LAC_SLICE_RANGE);
+    for (int longest_first = 0; longest_first < 2; longest_first++) {
+        require_search(file, model, "aten::op_1", -1, longest_first);
+        require_search(file, model, "KERNEL_27", -1, longest_first);
+        require_search(file, model, "launch", LAC_SLICE_API, longest_first);
+        require_search(file, model, "launch", LAC_SLICE_KERNEL, longest_first);
+        require_search(file, model, "nothing of the kind", -1, longest_first);
+        require_search(file, model, "", LAC_SLICE_RANGE, longest_first);
+    }
     lac_trace_file_close(file);
     lac_model_destroy(model);
 }
@@ -879,7 +883,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_file_from_before_modules_opens, 4, 6);
     tcase_add_test(tcase, neighbours_of_the_same_name_are_found_across_chunks);
     tcase_add_test(tcase, a_window_gives_what_overlaps_it_page_by_page);
-    tcase_add_test(tcase, search_finds_every_slice_of_matching_names_in_order_of_time);
+    tcase_add_test(tcase, search_finds_every_slice_of_matching_names_by_time_or_length);
     tcase_add_test(tcase, search_finds_ids_and_correlations);
     tcase_add_test(tcase, the_kernel_table_adds_up_and_sorts);
     tcase_add_test(tcase, counters_keep_their_extremes);

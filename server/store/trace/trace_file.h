@@ -210,14 +210,17 @@ struct lac_search_query {
     /** Count all hits by their start, in so many equal parts of the trace; 0: do not. Then all
      *  chunks that hold hits are read. */
     uint32_t bin_count;
+    /** Longest first, over all hits: then all chunks that hold hits are read, and `limit` of their
+     *  slices are kept. False: in order of time. */
+    bool longest_first;
 };
 struct lac_search_hits {
-    struct lac_slice_row *rows; /**< by (start, slice) */
+    struct lac_slice_row *rows; /**< by (start, slice), or (longest, start, slice) */
     uint32_t count;
     uint64_t total;
     uint32_t *bins; /**< bin_count of them, or NULL */
     bool has_more;
-    char next[48];
+    char next[64];
 };
 LAC_MUST_USE enum lac_status lac_trace_file_search(struct lac_trace_file *file,
                                                    const struct lac_search_query *query,

@@ -1,4 +1,5 @@
-/* Search: which names match, which chunks hold them, then the earliest slices of those chunks. */
+/* Search: which names match, which chunks hold them, then the earliest (or the longest) slices of
+ * those chunks. */
 
 #include "analysis/model/chunk.h"
 #include "analysis/model/model.h"
@@ -19,6 +20,7 @@ enum { SEARCH_LIMIT_MAX = 1000 };
 
 /** The hits so far that come first: a heap with the last one on top. */
 struct heap {
+    bool longest_first;
     struct lac_slice_row *rows;
     uint32_t count;
     uint32_t capacity;
@@ -31,15 +33,19 @@ struct search {
     uint8_t *name_matches; /**< a bit per string */
     uint8_t *chunk_matches;
     uint64_t total;
-    int64_t after_ns; /**< hits come after (after_ns, after_slice) */
-    int64_t after_slice;
+    bool has_after; /**< hits come after `after` */
+    struct lac_slice_row after;
     struct heap heap;
     uint32_t *bins; /**< hits by start, over the whole trace; NULL: not wanted */
 };
 
-/** Order of hits: by start, then slice. */
-static bool is_before(const struct lac_slice_row *a, const struct lac_slice_row *b)
+/** Order of hits: by length if that is asked for, by start, then slice. */
+static bool is_before(const struct heap *heap, const struct lac_slice_row *a,
+                      const struct lac_slice_row *b)
 {
+    if (heap->longest_first && a->dur_ns != b->dur_ns) {
+        return a->dur_ns > b->dur_ns;
+    }
     return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->slice < b->slice;
 }
 
@@ -52,10 +58,11 @@ static void sift_down(struct heap *heap, uint32_t at)
         if (child >= heap->count) {
             return;
         }
-        if (child + 1 < heap->count && is_before(&heap->rows[child], &heap->rows[child + 1])) {
+        if (child + 1 < heap->count &&
+            is_before(heap, &heap->rows[child], &heap->rows[child + 1])) {
             child++;
         }
-        if (!is_before(&heap->rows[at], &heap->rows[child])) {
+        if (!is_before(heap, &heap->rows[at], &heap->rows[child])) {
             return;
         }
         row = heap->rows[at];
@@ -70,14 +77,14 @@ static void heap_add(struct heap *heap, const struct lac_slice_row *row)
     uint32_t at = heap->count;
 
     if (heap->count == heap->capacity) {
-        if (is_before(row, &heap->rows[0])) {
+        if (is_before(heap, row, &heap->rows[0])) {
             heap->rows[0] = *row;
             sift_down(heap, 0);
         }
         return;
     }
     heap->rows[heap->count++] = *row;
-    while (at > 0 && is_before(&heap->rows[(at - 1) / 2], &heap->rows[at])) {
+    while (at > 0 && is_before(heap, &heap->rows[(at - 1) / 2], &heap->rows[at])) {
         struct lac_slice_row parent = heap->rows[(at - 1) / 2];
 
         heap->rows[(at - 1) / 2] = heap->rows[at];
@@ -112,11 +119,9 @@ static void offer(struct search *search, uint32_t chunk, const struct lac_slices
                                 .lane = at->lane[row],
                                 .kind = at->kind[row]};
 
-    if (hit.start_ns < search->after_ns ||
-        (hit.start_ns == search->after_ns && (int64_t)hit.slice <= search->after_slice)) {
-        return;
+    if (!search->has_after || is_before(&search->heap, &search->after, &hit)) {
+        heap_add(&search->heap, &hit);
     }
-    heap_add(&search->heap, &hit);
 }
 
 static bool bit(const uint8_t *bits, uint32_t index)
@@ -206,19 +211,20 @@ static enum lac_status scan_names(struct search *search)
     struct visit *visits = malloc(((size_t)file->chunk_count + 1) * sizeof(*visits));
     uint32_t count = 0;
     enum lac_status status = LAC_OK;
+    const bool all = search->bins != NULL || search->heap.longest_first;
 
     if (visits == NULL) {
         return LAC_ERR_NOMEM;
     }
     for (uint32_t c = 0; c < file->chunk_count; c++) {
         if (bit(search->chunk_matches, c) &&
-            (search->bins != NULL || file->chunks[c].start_last >= search->after_ns)) {
+            (all || file->chunks[c].start_last >= search->after.start_ns)) {
             visits[count++] = (struct visit){file->chunks[c].start_first, c};
         }
     }
     qsort(visits, count, sizeof(*visits), by_start);
     for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
-        if (search->bins == NULL && search->heap.count == search->heap.capacity &&
+        if (!all && search->heap.count == search->heap.capacity &&
             visits[i].start_ns > search->heap.rows[0].start_ns) {
             break; /* everything from here on comes later than what is there */
         }
@@ -355,27 +361,39 @@ static bool parse_number(const char *text, const char *prefix, uint64_t *ret_val
     return errno == 0 && *end == '\0';
 }
 
-/** Cursors are "start.slice" of the last hit. */
+/** A number of a cursor, and what stands behind it. @return NULL: there is none */
+static const char *parse_part(const char *text, int64_t *ret_value)
+{
+    char *end = NULL;
+
+    if (text == NULL || *text < '0' || *text > '9') {
+        return NULL;
+    }
+    errno = 0;
+    *ret_value = strtoll(text, &end, 10);
+    return errno == 0 ? end : NULL;
+}
+
+/** Cursors are "start.slice" of the last hit, "start.slice.length" where the longest come first. */
 static bool parse_cursor(struct search *search)
 {
     const char *text = search->query->after;
-    char *end = NULL;
+    int64_t parts[3] = {0};
+    const unsigned count = search->query->longest_first ? 3 : 2;
 
-    search->after_ns = -1;
-    search->after_slice = -1;
     if (text == NULL || *text == '\0') {
         return true;
     }
-    if (*text < '0' || *text > '9') {
-        return false;
+    for (unsigned i = 0; i < count && text != NULL; i++) {
+        text = parse_part(text, &parts[i]);
+        if (text != NULL && i + 1 < count) {
+            text = *text == '.' ? text + 1 : NULL;
+        }
     }
-    errno = 0;
-    search->after_ns = strtoll(text, &end, 10);
-    if (*end != '.' || end[1] < '0' || end[1] > '9') {
-        return false;
-    }
-    search->after_slice = strtoll(end + 1, &end, 10);
-    return errno == 0 && *end == '\0';
+    search->has_after = true;
+    search->after = (struct lac_slice_row){
+        .start_ns = parts[0], .slice = (uint32_t)parts[1], .dur_ns = parts[2]};
+    return text != NULL && *text == '\0' && parts[1] <= UINT32_MAX;
 }
 
 static enum lac_status run(struct search *search)
@@ -405,7 +423,12 @@ static enum lac_status run(struct search *search)
 
 static int by_time(const void *left, const void *right)
 {
-    return is_before(left, right) ? -1 : 1;
+    return is_before(&(struct heap){0}, left, right) ? -1 : 1;
+}
+
+static int by_length(const void *left, const void *right)
+{
+    return is_before(&(struct heap){.longest_first = true}, left, right) ? -1 : 1;
 }
 
 enum lac_status lac_trace_file_search(struct lac_trace_file *file,
@@ -429,6 +452,7 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
             return LAC_ERR_NOMEM;
         }
     }
+    search.heap.longest_first = query->longest_first;
     search.heap.capacity = query->limit + 1;
     search.heap.rows = malloc(((size_t)query->limit + 1) * sizeof(*search.heap.rows));
     status = search.heap.rows != NULL ? run(&search) : LAC_ERR_NOMEM;
@@ -439,7 +463,8 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
         free(search.bins);
         return status;
     }
-    qsort(search.heap.rows, search.heap.count, sizeof(*search.heap.rows), by_time);
+    qsort(search.heap.rows, search.heap.count, sizeof(*search.heap.rows),
+          query->longest_first ? by_length : by_time);
     *ret_hits = (struct lac_search_hits){.rows = search.heap.rows,
                                          .count = search.heap.count,
                                          .total = search.total,
@@ -449,8 +474,13 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
         const struct lac_slice_row *last = &ret_hits->rows[query->limit - 1];
 
         ret_hits->count = query->limit;
-        (void)snprintf(ret_hits->next, sizeof(ret_hits->next), "%lld.%u", (long long)last->start_ns,
-                       last->slice);
+        const int written = snprintf(ret_hits->next, sizeof(ret_hits->next), "%lld.%u",
+                                     (long long)last->start_ns, last->slice);
+
+        if (query->longest_first) {
+            (void)snprintf(ret_hits->next + written, sizeof(ret_hits->next) - (size_t)written,
+                           ".%lld", (long long)last->dur_ns);
+        }
     }
     return LAC_OK;
 }

@@ -284,7 +284,7 @@ export const getSlices = (
 
 export const searchSlices = (
   id: string,
-  query: {q: string; limit?: number; bins?: number; after?: string; kind?: string},
+  query: {q: string; limit?: number; bins?: number; after?: string; sort?: 'start' | 'dur'},
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/search`, shapes.searchShape, query, s);
 

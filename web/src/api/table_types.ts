@@ -50,6 +50,7 @@ export type TableInfo = Infer<typeof tableShape>;
 const launchedRowShape = obj({
   slice: num,
   track: num,
+  lane: or(num, 0),
   kind: or(str, 'other'),
   name: str,
   short: or(str, ''),
@@ -66,3 +67,4 @@ export const launchedShape = obj({
   is_cut: or(bool, false),
   launched: list(launchedRowShape),
 });
+export type Launched = Infer<typeof launchedShape>;

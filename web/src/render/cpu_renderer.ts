@@ -79,7 +79,11 @@ export class CpuRenderer implements Renderer {
     this.context.fillStyle = scene.background;
     this.context.fillRect(0, 0, width, height);
     this.context.imageSmoothingEnabled = false;
-    for (const row of scene.rows) this.compose(row, scene, nsPerPx, originPx, width);
+    for (const isFixed of [false, true]) {
+      for (const row of scene.rows)
+        if (row.isFixed === isFixed) this.compose(row, scene, nsPerPx, originPx, width);
+      if (!isFixed) this.context.fillRect(0, 0, width, Math.round(scene.fixedPx * dpr));
+    }
     this.prune();
     return isDone;
   }

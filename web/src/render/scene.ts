@@ -17,6 +17,8 @@ export interface SceneRow {
   readonly isMerged: boolean;
   /** Alpha of a column in which next to nothing is busy. */
   readonly alphaMin: number;
+  /** It stays at the top; the others scroll behind it. */
+  readonly isFixed: boolean;
 }
 
 export interface SceneColors extends ColorTable {
@@ -37,6 +39,8 @@ export interface Scene {
   readonly durationNs: number;
   readonly levelMax: number;
   readonly rows: readonly SceneRow[];
+  /** Height at the top that belongs to fixed rows. */
+  readonly fixedPx: number;
   /** What is behind the slices, as CSS. */
   readonly background: string;
   readonly source: TileSource;

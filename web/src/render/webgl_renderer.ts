@@ -207,7 +207,14 @@ export class WebGlRenderer implements Renderer {
     gl.blendFunc(gl.ONE, gl.ONE);
     gl.uniform2f(this.uniforms['viewport'] ?? null, width, height);
     const nsPerPx = (scene.t1 - scene.t0) / width;
-    for (const row of scene.rows) this.row(row, scene, nsPerPx, width);
+    /** Rows that scroll end here, from the bottom. */
+    const clip = height - Math.round(scene.fixedPx * dpr);
+    gl.enable(gl.SCISSOR_TEST);
+    for (const row of scene.rows) {
+      gl.scissor(0, 0, width, row.isFixed ? height : clip);
+      this.row(row, scene, nsPerPx, width);
+    }
+    gl.disable(gl.SCISSOR_TEST);
 
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     gl.disable(gl.BLEND);
@@ -224,7 +231,9 @@ export class WebGlRenderer implements Renderer {
     for (const row of scene.rows) {
       if (row.alphaMin === usual) continue;
       const rowHeight = Math.ceil(row.laneHeight * row.lanes * dpr);
-      gl.scissor(0, height - Math.round(row.top * dpr) - rowHeight, width, rowHeight);
+      const bottom = height - Math.round(row.top * dpr) - rowHeight;
+      const room = (row.isFixed ? height : clip) - bottom;
+      gl.scissor(0, bottom, width, Math.max(0, Math.min(rowHeight, room)));
       resolve(row.alphaMin);
     }
     gl.disable(gl.SCISSOR_TEST);

@@ -62,6 +62,7 @@ export function RowLabels({model}: {model: TimelineModel}): JSX.Element {
   const [first = 0, last = 0] = range.value.split('-').map(Number);
   const rows = model.rows.value;
   const tops = model.tops.value;
+  const fixed = model.fixedCount.value;
   return (
     <div
       ref={box}
@@ -76,18 +77,36 @@ export function RowLabels({model}: {model: TimelineModel}): JSX.Element {
         box.current?.closest<HTMLElement>('.tl')?.focus({preventScroll: true});
       }}
     >
-      {rows.slice(first, last).map((row, i) => (
-        <Label key={row.key} model={model} row={row} top={tops[first + i] ?? 0} />
-      ))}
+      {rows
+        .slice(0, last)
+        .map(
+          (row, i) =>
+            (i < fixed || i >= first) && (
+              <Label key={row.key} model={model} row={row} top={tops[i] ?? 0} isFixed={i < fixed} />
+            ),
+        )}
     </div>
   );
 }
 
-function Label({model, row, top}: {model: TimelineModel; row: Row; top: number}): JSX.Element {
-  const style = {top: `${top}px`, height: `${row.height}px`};
+function Label(props: {
+  model: TimelineModel;
+  row: Row;
+  top: number;
+  isFixed: boolean;
+}): JSX.Element {
+  const {model, row, top, isFixed} = props;
+  const height = `${row.height}px`;
+  // a fixed one takes no height: it stands before those whose places are absolute
+  const style = {
+    top: `${top}px`,
+    height,
+    ...(isFixed && {marginBottom: `-${height}`}),
+  };
+  const place = `tl-label tl-label-${row.kind}${isFixed ? ' tl-fixed' : ''}`;
   if (row.kind === 'more' || row.kind === 'group' || row.kind === 'hidden') {
     return (
-      <div class={`tl-label tl-label-${row.kind}`} role="listitem" style={style} title={row.title}>
+      <div class={place} role="listitem" style={style} title={row.title}>
         <button
           type="button"
           class="tl-fold"
@@ -110,7 +129,7 @@ function Label({model, row, top}: {model: TimelineModel; row: Row; top: number})
   const behindFold = row.canCollapse ? -1 : 0;
   return (
     <div
-      class={`tl-label tl-label-${row.kind}${row.depth > 0 ? ' tl-label-inner' : ''}`}
+      class={`${place}${row.depth > 0 ? ' tl-label-inner' : ''}`}
       role="listitem"
       style={style}
       title={row.title}

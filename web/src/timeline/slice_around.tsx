@@ -1,12 +1,10 @@
 // What is around a selected slice, and what it launched: asked for after its other details.
 import type {JSX} from 'preact';
-import {getLaunched} from '../api/client';
-import type {LaunchedRow} from '../api/table_types';
+import type {Launched, LaunchedRow} from '../api/table_types';
 import type {SliceInfo} from '../api/types';
 import {exactNs, formatCount, formatDuration, plural} from '../base/format';
 import {ns} from '../base/units';
 import {ViewLink} from '../ui/link';
-import {useResource} from '../ui/resource';
 import type {TimelineModel} from './data/timeline_model';
 import {Fact} from './details_parts';
 import {ForwardBackward} from './forward_backward';
@@ -15,13 +13,14 @@ import {ForwardBackward} from './forward_backward';
 const CHAIN_SHOWN = 12;
 const LAUNCHED_SHOWN = 5;
 
-export function SliceAround(props: {model: TimelineModel; slice: SliceInfo}): JSX.Element | null {
-  const {model, slice} = props;
-  const around = useResource(`${model.trace.id}/${model.trace.generation} ${slice.id}`, signal =>
-    getLaunched(model.trace.id, slice.id, signal),
-  );
-  if (around.kind !== 'ready') return null;
-  const {chain, count, total_ns, first_ns, end_ns, is_cut, launched} = around.value;
+export function SliceAround(props: {
+  model: TimelineModel;
+  slice: SliceInfo;
+  around: Launched | undefined;
+}): JSX.Element | null {
+  const {model, slice, around} = props;
+  if (!around) return null;
+  const {chain, count, total_ns, first_ns, end_ns, is_cut, launched} = around;
   const isWork = ['kernel', 'copy', 'memset'].includes(slice.kind);
   const operators = isWork ? chain.filter(row => row.kind !== 'api') : chain;
   return (

@@ -17,7 +17,7 @@ import {word} from '../base/vocabulary';
 import {CopyButton} from '../ui/copy_button';
 import {Failed, Loading} from '../ui/states';
 import {trackLabel} from './data/rows';
-import type {TimelineModel} from './data/timeline_model';
+import {hasLink, type ReadySlice, type TimelineModel} from './data/timeline_model';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
 import {SliceAround} from './slice_around';
 import {StepDetails} from './step_details';
@@ -28,13 +28,11 @@ export function SliceSelected({model, navigator}: DetailsProps): JSX.Element {
     return <Failed title="This slice cannot be shown" text={state.text} />;
   }
   if (state.kind !== 'ready') return <Loading what="the slice" />;
-  return <SliceDetails model={model} navigator={navigator} slice={state.slice} link={state.link} />;
+  return <SliceDetails model={model} navigator={navigator} {...state} />;
 }
 
-function SliceDetails(
-  props: DetailsProps & {slice: SliceInfo; link: SliceInfo | undefined},
-): JSX.Element {
-  const {model, navigator, slice, link} = props;
+function SliceDetails(props: DetailsProps & ReadySlice): JSX.Element {
+  const {model, navigator, slice, link, around} = props;
   const track = model.track(slice.track);
   const step = model.steps.at(slice.start_ns, track?.kind === 'thread');
   const isStep = track?.kind === 'steps';
@@ -49,9 +47,9 @@ function SliceDetails(
           <CopyButton text={slice.name} label="Copy the full name" />
         </h2>
         <div class="tl-actions">
-          {slice.link !== undefined && (
+          {hasLink(props) && (
             <button type="button" class="tl-button" onClick={() => navigator.run('link')}>
-              {linkText(slice.kind, track?.kind === 'backward')} <kbd>L</kbd>
+              {linkText(slice, track?.kind === 'backward')} <kbd>L</kbd>
             </button>
           )}
           {(slice.loader?.batch ?? -1) >= 0 && (
@@ -139,7 +137,7 @@ function SliceDetails(
         <CopyFacts slice={slice} />
         <LoaderFacts slice={slice} />
         {link && <LinkFact model={model} slice={slice} link={link} />}
-        <SliceAround model={model} slice={slice} />
+        <SliceAround model={model} slice={slice} around={around} />
         {slice.corr !== 0 && <Fact name="correlation">{slice.corr}</Fact>}
         {slice.children > 0 && <Fact name="inside it">{plural(slice.children, 'slice')}</Fact>}
       </dl>
@@ -213,9 +211,9 @@ function LoaderFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
   );
 }
 
-function linkText(kind: SliceInfo['kind'], isBackward: boolean): string {
+function linkText({kind, link}: SliceInfo, isBackward: boolean): string {
   if (isBackward) return 'go to its forward pass';
-  if (kind === 'api') return 'go to what it launched';
+  if (kind === 'api' || link === undefined) return 'go to what it launched';
   if (kind === 'step') return 'go to its mark';
   return kind === 'gpu_range' ? 'go to the range' : 'go to launch';
 }

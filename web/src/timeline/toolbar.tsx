@@ -5,7 +5,7 @@ import {query, selection} from '../model/view_state';
 import {IconSearch} from '../ui/icons';
 import type {Command} from './input/keymap';
 import type {Navigator} from './input/navigate';
-import type {TimelineModel} from './data/timeline_model';
+import {hasLink, type TimelineModel} from './data/timeline_model';
 
 interface Props {
   readonly model: TimelineModel;
@@ -74,7 +74,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
           'Kernel to launch and back',
           'L',
           'to launch',
-          noSlice || (details.kind === 'ready' && details.slice.link === undefined),
+          noSlice || (details.kind === 'ready' && !hasLink(details)),
         )}
       </div>
       <SearchBox model={model} navigator={navigator} searchRef={searchRef} />

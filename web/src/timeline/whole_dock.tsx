@@ -2,7 +2,6 @@
 import type {JSX} from 'preact';
 import {useEffect, useState} from 'preact/hooks';
 import {searchSlices} from '../api/client';
-import type {SearchReply} from '../api/types';
 import {exactNs, formatCount, formatDuration, plural} from '../base/format';
 import {query, timeWindow, type DockTab} from '../model/view_state';
 import {useResource} from '../ui/resource';
@@ -14,9 +13,6 @@ import type {Span} from './data/view_math';
 import type {DetailsProps} from './details_parts';
 import {DockList, ROWS_SHOWN} from './dock_list';
 
-/** Hits read to order them by length: a page of the server at a time. */
-const HITS_A_PAGE = 1000;
-const HITS_READ = 10000;
 /** A window counts as chosen when it rests for that long. */
 const REST_MS = 300;
 
@@ -80,44 +76,19 @@ function Findings({model, navigator}: DetailsProps): JSX.Element {
 
 // ---- search hits
 
-type Hit = SearchReply['hits'][number];
 const ORDERS = [
   {order: 'dur', label: 'longest first'},
   {order: 'start', label: 'in order of time'},
 ] as const;
 
-async function readHits(
-  id: string,
-  q: string,
-  signal: AbortSignal,
-): Promise<{hits: readonly Hit[]; total: number}> {
-  const hits: Hit[] = [];
-  let after: string | undefined;
-  let total = 0;
-  do {
-    const page = await searchSlices(
-      id,
-      {q, limit: HITS_A_PAGE, ...(after === undefined ? {} : {after})},
-      signal,
-    );
-    hits.push(...page.hits);
-    total = page.total;
-    after = page.hits.length === 0 ? undefined : page.next;
-  } while (after !== undefined && hits.length < HITS_READ);
-  return {hits, total};
-}
-
 function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Element {
   const [order, setOrder] = useState<'dur' | 'start'>('dur');
-  const found = useResource(`${model.trace.id}/${model.trace.generation} ${text}`, signal =>
-    readHits(model.trace.id, text, signal),
+  const found = useResource(
+    `${model.trace.id}/${model.trace.generation} ${order} ${text}`,
+    signal => searchSlices(model.trace.id, {q: text, limit: ROWS_SHOWN, sort: order}, signal),
   );
   if (found.kind !== 'ready') return <StandIn of={found} what="the hits" />;
   const {hits, total} = found.value;
-  const sorted =
-    order === 'start'
-      ? hits
-      : [...hits].sort((a, b) => b.dur_ns - a.dur_ns || a.start_ns - b.start_ns);
   return (
     <div class="tl-dock-body">
       <div class="tl-dock-rows">
@@ -134,7 +105,7 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
         ))}
         <span class="tl-muted" role="status">
           {plural(total, 'hit')}
-          {hits.length < total && `; sorted: the first ${formatCount(hits.length)} in time`}
+          {hits.length < total && `, the first ${formatCount(hits.length)} shown`}
         </span>
       </div>
       <table class="tl-dock-table">
@@ -149,7 +120,7 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
           </tr>
         </thead>
         <tbody>
-          {sorted.slice(0, ROWS_SHOWN).map(hit => {
+          {hits.map(hit => {
             const track = model.track(hit.track);
             return (
               <tr key={hit.slice}>

@@ -12,6 +12,7 @@ import type {
   TraceInfo,
   TracksInfo,
 } from '../../api/types';
+import type {Launched} from '../../api/table_types';
 import {causeWord, type Cause} from '../../base/causes';
 import {waitsByStep} from './step_waits';
 import {formatDuration} from '../../base/format';
@@ -35,7 +36,7 @@ import {GapList} from './gap_list';
 import type {Hover} from './hover';
 import {NameStore} from './name_store';
 import {formatRows, parseRows, type RowChoice} from './row_state';
-import {buildRows, rowTops, trackLabel, type RowState} from './rows';
+import {buildRows, rowTops, trackLabel, type Row, type RowState} from './rows';
 import {SEARCH_BINS, SearchHits} from './search_hits';
 import {Steps} from './steps';
 import {TileStore} from './tile_store';
@@ -46,6 +47,9 @@ const TILE_BUDGET_BYTES = 192 * 1024 * 1024;
 /** Steps of a longer recording are plain bars: there are more of them than pixels. */
 const STEPS_WITH_WAITS_MAX = 2000;
 
+/** Pinned rows leave this part of the height to those that scroll. */
+const SCROLLED_PART = 0.4;
+
 /** While more is on its way, what arrives is drawn this often. */
 const ARRIVALS_MS = 50;
 
@@ -53,8 +57,20 @@ const ARRIVALS_MS = 50;
 export type SliceState =
   | {readonly kind: 'none'}
   | {readonly kind: 'loading'}
-  | {readonly kind: 'ready'; readonly slice: SliceInfo; readonly link: SliceInfo | undefined}
+  | {
+      readonly kind: 'ready';
+      readonly slice: SliceInfo;
+      readonly link: SliceInfo | undefined;
+      /** What is around it and what it launched; undefined until known. */
+      readonly around: Launched | undefined;
+    }
   | {readonly kind: 'error'; readonly text: string};
+
+export type ReadySlice = Extract<SliceState, {kind: 'ready'}>;
+
+/** Whether L leads anywhere from it: along its launch, or to what was launched inside it. */
+export const hasLink = ({slice, around}: ReadySlice): boolean =>
+  slice.link !== undefined || (around !== undefined && around.launched.length > 0);
 
 /** A lane of a row. */
 export interface RowPlace {
@@ -88,6 +104,18 @@ export class TimelineModel {
     buildRows(this.tracks, this.rowState.value, this.stageHeight.value),
   );
   readonly tops = computed(() => rowTops(this.rows.value));
+  /** Pinned rows that stay at the top while the others scroll. */
+  readonly fixedCount = computed(() => {
+    const room = this.stageHeight.value * (1 - SCROLLED_PART);
+    const tops = this.tops.value;
+    const isFixed = ({isPinned}: Row, i: number): boolean =>
+      isPinned && (tops[i + 1] as number) <= room;
+    return Math.max(
+      0,
+      this.rows.value.findIndex((row, i) => !isFixed(row, i)),
+    );
+  });
+  readonly fixedPx = computed(() => this.tops.value[this.fixedCount.value] as number);
   readonly windowText = computed(() => {
     const {t0, t1} = this.window;
     return formatDuration(t1 - t0);
@@ -342,13 +370,17 @@ export class TimelineModel {
       if (flight.signal.aborted) return;
       // first its row: what waits for the details opens a menu there
       this.revealTrack(slice.track, slice.lane);
-      this.slice.value = {kind: 'ready', slice, link: undefined};
+      this.slice.value = {kind: 'ready', slice, link: undefined, around: undefined};
       this.speakSlice(slice);
       this.requestFrame();
-      if (slice.link === undefined) return;
-      const link = await api.getSlice(this.trace.id, slice.link, flight.signal);
+      const [link, around] = await Promise.all([
+        slice.link === undefined
+          ? undefined
+          : api.getSlice(this.trace.id, slice.link, flight.signal),
+        api.getLaunched(this.trace.id, id, flight.signal).catch(() => undefined),
+      ]);
       if (flight.signal.aborted) return;
-      this.slice.value = {kind: 'ready', slice, link};
+      this.slice.value = {kind: 'ready', slice, link, around};
       this.requestFrame();
     } catch (error) {
       if (flight.signal.aborted || api.isAbort(error)) return;

@@ -30,6 +30,8 @@ const STEP_STACK_MIN_PX = 12;
 export interface PlacedRow {
   readonly row: Row;
   readonly top: number;
+  /** It stays while the others scroll. */
+  readonly isFixed: boolean;
 }
 
 export interface OverlayView {
@@ -37,6 +39,8 @@ export interface OverlayView {
   readonly t1: number;
   readonly widthPx: number;
   readonly heightPx: number;
+  /** Height of the fixed rows, at the top. */
+  readonly fixedPx: number;
   readonly rows: readonly PlacedRow[];
 }
 
@@ -44,8 +48,8 @@ export interface OverlayView {
 export interface LaneMark {
   readonly track: number;
   readonly lane: number;
-  readonly start: number;
-  readonly dur: number;
+  readonly start_ns: number;
+  readonly dur_ns: number;
 }
 
 export class Overlay {
@@ -76,8 +80,15 @@ export class Overlay {
     this.labels = 0;
     context.lineWidth = 1;
     this.stepLines(view);
-    for (const placed of view.rows) {
-      const {row, top} = placed;
+    context.save();
+    let isClipped = false;
+    for (const {row, top, isFixed} of view.rows) {
+      if (!isFixed && !isClipped) {
+        isClipped = true;
+        context.beginPath();
+        context.rect(0, view.fixedPx, view.widthPx, view.heightPx);
+        context.clip();
+      }
       context.fillStyle = theme.faintLine;
       context.fillRect(0, Math.round(top + row.height) - 1, view.widthPx, 1);
       if (row.kind === 'usage') this.usage(row, top, view);
@@ -86,6 +97,9 @@ export class Overlay {
       else if (!row.isCollapsed) this.texts(row, top, view);
       if (row.kind === 'steps') this.stepCauses(row, top, view);
     }
+    context.restore();
+    context.fillStyle = theme.line;
+    context.fillRect(0, view.fixedPx - 1, view.widthPx, 1);
   }
 
   /** Faint lines where steps begin, through all rows. */
@@ -298,15 +312,16 @@ export class Overlay {
     const placed = view.rows.find(({row}) => row.track === mark.track);
     if (!placed) return undefined;
     const {context, theme} = this;
-    const {row, top} = placed;
+    const {row, top, isFixed} = placed;
     const isShown = mark.lane >= row.laneFirst && mark.lane < row.lanes;
     if (!isShown && !row.isCollapsed) return undefined;
     const pxPerNs = view.widthPx / (view.t1 - view.t0);
     const lane = row.isCollapsed ? 0 : mark.lane;
     const y = top + laneTop(row, lane);
     const h = row.laneHeight - 1;
-    const x0 = (mark.start - view.t0) * pxPerNs;
-    const x1 = (mark.start + mark.dur - view.t0) * pxPerNs;
+    if (!isFixed && y + h / 2 < view.fixedPx) return undefined;
+    const x0 = (mark.start_ns - view.t0) * pxPerNs;
+    const x1 = (mark.start_ns + mark.dur_ns - view.t0) * pxPerNs;
     context.strokeStyle = isStrong ? theme.accent : theme.text;
     context.fillStyle = context.strokeStyle;
     context.lineWidth = isStrong ? 2 : 1;

@@ -12,7 +12,7 @@ import {FrameStats} from './frame_stats';
 import {valueAt} from '../data/counter_store';
 import {hitTest} from './hit_test';
 import {Minimap} from './minimap';
-import {Overlay, type OverlayView, type PlacedRow} from './overlay';
+import {Overlay, type LaneMark, type OverlayView, type PlacedRow} from './overlay';
 import {laneAt, laneTop, rowAt, visibleRows, type Row} from '../data/rows';
 import {describeUsage} from '../data/usage';
 import {CausePatterns, readTheme, watchTheme, type StageTheme} from './stage_theme';
@@ -109,7 +109,7 @@ export class Stage {
     const {t0, t1} = model.window;
     const t = t0 + (x / Math.max(1, this.widthPx)) * (t1 - t0);
     const tops = model.tops.value;
-    const inside = y + this.elements.scroller.scrollTop;
+    const inside = y + (y < model.fixedPx.value ? 0 : this.elements.scroller.scrollTop);
     if (inside >= (tops[tops.length - 1] ?? 0)) return {t, row: undefined, lane: undefined};
     const index = rowAt(tops, inside);
     const row = model.rows.value[index];
@@ -224,7 +224,8 @@ export class Stage {
     const box = elements.overlay.getBoundingClientRect();
     const row = model.rows.value.findIndex(({key}) => key === rowInView.value?.key);
     const part = Math.min(1, Math.max(0, (t0 - window.t0) / (window.t1 - window.t0)));
-    const top = (model.tops.value[row + 1] ?? 0) - elements.scroller.scrollTop;
+    const scrolled = row < model.fixedCount.value ? 0 : elements.scroller.scrollTop;
+    const top = (model.tops.value[row + 1] ?? 0) - scrolled;
     model.menu.value = {
       x: box.left + part * box.width,
       y: box.top + Math.min(box.height, Math.max(0, top)),
@@ -235,14 +236,15 @@ export class Stage {
     const {model, elements} = this;
     const index = model.rows.value.findIndex(row => row.key === key);
     const row = model.rows.value[index];
-    if (!row) return;
+    if (!row || index < model.fixedCount.value) return;
     const shown = Math.max(row.laneFirst, Math.min(lane, row.lanes - 1));
     const top = (model.tops.value[index] as number) + laneTop(row, shown);
     const {scrollTop, clientHeight} = elements.scroller;
-    if (top >= scrollTop && top + row.laneHeight + 4 <= scrollTop + clientHeight) return;
+    const fixed = model.fixedPx.value;
+    if (top >= scrollTop + fixed && top + row.laneHeight + 4 <= scrollTop + clientHeight) return;
     // The rows may have just grown: the browser must know of it before it can scroll there.
     requestAnimationFrame(() => {
-      elements.scroller.scrollTop = Math.max(0, top - clientHeight / 3);
+      elements.scroller.scrollTop = Math.max(0, top - fixed - (clientHeight - fixed) / 3);
       this.invalidate();
     });
   }
@@ -288,12 +290,13 @@ export class Stage {
       devicePixelRatio: this.dpr,
       durationNs: model.durationNs,
       levelMax: model.levelMax,
+      fixedPx: model.fixedPx.value,
       rows: rows.flatMap(row => sceneRow(row, this.theme.name === 'dark')),
       source: model.tiles,
       colors: model.palette,
       background: cssRgb(this.theme.background),
     });
-    this.drawOverlay({t0, t1, widthPx, heightPx, rows});
+    this.drawOverlay({t0, t1, widthPx, heightPx, rows, fixedPx: model.fixedPx.value});
     const {axis} = this.elements;
     drawAxis(
       axis,
@@ -314,10 +317,14 @@ export class Stage {
     const {model, heightPx} = this;
     const {scrollTop} = this;
     const tops = model.tops.value;
-    const {first, last} = visibleRows(tops, scrollTop, scrollTop + heightPx);
-    return model.rows.value
-      .slice(first, last)
-      .map((row, i) => ({row, top: (tops[first + i] as number) - scrollTop}));
+    const fixed = model.fixedCount.value;
+    const top = scrollTop + model.fixedPx.value;
+    const {first, last} = visibleRows(tops, top, scrollTop + heightPx);
+    return model.rows.value.slice(0, last).flatMap((row, i) => {
+      const isFixed = i < fixed;
+      if (!isFixed && i < first) return [];
+      return [{row, top: (tops[i] as number) - (isFixed ? 0 : scrollTop), isFixed}];
+    });
   }
 
   private want(rows: readonly PlacedRow[], t0: number, t1: number): void {
@@ -353,7 +360,7 @@ export class Stage {
     const hover = this.model.hover.value;
     if (hover?.hit && hover.row.track !== undefined) {
       const {lane, start, dur} = hover.hit;
-      painter.ring({track: hover.row.track, lane, start, dur}, view, false);
+      painter.ring({track: hover.row.track, lane, start_ns: start, dur_ns: dur}, view, false);
     }
     if (this.dragArea) {
       const {t0, t1} = this.dragArea;
@@ -372,14 +379,17 @@ export class Stage {
     }
     const state = this.model.slice.value;
     if (state.kind !== 'ready') return;
-    const {slice, link} = state;
-    const mark = (s: typeof slice): {x: number; y: number} | undefined =>
-      painter.ring({track: s.track, lane: s.lane, start: s.start_ns, dur: s.dur_ns}, view, true);
-    const other = link ? mark(link) : undefined;
-    const own = mark(slice);
-    if (!own || !other || !link) return;
-    const isLaunch = slice.kind === 'api' || slice.start_ns < link.start_ns;
-    painter.linkLine(isLaunch ? own : other, isLaunch ? other : own);
+    const {slice, link, around} = state;
+    const others: LaneMark[] = [...(around?.launched ?? [])];
+    if (link && (slice.kind !== 'api' || others.length === 0)) others.push(link);
+    const isStrong = others.length === 1;
+    const ends = others.map(other => [other, painter.ring(other, view, isStrong)] as const);
+    const own = painter.ring(slice, view, true);
+    for (const [{start_ns: start}, end] of ends) {
+      if (!own || !end) continue;
+      const isLater = slice.kind === 'api' || slice.start_ns < start;
+      painter.linkLine(isLater ? own : end, isLater ? end : own);
+    }
   }
 
   /** One line from a gap to the wait and on to the batch that was late. */
@@ -388,14 +398,9 @@ export class Stage {
     const chain = this.model.chain.value;
     const row = this.model.tracks.tracks.find(t => t.kind === 'gaps' && t.device === gap?.device);
     if (!gap || !row || chain.length === 0) return;
-    let from = painter.ring(
-      {track: row.index, lane: 0, start: gap.start_ns, dur: gap.dur_ns},
-      view,
-      true,
-    );
+    let from = painter.ring({...gap, track: row.index, lane: 0}, view, true);
     for (const s of chain) {
-      const mark = {track: s.track, lane: s.lane, start: s.start_ns, dur: s.dur_ns};
-      const to = painter.ring(mark, view, true);
+      const to = painter.ring(s, view, true);
       if (from && to) painter.linkLine(from, to);
       from = to;
     }
@@ -420,11 +425,12 @@ export class Stage {
   }
 }
 
-function sceneRow({row, top}: PlacedRow, isDark: boolean): SceneRow[] {
+function sceneRow({row, top, isFixed}: PlacedRow, isDark: boolean): SceneRow[] {
   if (row.track === undefined || row.kind === 'counter') return [];
   return [
     {
       key: row.key,
+      isFixed,
       track: row.track,
       top: top + laneTop(row, row.laneFirst),
       laneHeight: row.laneHeight,

@@ -1,7 +1,8 @@
 // What the keys and buttons do: every command of keymap.ts, as movements of the view state.
 
-import {errorText, getSlices, searchSlices} from '../../api/client';
+import {errorText, getLaunched, getSlices, searchSlices} from '../../api/client';
 import type {Bookmark} from '../../api/bookmarks';
+import type {LaunchedRow} from '../../api/table_types';
 import type {Evidence, SliceInfo} from '../../api/types';
 import {ns} from '../../base/units';
 import {sameSelection, selection} from '../../model/view_state';
@@ -11,7 +12,7 @@ import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbors';
 import type {Step} from '../data/steps';
 import {isTextTarget, type Command} from './keymap';
 import {formatDuration} from '../../base/format';
-import type {SliceState, TimelineModel} from '../data/timeline_model';
+import type {ReadySlice, TimelineModel} from '../data/timeline_model';
 import {
   centerWindow,
   fitWindow,
@@ -31,12 +32,12 @@ const BATCH_HITS_MAX = 1000;
 /** What is too short to be seen is shown with this much around it. */
 const EVIDENCE_PAD_MIN_NS = 20_000;
 
-type ReadySlice = Extract<SliceState, {kind: 'ready'}>;
-
 export class Navigator {
   /** Which evidence of a finding comes next. */
   private readonly evidenceAt = new Map<number, number>();
   private lastFit: string | undefined;
+  /** What the last slice launched from which one went there: "]" goes on along it. */
+  private launched: readonly LaunchedRow[] = [];
 
   constructor(
     private readonly model: TimelineModel,
@@ -271,8 +272,9 @@ export class Navigator {
 
   private link(): void {
     this.withSlice(
-      ({slice, link}) => {
-        if (slice.link === undefined) return this.say('no launch was recorded for this slice');
+      state => {
+        const {slice, link} = state;
+        if (slice.link === undefined) return void this.toLaunched(state);
         const span = link && {t0: link.start_ns, t1: link.start_ns + link.dur_ns};
         this.goToSlice(slice.link, span);
       },
@@ -280,17 +282,35 @@ export class Navigator {
     );
   }
 
-  /** To the later (1) or the earlier (-1) end of a launch. */
+  /** To what launched it (-1), or to what it launched (1): the first, then one after the other. */
   private flow(direction: 1 | -1): void {
     this.withSlice(
-      ({slice}) => {
-        const leads = slice.kind === 'api' ? 1 : -1;
-        if (slice.link !== undefined && leads === direction) this.link();
-        else
-          this.say(direction > 0 ? 'nothing was launched by it' : 'no launch of it was recorded');
+      state => {
+        const {slice} = state;
+        if (direction > 0) void this.toLaunched(state);
+        else if (slice.link !== undefined && slice.kind !== 'api') this.link();
+        else this.say('no launch of it was recorded');
       },
       () => this.say('select a kernel or its launch first'),
     );
+  }
+
+  /** The first that it launched; of something launched, the next by the same. */
+  private async toLaunched({slice, around}: ReadySlice): Promise<void> {
+    const {launched} = this;
+    let next = launched[launched.findIndex(row => row.slice === slice.id) + 1];
+    if (!launched.some(row => row.slice === slice.id)) {
+      try {
+        this.launched = (around ?? (await getLaunched(this.model.trace.id, slice.id))).launched;
+      } catch (error) {
+        return this.say(errorText(error));
+      }
+      const sel = selection.peek();
+      if (sel?.kind !== 'slice' || sel.slice !== slice.id) return; // something else meanwhile
+      next = this.launched[0];
+    }
+    if (next) this.goToSlice(next.slice, {t0: next.start_ns, t1: next.start_ns + next.dur_ns});
+    else this.say('nothing more was launched by it');
   }
 
   /** Follow the batch of the selection to where it goes next, or to the one that a gap waits for. */
