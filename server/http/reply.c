@@ -33,7 +33,7 @@ static const struct {
     {"X-Content-Type-Options", "nosniff"},
     {"Referrer-Policy", "no-referrer"},
     {"Cross-Origin-Resource-Policy", "same-origin"},
-    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin-allow-popups"}, /* a window goes to Perfetto */
 };
 
 /** @param policy instead of the page's; NULL: that one */

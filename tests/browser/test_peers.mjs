@@ -163,6 +163,25 @@ const steps = [
     assert.equal(again.kernels.count, inside.length);
     await page.keyboard.press('Escape');
   }],
+  ['a window goes to Perfetto in a tab of its own, which says when it can take it', async () => {
+    const perfetto = 'https://ui.perfetto.dev/';
+    await page.context().route(`${perfetto}**`, (route) => route.fulfill({contentType: 'text/html', body: `<script>
+      let asked = 0;
+      addEventListener('message', ({data, source, origin}) => {
+        if (data === 'PING' && ++asked > 2) source.postMessage('PONG', origin); // it loads for a while
+        if (data.perfetto) document.title = JSON.stringify([data.perfetto.title, data.perfetto.buffer.byteLength]);
+      });</script>`}));
+    await open('&v=40000000,30000000');
+    await page.getByRole('button', {name: 'Share'}).click();
+    const opened = page.context().waitForEvent('page');
+    await page.getByRole('button', {name: 'Open it in Perfetto'}).click();
+    const tab = await opened;
+    await eventually(async () => assert.match(await tab.title(), /^\["peers",\d{4,}\]$/));
+    assert.equal(tab.url(), perfetto);
+    assert.equal(await page.locator('.share-here > [role=status]').innerText(), '');
+    await tab.close();
+    await page.keyboard.press('Escape');
+  }],
   ['G goes by size, Alt G to the next of its kind, each with letter and cause', async () => {
     await open();
     const gaps = (await get(`traces/${id}/gaps?sort=dur&limit=1000`)).gaps;

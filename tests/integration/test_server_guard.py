@@ -108,7 +108,7 @@ class Guard(unittest.TestCase):
         self.assertNotIn("Cross-Origin-Opener-Policy", self.server.get("/").headers)
         for path in ("/t/" + self.trace, "/t/" + self.trace + "?url=x", "/app.js", "/api/v1/traces?url=x"):
             headers = self.server.get(path).headers
-            self.assertEqual(headers["Cross-Origin-Opener-Policy"], "same-origin", path)
+            self.assertEqual(headers["Cross-Origin-Opener-Policy"], "same-origin-allow-popups", path)
             self.assertIn("connect-src 'self';", headers["Content-Security-Policy"], path)
         self.assertIn("connect-src 'self';", self.server.get("/").headers["Content-Security-Policy"])
         policy = self.server.get("/?url=x").headers["Content-Security-Policy"]

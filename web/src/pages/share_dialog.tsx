@@ -9,6 +9,7 @@ import {word} from '../base/vocabulary';
 import {partsOfTrace, windowPart} from '../model/report_text';
 import {fileName, redactList} from '../model/share/share';
 import {page, timeWindow} from '../model/view_state';
+import {openInPerfetto} from '../model/share/perfetto';
 import {exportWindow} from '../model/share/window_export';
 import {CopyButton} from '../ui/copy_button';
 import {CopyLink} from '../ui/copy_link';
@@ -70,27 +71,31 @@ function WindowDownload(props: {
 }): JSX.Element {
   const {trace, window} = props;
   const [state, setState] = useState('');
-  const save = async (): Promise<void> => {
+  const make = (use: (blob: Promise<Blob>) => Promise<void>): void => {
     setState('Reading the slices');
-    try {
-      const blob = await exportWindow(
-        trace.id,
-        Math.max(0, Math.floor(window.t0)),
-        Math.ceil(window.t1),
-      );
-      saveAs(blob, fileName(trace.name, 'json', 'window'));
-      setState('');
-    } catch (error) {
-      setState(errorText(error));
-    }
+    const t0 = Math.max(0, Math.floor(window.t0));
+    use(exportWindow(trace.id, t0, Math.ceil(window.t1))).then(
+      () => setState(''),
+      error => setState(errorText(error)),
+    );
   };
+  const save = async (blob: Promise<Blob>): Promise<void> =>
+    saveAs(await blob, fileName(trace.name, 'json', 'window'));
   return (
     <p class="share-here">
-      <button type="button" class="button" onClick={() => void save()}>
+      <button type="button" class="button" onClick={() => make(save)}>
         This window as Chrome JSON
       </button>
+      <button
+        type="button"
+        class="button"
+        title="In a new tab, which gets the slices from this one; nothing is uploaded"
+        onClick={() => make(blob => openInPerfetto(trace.name, blob))}
+      >
+        Open it in Perfetto
+      </button>
       <span class="muted" role="status">
-        {state || 'opens in Perfetto and chrome://tracing'}
+        {state}
       </span>
     </p>
   );

@@ -310,7 +310,7 @@ export class Navigator {
       next = this.launched[0];
     }
     if (next) this.goToSlice(next.slice, {t0: next.start_ns, t1: next.start_ns + next.dur_ns});
-    else this.say('nothing more was launched by it');
+    else this.say(this.launched[0] ? 'it was the last one' : 'nothing was launched by it');
   }
 
   /** Follow the batch of the selection to where it goes next, or to the one that a gap waits for. */
