@@ -28,6 +28,7 @@ function modelTrace(longer = 1) {
     const at = i * 10000;
     event('user_annotation', at, 9990, `ProfilerStep#${i}`);
     event('python_function', at + 100, 6000, 'nn.Module: Net_0');
+    traceEvents.push({ph: 'i', cat: 'cpu_instant_event', name: '[memory]', pid: 1, tid: 1, ts: at + 150, s: 't', args: {Bytes: 2_000_000, 'Device Type': 1, 'Device Id': 0, 'Total Allocated': 4_000_000}});
     if (longer !== 1) traceEvents.push({ph: 'X', cat: 'cpu_op', name: 'other', pid: 1, tid: 0, ts: at + 50, dur: 10});
     for (const [stream, dur, name] of [[7, 1000 * (i + 1) * longer, 'gemm'], [8, 500 * longer, 'copy_in']]) {
       correlation += 1;
@@ -51,6 +52,14 @@ const rows = page.locator('.flame-table tbody tr');
 const row = (name) => rows.filter({has: page.getByRole('button', {name, exact: true})});
 
 const steps = [
+  ['memory stands under what allocated it, in MB; where nothing was copied it says so', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=memory&by=module&steps=all`);
+    await row('Net_0').waitFor();
+    await eventually(async () => assert.match(await row('Net_0').innerText(), /2\sMB\s+2\sMB\s+100\s%\s+3/));
+    await page.getByLabel('Copies').check();
+    await page.getByText('No copies here').waitFor();
+  }],
   ['graph and table stand side by side, and the table sorts', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
     await page.locator('.trace-row .row-link').first().waitFor();

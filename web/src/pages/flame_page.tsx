@@ -76,6 +76,12 @@ const METRICS = [
     label: 'GPU time',
     definition: 'Kernels, copies and memsets, under what launched them',
   },
+  {key: 'copies', label: 'Copies', definition: 'Copies alone, under what launched them'},
+  {
+    key: 'memory',
+    label: 'GPU memory',
+    definition: 'Bytes allocated, under what allocated them; releases take nothing off',
+  },
   {
     key: 'cpu',
     label: 'Host threads',
@@ -261,9 +267,13 @@ function useLacking(trace: TraceInfo): Readonly<Record<string, string>> {
   };
 }
 
+function isOfStreams(metric: string): boolean {
+  return metric === 'gpu' || metric === 'copies';
+}
+
 /** Which rows hold the time of a metric. */
 function rowsOf(info: TracksInfo, metric: string): readonly {id: string; label: string}[] {
-  const kind = metric === 'gpu' ? 'stream' : metric === 'waiting' ? 'gaps' : 'thread';
+  const kind = metric === 'waiting' ? 'gaps' : isOfStreams(metric) ? 'stream' : 'thread';
   return info.tracks
     .filter(track => track.kind === kind && track.count > 0)
     .map(track => ({id: String(track.index), label: trackLabel(info, track).label}));
@@ -321,7 +331,11 @@ function Parts({trace, metric}: {trace: TraceInfo; metric: string}): JSX.Element
           onChange={event => show({...ANEW, flameTracks: event.currentTarget.value})}
         >
           <option value="">
-            {metric === 'gpu' ? 'all streams' : metric === 'waiting' ? 'all GPUs' : 'all threads'}
+            {isOfStreams(metric)
+              ? 'all streams'
+              : metric === 'waiting'
+                ? 'all GPUs'
+                : 'all threads'}
           </option>
           {flameTracks.value !== '' && !rows.some(row => row.id === flameTracks.value) && (
             <option value={flameTracks.value}>rows {flameTracks.value}</option>
@@ -845,5 +859,7 @@ function Sandwich(props: {
 function emptyTitle(metric: string): string {
   if (metric === 'waiting') return 'No waiting here';
   if (metric === 'gpu') return 'No GPU time here';
+  if (metric === 'copies') return 'No copies here';
+  if (metric === 'memory') return 'No allocations here';
   return 'No time of host threads here';
 }
