@@ -57,7 +57,7 @@ const steps = [
     await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=memory&by=module&steps=all`);
     await row('Net_0').waitFor();
     await eventually(async () => assert.match(await row('Net_0').innerText(), /2\sMB\s+2\sMB\s+100\s%\s+3/));
-    await page.getByLabel('Copies').check();
+    await page.getByText('Copies', {exact: true}).click();
     await page.getByText('No copies here').waitFor();
   }],
   ['graph and table stand side by side, and the table sorts', async () => {

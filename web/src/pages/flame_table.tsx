@@ -97,7 +97,7 @@ export function FlameTable(props: {
       <table class="flame-table">
         <thead>
           <tr>
-            {head('name', `frame, time${per}`)}
+            {head('name', `frame${per}`)}
             {deltas ? (
               <>
                 <th scope="col" class="cell-num">
