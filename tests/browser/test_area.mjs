@@ -346,6 +346,21 @@ const steps = [
     await page.waitForFunction((want) => document.querySelector('[data-testid=table-row]')?.textContent.includes(want), byP95.rows[0].short);
     await page.waitForFunction(() => new URL(location.href).searchParams.get('sort') === 'p95_ns');
   }],
+  ['the sums of a table are shown whole at each width', async () => {
+    for (const width of [1440, 1024, 768]) {
+      await page.setViewportSize({width, height: 900});
+      for (const name of ['Kernels', 'Operators', 'CUDA calls']) {
+        await page.getByRole('navigation', {name: 'Tables'}).getByRole('link', {name, exact: true}).click();
+        await answered();
+        const cut = await page.locator('.grid-sum .num').evaluateAll((cells) => cells.filter((each) => each.scrollWidth > each.clientWidth).map((each) => each.textContent));
+        assert.deepEqual(cut, [], `${name} at ${width} px`);
+        assert.ok(await page.locator('.grid-sum .num').count() > 3);
+      }
+    }
+    await page.setViewportSize({width: 1440, height: 900});
+    await page.getByRole('navigation', {name: 'Tables'}).getByRole('link', {name: 'Kernels', exact: true}).click();
+    await row().first().waitFor();
+  }],
   ['by the operator that launched them, filtered, and copied', async () => {
     await page.getByLabel('Group').selectOption('operator');
     const table = await served('kernels', '?by=operator&sort=p95_ns&q=conv');

@@ -98,6 +98,8 @@ export class FlamePainter {
   private readonly context: CanvasRenderingContext2D;
   private readonly patterns = new Map<string, CanvasPattern | null>();
   private readonly widths = new Map<string, number>();
+  /** The frame that fills the width, or that callers and callees are of, is. */
+  private isBold = false;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     const context = canvas.getContext('2d', {alpha: false});
@@ -232,6 +234,7 @@ export class FlamePainter {
     if (room < LABEL_MIN_PX - 2 * LABEL_PAD_PX) return;
     const middle = y + ROW_PX / 2;
     const full = scene.labelOf(node);
+    this.setBold(node === scene.layout.focus);
     const name = this.fit(full, room);
     if (name === '') return;
     const style = cause === undefined ? undefined : CAUSE_STYLES[cause];
@@ -243,9 +246,10 @@ export class FlamePainter {
     }
     c.fillStyle = onColor ?? tints.text;
     c.fillText(name, left, middle);
+    const nameWidth = this.textWidth(name);
+    this.setBold(false);
     if (name !== full) return;
     const value = scene.valueText(node);
-    const nameWidth = this.textWidth(name);
     const valueWidth = this.textWidth(value);
     if (nameWidth + valueWidth + 14 > room) return;
     if (style && onColor !== undefined) {
@@ -269,12 +273,19 @@ export class FlamePainter {
     return low < 2 ? '' : `${text.slice(0, low)}…`;
   }
 
+  private setBold(isBold: boolean): void {
+    if (this.isBold === isBold) return;
+    this.isBold = isBold;
+    this.context.font = isBold ? `bold ${FONT}` : FONT;
+  }
+
   private textWidth(text: string): number {
-    const known = this.widths.get(text);
+    const key = this.isBold ? `\0${text}` : text;
+    const known = this.widths.get(key);
     if (known !== undefined) return known;
     if (this.widths.size > 20_000) this.widths.clear();
     const width = this.context.measureText(text).width;
-    this.widths.set(text, width);
+    this.widths.set(key, width);
     return width;
   }
 

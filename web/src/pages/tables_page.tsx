@@ -422,11 +422,22 @@ const WIDTHS: Readonly<Record<string, readonly [number, number]>> = {
 const WIDTH: readonly [number, number] = [82, 0];
 const WIDTH_OF_TIME: readonly [number, number] = [69, 0];
 
-/** The same for all rows, whatever they hold. */
-function rowStyle(columns: readonly TableColumn[]): RowStyle {
-  const widths = columns.map(
-    ({id, label}) => WIDTHS[id] ?? (id.endsWith('_ns') && label.length < 9 ? WIDTH_OF_TIME : WIDTH),
-  );
+const CELL_PAD_PX = 13;
+/** At the end there is more of it. */
+const LAST_PAD_PX = 10;
+
+/** The same for all rows, whatever they hold: a sum is longer than what it is of, and shown whole. */
+function rowStyle({columns, all}: TableInfo): RowStyle {
+  const pen = document.createElement('canvas').getContext('2d');
+  if (pen) pen.font = `600 13px ${getComputedStyle(document.body).fontFamily}`;
+  const widths = columns.map((column, i): readonly [number, number] => {
+    const {id, label} = column;
+    const [px, share] =
+      WIDTHS[id] ?? (id.endsWith('_ns') && label.length < 9 ? WIDTH_OF_TIME : WIDTH);
+    const sum = all && isNumber(column) ? formatRowCell(columns, all, i) : '';
+    const last = i === columns.length - 1 ? LAST_PAD_PX : 0;
+    return [Math.max(px, Math.ceil(pen?.measureText(sum).width ?? 0) + CELL_PAD_PX + last), share];
+  });
   const texts = widths.map(([px, share]) =>
     share === 0 ? `${px}px` : `minmax(${px}px, ${share}fr)`,
   );
@@ -491,7 +502,7 @@ function Rows(props: {
     } else return;
     event.preventDefault();
   };
-  const style = rowStyle(first.columns);
+  const style = rowStyle(first);
   return (
     <>
       {problem !== undefined && (

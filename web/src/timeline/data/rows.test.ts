@@ -56,6 +56,39 @@ const INFO: TracksInfo = tracksShape(
   '',
 );
 
+test('what the profiler says of its own recording is no row, but for a filter and a search', () => {
+  const processes = ['-1', 'Traces', '', 'Spans', 'main'].map((pid, i) => ({
+    index: 2 + i,
+    pid,
+    name: '',
+  }));
+  const info = tracksShape(
+    {
+      ...INFO,
+      processes: [...INFO.processes, ...processes],
+      tracks: [
+        ...INFO.tracks,
+        track(10, 'thread', {process: 2, name: 'flush'}),
+        track(11, 'marks', {process: 3, name: 'Trace PyTorch Profiler'}),
+        track(12, 'marks', {process: 4, name: ''}),
+        track(13, 'thread', {process: 5, name: 'PyTorch Profiler'}),
+        track(14, 'marks', {process: 6, name: 'of a tool'}),
+      ],
+    },
+    '',
+  );
+  const keys = (change: Partial<RowState>): string[] =>
+    buildRows(info, {...ROWS_AT_START, showAll: true, ...change}).map(row => row.key);
+  const pseudo = ['t10', 't11', 't12', 't13'];
+  assert.deepEqual(
+    pseudo.filter(key => keys({}).includes(key)),
+    [],
+  );
+  assert.ok(keys({}).includes('t14') && !keys({}).includes('gp3'));
+  assert.ok(keys({filter: 'profiler'}).includes('t11'));
+  assert.ok(keys({revealed: new Set(['t12'])}).includes('t12'));
+});
+
 const rowsWith = (change: Partial<RowState> = {}): Row[] =>
   buildRows(INFO, {...ROWS_AT_START, ...change});
 const labels = (rows: readonly Row[]): string[] => rows.map(r => r.label);

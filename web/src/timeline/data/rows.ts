@@ -63,7 +63,13 @@ export function buildRows(info: TracksInfo, state: RowState, heightPx = 0): Row[
     t => isPinned(t) && !chosen.has(t.index) && t.kind !== 'profile',
   );
   for (const track of pinned) chosen.add(track.index);
-  let rest = info.tracks.filter(t => !chosen.has(t.index) && t.count > 0 && t.kind !== 'profile');
+  let rest = info.tracks.filter(
+    t =>
+      !chosen.has(t.index) &&
+      t.count > 0 &&
+      t.kind !== 'profile' &&
+      (state.filter !== '' || state.revealed.has(trackKey(t)) || !isOfRecording(info, t)),
+  );
 
   const rows: Row[] = [];
   const matches = matcher(state.filter);
@@ -96,6 +102,13 @@ export function buildRows(info: TracksInfo, state: RowState, heightPx = 0): Row[
   }
   if (hiddenCount > 0 && state.filter === '') rows.push(hiddenRow(hiddenCount));
   return rows;
+}
+
+/** Whether it holds what PyTorch's profiler says of its own recording, of no process that did any work:
+ *  a filter shows it, and a search that leads to it. */
+function isOfRecording(info: TracksInfo, {process, kind}: TrackInfo): boolean {
+  const of = info.processes.find(({index}) => index === process);
+  return of?.name === '' && (kind === 'marks' ? /^(Traces)?$/ : /^(-1|Spans)$/).test(of.pid);
 }
 
 const isOnDevice = (t: TrackInfo): boolean => t.kind === 'stream' || t.kind === 'gaps';
