@@ -1,7 +1,7 @@
 """What a step is in a job whose steps nothing shows: `lacuna run --step NAME` (LACUNA_STEP).
 
 Ranges of that name are counted by the recorder, whoever opens them; torch's record_function opens one that it would not see. Calls
-of a Python function of that name become such ranges here: "function", "Class.method", or either behind "module:".
+of a Python function of that name become such ranges here: "function" of the job's own code, "Class.method", or either behind "module:".
 
 From Python 3.12 on Python tells of the function itself (sys.monitoring): until it is found, of every function once, then of it
 alone. Before, the function is looked for in the modules that are loaded, by a thread of ours that ends once it is found, and
@@ -17,6 +17,7 @@ import _lacuna
 NAME = os.environ.get("LACUNA_STEP", "")
 MODULE, _, FUNCTION = NAME.rpartition(":")
 MAIN = ("__main__", "__mp_main__")    # a script, and what a spawned child makes of it
+LIBRARY = (os.path.dirname(os.__file__) + os.sep, os.path.dirname(os.path.abspath(__file__)) + os.sep)
 LATER = 0x20 | 0x80 | 0x100 | 0x200   # code flags: a call only makes a generator or a coroutine
 LOOKS_MS = ((1000, 10), (2000, 50))   # that many looks so far apart, in ms; then:
 LATE_LOOK_MS = 500
@@ -28,9 +29,17 @@ def _is_name():
     return all(part.isidentifier() for part in FUNCTION.split(".")) and all(part.isidentifier() for part in MODULE.split(".") if MODULE)
 
 
+def _is_of_job(space):
+    """Whether a module is the job's own, and not a library's: those have a run, an update and a main as well."""
+    file = str(space.get("__file__") or "")
+    return bool(file) and not file.startswith(LIBRARY) and "site-packages" not in file and "dist-packages" not in file
+
+
 def _is_asked(name, space):
     """Whether a module of that name, with these globals, is the one that was named."""
-    if not MODULE or name == MODULE:
+    if not MODULE:
+        return name in MAIN or "." in FUNCTION or _is_of_job(space)
+    if name == MODULE:
         return True
     if name not in MAIN:
         return False

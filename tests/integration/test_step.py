@@ -133,6 +133,25 @@ class Step(unittest.TestCase):
                 self.record(python, "again")
                 self.assertIn(self.counted()[0], range(8, 13))  # 4 of 12 fail: newer Pythons tell of those with the next one
 
+    def test_a_function_whose_name_libraries_have_too(self):
+        """A plain name is one of the job's own code; those of libraries have their module."""
+        text = """
+            import asyncio, subprocess, sys, time
+            time.sleep(0.1)
+            def run(x):
+                time.sleep(0.002)
+            time.sleep(0.1)
+            for k in range(6):
+                run(k)
+            for k in range(3):
+                subprocess.run([sys.executable, "-S", "-c", "pass"])
+        """
+        for version, python in PYTHONS.items():
+            for name, count in (("run", 6), ("subprocess:run", 3), ("CompletedProcess.__init__", 3)):
+                with self.subTest(version=version, name=name):
+                    self.record(python, name, text=text)
+                    self.assertEqual(self.counted(), [count])
+
     def test_a_name_that_never_comes_is_told_in_one_sentence(self):
         for version, python in PYTHONS.items():
             ours = "try:\n    import _lacuna\nexcept ImportError:\n    pass\nelse:\n    _lacuna.push('x'); _lacuna.pop(); _lacuna.step()\n"
