@@ -54,8 +54,8 @@ static void api_push(const char *name, size_t length, int64_t batch, int32_t wor
         tell_worker(name, length, batch, worker);
     }
     lac_loader_wait_begins(self, name, length);
-    if (LAC_UNLIKELY(lac_capture.range_length > 0)) {
-        lac_capture_pushed(self, 0, lac_recorder_name(self, name, length));
+    if (LAC_UNLIKELY(lac_capture.looks_at_names)) {
+        lac_capture_push(self, 0, lac_recorder_name(self, name, length));
     }
     if (lac_recorder_opens(self, &self->depth[0], 2)) {
         const uint32_t id = lac_recorder_name(self, name, length);
@@ -112,8 +112,9 @@ static void api_step(void)
 
     LAC_DEBUG(HOOK, 3, "a step has ended");
     if (self != NULL) {
-        (void)__atomic_fetch_add(&lac_spool_header()->step_count, 1u, __ATOMIC_RELAXED);
-        __atomic_store_n(&lac_spool_header()->training_tid, self->tid, __ATOMIC_RELAXED);
+        if (lac_step_name_length == 0) { /* else it says which steps count */
+            lac_step_count(self);
+        }
         lac_recorder_leave(self);
     }
 }

@@ -31,6 +31,8 @@ void lac_capture_read(void)
         lac_capture.range_length = (uint32_t)length;
     }
     lac_capture.profiler_api = profiler != NULL && strcmp(profiler, "1") == 0;
+    lac_step_read();
+    lac_capture.looks_at_names = lac_capture.range_length > 0 || lac_step_name_length > 0;
 }
 
 enum lac_spool_stop lac_capture_first(void)
@@ -99,7 +101,7 @@ void lac_capture_pushed(struct lac_thread *self, uint16_t domain, uint32_t name)
 
 void lac_capture_popped(struct lac_thread *self, uint16_t domain)
 {
-    if (self->capture_domain == domain && --self->capture_level == 0) {
+    if (self->capture_level > 0 && self->capture_domain == domain && --self->capture_level == 0) {
         close_one();
     }
 }
@@ -126,8 +128,9 @@ void lac_capture_started(uint64_t id)
     close_one(); /* its end would not be known */
 }
 
-void lac_capture_ended(uint64_t id)
+void lac_capture_ended(struct lac_thread *self, uint64_t id)
 {
+    lac_step_ended(self, id);
     for (size_t i = 0; i < LAC_COUNT_OF(open_ids); i++) {
         uint64_t expected = id;
 

@@ -7,13 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CALLS_MAX = 2048, DOMAIN_COUNT = 2 };
 
 /* 16 of about 3 MB a context: CUPTI's own limit is 250, which a job near the end of its memory
  * does not have. They hold 1.6 million operations between two visits of CUPTI's thread. */
-static const size_t DEVICE_BUFFERS_MAX = 16;
+/* Device buffers of 3.2 MB that CUPTI may have of a context; its own limit is 250. */
+enum { DEVICE_BUFFERS_MAX = 16, DEVICE_BUFFERS_ASKED_MAX = 4096 };
 
 /* Calls worth recording: what starts GPU work, waits for it, moves or allocates memory, loads code.
  * Recording all of them would be too much: cudaGetDevice alone comes several times per operator. */
@@ -135,17 +137,31 @@ static int enable(const struct cupti_functions *functions, int kind)
     return result;
 }
 
+/* As LACUNA_DEVICE_BUFFERS says, where that makes sense. */
+static size_t device_buffers_max(void)
+{
+    const char *const text = getenv("LACUNA_DEVICE_BUFFERS");
+    char *end = NULL;
+    const unsigned long count = text != NULL ? strtoul(text, &end, 10) : 0;
+
+    return text != NULL && end != text && *end == '\0' && count >= 1 &&
+                   count <= DEVICE_BUFFERS_ASKED_MAX
+               ? (size_t)count
+               : DEVICE_BUFFERS_MAX;
+}
+
 /* Before a context is made: CUPTI keeps the memory that it took. */
 static void limit_memory(const struct cupti_functions *functions)
 {
-    size_t size_bytes = sizeof(DEVICE_BUFFERS_MAX);
-    size_t count = DEVICE_BUFFERS_MAX;
+    const size_t asked = device_buffers_max();
+    size_t size_bytes = sizeof(asked);
+    size_t count = asked;
     char text[32];
 
     if (functions->set_attribute != NULL &&
         functions->set_attribute(CUPTI_ATTRIBUTE_DEVICE_BUFFERS_MAX, &size_bytes, &count) ==
             CUPTI_OK) {
-        (void)snprintf(text, sizeof(text), "%zu", DEVICE_BUFFERS_MAX);
+        (void)snprintf(text, sizeof(text), "%zu", asked);
         lac_setting("gpu_recording_device_buffers_max", text);
     }
 }

@@ -257,6 +257,9 @@ static uint64_t start(struct lac_thread *self, const struct lac_domain *domain, 
     if (LAC_UNLIKELY(is_captured)) {
         lac_capture_started(id);
     }
+    if (LAC_UNLIKELY(lac_capture.looks_at_names)) {
+        lac_step_started(self, name, id);
+    }
     lac_recorder_leave(self);
     return id;
 }
@@ -299,8 +302,8 @@ static void domain_end(const struct lac_domain *domain, uint64_t id)
         lac_recorder_put(self, lac_clock_now(), 0, lac_domain_index(domain), 0, LAC_EVENT_END);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
     }
-    if (LAC_UNLIKELY(lac_capture.range_length > 0)) {
-        lac_capture_ended(id);
+    if (LAC_UNLIKELY(lac_capture.looks_at_names)) {
+        lac_capture_ended(self, id);
     }
     lac_recorder_leave(self);
 }

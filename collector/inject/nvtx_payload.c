@@ -685,6 +685,9 @@ static uint64_t start(const struct lac_domain *domain, const struct nvtx_data *d
     if (LAC_UNLIKELY(is_captured)) {
         lac_capture_started(id);
     }
+    if (LAC_UNLIKELY(lac_capture.looks_at_names)) {
+        lac_step_started(self, name, id);
+    }
     lac_recorder_leave(self);
     return id;
 }
@@ -703,8 +706,8 @@ static void end(const struct lac_domain *domain, uint64_t id, const struct nvtx_
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
         lac_payload_put(self, index, LAC_EVENT_END, data, count);
     }
-    if (LAC_UNLIKELY(lac_capture.range_length > 0)) {
-        lac_capture_ended(id);
+    if (LAC_UNLIKELY(lac_capture.looks_at_names)) {
+        lac_capture_ended(self, id);
     }
     lac_recorder_leave(self);
 }

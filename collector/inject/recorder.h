@@ -70,6 +70,8 @@ struct lac_thread {
     struct lac_depth depth[LAC_DOMAINS_MAX];
     uint32_t capture_level; /**< ranges of `capture_domain` open from the captured one on; 0 none */
     uint16_t capture_domain;
+    uint32_t step_level; /**< the same of ranges of `step_domain` from a step's on */
+    uint16_t step_domain;
     uint32_t wait_level; /**< ranges of the hook open from a loader.wait on; 0: it does not wait */
     uint64_t wait_began_ns;
     uint64_t retry_ticks;   /**< after a full disk: when to ask for room again */

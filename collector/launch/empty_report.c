@@ -415,7 +415,8 @@ static void say_steps_missing(const struct lac_run_options *options, uint64_t st
         (void)fprintf(
             stderr,
             "lacuna: no training step was seen, so --steps %llu:%llu recorded none; steps "
-            "are those of PyTorch's optimizers: try --delay and --duration\n",
+            "are those of PyTorch's optimizers: say with --step what a step is, or try --delay "
+            "and --duration\n",
             (unsigned long long)options->step_first, (unsigned long long)options->step_last);
     } else {
         (void)fprintf(stderr,
@@ -425,10 +426,26 @@ static void say_steps_missing(const struct lac_run_options *options, uint64_t st
     }
 }
 
+static void say_step_unseen(const struct lac_run_options *options)
+{
+    char name[LAC_EMPTY_REPORT_NAME_BYTES * 16];
+
+    (void)lac_terminal_string(options->step, name, sizeof(name));
+    (void)fprintf(
+        stderr,
+        "lacuna: no range named \"%s\" has ended, and no Python function of that name was "
+        "called, so no step was counted%s (see --step in lacuna run --help)\n",
+        name, options->step_first > 0 ? " and --steps recorded none" : "");
+}
+
 void lac_empty_report_say_asked(const struct lac_run_options *options, uint64_t steps,
                                 bool has_captured)
 {
-    say_steps_missing(options, steps);
+    if (options->step != NULL && steps == 0) {
+        say_step_unseen(options);
+    } else {
+        say_steps_missing(options, steps);
+    }
     if (options->range != NULL && !has_captured) {
         (void)fprintf(stderr,
                       "lacuna: no range named \"%s\" was opened, so --range recorded none\n",

@@ -39,12 +39,19 @@ static const char help[] =
     "  --install DIR             copies the recorder and this program into DIR, for containers\n"
     "  --spool DIR               folder that the job records to; it must exist on the job's host\n"
     "                            (default: a new folder in $TMPDIR or /tmp)\n"
+    "  --step NAME               what a training step is (lacuna run --help)\n"
     "  --on-demand               record only when asked: lacuna window DIR, on the job's host;\n"
     "                            Python's stacks too (LACUNA_PYTHON_STACKS=off: without)\n"
     "\n"
     "Afterwards: lacuna gather DIR\n";
 
-enum { VARIABLES = 5, VARIABLES_MAX = 8, PATH_BYTES = 4096, COPY_BYTES = 1 << 16 };
+enum {
+    VARIABLES = 5,
+    VARIABLES_MAX = 9,
+    PATH_BYTES = 4096,
+    STEP_BYTES = 256,
+    COPY_BYTES = 1 << 16
+};
 
 struct variable {
     const char *name;
@@ -56,6 +63,7 @@ struct command {
     const char *image;
     const char *folder; /* to install into */
     char **exec;
+    const char *step;
     bool on_demand;
     char spool[PATH_BYTES];
 };
@@ -64,7 +72,7 @@ static int variable_count = VARIABLES;
 
 /* Variables of the program that the job is started with reach it; those of an image do not. */
 static void fill(struct variable *variables, const struct lac_install *install, const char *spool,
-                 bool is_shell, bool is_inherited, bool on_demand)
+                 bool is_shell, bool is_inherited, const struct command *command)
 {
     const char *const tool = lac_install_cuda_tool(install);
     const char *const python = is_inherited && !is_shell ? getenv("PYTHONPATH") : NULL;
@@ -86,7 +94,13 @@ static void fill(struct variable *variables, const struct lac_install *install, 
         (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "%s", tool);
         variable_count++;
     }
-    if (on_demand) {
+    if (command->step != NULL) {
+        variables[variable_count].name = "LACUNA_STEP";
+        (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "%s",
+                       command->step);
+        variable_count++;
+    }
+    if (command->on_demand) {
         variables[variable_count].name = "LACUNA_ON_DEMAND";
         (void)snprintf(variables[variable_count].value, sizeof(variables[0].value), "1");
         variable_count++;
@@ -171,7 +185,7 @@ static void print_json(const char *text)
 }
 
 /* Nothing that the restricted Pod Security Standard forbids: no path of the node, no privilege. */
-static void print_k8s(const char *image)
+static void print_k8s(const char *image, const char *step)
 {
     (void)fputs("# for the pod's spec\n"
                 "initContainers:\n"
@@ -179,34 +193,40 @@ static void print_k8s(const char *image)
                 "  image: ",
                 stdout);
     print_json(image);
-    (void)fputs(
-        "\n"
-        "  command: [\"lacuna\", \"env\", \"--install\", \"/lacuna\"]\n"
-        "  env:\n"
-        "  - {name: TMPDIR, value: \"/lacuna\"}\n"
-        "  volumeMounts:\n"
-        "  - {name: lacuna, mountPath: \"/lacuna\"}\n"
-        "  securityContext:\n"
-        "    allowPrivilegeEscalation: false\n"
-        "    readOnlyRootFilesystem: true\n"
-        "    runAsNonRoot: true\n"
-        "    runAsUser: 65534\n"
-        "    capabilities: {drop: [\"ALL\"]}\n"
-        "    seccompProfile: {type: RuntimeDefault}\n"
-        "containers:\n"
-        "# for the container that trains: in front of its command\n"
-        "- command: [\"/lacuna/lacuna-node\", \"run\", \"-o\", \"/lacuna-out/%h\", \"--\"]\n"
-        "  env:\n"
-        "  - {name: LACUNA_SPOOL_DIR, value: \"/lacuna-out\"}\n"
-        "  volumeMounts:\n"
-        "  - {name: lacuna, mountPath: \"/lacuna\", readOnly: true}\n"
-        "  - {name: lacuna-out, mountPath: \"/lacuna-out\"}\n"
-        "volumes:\n"
-        "- {name: lacuna, emptyDir: {}}\n"
-        "# goes with the pod: send the recording with run --server, or put a volume that "
-        "stays here\n"
-        "- {name: lacuna-out, emptyDir: {}}\n",
-        stdout);
+    (void)fputs("\n"
+                "  command: [\"lacuna\", \"env\", \"--install\", \"/lacuna\"]\n"
+                "  env:\n"
+                "  - {name: TMPDIR, value: \"/lacuna\"}\n"
+                "  volumeMounts:\n"
+                "  - {name: lacuna, mountPath: \"/lacuna\"}\n"
+                "  securityContext:\n"
+                "    allowPrivilegeEscalation: false\n"
+                "    readOnlyRootFilesystem: true\n"
+                "    runAsNonRoot: true\n"
+                "    runAsUser: 65534\n"
+                "    capabilities: {drop: [\"ALL\"]}\n"
+                "    seccompProfile: {type: RuntimeDefault}\n"
+                "containers:\n"
+                "# for the container that trains: in front of its command\n"
+                "- command: [\"/lacuna/lacuna-node\", \"run\", \"-o\", \"/lacuna-out/%h\", ",
+                stdout);
+    if (step != NULL) {
+        (void)fputs("\"--step\", ", stdout);
+        print_json(step);
+        (void)fputs(", ", stdout);
+    }
+    (void)fputs("\"--\"]\n"
+                "  env:\n"
+                "  - {name: LACUNA_SPOOL_DIR, value: \"/lacuna-out\"}\n"
+                "  volumeMounts:\n"
+                "  - {name: lacuna, mountPath: \"/lacuna\", readOnly: true}\n"
+                "  - {name: lacuna-out, mountPath: \"/lacuna-out\"}\n"
+                "volumes:\n"
+                "- {name: lacuna, emptyDir: {}}\n"
+                "# goes with the pod: send the recording with run --server, or put a volume that "
+                "stays here\n"
+                "- {name: lacuna-out, emptyDir: {}}\n",
+                stdout);
 }
 
 /* srun passes all of its environment last, so what is set there wins over --export. */
@@ -400,6 +420,9 @@ static int parse(int argc, char **argv, struct command *ret)
         }
         if (strcmp(argv[i], "--spool") == 0 && value[0] == '/') {
             (void)snprintf(ret->spool, sizeof(ret->spool), "%s", argv[++i]);
+        } else if (strcmp(argv[i], "--step") == 0 && value[0] != '\0' &&
+                   strlen(value) < STEP_BYTES) {
+            ret->step = argv[++i];
         } else if (strcmp(argv[i], "--image") == 0 && value[0] != '\0') {
             ret->image = argv[++i];
         } else if (strcmp(argv[i], "--install") == 0 && value[0] != '\0') {
@@ -434,6 +457,9 @@ static int become(const struct lac_install *install, const struct command *comma
         (void)setenv("LACUNA_ON_DEMAND", "1", 1);
         (void)setenv("LACUNA_PYTHON_STACKS", "auto", 0);
     }
+    if (command->step != NULL) {
+        (void)setenv("LACUNA_STEP", command->step, 1);
+    }
     return lac_job_become(command->exec);
 }
 
@@ -451,7 +477,7 @@ int lac_env_command(int argc, char **argv)
         return status;
     }
     if (command.form != NULL && strcmp(command.form, "--k8s") == 0) {
-        print_k8s(command.image != NULL ? command.image : "lacuna");
+        print_k8s(command.image != NULL ? command.image : "lacuna", command.step);
         return 0;
     }
     if (!lac_install_find(&install)) {
@@ -474,7 +500,7 @@ int lac_env_command(int argc, char **argv)
         return become(&install, &command);
     }
     fill(variables, &install, command.spool, command.form == NULL,
-         command.form == NULL || strcmp(command.form, "--docker") != 0, command.on_demand);
+         command.form == NULL || strcmp(command.form, "--docker") != 0, &command);
     (void)snprintf(folder, sizeof(folder), "%s", install.library);
     *strrchr(folder, '/') = '\0';
     if (command.form == NULL) {

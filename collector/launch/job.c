@@ -5,6 +5,7 @@
 #include "collector/launch/rescue.h"
 #include "collector/launch/signals.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -63,6 +64,35 @@ int lac_job_become(char *const *argv)
     return problem == ENOENT ? 127 : 126;
 }
 
+/* Whoever reads what the job writes has to hear of it when the job closes it, and so has who writes what
+ * it reads, or waits for a lock: what we have beside it is closed. Ours are closed in programs that
+ * are executed, and what we came with is not. We need stderr, and no other file in the place of one. */
+static void leave_files_to_job(void)
+{
+    DIR *const folder = opendir("/proc/self/fd");
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    for (int stream = STDIN_FILENO; stream <= STDOUT_FILENO && nothing > STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) == 0) {
+            (void)dup2(nothing, stream);
+        }
+    }
+    for (const struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
+         entry = readdir(folder)) {
+        const int number = (int)strtol(entry->d_name, NULL, 10);
+
+        if (number > STDERR_FILENO && fcntl(number, F_GETFD) == 0) {
+            (void)close(number);
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    if (nothing > STDERR_FILENO) {
+        (void)close(nothing);
+    }
+}
+
 bool lac_job_start(struct lac_job *job, char *const *argv)
 {
     const pid_t launcher = getpid();
@@ -81,6 +111,7 @@ bool lac_job_start(struct lac_job *job, char *const *argv)
         LAC_DEBUG(LAUNCH, 1, "%s runs as %d", argv[0], (int)job->pid);
         (void)setpgid(job->pid, job->pid); /* whichever of us two is first */
         lac_rescue_begin(job->pid);
+        leave_files_to_job();
     }
     return job->pid > 0;
 }

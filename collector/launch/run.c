@@ -568,6 +568,9 @@ static void note_nothing(struct recording *recording)
         lac_empty_report_reason(&empty_report, recording->job->exit_status, reason, sizeof(reason));
         lac_sampler_note(recording->sampler, "nothing_recorded", reason);
     }
+    if (recording->options->step != NULL && lac_drain_counts(recording->drain).steps == 0) {
+        lac_sampler_note(recording->sampler, "step_unseen", recording->options->step);
+    }
 }
 
 static void begin_recording(struct recording *recording)
@@ -593,7 +596,7 @@ static void conclude(struct recording *recording)
                       options->output);
     }
     lac_drain_say_missing(recording->drain, "lacuna", "the size limit");
-    if (counts.processes > 0) {
+    if (counts.processes > 0 || options->step != NULL) {
         lac_empty_report_say_asked(options, counts.steps, lac_drain_has_captured(recording->drain));
     }
     if (options->quiet) {
@@ -753,6 +756,9 @@ static void set_captures(const struct lac_run_options *options)
     }
     if (options->range != NULL) {
         (void)setenv("LACUNA_RANGE", options->range, 1);
+    }
+    if (options->step != NULL) {
+        (void)setenv("LACUNA_STEP", options->step, 1);
     }
     if (options->profiler_api) {
         (void)setenv("LACUNA_PROFILER_API", "1", 1);

@@ -12,6 +12,7 @@
 
 enum { RANGE_BYTES = 256 };
 
+/* In two parts: C knows no longer strings than 4095 bytes. */
 static const char help[] =
     "usage: lacuna run [OPTION]... -- CMD [ARG]...\n"
     "\n"
@@ -27,7 +28,12 @@ static const char help[] =
     "                  runs unrecorded, and one line says why)\n"
     "  --delay S       start recording after S seconds\n"
     "  --duration S    record for S seconds\n"
-    "  --steps A:B     record training steps A to B, counted from 1 (of optimizers or frameworks)\n"
+    "  --steps A:B     record training steps A to B, counted from 1 (of optimizers, frameworks or\n"
+    "                  --step)\n"
+    "  --step NAME     what a training step is, in a job whose steps are not seen: every call of\n"
+    "                  the Python function NAME (function of the job's own code, Class.method,\n"
+    "                  module:function or module:Class.method), or every range of this name (NVTX,\n"
+    "                  record_function, lacuna.annotate); nothing else counts then (or LACUNA_STEP)\n"
     "  --all           record everything\n"
     "  --range NAME    record only inside of NVTX ranges of this name\n"
     "  --profiler-api  record only from cudaProfilerStart to cudaProfilerStop\n"
@@ -50,7 +56,9 @@ static const char help[] =
     "  --server URL    send the recording there while the job runs (or LACUNA_SERVER)\n"
     "  --token-file F  file with the server's token (or LACUNA_TOKEN_FILE, LACUNA_TOKEN)\n"
     "  --project P     project on the server (or LACUNA_PROJECT)\n"
-    "\n"
+    "\n";
+
+static const char help_on_plans[] =
     "With --range or --profiler-api (with both: inside of either) every such range is recorded,\n"
     "as far as --delay, --duration and --steps allow. Loader workers record meanwhile.\n"
     "\n"
@@ -165,6 +173,10 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
         options->range = value;
         return value[0] != '\0' && strlen(value) < RANGE_BYTES;
     }
+    if (strcmp(name, "--step") == 0) {
+        options->step = value;
+        return value[0] != '\0' && strlen(value) < RANGE_BYTES;
+    }
     if (strcmp(name, "--limit") == 0) {
         return parse_limit(value, &options->limit_bytes);
     }
@@ -204,6 +216,20 @@ static void settle_stacks(struct lac_run_options *options)
     }
 }
 
+static void settle_step(struct lac_run_options *options)
+{
+    const char *const variable = getenv("LACUNA_STEP");
+
+    if (options->step != NULL || variable == NULL || variable[0] == '\0') {
+        return;
+    }
+    if (strlen(variable) < RANGE_BYTES) {
+        options->step = variable;
+    } else {
+        (void)fprintf(stderr, "lacuna: LACUNA_STEP is longer than %d bytes\n", RANGE_BYTES - 1);
+    }
+}
+
 /* What goes with what. @return false: something does not, which was said */
 static bool settle(struct lac_run_options *options)
 {
@@ -235,6 +261,7 @@ static bool settle(struct lac_run_options *options)
         options->all = true; /* of what is inside */
     }
     settle_stacks(options);
+    settle_step(options);
     if (options->on_demand && (options->all || options->cost || options->delay_ms > 0 ||
                                options->duration_ms > 0 || options->step_first > 0)) {
         (void)usage("--on-demand does not go with another plan", "");
@@ -259,6 +286,7 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
 
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             (void)fputs(help, stdout);
+            (void)fputs(help_on_plans, stdout);
             return 0;
         }
         if (strcmp(argv[i], "--") == 0) {

@@ -21,6 +21,7 @@ struct lac_run_options {
     char metric
         [LAC_METRIC_BYTES]; /**< regular expressions, '\n' between them: LACUNA_METRIC of the job */
     const char *python_stacks; /**< "auto", "on", "off" or "all": LACUNA_PYTHON_STACKS of the job */
+    const char *step;          /**< function or range that is a step: LACUNA_STEP; NULL: no wish */
     bool on_demand;            /**< record only when `lacuna window` asks for it */
     uint64_t duration_ms;      /**< record that long, then no more; 0: no limit */
     uint64_t delay_ms;         /**< begin that long after the start */

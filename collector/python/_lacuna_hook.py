@@ -22,6 +22,8 @@ except Exception:
     _trial = None
     setting("hook.missing=try")
 
+_named = __import__("_lacuna_step") if os.environ.get("LACUNA_STEP") else None
+
 _stepping = None       # the optimizer whose steps count
 _stepping_kinds = []   # (class, its own step)
 _settings_seen = False
@@ -36,6 +38,16 @@ def patch(name, module):
             setting(f"hook.missing={name}.{function.__name__}")
     if _trial is not None:
         _trial.patch(name, module)
+    if _named is not None:
+        _safely(_patch_named, name, module)
+
+
+def _patch_named(name, module):
+    """What --step names: record_function, and a function as soon as its module is there."""
+    if name == "torch.autograd.profiler":
+        _named.record_function(module)
+    if name == _named.MODULE and _named.is_searching():
+        _named.look()
 
 
 _failed = set()

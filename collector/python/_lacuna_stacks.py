@@ -96,7 +96,7 @@ def _tool():
     if monitoring is not None:
         for number in range(6):
             name = monitoring.get_tool(number)
-            if name:
+            if name and name != "lacuna":
                 return f"sys.monitoring: {name}"
     return ""
 

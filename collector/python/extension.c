@@ -261,6 +261,21 @@ static py_object *py_wait_asked(py_object *self, py_object *arguments)
     return PyLong_FromLong((long)(now & INT_MAX));
 }
 
+/* rest(ms): sleep, in a thread of ours */
+static py_object *py_rest(py_object *self, py_object *ms_object)
+{
+    const long ms = PyLong_AsLong(ms_object);
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    void *const thread = PyEval_SaveThread();
+
+    (void)self;
+    lac_py_leave();
+    (void)nanosleep(&time, NULL);
+    lac_py_enter();
+    PyEval_RestoreThread(thread);
+    return py_none();
+}
+
 /* metric(name, value): a result of the job */
 static py_object *py_metric(py_object *self, py_object *arguments)
 {
@@ -371,6 +386,7 @@ static struct py_method methods[] = {
     {"end", lac_py_end, PY_METHOD_NOARGS, "for atexit: our threads stop"},
     {"wait_asked", py_wait_asked, PY_METHOD_VARARGS,
      "sleep until a launcher asks for stacks: seen, ms"},
+    {"rest", py_rest, PY_METHOD_ONE, "sleep, in a thread of ours: ms"},
     {"stack_begin", lac_py_stack_begin, PY_METHOD_VARARGS,
      "before the first look at stacks: threads, sys._current_frames, gc's functions"},
     {"stack_run", lac_py_stack_run, PY_METHOD_VARARGS,

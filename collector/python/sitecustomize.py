@@ -134,6 +134,10 @@ def _start():
         import _lacuna
         if _lacuna.load():
             sys.meta_path.insert(0, _Finder())
+            if os.environ.get("LACUNA_STEP"):
+                import _lacuna_step
+                _Finder.PATCHED |= {_lacuna_step.MODULE} - {""}
+                _lacuna_step.begin()
             if os.environ.get("LACUNA_METRIC"):
                 import _lacuna_metric
                 _lacuna_metric.begin()

@@ -20,17 +20,19 @@ SOME_MB = 200
 class Ran:
     """One run of job.py: what it said, and what was recorded of it."""
 
-    def __init__(self, bench, mode, options=("--all",), env=None, is_recorded=True):
+    def __init__(self, bench, mode, options=("--all",), env=None, is_recorded=True, cores=None):
         folder = os.path.join(bench.scratch, f"point-{mode}-{time.monotonic_ns()}")
         command = [bench.args.python, os.path.join(HERE, "job.py"), mode, *(["--stand-in", STAND_IN] if bench.args.rehearse else [])]
         given = {**bench.environment_of_c, **({"LACUNA_CUPTI": STAND_IN} if bench.args.rehearse else {}), **(env or {})}
         began = time.monotonic()
-        printed = bench.run(f"point {mode}", [NODE, "run", "--quiet", *options, "-o", folder, "--", *command] if is_recorded else command, env=given, seconds=60)
+        bound = ["taskset", "-c", ",".join(map(str, cores))] if cores else []
+        printed = bench.run(f"point {mode}", [*bound, *([NODE, "run", "--quiet", *options, "-o", folder, "--", *command] if is_recorded else command)], env=given, seconds=60)
         self.wall_s = time.monotonic() - began
         lines = [line for line in (printed or bench.logs[-1][1]).splitlines() if line.startswith("{")]
         self.told = bench.logs[-1][1]
         self.said = [json.loads(line) for line in lines]
         self.spools = spools.read(folder) if is_recorded and os.path.isdir(folder) else []
+        self.host = spools.host_facts(folder) if is_recorded else {}
         self.kernels = [kernel for spool in self.spools for kernel in spool.kernels]
         self.dropped = sum(spool.dropped for spool in self.spools)
         self.settings = {key: value for spool in self.spools for key, value in spool.settings.items()}
@@ -136,15 +138,26 @@ def other_profilers(bench):
 
 
 def device_memory(bench):
-    """5: device memory taken for recording, by what the driver says in the job: without us, and with CUPTI's pool limited as we do."""
+    """5: device memory taken for recording, by what the driver says in the job: without us, with CUPTI's pool limited as we do, and with CUPTI's own limit."""
+    limits = {"16": {}, "250": {"LACUNA_DEVICE_BUFFERS": "250"}}
+    if bench.args.rehearse:
+        for limit, env in limits.items():
+            told = Ran(bench, "one", env=env).settings.get("gpu_recording_device_buffers_max")
+            bench.check(f"the pool is limited to {limit}", told == limit, str(told))
+        return
     if needs_torch(bench):
         return
-    without, recorded = Ran(bench, "graphs", is_recorded=False), Ran(bench, "graphs")
-    took = [(ran.get("memory_bytes") or [0, 0])[1] for ran in (without, recorded)]
-    megabytes = (took[1] - took[0]) / 1e6
-    bench.note("point_5", {"without_bytes": took[0], "recorded_bytes": took[1], "ours_mb": round(megabytes, 1), "limit": recorded.settings.get("gpu_recording_device_buffers_max")})
-    bench.say(f"device memory: {megabytes:.0f} MB more with recording, after 2,200 replays of 200 kernels")
-    bench.check(f"recording takes less than {SOME_MB} MB of device memory", megabytes < SOME_MB, f"{megabytes:.0f} MB")
+    without = (Ran(bench, "graphs", is_recorded=False).get("memory_bytes") or [0, 0])[1]
+    for limit, env in limits.items():
+        ran = Ran(bench, "graphs", env=env)
+        took = (ran.get("memory_bytes") or [0, 0])[1]
+        megabytes = (took - without) / 1e6
+        told = ran.settings.get("gpu_recording_device_buffers_max")
+        bench.note(f"point_5_limit_{limit}", {**ran.figures(), "without_bytes": without, "recorded_bytes": took, "ours_mb": round(megabytes, 1)})
+        bench.say(f"device memory, pool limit {limit}: {megabytes:.0f} MB more with recording, after 2,200 replays of 200 kernels; {ran.dropped} records lost")
+        bench.check(f"the pool is limited to {limit}", told == limit, str(told))
+        if limit == "16":
+            bench.check(f"recording takes less than {SOME_MB} MB of device memory", 0 < without and megabytes < SOME_MB, f"{megabytes:.0f} MB")
 
 
 def graph_switches(bench):
@@ -163,7 +176,7 @@ def graph_switches(bench):
 
 
 def several_processes(bench):
-    """7: two processes on one GPU; CUDA_VISIBLE_DEVICES by number, permuted where there are several, and by UUID."""
+    """7: two processes on one GPU; CUDA_VISIBLE_DEVICES by number, permuted where there are several, and by UUID; cores near the GPU and bound ones."""
     if needs_gpu(bench):
         return
     ran = Ran(bench, "two_processes")
@@ -180,6 +193,44 @@ def several_processes(bench):
         told = {value.split("|")[0] for value in devices.values()}
         bench.note(f"point_7_{visible[:12]}", {**ran.figures(), **devices})
         bench.check(f"CUDA_VISIBLE_DEVICES={visible[:12]}: kernels, and the device by its UUID", len(ran.kernels) >= 400 and bool(told.intersection(uuids)), f"{devices}, nvidia-smi {uuids}")
+    bindings(bench)
+
+
+def cores_of(text):
+    """The numbers of a list as the kernel writes it: "0-3,8"."""
+    ends = [part.split("-") for part in text.split(",") if part]
+    return {core for end in ends for core in range(int(end[0]), int(end[-1]) + 1)}
+
+
+def gpus_local_cores(bench):
+    """What the kernel says of each GPU's cores, by the addresses that nvidia-smi gives."""
+    printed = bench.run("addresses", ["nvidia-smi", "--query-gpu=pci.bus_id", "--format=csv,noheader"], seconds=30) or ""
+    found = set()
+    for line in printed.splitlines():
+        try:
+            with open(f"/sys/bus/pci/devices/{line.strip().lower()[-12:]}/local_cpulist") as file:
+                found.add(file.read().strip())
+        except OSError:  # a container without the host's /sys
+            pass
+    return found
+
+
+def bindings(bench):
+    """A part of 7: a job bound to some cores: what is recorded of it, and of the cores that are near the GPUs."""
+    allowed = sorted(os.sched_getaffinity(0))
+    near = set() if bench.args.rehearse else gpus_local_cores(bench)
+    cores = cores_of(next(iter(near))) if len(near) == 1 else set()
+    chosen = {"all": allowed, "one": allowed[:1], "near": sorted(cores.intersection(allowed)), "far": sorted(set(allowed) - cores) if cores else []}
+    for name, bound in chosen.items():
+        if not bound:
+            bench.missing(f"a job bound to cores {name} the GPU", "the kernel does not tell them apart here")
+            continue
+        ran = Ran(bench, "one", cores=bound)
+        bench.note(f"point_7_bound_{name}", {**ran.figures(), **{key: ran.host.get(key) for key in ("cores_allowed", "memory_nodes_allowed", "gpu_local_cores", "numa_nodes")}})
+        bench.check(f"bound to cores, {name}: the recording says which", cores_of(ran.host.get("cores_allowed", "")) == set(bound), f"{ran.host.get('cores_allowed')}, bound to {bound}")
+        bench.check(f"bound to cores, {name}: kernels", len(ran.kernels) >= 400, f"{len(ran.kernels)} kernels")
+        if len(near) == 1:
+            bench.check(f"bound to cores, {name}: the recording says which are near the GPU", ran.host.get("gpu_local_cores") in near, f"{ran.host.get('gpu_local_cores')}, the kernel {near}")
 
 
 def forked_children(bench):
@@ -217,8 +268,8 @@ def raw_dumps(bench):
 
 
 # what each may take at most: together less than five minutes
-POINTS = ((exit_in_flight, 60), (four_states, 110), (profiler_cycles, 30), (other_profilers, 45), (device_memory, 45), (graph_switches, 40),
-          (several_processes, 45), (forked_children, 30), (libraries, 60), (raw_dumps, 30))
+POINTS = ((exit_in_flight, 60), (four_states, 110), (profiler_cycles, 30), (other_profilers, 45), (device_memory, 60), (graph_switches, 40),
+          (several_processes, 70), (forked_children, 30), (libraries, 60), (raw_dumps, 30))
 
 
 def as_part(number, point):

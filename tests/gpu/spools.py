@@ -78,6 +78,14 @@ def read(folder):
     return [Spool(path) for path in sorted(glob.glob(os.path.join(folder, "*.spool"))) if not os.path.basename(path).startswith("node-")]
 
 
+def host_facts(folder):
+    """What the launcher noted of the host: {"cores_allowed": "0-15", ...}."""
+    facts = {}
+    for path in glob.glob(os.path.join(folder, "node-*.spool")):
+        facts.update(name[len("host."):].split("=", 1) for name in Spool(path).names.values() if name.startswith("host.") and "=" in name)
+    return facts
+
+
 def dumped_kernels(folder):
     """(start, end) of every kernel in the dumps of a folder, as CUPTI wrote them."""
     spans = []

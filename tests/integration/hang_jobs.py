@@ -22,7 +22,9 @@ PACE_S = float(os.environ.get("HANG_PACE", "0.02"))
 LONG_S = float(os.environ.get("HANG_LONG", "6"))  # of what only looks like a hang
 NODES = int(os.environ.get("HANG_NODES", "300000"))  # of the heap that is collected
 MANY = int(os.environ.get("HANG_RANKS", "2"))
-RANKS = dict.fromkeys(("diverged", "dead", "stopped", "uneven", "swallowed", "compile", "evaluation", "checkpoint", "streamed"), MANY) | {"nccl": 2}
+RANKS = dict.fromkeys(("diverged", "dead", "stopped", "uneven", "swallowed", "compile", "evaluation", "checkpoint", "streamed", "worker", "killed",
+                       "exited"), MANY) | {"nccl": 2}
+WORKERS = int(os.environ.get("HANG_WORKERS", "2"))  # of each rank's loader
 CULPRIT = int(os.environ.get("HANG_CULPRIT", "1"))
 
 
@@ -77,20 +79,26 @@ def mark(folder):
 
 
 class Items:
-    """A data set whose 40th item does what the case says."""
+    """A data set of which one item does what the case says; on one rank, where there are several."""
 
-    def __init__(self, case, folder):
-        self.case, self.folder = case, folder
+    def __init__(self, case, folder, has_fault=True):
+        self.case, self.folder, self.has_fault = case, folder, has_fault
 
     def __len__(self):
         return 10_000
 
     def __getitem__(self, index):
         import torch
-        if index == 2 * STEPS:
+        if index == 2 * STEPS and self.has_fault:
             mark(self.folder)
             if self.case == "read":
                 open(os.path.join(self.folder, "fifo"), "rb").read()  # HANGS read
+            elif self.case == "worker":
+                open(os.path.join(self.folder, "fifo"), "rb").read()  # HANGS worker
+            elif self.case == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif self.case == "exited":
+                os._exit(STEPS % 2)  # also with 0, which PyTorch takes for no failure
             elif self.case == "decode":
                 sum(iter(lambda: 1, 0))  # HANGS decode
         time.sleep(PACE_S / 8)
@@ -235,7 +243,8 @@ class Job:
 
     def _load(self, workers):
         from torch.utils.data import DataLoader
-        for x in DataLoader(Items(self.case, self.folder), batch_size=2, num_workers=workers):
+        items = Items(self.case, self.folder, self.count == 1 or self.rank == CULPRIT)
+        for x in DataLoader(items, batch_size=2, num_workers=workers):
             self.train(x)
 
     def run_read(self):
@@ -244,6 +253,19 @@ class Job:
 
     def run_decode(self):
         self._load(1)
+
+    def run_worker(self):
+        if self.rank == CULPRIT:
+            os.mkfifo(os.path.join(self.folder, "fifo"))
+        self._load(WORKERS)
+
+    # ---- what PyTorch ends itself
+
+    def run_killed(self):
+        self._load(WORKERS)
+
+    def run_exited(self):
+        self._load(WORKERS)
 
     def record_flight(self):
         """As PyTorch's flight recorder: a dump into a file for what comes through a pipe, which it looks into now and then."""

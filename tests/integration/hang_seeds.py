@@ -41,6 +41,7 @@ HANGS = {
     "stopped": Hang("SIGSTOP of a rank", ("is stopped",), "waits in all_reduce"),
     "shm": Hang("/dev/shm is full", ("/dev/shm is full",)),
     "read": Hang("a worker's read that never returns", ("waits for a batch", "while it makes a batch")),
+    "worker": Hang("a worker of one rank that reads for ever", ("waits for a batch of its workers", "while it makes a batch"), "waits in backward"),
     "decode": Hang("a worker's decoding that never ends", ("computes while it makes a batch",)),
     "uneven": Hang("a rank with less data", ("waits in barrier",), "waits in backward"),
     "swallowed": Hang("an exception that one rank swallows", ("waits in barrier",), "waits in backward"),
@@ -54,7 +55,11 @@ CALM = {
     "checkpoint": Calm("a slow checkpoint on one rank", 8, 45),
     "evaluation": Calm("one rank evaluates", 8, 45),
 }
-WITH_RANKS = ("diverged", "dead", "stopped", "uneven", "swallowed", "compile", "checkpoint", "evaluation")
+# What PyTorch ends itself, with an error: its loader hears of a worker that has died (SIGCHLD, and a look every 5 s), and the other ranks of the
+# connections that close. Where a loader does not hear of it the job hangs as with a worker that reads for ever.
+ENDS = {"killed": "a worker killed with SIGKILL", "exited": "a worker that leaves by os._exit, with 0 or 1"}
+ENDS_WITHIN_S = 60  # on a machine that is busy
+WITH_RANKS = (*ENDS, "worker", "diverged", "dead", "stopped", "uneven", "swallowed", "compile", "checkpoint", "evaluation")
 Run = collections.namedtuple("Run", "case seed seconds quiet_s length_s load fault")
 
 
@@ -121,9 +126,10 @@ def draw(case, seed):
     ranks = chosen.choice((2, 2, 2, 3, 4)) if case in WITH_RANKS else 1
     culprit = chosen.randrange(ranks)
     is_forked = ranks > 2 or chosen.random() < 0.7  # each rank that is started imports torch, which is most of what a run costs
+    workers = 1 + seed % 3
     calm = CALM.get(case)
     length_s = calm.shortest_s * (calm.longest_s / calm.shortest_s) ** chosen.random() if calm is not None else 0
-    return ranks, culprit, length_s, {"HANG_PACE": f"{pace:.3f}", "HANG_STEPS": str(steps), "HANG_RANKS": str(max(ranks, 2)), "HANG_CULPRIT": str(culprit),
+    return ranks, culprit, length_s, {"HANG_PACE": f"{pace:.3f}", "HANG_STEPS": str(steps), "HANG_RANKS": str(max(ranks, 2)), "HANG_CULPRIT": str(culprit), "HANG_WORKERS": str(workers),
                                       "HANG_FORK": str(int(is_forked)), "HANG_LONG": f"{length_s:.1f}", "HANG_NODES": str(chosen.randrange(100_000, 1_000_000))}
 
 
@@ -134,6 +140,7 @@ def run_seed(case, seed):
     load = os.getloadavg()[0]
     try:
         status, said, seen = run_job(case, folder, until=TOLD, prefix=SHM if case == "shm" else (), **variables)
+        ended = time.monotonic()
         at = os.path.join(folder, "at")
         began = float(open(at).read()) if os.path.exists(at) else None
     finally:
@@ -144,13 +151,17 @@ def run_seed(case, seed):
     seconds = round(seen - began, 2) if seen is not None and began is not None else None
     if case in HANGS:
         fault = fault_of(case, said, ranks, culprit) or ("" if seconds is not None and seconds > 0 else "told before it hung: " + said)
+    elif case in ENDS:
+        seconds = round(ended - began, 2) if began is not None else None
+        is_good = told is None and status != 0 and seconds is not None and seconds < ENDS_WITHIN_S
+        fault = "" if is_good else f"not ended by PyTorch, or told: status {status}, {seconds} s: {said}"
     else:
         fault = "a false alarm: " + told.group(0) if told else "" if status == 0 and began is not None else f"status {status}: {said}"
     return Run(case, seed, seconds, quiet_s, round(length_s, 1), round(load, 1), " ".join(fault.split()))
 
 
 def cases_here():
-    return [case for case in (*HANGS, *CALM) if case != "shm" or subprocess.run([*SHM, "true"], stderr=subprocess.DEVNULL).returncode == 0]
+    return [case for case in (*HANGS, *ENDS, *CALM) if case != "shm" or subprocess.run([*SHM, "true"], stderr=subprocess.DEVNULL).returncode == 0]
 
 
 def run_seeds(wanted, jobs, note=lambda run: None):
@@ -182,6 +193,12 @@ def table(runs):
     if every:
         count = sum(run.case in HANGS for run in runs)
         lines.append(f"| all | {len(every)} of {count} | {share(every, 50):.1f} s | {share(every, 90):.1f} s | {every[-1]:.1f} s |")
+    lines += ["", "| PyTorch ends it | without an alarm | p50 | p90 |", "|---|---|---|---|"]
+    for case, text in ENDS.items():
+        mine = [run for run in runs if run.case == case]
+        taken = sorted(run.seconds for run in mine if not run.fault)
+        if taken:
+            lines.append(f"| {text} | {len(taken)} of {len(mine)} | {share(taken, 50):.1f} s | {share(taken, 90):.1f} s |")
     lines += ["", "| it does not | false alarms | nothing moves for |", "|---|---|---|"]
     for case, calm in CALM.items():
         mine = [run for run in runs if run.case == case]

@@ -68,6 +68,21 @@ class Hangs(unittest.TestCase):
     def test_a_stuck_read_in_a_worker(self):
         self.check_hang("read", 0, "waits for a batch of its workers", "while it makes a batch")
 
+    def test_of_three_ranks_the_one_whose_worker_is_stuck(self):
+        _, others = self.check_hang("worker", 1, "waits for a batch of its workers, of which process", "while it makes a batch", HANG_RANKS="3", HANG_FORK="1")
+        for rank in (0, 2):
+            self.assertIn(f"rank {rank} waits in backward", others)
+
+    def test_a_worker_that_dies_ends_the_job_by_itself(self):
+        """PyTorch says so, with the process; nothing hangs, and nothing is told."""
+        for case, words in (("killed", "is killed by signal: Killed"), ("exited", "exited unexpectedly")):
+            with self.subTest(case=case):
+                os.makedirs(os.path.join(self.folder, case))
+                status, said, _ = hang_seeds.run_job(case, os.path.join(self.folder, case), HANG_RANKS="2", HANG_STEPS="41")
+                self.assertRegex(said, r"RuntimeError: DataLoader worker \(pid(\(s\))? [0-9]+\) " + words)
+                self.assertNotIn("no progress", said)
+                self.assertEqual(status, 1, said)
+
     def test_two_locks(self):
         self.check_hang("lock", 0, "waits for a lock")
         said = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=120, check=True).stdout)

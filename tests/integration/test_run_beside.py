@@ -178,6 +178,23 @@ class Beside(unittest.TestCase):
         for name in set(alone["environment"]) - OURS:
             self.assertEqual(recorded["environment"][name], alone["environment"][name])
 
+    def test_who_reads_or_writes_hears_of_it_when_the_job_closes_a_stream(self):
+        """The launcher has the same streams and descriptors, and must not keep them open; stderr it needs itself."""
+        for close, before in (("0<&-", ""), ("1>&-", ""), ("9>&-", "exec 9>&1 >/dev/null; ")):
+            with self.subTest(close=close):
+                done = os.path.join(self.folder, "done" + close[0])
+                job = f"exec {close}; i=0; while [ ! -e {done} ] && [ $i -lt 1000 ]; do sleep 0.02; i=$((i+1)); done; test -e {done}"
+                process = self.start(["sh", "-c", before + 'exec "$@"', "sh", *self.under("sh", "-c", job)])
+                if close[0] == "0":
+                    with self.assertRaises(BrokenPipeError):
+                        while process.poll() is None:
+                            os.write(process.stdin.fileno(), b"x")
+                            time.sleep(0.02)
+                else:
+                    self.assertEqual(process.stdout.read(), "")
+                open(done, "w").close()
+                self.assertEqual(process.wait(SECONDS), 0)
+
     def test_tokens_stay_with_the_launcher(self):
         for extra, options in (({}, ()), ({"LACUNA_DISABLE": "1"}, ()), ({}, ("-o", "/proc/nowhere"))):
             environment = {**self.environment, "LACUNA_TOKEN": "secret", "LACUNA_PROGRAM": "/nowhere", **extra}

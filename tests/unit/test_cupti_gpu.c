@@ -397,6 +397,31 @@ START_TEST(cupti_may_take_little_of_the_devices_memory)
 }
 END_TEST
 
+static void job_that_gives_more_memory(void)
+{
+    size_t (*buffers_max)(void);
+
+    (void)setenv("LACUNA_DEVICE_BUFFERS", "250", 1);
+    lac_cupti_initialize();
+    *(void **)&buffers_max = lac_cupti_stand_in("stand_in_device_buffers_max");
+    ck_assert_uint_eq(buffers_max(), 250);
+}
+
+static void job_with_a_limit_that_is_none(void)
+{
+    (void)setenv("LACUNA_DEVICE_BUFFERS", "-1", 1);
+    job_limits_memory();
+}
+
+START_TEST(how_much_of_the_devices_memory_can_be_said)
+{
+    ck_assert_int_eq(lac_job_run(job_that_gives_more_memory), 0);
+    lac_cupti_import();
+    ck_assert(lac_cupti_says("\"gpu_recording_device_buffers_max\":250"));
+    ck_assert_int_eq(lac_job_run(job_with_a_limit_that_is_none), 0);
+}
+END_TEST
+
 static void job_whose_memory_cannot_be_limited(void)
 {
     (void)setenv("STAND_IN_REFUSE", "attributes", 1);
@@ -735,6 +760,7 @@ int main(void)
     tcase_add_test(tcase, a_job_that_is_let_go_has_nothing_of_ours_in_cupti);
     tcase_add_test(tcase, a_job_that_is_let_go_is_not_called_back_for);
     tcase_add_test(tcase, cupti_may_take_little_of_the_devices_memory);
+    tcase_add_test(tcase, how_much_of_the_devices_memory_can_be_said);
     tcase_add_test(tcase, a_cupti_that_refuses_the_limit_of_memory_is_recorded_with_all_the_same);
     tcase_add_test(tcase, correlation_ids_are_of_one_process);
     tcase_add_test(tcase, devices_are_told_apart_by_uuid);

@@ -163,7 +163,9 @@ struct lac_facts {
                                  steps on not of those that train beside the main host */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
-    uint8_t *other_work;               /**< by string id: enum lac_step_kind, 0xff not looked up */
+    uint32_t
+        named_step; /**< name of the ranges that the user said are the steps; string id, 0: none */
+    uint8_t *other_work; /**< by string id: enum lac_step_kind, 0xff not looked up */
     uint8_t *
         step_numbers; /**< by string id of arguments: whether they number a step; 0 not looked up */
     struct lac_stretch *stretches; /**< step_kinds.c; by start, disjoint */

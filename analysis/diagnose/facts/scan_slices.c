@@ -165,6 +165,13 @@ static enum lac_status scan_track(struct lac_facts *facts, uint32_t track)
     return LAC_OK;
 }
 
+/** The string of the ranges that `lacuna run --step` says are the steps, or 0. */
+static uint32_t named_step(const struct lac_facts *facts)
+{
+    const char *name = lac_setting_line(facts, "settings", "step_named");
+    return lac_strings_find(&facts->model->strings, name, strlen(name));
+}
+
 enum lac_status lac_scan_slices(struct lac_facts *facts)
 {
     const struct lac_model *model = facts->model;
@@ -184,6 +191,9 @@ enum lac_status lac_scan_slices(struct lac_facts *facts)
     memset(facts->host_class, NOT_LOOKED_UP, name_count);
     memset(facts->other_work, NOT_LOOKED_UP, name_count);
     memset(facts->kernel_row, 0xff, name_count * sizeof(*facts->kernel_row));
+    facts->named_step = named_step(facts);
+    facts->host_class[facts->named_step] =
+        facts->named_step != 0 ? LAC_HOST_STEP_LIKE : NOT_LOOKED_UP;
     for (uint32_t track = 0; track < model->recorded_track_count; track++) {
         if (model->tracks[track].kind == LAC_TRACK_COUNTER ||
             model->tracks[track].kind == LAC_TRACK_STACKS ||  /* what was sampled costs next to

@@ -1,5 +1,5 @@
 /*
- * Where the steps are. In this order: ranges named ProfilerStep, other ranges whose name says step or
+ * Where the steps are. In this order: ranges that the user named, ranges named ProfilerStep, other ranges whose name says step or
  * whose arguments number one, from one wait for data to the next, from one optimizer step to the
  * next; without any of these by the optimizer's kernels (step_optimizer.c), at last by what repeats
  * (step_period.c).
@@ -198,6 +198,12 @@ static bool covers_device(const struct lac_facts *facts, int64_t total_ns)
                ITERATION_COVERS_MIN * (double)analysis->devices[analysis->main_device].span_ns;
 }
 
+/** Where the user said what a step is, nothing else is one. */
+static bool may_be_step(const struct lac_facts *facts, const struct lac_mark *mark)
+{
+    return facts->named_step == 0 || facts->model->slices.name[mark->slice] == facts->named_step;
+}
+
 /** The kind of range that covers most of the trace, at least twice, or once and the device's work;
  *  count 0 when there is none. */
 static struct range_kind widest_kind(const struct lac_facts *facts, const struct lac_marks *marks)
@@ -207,6 +213,9 @@ static struct range_kind widest_kind(const struct lac_facts *facts, const struct
     uint32_t kind_count = 0;
     for (uint64_t i = 0; i < marks->count; i++) {
         const struct lac_mark *mark = &marks->at[i];
+        if (!may_be_step(facts, mark)) {
+            continue;
+        }
         uint64_t hash = kind_of_mark(facts, mark);
         uint32_t k = 0;
         while (k < kind_count && (kinds[k].hash != hash || kinds[k].track != mark->track)) {
@@ -239,7 +248,8 @@ static enum lac_status from_step_like(struct lac_facts *facts)
     uint32_t first = facts->analysis->step_count;
     for (uint64_t i = 0; i < marks->count && widest.count > 0; i++) {
         const struct lac_mark *mark = &marks->at[i];
-        if (mark->track != widest.track || kind_of_mark(facts, mark) != widest.hash) {
+        if (mark->track != widest.track || kind_of_mark(facts, mark) != widest.hash ||
+            !may_be_step(facts, mark)) {
             continue;
         }
         enum lac_status status = lac_steps_add(facts, mark->start_ns, mark->dur_ns,
@@ -365,12 +375,22 @@ enum lac_status lac_steps_detect(struct lac_facts *facts)
     if (facts->model->info.weight_unit != 0 || facts->model->info.has_no_time) {
         return LAC_OK; /* samples of a profiler: what repeats in them is no step */
     }
+    enum lac_status status;
+    if (facts->named_step != 0) {
+        status = from_step_like(facts);
+        if (status || analysis->step_count > 0) {
+            analysis->step_method = "nvtx";
+            analysis->step_confidence = 1.0;
+            return status;
+        }
+        facts->named_step = 0; /* there is but one, say */
+    }
     if (facts->step_marks.count > 0 && !is_loop_of_batches(facts)) {
         analysis->step_method = "profiler_step";
         analysis->step_confidence = 1.0;
         return from_marks(facts, &facts->step_marks);
     }
-    enum lac_status status = from_step_like(facts);
+    status = from_step_like(facts);
     if (status || analysis->step_count > 0) {
         analysis->step_method = "nvtx";
         analysis->step_confidence = 0.9;

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""`lacuna run --step NAME`: what a step is in a job whose steps nothing shows. What the job prints and its status stay as they are;
+the steps are counted in all processes, and the analysis takes these and no others."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+from test_python_versions import PYTHONS, is_whole
+from torch_python import TORCH_PYTHON, has_torch
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NODE = os.path.join(ROOT, "build/release/lacuna-node")
+LACUNA = os.path.join(ROOT, "build/release/lacuna")
+
+# Steps of 5 ms, in four disguises; a range that looks like a step, and is none, in each.
+TRAIN = """
+    import sys, time
+    import lacuna, helper
+    from helper import imported
+
+    class Base:
+        def turn(self, x):
+            with lacuna.annotate("train_step"):
+                time.sleep(0.002)
+            return x + 1
+
+    class Turner(Base):
+        '''Whose turns call their base's.'''
+        def turn(self, x):
+            time.sleep(0.003)
+            return super().turn(x)
+
+        @staticmethod
+        def still(x):
+            return x + 1
+
+        @classmethod
+        def all(cls, x):
+            return x + 1
+
+    def turn(x):
+        with lacuna.annotate("train_step"):
+            time.sleep(0.005)
+        return x + 1
+
+    def again(x):
+        '''Calls itself, and fails now and then.'''
+        if x % 3 == 2:
+            raise ValueError(x)
+        return again(x + 10) if x < 10 else x
+
+    def main():
+        time.sleep(0.1)
+        x = 0
+        for k in range(12):
+            x = turn(x) + Turner().turn(x) + Turner.still(x) + Turner.all(x) + helper.other(x) + imported(x) & 1023
+            try:
+                again(k)
+            except ValueError as error:
+                x += 1
+            with lacuna.annotate("a range"):
+                time.sleep(0.001)
+        print(x, turn.__name__, Turner.turn.__qualname__, type(Turner.__dict__["still"]).__name__, imported.__module__)
+"""
+HELPER = """
+    def imported(x):
+        return x
+    def other(x):
+        return x
+"""
+
+
+class Step(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="lacuna-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.out = os.path.join(self.folder, "out")
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("LACUNA_")}
+        self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        self.write("helper.py", HELPER)
+
+    def write(self, name, text):
+        with open(os.path.join(self.folder, name), "w") as file:
+            file.write(textwrap.dedent(text))
+
+    def record(self, python, step, *options, text=TRAIN + "\n    if __name__ == '__main__':\n        main()\n", status=0, **environment):
+        """The job alone and recorded: the same words. What the launcher said."""
+        self.write("train.py", text)
+        shutil.rmtree(self.out, ignore_errors=True)
+        named = ["--step", step] if step else []
+        done = [subprocess.run(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+                               env={**self.environment, **environment})
+                for command in ([python, "train.py"], [NODE, "run", *(options or ("--all",)), *named, "-o", self.out, "--", python, "train.py"])]
+        self.assertEqual([each.returncode for each in done], [status, status], done[1].stderr)
+        self.assertEqual(done[1].stdout, done[0].stdout, done[1].stderr)
+        return done[1].stderr
+
+    def counted(self):
+        """The steps of each process, as the launcher counts them to open its windows."""
+        shown = subprocess.run([NODE, "show", self.out], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        return sorted(count for count in map(int, re.findall(r"(\d+) steps;", shown)) if count)
+
+    def analysis(self):
+        return json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, text=True, timeout=60).stdout)
+
+    def test_a_function_by_every_name_in_every_python(self):
+        """`lacuna` is there for the job alone, too: its own copy."""
+        shutil.copyfile(os.path.join(ROOT, "collector/python/_lacuna_annotate.py"), os.path.join(self.folder, "lacuna.py"))
+        for version, python in PYTHONS.items():
+            names = ("turn", "Turner.turn", "helper:other", "a range")
+            more = ("train:turn", "__main__:Turner.turn", "Turner.still", "Turner.all", "helper:imported", "imported")
+            for name in names + more if is_whole(python) or python == sys.executable else names:
+                with self.subTest(version=version, name=name):
+                    said = self.record(python, name)
+                    self.assertEqual(self.counted(), [12], said)
+                    self.assertNotIn("no step was counted", said)
+                    if name in ("turn", "Turner.turn", "a range"):  # and not the ranges named train_step
+                        analysis = self.analysis()
+                        self.assertEqual(analysis["settings"]["step_named"], name)
+                        self.assertEqual((analysis["steps"]["method"], analysis["steps"]["count"]), ("nvtx", 12))
+                        self.assertEqual([key for key in analysis["settings"] if key.startswith("hook.missing")], [])
+
+    def test_a_function_that_calls_itself_and_fails(self):
+        shutil.copyfile(os.path.join(ROOT, "collector/python/_lacuna_annotate.py"), os.path.join(self.folder, "lacuna.py"))
+        for version, python in PYTHONS.items():
+            with self.subTest(version=version):
+                self.record(python, "again")
+                self.assertIn(self.counted()[0], range(8, 13))  # 4 of 12 fail: newer Pythons tell of those with the next one
+
+    def test_a_function_whose_name_libraries_have_too(self):
+        """A plain name is one of the job's own code; those of libraries have their module."""
+        text = """
+            import asyncio, subprocess, sys, time
+            time.sleep(0.1)
+            def run(x):
+                time.sleep(0.002)
+            time.sleep(0.1)
+            for k in range(6):
+                run(k)
+            for k in range(3):
+                subprocess.run([sys.executable, "-S", "-c", "pass"])
+        """
+        for version, python in PYTHONS.items():
+            for name, count in (("run", 6), ("subprocess:run", 3), ("CompletedProcess.__init__", 3)):
+                with self.subTest(version=version, name=name):
+                    self.record(python, name, text=text)
+                    self.assertEqual(self.counted(), [count])
+
+    def test_a_name_that_never_comes_is_told_in_one_sentence(self):
+        for version, python in PYTHONS.items():
+            ours = "try:\n    import _lacuna\nexcept ImportError:\n    pass\nelse:\n    _lacuna.push('x'); _lacuna.pop(); _lacuna.step()\n"
+            for text, name in (("print(1)", "turn"), ("print(1)", "not a \x1b name"), ("def turn():\n    yield 1\nprint(list(turn()))", "turn"), (ours, "turn")):
+                with self.subTest(version=version, name=name, text=text):
+                    said = self.record(python, name, text=text)
+                    self.assertEqual(len([line for line in said.splitlines() if "so no step was counted (see --step" in line]), 1, said)
+                    self.assertNotIn("\x1b", said)
+        said = self.record(sys.executable, "turn", "--steps", "2:3", text="import time\ntime.sleep(0.1)")
+        self.assertIn("so no step was counted and --steps recorded none", said)
+        self.assertNotIn("optimizers", said)
+        self.assertEqual(json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE).stdout)["settings"]["step_unseen"], "turn")
+
+    def test_steps_of_children_that_are_forked_and_spawned(self):
+        text = """
+            import multiprocessing, sys, time
+            def turn(x):
+                time.sleep(0.005)
+            def work(count):
+                time.sleep(0.1)
+                for k in range(count):
+                    turn(k)
+            if __name__ == "__main__":
+                for method in ("fork", "spawn", "forkserver"):
+                    context = multiprocessing.get_context(method)
+                    ranks = [context.Process(target=work, args=(count,)) for count in (4, 7)]
+                    for rank in ranks:
+                        rank.start()
+                    for rank in ranks:
+                        rank.join()
+                    print(method, [rank.exitcode for rank in ranks])
+        """
+        for version, python in PYTHONS.items():
+            with self.subTest(version=version):
+                self.record(python, "turn", text=text)
+                self.assertEqual(self.counted(), [4, 4, 4, 7, 7, 7])
+
+    def test_the_variable_and_steps_that_are_chosen(self):
+        text = """
+            import time
+            def turn(x):
+                time.sleep(0.02)
+            time.sleep(0.1)
+            for k in range(40):
+                turn(k)
+        """
+        self.record(sys.executable, None, "--steps", "5:9", text=text, LACUNA_STEP="turn")
+        shown = subprocess.run([NODE, "show", self.out], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        ranges = sum(int(line.split()[0]) for line in shown.splitlines() if line.strip().endswith(" ranges opened"))
+        self.assertIn(ranges, range(3, 15), shown)
+        printed = subprocess.run([NODE, "env", "--docker", "--step", "a:b"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment)
+        self.assertIn("-e LACUNA_STEP=a:b ", printed.stdout)
+        printed = subprocess.run([NODE, "env", "--k8s", "--step", "a:b"], stdout=subprocess.PIPE, text=True, env=self.environment)
+        self.assertIn('"--step", "a:b", "--"]', printed.stdout)
+        for name in ("", "x" * 256):
+            run = subprocess.run([NODE, "run", "--step", name, "--", "true"], stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(run.returncode, 2, run.stderr)
+
+    def test_record_function_and_functions_beside_optimizers(self):
+        if not has_torch():
+            self.skipTest("no Python with PyTorch")
+        text = """
+            import torch
+            from torch.autograd.profiler import record_function
+            model = torch.nn.Linear(4, 4)
+            first, second = torch.optim.SGD(model.parameters(), 0.1), torch.optim.SGD(model.parameters(), 0.1)
+            def turn():
+                for optimizer in (first, second):
+                    for half in range(2):
+                        model(torch.ones(2, 4)).sum().backward()
+                        optimizer.step()
+            import time
+            time.sleep(0.1)
+            for k in range(6):
+                with record_function("my part"):
+                    turn()
+            print("done")
+        """
+        for name, count in (("my part", 6), ("turn", 6), (None, 12)):
+            with self.subTest(name=name):
+                self.record(TORCH_PYTHON, name, text=text)
+                self.assertEqual(self.counted(), [count])
+
+
+if __name__ == "__main__":
+    unittest.main()
