@@ -33,8 +33,7 @@ static void put_id(struct chrome *chrome, const char *key, int64_t number, uint3
     if (number >= 0 && (strcmp(plain, recorded) == 0 || *recorded == '\0')) {
         lac_json_int(&chrome->row.json, key, number);
     } else {
-        lac_json_text(&chrome->row.json, key,
-                      lac_redact(chrome->row.source->redactor, recorded));
+        lac_json_text(&chrome->row.json, key, lac_redact(chrome->row.source->redactor, recorded));
     }
 }
 

@@ -114,7 +114,7 @@ struct flame_drawing {
     struct lac_buffer *out;
     const struct lac_report_source *source;
     const struct lac_flame *flame;
-    bool is_bytes; /**< what its values are */
+    bool is_bytes;    /**< what its values are */
     const char *root; /**< name of the root */
     double scale;     /**< px a ns */
     unsigned depth_shown;
@@ -218,12 +218,13 @@ bool lac_svg_frames(struct lac_svg *svg, const struct lac_report_source *source,
     svg->height = d.depth_shown * ROW_HEIGHT;
     int64_t per = flame->step_count > 0 ? flame->step_count : 1;
     char total[64];
-    (void)snprintf(
-        svg->caption, sizeof(svg->caption), "%s: %s%s%s.",
-        is_counted ? "What the profile counts" : captions[metric],
-        amount_of(&d, flame->nodes[0].value_ns / per, total, sizeof(total)),
-        flame->step_count > 0 ? " per step" : " in total",
-        !lac_flame_is_of_threads(metric) && source->analysis->device_count > 1 ? ", sum of all GPUs" : "");
+    (void)snprintf(svg->caption, sizeof(svg->caption), "%s: %s%s%s.",
+                   is_counted ? "What the profile counts" : captions[metric],
+                   amount_of(&d, flame->nodes[0].value_ns / per, total, sizeof(total)),
+                   flame->step_count > 0 ? " per step" : " in total",
+                   !lac_flame_is_of_threads(metric) && source->analysis->device_count > 1
+                       ? ", sum of all GPUs"
+                       : "");
     return true;
 }
 

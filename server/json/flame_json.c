@@ -20,7 +20,7 @@ enum { STORED_MIN_SLICES = 1 << 18 };
 /** A graph of hostile names is not kept. */
 #define STORED_BYTES_MAX ((size_t)16 << 20)
 
-const char *const lac_flame_metrics[] = {"gpu",     "waiting", "cpu", "profile",
+const char *const lac_flame_metrics[] = {"gpu",    "waiting", "cpu", "profile",
                                          "copies", "memory",  NULL};
 const char *const lac_flame_bys[] = {"op", "range", "kernel", "python", "module", NULL};
 const char *const lac_flame_orders[] = {"value", "time", NULL};

@@ -64,10 +64,8 @@ END_TEST
 
 START_TEST(allocations_of_an_area_alone_count)
 {
-    struct lac_flame_options options = {.metric = LAC_FLAME_MEMORY,
-                                        .by = LAC_FLAME_BY_PYTHON,
-                                        .t0_ns = 19000,
-                                        .t1_ns = 60000};
+    struct lac_flame_options options = {
+        .metric = LAC_FLAME_MEMORY, .by = LAC_FLAME_BY_PYTHON, .t0_ns = 19000, .t1_ns = 60000};
     ck_assert_str_eq(shown(allocations, &options), "backward 1000 1\n"
                                                    "forward>net.py(7): conv 1 3\n"
                                                    "net.py(7): conv>aten::empty 4106 2\n");

@@ -32,9 +32,8 @@ static const char *const measured[] = {
 bool lac_names_counter_is_measured(const char *name)
 {
     static const char gpu[] = "GPU ";
-    size_t digits = strncmp(name, gpu, sizeof(gpu) - 1) == 0
-                        ? strspn(name + sizeof(gpu) - 1, "0123456789")
-                        : 0;
+    size_t digits =
+        strncmp(name, gpu, sizeof(gpu) - 1) == 0 ? strspn(name + sizeof(gpu) - 1, "0123456789") : 0;
     if (digits > 0 && name[sizeof(gpu) - 1 + digits] == ':') {
         return true; /* of NVML, or of the hardware by another tool */
     }

@@ -72,9 +72,9 @@ static enum lac_status find_rows(struct plan *plan, struct lac_error *reterr)
     const struct lac_model *head = &plan->file->head;
     const enum lac_flame_metric metric = plan->options->metric;
     const enum lac_track_kind kind = lac_flame_is_of_streams(metric) ? LAC_TRACK_STREAM
-                                     : metric == LAC_FLAME_WAITING ? LAC_TRACK_GAPS
-                                     : plan->is_sampled            ? LAC_TRACK_STACKS
-                                                                   : LAC_TRACK_THREAD;
+                                     : metric == LAC_FLAME_WAITING   ? LAC_TRACK_GAPS
+                                     : plan->is_sampled              ? LAC_TRACK_STACKS
+                                                                     : LAC_TRACK_THREAD;
     const uint32_t track_count =
         metric == LAC_FLAME_WAITING ? head->track_count : head->recorded_track_count;
     const uint8_t *is_left_out = NULL;

@@ -459,9 +459,8 @@ enum lac_status lac_trace_flame(struct lac_trace_file *file,
         lac_trace_flame_part_done(&part);
         return status;
     }
-    status = options->metric == LAC_FLAME_MEMORY
-                 ? lac_trace_file_whole_model(file, &model, reterr)
-                 : lac_trace_file_model(file, &model, reterr);
+    status = options->metric == LAC_FLAME_MEMORY ? lac_trace_file_whole_model(file, &model, reterr)
+                                                 : lac_trace_file_model(file, &model, reterr);
     status = status == LAC_OK ? create(model, &asked, ret_flame, reterr) : status;
     lac_trace_file_release_model(file, model);
     return status;
