@@ -91,6 +91,12 @@ const steps = [
     await tab('GPU').click();
     await dock.getByText(/GPU 0: busy/).waitFor();
     await page.waitForFunction(() => new URL(location.href).searchParams.get('tab') === 'gpu');
+    const {work} = await page.evaluate(async ([t0, t1]) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/strip?t0=${t0}&t1=${t1}&points=1&device=0`)).json(), [area.t0_ns, area.t1_ns]);
+    const idle = dock.getByRole('listitem').filter({hasText: 'not computing'}).locator('span').last();
+    assert.equal((await idle.getAttribute('title')).replace(/\D/g, ''), String(device.span_ns - (work.compute?.total_ns ?? 0)));
+    await tab('Counters').click();
+    await dock.getByRole('columnheader', {name: 'mean'}).waitFor();
+    await eventually(async () => assert.ok((await rows().first().locator('td').nth(2).innerText()) !== ''));
     await tab('Idle by cause').click();
     await dock.getByText(/GPU 0: idle/).waitFor();
     assert.equal(Object.values(device.idle_by_cause_ns).reduce((a, b) => a + b, 0), device.idle_ns);
