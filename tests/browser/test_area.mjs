@@ -124,7 +124,7 @@ const steps = [
   ['the longest slice of a name is one press away', async () => {
     await tab('Slices').click();
     const area = await counted();
-    await rows().first().filter({hasText: area.names[0].short}).getByRole('button').click();
+    await rows().first().filter({hasText: area.names[0].short}).getByTitle('Go to the longest').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${area.names[0].longest_slice}`);
   }],
   ['a kernel says what launched it, the operator what it launched', async () => {
@@ -219,7 +219,7 @@ const steps = [
     const asked = page.waitForRequest((request) => /\/search\?q=e&/.test(request.url()) && /sort=dur/.test(request.url()));
     await page.getByPlaceholder(/search names/).fill('e'); // far more than are shown, or fetched
     await asked;
-    await eventually(async () => assert.equal(await line().first().getByRole('button').innerText(), ofAll.name));
+    await eventually(async () => assert.equal(await line().first().getByRole('link').innerText(), ofAll.name));
     await page.getByText(/hits, the first 200 shown/).waitFor();
     await page.getByPlaceholder(/search names/).fill('sgd');
     const {slice} = await longest('sgd');
@@ -231,7 +231,8 @@ const steps = [
     await page.reload();
     await line().first().waitFor();
     await answered();
-    await line().first().getByRole('button').click();
+    assert.match(await line().first().getByRole('link').getAttribute('href'), new RegExp(`sel=s:${slice}\\b`));
+    await line().first().getByRole('link').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${slice}`);
     await page.keyboard.press('Escape');
     await whole.getByRole('link', {name: 'Search hits'}).click();
@@ -389,8 +390,27 @@ const steps = [
     const table = await served('kernels', `?t0=${area.t0_ns}&t1=${area.t1_ns}`);
     assert.equal(table.all.cells[table.columns.findIndex((c) => c.id === 'count')], area.names.filter((n) => n.kind === 'kernel').reduce((sum, n) => sum + n.count, 0));
     await page.getByText(`${table.total} rows`, {exact: true}).waitFor();
-    await row().first().click();
+    const link = row().first().locator('.grid-link');
+    const address = new URL(await link.getAttribute('href'), page.url());
+    assert.deepEqual([address.searchParams.get('view'), address.searchParams.get('sel')], ['timeline', `s:${table.rows[0].slice}`]);
+    await link.click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${table.rows[0].slice}`);
+    await page.waitForFunction(() => new URL(location.href).searchParams.has('v'), undefined, {polling: 100}); // what is asked for when it is pressed
+  }],
+  ['the address of a finding leads to its card', async () => {
+    const [, findings] = await page.evaluate(async () => {
+      const of = location.pathname.split('/').pop();
+      return [of, (await (await fetch(`/api/v1/traces/${of}/analysis`)).json()).findings.map((each) => each.id)];
+    });
+    const id = `finding-${findings[findings.length - 1]}`;
+    const beside = await newPage();
+    await beside.goto(`${server.base}/#key=${server.key}`);
+    await beside.locator('.trace-row').first().waitFor();
+    await beside.goto(`${server.base}${new URL(page.url()).pathname}?view=overview#${id}`);
+    await beside.waitForFunction((want) => document.activeElement?.id === want, id);
+    const seen = await beside.locator(`#${id}`).boundingBox();
+    assert.ok(seen.y < 900 && seen.y + seen.height > 0, 'it is on screen');
+    await beside.close();
   }],
   ['Back undoes a zoom, not every frame of it', async () => {
     await page.goto(`${page.url().split('?')[0]}?view=timeline`);

@@ -236,14 +236,13 @@ function NameRow({row, navigator}: {row: AreaName} & Pick<DetailsProps, 'navigat
       <Time ns={row.self_ns} />
       <Time ns={row.mean_ns} />
       <td title={exactNs(row.max_ns)}>
-        <button
-          type="button"
-          class="tl-dock-go"
+        <ViewLink
+          view={navigator.viewOfSlice(row.longest_slice, undefined)}
           title="Go to the longest"
-          onClick={() => navigator.goToSlice(row.longest_slice, undefined)}
+          onPress={() => navigator.goToSlice(row.longest_slice, undefined)}
         >
           {formatDuration(row.max_ns)}
-        </button>
+        </ViewLink>
       </td>
       <td class="tl-muted tl-dock-kind">{word('slice_kinds', row.kind).label}</td>
     </tr>
