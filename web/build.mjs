@@ -53,7 +53,8 @@ function ownNames() {
     if (/^(api|model\/share)\//.test(name)) sayable.push(code);
     sayable.push(...(code.match(/^export .*/gm) ?? [])); // a part that comes later is asked for them
     const visit = node => {
-      if (ts.isPropertyAccessExpression(node)) members.add(node.name.text);
+      if (ts.isPropertyAccessExpression(node) || ts.isPropertySignature(node))
+        members.add(node.name.text);
       else if (ts.isLiteralExpression(node) || ts.isTemplateHead(node)) sayable.push(node.text);
       else if (ts.isTemplateMiddleOrTemplateTail(node)) sayable.push(node.text);
       else if (ts.isExportSpecifier(node)) sayable.push(node.name.text);
@@ -134,7 +135,8 @@ async function shorten() {
   for (const name of readdirSync(dist).filter(name => name.endsWith('.js'))) {
     const path = join(dist, name);
     // no function of the page is called with `new` or with another `this`: what could be an arrow may be one
-    const options = {module: true, ecma: 2022, compress: {passes: 3, unsafe_arrows: true}};
+    const folds = {passes: 3, unsafe: true, unsafe_arrows: true};
+    const options = {module: true, ecma: 2022, compress: folds};
     writeFileSync(path, (await minify(readFileSync(path, 'utf8'), options)).code);
   }
 }

@@ -9,6 +9,7 @@
 #include "server/store/trace/trace_file.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -316,6 +317,7 @@ static void answer_counter(struct lac_trace_file *file, const struct lac_request
     write_reals(&json, "min", points.min, points.count);
     write_reals(&json, "max", points.max, points.count);
     write_reals(&json, "last", points.last, points.count);
+    lac_json_real(&json, "mean", points.count > 0 ? points.mean : (double)NAN);
     lac_json_close(&json, '}');
     lac_counter_points_done(&points);
 }

@@ -91,6 +91,12 @@ const steps = [
     await tab('GPU').click();
     await dock.getByText(/GPU 0: busy/).waitFor();
     await page.waitForFunction(() => new URL(location.href).searchParams.get('tab') === 'gpu');
+    const {work} = await page.evaluate(async ([t0, t1]) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/strip?t0=${t0}&t1=${t1}&points=1&device=0`)).json(), [area.t0_ns, area.t1_ns]);
+    const idle = dock.getByRole('listitem').filter({hasText: 'not computing'}).locator('span').last();
+    assert.equal((await idle.getAttribute('title')).replace(/\D/g, ''), String(device.span_ns - (work.compute?.total_ns ?? 0)));
+    await tab('Counters').click();
+    await dock.getByRole('columnheader', {name: 'mean'}).waitFor();
+    await eventually(async () => assert.ok((await rows().first().locator('td').nth(2).innerText()) !== ''));
     await tab('Idle by cause').click();
     await dock.getByText(/GPU 0: idle/).waitFor();
     assert.equal(Object.values(device.idle_by_cause_ns).reduce((a, b) => a + b, 0), device.idle_ns);
@@ -118,7 +124,7 @@ const steps = [
   ['the longest slice of a name is one press away', async () => {
     await tab('Slices').click();
     const area = await counted();
-    await rows().first().filter({hasText: area.names[0].short}).getByRole('button').click();
+    await rows().first().filter({hasText: area.names[0].short}).getByTitle('Go to the longest').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${area.names[0].longest_slice}`);
   }],
   ['a kernel says what launched it, the operator what it launched', async () => {
@@ -213,7 +219,7 @@ const steps = [
     const asked = page.waitForRequest((request) => /\/search\?q=e&/.test(request.url()) && /sort=dur/.test(request.url()));
     await page.getByPlaceholder(/search names/).fill('e'); // far more than are shown, or fetched
     await asked;
-    await eventually(async () => assert.equal(await line().first().getByRole('button').innerText(), ofAll.name));
+    await eventually(async () => assert.equal(await line().first().getByRole('link').innerText(), ofAll.name));
     await page.getByText(/hits, the first 200 shown/).waitFor();
     await page.getByPlaceholder(/search names/).fill('sgd');
     const {slice} = await longest('sgd');
@@ -225,7 +231,8 @@ const steps = [
     await page.reload();
     await line().first().waitFor();
     await answered();
-    await line().first().getByRole('button').click();
+    assert.match(await line().first().getByRole('link').getAttribute('href'), new RegExp(`sel=s:${slice}\\b`));
+    await line().first().getByRole('link').click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${slice}`);
     await page.keyboard.press('Escape');
     await whole.getByRole('link', {name: 'Search hits'}).click();
@@ -383,8 +390,27 @@ const steps = [
     const table = await served('kernels', `?t0=${area.t0_ns}&t1=${area.t1_ns}`);
     assert.equal(table.all.cells[table.columns.findIndex((c) => c.id === 'count')], area.names.filter((n) => n.kind === 'kernel').reduce((sum, n) => sum + n.count, 0));
     await page.getByText(`${table.total} rows`, {exact: true}).waitFor();
-    await row().first().click();
+    const link = row().first().locator('.grid-link');
+    const address = new URL(await link.getAttribute('href'), page.url());
+    assert.deepEqual([address.searchParams.get('view'), address.searchParams.get('sel')], ['timeline', `s:${table.rows[0].slice}`]);
+    await link.click();
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${table.rows[0].slice}`);
+    await page.waitForFunction(() => new URL(location.href).searchParams.has('v'), undefined, {polling: 100}); // what is asked for when it is pressed
+  }],
+  ['the address of a finding leads to its card', async () => {
+    const [, findings] = await page.evaluate(async () => {
+      const of = location.pathname.split('/').pop();
+      return [of, (await (await fetch(`/api/v1/traces/${of}/analysis`)).json()).findings.map((each) => each.id)];
+    });
+    const id = `finding-${findings[findings.length - 1]}`;
+    const beside = await newPage();
+    await beside.goto(`${server.base}/#key=${server.key}`);
+    await beside.locator('.trace-row').first().waitFor();
+    await beside.goto(`${server.base}${new URL(page.url()).pathname}?view=overview#${id}`);
+    await beside.waitForFunction((want) => document.activeElement?.id === want, id);
+    const seen = await beside.locator(`#${id}`).boundingBox();
+    assert.ok(seen.y < 900 && seen.y + seen.height > 0, 'it is on screen');
+    await beside.close();
   }],
   ['Back undoes a zoom, not every frame of it', async () => {
     await page.goto(`${page.url().split('?')[0]}?view=timeline`);

@@ -148,9 +148,17 @@ const steps = [
   }],
   ['a window goes to other tools as Chrome JSON, which opens again', async () => {
     await open('&v=40000000,30000000');
+    let answer;
+    await page.route('**/report?format=contents', (route) => new Promise((resolve) => (answer = () => resolve(route.fallback()))));
     await page.getByRole('button', {name: 'Share'}).click();
+    const button = page.getByRole('button', {name: /This window as Chrome JSON/});
+    const {y} = await button.boundingBox();
+    await until(() => answer);
+    await answer();
+    await page.getByText('Include in the report').waitFor();
+    assert.equal((await button.boundingBox()).y, y, 'what arrives does not move what is about to be pressed');
     const download = page.waitForEvent('download');
-    await page.getByRole('button', {name: /This window as Chrome JSON/}).click();
+    await button.click();
     const file = join(scratch, 'window.json');
     writeFileSync(file, readFileSync(await (await download).path()));
     const events = JSON.parse(readFileSync(file, 'utf8')).traceEvents.filter(({ph}) => ph === 'X');

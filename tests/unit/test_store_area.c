@@ -567,6 +567,32 @@ START_TEST(helpers_change_nothing)
 }
 END_TEST
 
+/** The mean over time from the first sample in [t0, t1) on, summed plainly. */
+static void expect_mean(uint32_t track, int64_t t0_ns, int64_t t1_ns,
+                        const struct lac_counter_points *points)
+{
+    const uint64_t end = model->tracks[track].first + model->tracks[track].count;
+    int64_t held_ns = 0;
+    double sum = 0;
+    double size = 0;
+
+    for (uint64_t i = model->tracks[track].first; i < end; i++) {
+        const int64_t from_ns = model->sample_ts_ns[i];
+        const int64_t next_ns = i + 1 < end ? model->sample_ts_ns[i + 1] : t1_ns;
+
+        if (from_ns >= t0_ns && from_ns < t1_ns) {
+            const int64_t ns = (next_ns < t1_ns ? next_ns : t1_ns) - from_ns;
+
+            held_ns += ns;
+            sum += model->sample_value[i] * (double)ns;
+            size += fabs(model->sample_value[i]) * (double)ns;
+        }
+    }
+    if (points->count > 0) {
+        ck_assert_double_le(fabs(points->mean * (double)held_ns - sum), 1e-9 * size + 1e-9);
+    }
+}
+
 /** Bins of [t0, t1) as they follow from the samples, each put where its time says. */
 static void expect_bins(uint32_t track, int64_t t0_ns, int64_t t1_ns, uint32_t bins,
                         const struct lac_counter_points *points)
@@ -598,6 +624,7 @@ static void expect_bins(uint32_t track, int64_t t0_ns, int64_t t1_ns, uint32_t b
         at++;
     }
     ck_assert_uint_eq(at, points->count);
+    expect_mean(track, t0_ns, t1_ns, points);
 }
 
 START_TEST(test_counters_are_what_their_samples_say)

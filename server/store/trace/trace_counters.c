@@ -24,6 +24,11 @@ enum { POINTS_MAX = 8192, KEPT_BLOCKS_MAX = 4 };
 struct bins {
     struct lac_counter_points points; /**< count = bins; a bin is empty while ts_ns is -1 */
     int64_t t0_ns, t1_ns;
+    bool has_sample;
+    int64_t first_ns; /**< of the first sample */
+    int64_t held_ns;  /**< of the last one so far, whose value holds until the next */
+    double held;
+    double sum; /**< of values, each times the ns that it held */
 };
 
 /** A block unpacked, which is nearly all that an answer costs. */
@@ -107,6 +112,20 @@ static void add_run(struct lac_counter_points *points, uint32_t bin, const struc
     points->ts_ns[bin] = block->ts_ns[end - 1];
 }
 
+/** Add samples [first, end) of the block to the mean. */
+static void add_held(struct bins *bins, const struct block *block, uint32_t first, uint32_t end)
+{
+    if (!bins->has_sample) {
+        bins->has_sample = true;
+        bins->first_ns = bins->held_ns = block->ts_ns[first];
+    }
+    for (uint32_t i = first; i < end; i++) {
+        bins->sum += bins->held * (double)(block->ts_ns[i] - bins->held_ns);
+        bins->held_ns = block->ts_ns[i];
+        bins->held = real_of(block->value[i]);
+    }
+}
+
 static void add_samples(struct bins *bins, const struct block *block)
 {
     for (uint32_t i = 0; i < block->count;) {
@@ -124,6 +143,7 @@ static void add_samples(struct bins *bins, const struct block *block)
             i++;
         }
         add_run(&bins->points, bin, block, first, i);
+        add_held(bins, block, first, i);
     }
 }
 
@@ -283,6 +303,10 @@ enum lac_status lac_trace_file_counter(struct lac_trace_file *file, uint32_t tra
         }
     }
     bins.points.count = kept;
+    if (bins.has_sample) {
+        bins.points.mean = (bins.sum + bins.held * (double)(t1_ns - bins.held_ns)) /
+                           (double)(t1_ns - bins.first_ns);
+    }
     *ret_points = bins.points;
     return LAC_OK;
 }

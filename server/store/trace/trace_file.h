@@ -459,6 +459,9 @@ struct lac_counter_points {
     int64_t *ts_ns; /**< of the bin's last sample */
     double *min, *max, *last;
     uint32_t count;
+    /** Over time, from the first sample in the window to its end: each value holds until the next
+     *  one. Only where there is a sample. */
+    double mean;
 };
 /** @param points 1..8192. LAC_ERR_NOT_FOUND when the track is no counter. */
 LAC_MUST_USE enum lac_status lac_trace_file_counter(struct lac_trace_file *file, uint32_t track,

@@ -239,8 +239,10 @@ export const counterShape = obj({
   min: list(num),
   max: list(num),
   last: list(num),
+  /** Over time; older servers do not tell. */
+  mean: opt(num),
 });
-export type CounterSamples = Infer<typeof counterShape>;
+export type CounterSamples = Omit<Infer<typeof counterShape>, 'mean'>;
 
 // ---- slices
 

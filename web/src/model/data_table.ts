@@ -12,7 +12,9 @@ import {
   formatPct,
   unbroken,
 } from '../base/format';
+import {ns} from '../base/units';
 import {word} from '../base/vocabulary';
+import type {Selection} from './view_state';
 
 export interface TableKind {
   readonly label: string;
@@ -236,4 +238,14 @@ export function tableMarkdown(columns: readonly TableColumn[], rows: readonly Ta
       ),
     ].join('\n') + '\n'
   );
+}
+
+/** What a row is of: its longest slice, a gap, or a time. */
+export function selectionOf(row: TableRow): Selection {
+  if (row.slice !== undefined) return {kind: 'slice', slice: row.slice};
+  const t0 = row.start_ns ?? ns(0);
+  const t1 = ns(t0 + Math.max(1, row.dur_ns ?? 0));
+  return row.device === undefined
+    ? {kind: 'area', t0, t1}
+    : {kind: 'gap', device: row.device, t0, t1};
 }

@@ -1,6 +1,7 @@
 // What to change, in order, with the step time that each change leaves: every rung leads to its
 // finding.
 import type {JSX} from 'preact';
+import {useEffect} from 'preact/hooks';
 import type {Analysis} from '../api/types';
 import {formatFromTo, formatGain, sentence} from '../base/format';
 import {ladderOf} from '../model/overview_charts';
@@ -10,8 +11,18 @@ import {ViewLink} from '../ui/link';
 /** Id of the element that holds a finding of this page. */
 export const findingAnchor = (id: string): string => `finding-${id}`;
 
+/** Opens the card of a finding and goes there. */
+function toFinding(anchor: string): void {
+  const card = document.getElementById(anchor);
+  if (card instanceof HTMLDetailsElement) card.open = true;
+  card?.scrollIntoView({block: 'center'});
+  card?.focus();
+}
+
 export function Ladder({analysis}: {analysis: Analysis}): JSX.Element | null {
   const rungs = ladderOf(analysis);
+  // cards come after the address was read
+  useEffect(() => toFinding(decodeURIComponent(location.hash.slice(1))), []);
   if (rungs.length === 0) return null;
   const last = rungs[rungs.length - 1];
   const first = rungs[0];
@@ -38,10 +49,7 @@ export function Ladder({analysis}: {analysis: Analysis}): JSX.Element | null {
                   href={`#${findingAnchor(findingId)}`}
                   onClick={event => {
                     event.preventDefault();
-                    const card = document.getElementById(findingAnchor(findingId));
-                    if (card instanceof HTMLDetailsElement) card.open = true;
-                    card?.scrollIntoView({block: 'center'});
-                    card?.focus();
+                    toFinding(findingAnchor(findingId));
                   }}
                 >
                   {words}

@@ -1,6 +1,6 @@
 // Tables of a trace, or of what is selected: kernels, operators, copies, steps, gaps and others.
 // Each row leads to the timeline.
-import type {JSX} from 'preact';
+import type {ComponentChildren, JSX} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {errorText, getTable, type TableQuery} from '../api/client';
 import {
@@ -12,7 +12,6 @@ import {
 } from '../api/table_types';
 import {type Analysis, type TraceInfo} from '../api/types';
 import {formatCount, formatDuration, plural} from '../base/format';
-import {ns} from '../base/units';
 import {
   exactCell,
   formatRowCell,
@@ -20,6 +19,7 @@ import {
   isNumber,
   parseTableSort,
   pressTableSort,
+  selectionOf,
   tableOf,
   TABLES,
 } from '../model/data_table';
@@ -560,13 +560,7 @@ async function openRow(trace: TraceInfo, row: TableRow): Promise<void> {
   if (row.slice !== undefined) return showSlice(trace, row.slice);
   if (row.start_ns === undefined || row.dur_ns === undefined) return;
   const t0 = row.start_ns;
-  const t1 = ns(Math.max(t0 + 1, t0 + row.dur_ns));
-  showInTimeline(
-    trace,
-    t0,
-    t1,
-    row.device === undefined ? {kind: 'area', t0, t1} : {kind: 'gap', device: row.device, t0, t1},
-  );
+  showInTimeline(trace, t0, Math.max(t0 + 1, t0 + row.dur_ns), selectionOf(row));
 }
 
 function Head(props: {table: TableInfo; style: RowStyle; unit: string}): JSX.Element {
@@ -630,12 +624,36 @@ function Row(props: {
         event.stopPropagation();
       }}
     >
-      <Cells table={props.table} row={props.row} />
+      <Cells table={props.table} row={props.row} onOpen={props.onOpen} />
     </div>
   );
 }
 
-function Cells(props: {table: TableInfo; row: TableRow; isSum?: boolean}): JSX.Element {
+/** The address has no window: that is asked for when it is pressed. */
+function RowLink(props: {
+  row: TableRow;
+  onOpen: (() => void) | undefined;
+  children: ComponentChildren;
+}): JSX.Element {
+  const {row, onOpen, children} = props;
+  if (!onOpen || (row.slice === undefined && row.start_ns === undefined)) return <>{children}</>;
+  return (
+    <ViewLink
+      class="grid-link"
+      view={{page: 'timeline', selection: selectionOf(row)}}
+      onPress={onOpen}
+    >
+      {children}
+    </ViewLink>
+  );
+}
+
+function Cells(props: {
+  table: TableInfo;
+  row: TableRow;
+  isSum?: boolean;
+  onOpen?: () => void;
+}): JSX.Element {
   const {row, table} = props;
   return (
     <>
@@ -646,6 +664,7 @@ function Cells(props: {table: TableInfo; row: TableRow; isSum?: boolean}): JSX.E
             <Name
               key="name"
               row={row}
+              onOpen={props.onOpen}
               text={props.isSum ? (i === 0 ? 'all' : ' ') : String(cell ?? '')}
             />
           );
@@ -666,7 +685,13 @@ function Cells(props: {table: TableInfo; row: TableRow; isSum?: boolean}): JSX.E
             class={`grid-cell ${isNumber(column) ? 'is-number num' : ''} col-${column.id}`}
             title={exactCell(column, cell)}
           >
-            {text}
+            {i === 0 ? (
+              <RowLink row={row} onOpen={props.onOpen}>
+                {text}
+              </RowLink>
+            ) : (
+              text
+            )}
           </span>
         );
       })}
@@ -674,11 +699,21 @@ function Cells(props: {table: TableInfo; row: TableRow; isSum?: boolean}): JSX.E
   );
 }
 
-function Name({row, text}: {row: TableRow; text: string}): JSX.Element {
+function Name({
+  row,
+  text,
+  onOpen,
+}: {
+  row: TableRow;
+  text: string;
+  onOpen: (() => void) | undefined;
+}): JSX.Element {
   return (
     <span role="gridcell" class="grid-cell col-name" title={text}>
       <span class="kernel-short">
-        {row.short || text || (row.slice === undefined ? '' : '(no name)')}
+        <RowLink row={row} onOpen={onOpen}>
+          {row.short || text || (row.slice === undefined ? '' : '(no name)')}
+        </RowLink>
       </span>
       {row.short !== '' && row.short !== text && (
         <span class="kernel-full ellipsis">{text.replace(/^void /, '')}</span>

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import {readFileSync} from 'node:fs';
 import test from 'node:test';
 import {contrast, hashName, oklchToRgb, packRgb, parseCssColor, type Rgb} from './color';
 import {Palette, sliceColor, SliceKind} from './palette';
@@ -13,6 +14,22 @@ test('text on every slice color has a contrast of 4.5 or more, in both themes', 
       for (const name of [...NAMES, undefined]) {
         const ratio = contrast(sliceColor(theme, kind, name), texts[theme] as Rgb);
         assert.ok(ratio >= 4.5, `${theme} kind ${kind} ${String(name)}: ${ratio.toFixed(2)}`);
+      }
+    }
+  }
+});
+
+test('what a GPU ran has a contrast of 3 or more to the background, in both themes', () => {
+  const style = readFileSync('src/style/base.css', 'utf8');
+  const [light, dark] = [...style.matchAll(/--surface: (#\w+)/g)].map(match => match[1] ?? '');
+  for (const [theme, ground] of [
+    ['light', light],
+    ['dark', dark],
+  ] as const) {
+    for (const kind of [SliceKind.kernel, SliceKind.copy, SliceKind.memset]) {
+      for (const name of [...NAMES, undefined]) {
+        const ratio = contrast(sliceColor(theme, kind, name), parseCssColor(ground ?? '') as Rgb);
+        assert.ok(ratio >= 3, `${theme} kind ${kind} ${String(name)}: ${ratio.toFixed(2)}`);
       }
     }
   }

@@ -1,7 +1,7 @@
 // What lies in a selected area: its slices by name, the GPUs, why they were idle, steps, counters.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
-import {getArea, getCounter, type AreaQuery} from '../api/client';
+import {getArea, getCounter, getStrip, type AreaQuery} from '../api/client';
 import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
 import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
 import {word} from '../base/vocabulary';
@@ -150,7 +150,7 @@ function TabBody(
     case 'slices':
       return <Slices {...props} info={info} />;
     case 'gpu':
-      return <Devices model={model} info={info} />;
+      return <Devices model={model} info={info} span={props.span} />;
     case 'idle':
       return <Idle model={model} info={info} />;
   }
@@ -236,14 +236,13 @@ function NameRow({row, navigator}: {row: AreaName} & Pick<DetailsProps, 'navigat
       <Time ns={row.self_ns} />
       <Time ns={row.mean_ns} />
       <td title={exactNs(row.max_ns)}>
-        <button
-          type="button"
-          class="tl-dock-go"
+        <ViewLink
+          view={navigator.viewOfSlice(row.longest_slice, undefined)}
           title="Go to the longest"
-          onClick={() => navigator.goToSlice(row.longest_slice, undefined)}
+          onPress={() => navigator.goToSlice(row.longest_slice, undefined)}
         >
           {formatDuration(row.max_ns)}
-        </button>
+        </ViewLink>
       </td>
       <td class="tl-muted tl-dock-kind">{word('slice_kinds', row.kind).label}</td>
     </tr>
@@ -254,7 +253,39 @@ const Time = ({ns}: {ns: number}): JSX.Element => <td title={exactNs(ns)}>{forma
 
 // ---- devices
 
-function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
+/** Of a device's time all without a kernel that computes: idle, or busy with something else. */
+function NotComputing(props: {
+  model: TimelineModel;
+  device: AreaDevice;
+  span: Area;
+}): JSX.Element | null {
+  const {model, device, span} = props;
+  const t0 = Math.floor(span.t0);
+  const t1 = Math.ceil(span.t1);
+  const strip = useResource(
+    `${model.trace.id}/${model.trace.generation} ${device.id} ${t0} ${t1}`,
+    signal => getStrip(model.trace.id, {t0, t1, points: 1, device: device.id}, signal),
+  );
+  if (strip.kind !== 'ready') return null;
+  const rest = device.span_ns - (strip.value.work?.['compute']?.total_ns ?? 0);
+  return (
+    <li title="Idle, or busy with copies, memory sets or communication alone">
+      <span>not computing</span>
+      <span>{formatPct((100 * rest) / device.span_ns)}</span>
+      <span title={exactNs(rest)}>{formatDuration(rest)}</span>
+    </li>
+  );
+}
+
+function Devices({
+  model,
+  info,
+  span,
+}: {
+  model: TimelineModel;
+  info: AreaInfo;
+  span: Area;
+}): JSX.Element {
   return (
     <div class="tl-dock-body tl-dock-cards">
       {usedDevices(model, info).map(device => (
@@ -263,6 +294,7 @@ function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Ele
             GPU {device.id}: {busyText(device)}
           </h3>
           <ul class="tl-dock-list">
+            {device.span_ns > 0 && <NotComputing model={model} device={device} span={span} />}
             {device.kinds.map(kind => (
               <li key={kind.kind}>
                 <span>{word('slice_kinds', kind.kind).label}</span>
@@ -363,6 +395,7 @@ interface CounterSums {
   readonly title: string;
   readonly min: number;
   readonly max: number;
+  readonly mean: number | undefined;
   readonly last: number;
 }
 
@@ -382,6 +415,7 @@ function Counters({model, span}: {model: TimelineModel; span: Area}): JSX.Elemen
             ...trackLabel(model.tracks, track),
             min: Math.min(...points.min),
             max: Math.max(...points.max),
+            mean: points.mean,
             last: points.last[points.last.length - 1] ?? NaN,
           };
         }),
@@ -399,6 +433,9 @@ function Counters({model, span}: {model: TimelineModel; span: Area}): JSX.Elemen
             <th scope="col">counter</th>
             <th scope="col">min</th>
             <th scope="col">max</th>
+            <th scope="col" title="Over time, from the first sample in the area">
+              mean
+            </th>
             <th scope="col">last</th>
           </tr>
         </thead>
@@ -410,6 +447,7 @@ function Counters({model, span}: {model: TimelineModel; span: Area}): JSX.Elemen
               </th>
               <td>{counterText(row.title, row.min)}</td>
               <td>{counterText(row.title, row.max)}</td>
+              <td>{row.mean === undefined ? '' : counterText(row.title, row.mean)}</td>
               <td>{counterText(row.title, row.last)}</td>
             </tr>
           ))}

@@ -3,9 +3,7 @@ import type {ComponentChildren, JSX} from 'preact';
 import {getTable} from '../api/client';
 import type {TableRow} from '../api/table_types';
 import {formatCount} from '../base/format';
-import {ns} from '../base/units';
-import {exactCell, formatRowCell, isNumber} from '../model/data_table';
-import type {Selection} from '../model/view_state';
+import {exactCell, formatRowCell, isNumber, selectionOf} from '../model/data_table';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import {StandIn} from '../ui/states';
@@ -13,14 +11,6 @@ import type {TimelineModel} from './data/timeline_model';
 import type {Span} from './data/view_math';
 
 export const ROWS_SHOWN = 200;
-
-function selectionOf(row: TableRow): Selection {
-  const t0 = row.start_ns ?? ns(0);
-  const t1 = ns(t0 + Math.max(1, row.dur_ns ?? 0));
-  return row.device === undefined
-    ? {kind: 'area', t0, t1}
-    : {kind: 'gap', device: row.device, t0, t1};
-}
 
 export function DockList(props: {
   model: TimelineModel;

@@ -4,6 +4,7 @@ import {useEffect, useState} from 'preact/hooks';
 import {searchSlices} from '../api/client';
 import {exactNs, formatCount, formatDuration, plural} from '../base/format';
 import {query, timeWindow, type DockTab} from '../model/view_state';
+import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import {StandIn} from '../ui/states';
 import {AreaDock} from './area_dock';
@@ -59,15 +60,17 @@ function Findings({model, navigator}: DetailsProps): JSX.Element {
     <ol class="tl-dock-findings">
       {findings.map((finding, i) => (
         <li key={finding.id}>
-          <button
-            type="button"
-            class="tl-dock-go"
-            disabled={finding.evidence.length === 0}
-            title={finding.evidence.length === 0 ? 'It has no place in the timeline' : 'Show where'}
-            onClick={() => navigator.finding(i)}
-          >
-            {finding.title}
-          </button>
+          {finding.evidence[0] ? (
+            <ViewLink
+              view={navigator.viewOfEvidence(finding.evidence[0])}
+              title="Show where"
+              onPress={() => navigator.finding(i)}
+            >
+              {finding.title}
+            </ViewLink>
+          ) : (
+            <span title="It has no place in the timeline">{finding.title}</span>
+          )}
         </li>
       ))}
     </ol>
@@ -125,18 +128,14 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
             return (
               <tr key={hit.slice}>
                 <th scope="row" title={hit.name}>
-                  <button
-                    type="button"
-                    class="tl-dock-go"
-                    onClick={() =>
-                      navigator.goToSlice(hit.slice, {
-                        t0: hit.start_ns,
-                        t1: hit.start_ns + hit.dur_ns,
-                      })
-                    }
+                  <ViewLink
+                    view={navigator.viewOfSlice(hit.slice, {
+                      t0: hit.start_ns,
+                      t1: hit.start_ns + hit.dur_ns,
+                    })}
                   >
                     {hit.name || '(no name)'}
-                  </button>
+                  </ViewLink>
                 </th>
                 <td title={exactNs(hit.dur_ns)}>{formatDuration(hit.dur_ns)}</td>
                 <td title={exactNs(hit.start_ns)}>{formatDuration(hit.start_ns, 7)}</td>

@@ -205,10 +205,7 @@ export class Overlay {
       const used = this.fitter.width(text) + 10;
       if (used + this.fitter.width(time) <= room) {
         context.fillText(text, x0 + TEXT_PAD_PX, middle);
-        context.globalAlpha = 0.62;
-        text = time;
-        context.fillText(text, x0 + TEXT_PAD_PX + used, middle);
-        context.globalAlpha = 1;
+        context.fillText(time, x0 + TEXT_PAD_PX + used, middle);
         return;
       }
     }

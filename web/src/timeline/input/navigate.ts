@@ -5,7 +5,7 @@ import type {Bookmark} from '../../api/bookmarks';
 import type {LaunchedRow} from '../../api/table_types';
 import type {Evidence, SliceInfo} from '../../api/types';
 import {ns} from '../../base/units';
-import {sameSelection, selection} from '../../model/view_state';
+import {sameSelection, selection, type ViewState} from '../../model/view_state';
 import {nextStation, sameStation, type BatchHit} from '../data/batch_chain';
 import {stepGap} from '../data/gap_list';
 import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbors';
@@ -151,13 +151,21 @@ export class Navigator {
     this.model.show({selection: {kind: 'slice', slice}});
   }
 
-  /** Select a slice that may be off screen and bring it there. */
-  goToSlice(slice: number, span: Span | undefined): void {
+  /** The view in which a slice is selected and seen. */
+  viewOfSlice(
+    slice: number,
+    span: Span | undefined,
+  ): Pick<Partial<ViewState>, 'window' | 'selection'> {
     const {model} = this;
-    model.show({
+    return {
       selection: {kind: 'slice', slice},
       ...(span ? {window: model.asWindow(revealWindow(model.window, span, model.durationNs))} : {}),
-    });
+    };
+  }
+
+  /** Select a slice that may be off screen and bring it there. */
+  goToSlice(slice: number, span: Span | undefined): void {
+    this.model.show(this.viewOfSlice(slice, span));
     if (!span) this.revealWhenLoaded(slice);
   }
 
@@ -506,15 +514,20 @@ export class Navigator {
     this.say(`${finding.title}. ${evidence.text}`);
   }
 
-  /** Select what a finding points to, and show it with half of its length around it. */
-  goToEvidence({slice, track, t0_ns: t0, t1_ns: t1}: Evidence): void {
-    const {model} = this;
+  /** What a finding points to is selected, and shown with half of its length around it. */
+  viewOfEvidence({slice, t0_ns: t0, t1_ns: t1}: Evidence): Pick<ViewState, 'window' | 'selection'> {
     const end = ns(Math.max(t1, t0 + 1));
     const pad = Math.max(EVIDENCE_PAD_MIN_NS, (end - t0) / 2);
-    model.show({
+    return {
       selection: slice !== undefined ? {kind: 'slice', slice} : {kind: 'area', t0: ns(t0), t1: end},
-      window: model.asWindow({t0: t0 - pad, t1: end + pad}),
-    });
+      window: this.model.asWindow({t0: t0 - pad, t1: end + pad}),
+    };
+  }
+
+  goToEvidence(evidence: Evidence): void {
+    const {model} = this;
+    const {slice, track} = evidence;
+    model.show(this.viewOfEvidence(evidence));
     // A slice brings its row along; a time on a device is seen in that device's row of causes.
     const device = /^GPU (\d+)/.exec(track)?.[1];
     if (slice !== undefined || device === undefined) return;
