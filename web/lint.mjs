@@ -21,7 +21,8 @@ const BANNED = [
   [/^export default/m, 'exports have names'],
   [/\bstyle="/, 'forbidden by the content security policy: use a class or a style object'],
   [/\bdebugger\b|console\.log\(/, 'left from debugging'],
-  [/https?:\/\/(?!www\.w3\.org\/)/, 'the page talks to its own server only'],
+  // and gives a tab of Perfetto what the user shares
+  [/https?:\/\/(?!www\.w3\.org\/|ui\.perfetto\.dev')/, 'the page talks to its own server only'],
 ];
 
 /** More than this in a folder is a list to search, not a place to know. */

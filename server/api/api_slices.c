@@ -305,9 +305,11 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
     }
     if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit) ||
         !lac_api_int(request, response, "bins", 0, LAC_SEARCH_BINS_MAX, 0, &bins) ||
-        !read_kind(request, response, &kind) ||
-        (order = lac_api_choice(request, response, "sort", orders, 0)) < 0 ||
-        lac_api_is_unchanged(request, file, response)) {
+        !read_kind(request, response, &kind)) {
+        return;
+    }
+    order = lac_api_choice(request, response, "sort", orders, 0);
+    if (order < 0 || lac_api_is_unchanged(request, file, response)) {
         return;
     }
     const struct lac_search_query query = {

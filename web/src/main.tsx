@@ -26,14 +26,18 @@ import {
   traceId,
 } from './model/view_state';
 // in both parts that come later: as a part of its own it compresses worse
+import './api/sql';
 import './flame/flame_canvas';
 import './model/data_table';
 import './timeline/data/rows';
+import './timeline/input/running';
 import {DropZone} from './pages/drop_zone';
 import {fetchPages, later} from './pages/later';
 import {ListPage} from './pages/list_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
+import './ui/dialog';
+import './ui/table_copies';
 import {explained} from './ui/explain';
 import {title} from './ui/header';
 import {fetchTheRest, lazyQuiet} from './ui/lazy';
