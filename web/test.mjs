@@ -53,6 +53,7 @@ writeFileSync(
   [...bundles.map(name => `./${name}`), ...toolTests].map(path => `import '${path}';\n`).join(''),
 );
 const run = spawnSync(process.execPath, ['--enable-source-maps', '--test', all], {
-  cwd: root, stdio: 'inherit',
+  cwd: root,
+  stdio: 'inherit',
 });
 process.exit(run.status ?? 1);

@@ -7,6 +7,7 @@
 #include "analysis/model/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Each thread's slices are visited up to each of its allocations, whose bytes the innermost then has. */

@@ -5,6 +5,7 @@
 #include "collector/inject/gpu.h"
 #include "collector/inject/loader_waits.h"
 #include "collector/inject/recorder.h"
+#include "collector/inject/step_range.h"
 #include "lacuna/spool.h"
 
 #include <stddef.h>

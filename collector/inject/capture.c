@@ -4,6 +4,7 @@
 #include "collector/base/debug.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
+#include "collector/inject/step_range.h"
 #include "lacuna/spool.h"
 
 #include <limits.h>
@@ -101,7 +102,11 @@ void lac_capture_pushed(struct lac_thread *self, uint16_t domain, uint32_t name)
 
 void lac_capture_popped(struct lac_thread *self, uint16_t domain)
 {
-    if (self->capture_level > 0 && self->capture_domain == domain && --self->capture_level == 0) {
+    if (self->capture_level == 0 || self->capture_domain != domain) {
+        return;
+    }
+    self->capture_level--;
+    if (self->capture_level == 0) {
         close_one();
     }
 }

@@ -11,6 +11,7 @@
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
 #include "collector/inject/recorder.h"
+#include "collector/inject/step_range.h"
 #include "lacuna/spool.h"
 
 #include <stddef.h>

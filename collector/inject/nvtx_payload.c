@@ -10,6 +10,7 @@
 #include "collector/inject/nvtx_private.h"
 #include "collector/inject/nvtx_schema.h"
 #include "collector/inject/recorder.h"
+#include "collector/inject/step_range.h"
 #include "lacuna/spool.h"
 
 #include <stddef.h>

@@ -72,7 +72,11 @@ void lac_step_pushed(struct lac_thread *self, uint16_t domain, uint32_t name)
 
 void lac_step_popped(struct lac_thread *self, uint16_t domain)
 {
-    if (self->step_level > 0 && self->step_domain == domain && --self->step_level == 0) {
+    if (self->step_level == 0 || self->step_domain != domain) {
+        return;
+    }
+    self->step_level--;
+    if (self->step_level == 0) {
         lac_step_count(self);
     }
 }

@@ -39,7 +39,7 @@ static int32_t workers_seen(const struct lac_facts *facts)
         int64_t apart = fetch->batch < 0 ? 0 : fetch->batch - fetch->worker;
         rounds = greatest_common_divisor((uint64_t)llabs(apart), rounds);
     }
-    uint64_t seen = (uint64_t)(most + 1);
+    uint64_t seen = (uint64_t)((int64_t)most + 1);
     if (seen == 0 || rounds % seen == 0) {
         return most + 1;
     }
