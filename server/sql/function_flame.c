@@ -19,12 +19,14 @@ static const struct lac_sql_column columns[] = {
     {"parent", "INTEGER", "frame that it is in, NULL of the root", LAC_SQL_WORDS_PLAIN},
     {"kind", "TEXT", "as in slices", LAC_SQL_WORDS_PLAIN},
     {"name", "TEXT", "NULL of the root and of many small frames summed", LAC_SQL_WORDS_GIVEN},
-    {"value_ns", "INTEGER", "with all frames inside it", LAC_SQL_WORDS_PLAIN},
+    {"value_ns", "INTEGER", "with all frames inside it; bytes of memory", LAC_SQL_WORDS_PLAIN},
     {"self_ns", "INTEGER", "without them", LAC_SQL_WORDS_PLAIN},
-    {"count", "INTEGER", "operations, pieces of idle time, or slices", LAC_SQL_WORDS_PLAIN},
+    {"count", "INTEGER", "operations, allocations, pieces of idle time, or slices",
+     LAC_SQL_WORDS_PLAIN},
     {"t0_ns", "INTEGER", "default: the start of the trace", LAC_SQL_WORDS_PLAIN},
     {"t1_ns", "INTEGER", "default: its end", LAC_SQL_WORDS_PLAIN},
-    {"metric", "TEXT", "gpu (default), waiting or cpu", LAC_SQL_WORDS_PLAIN},
+    {"metric", "TEXT", "gpu (default), waiting, cpu, copies, memory or profile",
+     LAC_SQL_WORDS_PLAIN},
     {"frames", "TEXT", "op (default), range, kernel, python or module", LAC_SQL_WORDS_PLAIN},
 };
 
@@ -56,14 +58,14 @@ static enum lac_status open_flame(struct lac_sql_trace *trace,
                                   const struct lac_sql_arguments *arguments, void **ret_state,
                                   uint64_t *ret_count, struct lac_error *reterr)
 {
-    static const char *const metrics[] = {"gpu", "waiting", "cpu", NULL};
     unsigned metric = LAC_FLAME_GPU;
     unsigned by = LAC_FLAME_BY_OP;
     struct lac_flame_options options = {.t0_ns = lac_sql_argument(arguments, 0, 0),
                                         .t1_ns = lac_sql_argument(arguments, 1, LAC_TIME_MAX_NS)};
     struct lac_flame *flame = NULL;
     enum lac_status status =
-        read_word(arguments, 2, metrics, &metric, "flame(): metric is gpu, waiting or cpu", reterr);
+        read_word(arguments, 2, lac_flame_metrics, &metric,
+                  "flame(): metric is gpu, waiting, cpu, copies, memory or profile", reterr);
     status = status ? status
                     : read_word(arguments, 3, lac_flame_bys, &by,
                                 "flame(): frames is op, range, kernel, python or module", reterr);

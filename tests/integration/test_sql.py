@@ -238,7 +238,10 @@ class Sql(unittest.TestCase):
         self.assertEqual(self.rows("SELECT sum(self_ns) FROM flame"), [[total]])
         self.assertEqual(self.rows("SELECT value_ns FROM flame WHERE parent IS NULL"), [[total]])
         self.assertEqual(self.rows("SELECT count(*) FROM flame(5, 5)"), [[0]])
-        self.assertIn("metric is gpu, waiting or cpu", self.ask(self.file, "SELECT * FROM flame(0, 1, 'heat')", status=1).stderr)
+        copied = self.rows("SELECT sum(dur_ns) FROM copies")[0][0]
+        self.assertEqual(self.rows("SELECT value_ns FROM flame(0, NULL, 'copies') WHERE parent IS NULL"), [[copied]])
+        self.assertEqual(self.rows("SELECT count(*) FROM flame(0, NULL, 'memory')"), [[1]], "nothing was allocated: the root alone")
+        self.assertIn("metric is gpu, waiting, cpu, copies, memory or profile", self.ask(self.file, "SELECT * FROM flame(0, 1, 'heat')", status=1).stderr)
 
     def test_aggregates_equal_those_of_a_script(self):
         durations = [ns(e["dur"]) for e in self.of("kernel")]
