@@ -108,7 +108,7 @@ static enum lac_status close_one(struct laying *laying)
     const struct node ended = laying->nodes[at];
     struct node *parent = &laying->nodes[ended.parent];
     uint32_t last = at;
-    parent->value_ns += ended.value_ns;
+    parent->value_ns = lac_flame_plus(parent->value_ns, ended.value_ns);
     parent->count += ended.count;
     if ((double)ended.value_ns < laying->least_ns) {
         laying->count = at;
@@ -122,7 +122,7 @@ static enum lac_status close_one(struct laying *laying)
         }
         struct node *rest = &laying->nodes[last];
         rest->count++;
-        rest->value_ns += ended.value_ns;
+        rest->value_ns = lac_flame_plus(rest->value_ns, ended.value_ns);
         rest->self_ns = rest->value_ns;
     }
     laying->nodes[ended.parent].last_child = last;
@@ -163,8 +163,8 @@ static enum lac_status lay_piece(struct laying *laying, const struct lac_flame_g
     }
     if (status == LAC_OK) {
         struct node *node = &laying->nodes[laying->open[laying->open_count - 1]];
-        node->self_ns += piece->length_ns;
-        node->value_ns += piece->length_ns;
+        node->self_ns = lac_flame_plus(node->self_ns, piece->length_ns);
+        node->value_ns = lac_flame_plus(node->value_ns, piece->length_ns);
         node->count++;
     }
     return status;

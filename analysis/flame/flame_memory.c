@@ -5,10 +5,12 @@
 #include "analysis/flame/flame_walk.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/order.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* Each thread's slices are visited up to each of its allocations, whose bytes the innermost then has. */
 
@@ -24,14 +26,49 @@ static int64_t allocated_bytes(const struct lac_model *model, uint64_t mark)
     return !counts ? 0 : alloc->bytes < LAC_TIME_MAX_NS ? alloc->bytes : LAC_TIME_MAX_NS;
 }
 
-/** The row whose slices are the frames around the marks of a row: the thread's, or its samples. */
-static uint32_t frames_of(const struct lac_flame_walk *walk, uint32_t marks)
+/* Rows with the frames of threads, in the order of process and thread: there may be as many as rows of
+ * marks, so that none is searched for from the first on. */
+struct rows {
+    const struct lac_model *model;
+    uint32_t *at;
+    uint32_t count;
+};
+
+static int by_thread(const void *a, const void *b, void *context)
 {
-    const struct lac_model *model = walk->model;
-    const uint32_t thread = lac_model_thread_of(model, marks);
-    const bool is_sampled = walk->is_sampled && thread != LAC_NONE;
-    const uint32_t stacks = is_sampled ? lac_flame_stacks_of(model, thread) : LAC_NONE;
-    return stacks != LAC_NONE ? stacks : thread;
+    const struct lac_model *model = ((const struct rows *)context)->model;
+    const struct lac_track *x = &model->tracks[*(const uint32_t *)a];
+    const struct lac_track *y = &model->tracks[*(const uint32_t *)b];
+    const int process = LAC_ORDER(x->process, y->process);
+    return process != 0 ? process : LAC_ORDER(x->id_text, y->id_text);
+}
+
+/** Of threads, or of the samples of their stacks. */
+static enum lac_status find_rows(const struct lac_model *model, enum lac_track_kind kind,
+                                 struct rows *ret_rows)
+{
+    *ret_rows = (struct rows){
+        .model = model,
+        .at = malloc(((size_t)model->recorded_track_count + 1) * sizeof(*ret_rows->at))};
+    if (ret_rows->at == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        if (model->tracks[t].kind == kind) {
+            ret_rows->at[ret_rows->count++] = t;
+        }
+    }
+    qsort_r(ret_rows->at, ret_rows->count, sizeof(*ret_rows->at), by_thread, ret_rows);
+    return LAC_OK;
+}
+
+/** The row of the thread whose marks a row has, or LAC_NONE. */
+static uint32_t row_of(struct rows *rows, uint32_t marks)
+{
+    uint32_t low = 0;
+    LAC_BISECT(low, rows->count, middle, by_thread(&rows->at[middle], &marks, rows) < 0);
+    const bool is_found = low < rows->count && by_thread(&rows->at[low], &marks, rows) == 0;
+    return is_found ? rows->at[low] : LAC_NONE;
 }
 
 /** Open what has begun by then, and close what has ended. */
@@ -60,7 +97,7 @@ static enum lac_status visit_until(const struct lac_flame_walk *walk,
     return status;
 }
 
-static enum lac_status add_marks(struct lac_flame_walk *walk, uint32_t marks)
+static enum lac_status add_marks(struct lac_flame_walk *walk, struct rows *rows, uint32_t marks)
 {
     const struct lac_model *model = walk->model;
     const struct lac_track *track = &model->tracks[marks];
@@ -80,7 +117,7 @@ static enum lac_status add_marks(struct lac_flame_walk *walk, uint32_t marks)
             continue;
         }
         if (!is_begun) {
-            const uint32_t around = frames_of(walk, marks);
+            const uint32_t around = row_of(rows, marks);
             if (around != LAC_NONE && !lac_flame_counts(walk->options, model, around)) {
                 break;
             }
@@ -105,12 +142,15 @@ static enum lac_status add_marks(struct lac_flame_walk *walk, uint32_t marks)
 enum lac_status lac_flame_walk_memory(struct lac_flame_walk *walk)
 {
     const struct lac_model *model = walk->model;
-    enum lac_status status = LAC_OK;
+    struct rows rows;
+    enum lac_status status =
+        find_rows(model, walk->is_sampled ? LAC_TRACK_STACKS : LAC_TRACK_THREAD, &rows);
     for (uint32_t t = 0;
          t < model->recorded_track_count && model->slices.detail != NULL && status == LAC_OK; t++) {
         if (model->tracks[t].kind == LAC_TRACK_MARKS) {
-            status = add_marks(walk, t);
+            status = add_marks(walk, &rows, t);
         }
     }
+    free(rows.at);
     return status;
 }

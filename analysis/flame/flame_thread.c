@@ -1,5 +1,6 @@
 #include "analysis/flame/flame_thread.h"
 
+#include "analysis/flame/flame_tree.h"
 #include "analysis/model/model.h"
 #include "collector/base/count_of.h"
 
@@ -53,13 +54,6 @@ bool lac_flame_is_mostly_waiting(int64_t waited_ns, int64_t covered_ns)
     return waited_ns > 0 && waited_ns >= covered_ns / 100 * WAITING_MIN_PCT;
 }
 
-/** Times of slices that overlap, as a damaged trace may have them, can exceed what fits. */
-static int64_t plus(int64_t a_ns, int64_t b_ns)
-{
-    int64_t sum_ns;
-    return __builtin_add_overflow(a_ns, b_ns, &sum_ns) ? INT64_MAX : sum_ns;
-}
-
 void lac_flame_thread_add(struct lac_flame_thread *thread, const struct lac_model *names,
                           const struct lac_slices *slices, uint64_t first, uint64_t end)
 {
@@ -70,12 +64,13 @@ void lac_flame_thread_add(struct lac_flame_thread *thread, const struct lac_mode
         int64_t end_ns = slices->start_ns[i] + slices->dur_ns[i];
         is_recorder = is_recorder && lac_flame_is_recorder(name);
         thread->recorder_count += is_recorder ? 1 : 0;
-        thread->covered_ns = plus(thread->covered_ns, slices->lane[i] == 0 ? slices->dur_ns[i] : 0);
+        thread->covered_ns =
+            lac_flame_plus(thread->covered_ns, slices->lane[i] == 0 ? slices->dur_ns[i] : 0);
         /* only what is long can make it a thread that waits */
         bool may_wait = slices->kind[i] == LAC_SLICE_PYTHON && end_ns > thread->waited_until_ns &&
                         slices->dur_ns[i] >= LAC_FLAME_LONG_WAIT_NS;
         if (may_wait && lac_flame_is_waiting(name)) {
-            thread->waited_ns = plus(thread->waited_ns, slices->dur_ns[i]);
+            thread->waited_ns = lac_flame_plus(thread->waited_ns, slices->dur_ns[i]);
             thread->waited_until_ns = end_ns;
         }
     }

@@ -117,7 +117,8 @@ enum lac_status lac_flame_tree_merge(struct lac_flame_tree *tree, const struct l
                                           &place_of[i]);
         }
         if (status == LAC_OK) {
-            tree->frames[place_of[i]].self_ns += from->self_ns;
+            int64_t *self_ns = &tree->frames[place_of[i]].self_ns;
+            *self_ns = lac_flame_plus(*self_ns, from->self_ns);
             tree->frames[place_of[i]].count += from->count;
         }
     }
@@ -149,7 +150,7 @@ static void sum_upwards(struct lac_flame_tree *tree, bool sum_counts)
     }
     for (uint32_t i = tree->count - 1; i > 0; i--) {
         struct lac_flame_frame *parent = &tree->frames[tree->frames[i].parent];
-        parent->value_ns += tree->frames[i].value_ns;
+        parent->value_ns = lac_flame_plus(parent->value_ns, tree->frames[i].value_ns);
         parent->count += sum_counts ? tree->frames[i].count : 0;
     }
 }
@@ -208,7 +209,7 @@ static uint64_t nodes_with(struct finish *finish, uint32_t count)
         if (finish->is_kept[i] == 0 && finish->is_kept[parent] != 0 && frames[i].value_ns > 0) {
             nodes += finish->rest_count[parent] == 0;
             finish->rest_count[parent]++;
-            finish->rest_ns[parent] += frames[i].value_ns;
+            finish->rest_ns[parent] = lac_flame_plus(finish->rest_ns[parent], frames[i].value_ns);
         }
     }
     return nodes;

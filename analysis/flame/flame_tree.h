@@ -19,6 +19,13 @@ enum { LAC_FLAME_GROW_MAX = 1 << 22 };
 /** Nodes of a finished graph, where nobody says how many. */
 enum { LAC_FLAME_NODE_COUNT_DEFAULT = 20000 };
 
+/** A sum of weights: slices that overlap, as in a damaged trace, and bytes can exceed what fits. */
+static inline int64_t lac_flame_plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 struct lac_flame_frame {
     uint32_t parent;
     uint32_t name;

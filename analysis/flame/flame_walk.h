@@ -141,7 +141,8 @@ static inline uint8_t lac_flame_kind(const struct lac_flame_walk *walk, uint64_t
 static inline enum lac_status lac_flame_give(struct lac_flame_walk *walk, uint32_t frame,
                                              int64_t start_ns, int64_t length_ns)
 {
-    walk->tree->frames[frame].self_ns += length_ns;
+    int64_t *self_ns = &walk->tree->frames[frame].self_ns;
+    *self_ns = lac_flame_plus(*self_ns, length_ns);
     return walk->line == NULL ? LAC_OK : lac_flame_line_add(walk->line, frame, start_ns, length_ns);
 }
 

@@ -43,11 +43,16 @@ static void put_time(struct chrome *chrome, const char *key, int64_t ns)
     lac_slice_json_digits(&chrome->row, key, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
 }
 
-static const char *counter_name(struct chrome *chrome, const struct lac_track *track)
+/** Of a counter, and of a row for what overlaps, the name is the id. */
+static bool is_named_row(const struct lac_track *track)
+{
+    return track->kind == LAC_TRACK_COUNTER || track->kind == LAC_TRACK_ASYNC;
+}
+
+static const char *row_name(struct chrome *chrome, const struct lac_track *track)
 {
     const struct lac_model *model = chrome->row.source->model;
-    return lac_redact_counter(chrome->row.source->redactor, lac_model_str(model, track->name),
-                              (uint32_t)(track - model->tracks));
+    return lac_redact_track(chrome->row.source->redactor, model, (uint32_t)(track - model->tracks));
 }
 
 static void begin_event(struct chrome *chrome, const char *phase, const struct lac_track *track)
@@ -62,8 +67,8 @@ static void begin_event(struct chrome *chrome, const char *phase, const struct l
     } else {
         lac_json_int(&chrome->row.json, "pid", 0);
     }
-    if (track->kind == LAC_TRACK_COUNTER) {
-        lac_json_text(&chrome->row.json, "tid", counter_name(chrome, track));
+    if (is_named_row(track)) {
+        lac_json_text(&chrome->row.json, "tid", row_name(chrome, track));
     } else {
         put_id(chrome, "tid", track->tid, track->id_text);
     }
@@ -217,11 +222,10 @@ static void put_name(struct chrome *chrome, uint64_t slice)
 /** Of what overlaps, the category is also the row. */
 static void put_category(struct chrome *chrome, const struct lac_track *track, uint64_t slice)
 {
-    const struct lac_model *model = chrome->row.source->model;
-    const char *row = track->kind == LAC_TRACK_ASYNC ? lac_model_str(model, track->name) : "";
+    const uint8_t kind = chrome->row.source->model->slices.kind[slice];
     lac_json_text(&chrome->row.json, "cat",
-                  *row != '\0' ? lac_redact(chrome->row.source->redactor, row)
-                               : lac_slice_category(model->slices.kind[slice]));
+                  track->kind == LAC_TRACK_ASYNC ? row_name(chrome, track)
+                                                 : lac_slice_category(kind));
 }
 
 static void put_slice(struct chrome *chrome, const struct lac_track *track, uint64_t slice)
@@ -262,7 +266,7 @@ static void put_samples(struct chrome *chrome, const struct lac_track *track)
             continue;
         }
         begin_event(chrome, "C", track);
-        lac_json_text(&chrome->row.json, "name", counter_name(chrome, track));
+        lac_json_text(&chrome->row.json, "name", row_name(chrome, track));
         put_time(chrome, "ts", model->sample_ts_ns[s]);
         lac_json_open(&chrome->row.json, "args", '{');
         lac_slice_json_digits(&chrome->row, "value", "%.17g", model->sample_value[s]);

@@ -212,14 +212,7 @@ static int64_t tid_of(const struct lac_track *track)
 
 static const char *track_name(struct perfetto *p, uint32_t t)
 {
-    const struct lac_model *model = p->source->model;
-    const struct lac_track *track = &model->tracks[t];
-    const char *name = lac_model_str(model, track->name);
-    if (track->kind == LAC_TRACK_COUNTER) {
-        return lac_redact_counter(p->source->redactor, name, t);
-    }
-    return lac_redact(p->source->redactor,
-                      *name != '\0' ? name : lac_model_str(model, track->id_text));
+    return lac_redact_track(p->source->redactor, p->source->model, t);
 }
 
 static void put_processes(struct perfetto *p)

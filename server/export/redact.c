@@ -22,7 +22,7 @@ const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
      "Absolute paths and folders of source files, down to the last component.", 0},
     {"argv", "command lines", "commands", "", "Command lines, down to the program.", 0},
     {"names", "names chosen by people", "names", "",
-     "Names of the trace, of ranges, marks, Python functions and a job's own counters.", 0},
+     "Names of the trace, of ranges, marks, Python functions, and rows of a job's own.", 0},
 };
 
 enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
@@ -307,12 +307,15 @@ const char *lac_redact_given(struct lac_redactor *redactor, const char *text, co
     return lac_redact(redactor, redactor->leave_out[LAC_REDACT_NAMES] ? fallback : text);
 }
 
-const char *lac_redact_counter(struct lac_redactor *redactor, const char *name, uint32_t track)
+const char *lac_redact_track(struct lac_redactor *redactor, const struct lac_model *model,
+                             uint32_t track)
 {
+    const struct lac_track *of = &model->tracks[track];
+    const char *named = lac_model_str(model, of->name);
+    const char *name = *named != '\0' ? named : lac_model_str(model, of->id_text);
+    bool is_given = of->kind == LAC_TRACK_ASYNC ||
+                    (of->kind == LAC_TRACK_COUNTER && !lac_names_counter_is_measured(name));
     char number[32];
-    if (lac_names_counter_is_measured(name)) {
-        return lac_redact(redactor, name);
-    }
-    (void)snprintf(number, sizeof(number), "counter %" PRIu32, track);
-    return lac_redact_given(redactor, name, number);
+    (void)snprintf(number, sizeof(number), "row %" PRIu32, track);
+    return is_given ? lac_redact_given(redactor, name, number) : lac_redact(redactor, name);
 }

@@ -112,16 +112,18 @@ static bool names_people(const char *kind)
            strcmp(kind, "gpu_range") == 0 || strcmp(kind, "instant") == 0;
 }
 
-/** Whether the row is a counter's, by its column `kind` where it has one. */
-static bool is_counter(const struct writer *writer, sqlite3_stmt *get)
+/** Whether a person named the row of the timeline that a line is about. */
+static bool names_row(const struct writer *writer, sqlite3_stmt *get, const char *name)
 {
     for (unsigned c = 0; c < shown_columns(writer->table); c++) {
         if (strcmp(lac_sql_table_column(writer->table, c)->name, "kind") == 0) {
             const char *kind = (const char *)sqlite3_column_text(get, (int)c);
-            return kind != NULL && strcmp(kind, "counter") == 0;
+            if (kind == NULL || strcmp(kind, "counter") != 0) {
+                return kind != NULL && strcmp(kind, "async") == 0;
+            }
         }
     }
-    return true;
+    return !lac_names_counter_is_measured(name);
 }
 
 /** Whose words the value is. */
@@ -140,9 +142,7 @@ static enum lac_export_text words_of(const struct writer *writer, sqlite3_stmt *
     case LAC_SQL_WORDS_SENTENCE:
         return LAC_EXPORT_TEXT_SENTENCE;
     case LAC_SQL_WORDS_TRACK:
-        return is_counter(writer, get) && !lac_names_counter_is_measured(text)
-                   ? LAC_EXPORT_TEXT_COUNTER
-                   : LAC_EXPORT_TEXT_PLAIN;
+        return names_row(writer, get, text) ? LAC_EXPORT_TEXT_ROW : LAC_EXPORT_TEXT_PLAIN;
     case LAC_SQL_WORDS_GIVEN:
         if (writer->table->slice_columns != NULL && writer->kind_column < 0 &&
             (writer->table->kinds &

@@ -16,7 +16,7 @@ enum lac_export_text {
     LAC_EXPORT_TEXT_PLAIN = 0,
     LAC_EXPORT_TEXT_ARGV,     /**< a command line */
     LAC_EXPORT_TEXT_GIVEN,    /**< a name that a person chose */
-    LAC_EXPORT_TEXT_COUNTER,  /**< the same, of a counter */
+    LAC_EXPORT_TEXT_ROW,      /**< the same, of a row of the timeline */
     LAC_EXPORT_TEXT_SENTENCE, /**< may quote such names */
     LAC_EXPORT_TEXT_ARGS,     /**< arguments of slices: may hold any of it */
 };

@@ -22,7 +22,7 @@ enum lac_sql_words {
     LAC_SQL_WORDS_GIVEN,    /**< chosen by a person */
     LAC_SQL_WORDS_ARGS,     /**< arguments of slices: may hold any of it */
     LAC_SQL_WORDS_SENTENCE, /**< of ours, may quote a name */
-    LAC_SQL_WORDS_TRACK,    /**< of a counter, where no column `kind` says another track */
+    LAC_SQL_WORDS_TRACK,    /**< of a row of the timeline: column `kind`, or a counter's */
 };
 
 struct lac_sql_column {

@@ -212,7 +212,7 @@ static const struct lac_sql_column track_columns[] = {
     [TRACK_PROCESS] = {"process", "INTEGER", "processes.id, NULL of derived tracks",
                        LAC_SQL_WORDS_PLAIN},
     [TRACK_PROCESS_ID] = {"process_id", "TEXT", "as recorded", LAC_SQL_WORDS_PLAIN},
-    [TRACK_THREAD_ID] = {"thread_id", "TEXT", "as recorded, NULL of a stream", LAC_SQL_WORDS_PLAIN},
+    [TRACK_THREAD_ID] = {"thread_id", "TEXT", "as recorded, NULL of what is no thread", LAC_SQL_WORDS_PLAIN},
     [TRACK_STREAM] = {"stream", "INTEGER", "number of the GPU stream, NULL of a thread",
                       LAC_SQL_WORDS_PLAIN},
     [TRACK_DEVICE] = {"device", "INTEGER", "devices.id, NULL on the host", LAC_SQL_WORDS_PLAIN},
@@ -282,6 +282,7 @@ static void put_track(struct lac_sql_trace *trace, uint32_t number, enum track_c
     const struct lac_track *track = &trace->head->tracks[number];
     bool has_process = track->process < trace->head->process_count;
     bool is_counter = track->kind == LAC_TRACK_COUNTER;
+    bool is_named = is_counter || track->kind == LAC_TRACK_ASYNC; /* whose id is the name */
     bool is_stream = track->kind == LAC_TRACK_STREAM || track->kind == LAC_TRACK_GPU_RANGE;
     switch ((int)column) {
     case TRACK_ID:
@@ -301,7 +302,7 @@ static void put_track(struct lac_sql_trace *trace, uint32_t number, enum track_c
                            has_process ? trace->head->processes[track->process].id_text : 0);
         break;
     case TRACK_THREAD_ID:
-        lac_sql_put_string(out, trace, is_stream || is_counter ? 0 : track->id_text);
+        lac_sql_put_string(out, trace, is_stream || is_named ? 0 : track->id_text);
         break;
     case TRACK_STREAM:
         lac_sql_put_optional(out, is_stream ? track->tid : -1);

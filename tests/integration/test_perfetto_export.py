@@ -206,11 +206,12 @@ class Perfetto(unittest.TestCase):
         self.assertNotIn(b"kim", data)
         self.assertNotIn(b"secret", data)
 
-    def test_a_counter_of_the_jobs_own_has_no_name_where_names_are_left_out(self):
+    def test_rows_of_the_jobs_own_have_no_name_where_names_are_left_out(self):
         trace = random_trace(1)
         for at in (1, 2):
             trace["traceEvents"] += [{"ph": "C", "pid": 1, "name": name, "ts": at, "args": {"value": at}}
-                                     for name in ("loss of the secret model", "secret score", "GPU 0: power (W)", "main 12: on a core (%)")]
+                                     for name in ("loss of the secret model", "secret score", "GPU 0: secret", "secret: power (W)", "GPU 0: power (W)", "main 12: on a core (%)")]
+            trace["traceEvents"].append({"ph": "be"[at - 1], "pid": 1, "tid": 1, "cat": "secret requests", "id": "7", "name": "aten::mm", "ts": at})
         path = os.path.join(self.folder, "in.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(trace, file)

@@ -175,7 +175,8 @@ class Hook(unittest.TestCase):
     def test_the_cpu_time_of_ranges_is_that_of_the_thread(self):
         self.assertEqual(self.record(sys.executable, self.CPU_CLOCK).split()[-1], "0")
 
-    # Counts of masks that take CPU time or wait, one in 50 ms: how many of 40 are made.
+    # Counts of masks that take CPU time or wait, one in 50 ms: how many of 40 are made, and of those that
+    # go on of as many as it takes, up to eight: on a machine that is busy there is less time for them.
     COUNTING = '''
         import sys, time, types
         class Mask:
@@ -192,7 +193,9 @@ class Hook(unittest.TestCase):
         counted = []
         sys.modules["numpy"] = types.SimpleNamespace(ndarray=Mask)
         import _lacuna_padding as padding
-        for number in range(40):
+        for number in range(40 if sys.argv[1] == "all" else 1000):
+            if len(counted) == 8:
+                break
             padding.look({"attention_mask": Mask(number)}, number, 0)
             time.sleep(0.05)
         print(len(counted))
@@ -200,9 +203,8 @@ class Hook(unittest.TestCase):
 
     def test_a_first_count_of_padding_that_is_slow_does_not_end_counting(self):
         counted = {how: int(self.record(sys.executable, self.COUNTING, how).split()[-1]) for how in ("first", "all", "waits")}
-        self.assertGreaterEqual(counted["first"], 8)
-        self.assertGreaterEqual(counted["waits"], 8)
-        self.assertIn(counted["all"], (2, 3, 4))  # each takes the share of 5 s, the whole 2 s on a quiet machine
+        self.assertEqual((counted["first"], counted["waits"]), (8, 8))
+        self.assertIn(counted["all"], range(2, 8))  # each takes the share of 5 s, the whole 2 s on a quiet machine
 
     ANNOTATED = '''
         import lacuna

@@ -72,6 +72,19 @@ START_TEST(allocations_of_an_area_alone_count)
 }
 END_TEST
 
+START_TEST(more_bytes_than_a_number_holds_are_the_largest_number)
+{
+    static char drawing[1100 * 48];
+    size_t used = 0;
+    const struct lac_flame_options options = {.metric = LAC_FLAME_MEMORY};
+    for (int i = 0; i < 1100; i++) {
+        used += (size_t)snprintf(drawing + used, sizeof(drawing) - used,
+                                 "main alloc %d 0 9007199254740991 1\n", i);
+    }
+    ck_assert_str_eq(shown(drawing, &options), "all 9223372036854775807 1100\n");
+}
+END_TEST
+
 START_TEST(copies_alone_stand_under_what_launched_them)
 {
     const struct lac_flame_options options = {.metric = LAC_FLAME_COPIES};
@@ -93,6 +106,7 @@ int main(void)
     TCase *tests = tcase_create("memory and copies");
     tcase_add_test(tests, allocated_bytes_stand_under_what_allocated_them);
     tcase_add_test(tests, allocations_of_an_area_alone_count);
+    tcase_add_test(tests, more_bytes_than_a_number_holds_are_the_largest_number);
     tcase_add_test(tests, copies_alone_stand_under_what_launched_them);
     suite_add_tcase(suite, tests);
     return check_main(suite);

@@ -12,9 +12,13 @@ START_TEST(counters_of_the_recorder_are_told_from_a_persons)
 {
     ck_assert(lac_names_counter_is_measured("cgroup throttled (%)"));
     ck_assert(lac_names_counter_is_measured("pt_data_worker 12: on a core (%)"));
-    ck_assert(lac_names_counter_is_measured("GPU 12: anything (of a tool)"));
+    ck_assert(lac_names_counter_is_measured("GPU 12: SM clock (MHz)"));
     ck_assert(lac_names_counter_is_measured("allocated by PyTorch (MB)"));
     ck_assert(!lac_names_counter_is_measured("loss"));
+    ck_assert(!lac_names_counter_is_measured("GPU 0: patients of clinic X"));
+    ck_assert(!lac_names_counter_is_measured("clinic X: power (W)"));
+    ck_assert(!lac_names_counter_is_measured("power (W) of clinic X"));
+    ck_assert(!lac_names_counter_is_measured("power (clinic X)"));
     ck_assert(!lac_names_counter_is_measured("GPU score: 3"));
     ck_assert(!lac_names_counter_is_measured("on a core of Kim's (%)"));
     ck_assert(!lac_names_counter_is_measured(""));

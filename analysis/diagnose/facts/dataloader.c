@@ -22,9 +22,10 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 
 /**
  * Number of workers from the ids that fetches carry: the largest id that fetched, plus one. A recording of
- * less than a round lacks the last ones; batch b is worker b mod n's, which then tells their number.
+ * less than a round lacks the last ones. Batch b is worker b mod n's: where that contradicts the largest
+ * id, the one larger number that fits; 0 without ids.
  *
- * @return -1 where several numbers fit
+ * @return -1 where several larger numbers fit
  */
 static int32_t workers_seen(const struct lac_facts *facts)
 {

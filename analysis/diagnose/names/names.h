@@ -108,8 +108,8 @@ enum lac_host_class {
 /** Classify a host slice's name (operators, ranges, overhead; not API calls or kernels). */
 enum lac_host_class lac_names_host_class(const char *name, size_t length);
 
-/** counter_name.c: whether a counter is the recorder's or a tool's measurement ("GPU 0: power (W)"), not
- *  what a person counts and named. */
+/** counter_name.c: whether a counter is a measurement of the recorder's ("GPU 0: power (W)"), by its whole
+ *  name, not what a person counts and named. */
 bool lac_names_counter_is_measured(const char *name);
 
 /** Rows that somebody added: they come before those of the table. */
