@@ -7,6 +7,7 @@ import {
   LANES_SHOWN,
   laneTop,
   movedOrder,
+  placesShown,
   rowAt,
   ROWS_AT_START,
   rowTops,
@@ -443,4 +444,12 @@ test('outer frames are folded, until somebody unfolds them', () => {
   assert.equal(all.height, 9 * all.laneHeight + 4);
   assert.equal(rowOf('t0', {collapsed: new Set(['t0'])}).laneFirst, 0);
   assert.equal(rowOf('t1').laneFirst, 0, 'two lanes at least are there to see');
+});
+
+test('rows drawn: the fixed ones and those in sight, none between', () => {
+  assert.deepEqual(placesShown(2, 100_000, 100_003), [0, 1, 100_000, 100_001, 100_002]);
+  assert.deepEqual(placesShown(2, 1, 4), [0, 1, 2, 3]);
+  assert.deepEqual(placesShown(0, 3, 5), [3, 4]);
+  assert.deepEqual(placesShown(3, 0, 2), [0, 1]);
+  assert.deepEqual(placesShown(0, 0, 0), []);
 });

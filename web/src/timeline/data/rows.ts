@@ -571,6 +571,13 @@ export function visibleRows(
   return {first: rowAt(tops, top), last: Math.min(count, rowAt(tops, bottom - 1e-6) + 1)};
 }
 
+/** Places of the fixed rows before `last`, then of the others in [first, last). */
+export function placesShown(fixed: number, first: number, last: number): readonly number[] {
+  const head = Math.min(fixed, last);
+  const from = Math.max(first, head);
+  return Array.from({length: head + last - from}, (_, i) => (i < head ? i : i - head + from));
+}
+
 /** The row at height `y`, clamped to the first and last. */
 export function rowAt(tops: Float64Array, y: number): number {
   let lo = 0;
