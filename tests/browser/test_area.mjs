@@ -197,6 +197,23 @@ const steps = [
     await page.keyboard.press('[');
     await selected((await told(launched[2].slice)).chain[0].slice);
   }],
+  ['where more was launched than is told, the panel and the last one say so', async () => {
+    const kernel = (await served('kernels', '?sort=count')).rows.find((r) => r.cells.some((cell) => /^aten::/.test(cell)));
+    const told = (slice) => page.evaluate(async (n) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices/${n}/launched`)).json(), slice);
+    const operator = (await told(kernel.slice)).chain.find((r) => r.kind !== 'api').slice;
+    const around = await told(operator);
+    const [{slice}] = around.launched;
+    const path = /\/launched$/;
+    await page.route(path, (route) => route.fulfill({contentType: 'application/json', body: JSON.stringify({...around, count: 5000, launched: around.launched.slice(0, 1)})}));
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=s:${operator}`);
+    await page.getByText('arrows to the first 1').waitFor();
+    await page.locator('.tl').focus();
+    await page.keyboard.press('l');
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${slice}`);
+    await page.keyboard.press(']');
+    await page.locator('[role=status]', {hasText: 'these were the first 1 of 5'}).waitFor();
+    await page.unroute(path);
+  }],
   ['without a selection: findings, what is in view, gaps, steps and search hits, each an address', async () => {
     await page.keyboard.press('Escape');
     const whole = page.getByRole('navigation', {name: 'What to show of the trace'});
