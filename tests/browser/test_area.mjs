@@ -214,6 +214,27 @@ const steps = [
     await page.locator('[role=status]', {hasText: 'these were the first 1 of 5'}).waitFor();
     await page.unroute(path);
   }],
+  ['the launch is there before what is around a slice, and L stays where that does not come', async () => {
+    const table = await served('kernels', '?sort=count');
+    const at = table.columns.findIndex((c) => c.id === 'operator');
+    const {slice: kernel} = table.rows.find((r) => r.cells[at]?.startsWith('aten::'));
+    const path = /\/launched$/;
+    const held = [];
+    const before = complaints.length;
+    await page.route(path, (route) => void held.push(route));
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=s:${kernel}`);
+    await page.locator('.tl-details').getByText('launched by').waitFor();
+    const [{slice: operator}] = (await served('operators')).rows;
+    await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=s:${operator}`);
+    await page.locator('.tl-title').waitFor();
+    await until(() => held.length === 2);
+    await Promise.all(held.splice(0).map((route) => route.abort().catch(() => undefined)));
+    await answered();
+    const toLaunch = page.locator('.tl-toolbar').getByRole('button', {name: 'Kernel to launch and back'});
+    assert.equal(await toLaunch.isDisabled(), false, 'it is not known that nothing was launched');
+    complaints.splice(before); // the browser says that requests failed
+    await page.unroute(path);
+  }],
   ['without a selection: findings, what is in view, gaps, steps and search hits, each an address', async () => {
     await page.keyboard.press('Escape');
     const whole = page.getByRole('navigation', {name: 'What to show of the trace'});
