@@ -91,9 +91,7 @@ const steps = [
     await tab('GPU').click();
     await dock.getByText(/GPU 0: busy/).waitFor();
     await page.waitForFunction(() => new URL(location.href).searchParams.get('tab') === 'gpu');
-    const {work} = await page.evaluate(async ([t0, t1]) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/strip?t0=${t0}&t1=${t1}&points=1&device=0`)).json(), [area.t0_ns, area.t1_ns]);
-    const idle = dock.getByRole('listitem').filter({hasText: 'not computing'}).locator('span').last();
-    assert.equal((await idle.getAttribute('title')).replace(/\D/g, ''), String(device.span_ns - (work.compute?.total_ns ?? 0)));
+    assert.equal(await dock.getByText('not computing').count(), 0, 'no sum over streams stands for a time');
     await tab('Counters').click();
     await dock.getByRole('columnheader', {name: 'mean'}).waitFor();
     await eventually(async () => assert.ok((await rows().first().locator('td').nth(2).innerText()) !== ''));
