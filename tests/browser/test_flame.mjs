@@ -59,6 +59,15 @@ const steps = [
     await eventually(async () => assert.match(await row('Net_0').innerText(), /2\sMB\s+2\sMB\s+100\s%\s+3/));
     await page.getByText('Copies', {exact: true}).click();
     await page.getByText('No copies here').waitFor();
+    // what counts bytes or samples is not called time
+    await page.getByTitle(/^Only these steps, as in 2,5-9: /).waitFor();
+    await page.route(/\/flame\?/, async (route) => {
+      const reply = await route.fetch();
+      await route.fulfill({response: reply, json: {...(await reply.json()), metric: 'profile'}});
+    });
+    await page.reload();
+    await page.getByText('No stacks here').waitFor();
+    await page.unroute(/\/flame\?/);
   }],
   ['graph and table stand side by side, and the table sorts', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
@@ -120,7 +129,7 @@ const steps = [
     const work = row('work');
     await until(async () => /300\sµs/.test(await work.innerText()) && /600\sµs/.test(await work.innerText()));
     const legend = page.getByTestId('flame-legend');
-    await eventually(async () => assert.match((await legend.innerText()).replace(/\s+/g, ' '), /^A before B after \(this trace\) Swap A and B slower in B faster in B$/));
+    await eventually(async () => assert.match((await legend.innerText()).replace(/\s+/g, ' '), /^A before B after \(this trace\) Swap A and B more in B less in B$/));
     const tones = await legend.locator('i').evaluateAll((list) => list.map((each) => getComputedStyle(each).backgroundColor));
     assert.equal(new Set(tones).size, 2, 'a color each');
     await eventually(async () => {

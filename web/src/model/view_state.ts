@@ -399,7 +399,8 @@ function isTracePage(text: string): text is Page {
   return (PAGES as readonly string[]).includes(text) && !OTHER_PAGES.includes(text);
 }
 
-function decode(text: string): string | undefined {
+/** undefined where it is none of ours: a percent sign with no digits behind it. */
+export function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -240,10 +240,10 @@ function Legend({trace, other}: {trace: TraceInfo; other: string}): JSX.Element 
       </ViewLink>
       <span class="spacer" />
       <span class="flame-tone">
-        <i style={{background: toneColor(1, isDark)}} /> slower in B
+        <i style={{background: toneColor(1, isDark)}} /> more in B
       </span>
       <span class="flame-tone">
-        <i style={{background: toneColor(-1, isDark)}} /> faster in B
+        <i style={{background: toneColor(-1, isDark)}} /> less in B
       </span>
     </div>
   );
@@ -316,7 +316,7 @@ function Parts({trace, metric}: {trace: TraceInfo; metric: string}): JSX.Element
         <input
           class="input flame-steps"
           aria-label="Steps"
-          title={`Only time in these steps, as in 2,5-9: there are ${count}, the first is 0`}
+          title={`Only these steps, as in 2,5-9: there are ${count}, the first is 0`}
           placeholder="2,5-9"
           value={typed}
           onChange={event => set(event.currentTarget.value)}
@@ -326,7 +326,7 @@ function Parts({trace, metric}: {trace: TraceInfo; metric: string}): JSX.Element
         <select
           class="input list-choice flame-other"
           aria-label="Row"
-          title="Only time of this row"
+          title="Only this row"
           value={flameTracks.value}
           onChange={event => show({...ANEW, flameTracks: event.currentTarget.value})}
         >
@@ -861,5 +861,6 @@ function emptyTitle(metric: string): string {
   if (metric === 'gpu') return 'No GPU time here';
   if (metric === 'copies') return 'No copies here';
   if (metric === 'memory') return 'No allocations here';
+  if (metric === 'profile') return 'No stacks here';
   return 'No time of host threads here';
 }

@@ -180,7 +180,7 @@ export function FlameTable(props: {
       </table>
       {rows.length > TABLE_ROWS_MAX && (
         <p class="muted">
-          {plural(rows.length - TABLE_ROWS_MAX, 'more name')} with less time; use Find to narrow the
+          {plural(rows.length - TABLE_ROWS_MAX, 'more name')} below these; use Find to narrow the
           list.
         </p>
       )}

@@ -5,7 +5,7 @@ import {useEffect} from 'preact/hooks';
 import type {Analysis} from '../api/types';
 import {formatFromTo, formatGain, sentence} from '../base/format';
 import {ladderOf} from '../model/overview_charts';
-import {DEFAULT_VIEW} from '../model/view_state';
+import {decode, DEFAULT_VIEW} from '../model/view_state';
 import {ViewLink} from '../ui/link';
 
 /** Id of the element that holds a finding of this page. */
@@ -22,7 +22,7 @@ function toFinding(anchor: string): void {
 export function Ladder({analysis}: {analysis: Analysis}): JSX.Element | null {
   const rungs = ladderOf(analysis);
   // cards come after the address was read
-  useEffect(() => toFinding(decodeURIComponent(location.hash.slice(1))), []);
+  useEffect(() => toFinding(decode(location.hash.slice(1)) ?? ''), []);
   if (rungs.length === 0) return null;
   const last = rungs[rungs.length - 1];
   const first = rungs[0];

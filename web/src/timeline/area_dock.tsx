@@ -1,7 +1,7 @@
 // What lies in a selected area: its slices by name, the GPUs, why they were idle, steps, counters.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
-import {getArea, getCounter, getStrip, type AreaQuery} from '../api/client';
+import {getArea, getCounter, type AreaQuery} from '../api/client';
 import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
 import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
 import {word} from '../base/vocabulary';
@@ -150,7 +150,7 @@ function TabBody(
     case 'slices':
       return <Slices {...props} info={info} />;
     case 'gpu':
-      return <Devices model={model} info={info} span={props.span} />;
+      return <Devices model={model} info={info} />;
     case 'idle':
       return <Idle model={model} info={info} />;
   }
@@ -253,39 +253,7 @@ const Time = ({ns}: {ns: number}): JSX.Element => <td title={exactNs(ns)}>{forma
 
 // ---- devices
 
-/** Of a device's time all without a kernel that computes: idle, or busy with something else. */
-function NotComputing(props: {
-  model: TimelineModel;
-  device: AreaDevice;
-  span: Area;
-}): JSX.Element | null {
-  const {model, device, span} = props;
-  const t0 = Math.floor(span.t0);
-  const t1 = Math.ceil(span.t1);
-  const strip = useResource(
-    `${model.trace.id}/${model.trace.generation} ${device.id} ${t0} ${t1}`,
-    signal => getStrip(model.trace.id, {t0, t1, points: 1, device: device.id}, signal),
-  );
-  if (strip.kind !== 'ready') return null;
-  const rest = device.span_ns - (strip.value.work?.['compute']?.total_ns ?? 0);
-  return (
-    <li title="Idle, or busy with copies, memory sets or communication alone">
-      <span>not computing</span>
-      <span>{formatPct((100 * rest) / device.span_ns)}</span>
-      <span title={exactNs(rest)}>{formatDuration(rest)}</span>
-    </li>
-  );
-}
-
-function Devices({
-  model,
-  info,
-  span,
-}: {
-  model: TimelineModel;
-  info: AreaInfo;
-  span: Area;
-}): JSX.Element {
+function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
   return (
     <div class="tl-dock-body tl-dock-cards">
       {usedDevices(model, info).map(device => (
@@ -294,7 +262,6 @@ function Devices({
             GPU {device.id}: {busyText(device)}
           </h3>
           <ul class="tl-dock-list">
-            {device.span_ns > 0 && <NotComputing model={model} device={device} span={span} />}
             {device.kinds.map(kind => (
               <li key={kind.kind}>
                 <span>{word('slice_kinds', kind.kind).label}</span>

@@ -3,7 +3,7 @@
 import {computed, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
-import {isMovable, movedOrder, visibleRows, type Row} from './data/rows';
+import {isMovable, movedOrder, placesShown, visibleRows, type Row} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 
 /** A row is one stop of the Tab key: the arrows lead to its other buttons, and to the rows beside. */
@@ -77,14 +77,12 @@ export function RowLabels({model}: {model: TimelineModel}): JSX.Element {
         box.current?.closest<HTMLElement>('.tl')?.focus({preventScroll: true});
       }}
     >
-      {rows
-        .slice(0, last)
-        .map(
-          (row, i) =>
-            (i < fixed || i >= first) && (
-              <Label key={row.key} model={model} row={row} top={tops[i] ?? 0} isFixed={i < fixed} />
-            ),
-        )}
+      {placesShown(fixed, first, Math.min(last, rows.length)).map(i => {
+        const row = rows[i] as Row;
+        return (
+          <Label key={row.key} model={model} row={row} top={tops[i] ?? 0} isFixed={i < fixed} />
+        );
+      })}
     </div>
   );
 }

@@ -53,6 +53,7 @@ export function SliceAround(props: {
           >
             their time
           </ViewLink>
+          {launched.length < count && `; arrows to the first ${formatCount(launched.length)}`}
           <span class="tl-chain">
             {launched.slice(0, LAUNCHED_SHOWN).map(row => (
               <SliceLink key={row.slice} row={row} />

@@ -74,7 +74,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
           'Kernel to launch and back',
           'L',
           'to launch',
-          noSlice || (details.kind === 'ready' && !hasLink(details)),
+          noSlice || (details.kind === 'ready' && !!details.around && !hasLink(details)),
         )}
       </div>
       <SearchBox model={model} navigator={navigator} searchRef={searchRef} />

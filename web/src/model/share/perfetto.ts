@@ -29,7 +29,9 @@ function answers(tab: Window): Promise<void> {
 /** Call it in the click: a browser blocks a tab that opens later. */
 export async function openInPerfetto(title: string, trace: Promise<Blob>): Promise<void> {
   const tab = open(PERFETTO);
+  const bytes = trace.then(blob => blob.arrayBuffer());
+  bytes.catch(() => tab?.close()); // with it the pings end
   if (!tab) throw new Error('The browser blocked the new tab.');
-  const [buffer] = await Promise.all([trace.then(blob => blob.arrayBuffer()), answers(tab)]);
+  const [buffer] = await Promise.all([bytes, answers(tab)]);
   tab.postMessage({perfetto: {buffer, title}}, PERFETTO, [buffer]);
 }

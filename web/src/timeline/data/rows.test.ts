@@ -7,6 +7,7 @@ import {
   LANES_SHOWN,
   laneTop,
   movedOrder,
+  placesShown,
   rowAt,
   ROWS_AT_START,
   rowTops,
@@ -56,37 +57,75 @@ const INFO: TracksInfo = tracksShape(
   '',
 );
 
-test('what the profiler says of its own recording is no row, but for a filter and a search', () => {
-  const processes = ['-1', 'Traces', '', 'Spans', 'main'].map((pid, i) => ({
-    index: 2 + i,
-    pid,
-    name: '',
-  }));
-  const info = tracksShape(
+const marksOf = (index: number, process: number, id: string) =>
+  track(index, 'marks', {process, id, name: ''});
+const withUnnamed = (pids: readonly string[], tracks: readonly object[]): TracksInfo =>
+  tracksShape(
     {
       ...INFO,
-      processes: [...INFO.processes, ...processes],
-      tracks: [
-        ...INFO.tracks,
-        track(10, 'thread', {process: 2, name: 'flush'}),
-        track(11, 'marks', {process: 3, name: 'Trace PyTorch Profiler'}),
-        track(12, 'marks', {process: 4, name: ''}),
-        track(13, 'thread', {process: 5, name: 'PyTorch Profiler'}),
-        track(14, 'marks', {process: 6, name: 'of a tool'}),
-      ],
+      processes: [...INFO.processes, ...pids.map((pid, i) => ({index: 2 + i, pid, name: ''}))],
+      tracks: [...INFO.tracks, ...tracks],
     },
     '',
   );
-  const keys = (change: Partial<RowState>): string[] =>
-    buildRows(info, {...ROWS_AT_START, showAll: true, ...change}).map(row => row.key);
-  const pseudo = ['t10', 't11', 't12', 't13'];
+const keysOf = (info: TracksInfo, change: Partial<RowState> = {}): string[] =>
+  buildRows(info, {...ROWS_AT_START, showAll: true, ...change}).map(row => row.key);
+
+test('what the profiler says of its own recording is no row, but for a filter and a search', () => {
+  const info = withUnnamed(
+    ['-1', 'Traces', '', 'Spans', 'main'],
+    [
+      track(10, 'thread', {process: 2, id: '0', name: ''}),
+      marksOf(11, 3, 'Trace PyTorch Profiler'),
+      marksOf(12, 4, ''),
+      track(13, 'thread', {process: 5, id: 'PyTorch Profiler', name: ''}),
+      marksOf(14, 6, 'of a tool'),
+    ],
+  );
+  const keys = keysOf(info);
   assert.deepEqual(
-    pseudo.filter(key => keys({}).includes(key)),
+    ['t10', 't11', 't12', 't13'].filter(key => keys.includes(key)),
     [],
   );
-  assert.ok(keys({}).includes('t14') && !keys({}).includes('gp3'));
-  assert.ok(keys({filter: 'profiler'}).includes('t11'));
-  assert.ok(keys({revealed: new Set(['t12'])}).includes('t12'));
+  assert.ok(keys.includes('t14') && !keys.includes('gp3'));
+  assert.ok(keysOf(info, {filter: 'profiler'}).includes('t11'));
+  assert.ok(keysOf(info, {revealed: new Set(['t12'])}).includes('t12'));
+  // counted among those that are one key away: three of INFO, t14 and the four
+  const more = buildRows(info, ROWS_AT_START).find(row => row.kind === 'more');
+  assert.equal(more?.label, '8 more rows');
+  assert.match(more?.title ?? '', /; 4 of the profiler’s own recording/);
+});
+
+test('rows of other tools and of processes that worked stay, whatever they are called', () => {
+  const other = withUnnamed(
+    ['', '-1', 'Spans'],
+    [
+      marksOf(10, 2, '1'),
+      marksOf(11, 2, ''),
+      track(12, 'thread', {process: 3, id: '0', name: ''}),
+      track(13, 'counter', {process: 4, name: 'load'}),
+    ],
+  );
+  const kept = ['t10', 't11', 't12', 't13'];
+  assert.deepEqual(
+    kept.filter(key => keysOf(other).includes(key)),
+    kept,
+  );
+  // PyTorch's, where somebody else's events have no process either
+  const worked = withUnnamed(
+    ['Traces', '', 'Spans'],
+    [
+      marksOf(9, 2, 'Trace PyTorch Profiler'),
+      marksOf(10, 3, '1'),
+      marksOf(11, 3, ''),
+      track(12, 'thread', {process: 3, id: '1', name: ''}),
+      track(13, 'counter', {process: 4, name: 'load'}),
+    ],
+  );
+  assert.deepEqual(
+    ['t9', ...kept].filter(key => keysOf(worked).includes(key)),
+    kept,
+  );
 });
 
 const rowsWith = (change: Partial<RowState> = {}): Row[] =>
@@ -405,4 +444,12 @@ test('outer frames are folded, until somebody unfolds them', () => {
   assert.equal(all.height, 9 * all.laneHeight + 4);
   assert.equal(rowOf('t0', {collapsed: new Set(['t0'])}).laneFirst, 0);
   assert.equal(rowOf('t1').laneFirst, 0, 'two lanes at least are there to see');
+});
+
+test('rows drawn: the fixed ones and those in sight, none between', () => {
+  assert.deepEqual(placesShown(2, 100_000, 100_003), [0, 1, 100_000, 100_001, 100_002]);
+  assert.deepEqual(placesShown(2, 1, 4), [0, 1, 2, 3]);
+  assert.deepEqual(placesShown(0, 3, 5), [3, 4]);
+  assert.deepEqual(placesShown(3, 0, 2), [0, 1]);
+  assert.deepEqual(placesShown(0, 0, 0), []);
 });

@@ -63,13 +63,14 @@ export function buildRows(info: TracksInfo, state: RowState, heightPx = 0): Row[
     t => isPinned(t) && !chosen.has(t.index) && t.kind !== 'profile',
   );
   for (const track of pinned) chosen.add(track.index);
-  let rest = info.tracks.filter(
-    t =>
-      !chosen.has(t.index) &&
-      t.count > 0 &&
-      t.kind !== 'profile' &&
-      (state.filter !== '' || state.revealed.has(trackKey(t)) || !isOfRecording(info, t)),
+  const ofRecording = tracksOfRecording(info);
+  const others = info.tracks.filter(
+    t => !chosen.has(t.index) && t.count > 0 && t.kind !== 'profile',
   );
+  let rest = others.filter(
+    t => state.filter !== '' || state.revealed.has(trackKey(t)) || !ofRecording.has(t),
+  );
+  const leftOut = others.length - rest.length;
 
   const rows: Row[] = [];
   const matches = matcher(state.filter);
@@ -95,20 +96,31 @@ export function buildRows(info: TracksInfo, state: RowState, heightPx = 0): Row[
   }
   arrange(rows, state.order);
   rows.sort((a, b) => Number(b.isPinned) - Number(a.isPinned));
-  if (rest.length > 0) {
+  if (rest.length + leftOut > 0) {
     // A filter looks everywhere: no one wants to open a group to search in it.
-    if (state.filter === '') rows.push(moreRow(rest.length, isOpen));
+    if (state.filter === '') rows.push(moreRow(rest.length + leftOut, leftOut, isOpen));
     if (isOpen) addGroups(info, rest, state, rows, add);
   }
   if (hiddenCount > 0 && state.filter === '') rows.push(hiddenRow(hiddenCount));
   return rows;
 }
 
-/** Whether it holds what PyTorch's profiler says of its own recording, of no process that did any work:
- *  a filter shows it, and a search that leads to it. */
-function isOfRecording(info: TracksInfo, {process, kind}: TrackInfo): boolean {
-  const of = info.processes.find(({index}) => index === process);
-  return of?.name === '' && (kind === 'marks' ? /^(Traces)?$/ : /^(-1|Spans)$/).test(of.pid);
+/** The places at which PyTorch's profiler writes of its own recording: kind, process, thread. */
+const RECORDING = /^(marks (Traces\/Trace .*|\/)|thread ((Traces|Spans)\/.*|-1\/0))$/;
+
+/** Where a trace is PyTorch's, the tracks with what its profiler says of its own recording, of processes
+ *  that have nothing else: a filter shows them, and a search that leads to one. */
+function tracksOfRecording({processes, tracks}: TracksInfo): ReadonlySet<TrackInfo> {
+  const unnamed = new Map<number | undefined, string>();
+  for (const {index, name, pid} of processes) if (name === '') unnamed.set(index, pid);
+  const placed = tracks
+    .filter(t => t.count > 0)
+    .map(track => ({track, place: `${track.kind} ${unnamed.get(track.process)}/${track.id}`}));
+  if (!placed.some(({place}) => place.startsWith('marks Traces/Trace '))) return new Set();
+  const own = placed.filter(({place}) => RECORDING.test(place)).map(({track}) => track);
+  const isOwn = new Set(own);
+  const busy = new Set(placed.map(({track}) => !isOwn.has(track) && track.process));
+  return new Set(own.filter(({process}) => process !== undefined && !busy.has(process)));
 }
 
 const isOnDevice = (t: TrackInfo): boolean => t.kind === 'stream' || t.kind === 'gaps';
@@ -306,13 +318,16 @@ function busiestThreads(threads: readonly TrackInfo[], main: readonly TrackInfo[
     .sort(byOrder);
 }
 
-function moreRow(count: number, isOpen: boolean): Row {
+/** @param leftOut how many of them are of the profiler's own recording */
+function moreRow(count: number, leftOut: number, isOpen: boolean): Row {
   return {
     ...GROUP,
     key: 'more',
     kind: 'more',
     label: `${count} more ${count === 1 ? 'row' : 'rows'}`,
-    title: 'other threads, streams and counters (R)',
+    title:
+      'other threads, streams and counters (R)' +
+      (leftOut > 0 ? `; ${leftOut} of the profiler’s own recording, which a filter shows` : ''),
     isCollapsed: !isOpen,
   };
 }
@@ -554,6 +569,13 @@ export function visibleRows(
   const count = tops.length - 1;
   if (count <= 0 || bottom <= top) return {first: 0, last: 0};
   return {first: rowAt(tops, top), last: Math.min(count, rowAt(tops, bottom - 1e-6) + 1)};
+}
+
+/** Places of the fixed rows before `last`, then of the others in [first, last). */
+export function placesShown(fixed: number, first: number, last: number): readonly number[] {
+  const head = Math.min(fixed, last);
+  const from = Math.max(first, head);
+  return Array.from({length: head + last - from}, (_, i) => (i < head ? i : i - head + from));
 }
 
 /** The row at height `y`, clamped to the first and last. */

@@ -370,18 +370,21 @@ export class TimelineModel {
       if (flight.signal.aborted) return;
       // first its row: what waits for the details opens a menu there
       this.revealTrack(slice.track, slice.lane);
-      this.slice.value = {kind: 'ready', slice, link: undefined, around: undefined};
+      let ready: ReadySlice = {kind: 'ready', slice, link: undefined, around: undefined};
+      const add = (part: Partial<ReadySlice>): void => {
+        if (flight.signal.aborted) return;
+        this.slice.value = ready = {...ready, ...part};
+        this.requestFrame();
+      };
+      add({});
       this.speakSlice(slice);
-      this.requestFrame();
-      const [link, around] = await Promise.all([
-        slice.link === undefined
-          ? undefined
-          : api.getSlice(this.trace.id, slice.link, flight.signal),
-        api.getLaunched(this.trace.id, id, flight.signal).catch(() => undefined),
-      ]);
-      if (flight.signal.aborted) return;
-      this.slice.value = {kind: 'ready', slice, link, around};
-      this.requestFrame();
+      // Each as it comes. What does not come stays unknown: L asks once more, and says why.
+      void api.getLaunched(this.trace.id, id, flight.signal).then(
+        around => add({around}),
+        () => undefined,
+      );
+      if (slice.link !== undefined)
+        add({link: await api.getSlice(this.trace.id, slice.link, flight.signal)});
     } catch (error) {
       if (flight.signal.aborted || api.isAbort(error)) return;
       this.slice.value = {kind: 'error', text: api.errorText(error)};

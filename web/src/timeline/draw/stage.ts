@@ -13,7 +13,7 @@ import {valueAt} from '../data/counter_store';
 import {hitTest} from './hit_test';
 import {Minimap} from './minimap';
 import {Overlay, type LaneMark, type OverlayView, type PlacedRow} from './overlay';
-import {laneAt, laneTop, rowAt, visibleRows, type Row} from '../data/rows';
+import {laneAt, laneTop, placesShown, rowAt, visibleRows, type Row} from '../data/rows';
 import {describeUsage} from '../data/usage';
 import {CausePatterns, readTheme, watchTheme, type StageTheme} from './stage_theme';
 import {drawAxis} from './time_axis';
@@ -320,10 +320,10 @@ export class Stage {
     const fixed = model.fixedCount.value;
     const top = scrollTop + model.fixedPx.value;
     const {first, last} = visibleRows(tops, top, scrollTop + heightPx);
-    return model.rows.value.slice(0, last).flatMap((row, i) => {
+    return placesShown(fixed, first, last).map(i => {
       const isFixed = i < fixed;
-      if (!isFixed && i < first) return [];
-      return [{row, top: (tops[i] as number) - (isFixed ? 0 : scrollTop), isFixed}];
+      const row = model.rows.value[i] as Row;
+      return {row, top: (tops[i] as number) - (isFixed ? 0 : scrollTop), isFixed};
     });
   }
 

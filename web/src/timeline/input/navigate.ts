@@ -2,7 +2,7 @@
 
 import {errorText, getLaunched, getSlices, searchSlices} from '../../api/client';
 import type {Bookmark} from '../../api/bookmarks';
-import type {LaunchedRow} from '../../api/table_types';
+import type {Launched} from '../../api/table_types';
 import type {Evidence, SliceInfo} from '../../api/types';
 import {ns} from '../../base/units';
 import {sameSelection, selection, type ViewState} from '../../model/view_state';
@@ -11,7 +11,7 @@ import {stepGap} from '../data/gap_list';
 import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbors';
 import type {Step} from '../data/steps';
 import {isTextTarget, type Command} from './keymap';
-import {formatDuration} from '../../base/format';
+import {formatCount, formatDuration} from '../../base/format';
 import type {ReadySlice, TimelineModel} from '../data/timeline_model';
 import {
   centerWindow,
@@ -37,7 +37,7 @@ export class Navigator {
   private readonly evidenceAt = new Map<number, number>();
   private lastFit: string | undefined;
   /** What the last slice launched from which one went there: "]" goes on along it. */
-  private launched: readonly LaunchedRow[] = [];
+  private around: Pick<Launched, 'launched' | 'count'> = {launched: [], count: 0};
 
   constructor(
     private readonly model: TimelineModel,
@@ -305,20 +305,22 @@ export class Navigator {
 
   /** The first that it launched; of something launched, the next by the same. */
   private async toLaunched({slice, around}: ReadySlice): Promise<void> {
-    const {launched} = this;
-    let next = launched[launched.findIndex(row => row.slice === slice.id) + 1];
-    if (!launched.some(row => row.slice === slice.id)) {
+    const at = this.around.launched.findIndex(row => row.slice === slice.id);
+    if (at < 0) {
       try {
-        this.launched = (around ?? (await getLaunched(this.model.trace.id, slice.id))).launched;
+        this.around = around ?? (await getLaunched(this.model.trace.id, slice.id));
       } catch (error) {
         return this.say(errorText(error));
       }
       const sel = selection.peek();
       if (sel?.kind !== 'slice' || sel.slice !== slice.id) return; // something else meanwhile
-      next = this.launched[0];
     }
+    const {launched, count} = this.around;
+    const next = launched[at + 1];
     if (next) this.goToSlice(next.slice, {t0: next.start_ns, t1: next.start_ns + next.dur_ns});
-    else this.say(this.launched[0] ? 'it was the last one' : 'nothing was launched by it');
+    else if (launched.length < count)
+      this.say(`these were the first ${formatCount(launched.length)} of ${formatCount(count)}`);
+    else this.say(launched[0] ? 'it was the last one' : 'nothing was launched by it');
   }
 
   /** Follow the batch of the selection to where it goes next, or to the one that a gap waits for. */
