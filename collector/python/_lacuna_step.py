@@ -91,7 +91,7 @@ def record_function(module):
 # ---- from Python 3.12 on
 
 class _Monitor:
-    """A call that an exception leaves is not reported: the next one closes its range. One inside another is the same step."""
+    """One call inside another is the same step. That an exception leaves a function Python tells of all functions or of none."""
 
     tool = None
     code = None
@@ -106,6 +106,7 @@ class _Monitor:
         monitoring.use_tool_id(cls.tool, "lacuna")
         monitoring.register_callback(cls.tool, monitoring.events.PY_START, cls.entered)
         monitoring.register_callback(cls.tool, monitoring.events.PY_RETURN, cls.left)
+        monitoring.register_callback(cls.tool, monitoring.events.PY_UNWIND, cls.left)
         monitoring.set_events(cls.tool, monitoring.events.PY_START)
         return True
 
@@ -128,7 +129,7 @@ class _Monitor:
     def _take(cls, code):
         cls.code = code
         events = sys.monitoring.events
-        sys.monitoring.set_events(cls.tool, 0)
+        sys.monitoring.set_events(cls.tool, events.PY_UNWIND)
         sys.monitoring.set_local_events(cls.tool, code, events.PY_START | events.PY_RETURN)
 
     @classmethod
@@ -146,6 +147,8 @@ class _Monitor:
 
     @classmethod
     def left(cls, code, offset, value, frame_of=sys._getframe):
+        if code is not cls.code:
+            return  # left by an exception
         try:
             frame = frame_of(1)
             if getattr(cls.here, "open", 0) == id(frame):
