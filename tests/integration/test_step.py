@@ -11,7 +11,7 @@ import tempfile
 import textwrap
 import unittest
 
-from test_python_versions import PYTHONS, is_whole
+from test_python_versions import PYTHONS, STAND_IN, is_whole
 from torch_python import TORCH_PYTHON, has_torch
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -194,6 +194,116 @@ class Step(unittest.TestCase):
                 with self.subTest(version=version, name=name):
                     self.record(python, name, text=text)
                     self.assertEqual(self.counted(), [count])
+
+    def test_a_function_stays_the_object_that_it_is(self):
+        """Under names that it was given before, for pickle and for who looks at it; arguments, errors and depth as ever. 24 steps here, 4 in a child."""
+        text = """
+            import inspect, multiprocessing, pickle, sys, time, traceback
+            def turn(x, y=2, *more, scale=1, **named):
+                "Turns."
+                if x < 0:
+                    raise ValueError(x)
+                return (turn(x - 1) if x > 1000 else 0) + x * scale + y + len(more) + len(named)
+            def work(count):
+                wait()
+                for k in range(count):
+                    turn(k)
+            def wait():
+                step = sys.modules.get("_lacuna_step")
+                while step is not None and step.is_searching():
+                    time.sleep(0.005)
+            def launch(function, again):
+                before = pickle.dumps(function), inspect.getsource(function), str(inspect.signature(function)), inspect.getfullargspec(function)
+                wait()
+                after = pickle.dumps(function), inspect.getsource(function), str(inspect.signature(function)), inspect.getfullargspec(function)
+                print(before == after, after[2], function.__name__, function.__qualname__, function.__doc__, function.__dict__, function.__closure__)
+                print(function is turn, pickle.loads(before[0]) is function, again is work)
+                for k in range(20):
+                    print(function(k), function(k + 1, 3, 4, scale=5, z=6) if k < 2 else 0)
+                print(function(1900))  # 900 calls inside one another: the limit is 1,000
+                for bad in (lambda: function(), lambda: function(-1)):
+                    try:
+                        bad()
+                    except (TypeError, ValueError) as error:
+                        print(error, traceback.extract_tb(error.__traceback__)[-1][1:3])
+                context = multiprocessing.get_context("spawn")
+                rank = context.Process(target=again, args=(4,))
+                rank.start()
+                rank.join()
+                held = context.Process(target=function, args=(3,))
+                held.start()
+                held.join()
+                print(rank.exitcode, held.exitcode)
+            if __name__ == "__main__":
+                launch(turn, work)
+        """
+        for version, python in PYTHONS.items():
+            with self.subTest(version=version):
+                self.record(python, "turn", text=text)
+                # the child that calls it at once may be faster than the search
+                self.assertIn(self.counted(), ([4, 24], [1, 4, 24]))
+
+    def test_functions_of_every_make(self):
+        text = """
+            import functools, sys, time
+            def deco(function):
+                @functools.wraps(function)
+                def wrapper(*args, **kwargs):
+                    return function(*args, **kwargs)
+                return wrapper
+            def make(start):
+                total, seen = start, []
+                def turn(x):
+                    nonlocal total
+                    total += x
+                    seen.append(lambda: (x, total))
+                    return total, len(seen), sorted(locals())
+                turn.__qualname__ = "turn"
+                return turn
+            class Base:
+                def turn(self, x, __hidden=1):
+                    return x + __hidden
+            class Job(Base):
+                @deco
+                def turn(self, x, *, __more=1):
+                    return super().turn(x) + __more, __class__.__name__
+            turn = make(3) if "c" in sys.argv[0] or True else None
+            decorated = deco(make(4))
+            import copy
+            step = sys.modules.get("_lacuna_step")
+            while step is not None and step.is_searching():
+                time.sleep(0.005)
+            for k in range(5):
+                print(turn(k), Job().turn(k), decorated(k), copy.deepcopy(turn) is turn)
+        """
+        for version, python in PYTHONS.items():
+            for name in ("turn", "Job.turn"):
+                with self.subTest(version=version, name=name):
+                    self.record(python, name, text=text)
+
+    def test_a_compiler_takes_the_function_as_it_is(self):
+        """It passes over the code that counts, or finds the function's own where it may pass over nothing."""
+        text = """
+            import sys, time
+            import torch
+            import torch._dynamo.eval_frame as dynamo
+            skipped = []
+            dynamo.skip_code = skipped.append
+            def turn(x):
+                return x + 1
+            own = turn.__code__
+            step = sys.modules.get("_lacuna_step")
+            while step is not None and step.is_searching():
+                time.sleep(0.005)
+            torch.compile(turn)
+            print(turn.__code__ is own or skipped[-1] is turn.__code__, [turn(k) for k in range(5)])
+            torch.compile(turn, fullgraph=True)
+            print(turn.__code__ is own, [turn(k) for k in range(5)])
+        """
+        for version, python in PYTHONS.items():
+            with self.subTest(version=version):
+                self.record(python, "turn", text=text, PYTHONPATH=STAND_IN)
+                self.assertEqual(self.counted(), [5] if int(version.split(".")[1]) < 12 else [10])
 
     def test_a_name_that_never_comes_is_told_in_one_sentence(self):
         for version, python in PYTHONS.items():
