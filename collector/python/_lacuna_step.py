@@ -61,7 +61,7 @@ def begin():
 
 
 def _ended(frame):
-    """A call has ended; `frame` is where it was called."""
+    """A call has ended; `frame` is where it was called, None: in C. May raise, where the interpreter ends."""
     import _lacuna_hook
     _lacuna_hook.framework_counts()
     _lacuna_hook.framework_step_ended(frame)
@@ -75,8 +75,11 @@ def record_function(module):
 
     @functools.wraps(enter)
     def __enter__(self):
-        if self.name == NAME:
-            _lacuna.push(NAME)
+        try:
+            if self.name == NAME:
+                _lacuna.push(NAME)
+        except Exception:  # the job must not see it
+            pass
         return enter(self)
 
     @functools.wraps(leave)
@@ -84,9 +87,12 @@ def record_function(module):
         try:
             return leave(self, *arguments)
         finally:
-            if self.name == NAME:
-                _lacuna.pop()
-                _ended(sys._getframe(1))
+            try:
+                if self.name == NAME:
+                    _lacuna.pop()
+                    _ended(sys._getframe().f_back)
+            except Exception:
+                pass
 
     kind.__enter__, kind.__exit__ = __enter__, __exit__
 
@@ -115,17 +121,17 @@ class _Monitor:
 
     @classmethod
     def entered(cls, code, offset, frame_of=sys._getframe, other=sys.monitoring.DISABLE if hasattr(sys, "monitoring") else None):
-        if code is not cls.code:
-            if cls.code is not None or code.co_qualname.rpartition("<locals>.")[2] != FUNCTION or code.co_flags & LATER:
-                return other
-            space = frame_of(1).f_globals
-            if not _is_asked(space.get("__name__"), space):
-                return other
-            cls._take(code)
         try:
+            if code is not cls.code:
+                if cls.code is not None or code.co_qualname.rpartition("<locals>.")[2] != FUNCTION or code.co_flags & LATER:
+                    return other
+                space = frame_of(1).f_globals
+                if not _is_asked(space.get("__name__"), space):
+                    return other
+                cls._take(code)
             cls._open(frame_of(1))
         except Exception:  # the job must not see it
-            pass
+            return None if code is cls.code else other
         return None
 
     @classmethod

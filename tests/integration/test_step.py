@@ -281,6 +281,62 @@ class Step(unittest.TestCase):
                 with self.subTest(version=version, name=name):
                     self.record(python, name, text=text)
 
+    def test_nothing_of_ours_reaches_the_job(self):
+        """A thread of C, a module whose __file__ is none, and steps while the interpreter ends."""
+        self.write("odd.py", """
+            class Odd:
+                def __str__(self):
+                    raise ValueError("odd")
+            __file__ = Odd()
+            def turn(x):
+                return x * 2
+        """)
+        text = """
+            import ctypes, functools, sys, time
+            import odd
+            def turn(x):
+                return x + 1
+            class Last:
+                def __init__(self):
+                    self.turn, self.out = turn, sys.__stdout__
+                def __del__(self):
+                    self.out.write("last %d\\n" % self.turn(4))
+                    self.out.flush()
+            step = sys.modules.get("_lacuna_step")
+            while step is not None and step.is_searching():
+                time.sleep(0.005)
+            print([odd.turn(k) for k in range(3)])
+            results = []
+            kind = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_size_t)
+            libc = ctypes.CDLL(None)
+            for function in (turn, turn):
+                thread, result = ctypes.c_size_t(), ctypes.c_size_t()
+                called = kind(function)
+                libc.pthread_create(ctypes.byref(thread), None, called, ctypes.c_void_p(41))
+                libc.pthread_join(thread, ctypes.byref(result))
+                print(result.value)
+            class Range:
+                name = "turn"
+                def __enter__(self):
+                    return self
+                def __exit__(self, *arguments):
+                    return arguments[-1] + 1
+            if step is not None:
+                step.record_function(type("profiler", (), {"record_function": Range}))
+            called = kind(functools.partial(Range().__enter__().__exit__, None, None))
+            libc.pthread_create(ctypes.byref(thread), None, called, ctypes.c_void_p(41))
+            libc.pthread_join(thread, ctypes.byref(result))
+            print(result.value)
+            sys.last = Last()
+            keep = [Last()]
+            keep.append(keep)
+        """
+        for version, python in PYTHONS.items():
+            with self.subTest(version=version):
+                said = self.record(python, "turn", text=text)
+                self.assertNotIn("Exception ignored", said)
+                self.assertIn(self.counted()[0], range(2, 5))
+
     def test_a_compiler_takes_the_function_as_it_is(self):
         """It passes over the code that counts, or finds the function's own where it may pass over nothing."""
         text = """
