@@ -193,13 +193,13 @@ def is_searching():
 def look():
     """Whether the function is there, and its calls are ranges from now on."""
     global _is_found
-    try:
-        for name, module in list(sys.modules.items()):
-            space = getattr(module, "__dict__", None)
+    for name, module in list(sys.modules.items()):
+        try:
+            space = object.__getattribute__(module, "__dict__")  # a module that loads when it is asked for anything stays as it is
             if not _is_found and type(space) is dict and _is_asked(name, space):
                 _is_found = _take(space)
-    except Exception:  # a module that is being made, or is none
-        pass
+        except Exception:  # a module that is being made, or is none
+            pass
     return _is_found
 
 
@@ -209,11 +209,11 @@ def _take(space):
     kind = None
     for name in classes:
         kind = space.get(name)
-        if not isinstance(kind, type):
+        if not issubclass(type(kind), type):  # isinstance() would ask what stands in for an object that is made when it is used
             return False
         space = kind.__dict__
     held = space.get(last)
-    function = held.__func__ if isinstance(held, (staticmethod, classmethod)) else held
+    function = held.__func__ if issubclass(type(held), (staticmethod, classmethod)) else held
     if type(function) is not type(_take) or function.__code__.co_flags & LATER:
         return False
     if kind is None and function.__qualname__.rpartition("<locals>.")[2] != FUNCTION:

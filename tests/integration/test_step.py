@@ -337,6 +337,40 @@ class Step(unittest.TestCase):
                 self.assertNotIn("Exception ignored", said)
                 self.assertIn(self.counted()[0], range(2, 5))
 
+    def test_what_loads_when_it_is_used_is_not_loaded(self):
+        """By the search: a lazy module, a module and a class that are made when something is asked of them."""
+        self.write("lazy.py", "print('lazy is loaded')\n")
+        self.write("late.py", """
+            class Turner:
+                def turn(self, x):
+                    return x
+        """)
+        text = """
+            import importlib.util, sys, time
+            spec = importlib.util.find_spec("lazy")
+            spec.loader = importlib.util.LazyLoader(spec.loader)
+            sys.modules["lazy"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules["lazy"])
+            class Asked:
+                def __getattribute__(self, name):
+                    print("asked for", name)
+                    raise RuntimeError(name)
+            sys.modules["asked"] = Turner = Asked()
+            time.sleep(0.3)
+            import late
+            step = sys.modules.get("_lacuna_step")
+            end = time.monotonic() + 20
+            while step is not None and step.is_searching() and time.monotonic() < end:
+                time.sleep(0.005)
+            print([late.Turner().turn(k) for k in range(5)], flush=True)
+            import os
+            os._exit(0)
+        """
+        for version, python in PYTHONS.items():
+            with self.subTest(version=version):
+                self.record(python, "Turner.turn", text=text)
+                self.assertEqual(self.counted(), [5])
+
     def test_a_compiler_takes_the_function_as_it_is(self):
         """It passes over the code that counts, or finds the function's own where it may pass over nothing."""
         text = """
