@@ -431,8 +431,10 @@ static int parse(int argc, char **argv, struct command *ret)
         }
         if (strcmp(argv[i], "--spool") == 0 && value[0] == '/') {
             (void)snprintf(ret->spool, sizeof(ret->spool), "%s", argv[++i]);
-        } else if (strcmp(argv[i], "--step") == 0 && value[0] != '\0' &&
-                   strlen(value) < STEP_BYTES) {
+        } else if (strcmp(argv[i], "--step") == 0) {
+            if (value[0] == '\0' || strlen(value) >= STEP_BYTES) {
+                return usage("--step wants a NAME of 1 to 255 bytes");
+            }
             ret->step = argv[++i];
         } else if (strcmp(argv[i], "--image") == 0 && value[0] != '\0') {
             ret->image = argv[++i];

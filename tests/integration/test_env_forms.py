@@ -187,6 +187,13 @@ class Forms(unittest.TestCase):
         self.assertEqual((run.returncode, run.stdout), (1, ""))
         self.assertIn("cannot pass the value of LACUNA_STEP", run.stderr)
 
+    def test_a_step_without_a_name_and_with_a_long_one(self):
+        for options in (["--step", "x" * 256], ["--step", ""], ["--step"]):
+            run = self.env(*options)
+            self.assertEqual((run.returncode, run.stdout), (2, ""))
+            self.assertEqual(run.stderr, "lacuna env: --step wants a NAME of 1 to 255 bytes (lacuna env --help)\n")
+        self.assertEqual(self.env("--step", "x" * 255).returncode, 0)
+
     def test_what_cannot_be_passed_is_refused(self):
         for value in ("/a,b", "/a b", "/a'b"):
             for form, spool, name in (("--slurm", value, "LACUNA_SPOOL"), ("--apptainer", value, "LACUNA_SPOOL"), ("--apptainer", self.spool, "PYTHONPATH")):
