@@ -12,9 +12,9 @@
 
 enum { CALLS_MAX = 2048, DOMAIN_COUNT = 2 };
 
-/* 16 of about 3 MB a context: CUPTI's own limit is 250, which a job near the end of its memory
- * does not have. They hold 1.6 million operations between two visits of CUPTI's thread. */
-/* Device buffers of 3.2 MB that CUPTI may have of a context; its own limit is 250. */
+/* Device buffers of 3.2 MB that CUPTI may have of a context. Its own limit is 250, for which a job
+ * near the end of its memory has no room; 16 hold 1.6 million operations between two visits of
+ * CUPTI's thread. */
 enum { DEVICE_BUFFERS_MAX = 16, DEVICE_BUFFERS_ASKED_MAX = 4096 };
 
 /* Calls worth recording: what starts GPU work, waits for it, moves or allocates memory, loads code.

@@ -251,21 +251,28 @@ static bool can_pass(const char *what, const char *name, const char *value, cons
 }
 
 /* What cannot be set by an option is set on the node, by this program in front of CMD. */
-static bool print_slurm(const struct variable *variables)
+static bool print_slurm(const struct variable *variables, const struct command *command)
 {
     char program[PATH_BYTES] = "";
+    const char *step = NULL; /* to be set there */
+    bool is_on_demand = false;
     bool is_set_there = false;
 
     for (int i = 0; i < variable_count; i++) {
         if (is_kept_by_srun(&variables[i])) {
             is_set_there = true;
+            if (strcmp(variables[i].name, "LACUNA_STEP") == 0) {
+                step = command->step;
+            }
+            is_on_demand = is_on_demand || strcmp(variables[i].name, "LACUNA_ON_DEMAND") == 0;
         } else if (!can_pass("--slurm", variables[i].name, variables[i].value, ", \t\n'\"")) {
             return false;
         }
     }
     if (is_set_there && (readlink("/proc/self/exe", program, sizeof(program) - 1) <= 0 ||
                          !can_pass("--slurm", "the program's path", program, " \t\n'\"") ||
-                         !can_pass("--slurm", variables[3].name, variables[3].value, " \t\n'\""))) {
+                         !can_pass("--slurm", variables[3].name, variables[3].value, " \t\n'\"") ||
+                         (step != NULL && !can_pass("--slurm", "LACUNA_STEP", step, " \t\n'\"")))) {
         return false;
     }
     (void)fputs("--export=ALL", stdout);
@@ -275,15 +282,19 @@ static bool print_slurm(const struct variable *variables)
         }
     }
     if (is_set_there) {
-        (void)printf(" %s env --spool %s --exec --", program, variables[3].value);
+        (void)printf(" %s env --spool %s%s%s%s --exec --", program, variables[3].value,
+                     step != NULL ? " --step " : "", step != NULL ? step : "",
+                     is_on_demand ? " --on-demand" : "");
     }
     (void)putchar('\n');
     return true;
 }
 
 /* @return false: a value cannot be passed that way, which was said */
-static bool print_for(const char *what, const struct variable *variables, const char *folder)
+static bool print_for(const struct command *command, const struct variable *variables,
+                      const char *folder)
 {
+    const char *const what = command->form;
     const char *const spool = variables[3].value;
 
     if (strcmp(what, "--docker") == 0) {
@@ -304,7 +315,7 @@ static bool print_for(const char *what, const struct variable *variables, const 
         (void)putchar(' ');
         print_mount("--bind", spool, "");
     } else {
-        return print_slurm(variables);
+        return print_slurm(variables, command);
     }
     (void)putchar('\n');
     return true;
@@ -420,8 +431,10 @@ static int parse(int argc, char **argv, struct command *ret)
         }
         if (strcmp(argv[i], "--spool") == 0 && value[0] == '/') {
             (void)snprintf(ret->spool, sizeof(ret->spool), "%s", argv[++i]);
-        } else if (strcmp(argv[i], "--step") == 0 && value[0] != '\0' &&
-                   strlen(value) < STEP_BYTES) {
+        } else if (strcmp(argv[i], "--step") == 0) {
+            if (value[0] == '\0' || strlen(value) >= STEP_BYTES) {
+                return usage("--step wants a NAME of 1 to 255 bytes");
+            }
             ret->step = argv[++i];
         } else if (strcmp(argv[i], "--image") == 0 && value[0] != '\0') {
             ret->image = argv[++i];
@@ -505,7 +518,7 @@ int lac_env_command(int argc, char **argv)
     *strrchr(folder, '/') = '\0';
     if (command.form == NULL) {
         print_shell(variables);
-    } else if (!print_for(command.form, variables, folder)) {
+    } else if (!print_for(&command, variables, folder)) {
         return 1;
     }
     (void)fprintf(stderr, "lacuna: afterwards: lacuna gather %s\n", command.spool);

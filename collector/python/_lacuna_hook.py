@@ -345,6 +345,8 @@ def _out_of_its_way(compiler, *args, **kwargs):
     """A compiler, when it is first used, takes PyTorch's own profiling off each optimizer's step: the outermost wrapper, which
     must not be ours."""
     _leave_modules("torch.compile")
+    if _named is not None:
+        _safely(_named.compiles, bool(kwargs.get("fullgraph") or kwargs.get("nopython") or compiler.__name__ in ("optimize_assert", "export")))
     kinds = []
     while _stepping_kinds:
         kind, original = _stepping_kinds.pop()

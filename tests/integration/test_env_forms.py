@@ -170,6 +170,30 @@ class Forms(unittest.TestCase):
             self.assert_recorded()
             shutil.rmtree(os.path.join(self.folder, "out"))  # each is a recording of its own
 
+    def test_slurm_names_the_step_where_another_is_set(self):
+        self.starter("srun")
+        end = f" {NODE} env --spool {self.spool}"
+        for name in ("turn", "module:Turner.turn", "a,b"):
+            printed = self.env("--slurm", "--step", name, LACUNA_STEP="another").stdout
+            self.assertNotIn("LACUNA_STEP=", printed)
+            self.assertTrue(printed.endswith(f"{end} --step {name} --exec --\n"), printed)
+            self.assertEqual(self.sh(f"srun {printed.strip()} sh -c 'echo $LACUNA_STEP'", LACUNA_STEP="another"), name + "\n")
+        printed = self.env("--slurm", "--step", "turn", LACUNA_SPOOL="/of/another").stdout  # one that an option can set
+        self.assertIn(",LACUNA_STEP=turn ", printed)
+        self.assertTrue(printed.endswith(f"{end} --exec --\n"), printed)
+        printed = self.env("--slurm", "--on-demand", "--step", "turn", LACUNA_STEP="another", LACUNA_ON_DEMAND="0").stdout
+        self.assertTrue(printed.endswith(f"{end} --step turn --on-demand --exec --\n"), printed)
+        run = self.env("--slurm", "--step", "a b", LACUNA_STEP="another")
+        self.assertEqual((run.returncode, run.stdout), (1, ""))
+        self.assertIn("cannot pass the value of LACUNA_STEP", run.stderr)
+
+    def test_a_step_without_a_name_and_with_a_long_one(self):
+        for options in (["--step", "x" * 256], ["--step", ""], ["--step"]):
+            run = self.env(*options)
+            self.assertEqual((run.returncode, run.stdout), (2, ""))
+            self.assertEqual(run.stderr, "lacuna env: --step wants a NAME of 1 to 255 bytes (lacuna env --help)\n")
+        self.assertEqual(self.env("--step", "x" * 255).returncode, 0)
+
     def test_what_cannot_be_passed_is_refused(self):
         for value in ("/a,b", "/a b", "/a'b"):
             for form, spool, name in (("--slurm", value, "LACUNA_SPOOL"), ("--apptainer", value, "LACUNA_SPOOL"), ("--apptainer", self.spool, "PYTHONPATH")):
