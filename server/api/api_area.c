@@ -134,7 +134,7 @@ static void write_area(struct lac_response *response, const struct lac_model *he
     lac_json_init(&json, &response->body);
     lac_json_open(&json, NULL, '{');
     lac_json_int(&json, "t0_ns", asked->query.t0_ns);
-    lac_json_int(&json, "t1_ns", asked->query.t1_ns);
+    lac_json_int(&json, "t1_ns", lac_api_end_ns(head, asked->query.t1_ns));
     lac_json_uint(&json, "slice_count", area->slice_count);
     write_names(&json, head, area, asked);
     write_tracks(&json, area);

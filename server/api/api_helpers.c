@@ -113,6 +113,11 @@ struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_
     return NULL;
 }
 
+int64_t lac_api_end_ns(const struct lac_model *head, int64_t asked_ns)
+{
+    return asked_ns == LAC_TIME_MAX_NS ? head->info.duration_ns : asked_ns;
+}
+
 void lac_api_answer_trace(struct lac_app *app, const struct lac_request *request,
                           struct lac_response *response, lac_api_answer_fn *answer)
 {

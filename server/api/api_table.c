@@ -249,9 +249,10 @@ static void write_row(struct lac_json *json, const char *key, enum lac_table_nam
     lac_json_close(json, '}');
 }
 
-static void write_table(struct lac_response *response, const struct table_request *asked,
-                        const struct lac_table *table)
+static void write_table(struct lac_response *response, struct lac_trace_file *file,
+                        const struct table_request *asked, const struct lac_table *table)
 {
+    const struct lac_model *head = lac_trace_file_head(file);
     const enum lac_table_name name = asked->query.table;
     const uint64_t end = asked->after + asked->limit;
     struct lac_json json;
@@ -260,7 +261,7 @@ static void write_table(struct lac_response *response, const struct table_reques
     lac_json_open(&json, NULL, '{');
     lac_json_text(&json, "table", lac_table_word(name));
     lac_json_int(&json, "t0_ns", asked->query.t0_ns);
-    lac_json_int(&json, "t1_ns", asked->query.t1_ns);
+    lac_json_int(&json, "t1_ns", lac_api_end_ns(head, asked->query.t1_ns));
     lac_json_uint(&json, "steps", table->step_count);
     write_columns(&json, name);
     lac_json_uint(&json, "total", table->count);
@@ -324,7 +325,7 @@ static void answer_table(struct lac_trace_file *file, const struct lac_request *
     }
     if (!lac_api_is_unchanged(request, file, response)) {
         if (lac_table_make(file, &asked.query, &table, &error) == LAC_OK) {
-            write_table(response, &asked, &table);
+            write_table(response, file, &asked, &table);
         } else {
             lac_api_fail(response, &error);
         }

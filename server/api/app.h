@@ -106,6 +106,9 @@ void lac_api_fail(struct lac_response *response, const struct lac_error *error);
 struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_request *request,
                                           struct lac_response *response);
 
+/** Until when something was asked for, as a reply says it: where no end was given, to that of the trace. */
+int64_t lac_api_end_ns(const struct lac_model *head, int64_t asked_ns);
+
 /** Answers a request about an open trace. */
 typedef void lac_api_answer_fn(struct lac_trace_file *file, const struct lac_request *request,
                                struct lac_response *response);

@@ -113,11 +113,14 @@ void lac_export_folded_graph(struct lac_export_out *out, const struct lac_report
     assert(out != NULL && source != NULL && flame != NULL);
     uint32_t stack[STACK_MAX];
     char room[64];
-    for (uint32_t n = 1; n < flame->node_count; n++) {
+    for (uint32_t n = 0; n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns <= 0) {
             continue;
         }
         uint32_t depth = stack_of(flame, n, stack);
+        if (depth == 0) { /* what was allocated in no frame */
+            lac_buffer_puts(&out->buffer, "[no frame]");
+        }
         for (uint32_t i = 0; i < depth; i++) {
             lac_buffer_puts(&out->buffer, i > 0 ? ";" : "");
             put_folded(&out->buffer,
@@ -163,11 +166,14 @@ static void put_profile(struct lac_export_out *out, struct lac_json *json,
     lac_json_text(json, "name", name);
     lac_json_text(json, "unit", unit_of(model));
     lac_json_open(json, "samples", '[');
-    for (uint32_t n = 1; n < flame->node_count; n++) {
+    for (uint32_t n = 0; n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns <= 0) {
             continue;
         }
         uint32_t depth = stack_of(flame, n, stack);
+        if (depth == 0) { /* what was allocated in no frame */
+            lac_buffer_puts(&out->buffer, "[no frame]");
+        }
         lac_json_open(json, NULL, '[');
         for (uint32_t i = 0; i < depth; i++) {
             lac_json_uint(json, NULL, first_frame + stack[i]);

@@ -529,6 +529,8 @@ class Api(unittest.TestCase):
         part = self.get("/flame?t0=0&t1=19000000")
         self.assertEqual(part["steps"], 1)
         self.assertLess(part["total_ns"], whole["total_ns"])
+        for path in ("/area", "/tables/kernels", "/flame"):
+            self.assertEqual(self.get(path)["t1_ns"], self.get("/tracks")["duration_ns"], path)
         self.refused(self.base + "/flame?metric=x", 400)
         self.refused(self.base + "/flame?t0=5&t1=5", 400)
 

@@ -224,8 +224,9 @@ class Flames(unittest.TestCase):
         self.assertEqual(copies["total_ns"], sum(70 + step for step in range(STEPS)) * 1000)
         self.assertEqual(copies["nodes"]["count"][0], STEPS)
         self.assertEqual(flame(metric="copies", t0=0, t1=25000000)["total_ns"], 70 * 1000)
-        for form in ("json", "folded"):
-            self.assertEqual(self.server.get(f"/api/v1/traces/{trace}/flame?metric=memory&format={form}").status, 200)
+        folded = self.server.get(f"/api/v1/traces/{trace}/flame?metric=memory&format=folded").body.decode()
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in folded.splitlines()), whole["total_ns"])
+        self.assertIn(f"[no frame] {STEPS << 20}\n", folded)
         self.assertIn("allocated GPU memory", self.server.get(f"/api/v1/traces/{trace}/flame.svg?metric=memory").body.decode())
 
     def test_without_measured_steps_it_is_the_whole_trace(self):

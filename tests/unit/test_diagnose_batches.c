@@ -44,6 +44,22 @@ static void draw(const char *train_name, int train, const char *val_name, int va
     sheet_diagnose(NULL, 8);
 }
 
+START_TEST(a_wait_inside_the_iterators_own_range_leaves_it_its_name)
+{
+    double at = 0.0;
+    sheet_blank();
+    for (int step = 0; step < 12; step++) {
+        sheet_add("main range %.0f 15000 ProfilerStep#%d\n", at, step);
+        sheet_add("main range %.0f 10000 " IN_PROCESS "\n", at);
+        sheet_add("main wait %.0f 9990 batch=%d\n", at + 5, step);
+        compute(at + 10000, true);
+        at += 15000;
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_int_eq(analysis->loader.num_workers, 0);
+}
+END_TEST
+
 START_TEST(a_batch_takes_what_the_trainings_take)
 {
     draw(IN_PROCESS, 10000, IN_PROCESS, 500);
@@ -309,6 +325,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, NULL, sheet_wipe);
     tcase_add_test(tests, a_mark_may_begin_inside_of_an_update);
+    tcase_add_test(tests, a_wait_inside_the_iterators_own_range_leaves_it_its_name);
     tcase_add_test(tests, a_batch_takes_what_the_trainings_take);
     tcase_add_test(tests, the_loader_of_the_training_has_the_workers);
     tcase_add_test(tests, fetches_of_a_validation_are_not_averaged_in);

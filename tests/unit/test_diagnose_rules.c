@@ -93,6 +93,23 @@ START_TEST(graphs_are_proposed_only_where_nothing_stands_in_their_way)
 }
 END_TEST
 
+/** Ten steps of one graph each, whose kernels stand apart from each other. */
+START_TEST(a_job_that_replays_graphs_is_not_told_to_launch_less)
+{
+    sheet_blank();
+    for (int i = 0; i < 40; i++) {
+        int begin = i * 280;
+        sheet_add("main range %d 280 ProfilerStep#%d\n", begin, i);
+        sheet_add("main call %d 20 #%u cudaGraphLaunch\n", begin, ++sheet_corr);
+        for (int k = 0; k < 20; k++) {
+            sheet_add("gpu0.7 kernel %d 10 #%u dgrad_kernel\n", begin + 30 + k * 12, sheet_corr);
+        }
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("launch-bound"));
+}
+END_TEST
+
 /** A recording whose kernels are missing: nobody can say what the launches cost. */
 START_TEST(launches_without_kernels_are_no_finding)
 {
@@ -422,6 +439,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, graphs_are_proposed_only_where_nothing_stands_in_their_way);
+    tcase_add_test(tcase, a_job_that_replays_graphs_is_not_told_to_launch_less);
     tcase_add_test(tcase, launches_without_kernels_are_no_finding);
     tcase_add_test(tcase, a_call_that_waits_for_the_gpu_is_no_slow_copy);
     tcase_add_test(tcase, a_kernel_of_unknown_name_is_unknown);

@@ -64,14 +64,34 @@ static bool is_in(const struct lac_spans *spans, int64_t t_ns)
 /** Which iterator of PyTorch's a wait is for, by its name. */
 enum iterator_kind { ITERATOR_UNKNOWN, ITERATOR_IN_PROCESS, ITERATOR_WITH_WORKERS };
 
-static enum iterator_kind iterator_of(const struct lac_facts *facts, const struct lac_mark *wait)
+static enum iterator_kind iterator_by_name(const struct lac_facts *facts, uint64_t slice)
 {
     const struct lac_model *model = facts->model;
-    const char *name = lac_model_str(model, model->slices.name[wait->slice]);
+    const char *name = lac_model_str(model, model->slices.name[slice]);
     if (strstr(name, "#_SingleProcess") != NULL) {
         return ITERATOR_IN_PROCESS;
     }
     return strstr(name, "#_MultiProcess") != NULL ? ITERATOR_WITH_WORKERS : ITERATOR_UNKNOWN;
+}
+
+/** Its own name says so, or that of what it is in: of two ranges for one wait, the one that knows the
+ *  batch may be the inner one. */
+static enum iterator_kind iterator_of(const struct lac_facts *facts, const struct lac_mark *wait)
+{
+    enum { ENCLOSING_MAX = 4 };
+    const struct lac_slices *slices = &facts->model->slices;
+    const uint64_t first = facts->model->tracks[wait->track].first;
+    enum iterator_kind kind = iterator_by_name(facts, wait->slice);
+    for (uint64_t back = 1; back <= ENCLOSING_MAX && kind == ITERATOR_UNKNOWN; back++) {
+        const uint64_t outer = wait->slice - back;
+        if (wait->slice < first + back) {
+            break;
+        }
+        if (slices->start_ns[outer] + slices->dur_ns[outer] >= wait->start_ns + wait->dur_ns) {
+            kind = iterator_by_name(facts, outer);
+        }
+    }
+    return kind;
 }
 
 /** The iterator that the training asks, where a validation asks another kind: the one that was asked

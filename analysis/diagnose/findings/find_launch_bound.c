@@ -127,6 +127,12 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
     if (lac_pct_of_step(facts, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) < COST_NOTED_MIN_PCT) {
         return false;
     }
+    struct lac_cuda_graph_advice capture;
+    lac_cuda_graph_advice_measure(facts, &capture);
+    if (capture.captured_pct >=
+        CAPTURED_MOST_PCT) { /* between kernels of a graph no host is waited for */
+        return false;
+    }
     double steps[LAC_CASE_COUNT_];
     double cost_ns = estimate(facts, host_ns, steps);
     lac_finding_estimate_steps(facts, finding, steps);

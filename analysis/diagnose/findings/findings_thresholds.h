@@ -148,6 +148,8 @@
 #define WAITS_MANY_MIN     5.0
 #define WAITS_IN_GRAPH_MIN 1.5
 #define CAPTURED_MIN_PCT   1.0
+/* Where graphs launch this many of a hundred kernels, the host launches next to none one by one. */
+#define CAPTURED_MOST_PCT 90.0
 /* A wait of every step comes in half of them at least; behind other names it has to gain what a warning does,
  * and no finding that names the idle time may gain this part of it. */
 #define EVERY_STEP_MIN   0.5

@@ -376,10 +376,8 @@ static bool propose_times_as_many(const struct lac_facts *facts, struct lac_find
     double worst_ns = time->step_ns / (1.0 + 0.5 * (times - 1.0));
     lac_loading_estimate(facts, finding, free_ns, free_ns, fmax(free_ns, worst_ns));
     finding->brief = lac_texts_add(&analysis->texts, "num_workers x %.1f", times);
-    finding->change = lac_texts_add(
-        &analysis->texts, "%s",
-        lac_loader_code(facts, "num_workers",
-                        lac_texts_add(&analysis->texts, "%.1f times as many as now", times)));
+    finding->change = lac_texts_add(&analysis->texts, "%s  # N: %.1f times as many as now",
+                                    lac_loader_code(facts, "num_workers", "N"), times);
     finding->expect =
         lac_texts_add(&analysis->texts, "%s. Assumes that a batch takes a worker as long as now.",
                       lac_finding_expect(facts, finding));
