@@ -54,6 +54,7 @@ const row = (name) => rows.filter({has: page.getByRole('button', {name, exact: t
 const steps = [
   ['memory stands under what allocated it, in MB; where nothing was copied it says so', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
+    await page.locator('.trace-row').first().waitFor(); // the key is taken
     await page.goto(`${server.base}/t/${idOf('model')}?view=flame&m=memory&by=module&steps=all`);
     await row('Net_0').waitFor();
     await eventually(async () => assert.match(await row('Net_0').innerText(), /2\sMB\s+2\sMB\s+100\s%\s+3/));
@@ -65,6 +66,7 @@ const steps = [
       const reply = await route.fetch();
       await route.fulfill({response: reply, json: {...(await reply.json()), metric: 'profile'}});
     });
+    await page.waitForURL(/m=copies/); // the address follows
     await page.reload();
     await page.getByText('No stacks here').waitFor();
     await page.unroute(/\/flame\?/);

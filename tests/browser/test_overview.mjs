@@ -26,13 +26,6 @@ const steps = [
     await rungs.first().locator('a').click();
     await until(() => page.evaluate(() => document.activeElement?.classList.contains('finding')));
   }],
-  ['a fragment that is none of ours is left alone', async () => {
-    await page.goto(`${server.base}/t/${id}#50%`);
-    await page.reload(); // a fragment alone loads nothing
-    await page.getByTestId('ladder').waitFor();
-    await answered();
-    assert.deepEqual(complaints, []);
-  }],
   ['what the trace is not good for stands under the headline', async () => {
     const caveats = page.getByRole('list', {name: 'Limits of this trace'});
     await eventually(async () => assert.equal(await caveats.count(), analysis.caveats.length > 0 ? 1 : 0));
@@ -73,6 +66,13 @@ const steps = [
   ['on a phone nothing leaves the screen sideways', async () => {
     await page.setViewportSize({width: 390, height: 844});
     await until(() => page.evaluate(() => document.documentElement.scrollWidth <= 390));
+  }],
+  ['a fragment that is none of ours is left alone', async () => {
+    await page.goto(`${server.base}/t/${id}#50%`);
+    await page.reload(); // a fragment alone loads nothing
+    await page.getByTestId('ladder').waitFor();
+    await answered();
+    assert.deepEqual(complaints, []);
   }],
   ['nothing complained', async () => {
     assert.deepEqual(complaints, []);
