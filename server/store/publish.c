@@ -289,6 +289,20 @@ static enum lac_status examine_all(struct lac_store *store, const struct lac_pub
     return status;
 }
 
+/** The run that the uploader named, also of an archive of several ranks, instead of one of its own. */
+static enum lac_status join_known_run(struct lac_trace_facts *facts,
+                                      const struct lac_trace_facts *known)
+{
+    if (known->row.run[0] == '\0') {
+        return LAC_OK;
+    }
+    memcpy(facts->row.run, known->row.run, sizeof(facts->row.run));
+    facts->run_created_ms = known->run_created_ms;
+    free(facts->run_name);
+    facts->run_name = strdup(known->run_name);
+    return facts->run_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
+}
+
 /** What the row of the upload says, which it had from its uploader. */
 static enum lac_status take_row(const struct lac_trace_facts *known,
                                 const struct lac_publication *what, struct arrival *arrivals)
@@ -311,11 +325,12 @@ static enum lac_status take_row(const struct lac_trace_facts *known,
     first->row.has_clock = known->row.has_clock;
     first->row.clock_offset_ns = known->row.clock_offset_ns;
     first->row.clock_error_ns = known->row.clock_error_ns;
-    if (what->trace_count == 1 && known->row.run[0] != '\0' && known->run_name != NULL) {
-        memcpy(first->row.run, known->row.run, sizeof(first->row.run));
-        first->run_created_ms = known->run_created_ms;
-        first->run_name = strdup(known->run_name);
-        return first->run_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    for (uint32_t i = 0; i < what->trace_count && known->run_name != NULL; i++) {
+        const enum lac_status status = join_known_run(&arrivals[i].facts, known);
+
+        if (status != LAC_OK) {
+            return status;
+        }
     }
     return LAC_OK;
 }

@@ -2,10 +2,12 @@
 """Resumable uploads (tus 1.0.0) against the real server: what breaks off goes on, what is wrong is refused by name."""
 import base64
 import hashlib
+import io
 import json
 import os
 import shutil
 import signal
+import tarfile
 import tempfile
 import threading
 import time
@@ -130,6 +132,19 @@ class Uploads(unittest.TestCase):
         self.assertEqual(again["run"], row["run"])
         listed = self.server.api("/traces?run=" + row["run"])["traces"]
         self.assertEqual({t["id"] for t in listed}, {row["id"], again["id"]})
+
+    def test_all_ranks_of_an_archive_join_the_run_that_is_named(self):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w:gz") as tar:
+            for rank in range(3):
+                body = make_trace(steps=3 + rank)
+                entry = tarfile.TarInfo(f"rank{rank}.json")
+                entry.size = len(body)
+                tar.addfile(entry, io.BytesIO(body))
+        reply = self.client.create(len(out.getvalue()), body=out.getvalue(), name="ranks", project="vision", run="weekly")
+        row = self.server.wait_ready(reply.headers["Lacuna-Trace-Id"])
+        self.assertEqual(self.server.api("/runs/" + row["run"])["name"], "weekly")
+        self.assertEqual(len(self.server.api("/traces?run=" + row["run"])["traces"]), 3)
 
     def test_the_clock_of_the_host_is_kept(self):
         reply = self.client.create(len(self.trace), body=self.trace, name="clock", clock_offset_ns="-1234567", clock_error_ns="89000")
