@@ -4,6 +4,7 @@
 #include "analysis/import/importers.h"
 #include "analysis/model/status.h"
 #include "collector/base/terminal_text.h"
+#include "lacuna/spool.h"
 #include "server/base/project_name.h"
 #include "server/cli/commands.h"
 #include "server/cli/complain.h"
@@ -17,6 +18,7 @@
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
+#include <dirent.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdint.h>
@@ -31,7 +33,8 @@ static const char usage[] =
     "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n"
     "lacuna import PATH PATH... --join [--offset SECONDS]\n"
     "\n"
-    "Imports traces into the data folder, also compressed (.gz, .zst) or as a .tar.gz of ranks;\n"
+    "Imports traces into the data folder, also compressed (.gz, .zst), or a folder or .tar.gz of "
+    "ranks;\n"
     "what a file holds decides, not its name. Recordings of lacuna run, and:\n"
     "%s.\n"
     "A file that was already imported is skipped.\n"
@@ -76,7 +79,8 @@ struct meter {
     const struct import_run *run;
     const struct lac_original_task *hashing;
     const uint8_t *sha256;
-    const char *path;
+    const char *path;  /**< as it was given */
+    const char *input; /**< what is read: that, or an archive of it */
     bool is_shown;
     bool is_dirty;
     bool is_looked_up;
@@ -218,7 +222,7 @@ static enum lac_status convert(struct meter *meter, const struct lac_original_op
                                struct lac_publication *publication, struct lac_error *error)
 {
     struct lac_original_task *task = NULL;
-    struct lac_convert_options options = {.input_path = meter->path,
+    struct lac_convert_options options = {.input_path = meter->input,
                                           .output_dir = publication->staging->path,
                                           .name = meter->run->name,
                                           .names = meter->run->names,
@@ -253,15 +257,19 @@ static enum lac_status convert(struct meter *meter, const struct lac_original_op
     return status;
 }
 
-/* `content` is the file that is hashed and kept: `path` itself, or the archive of that folder. */
+/* `input` is what is read, `content` the file that is hashed and kept: `path` itself, or the archive of
+ * that folder. */
 static enum lac_status import_staged(const struct import_run *run, const char *path,
-                                     const char *content, const struct lac_staging *staging,
-                                     struct lac_error *error)
+                                     const char *input, const char *content,
+                                     const struct lac_staging *staging, struct lac_error *error)
 {
     char original_path[sizeof(staging->path) + 32];
     uint8_t sha256[LAC_SHA256_SIZE];
-    struct meter meter = {
-        .run = run, .path = path, .sha256 = sha256, .is_shown = isatty(STDERR_FILENO) == 1};
+    struct meter meter = {.run = run,
+                          .path = path,
+                          .input = input,
+                          .sha256 = sha256,
+                          .is_shown = isatty(STDERR_FILENO) == 1};
     const struct lac_original_options original = {.input_path = content,
                                                   .output_path =
                                                       run->keep_originals ? original_path : NULL,
@@ -282,12 +290,28 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
     return status == LAC_OK ? publish(run, path, &publication, error) : status;
 }
 
-/* A recording of `lacuna run` is a folder: it is hashed and kept as one archive. */
+/* A recording of `lacuna run` is a folder: it is hashed and kept as one archive. A folder of the ranks' files
+ * is read as that archive. */
 static bool is_folder(const char *path)
 {
     struct stat status;
 
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static bool holds_spools(const char *path)
+{
+    DIR *const folder = opendir(path);
+    const struct dirent *entry = NULL;
+    bool is_found = false;
+
+    while (folder != NULL && !is_found && (entry = readdir(folder)) != NULL) {
+        is_found = lac_spool_is_name(entry->d_name);
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    return is_found;
 }
 
 static enum lac_status import_folder(const struct import_run *run, const char *path,
@@ -299,7 +323,8 @@ static enum lac_status import_folder(const struct import_run *run, const char *p
     (void)snprintf(tar_path, sizeof(tar_path), "%s/recording.tar", staging->path);
     status = lac_recording_tar(path, tar_path, error);
     if (status == LAC_OK) {
-        status = import_staged(run, path, tar_path, staging, error);
+        status = import_staged(run, path, holds_spools(path) ? path : tar_path, tar_path, staging,
+                               error);
     }
     (void)unlink(tar_path);
     return status;
@@ -359,7 +384,7 @@ static enum lac_status import_joined(const struct import_run *run, const void *c
         status = lac_join_tar(files, joining->count, tar_path, error);
     }
     if (status == LAC_OK) {
-        status = import_staged(run, tar_path, tar_path, staging, error);
+        status = import_staged(run, tar_path, tar_path, tar_path, staging, error);
     }
     (void)unlink(tar_path);
     for (uint32_t i = 0; staged != NULL && i < joining->count; i++) {
@@ -379,7 +404,7 @@ static enum lac_status import_path(const struct import_run *run, const void *con
     const char *path = context;
 
     return is_folder(path) ? import_folder(run, path, staging, error)
-                           : import_staged(run, path, path, staging, error);
+                           : import_staged(run, path, path, path, staging, error);
 }
 
 typedef enum lac_status (*import_work)(const struct import_run *run, const void *context,

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The program's commands as such: --help of each, and what is said of one that is none."""
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -41,6 +43,21 @@ class Commands(unittest.TestCase):
                     done = subprocess.run([LACUNA, *arguments], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
                     self.assertEqual(done.returncode, 1)
                     self.assertRegex(done.stderr, r"\Alacuna [a-z]+: stdout: writing failed\n\Z")
+
+    def test_a_folder_of_ranks_is_imported_as_one_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ranks, data = os.path.join(folder, "ranks"), os.path.join(folder, "data")
+            os.mkdir(ranks)
+            for rank in range(3):
+                with open(os.path.join(ranks, f"rank{rank}.json"), "w") as file:
+                    json.dump({"traceEvents": [{"ph": "X", "name": f"k{rank}", "cat": "kernel", "ts": 0, "dur": 5, "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7}}]}, file)
+            done = lacuna("import", ranks, "--data", data)
+            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 3), done)
+            with contextlib.closing(sqlite3.connect(os.path.join(data, "catalog.db"))) as catalog:
+                self.assertEqual(catalog.execute("SELECT r.name, count(*) FROM runs r JOIN traces t ON t.run = r.id").fetchall(), [("ranks", 3)])
+            self.assertIn("is already imported", lacuna("import", ranks, "--data", data).stdout)
+            os.mkdir(os.path.join(folder, "empty"))
+            self.assertIn("holds no recording", lacuna("import", os.path.join(folder, "empty"), "--data", data).stderr)
 
     def test_none_and_one_that_is_none_are_wrong_usage(self):
         for arguments, said in (((), "lacuna: no command given\n"), (("frobnicate",), "lacuna: no command 'frobnicate' (see lacuna help)\n"),
