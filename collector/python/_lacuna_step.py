@@ -224,8 +224,8 @@ def _take(space):
         _lacuna.setting("hook.missing=step")
         return True
     if function.__code__ is calls.own:
+        _taken.append(calls)  # before, for compiles() on another thread
         function.__code__ = calls.counting
-        _taken.append(calls)
         for is_whole in _compilers:
             calls.hide(is_whole)
     return True
@@ -259,7 +259,7 @@ class _Calls:
             depth = self.here.depth = getattr(self.here, "depth", 0) + 1
             if depth == 1:
                 _lacuna.push(NAME)
-            elif depth == self.DEEP and self.function.__code__ is self.counting:
+            elif depth >= self.DEEP and self.function.__code__ is self.counting:
                 self.is_deep, self.function.__code__ = True, self.own
         except Exception:  # the job must not see it
             pass
@@ -307,14 +307,14 @@ class _Calls:
         text = f"""
 def outer():
     {"=".join([*own.co_freevars, "None"])}
-    def {own.co_name}({", ".join(filter(None, taken))}):
+    def function({", ".join(filter(None, taken))}):
         if 0: {", ".join([*own.co_freevars, "None"])}
         try:
             memoryview(b"")
-            "ours".enter()
-            return "ours".call({", ".join(filter(None, given))})
+            " ours".enter()
+            return " ours".call({", ".join(filter(None, given))})
         finally:
-            "ours".leave()
+            " ours".leave()
 """
         tree = compile(text, own.co_filename, "exec", _ast.PyCF_ONLY_AST, True)
         _place(tree, own.co_firstlineno)
@@ -323,12 +323,12 @@ def outer():
             code = next(each for each in code.co_consts if type(each) is type(own))
         if code.co_freevars != own.co_freevars:
             raise ValueError(own.co_freevars)
-        consts = tuple(self if each == "ours" else each for each in code.co_consts)
+        consts = tuple(self if type(each) is str and each == " ours" else each for each in code.co_consts)
         if not hasattr(code, "replace"):  # Python 3.7
             return type(code)(code.co_argcount, code.co_kwonlyargcount, code.co_nlocals, code.co_stacksize, code.co_flags, code.co_code, consts,
-                              code.co_names, code.co_varnames, code.co_filename, code.co_name, code.co_firstlineno, code.co_lnotab,
+                              code.co_names, code.co_varnames, code.co_filename, own.co_name, code.co_firstlineno, code.co_lnotab,
                               code.co_freevars, code.co_cellvars)
-        return code.replace(co_consts=consts, **({"co_qualname": own.co_qualname} if hasattr(own, "co_qualname") else {}))
+        return code.replace(co_consts=consts, co_name=own.co_name, **({"co_qualname": own.co_qualname} if hasattr(own, "co_qualname") else {}))
 
 
 def _place(node, line):
