@@ -107,6 +107,22 @@ static struct lac_json_members members_of(const char *object)
     return (struct lac_json_members){object, object + strlen(object)};
 }
 
+/** Whether a member may hold what a person added: the profiler's own are known. */
+static bool is_added(const struct lac_json_member *member)
+{
+    static const char *const known[] = {
+        "distributedInfo",     "lacuna",        "cuda_runtime_version", "cuda_driver_version",
+        "hip_runtime_version", "cupti_version", "profile_memory",       "record_shapes",
+        "with_stack",          "with_flops",    "with_modules",         "trace_id",
+    };
+    for (size_t i = 0; i < LAC_COUNT_OF(known); i++) {
+        if (lac_json_member_is(member, known[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /** What the recorder wrote beside its events, but for what is ours. */
 static void put_metadata(struct chrome *chrome, struct lac_json_members metadata)
 {
@@ -119,7 +135,10 @@ static void put_metadata(struct chrome *chrome, struct lac_json_members metadata
         for (size_t i = 0; i < LAC_COUNT_OF(own); i++) {
             is_own = is_own || lac_json_member_is(&member, own[i]);
         }
-        if (!is_own && lac_slice_json_may_leave(&chrome->row, member.key, member.key_length) &&
+        bool is_left_out =
+            chrome->row.source->redactor->leave_out[LAC_REDACT_NAMES] && is_added(&member);
+        if (!is_own && !is_left_out &&
+            lac_slice_json_may_leave(&chrome->row, member.key, member.key_length) &&
             lac_slice_json_may_leave(&chrome->row, member.value, member.value_length)) {
             lac_json_line(&chrome->row.json);
             lac_json_member(&chrome->row.json, &member);
@@ -196,16 +215,18 @@ static void put_rows(struct chrome *chrome)
         const struct lac_process *process = &model->processes[p];
         const struct lac_track row = {.process = p};
         put_meta(chrome, &row, "process_name", "name",
-                 lac_redact_argv(redactor, lac_model_str(model, process->name)));
+                 lac_redact_process(redactor, lac_model_str(model, process->name)));
         put_meta(chrome, &row, "process_labels", "labels",
-                 lac_redact(redactor, lac_model_str(model, process->labels)));
+                 *lac_model_str(model, process->labels) != '\0'
+                     ? lac_redact_given(redactor, lac_model_str(model, process->labels), "")
+                     : "");
         put_sort_index(chrome, &row, "process_sort_index", process->sort_index);
     }
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (track->kind == LAC_TRACK_THREAD || track->kind == LAC_TRACK_STREAM) {
             put_meta(chrome, track, "thread_name", "name",
-                     lac_redact(redactor, lac_model_str(model, track->name)));
+                     track->name != 0 ? row_name(chrome, track) : "");
             put_sort_index(chrome, track, "thread_sort_index", track->sort_index);
         }
     }

@@ -223,9 +223,9 @@ static void put_processes(struct perfetto *p)
             continue;
         }
         lac_proto_int(&p->note, 1, pid_of(model, i));
-        lac_proto_text(
-            &p->note, 6,
-            lac_redact_argv(p->source->redactor, lac_model_str(model, model->processes[i].name)));
+        lac_proto_text(&p->note, 6,
+                       lac_redact_process(p->source->redactor,
+                                          lac_model_str(model, model->processes[i].name)));
         lac_proto_uint(&p->event, TRACK_UUID, process_uuid(i));
         lac_proto_message(&p->event, TRACK_PROCESS, &p->note);
         lac_proto_message(&p->packet, PACKET_TRACK_DESCRIPTOR, &p->event);

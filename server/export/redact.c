@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
     {"hosts", "host names", "hosts", "", "The host's name and IPv4 addresses.", 0},
@@ -22,7 +23,9 @@ const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
      "Absolute paths and folders of source files, down to the last component.", 0},
     {"argv", "command lines", "commands", "", "Command lines, down to the program.", 0},
     {"names", "names chosen by people", "names", "",
-     "Names of the trace, of ranges, marks, Python functions, and rows of a job's own.", 0},
+     "Names of the trace, of ranges, marks, Python functions, processes and threads, and rows of a "
+     "job's own.",
+     0},
 };
 
 enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
@@ -295,7 +298,7 @@ const char *lac_redact_user(struct lac_redactor *redactor, const char *name)
 bool lac_redact_is_given(uint8_t kind, const char *name)
 {
     return (kind == LAC_SLICE_RANGE || kind == LAC_SLICE_GPU_RANGE || kind == LAC_SLICE_INSTANT ||
-            kind == LAC_SLICE_PYTHON) &&
+            kind == LAC_SLICE_PYTHON || kind == LAC_SLICE_OTHER) &&
            lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
 }
 
@@ -307,14 +310,45 @@ const char *lac_redact_given(struct lac_redactor *redactor, const char *text, co
     return lac_redact(redactor, redactor->leave_out[LAC_REDACT_NAMES] ? fallback : text);
 }
 
+const char *lac_redact_process(struct lac_redactor *redactor, const char *name)
+{
+    if (redactor->leave_out[LAC_REDACT_NAMES] && *name != '\0') {
+        return lac_redact_given(redactor, name, "process");
+    }
+    return lac_redact_argv(redactor, name);
+}
+
 const char *lac_redact_track(struct lac_redactor *redactor, const struct lac_model *model,
                              uint32_t track)
 {
     const struct lac_track *of = &model->tracks[track];
     const char *named = lac_model_str(model, of->name);
     const char *name = *named != '\0' ? named : lac_model_str(model, of->id_text);
-    bool is_given = of->kind == LAC_TRACK_ASYNC ||
-                    (of->kind == LAC_TRACK_COUNTER && !lac_names_counter_is_measured(name));
+    static const char stream[] = "stream ";
+    bool is_given = false;
+    switch (of->kind) {
+    case LAC_TRACK_COUNTER:
+        is_given = !lac_names_counter_is_measured(name);
+        break;
+    case LAC_TRACK_ASYNC:
+        is_given = true;
+        break;
+    case LAC_TRACK_STREAM:
+        is_given = *named != '\0' && strncasecmp(named, stream, sizeof(stream) - 1) != 0;
+        break;
+    case LAC_TRACK_GPU_RANGE:
+    case LAC_TRACK_STEPS:
+    case LAC_TRACK_GAPS:
+        break;
+    case LAC_TRACK_THREAD: /* and what belongs to one: its number may stay */
+    case LAC_TRACK_MARKS:
+    case LAC_TRACK_STACKS:
+    case LAC_TRACK_PROFILE:
+    case LAC_TRACK_BACKWARD:
+    case LAC_TRACK_KIND_COUNT_:
+    default:
+        is_given = *named != '\0';
+    }
     char number[32];
     (void)snprintf(number, sizeof(number), "row %" PRIu32, track);
     return is_given ? lac_redact_given(redactor, name, number) : lac_redact(redactor, name);

@@ -19,7 +19,7 @@ enum lac_redact_kind {
     LAC_REDACT_USERS,     /**< "kim" of /home/kim */
     LAC_REDACT_PATHS,     /**< paths and folders of source files, down to the last component */
     LAC_REDACT_ARGV,      /**< command lines, down to the program */
-    LAC_REDACT_NAMES,     /**< of the trace, of ranges, Python functions, rows of a job's own */
+    LAC_REDACT_NAMES, /**< of the trace, ranges, Python functions, processes, threads, own rows */
     LAC_REDACT_KIND_COUNT_
 };
 /** Whether people chose the name of such a slice (enum lac_slice_kind): ranges, marks, functions. */
@@ -63,8 +63,11 @@ const char *lac_redact_user(struct lac_redactor *redactor, const char *name);
 const char *lac_redact_argv(struct lac_redactor *redactor, const char *text);
 const char *lac_redact_given(struct lac_redactor *redactor, const char *text, const char *fallback);
 
-/** The name of a row of the timeline, which people chose where it is a counter's that is no measurement
- *  of ours, or of what overlaps. */
+/** The name of a process: a command line, or chosen by a person. */
+const char *lac_redact_process(struct lac_redactor *redactor, const char *name);
+
+/** The name of a row of the timeline. People chose that of a thread, of a stream that is not called so, of
+ *  a counter that is no measurement of ours, and of what overlaps. */
 const char *lac_redact_track(struct lac_redactor *redactor, const struct lac_model *model,
                              uint32_t track);
 

@@ -209,7 +209,8 @@ uint32_t lac_report_host(const struct lac_report_source *source, struct lac_repo
         }
         if (is_new) {
             row(&list, "process",
-                lac_redact_argv(source->redactor, lac_model_str(model, model->processes[p].name)));
+                lac_redact_process(source->redactor,
+                                   lac_model_str(model, model->processes[p].name)));
         }
     }
     for (uint32_t d = 0; d < source->analysis->device_count && list.count < 24; d++) {

@@ -35,8 +35,10 @@ bool lac_slice_json_may_leave(struct lac_slice_json *row, const char *text, size
     const char *plain = lac_redact(redactor, copy);
     bool is_command = strstr(copy, "argv") != NULL || strstr(copy, "cmdline") != NULL ||
                       strstr(copy, "command") != NULL;
-    bool is_same =
-        strcmp(plain, copy) == 0 && !(redactor->leave_out[LAC_REDACT_ARGV] && is_command);
+    bool is_host = strcasestr(copy, "hostname") != NULL || strcasestr(copy, "host_name") != NULL;
+    bool is_same = strcmp(plain, copy) == 0 &&
+                   !(redactor->leave_out[LAC_REDACT_ARGV] && is_command) &&
+                   !(redactor->leave_out[LAC_REDACT_HOSTS] && is_host);
     free(copy);
     return !leaves_out || is_same;
 }

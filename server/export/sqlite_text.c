@@ -9,7 +9,7 @@ const char *lac_export_sqlite_text(void *context, enum lac_export_text what, con
 {
     struct lac_redactor *redactor = context;
     const bool leaves_out_names = redactor->leave_out[LAC_REDACT_NAMES];
-    const char *plain = what == LAC_EXPORT_TEXT_ARGV    ? lac_redact_argv(redactor, text)
+    const char *plain = what == LAC_EXPORT_TEXT_ARGV    ? lac_redact_process(redactor, text)
                         : what == LAC_EXPORT_TEXT_GIVEN ? lac_redact_given(redactor, text, "range")
                         : what == LAC_EXPORT_TEXT_ROW   ? lac_redact_given(redactor, text, "row")
                                                         : lac_redact(redactor, text);

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/base/buffer.h"
 #include "server/sql/sql_query.h"
 #include "server/sql/sql_register.h"
@@ -109,21 +110,26 @@ static char *table_text(const struct lac_sql_table *table, bool is_insert)
 static bool names_people(const char *kind)
 {
     return kind == NULL || strcmp(kind, "range") == 0 || strcmp(kind, "python") == 0 ||
-           strcmp(kind, "gpu_range") == 0 || strcmp(kind, "instant") == 0;
+           strcmp(kind, "gpu_range") == 0 || strcmp(kind, "instant") == 0 ||
+           strcmp(kind, "other") == 0;
 }
 
-/** Whether a person named the row of the timeline that a line is about. */
+/** Whether a person named the row of the timeline that a line is about: of GPUs and of ours none did. */
 static bool names_row(const struct writer *writer, sqlite3_stmt *get, const char *name)
 {
+    static const char *const ours[] = {"stream", "gpu_range", "steps", "gaps"};
+    const char *kind = "counter";
     for (unsigned c = 0; c < shown_columns(writer->table); c++) {
         if (strcmp(lac_sql_table_column(writer->table, c)->name, "kind") == 0) {
-            const char *kind = (const char *)sqlite3_column_text(get, (int)c);
-            if (kind == NULL || strcmp(kind, "counter") != 0) {
-                return kind != NULL && strcmp(kind, "async") == 0;
-            }
+            kind = (const char *)sqlite3_column_text(get, (int)c);
         }
     }
-    return !lac_names_counter_is_measured(name);
+    for (size_t i = 0; i < LAC_COUNT_OF(ours); i++) {
+        if (kind == NULL || strcmp(kind, ours[i]) == 0) {
+            return false;
+        }
+    }
+    return strcmp(kind, "counter") != 0 || !lac_names_counter_is_measured(name);
 }
 
 /** Whose words the value is. */

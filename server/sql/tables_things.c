@@ -76,7 +76,7 @@ static const struct lac_sql_column process_columns[] = {
     {"id", "INTEGER", "number of the process in the trace", LAC_SQL_WORDS_PLAIN},
     {"process_id", "TEXT", "as recorded", LAC_SQL_WORDS_PLAIN},
     {"name", "TEXT", "as recorded", LAC_SQL_WORDS_ARGV},
-    {"labels", "TEXT", "as recorded", LAC_SQL_WORDS_PLAIN},
+    {"labels", "TEXT", "as recorded", LAC_SQL_WORDS_GIVEN},
     {"is_gpu", "INTEGER", "1: a group of rows for a device, no process of the host",
      LAC_SQL_WORDS_PLAIN},
 };

@@ -211,19 +211,23 @@ class Perfetto(unittest.TestCase):
         for at in (1, 2):
             trace["traceEvents"] += [{"ph": "C", "pid": 1, "name": name, "ts": at, "args": {"value": at}}
                                      for name in ("loss of the secret model", "secret score", "GPU 0: secret", "secret: power (W)", "GPU 0: power (W)", "main 12: on a core (%)")]
-            trace["traceEvents"].append({"ph": "be"[at - 1], "pid": 1, "tid": 1, "cat": "secret requests", "id": "7", "name": "aten::mm", "ts": at})
+            trace["traceEvents"].append({"ph": "be"[at - 1], "pid": 1, "tid": 1, "cat": "secret requests", "id": "7", "name": "secret request", "ts": at})
+        trace["traceEvents"] += [{"ph": "M", "pid": 1, "tid": 1, "name": name, "args": {key: "secret"}}
+                                 for name, key in (("thread_name", "name"), ("process_name", "name"), ("process_labels", "labels"))]
+        trace |= {"added": "secret", "distributedInfo": {"hostname": "secret", "rank": 0}}
         path = os.path.join(self.folder, "in.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(trace, file)
         for form in ("perfetto", "chrome", "sqlite", "csv"):
-            for table in ("counters", "tracks") if form == "csv" else ("",):
+            for table in ("counters", "tracks", "processes") if form == "csv" else ("",):
                 with self.subTest(form + table):
-                    self.lacuna("export", path, "--to", form, "-o", self.out, "--redact", "names", *(["--table", table] if table else []))
+                    self.lacuna("export", path, "--to", form, "-o", self.out, "--redact", "names,hosts", *(["--table", table] if table else []))
                     with open(self.out, "rb") as file:
                         data = file.read()
                     self.assertNotIn(b"secret", data)
-                    self.assertIn(b"GPU 0: power (W)", data)
-                    self.assertIn(b"on a core (%)", data)
+                    if table != "processes":
+                        self.assertIn(b"GPU 0: power (W)", data)
+                        self.assertIn(b"on a core (%)", data)
                     os.unlink(self.out)
 
     def test_real_traces(self):
