@@ -374,7 +374,8 @@ LAC_MUST_USE enum lac_status lac_store_watch(struct lac_store *store,
                                              struct lac_error *reterr);
 void lac_store_watch_stop(struct lac_store *store);
 
-/** The program ends: nobody waits any more for object storage or a PostgreSQL that is away. */
+/** The program ends: nobody waits any more for object storage or a PostgreSQL that is away. May be called
+ *  by a signal handler. */
 void lac_store_stop_waiting(struct lac_store *store);
 
 /** Take everything back into the folder and leave object storage. Nobody else may have it open. */

@@ -145,7 +145,7 @@ class Serve(unittest.TestCase):
         self.stop_postgres()
         asked = threading.Thread(target=lambda: self.assertEqual(server.get(f"/api/v1/traces/{rows[0]}").status, 503))
         asked.start()
-        time.sleep(0.5)
+        time.sleep(2.5)  # by then the server's own look at the catalog, once a second, waits as well
         begun = time.monotonic()
         self.assertEqual(server.terminate(timeout=60), 0)
         # requests in hand have 10 s; each question to the catalog waited 20 s more

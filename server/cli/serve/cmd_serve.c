@@ -44,6 +44,8 @@
 
 static int signal_fd = -1;
 static volatile sig_atomic_t signal_count;
+static volatile sig_atomic_t signal_number; /* of the first */
+static struct lac_store *_Atomic served;    /* while the main thread may wait for its catalog */
 static volatile sig_atomic_t reload_count;
 static atomic_bool is_overtaken;
 
@@ -323,10 +325,15 @@ static void on_signal(int number)
 {
     const uint64_t one = 1;
     const int saved = errno;
+    struct lac_store *const store = atomic_load(&served);
 
     signal_count++;
     if (signal_count > 1) {
         _exit(128 + number); /* asked twice: at once */
+    }
+    signal_number = number;
+    if (store != NULL) { /* only sets flags */
+        lac_store_stop_waiting(store);
     }
     (void)!write(signal_fd, &one, sizeof(one));
     errno = saved;
@@ -394,6 +401,7 @@ static void wait_for_signal(struct service *service)
     struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
     int ready;
 
+    atomic_store(&served, service->app.store);
     while ((ready = poll(&wait, 1, 1000)) == 0 || (ready < 0 && errno == EINTR)) {
         if (ready == 0) {
             lac_people_refresh(service->app.people);
@@ -404,6 +412,7 @@ static void wait_for_signal(struct service *service)
                     lac_log_text("why", error.message));
         }
     }
+    atomic_store(&served, NULL);
 }
 
 static void done(struct service *service)
@@ -430,7 +439,7 @@ static enum lac_status serve(struct service *service, struct lac_error *reterr)
                     lac_log_int("port", lac_http_server_port(service->app.http)),
                     lac_log_int("connections", service->http_options.connections_max));
             wait_for_signal(service);
-            LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_count));
+            LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_number));
         }
     }
     if (service->socket >= 0) { /* nobody is to wait for an answer */
