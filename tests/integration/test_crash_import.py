@@ -121,10 +121,12 @@ class CrashImport(unittest.TestCase):
         self.assertIn("is already imported", done.stdout)
 
     def test_wrong_usage(self):
+        empty = os.path.join(self.folder, "empty")
+        os.mkdir(empty)
         for arguments, status in ((["import"], 2), (["import", "--no-such", "x"], 2), (["no-such-command"], 2), (["import", "--help"], 0),
                                   (["import", "--name", "x", "a", "b"], 2), (["import-worker"], 2), (["help"], 0), (["version"], 0),
                                   (["version", "x"], 2), (["import", "/etc/passwd", "--data", self.data], 1),
-                                  (["import", self.folder, "--data", self.data], 1)):
+                                  (["import", empty, "--data", self.data], 1)):
             done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=self.environment(), timeout=60)
             self.assertEqual(done.returncode, status, (arguments, done.stderr))
             if status != 0:

@@ -134,7 +134,7 @@ START_TEST(workers_that_deliver_evenly_have_no_number)
                       .jitter = 0.01,
                       .is_apart = true};
     draw(&job);
-    check_times_as_many("num_workers=2.9 times as many as now"); /* 1.15 * 25 / 10 */
+    check_times_as_many("num_workers=N)  # N: 2.9 times as many as now"); /* 1.15 * 25 / 10 */
 }
 END_TEST
 

@@ -33,6 +33,7 @@ const tableRowShape = obj({
 });
 export type TableRow = Infer<typeof tableRowShape>;
 export const tableShape = obj({
+  t0_ns: or(num, 0),
   t1_ns: or(num, 0),
   /** That numbers of one step are of. */
   steps: or(num, 0),

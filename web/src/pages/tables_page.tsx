@@ -363,7 +363,7 @@ function Tools(props: {
           <StepsNote
             trace={trace}
             steps={shown.steps}
-            isWhole={shown.t1_ns > trace.duration_ns}
+            isWhole={shown.t0_ns <= 0 && shown.t1_ns >= trace.duration_ns}
             usual={MEASURED}
           />
         )}
