@@ -206,10 +206,18 @@ const steps = [
     await page.goto(`${page.url().split('?')[0]}?view=timeline&sel=s:${operator}`);
     await page.getByText('arrows to the first 1').waitFor();
     await page.locator('.tl').focus();
+    // the key comes before the details of the slice: what it says is said after them
+    const details = /\/slices\/\d+$/;
+    const late = async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      await route.continue().catch(() => undefined);
+    };
+    await page.route(details, late);
     await page.keyboard.press('l');
     await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${slice}`);
     await page.keyboard.press(']');
     await page.locator('[role=status]', {hasText: 'these were the first 1 of 5'}).waitFor();
+    await page.unroute(details, late);
     await page.unroute(path);
   }],
   ['the launch is there before what is around a slice, and L stays where that does not come', async () => {

@@ -368,8 +368,9 @@ export class TimelineModel {
     try {
       const slice = await api.getSlice(this.trace.id, id, flight.signal);
       if (flight.signal.aborted) return;
-      // first its row: what waits for the details opens a menu there
+      // first its row and its name: what waits for the details opens a menu there, and speaks after it
       this.revealTrack(slice.track, slice.lane);
+      this.speakSlice(slice);
       let ready: ReadySlice = {kind: 'ready', slice, link: undefined, around: undefined};
       const add = (part: Partial<ReadySlice>): void => {
         if (flight.signal.aborted) return;
@@ -377,7 +378,6 @@ export class TimelineModel {
         this.requestFrame();
       };
       add({});
-      this.speakSlice(slice);
       // Each as it comes. What does not come stays unknown: L asks once more, and says why.
       void api.getLaunched(this.trace.id, id, flight.signal).then(
         around => add({around}),
