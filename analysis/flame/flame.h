@@ -99,9 +99,10 @@ struct lac_flame_node {
     uint32_t parent;
     uint32_t first_child; /**< valid when child_count > 0 */
     uint32_t child_count;
-    uint64_t
-        count; /**< operations (GPU, COPIES), allocations (MEMORY), gaps that touch the frame (WAITING; once for each
-                         thread that steps of one are put down to) or slices of the frame itself (CPU); for "... n more": frames summed */
+    /** Operations (GPU, COPIES), allocations (MEMORY), gaps that touch the frame (WAITING; once for
+     *  each thread that steps of one are put down to) or slices of the frame itself (CPU); for
+     *  "... n more": frames summed. */
+    uint64_t count;
     int64_t value_ns; /**< inclusive */
     int64_t self_ns;  /**< value minus children */
     uint8_t kind;     /**< enum lac_slice_kind of the frame */

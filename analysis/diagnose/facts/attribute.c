@@ -507,13 +507,17 @@ static enum lac_status attribute_outside(struct painter *painter)
                                     analysis->duration_ns, LAC_NONE, sets->last);
 }
 
+bool lac_is_graph_launch(const struct lac_facts *facts, uint32_t name)
+{
+    return facts->api_class[name] == LAC_API_LAUNCH &&
+           strstr(lac_model_str(facts->model, name), "GraphLaunch") != NULL;
+}
+
 /** Whether a graph is launched anywhere: what it runs may not be in the recording. */
 static bool launches_graphs(const struct lac_facts *facts)
 {
-    const struct lac_strings *strings = &facts->model->strings;
-    for (uint32_t id = 0; id < strings->count; id++) {
-        if (facts->api_class[id] == LAC_API_LAUNCH &&
-            strstr(lac_strings_get(strings, id), "GraphLaunch") != NULL) {
+    for (uint32_t id = 0; id < facts->model->strings.count; id++) {
+        if (lac_is_graph_launch(facts, id)) {
             return true;
         }
     }

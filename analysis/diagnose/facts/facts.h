@@ -163,8 +163,7 @@ struct lac_facts {
                                  steps on not of those that train beside the main host */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
-    uint32_t
-        named_step; /**< name of the ranges that the user said are the steps; string id, 0: none */
+    uint32_t named_step; /**< string id of the ranges that the user said are the steps; 0: none */
     uint8_t *other_work; /**< by string id: enum lac_step_kind, 0xff not looked up */
     uint8_t *
         step_numbers; /**< by string id of arguments: whether they number a step; 0 not looked up */
@@ -256,6 +255,8 @@ void lac_tensor_core_measure(struct lac_facts *facts);
 LAC_MUST_USE enum lac_status lac_copies_measure(struct lac_facts *facts);
 /* attribute.c: causes of idle time, in gaps and outside the main device's span; gap_signature.c */
 LAC_MUST_USE enum lac_status lac_gaps_attribute(struct lac_facts *facts);
+/** Whether a call of that name (a string id) launches a graph. */
+bool lac_is_graph_launch(const struct lac_facts *facts, uint32_t name);
 LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_facts *facts);
 /* range_facts.c */
 /** The kind of work that a range's name says, or LAC_KIND_TRAIN. */

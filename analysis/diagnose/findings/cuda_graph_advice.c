@@ -2,15 +2,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
-
-/** Older profilers tell of no nodes, only of the call that launched them. */
-static bool launches_a_graph(const struct lac_facts *facts, uint32_t call)
-{
-    const uint32_t name = facts->model->slices.name[call];
-    return facts->launches_graphs && facts->api_class[name] == LAC_API_LAUNCH &&
-           strstr(lac_model_str(facts->model, name), "GraphLaunch") != NULL;
-}
 
 static void count_kernels(const struct lac_facts *facts, struct lac_cuda_graph_advice *capture)
 {
@@ -29,7 +20,8 @@ static void count_kernels(const struct lac_facts *facts, struct lac_cuda_graph_a
         kernels++;
         captured +=
             (row < model->kernel_config_count && model->kernel_configs[row].graph_node != 0) ||
-            (call != LAC_NONE && launches_a_graph(facts, call));
+            /* older profilers tell of no nodes, only of the call */
+            (call != LAC_NONE && lac_is_graph_launch(facts, model->slices.name[call]));
     }
     capture->captured_pct = kernels > 0 ? 100.0 * (double)captured / (double)kernels : 0.0;
 }

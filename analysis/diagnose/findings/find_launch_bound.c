@@ -39,17 +39,16 @@ static const char *pays_after(const struct lac_facts *facts, const struct lac_fi
                          lac_format_rate(two_digits(COMPILE_S / saved_s)).text);
 }
 
-static void propose(const struct lac_facts *facts, struct lac_finding *finding)
+static void propose(const struct lac_facts *facts, const struct lac_cuda_graph_advice *capture,
+                    struct lac_finding *finding)
 {
     struct lac_analysis *analysis = facts->analysis;
-    struct lac_cuda_graph_advice capture;
-    lac_cuda_graph_advice_measure(facts, &capture);
     finding->brief = "fewer launches";
-    finding->change = lac_cuda_graph_advice_change(facts, &capture);
+    finding->change = lac_cuda_graph_advice_change(facts, capture);
     finding->expect = lac_texts_add(
         &analysis->texts,
         "%s. Assumes that half of the waiting goes; at best none of it is left.%s",
-        lac_finding_expect(facts, finding), lac_cuda_graph_advice_text(facts, &capture));
+        lac_finding_expect(facts, finding), lac_cuda_graph_advice_text(facts, capture));
     finding->costs = lac_texts_add(&analysis->texts,
                                    "Minutes of compilation at the start and for each new shape.%s",
                                    pays_after(facts, finding));
@@ -60,11 +59,11 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding)
 }
 
 /** With Python stacks the host is several times slower than it is: first without them. */
-static void propose_recording(const struct lac_facts *facts, struct lac_finding *finding)
+static void propose_recording(const struct lac_facts *facts,
+                              const struct lac_cuda_graph_advice *capture,
+                              struct lac_finding *finding)
 {
-    struct lac_cuda_graph_advice capture;
-    lac_cuda_graph_advice_measure(facts, &capture);
-    bool is_server = lac_is_inference(facts) && capture.captured_pct < CAPTURED_MIN_PCT &&
+    bool is_server = lac_is_inference(facts) && capture->captured_pct < CAPTURED_MIN_PCT &&
                      lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH;
     finding->brief = is_server ? "CUDA graphs; record without stacks" : "record without stacks";
     finding->change =
@@ -164,9 +163,9 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
         finding->confidence = 0.2;
         finding->gain_low_pct = finding->gain_mid_pct = finding->gain_high_pct = (double)NAN;
         finding->step_low_ns = finding->step_mid_ns = finding->step_high_ns = LAC_UNKNOWN_NS;
-        propose_recording(facts, finding);
+        propose_recording(facts, &capture, finding);
     } else {
-        propose(facts, finding);
+        propose(facts, &capture, finding);
     }
     lac_evidence_gaps(facts, finding,
                       host_ns > time->idle_ns[LAC_CAUSE_LAUNCH] ? LAC_CAUSE_HOST : LAC_CAUSE_LAUNCH,

@@ -1,8 +1,8 @@
 /*
- * Where the steps are. In this order: ranges that the user named, ranges named ProfilerStep, other ranges whose name says step or
- * whose arguments number one, from one wait for data to the next, from one optimizer step to the
- * next; without any of these by the optimizer's kernels (step_optimizer.c), at last by what repeats
- * (step_period.c).
+ * Where the steps are. In this order: ranges that the user named, ranges named ProfilerStep, other
+ * ranges whose name says step or whose arguments number one, from one wait for data to the next, from
+ * one optimizer step to the next; without any of these by the optimizer's kernels (step_optimizer.c),
+ * at last by what repeats (step_period.c).
  */
 
 #include "analysis/diagnose/steps/steps.h"

@@ -149,19 +149,6 @@ enum lac_status lac_python_lines_collect(const struct lac_facts *facts,
     return status;
 }
 
-/** The thread of that row, or LAC_NONE. */
-static uint32_t thread_of(const struct lac_model *model, uint32_t stacks)
-{
-    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        if (model->tracks[t].kind == LAC_TRACK_THREAD &&
-            model->tracks[t].process == model->tracks[stacks].process &&
-            model->tracks[t].id_text == model->tracks[stacks].id_text) {
-            return t;
-        }
-    }
-    return LAC_NONE;
-}
-
 /** Row of samples of the thread that trains: of those that launch or train the one with most
  *  ranges, else of a main thread; or LAC_NONE. */
 static uint32_t training_row(const struct lac_facts *facts)
@@ -173,7 +160,7 @@ static uint32_t training_row(const struct lac_facts *facts)
         if (model->tracks[t].kind != LAC_TRACK_STACKS || model->tracks[t].count == 0) {
             continue;
         }
-        uint32_t thread = thread_of(model, t);
+        uint32_t thread = lac_model_thread_of(model, t);
         bool trains = thread != LAC_NONE &&
                       (facts->track_flags[thread] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) != 0;
         bool is_main = model->tracks[t].tid == model->processes[model->tracks[t].process].pid;
