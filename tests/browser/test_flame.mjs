@@ -245,6 +245,16 @@ const steps = [
     assert.ok(table.y >= graph.y + graph.height && table.y < 900, `table at ${table.y}`);
     await page.setViewportSize(size);
   }],
+  ['at 1280 px the tools are one row, and all columns of the table are in sight', async () => {
+    const size = page.viewportSize();
+    await page.setViewportSize({width: 1280, height: 800});
+    await page.goto(`${server.base}/t/${idOf('1-two-workers')}?view=flame&m=gpu`);
+    await rows.first().waitFor();
+    assert.ok((await page.locator('.tools').boundingBox()).height < 60, 'one row');
+    const [inside, shown] = await page.locator('.flame-table-box').evaluate((box) => [box.scrollWidth, box.clientWidth]);
+    assert.ok(inside <= shown, `${inside} px in ${shown}`);
+    await page.setViewportSize(size);
+  }],
   ['the tools take one row of a wide window, and no tool is cut in a narrow one', async () => {
     const size = page.viewportSize();
     const tools = page.locator('.tools');
