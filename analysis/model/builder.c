@@ -72,6 +72,41 @@ struct lac_model *lac_builder_model(struct lac_builder *builder)
     return builder->model;
 }
 
+static inline void count_time(struct lac_builder *builder, int64_t ts_ns)
+{
+    const uint64_t from_lowest = (uint64_t)ts_ns ^ (UINT64_C(1) << 63);
+    struct lac_time_part *part = &builder->time_parts[from_lowest >> LAC_CENSUS_PART_BITS];
+
+    part->first_ns = part->count == 0 || ts_ns < part->first_ns ? ts_ns : part->first_ns;
+    part->count++;
+}
+
+void lac_builder_count_time(struct lac_builder *builder, int64_t ts_ns)
+{
+    count_time(builder, ts_ns);
+}
+
+int64_t lac_builder_origin(struct lac_builder *builder)
+{
+    const struct lac_time_part *parts = builder->time_parts;
+    uint64_t most = 0;
+
+    if (builder->has_origin) {
+        return builder->origin_ns;
+    }
+    builder->has_origin = true;
+    builder->origin_ns = builder->has_time ? builder->first_ns : 0;
+    for (uint32_t i = 0; i < LAC_CENSUS_PARTS; i++) {
+        const uint64_t next = i + 1 < LAC_CENSUS_PARTS ? parts[i + 1].count : 0;
+
+        if (parts[i].count + next > most) {
+            most = parts[i].count + next;
+            builder->origin_ns = parts[i].count > 0 ? parts[i].first_ns : parts[i + 1].first_ns;
+        }
+    }
+    return builder->origin_ns;
+}
+
 /* Times of everything that a reader will see. They determine t0 and the duration. */
 static inline void note_interval(struct lac_builder *builder, int64_t start_ns, int64_t dur_ns)
 {
@@ -83,6 +118,7 @@ static inline void note_interval(struct lac_builder *builder, int64_t start_ns, 
     builder->has_time = true;
     builder->first_ns = start_ns < builder->first_ns ? start_ns : builder->first_ns;
     builder->last_ns = end_ns > builder->last_ns ? end_ns : builder->last_ns;
+    count_time(builder, start_ns);
 }
 
 void lac_builder_saw_time(struct lac_builder *builder, int64_t ts_ns)

@@ -111,11 +111,23 @@ LAC_MUST_USE enum lac_status lac_builder_flow(struct lac_builder *builder, char 
                                               uint32_t name, uint32_t track, int64_t ts_ns,
                                               bool bind_enclosing);
 
+/** An event that is not appended yet: it counts for lac_builder_origin() as slices and samples do. */
+void lac_builder_count_time(struct lac_builder *builder, int64_t ts_ns);
+
+/**
+ * The first time of the LAC_TIME_MAX_NS that hold the most events, of all that were appended or
+ * counted. Recorders write a timestamp of 0 into events that have none: the trace is where the
+ * others are. Without events the first time reported, or 0. The first answer stays. Cost: constant,
+ * 8,192 reads.
+ */
+int64_t lac_builder_origin(struct lac_builder *builder);
+
 /**
  * Sort, lay lanes, bind launches by correlation id, resolve flows, and give the model away. Chooses
  * t0: `base_ns` + the smallest timestamp of anything timed that was appended or reported with
- * lac_builder_saw_time(). Slices and samples more than LAC_TIME_MAX_NS after t0 are dropped and
- * counted in the report. Counter tracks move after the others: track indices that were given before
+ * lac_builder_saw_time(), or lac_builder_origin() where not all fit into LAC_TIME_MAX_NS after it.
+ * Slices and samples before t0 or more than LAC_TIME_MAX_NS after it are dropped and counted in the
+ * report. Counter tracks move after the others: track indices that were given before
  * are no longer valid.
  *
  * @param base_ns   added to t0_ns only (Kineto's baseTimeNanoseconds)

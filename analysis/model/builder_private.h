@@ -19,6 +19,15 @@ struct lac_flow_end {
     bool bind_enclosing;
 };
 
+/** Two parts are LAC_TIME_MAX_NS together: a trace of 52 days or less is in two neighbors. */
+#define LAC_CENSUS_PART_BITS 52
+#define LAC_CENSUS_PARTS     (1U << (64 - LAC_CENSUS_PART_BITS))
+
+struct lac_time_part {
+    uint64_t count;
+    int64_t first_ns; /**< of the `count` times */
+};
+
 struct lac_builder {
     struct lac_model *model;
 
@@ -50,6 +59,9 @@ struct lac_builder {
     int64_t first_ns;    /**< smallest time seen; INT64_MAX when none */
     int64_t last_ns;     /**< largest end seen; INT64_MAX also for sums that overflow */
     int64_t saw_last_ns; /**< largest time reported with lac_builder_saw_time() */
+    bool has_origin;
+    int64_t origin_ns;                                 /**< once asked for */
+    struct lac_time_part time_parts[LAC_CENSUS_PARTS]; /**< in the order of time */
 };
 
 /** finish_order.c: sort the slices by (track, start, -dur, input) and drop what is out of range.

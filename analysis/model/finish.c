@@ -241,12 +241,25 @@ static enum lac_status add_columns(struct lac_slices *slices)
     return slices->lane == NULL || slices->link == NULL ? LAC_ERR_NOMEM : LAC_OK;
 }
 
+/* The first time, or where most events are when one of them is too far from it. */
+static int64_t choose_t0(struct lac_builder *builder)
+{
+    const int64_t last_ns =
+        builder->last_ns > builder->saw_last_ns ? builder->last_ns : builder->saw_last_ns;
+    const uint64_t span_ns = (uint64_t)last_ns - (uint64_t)builder->first_ns;
+
+    if (!builder->has_time) {
+        return 0;
+    }
+    return span_ns <= (uint64_t)LAC_TIME_MAX_NS ? builder->first_ns : lac_builder_origin(builder);
+}
+
 enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,
                                    struct lac_model **ret_model)
 {
     assert(builder != NULL && ret_model != NULL);
     struct lac_model *model = builder->model;
-    int64_t t0_ns = builder->has_time ? builder->first_ns : 0;
+    const int64_t t0_ns = choose_t0(builder);
     enum lac_status status = LAC_OK;
 
     if (has_counter_before_other(model)) {

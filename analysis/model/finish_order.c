@@ -27,7 +27,8 @@ static uint64_t make_relative(struct lac_builder *builder, int64_t t0_ns)
     struct lac_slices *slices = &builder->model->slices;
     struct lac_trace_info *info = &builder->model->info;
     bool all_fit = slices->count == 0 ||
-                   (uint64_t)builder->last_ns - (uint64_t)t0_ns <= (uint64_t)LAC_TIME_MAX_NS;
+                   (t0_ns == builder->first_ns &&
+                    (uint64_t)builder->last_ns - (uint64_t)t0_ns <= (uint64_t)LAC_TIME_MAX_NS);
     uint64_t dropped = 0;
 
     if (t0_ns == 0 && all_fit) {
@@ -331,7 +332,7 @@ enum lac_status lac_finish_order(struct lac_builder *builder, int64_t t0_ns)
     model->slices.count = kept;
     if (dropped != 0) {
         lac_model_report(model, LAC_REPORT_DROPPED, "time_out_of_range", dropped, 0,
-                         "Events more than 104 days after the first event were dropped.");
+                         "Events more than 104 days from most others were dropped.");
     }
     return LAC_OK;
 }
@@ -389,7 +390,7 @@ enum lac_status lac_finish_samples(struct lac_builder *builder, int64_t t0_ns)
     model->sample_count = kept;
     if (dropped != 0) {
         lac_model_report(model, LAC_REPORT_DROPPED, "time_out_of_range", dropped, 0,
-                         "Events more than 104 days after the first event were dropped.");
+                         "Events more than 104 days from most others were dropped.");
     }
     return LAC_OK;
 }

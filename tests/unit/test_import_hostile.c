@@ -134,6 +134,50 @@ START_TEST(a_duration_of_null_is_none)
 }
 END_TEST
 
+static void check_that_the_others_stay(const char *text, uint64_t kept)
+{
+    struct imported imported = import_text(text);
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    const struct lac_model *model = imported.models[0];
+    ck_assert_uint_eq(report_count(model, "time_out_of_range"), 1);
+    ck_assert_uint_eq(model->slices.count, kept);
+    ck_assert_uint_eq(find_slice(model, "stray"), UINT64_MAX);
+    ck_assert_int_eq(model->info.t0_ns, INT64_C(1700000000000000000));
+    ck_assert_int_eq(model->slices.start_ns[find_slice(model, "one")], 0);
+    ck_assert_int_eq(model->info.duration_ns, 5000);
+    ck_assert(lac_model_is_valid(model));
+    imported_done(&imported);
+}
+
+/* Recorders write a timestamp of 0 into events that have none: the trace is where the others are. */
+START_TEST(a_time_of_zero_takes_no_other_event_with_it)
+{
+    check_that_the_others_stay(
+        "[{\"ph\":\"X\",\"name\":\"stray\",\"ts\":0,\"dur\":1,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"X\",\"name\":\"one\",\"ts\":1700000000000000,\"dur\":2,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"X\",\"name\":\"two\",\"ts\":1700000000000003,\"dur\":2,\"pid\":1,\"tid\":1}]",
+        2);
+    /* the same of pairs, which become intervals only at the end */
+    check_that_the_others_stay(
+        "[{\"ph\":\"X\",\"name\":\"stray\",\"ts\":0,\"dur\":1,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"B\",\"name\":\"one\",\"ts\":1700000000000000,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"E\",\"ts\":1700000000000002,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"B\",\"name\":\"open\",\"ts\":1700000000000003,\"pid\":1,\"tid\":1},"
+        "{\"ph\":\"i\",\"name\":\"last\",\"ts\":1700000000000005,\"pid\":1,\"tid\":1}]",
+        3);
+    /* and of counters */
+    struct imported imported = import_text(
+        "[{\"ph\":\"C\",\"name\":\"c\",\"ts\":0,\"pid\":1,\"args\":{\"v\":1}},"
+        "{\"ph\":\"C\",\"name\":\"c\",\"ts\":1700000000000000,\"pid\":1,\"args\":{\"v\":2}},"
+        "{\"ph\":\"X\",\"name\":\"one\",\"ts\":1700000000000000,\"dur\":2,\"pid\":1,\"tid\":1}]");
+    ck_assert_msg(imported.status == LAC_OK, "%s", imported.error.message);
+    ck_assert_uint_eq(report_count(imported.models[0], "time_out_of_range"), 1);
+    ck_assert_uint_eq(imported.models[0]->sample_count, 1);
+    ck_assert_uint_eq(imported.models[0]->slices.count, 1);
+    imported_done(&imported);
+}
+END_TEST
+
 /* What is too far from the begin is dropped, and takes nothing with it. */
 START_TEST(an_event_of_another_century_takes_no_open_interval_with_it)
 {
@@ -541,6 +585,7 @@ int main(void)
     tcase_add_test(tcase, times_that_no_number_holds_are_dropped_and_counted);
     tcase_add_test(tcase, a_duration_of_null_is_none);
     tcase_add_test(tcase, an_event_of_another_century_takes_no_open_interval_with_it);
+    tcase_add_test(tcase, a_time_of_zero_takes_no_other_event_with_it);
     tcase_add_test(tcase, escapes_mean_the_same_everywhere);
     tcase_add_test(tcase, huge_and_odd_numbers_in_arguments_keep_their_text);
     tcase_add_test(tcase, duplicate_keys_take_the_last_as_json_readers_do);

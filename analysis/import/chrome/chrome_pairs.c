@@ -108,6 +108,9 @@ static enum lac_status keep_piece(struct lac_chrome *chrome, struct piece **list
     }
     pairs->number_count += number_count;
     (*list)[(*count)++] = *piece;
+    if (piece->phase == 'B' || piece->phase == 'b') {
+        lac_builder_count_time(chrome->builder, piece->ts_ns);
+    }
     return LAC_OK;
 }
 
@@ -396,6 +399,11 @@ static enum lac_status close_piece(struct lac_chrome *chrome, const struct piece
     return status == LAC_OK ? add_interval(chrome, begin, end, track) : status;
 }
 
+static bool is_near(const struct lac_chrome *chrome, int64_t ts_ns)
+{
+    return (uint64_t)ts_ns - (uint64_t)chrome->first_ns <= (uint64_t)LAC_TIME_MAX_NS;
+}
+
 /* What is still open when the pieces of one key end. */
 static enum lac_status close_rest(struct lac_chrome *chrome, const struct piece *pieces,
                                   bool is_async)
@@ -404,7 +412,7 @@ static enum lac_status close_rest(struct lac_chrome *chrome, const struct piece 
     enum lac_status status = LAC_OK;
     for (uint64_t i = 0; i < pairs->stack_count && status == LAC_OK; i++) {
         const struct piece *begin = &pieces[pairs->stack[i]];
-        if (begin->ts_ns > pairs->end_ns) { /* itself too far from the trace's begin */
+        if (!is_near(chrome, begin->ts_ns)) { /* itself too far from the trace */
             pairs->far_count++;
             continue;
         }
@@ -477,11 +485,6 @@ static enum lac_status add_arrows(struct lac_chrome *chrome)
     return LAC_OK;
 }
 
-static bool is_near(const struct lac_chrome *chrome, int64_t ts_ns)
-{
-    return (uint64_t)ts_ns - (uint64_t)chrome->first_ns <= (uint64_t)LAC_TIME_MAX_NS;
-}
-
 static int64_t last_piece(const struct lac_chrome *chrome, const struct piece *pieces,
                           uint64_t count, int64_t last_ns)
 {
@@ -514,6 +517,9 @@ static int64_t end_of_trace(const struct lac_chrome *chrome)
 enum lac_status lac_chrome_pairs_finish(struct lac_chrome *chrome)
 {
     struct lac_chrome_pairs *pairs = chrome->pairs;
+    if (!is_near(chrome, chrome->last_ns)) {
+        chrome->first_ns = lac_builder_origin(chrome->builder);
+    }
     pairs->end_ns = end_of_trace(chrome);
     enum lac_status status = match(chrome, pairs->pieces, pairs->piece_count, false);
     if (status == LAC_OK) {
@@ -528,7 +534,7 @@ enum lac_status lac_chrome_pairs_finish(struct lac_chrome *chrome)
     }
     if (pairs->far_count) {
         lac_chrome_note(chrome, LAC_REPORT_DROPPED, "time_out_of_range", pairs->far_count,
-                        "Events more than 104 days after the first event were dropped.");
+                        "Events more than 104 days from most others were dropped.");
     }
     if (pairs->unbegun_count) {
         lac_chrome_note(chrome, LAC_REPORT_DROPPED, "end_without_begin", pairs->unbegun_count,
