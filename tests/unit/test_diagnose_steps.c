@@ -39,6 +39,32 @@ START_TEST(a_step_that_is_marked_twice_is_one)
 }
 END_TEST
 
+/** PyTorch's marks as an annotation and as an operator, which begin and end together or nearly so. */
+START_TEST(marks_of_the_profiler_that_are_written_twice_count_once)
+{
+    for (int apart_us = 0; apart_us <= 20; apart_us += 20) {
+        int64_t mean_ns[2];
+
+        for (int twice = 0; twice < 2; twice++) {
+            sheet_blank();
+            for (int i = 0; i < 8; i++) {
+                sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+                if (twice) {
+                    sheet_add("main op %d %d ProfilerStep#%d\n", i * 1000 + apart_us,
+                              1000 - 2 * apart_us, i);
+                }
+                work(i * 1000 + 30.0, 900.0, 4);
+            }
+            sheet_diagnose(NULL, 0);
+            ck_assert_str_eq(analysis->step_method, "profiler_step");
+            ck_assert_uint_eq(analysis->step_count, 8);
+            mean_ns[twice] = analysis->step_mean_ns;
+        }
+        ck_assert_int_eq(mean_ns[0], mean_ns[1]);
+    }
+}
+END_TEST
+
 START_TEST(named_steps_are_all_counted_and_warm_up_is_not_kept)
 {
     sheet_blank();
@@ -790,6 +816,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_add_test(tcase, a_step_that_is_marked_twice_is_one);
     tcase_add_test(tcase, profiler_steps_that_leave_out_the_wait_last_until_the_next);
+    tcase_add_test(tcase, marks_of_the_profiler_that_are_written_twice_count_once);
     tcase_add_test(tcase, named_steps_are_all_counted_and_warm_up_is_not_kept);
     tcase_add_test(tcase, a_step_that_waited_for_data_is_kept);
     tcase_add_test(tcase, a_long_step_that_returns_is_no_warm_up);

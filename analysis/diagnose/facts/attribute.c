@@ -10,7 +10,7 @@
  *   after its launch    copy_wait before a copy to the device, dependency when its stream waited
  *                       for another (and no graph hides what ran), unattributed while it was queued for longer than a launch takes
  *                       to arrive (or inside a graph): no launch was late; else launch
- *   before its launch   host where one operation or frame that calls nothing of the GPU takes it; sync
+ *   before its launch   host where one operation, range or frame that calls nothing of the GPU takes it; sync
  *                       when a blocking call opened the gap, as long as that call blocked: so much
  *                       earlier the host would have been here; else launch, host, unattributed
  *

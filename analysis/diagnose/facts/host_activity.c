@@ -335,6 +335,17 @@ static enum lac_status add_overhead(struct lac_facts *facts, uint64_t slice,
     return LAC_OK;
 }
 
+/** Whether a slice says what the host works at: operators, Python functions, and ranges of the user's
+ *  own, not those that say what it waits for. */
+static bool is_work_kind(const struct lac_facts *facts, uint64_t slice)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    const uint8_t kind = slices->kind[slice];
+    return kind == LAC_SLICE_OP || kind == LAC_SLICE_PYTHON ||
+           (kind == LAC_SLICE_RANGE &&
+            lac_host_class_of(facts, slices->name[slice]) == LAC_HOST_OTHER);
+}
+
 /** The host's own work: ranges of a thread, longest first, in which no call to the GPU begins. Rows
  *  of a track are in order of start, the one around another first. */
 static enum lac_status collect_work(const struct lac_facts *facts, struct lac_host *host,
@@ -353,8 +364,7 @@ static enum lac_status collect_work(const struct lac_facts *facts, struct lac_ho
             continue;
         }
         bool is_work = slices->dur_ns[slice] >= WORK_MIN_NS &&
-                       start_ns + slices->dur_ns[slice] <= call_ns &&
-                       (kind == LAC_SLICE_OP || kind == LAC_SLICE_PYTHON);
+                       start_ns + slices->dur_ns[slice] <= call_ns && is_work_kind(facts, slice);
         if (is_work) {
             enum lac_status status = lac_spans_add_unsorted(&host->sets[LAC_SET_WORK], start_ns,
                                                             start_ns + slices->dur_ns[slice]);

@@ -354,6 +354,39 @@ static enum lac_status from_repetition(struct lac_facts *facts)
     return status ? status : lac_steps_judge_repetition(facts);
 }
 
+/** Whether both are marks of one step, which recorders write twice: as an annotation and as an operator,
+ *  that begin and end nearly together. */
+static bool is_double(const struct lac_model *model, const struct lac_mark *a,
+                      const struct lac_mark *b)
+{
+    const int64_t from_ns = a->start_ns > b->start_ns ? a->start_ns : b->start_ns;
+    const int64_t a_end_ns = a->start_ns + a->dur_ns;
+    const int64_t b_end_ns = b->start_ns + b->dur_ns;
+    const int64_t to_ns = a_end_ns < b_end_ns ? a_end_ns : b_end_ns;
+    const int64_t longer_ns = a->dur_ns > b->dur_ns ? a->dur_ns : b->dur_ns;
+    return model->slices.name[a->slice] == model->slices.name[b->slice] &&
+           model->slices.kind[a->slice] != model->slices.kind[b->slice] &&
+           model->tracks[a->track].process == model->tracks[b->track].process &&
+           (double)(to_ns - from_ns) >= DOUBLE_MARK_MIN * (double)longer_ns;
+}
+
+/** Of two marks of one step the first stays, as long as the longer one. */
+static void join_doubles(const struct lac_facts *facts, struct lac_marks *marks)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 1; i < marks->count; i++) {
+        const struct lac_mark *mark = &marks->at[i];
+        struct lac_mark *last = &marks->at[kept];
+        const int64_t until_ns = mark->start_ns + mark->dur_ns;
+        if (!is_double(facts->model, last, mark)) {
+            marks->at[++kept] = *mark;
+        } else if (until_ns > last->start_ns + last->dur_ns) {
+            last->dur_ns = until_ns - last->start_ns;
+        }
+    }
+    marks->count = marks->count > 0 ? kept + 1 : 0;
+}
+
 /** Whether the one marked step is a whole loop over batches without training: a step is a batch then. */
 static bool is_loop_of_batches(const struct lac_facts *facts)
 {
@@ -376,6 +409,7 @@ enum lac_status lac_steps_detect(struct lac_facts *facts)
         return LAC_OK; /* samples of a profiler: what repeats in them is no step */
     }
     enum lac_status status;
+    join_doubles(facts, &facts->step_marks);
     if (facts->named_step != 0) {
         status = from_step_like(facts);
         if (status || analysis->step_count > 0) {

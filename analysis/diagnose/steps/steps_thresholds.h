@@ -95,6 +95,10 @@
 /* One launch takes longer: what repeats faster is no step, whatever its marks say. */
 #define STEP_LEAST_NS 1000
 
+/* Two marks of one number are one step's, written as an annotation and as an operator, when this part of
+ * the longer one is common to both: each writes its times a little apart. */
+#define DOUBLE_MARK_MIN 0.9
+
 /* Confidence from which on what repeats is called a step without a sign of training: it was marked,
  * or begins with a wait for data. */
 #define STEPS_SURE_MIN 0.8
