@@ -1,6 +1,6 @@
 // Times and stretches of a trace's timeline that people marked, with a note or without.
 import {list, num, obj, or, str, type Infer} from '../base/shape';
-import {apiUrl, getJson, request, trace} from './client';
+import {getJson, send, trace} from './client';
 
 const bookmarkShape = obj({
   id: str,
@@ -23,13 +23,9 @@ export const listBookmarks = async (id: string, s?: AbortSignal): Promise<readon
 /** Keeps a new one (without an id), or another note of one that is there. */
 export async function saveBookmark(id: string, bookmark: Partial<Bookmark>): Promise<void> {
   const {id: known, start_ns, dur_ns, note} = bookmark;
-  await request(apiUrl(place(id, known)), {
-    method: known === undefined ? 'POST' : 'PATCH',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(known === undefined ? {start_ns, dur_ns, note} : {note}),
-  });
+  await (known === undefined
+    ? send('POST', place(id), {start_ns, dur_ns, note})
+    : send('PATCH', place(id, known), {note}));
 }
 
-export async function deleteBookmark(id: string, bookmark: string): Promise<void> {
-  await request(apiUrl(place(id, bookmark)), {method: 'DELETE'});
-}
+export const deleteBookmark = (id: string, bookmark: string) => send('DELETE', place(id, bookmark));

@@ -103,6 +103,32 @@ async function getBytes(
   return response.arrayBuffer();
 }
 
+/** A request with a JSON body, or with none. */
+export const send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Response> =>
+  request(apiUrl(path), {
+    method,
+    ...(body === undefined ? {} : jsonBody(body)),
+    ...(signal ? {signal} : {}),
+  });
+
+export const jsonBody = (body: unknown) => ({
+  headers: {'Content-Type': 'application/json'},
+  body: JSON.stringify(body),
+});
+
+/** The same, with what it answers. */
+export const sendFor = async <T>(
+  method: string,
+  path: string,
+  body: unknown,
+  shape: Shape<T>,
+): Promise<T> => shape(await (await send(method, path, body)).json(), '');
+
 /** Exchange the key in the printed address for the cookie. @return false for a wrong key */
 export const openSession = (key: string): Promise<boolean> => signIn({key});
 
@@ -113,8 +139,7 @@ export async function signIn(
   const response = await fetch(apiUrl('session'), {
     method: 'POST',
     credentials: 'same-origin',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(body),
+    ...jsonBody(body),
   });
   if (response.ok) return true;
   if (response.status === 403 || response.status === 401) return false;
@@ -131,6 +156,11 @@ export const listTraces = (
 export const listHangs = () => getJson('hangs', shapes.hangListShape);
 
 const run = (id: string): string => `runs/${encodeURIComponent(id)}`;
+
+/** Traces that came one by one, as ranks of one job; and each by itself again. */
+export const joinRun = (name: string, traces: readonly string[]) =>
+  send('POST', 'runs', {name, traces});
+export const dissolveRun = (id: string) => send('DELETE', run(id));
 
 export const listRuns = (query: {limit?: number; after?: string}, s?: AbortSignal) =>
   getJson('runs', shapes.runListShape, query, s);
@@ -166,9 +196,7 @@ export const getRunCollectives = (
 export const getTrace = (id: string, s?: AbortSignal) =>
   getJson(trace(id), shapes.traceShape, {}, s);
 
-export async function deleteTrace(id: string): Promise<void> {
-  await request(apiUrl(trace(id)), {method: 'DELETE'});
-}
+export const deleteTrace = (id: string) => send('DELETE', trace(id));
 
 /** What people say of a trace; what is left out stays. */
 export interface Labels {
@@ -180,14 +208,8 @@ export interface Labels {
   readonly pinned?: boolean;
 }
 
-export async function labelTrace(id: string, labels: Labels): Promise<shapes.TraceInfo> {
-  const response = await request(apiUrl(trace(id)), {
-    method: 'PATCH',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(labels),
-  });
-  return shapes.traceShape(await response.json(), '');
-}
+export const labelTrace = (id: string, labels: Labels) =>
+  sendFor('PATCH', trace(id), labels, shapes.traceShape);
 
 export const getSteps = (
   id: string,
@@ -205,9 +227,7 @@ export const getFinding = (id: string, s?: AbortSignal) =>
   getJson(`findings/${encodeURIComponent(id)}`, shapes.findingDocumentShape, {}, s);
 
 /** Imports the kept upload of a failed trace again. */
-export async function retryImport(id: string): Promise<void> {
-  await request(apiUrl(`${trace(id)}/retry`), {method: 'POST'});
-}
+export const retryImport = (id: string) => send('POST', `${trace(id)}/retry`);
 
 export const getAnalysis = (id: string, s?: AbortSignal) =>
   getJson(`${trace(id)}/analysis`, shapes.analysisShape, {}, s);

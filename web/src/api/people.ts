@@ -1,6 +1,6 @@
 // Who one is, tokens, members of a project, users and the audit.
-import {bool, list, num, obj, opt, or, str, type Infer, type Shape} from '../base/shape';
-import {apiUrl, getJson, request} from './client';
+import {bool, list, num, obj, opt, or, str, type Infer} from '../base/shape';
+import {getJson, send, sendFor} from './client';
 
 const whoShape = obj({
   kind: str,
@@ -52,19 +52,6 @@ const auditShape = obj({
   next: opt(str),
 });
 export type Audit = Infer<typeof auditShape>;
-
-async function send(method: string, to: string, body?: unknown): Promise<Response> {
-  return request(apiUrl(to), {
-    method,
-    ...(body === undefined
-      ? {}
-      : {headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)}),
-  });
-}
-
-async function sendFor<T>(method: string, to: string, body: unknown, shape: Shape<T>): Promise<T> {
-  return shape(await (await send(method, to, body)).json(), '');
-}
 
 const of = (folder: string, name: string): string => `${folder}/${encodeURIComponent(name)}`;
 const member = (project: string, user: string): string =>

@@ -1,6 +1,6 @@
 // Reports that people write, what is said beside them, and links that share them.
-import {bool, list, num, obj, opt, or, str, type Infer, type Shape} from '../base/shape';
-import {apiUrl, failure, getJson, request, trace} from './client';
+import {bool, list, num, obj, opt, or, str, type Infer} from '../base/shape';
+import {apiUrl, failure, getJson, jsonBody, request, send, sendFor, trace} from './client';
 import {reportContentsShape} from './types';
 
 const rowMembers = {
@@ -71,22 +71,6 @@ const linkShape = obj({id: str, url: str});
 
 const path = (id: string): string => `reports/${encodeURIComponent(id)}`;
 
-async function send<T>(
-  method: string,
-  to: string,
-  body: unknown,
-  shape: Shape<T>,
-  signal?: AbortSignal,
-): Promise<T> {
-  const response = await request(apiUrl(to), {
-    method,
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(body),
-    ...(signal ? {signal} : {}),
-  });
-  return shape(await response.json(), '');
-}
-
 export const listReports = (query: {q?: string; after?: string; limit?: number}, s?: AbortSignal) =>
   getJson('reports', listShape, query, s);
 
@@ -98,7 +82,7 @@ export const createReport = (body: {
   markdown?: string;
   project?: string;
   from?: readonly string[];
-}) => send('POST', 'reports', body, reportShape);
+}) => sendFor('POST', 'reports', body, reportShape);
 
 /** Save the next version. Where somebody saved meanwhile, that version and what it says. */
 export async function saveReport(
@@ -108,8 +92,7 @@ export async function saveReport(
   const response = await fetch(apiUrl(path(id)), {
     method: 'PATCH',
     credentials: 'same-origin',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(body),
+    ...jsonBody(body),
   });
   const text = await response.text();
   if (response.ok) return {saved: reportShape(JSON.parse(text), '')};
@@ -117,9 +100,7 @@ export async function saveReport(
   throw await failure(response.status, response.statusText, text);
 }
 
-export async function deleteReport(id: string): Promise<void> {
-  await request(apiUrl(path(id)), {method: 'DELETE'});
-}
+export const deleteReport = (id: string) => send('DELETE', path(id));
 
 /** What it looks like, as a document for a frame without scripts. */
 export async function getDocument(id: string, version: number, s?: AbortSignal): Promise<string> {
@@ -129,18 +110,10 @@ export async function getDocument(id: string, version: number, s?: AbortSignal):
 }
 
 /** The same of a text that is not saved. */
-export async function preview(
+export const preview = async (
   body: {title: string; markdown: string; report: string},
   s?: AbortSignal,
-): Promise<string> {
-  const response = await request(apiUrl('reports/preview'), {
-    method: 'POST',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(body),
-    ...(s ? {signal: s} : {}),
-  });
-  return response.text();
-}
+): Promise<string> => (await send('POST', 'reports/preview', body, s)).text();
 
 /** Address of the report as a file. */
 export const documentUrl = (id: string, format: 'html' | 'markdown'): string =>
@@ -154,17 +127,16 @@ export const getVersion = (id: string, version: number, s?: AbortSignal) =>
 export const getComments = (id: string, s?: AbortSignal) =>
   getJson(`${path(id)}/comments`, commentsShape, {}, s);
 export const addComment = (id: string, body: {body: string; thread?: string; part?: string}) =>
-  send('POST', `${path(id)}/comments`, body, commentShape);
+  sendFor('POST', `${path(id)}/comments`, body, commentShape);
 export const resolveThread = (id: string, comment: string, resolved: boolean) =>
-  send('PATCH', `${path(id)}/comments/${comment}`, {resolved}, commentShape);
-export async function deleteComment(id: string, comment: string): Promise<void> {
-  await request(apiUrl(`${path(id)}/comments/${comment}`), {method: 'DELETE'});
-}
+  sendFor('PATCH', `${path(id)}/comments/${comment}`, {resolved}, commentShape);
+export const deleteComment = (id: string, comment: string) =>
+  send('DELETE', `${path(id)}/comments/${comment}`);
 
 export const getFindingStates = (id: string, s?: AbortSignal) =>
   getJson(`${path(id)}/findings`, findingStatesShape, {}, s);
 export const setFindingState = (id: string, body: {part: string; state: string; note: string}) =>
-  send('PUT', `${path(id)}/findings`, body, findingStatesShape);
+  sendFor('PUT', `${path(id)}/findings`, body, findingStatesShape);
 
 /** What a link can show. */
 export type Shared = {readonly report: string} | {readonly trace: string; readonly view?: string};
@@ -174,10 +146,13 @@ const sharePath = (what: Shared): string =>
 export const getShares = (what: Shared, s?: AbortSignal) =>
   getJson(sharePath(what), sharesShape, {}, s);
 export const createShare = (what: Shared, body: {expires_at?: string; redact: readonly string[]}) =>
-  send('POST', sharePath(what), {...body, ...('view' in what ? {view: what.view} : {})}, linkShape);
-export async function revokeShare(id: string): Promise<void> {
-  await request(apiUrl(`shares/${encodeURIComponent(id)}`), {method: 'DELETE'});
-}
+  sendFor(
+    'POST',
+    sharePath(what),
+    {...body, ...('view' in what ? {view: what.view} : {})},
+    linkShape,
+  );
+export const revokeShare = (id: string) => send('DELETE', `shares/${encodeURIComponent(id)}`);
 
 /** What the report would tell. */
 export const getDocumentContents = (id: string, s?: AbortSignal) =>

@@ -1,6 +1,6 @@
 // Queries in SQL: apart from the rest, for a page that most visits do not open.
 import {bool, list, num, obj, opt, or, str, type Infer, type Shape} from '../base/shape';
-import {apiUrl, getJson, request, trace} from './client';
+import {apiUrl, getJson, jsonBody, request, trace} from './client';
 
 /** Text, a number, or NULL. */
 export type SqlValue = string | number | undefined;
@@ -35,8 +35,7 @@ export const getSqlReference = (s?: AbortSignal) => getJson('sql', sqlReferenceS
 export async function askSql(id: string, query: string, limit: number): Promise<SqlResult> {
   const response = await request(apiUrl(`${trace(id)}/sql`, {limit}), {
     method: 'POST',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify({query}),
+    ...jsonBody({query}),
   });
   return sqlResultShape(await response.json(), '');
 }

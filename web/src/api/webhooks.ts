@@ -1,6 +1,6 @@
 // Where a project's news go.
 import {list, num, obj, opt, or, str, type Infer} from '../base/shape';
-import {apiUrl, getJson, request} from './client';
+import {getJson, send, sendFor} from './client';
 
 const members = {
   id: str,
@@ -30,20 +30,12 @@ export const getWebhooks = (project: string, s?: AbortSignal) =>
   getJson(folder(project), webhooksShape, {}, s);
 
 /** The reply has the secret, this once. */
-export async function addWebhook(
+export const addWebhook = (
   project: string,
   body: {url: string; form: string; events: string},
-): Promise<Infer<typeof madeShape>> {
-  const reply = await request(apiUrl(folder(project)), {
-    method: 'POST',
-    headers: {'Content-Type': 'application/json'},
-    body: JSON.stringify(body),
-  });
-  return madeShape(await reply.json(), '');
-}
+): Promise<Infer<typeof madeShape>> => sendFor('POST', folder(project), body, madeShape);
 
-export const endWebhook = (project: string, id: string) =>
-  request(apiUrl(one(project, id)), {method: 'DELETE'});
+export const endWebhook = (project: string, id: string) => send('DELETE', one(project, id));
 
 export const testWebhook = (project: string, id: string) =>
-  request(apiUrl(`${one(project, id)}/test`), {method: 'POST'});
+  send('POST', `${one(project, id)}/test`);
