@@ -147,7 +147,8 @@ static void check_left_over(struct lac_doctor *doctor)
     if (count > 0) {
         lac_doctor_add(doctor, "left-over", LAC_DOCTOR_AMBER,
                        "lacuna gather lists them and says how to keep each",
-                       "%u recordings in %.120s whose launcher was killed", count, base);
+                       "%u recording%s in %.120s whose launcher was killed", count,
+                       count == 1 ? "" : "s", base);
     }
 }
 

@@ -38,6 +38,9 @@ bool lac_access_may(struct lac_people *people, const struct lac_principal *who, 
     }
     if ((right & LAC_RIGHT_READ) != 0 || rights == 0) {
         lac_response_error(response, 404, "not_found", "no such %s", what);
+    } else if (project[0] == '\0' && strcmp(what, "project") != 0) {
+        lac_response_error(response, 403, "forbidden", "you may not %s a %s without a project",
+                           right_word(right), what);
     } else if (project[0] == '\0') {
         lac_response_error(response, 403, "forbidden",
                            "name a project that you may %s: project=NAME", right_word(right));

@@ -45,7 +45,7 @@ static void trace_value(struct lac_sql_trace *trace, uint64_t row, sqlite3_conte
                                info->rank < 0 ? LAC_UNKNOWN_NS : info->rank,
                                info->world_size < 0 ? LAC_UNKNOWN_NS : info->world_size,
                                info->is_simulated,
-                               (int64_t)trace->head->slices.count};
+                               (int64_t)info->slice_count};
     if (row == 0 || row == 2) {
         lac_sql_put_string(out, trace, row == 0 ? info->name : info->host);
     } else if (row == 1) {

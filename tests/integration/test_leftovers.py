@@ -234,7 +234,7 @@ class LeftOver(unittest.TestCase):
         self.kill_one()
         found = lines()
         self.assertEqual(len(found), 1)
-        self.assertIn("1 recordings in " + self.temporary, found[0]["text"])
+        self.assertIn("1 recording in " + self.temporary, found[0]["text"])
         self.assertIn("lacuna gather", found[0]["fix"])
 
     def test_nothing_left_is_said_too(self):

@@ -67,6 +67,10 @@ class ServerSql(unittest.TestCase):
             self.assertEqual(reply.status, 200, reply.body[:300])
             done = subprocess.run([PROGRAM, "sql", path, query, "--json"], capture_output=True, check=True)
             self.assertEqual(reply.json(), json.loads(done.stdout), query)
+        facts = dict(self.post("SELECT key, value FROM trace").json()["rows"])
+        row = self.server.api("/traces/" + self.trace)
+        self.assertEqual([int(facts[key]) for key in ("slice_count", "event_count", "t0_ns")],
+                         [row["slice_count"], row["event_count"], int(row["t0_ns"])])
 
     def test_a_page_of_rows_says_that_it_is_cut(self):
         answer = self.post("SELECT id FROM slices", "?limit=3").json()
