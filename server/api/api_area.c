@@ -107,6 +107,12 @@ static void write_device(struct lac_json *json, const struct lac_area_device *de
     lac_json_int(json, "span_ns", device->span_ns);
     lac_json_int(json, "busy_ns", busy_ns > 0 ? busy_ns : 0);
     lac_json_int(json, "idle_ns", device->idle_ns);
+    if (device->exposed_ns >= 0) {
+        lac_json_int(json, "computing_ns",
+                     busy_ns > device->exposed_ns ? busy_ns - device->exposed_ns : 0);
+    } else {
+        lac_json_null(json, "computing_ns");
+    }
     lac_json_open(json, "idle_by_cause_ns", '{');
     for (unsigned cause = 0; cause < LAC_GAP_CAUSES; cause++) {
         lac_json_int(json, lac_cause_name((enum lac_cause)cause), device->cause_ns[cause]);

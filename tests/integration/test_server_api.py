@@ -146,6 +146,8 @@ class Api(unittest.TestCase):
         device = analysis["devices"][0]
         self.assertEqual(sum(device["idle_by_cause_ns"].values()), device["idle_ns"])
         self.assertEqual(sum(device["partition_ns"].values()), device["span_ns"])
+        area = self.get("/area?t0=0&t1=%d" % (2**53 - 1))["devices"][0]
+        self.assertEqual(area["computing_ns"], device["partition_ns"]["compute"])
 
     # -- timeline
 

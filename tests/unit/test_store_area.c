@@ -340,7 +340,60 @@ static void setup_gaps(void)
     ck_assert_uint_gt(analysis->gap_count, 40000);
 }
 
-/** What a device idles in parts of the trace, against its gaps one by one. */
+static int by_start(const void *left, const void *right)
+{
+    const int64_t *a = left;
+    const int64_t *b = right;
+
+    return (a[0] > b[0]) - (a[0] < b[0]);
+}
+
+/** Length inside [t0_ns, t1_ns) of the union of what a device runs: computing kernels, or all. */
+static int64_t run_plainly(int64_t device, bool only_computing, int64_t t0_ns, int64_t t1_ns)
+{
+    int64_t(*runs)[2] = malloc(((size_t)model->slices.count + 1) * sizeof(*runs));
+    size_t count = 0;
+    int64_t end_ns = t0_ns;
+    int64_t sum_ns = 0;
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            const uint8_t kind = model->slices.kind[i];
+            const bool is_kernel = kind == LAC_SLICE_KERNEL;
+            const bool is_computing =
+                is_kernel && strstr(lac_model_str(model, model->slices.name[i]), "nccl") == NULL;
+            const bool is_work = is_kernel || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
+
+            if (track->kind == LAC_TRACK_STREAM && track->device == device &&
+                (only_computing ? is_computing : is_work)) {
+                runs[count][0] = model->slices.start_ns[i];
+                runs[count++][1] = model->slices.start_ns[i] + model->slices.dur_ns[i];
+            }
+        }
+    }
+    qsort(runs, count, sizeof(*runs), by_start);
+    for (size_t i = 0; i < count; i++) {
+        const int64_t from_ns = runs[i][0] > end_ns ? runs[i][0] : end_ns;
+        const int64_t to_ns = runs[i][1] < t1_ns ? runs[i][1] : t1_ns;
+
+        if (to_ns > from_ns) {
+            sum_ns += to_ns - from_ns;
+            end_ns = to_ns;
+        }
+    }
+    free(runs);
+    return sum_ns;
+}
+
+static int64_t exposed_plainly(int64_t device, int64_t t0_ns, int64_t t1_ns)
+{
+    return run_plainly(device, false, t0_ns, t1_ns) - run_plainly(device, true, t0_ns, t1_ns);
+}
+
+/** What a device idles in parts of the trace, against its gaps one by one; what it does without
+ *  computing, against all it runs. */
 START_TEST(test_idle_time_is_that_of_the_gaps)
 {
     const int64_t end_ns = model->info.duration_ns;
@@ -381,6 +434,8 @@ START_TEST(test_idle_time_is_that_of_the_gaps)
             }
             ck_assert_int_eq(area.devices[d].idle_ns, idle_ns);
             ck_assert_int_eq(by_cause_ns, idle_ns);
+            ck_assert_int_eq(area.devices[d].exposed_ns,
+                             exposed_plainly(area.devices[d].id, t0_ns, t1_ns));
         }
         lac_area_done(&area);
     }

@@ -352,6 +352,12 @@ static const char *const lies_asked[] = {
     "UPDATE gap_total SET start_ns = 5000, end_ns = 6000, count = 1025",
     "UPDATE gap_total SET first = first + 7, start_ns = 0, count = 0",
     "DROP TABLE gap_total; CREATE TABLE gap_total(first)",
+    "UPDATE exposed SET start_ns = 5000, end_ns = 6000, count = 100000000",
+    "UPDATE exposed SET total_ns = 9223372036854775807; INSERT INTO exposed SELECT first + 1, "
+    "device,"
+    " start_ns, end_ns, total_ns, count, data FROM exposed",
+    "UPDATE exposed SET total_ns = -1, data = NULL",
+    "DROP TABLE exposed; CREATE TABLE exposed(first)",
     "UPDATE sample SET count = 4000000000",
     "UPDATE flow SET data = x'01'",
     "UPDATE document SET raw_bytes = 1000000000000",

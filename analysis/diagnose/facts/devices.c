@@ -163,6 +163,28 @@ static void finish_facts(struct walk *walk)
     walk->sets->strict_exposed_ns = device_facts->busy_ns - walk->not_strict.length_ns;
 }
 
+/** Append when the device executes something, but no computing kernel. */
+static enum lac_status add_exposed(struct lac_facts *facts, uint32_t index,
+                                   uint64_t *exposed_capacity)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_device_sets *sets = &facts->device_sets[index];
+    struct lac_spans exposed = {0};
+    uint64_t capacity = *exposed_capacity;
+    enum lac_status status = lac_spans_subtract(&sets->busy, &sets->compute, &exposed);
+    if (!status &&
+        !LAC_RESERVE(analysis->exposed, capacity, analysis->exposed_count, exposed.count)) {
+        status = LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < exposed.count && !status; i++) {
+        analysis->exposed[analysis->exposed_count++] = (struct lac_exposed_span){
+            exposed.at[i].start_ns, exposed.at[i].end_ns, (uint16_t)index};
+    }
+    *exposed_capacity = capacity;
+    lac_spans_done(&exposed);
+    return status;
+}
+
 static enum lac_status measure_device(struct lac_facts *facts, uint32_t index,
                                       uint64_t *gap_capacity)
 {
@@ -254,9 +276,11 @@ enum lac_status lac_devices_measure(struct lac_facts *facts)
         return LAC_ERR_NOMEM;
     }
     uint64_t gap_capacity = 0;
+    uint64_t exposed_capacity = 0;
     int64_t most_ns = -1;
     for (uint32_t d = 0; d < count; d++) {
         status = measure_device(facts, d, &gap_capacity);
+        status = status ? status : add_exposed(facts, d, &exposed_capacity);
         if (status) {
             return status;
         }

@@ -324,6 +324,7 @@ void lac_analysis_destroy(struct lac_analysis *analysis)
     free(analysis->devices);
     free(analysis->gaps);
     free(analysis->pieces);
+    free(analysis->exposed);
     free(analysis->signatures);
     free(analysis->steps);
     free(analysis->phases);

@@ -151,6 +151,12 @@ struct lac_gap_piece {
     uint8_t cause; /**< enum lac_cause; a piece ends where the next one, or the gap, does */
 };
 
+/** An interval in which a device executes something, but no computing kernel. */
+struct lac_exposed_span {
+    int64_t start_ns, end_ns;
+    uint16_t device; /**< index into lac_analysis.devices */
+};
+
 /** Gaps that look alike: same cause, same operation before and after. */
 struct lac_gap_signature {
     uint32_t before; /**< string id of the operation that ended before it */
@@ -575,6 +581,10 @@ struct lac_analysis {
     uint64_t gap_count;
     struct lac_gap_piece *pieces;
     uint64_t piece_count;
+    struct lac_exposed_span
+        *exposed; /**< by device, then time; with the gaps, all of a device's span
+                                           in which it does not compute */
+    uint64_t exposed_count;
     struct lac_gap_signature *signatures; /**< by (-total, before, after, cause) */
     uint32_t signature_count;
 

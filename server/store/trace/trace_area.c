@@ -397,6 +397,9 @@ enum lac_status lac_trace_file_area(struct lac_trace_file *file, const struct la
     if (status == LAC_OK) {
         status = lac_trace_area_gaps(file, query, area, reterr);
     }
+    if (status == LAC_OK) {
+        status = lac_trace_area_exposed(file, query, area, reterr);
+    }
     area->names = parts[0].counting.all.rows;
     area->name_count = parts[0].counting.all.count;
     parts[0].counting.all.rows = NULL;

@@ -418,6 +418,7 @@ struct lac_area_device {
     int64_t id;
     int64_t span_ns; /**< of the area, between the device's first and last operation */
     int64_t idle_ns;
+    int64_t exposed_ns; /**< works, but runs no computing kernel; -1 not known: an older file */
     /** Of a gap that is cut by the area's edge, in proportion. Sums to idle_ns. */
     int64_t cause_ns[LAC_GAP_CAUSES];
     uint64_t kind_count[LAC_SLICE_KIND_COUNT_];

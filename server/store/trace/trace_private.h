@@ -234,6 +234,13 @@ LAC_MUST_USE enum lac_status lac_trace_area_gaps(struct lac_trace_file *file,
                                                  const struct lac_area_query *query,
                                                  struct lac_area *area, struct lac_error *reterr);
 
+/** Set how long the devices of an area work inside [t0_ns, t1_ns) without computing, -1 where the file
+ *  does not say it (gaps/trace_exposed.c). */
+LAC_MUST_USE enum lac_status lac_trace_area_exposed(struct lac_trace_file *file,
+                                                    const struct lac_area_query *query,
+                                                    struct lac_area *area,
+                                                    struct lac_error *reterr);
+
 /** Case-insensitive (ASCII) search. @return whether `word` (lower case) is in text */
 bool lac_text_contains(const char *text, size_t length, const char *word, size_t word_length);
 

@@ -368,6 +368,9 @@ enum lac_status lac_trace_write_analysis(struct lac_trace_writer *writer)
     }
     status = write_gaps(writer);
     if (status == LAC_OK) {
+        status = lac_trace_write_exposed(writer);
+    }
+    if (status == LAC_OK) {
         status = lac_trace_write_steps(writer);
     }
     if (status == LAC_OK) {

@@ -103,6 +103,9 @@ LAC_MUST_USE enum lac_status lac_trace_write_gap_totals(struct lac_trace_writer 
                                                         const struct lac_gap_rows *rows,
                                                         uint32_t count);
 
+/** Table exposed (gaps/trace_exposed.c). */
+LAC_MUST_USE enum lac_status lac_trace_write_exposed(struct lac_trace_writer *writer);
+
 /** Tables string, detail, sample, flow (trace_write_tables.c). */
 LAC_MUST_USE enum lac_status lac_trace_write_strings(struct lac_trace_writer *writer);
 LAC_MUST_USE enum lac_status lac_trace_write_details(struct lac_trace_writer *writer);

@@ -362,6 +362,7 @@ const areaDeviceShape = obj({
   id: num,
   span_ns: time,
   busy_ns: time,
+  computing_ns: opt(time),
   idle_ns: time,
   idle_by_cause_ns: or(dict(opt(num)), {}),
   kinds: list(obj({kind: str, count: num, total_ns: time})),

@@ -1,5 +1,5 @@
 // What lies in a selected area: its slices by name, the GPUs, why they were idle, steps, counters.
-import type {JSX} from 'preact';
+import type {ComponentChildren, JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {getArea, getCounter, type AreaQuery} from '../api/client';
 import type {AreaDevice, AreaInfo, AreaName} from '../api/types';
@@ -253,14 +253,41 @@ const Time = ({ns}: {ns: number}): JSX.Element => <td title={exactNs(ns)}>{forma
 
 // ---- devices
 
-function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
+/** A card for each GPU, with what it says of it behind its number. */
+function Cards(props: {
+  model: TimelineModel;
+  info: AreaInfo;
+  told: (device: AreaDevice) => string;
+  body: (device: AreaDevice) => ComponentChildren;
+}): JSX.Element {
   return (
     <div class="tl-dock-body tl-dock-cards">
-      {usedDevices(model, info).map(device => (
+      {usedDevices(props.model, props.info).map(device => (
         <section key={device.id} aria-label={`GPU ${device.id}`}>
           <h3>
-            GPU {device.id}: {busyText(device)}
+            GPU {device.id}: {device.span_ns <= 0 ? 'nothing ran in this area' : props.told(device)}
           </h3>
+          {props.body(device)}
+        </section>
+      ))}
+    </div>
+  );
+}
+
+/** "1 ms of 2 ms (50 %)" */
+const ofSpan = (device: AreaDevice, ns: number): string =>
+  `${formatDuration(ns)} of ${formatDuration(device.span_ns)} (${partOfSpan(device, ns)})`;
+const partOfSpan = (device: AreaDevice, ns: number): string =>
+  formatPct((100 * ns) / device.span_ns);
+
+function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
+  return (
+    <Cards
+      model={model}
+      info={info}
+      told={busyText}
+      body={device => (
+        <>
           <ul class="tl-dock-list">
             {device.kinds.map(kind => (
               <li key={kind.kind}>
@@ -271,9 +298,9 @@ function Devices({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Ele
             ))}
           </ul>
           <Streams model={model} info={info} device={device.id} />
-        </section>
-      ))}
-    </div>
+        </>
+      )}
+    />
   );
 }
 
@@ -286,9 +313,10 @@ function usedDevices(model: TimelineModel, info: AreaInfo): readonly AreaDevice[
 }
 
 function busyText(device: AreaDevice): string {
-  if (device.span_ns <= 0) return 'nothing ran in this area';
-  const share = formatPct((100 * device.busy_ns) / device.span_ns);
-  return `busy ${formatDuration(device.busy_ns)} of ${formatDuration(device.span_ns)} (${share})`;
+  const busy = /* text */ `busy ${ofSpan(device, device.busy_ns)}`;
+  return device.computing_ns === undefined
+    ? busy
+    : /* text */ `${busy}, not computing ${partOfSpan(device, device.span_ns - device.computing_ns)}`;
 }
 
 function Streams(props: {model: TimelineModel; info: AreaInfo; device: number}): JSX.Element {
@@ -317,21 +345,16 @@ function Streams(props: {model: TimelineModel; info: AreaInfo; device: number}):
 
 function Idle({model, info}: {model: TimelineModel; info: AreaInfo}): JSX.Element {
   return (
-    <div class="tl-dock-body tl-dock-cards">
-      {usedDevices(model, info).map(device => (
-        <section key={device.id} aria-label={`GPU ${device.id}`}>
-          <h3>
-            GPU {device.id}:{' '}
-            {device.span_ns <= 0
-              ? 'nothing ran in this area'
-              : `idle ${formatDuration(device.idle_ns)} of ${formatDuration(device.span_ns)} (${formatPct((100 * device.idle_ns) / device.span_ns)})`}
-          </h3>
-          {device.idle_ns > 0 && (
-            <CausePieces causeNs={device.idle_by_cause_ns} totalNs={device.idle_ns} />
-          )}
-        </section>
-      ))}
-    </div>
+    <Cards
+      model={model}
+      info={info}
+      told={device => /* text */ `idle ${ofSpan(device, device.idle_ns)}`}
+      body={device =>
+        device.idle_ns > 0 && (
+          <CausePieces causeNs={device.idle_by_cause_ns} totalNs={device.idle_ns} />
+        )
+      }
+    />
   );
 }
 
