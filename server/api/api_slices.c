@@ -300,7 +300,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
 
     if (text == NULL || text[0] == '\0') {
         lac_response_error(response, 400, "bad_request",
-                           "q is missing: part of a name, id:N, corr:N or batch:N");
+                           "q is missing: part of a name, id:N, corr:N, batch:N or track:N");
         return;
     }
     if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit) ||

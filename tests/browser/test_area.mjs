@@ -286,6 +286,31 @@ const steps = [
     await page.getByPlaceholder(/search names/).fill('');
     await page.keyboard.press('Escape');
   }],
+  ['every slice of a row is in a table, from the view on: the canvas for those who do not see it', async () => {
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('0');
+    const list = page.getByRole('button', {name: 'List the slices of main thread'});
+    await list.focus(); // no pointer is needed
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => /^track:\d+$/.test(new URL(location.href).searchParams.get('q') ?? ''));
+    const track = Number(new URL(page.url()).searchParams.get('q').slice(6));
+    const all = await page.evaluate(async (n) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/slices?track=${n}&limit=10000`)).json(), track);
+    const {total} = await page.evaluate(async (n) => (await fetch(`/api/v1/traces/${location.pathname.split('/').pop()}/search?q=track:${n}&limit=1`)).json(), track);
+    await page.getByText(new RegExp(`^${String(total).replace(/\B(?=(\d{3})+$)/g, '\\D')} hits`)).waitFor();
+    const line = () => page.locator('.tl-details tbody tr');
+    const names = () => line().getByRole('link').allInnerTexts();
+    await eventually(async () => assert.deepEqual(await names(), all.slices.slice(0, 200).map((slice) => slice.name)));
+    const t0 = all.slices[Math.floor(all.slices.length * 0.9)].start_ns; // far from the end, where a window would move
+    const later = all.slices.filter((slice) => slice.start_ns >= t0);
+    await page.evaluate(([from, dur]) => { history.replaceState(null, '', location.pathname + location.search.replace(/&v=[^&]*/, '') + `&v=${from},${dur}`); dispatchEvent(new PopStateEvent('popstate')); }, [t0, 1e5]);
+    await eventually(async () => assert.deepEqual(await names(), later.slice(0, 200).map((slice) => slice.name)));
+    await line().first().getByRole('link').press('Enter');
+    await page.waitForFunction((want) => new URL(location.href).searchParams.get('sel') === want, `s:${later[0].id}`);
+    await page.keyboard.press('Escape');
+    await page.getByPlaceholder(/search names/).fill('');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('0');
+  }],
   ['rows that were pinned, folded, opened and filtered are there after a reload', async () => {
     await page.keyboard.press('Escape');
     const labels = () => page.locator('.tl-labels').innerText();

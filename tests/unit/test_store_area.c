@@ -442,6 +442,50 @@ START_TEST(test_idle_time_is_that_of_the_gaps)
 }
 END_TEST
 
+START_TEST(test_search_finds_all_slices_of_a_row)
+{
+    struct lac_search_hits hits = {0};
+    struct lac_error error;
+    char text[32];
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        const uint64_t count = track->kind == LAC_TRACK_COUNTER ? 0 : track->count;
+        struct lac_search_query query = {.text = text, .kind = -1, .limit = 700};
+        char cursor[64] = "";
+        uint64_t seen = 0;
+
+        (void)snprintf(text, sizeof(text), "track:%u", t);
+        do {
+            query.after = cursor;
+            ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_OK);
+            ck_assert_uint_eq(hits.total, count);
+            for (uint32_t i = 0; i < hits.count; i++) { /* they are in order of time */
+                ck_assert_uint_eq(hits.rows[i].slice, track->first + seen++);
+            }
+            memcpy(cursor, hits.has_more ? hits.next : "", hits.has_more ? sizeof(cursor) : 1);
+            lac_search_hits_done(&hits);
+        } while (cursor[0] != '\0');
+        ck_assert_uint_eq(seen, count);
+        query.after = NULL;
+        query.kind = LAC_SLICE_API; /* one kind alone */
+        ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_OK);
+        for (uint64_t i = 0; i < count; i++) {
+            hits.total -= model->slices.kind[track->first + i] == LAC_SLICE_API;
+        }
+        ck_assert_uint_eq(hits.total, 0);
+        lac_search_hits_done(&hits);
+    }
+    ck_assert_int_eq(lac_trace_file_search(
+                         file,
+                         &(struct lac_search_query){.text = "track:999", .kind = -1, .limit = 1},
+                         &hits, &error),
+                     LAC_OK);
+    ck_assert_uint_eq(hits.total, 0);
+    lac_search_hits_done(&hits);
+}
+END_TEST
+
 START_TEST(test_order_of_names)
 {
     struct lac_area area = {0};
@@ -733,6 +777,7 @@ int main(void)
     tcase_add_test(area, test_rows_can_be_chosen);
     tcase_add_test(area, test_idle_time_of_a_device);
     tcase_add_test(area, test_order_of_names);
+    tcase_add_test(area, test_search_finds_all_slices_of_a_row);
     tcase_add_test(area, test_counters_are_what_their_samples_say);
     tcase_add_test(area, test_what_cannot_be_asked);
     suite_add_tcase(suite, area);

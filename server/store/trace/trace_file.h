@@ -203,7 +203,8 @@ LAC_MUST_USE enum lac_status lac_trace_file_window(struct lac_trace_file *file, 
 enum { LAC_SEARCH_BINS_MAX = 2000 };
 
 struct lac_search_query {
-    const char *text;  /**< case-insensitive (ASCII) substring; or "id:N", "corr:N", "batch:N" */
+    const char *text;  /**< case-insensitive (ASCII) substring; or "id:N", "corr:N", "batch:N",
+                            "track:N" */
     int kind;          /**< enum lac_slice_kind, or -1 for all */
     const char *after; /**< cursor, NULL from the start */
     uint32_t limit;    /**< 1..1000 */

@@ -273,6 +273,32 @@ static enum lac_status scan_correlation(struct search *search, uint32_t corr)
     return LAC_OK;
 }
 
+/** "track:N": every slice of a row. */
+static enum lac_status scan_track(struct search *search, uint64_t track)
+{
+    struct lac_trace_file *file = search->file;
+    enum lac_status status = LAC_OK;
+
+    if (track >= file->head.track_count) {
+        return LAC_OK;
+    }
+    for (uint32_t c = file->track_chunk[track];
+         c < file->track_chunk[track + 1] && status == LAC_OK; c++) {
+        const struct lac_chunk_columns *columns = NULL;
+        struct lac_cache_entry *pin = NULL;
+
+        status = lac_trace_chunk(file, c, LAC_COLUMNS_TILE, &columns, &pin, search->reterr);
+        for (uint32_t row = 0; status == LAC_OK && row < columns->at.count; row++) {
+            if (search->query->kind < 0 || columns->at.kind[row] == search->query->kind) {
+                search->total++;
+                offer(search, c, &columns->at, row);
+            }
+        }
+        lac_cache_unpin(file->cache, pin);
+    }
+    return status;
+}
+
 /** Offer the loader ranges of a chunk that are about `batch`. */
 static enum lac_status scan_batch_chunk(struct search *search, uint32_t chunk,
                                         const int64_t *batches, int64_t batch)
@@ -347,7 +373,7 @@ static enum lac_status find_id(struct search *search, uint64_t slice)
     return status;
 }
 
-/** "id:12", "corr:12" and "batch:12". @return whether `text` is `prefix` and a number */
+/** "id:12", "corr:12", "batch:12" and "track:12". @return whether `text` is `prefix` and a number */
 static bool parse_number(const char *text, const char *prefix, uint64_t *ret_value)
 {
     size_t length = strlen(prefix);
@@ -408,6 +434,9 @@ static enum lac_status run(struct search *search)
     if (parse_number(text, "corr:", &number)) {
         return number > 0 && number <= UINT32_MAX ? scan_correlation(search, (uint32_t)number)
                                                   : LAC_OK;
+    }
+    if (parse_number(text, "track:", &number)) {
+        return scan_track(search, number);
     }
     search->name_matches = calloc((size_t)search->file->head.strings.count / 8 + 1, 1);
     search->chunk_matches = calloc((size_t)search->file->chunk_count / 8 + 1, 1);

@@ -3,6 +3,7 @@
 import {computed, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
+import {show} from '../model/view_state';
 import {isMovable, movedOrder, placesShown, visibleRows, type Row} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 
@@ -171,10 +172,24 @@ function Label(props: {
           </button>
         )}
         {isMovable(row) && <RowPlaceTools model={model} row={row} />}
+        {row.kind === 'slices' && (
+          <button
+            type="button"
+            class="tl-tool tl-place"
+            tabIndex={isMovable(row) ? -1 : behindFold}
+            title="list its slices"
+            aria-label={`List the slices of ${row.label}`}
+            onClick={() =>
+              show({query: `track:${row.track}`, dockTab: 'hits', selection: undefined})
+            }
+          >
+            {'\u2261'}
+          </button>
+        )}
         <button
           type="button"
           class={`tl-tool tl-pin${row.isPinned ? ' tl-pinned' : ''}`}
-          tabIndex={isMovable(row) ? -1 : behindFold}
+          tabIndex={isMovable(row) || row.kind === 'slices' ? -1 : behindFold}
           aria-pressed={row.isPinned}
           aria-label={`Keep ${row.label} at the top`}
           title={row.isPinned ? 'unpin' : 'keep at the top'}

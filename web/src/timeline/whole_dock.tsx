@@ -5,7 +5,7 @@ import {searchSlices} from '../api/client';
 import {exactNs, formatCount, formatDuration, plural} from '../base/format';
 import {query, timeWindow, type DockTab} from '../model/view_state';
 import {ViewLink} from '../ui/link';
-import {useResource} from '../ui/resource';
+import {latest, useResource} from '../ui/resource';
 import {StandIn} from '../ui/states';
 import {AreaDock} from './area_dock';
 import {BookmarkList} from './bookmarks_panel';
@@ -35,7 +35,7 @@ export function WholeDock({model, navigator, tab}: DetailsProps & {tab: DockTab}
     case 'steps':
       return <DockList model={model} name={tab} />;
     case 'hits':
-      return <Hits model={model} navigator={navigator} text={query.value.trim()} />;
+      return <Hits model={model} navigator={navigator} text={query.value.trim()} from={span.t0} />;
     case 'bookmarks':
       return <BookmarkList model={model} navigator={navigator} />;
     case '':
@@ -81,17 +81,23 @@ function Findings({model, navigator}: DetailsProps): JSX.Element {
 
 const ORDERS = [
   {order: 'dur', label: 'longest first'},
-  {order: 'start', label: 'in order of time'},
+  {order: 'start', label: 'from the start of the view'},
 ] as const;
 
-function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Element {
-  const [order, setOrder] = useState<'dur' | 'start'>('dur');
+function Hits(props: DetailsProps & {text: string; from: number}): JSX.Element {
+  const {model, navigator, text, from} = props;
+  const [chosen, setOrder] = useState<'dur' | 'start'>();
+  // a row is read as it is drawn
+  const sort = chosen ?? (text.startsWith('track:') ? 'start' : 'dur');
+  // the end of what starts before the view
+  const after = sort === 'start' && from > 0 ? `${Math.ceil(from) - 1}.${2 ** 32 - 1}` : '';
   const found = useResource(
-    `${model.trace.id}/${model.trace.generation} ${order} ${text}`,
-    signal => searchSlices(model.trace.id, {q: text, limit: ROWS_SHOWN, sort: order}, signal),
+    `${model.trace.id}/${model.trace.generation} ${sort} ${after} ${text}`,
+    signal => searchSlices(model.trace.id, {q: text, limit: ROWS_SHOWN, sort, after}, signal),
   );
-  if (found.kind !== 'ready') return <StandIn of={found} what="the hits" />;
-  const {hits, total} = found.value;
+  const ready = latest(found);
+  if (!ready) return <StandIn of={found} what="the hits" />;
+  const {hits, total} = ready;
   return (
     <div class="tl-dock-body">
       <div class="tl-dock-rows">
@@ -100,7 +106,7 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
             <input
               type="radio"
               name="dock-hits"
-              checked={o.order === order}
+              checked={o.order === sort}
               onChange={() => setOrder(o.order)}
             />{' '}
             {o.label}
@@ -108,7 +114,8 @@ function Hits({model, navigator, text}: DetailsProps & {text: string}): JSX.Elem
         ))}
         <span class="tl-muted" role="status">
           {plural(total, 'hit')}
-          {hits.length < total && `, the first ${formatCount(hits.length)} shown`}
+          {hits.length < total &&
+            `, ${sort === 'dur' ? 'the first ' : ''}${formatCount(hits.length)} shown`}
         </span>
       </div>
       <table class="tl-dock-table">

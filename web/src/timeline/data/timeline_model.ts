@@ -217,7 +217,7 @@ export class TimelineModel {
       effect(() => {
         const text = query.value;
         this.search.set(text);
-        this.palette.setSearch(/^(id|corr):/.test(text) ? '' : text.trim());
+        this.palette.setSearch(/^(id|corr|batch|track):/.test(text) ? '' : text.trim());
         this.requestFrame();
       }),
     );
