@@ -6,6 +6,7 @@
 #include "analysis/diagnose/facts/collectives.h"
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/facts/products.h"
+#include "analysis/diagnose/facts/program.h"
 #include "analysis/diagnose/facts/recorded/gpu_allocations.h"
 #include "analysis/diagnose/facts/recorded/python_frames.h"
 #include "analysis/diagnose/facts/recorded/python_samples.h"
@@ -181,6 +182,9 @@ enum lac_status lac_facts_find(struct lac_facts *facts)
     }
     if (!status) {
         status = lac_gpu_allocations_measure(facts);
+    }
+    if (!status) {
+        status = lac_trained_model_find(facts);
     }
     return status ? status : lac_collectives_collect(facts);
 }

@@ -147,6 +147,7 @@ static void write_summary(struct lac_json *json, const struct lac_trace_summary 
     lac_json_real(json, "gain_low_pct", summary->gain_low_pct);
     lac_json_real(json, "gain_high_pct", summary->gain_high_pct);
     lac_json_text(json, "finding_id", summary->finding_id[0] != '\0' ? summary->finding_id : NULL);
+    lac_json_text(json, "model", summary->model[0] != '\0' ? summary->model : NULL);
     lac_json_close(json, '}');
 }
 

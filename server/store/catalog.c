@@ -81,6 +81,11 @@ enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
     " dur_ns INTEGER NOT NULL, note TEXT NOT NULL, author TEXT NOT NULL, at_ms INTEGER NOT NULL,"  \
     " edited_ms INTEGER) WITHOUT ROWID;"
 
+#define RUN_LABEL "ALTER TABLE labels ADD COLUMN run TEXT;"
+
+#define MODEL_TABLE(kind)                                                                          \
+    "CREATE " kind " trained_models(trace TEXT PRIMARY KEY, model TEXT NOT NULL) WITHOUT ROWID;"
+
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
     "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
@@ -130,6 +135,8 @@ static const char *const migrations[] = {
     QUOTA_TABLES("TABLE") "CREATE INDEX uploaders_by_token ON uploaders(token);",
     BOOKMARK_TABLES("TABLE") "CREATE INDEX bookmarks_by_trace ON bookmarks(trace, start_ns);",
     MFU_COLUMN,
+    MODEL_TABLE("TABLE") RUN_LABEL "CREATE INDEX labels_by_run ON labels(run)"
+                                   " WHERE run IS NOT NULL;",
 };
 
 _Static_assert(LAC_COUNT_OF(migrations) == LAC_CATALOG_VERSION, "one migration a version");
@@ -252,10 +259,10 @@ enum lac_status lac_catalog_open(const char *path, struct lac_db **ret_db, struc
     }
     if (status == LAC_OK && newest < LAC_CATALOG_VERSION) {
         status = lac_sql_run(db,
-                             LABELS_TABLE("TEMP TABLE") JOURNAL_TABLES("TEMP TABLE")
+                             LABELS_TABLE("TEMP TABLE") RUN_LABEL JOURNAL_TABLES("TEMP TABLE")
                                  MFU_COLUMN PEOPLE_TABLES("TEMP TABLE") WEBHOOK_TABLES("TEMP TABLE")
                                      OBJECT_TABLES("TEMP TABLE") QUOTA_TABLES("TEMP TABLE")
-                                         BOOKMARK_TABLES("TEMP TABLE"),
+                                         BOOKMARK_TABLES("TEMP TABLE") MODEL_TABLE("TEMP TABLE"),
                              reterr); /* empty, to be read */
     }
     if (status != LAC_OK) {

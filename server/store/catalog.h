@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    LAC_CATALOG_VERSION = 12,
+    LAC_CATALOG_VERSION = 13,
     LAC_CATALOG_CHECKED = 3, /**< since this one every page carries a checksum */
 };
 

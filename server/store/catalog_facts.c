@@ -118,9 +118,9 @@ static enum lac_status seq_of(struct lac_db *db, const char *id, int64_t *ret_se
 
 static enum lac_status clear_rows(struct lac_db *db, const char *id, struct lac_error *reterr)
 {
-    static const char *const sql[] = {"DELETE FROM findings WHERE trace = ?",
-                                      "DELETE FROM report_lines WHERE trace = ?",
-                                      "DELETE FROM traces WHERE id = ?"};
+    static const char *const sql[] = {
+        "DELETE FROM findings WHERE trace = ?", "DELETE FROM report_lines WHERE trace = ?",
+        "DELETE FROM trained_models WHERE trace = ?", "DELETE FROM traces WHERE id = ?"};
     const char *texts[1] = {id};
     enum lac_status status = LAC_OK;
 

@@ -148,6 +148,7 @@ static const struct {
     {"report_lines", "trace", false},
     {"findings", "trace", false},
     {"labels", "trace", false},
+    {"trained_models", "trace", false},
     {"baselines", "project", false},
     {"pins", "trace", false},
     {"bookmarks", "id", false},
@@ -184,6 +185,7 @@ static const char drop_dangling[] =
     "DELETE FROM report_lines WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM findings WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM labels WHERE trace NOT IN (SELECT id FROM traces);"
+    "DELETE FROM trained_models WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM baselines WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM pins WHERE trace NOT IN (SELECT id FROM traces);"
     "DELETE FROM bookmarks WHERE trace NOT IN (SELECT id FROM traces)";

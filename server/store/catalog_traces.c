@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/status.h"
+#include "collector/base/count_of.h"
 #include "server/store/catalog.h"
 #include "server/store/database/database.h"
 #include "server/store/store.h"
@@ -21,8 +22,9 @@ enum { LIST_LIMIT_MAX = 1000 };
     " t.is_simulated, t.device_count, t.device_names, t.file_bytes, t.cause, t.letter, t.verdict," \
     " t.step_mean_ns, t.throughput_per_s, t.throughput_unit, t.not_computing_pct, t.next_change,"  \
     " t.gain_low_pct, t.gain_mid_pct, t.gain_high_pct, t.finding_id,"                              \
-    " t.clock_offset_ns, t.clock_error_ns"                                                         \
-    " FROM traces t LEFT JOIN projects p ON p.id = t.project "
+    " t.clock_offset_ns, t.clock_error_ns, m.model"                                                \
+    " FROM traces t LEFT JOIN projects p ON p.id = t.project"                                      \
+    " LEFT JOIN trained_models m ON m.trace = t.id "
 
 enum trace_column {
     T_SEQ = 0,
@@ -64,6 +66,7 @@ enum trace_column {
     T_FINDING,
     T_CLOCK_OFFSET,
     T_CLOCK_ERROR,
+    T_MODEL,
 };
 
 static void copy_text(struct lac_statement *get, int column, char *out, size_t capacity_bytes)
@@ -97,6 +100,7 @@ static void read_summary(struct lac_statement *get, struct lac_trace_summary *su
     summary->gain_mid_pct = real_or_nan(get, T_GAIN_MID);
     summary->gain_high_pct = real_or_nan(get, T_GAIN_HIGH);
     copy_text(get, T_FINDING, summary->finding_id, sizeof(summary->finding_id));
+    copy_text(get, T_MODEL, summary->model, sizeof(summary->model));
 }
 
 static enum lac_status read_row(struct lac_statement *get, struct lac_trace_row *row)
@@ -406,6 +410,21 @@ static enum lac_status put_report(struct lac_db *db, const struct lac_trace_row 
     return status;
 }
 
+/** The table is one of its own: an old catalog that there is no room to convert can be read without. */
+static enum lac_status put_trained_model(struct lac_db *db, const struct lac_trace_row *row,
+                                         struct lac_error *reterr)
+{
+    const char *texts[2] = {row->id, row->summary.model};
+
+    return row->summary.model[0] == '\0'
+               ? lac_catalog_change(db, "DELETE FROM trained_models WHERE trace = ?", texts, 1,
+                                    NULL, reterr)
+               : lac_catalog_change(db,
+                                    "INSERT INTO trained_models(trace, model) VALUES(?1, ?2)"
+                                    " ON CONFLICT(trace) DO UPDATE SET model = excluded.model",
+                                    texts, 2, NULL, reterr);
+}
+
 enum lac_status lac_catalog_put_trace(struct lac_db *db, const struct lac_trace_row *row,
                                       int64_t project, const char *original,
                                       struct lac_error *reterr)
@@ -442,6 +461,9 @@ enum lac_status lac_catalog_put_trace(struct lac_db *db, const struct lac_trace_
         status = lac_db_step_done(put, "catalog", reterr);
     }
     lac_db_finalize(put);
+    if (status == LAC_OK) {
+        status = put_trained_model(db, row, reterr);
+    }
     return status == LAC_OK ? put_report(db, row, reterr) : status;
 }
 
@@ -522,6 +544,16 @@ static enum lac_status original_of(struct lac_db *db, const char *id, char *ret_
 enum lac_status lac_catalog_delete(struct lac_db *db, const char *id, char *ret_original,
                                    struct lac_error *reterr)
 {
+    static const char *const sql[] = {"DELETE FROM findings WHERE trace = ?",
+                                      "DELETE FROM report_lines WHERE trace = ?",
+                                      "DELETE FROM labels WHERE trace = ?",
+                                      "DELETE FROM trained_models WHERE trace = ?",
+                                      "DELETE FROM baselines WHERE trace = ?",
+                                      "DELETE FROM pins WHERE trace = ?",
+                                      "DELETE FROM bookmarks WHERE trace = ?",
+                                      "DELETE FROM uploaders WHERE trace = ?",
+                                      "DELETE FROM traces WHERE id = ?",
+                                      "DELETE FROM objects WHERE kind IN (0, 2) AND id = ?"};
     const char *texts[1] = {id};
     enum lac_status status = original_of(db, id, ret_original, reterr);
 
@@ -529,41 +561,10 @@ enum lac_status lac_catalog_delete(struct lac_db *db, const char *id, char *ret_
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id");
     }
     if (status == LAC_OK) {
-        status =
-            lac_catalog_change(db, "DELETE FROM findings WHERE trace = ?", texts, 1, NULL, reterr);
-    }
-    if (status == LAC_OK) {
-        status = lac_catalog_change(db, "DELETE FROM report_lines WHERE trace = ?", texts, 1, NULL,
-                                    reterr);
-    }
-    if (status == LAC_OK) {
-        status =
-            lac_catalog_change(db, "DELETE FROM labels WHERE trace = ?", texts, 1, NULL, reterr);
-    }
-    if (status == LAC_OK) {
         status = lac_catalog_forget_figures(db, id, reterr);
     }
-    if (status == LAC_OK) {
-        status =
-            lac_catalog_change(db, "DELETE FROM baselines WHERE trace = ?", texts, 1, NULL, reterr);
-    }
-    if (status == LAC_OK) {
-        status = lac_catalog_change(db, "DELETE FROM pins WHERE trace = ?", texts, 1, NULL, reterr);
-    }
-    if (status == LAC_OK) {
-        status =
-            lac_catalog_change(db, "DELETE FROM bookmarks WHERE trace = ?", texts, 1, NULL, reterr);
-    }
-    if (status == LAC_OK) {
-        status =
-            lac_catalog_change(db, "DELETE FROM uploaders WHERE trace = ?", texts, 1, NULL, reterr);
-    }
-    if (status == LAC_OK) {
-        status = lac_catalog_change(db, "DELETE FROM traces WHERE id = ?", texts, 1, NULL, reterr);
-    }
-    if (status == LAC_OK) {
-        status = lac_catalog_change(db, "DELETE FROM objects WHERE kind IN (0, 2) AND id = ?",
-                                    texts, 1, NULL, reterr);
+    for (size_t i = 0; i < LAC_COUNT_OF(sql) && status == LAC_OK; i++) {
+        status = lac_catalog_change(db, sql[i], texts, 1, NULL, reterr);
     }
     if (status == LAC_OK && ret_original[0] != '\0') {
         texts[0] = ret_original;

@@ -192,6 +192,7 @@ static enum lac_status fill_row(struct lac_trace_file *file, struct lac_trace_ro
     make_utf8(row->summary.throughput_unit);
     make_utf8(row->summary.next_change);
     make_utf8(row->summary.finding_id);
+    make_utf8(row->summary.model);
     row->name = clean_copy(lac_model_str(head, info->name));
     row->format = clean_copy(lac_trace_format_name(info->format));
     row->device_names = device_names(head);

@@ -83,6 +83,7 @@ static const struct member {
     ROW(summary.gain_mid_pct, REAL),
     ROW(summary.gain_high_pct, REAL),
     ROW_TEXT(summary.finding_id),
+    ROW_TEXT(summary.model),
     {"original", TEXT_IN, offsetof(struct lac_trace_facts, original), LAC_ID_SIZE},
 #undef ROW
 #undef ROW_TEXT

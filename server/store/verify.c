@@ -477,6 +477,14 @@ static void verify_catalog(struct verify *verify)
         (void)sqlite3_busy_timeout(db, 15000);
         status = lac_catalog_check(db, &error);
     }
+    if (status == LAC_OK && sqlite3_table_column_metadata(db, "main", "trained_models", NULL, NULL,
+                                                          NULL, NULL, NULL, NULL) != SQLITE_OK) {
+        /* of an older version, which the next start migrates: empty, to be read */
+        status = lac_sql_run(db,
+                             "PRAGMA temp_store = MEMORY;"
+                             "CREATE TEMP TABLE trained_models(trace, model)",
+                             &error);
+    }
     if (status != LAC_OK) {
         tell(verify, "", "catalog.db", without_label(&error, "catalog.db"));
         (void)sqlite3_close(db);

@@ -70,6 +70,16 @@ class Api(unittest.TestCase):
         for name in ("cause", "letter", "text", "step_mean_ns", "throughput_per_s", "not_computing_pct", "next_change", "gain_mid_pct", "finding_id"):
             self.assertIn(name, row["summary"])
 
+    def test_a_trace_says_what_it_trains(self):
+        self.assertIsNone(self.row["summary"]["model"])
+        document = json.loads(self.body)
+        document["lacuna"] = {"settings": {"model": "ResNet-50"}}
+        trace = self.server.upload(json.dumps(document).encode(), "trains")
+        self.assertEqual(self.server.wait_ready(trace)["summary"]["model"], "ResNet-50")
+        listed = {row["id"]: row["summary"]["model"] for row in self.server.api("/traces")["traces"] if row["summary"]}
+        self.assertEqual((listed[trace], listed[self.id]), ("ResNet-50", None))
+        self.server.request("DELETE", "/api/v1/traces/" + trace)
+
     def test_lists_go_page_by_page_newest_first(self):
         ids = [self.server.upload(make_trace(2, 3), f"page{i}") for i in range(5)]
         for trace in ids:

@@ -197,6 +197,26 @@ START_TEST(operators_on_the_host_are_part_of_their_function)
 }
 END_TEST
 
+/** A model in a wrapper, its first layer, and the loss after it. */
+static void modules(struct drawing *drawing, int at)
+{
+    draw(drawing, "main python %d 30000 nn.Module: DistributedDataParallel_0\n", at);
+    draw(drawing, "main python %d 29000 nn.Module: ResNet_0\n", at + 100);
+    draw(drawing, "main python %d 9000 nn.Module: Conv2d_0\n", at + 200);
+    draw(drawing, "main python %d 2000 nn.Module: CrossEntropyLoss_0\n", at + 30500);
+}
+
+START_TEST(the_model_is_the_outermost_module_that_only_wraps_none)
+{
+    struct lac_analysis *analysis = diagnose(modules, false);
+    ck_assert_str_eq(analysis->trained_model, "ResNet");
+    lac_analysis_destroy(analysis);
+    analysis = diagnose(own, false);
+    ck_assert_str_eq(analysis->trained_model, "");
+    lac_analysis_destroy(analysis);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_python");
@@ -205,6 +225,7 @@ int main(void)
     tcase_add_test(tcase, a_pipeline_of_chunks_takes_one_worker);
     tcase_add_test(tcase, what_fills_no_wait_is_not_named);
     tcase_add_test(tcase, operators_on_the_host_are_part_of_their_function);
+    tcase_add_test(tcase, the_model_is_the_outermost_module_that_only_wraps_none);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -432,7 +432,7 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
                 "DROP TABLE sessions; DROP TABLE members; DROP TABLE project_settings;"
                 "DROP TABLE webhooks; DROP TABLE webhook_deliveries; DROP TABLE objects;"
                 "DROP TABLE object_store; DROP TABLE quotas; DROP TABLE uploaders;"
-                "DROP TABLE bookmarks;"
+                "DROP TABLE bookmarks; DROP TABLE trained_models;"
                 "PRAGMA user_version = 0");
     store = open_store(true);
     publish(store, "after the migration", NULL, 1, ids);

@@ -29,4 +29,8 @@ enum lac_compiled {
 /** O(names). */
 enum lac_compiled lac_compiled_of(const struct lac_facts *facts);
 
+/** Set analysis->trained_model: what the job's settings or command say, else the outermost module of the Python
+ *  stacks ("nn.Module: ResNet_0"), wrappers of parallel training left out. O(names), O(slices) with modules. */
+LAC_MUST_USE enum lac_status lac_trained_model_find(struct lac_facts *facts);
+
 #endif

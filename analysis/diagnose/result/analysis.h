@@ -612,7 +612,8 @@ struct lac_analysis {
     uint32_t step_kind_count; /**< 0 where steps are not known to be training */
     struct lac_phase *phases; /**< by start */
     uint32_t phase_count;
-    int64_t duration_ns; /**< of the recording */
+    int64_t duration_ns;    /**< of the recording */
+    char trained_model[64]; /**< "ResNet"; "" not known */
 
     bool has_kernels;
     uint64_t kernel_count;

@@ -190,6 +190,7 @@ static void read_summary(struct meta_reader *meta)
                sizeof(summary->throughput_unit));
     (void)text(meta, "summary_next_change", summary->next_change, sizeof(summary->next_change));
     (void)text(meta, "summary_finding_id", summary->finding_id, sizeof(summary->finding_id));
+    (void)text(meta, "summary_model", summary->model, sizeof(summary->model));
     summary->step_mean_ns = LAC_UNKNOWN_NS;
     if (seek(meta, "summary_step_mean_ns")) {
         summary->step_mean_ns = sqlite3_column_int64(meta->get, 0);

@@ -23,6 +23,7 @@ struct lac_trace_summary {
     char next_change[128];
     double gain_low_pct, gain_mid_pct, gain_high_pct;
     char finding_id[40]; /**< "" none */
+    char model[64];      /**< what is trained: "ResNet"; "" not known */
 };
 
 #endif

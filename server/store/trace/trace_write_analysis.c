@@ -334,6 +334,7 @@ static enum lac_status write_summary(struct lac_trace_writer *writer)
         {"summary_throughput_unit", lac_rate_unit(analysis)},
         {"summary_next_change", has_change ? first->brief : NULL},
         {"summary_finding_id", first != NULL ? first->id : NULL},
+        {"summary_model", analysis->trained_model[0] != '\0' ? analysis->trained_model : NULL},
     };
     const struct {
         const char *key;

@@ -45,6 +45,7 @@ const summaryShape = obj({
   gain_mid_pct: opt(num),
   gain_low_pct: opt(num),
   gain_high_pct: opt(num),
+  model: or(str, ''),
 });
 
 const importReportShape = obj({

@@ -178,6 +178,7 @@ const HEADS: readonly (Head | 'spark')[] = [
 const GROUP_LABELS: Readonly<Record<ListGroup, string>> = {
   '': 'no groups',
   project: 'by project',
+  model: 'by model',
   gpu: 'by GPU',
   tag: 'by tag',
 };

@@ -50,16 +50,26 @@ test('the address holds the order, and what it may not say is the usual one', ()
 
 test('groups have their heads in order, and a row with two tags stands under both', () => {
   const rows = rowsOf([
-    {id: '1', name: 'a', project: 'vision', tags: ['bf16', 'a100']},
+    {
+      id: '1',
+      name: 'a',
+      project: 'vision',
+      tags: ['bf16', 'a100'],
+      summary: {...summary(1), model: 'ResNet'},
+    },
     {id: '2', name: 'b', tags: ['bf16']},
     {id: '3', name: 'c', project: 'audio'},
   ]);
-  const told = (by: 'project' | 'tag') =>
+  const told = (by: 'project' | 'model' | 'tag') =>
     groupRows(rows, by).map(group => [group.title, ...names(group.rows)]);
   assert.deepEqual(told('project'), [
     ['audio', 'c'],
     ['vision', 'a'],
     ['no project', 'b'],
+  ]);
+  assert.deepEqual(told('model'), [
+    ['ResNet', 'a'],
+    ['no model', 'b', 'c'],
   ]);
   assert.deepEqual(told('tag'), [
     ['a100', 'a'],

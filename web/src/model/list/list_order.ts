@@ -16,7 +16,7 @@ export const LIST_COLUMNS = [
 ] as const;
 export type ListColumn = (typeof LIST_COLUMNS)[number];
 
-export const LIST_GROUPS = ['', 'project', 'gpu', 'tag'] as const;
+export const LIST_GROUPS = ['', 'project', 'model', 'gpu', 'tag'] as const;
 export type ListGroup = (typeof LIST_GROUPS)[number];
 
 export interface ListSort {
@@ -64,6 +64,7 @@ export interface RowFacts {
   readonly recordedMs: number | undefined;
   readonly addedMs: number;
   readonly project: string;
+  readonly model: string;
   readonly tags: readonly string[];
 }
 
@@ -85,6 +86,7 @@ export function factsOf(
     recordedMs: first && recordedAt(first, now)?.getTime(),
     addedMs: Date.parse(first?.created_at ?? '') || 0,
     project: first?.project ?? '',
+    model: first?.summary?.model ?? '',
     tags,
   };
   if (row.kind === 'run') {
@@ -166,7 +168,7 @@ export function groupRows(rows: readonly OrderedRow[], by: ListGroup): readonly 
   const groups = new Map<string, OrderedRow[]>();
   for (const row of rows) {
     const {facts} = row;
-    const own = by === 'tag' ? facts.tags : [by === 'project' ? facts.project : facts.gpus];
+    const own = by === 'tag' ? facts.tags : [by === 'gpu' ? facts.gpus : facts[by]];
     for (const title of own.length > 0 ? own : ['']) {
       const group = groups.get(title);
       if (group) group.push(row);
@@ -178,6 +180,8 @@ export function groupRows(rows: readonly OrderedRow[], by: ListGroup): readonly 
   const rest = groups.get('');
   return [
     ...named.map(([title, own]) => ({title, rows: own})),
-    ...(rest ? [{title: by === 'tag' ? 'no tag' : 'no project', rows: rest}] : []),
+    ...(rest
+      ? [{title: by === 'tag' ? 'no tag' : by === 'model' ? 'no model' : 'no project', rows: rest}]
+      : []),
   ];
 }
